@@ -1,0 +1,120 @@
+//! What a shard is told to do, as bytes that are frozen: `version, tag, body`. Times and ids are in the
+//! command, so that applying it asks no clock. Numbers and golden bytes never change; a new meaning gets a
+//! new tag or a new version.
+//!
+//! | version | date | change |
+//! |---|---|---|
+//! | 1 | 2026-11-21 | first |
+
+use bincode::{BorrowDecode, Encode};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::ids::ObjectKey;
+use crate::xact::Xact;
+
+pub const COMMAND_VERSION: u8 = 1;
+/// Rows of one write; below 2^16, since a pagination key keeps the row's place in 16 bits.
+pub const ROWS_PER_WRITE_MAX: usize = 10_000;
+/// One command's bytes.
+pub const COMMAND_BYTES_MAX: usize = 64 << 20;
+
+const TAG_WRITE: u8 = 1;
+const TAG_ADVANCE: u8 = 2;
+const TAG_RAISE_FLOOR: u8 = 3;
+const TAG_DROP_OBJECT: u8 = 4;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command<'a> {
+    /// One client request to one object: visible whole or not at all.
+    Write(Write<'a>),
+    /// No later write of this shard gets an id at or below this one, so reads at it are final.
+    Advance { to: Xact },
+    /// History of this object below the floor may go; reads below it are refused.
+    RaiseFloor { object: ObjectKey, floor: Xact },
+    /// The object is gone: its rows are no longer read, and its later writes are refused.
+    DropObject { object: ObjectKey },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write<'a> {
+    pub object: ObjectKey,
+    /// The id the object's actor gave; the shard applies `max(last + 1, assigned)`.
+    pub assigned: Xact,
+    pub request: Option<RequestId>,
+    pub rows: Vec<RowOp<'a>>,
+}
+
+/// A request that was sent with a key: the key names (principal, object, key), the content what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, BorrowDecode)]
+pub struct RequestId {
+    pub key: [u8; 16],
+    pub content: [u8; 16],
+}
+
+/// What a row operation does. The numbers are on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, BorrowDecode, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Action {
+    /// The document replaces the row.
+    Upsert = 1,
+    /// The document is folded into the row.
+    Merge = 2,
+    /// The row is gone; a later write of the same id is a new row.
+    Delete = 3,
+    /// Hangs on the row of this id and makes none of its own.
+    Comment = 4,
+}
+
+impl Action {
+    pub fn from_byte(byte: u8) -> Option<Action> {
+        [Action::Upsert, Action::Merge, Action::Delete, Action::Comment].into_iter().find(|a| *a as u8 == byte)
+    }
+}
+
+/// One row of a write.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, BorrowDecode)]
+pub struct RowOp<'a> {
+    pub id: &'a str,
+    pub action: Action,
+    /// Given by the client or the default for a new row; ignored where a merge finds a row.
+    pub span_id: &'a str,
+    pub root_span_id: &'a str,
+    pub is_root: bool,
+    /// Microseconds since the epoch, UTC.
+    pub created: i64,
+    /// JSON text, one object: the whole row (upsert), what to fold in (merge), `{}` (delete), the comment (comment).
+    pub doc: &'a [u8],
+    /// JSON text `{"merge_paths": [[..]], "array_delete": [{"path": [..], "delete": [..]}]}`, or empty.
+    pub rules: &'a [u8],
+    /// JSON text `{"source": .., "metadata": ..}` for the audit log, or empty.
+    pub audit: &'a [u8],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DecodeError {
+    #[error("a command of version {0} is newer than this program: upgrade it")]
+    Newer(u8),
+    #[error("a command with the unknown tag {0}")]
+    Tag(u8),
+    #[error("a command that does not decode: {0}")]
+    Body(String),
+}
+
+/// What became of one command. Never stored; replicas compute it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    Written { xact: Xact },
+    /// The same request was applied before, with this id; nothing changed.
+    Duplicate { xact: Xact },
+    /// The request's key was used before with other content; nothing changed.
+    KeyReused { xact: Xact },
+    /// The object was dropped; nothing changed.
+    ObjectGone,
+    /// Advance, floor and drop answer the shard's last id.
+    Done { last: Xact },
+    /// The catalog's answer (see `catalog`).
+    Catalog(crate::catalog::CatalogOutcome),
+}

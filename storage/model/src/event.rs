@@ -1,0 +1,1 @@
+//! One event row: its fields, their limits, and how a client's JSON becomes row operations.

@@ -1,0 +1,16 @@
+//! Nouns that are stored or sent: typed ids, transaction ids, rows, commands and their frozen encodings.
+//! Knows no file, no clock, no network. The only crate that names bincode.
+
+pub mod catalog;
+pub mod command;
+pub mod entry;
+pub mod event;
+pub mod ids;
+pub mod merge;
+pub mod position;
+pub mod segment;
+pub mod xact;
+
+pub use ids::{ClusterId, GroupId, NodeId, ObjectKey, ObjectKind, OrgId, ProjectId, RecordId, ReplicaId, ShardId, UserId};
+pub use position::{Applied, LogPosition};
+pub use xact::{PaginationKey, Xact};

@@ -1,0 +1,1 @@
+//! How writes fold into rows: pure functions over documents.

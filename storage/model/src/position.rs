@@ -1,0 +1,28 @@
+//! Where in a group's log something happened.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One entry's place: the leader that proposed it and its index. Ordered by term, then replica, then index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct LogPosition {
+    pub term: u64,
+    /// The replica that led in that term.
+    pub replica: u64,
+    pub index: u64,
+}
+
+impl fmt::Display for LogPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "T{}-R{}.{}", self.term, self.replica, self.index)
+    }
+}
+
+/// What a state machine knows of consensus: how far it applied, and the membership it last saw as consensus
+/// encoded it (opaque here).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Applied {
+    pub position: Option<LogPosition>,
+    pub membership: Vec<u8>,
+}

@@ -1,0 +1,1 @@
+//! How a segment is described in the manifest.

@@ -1,10 +1,13 @@
 //! What a shard is told to do, as bytes that are frozen: `version, tag, body`. Times and ids are in the
 //! command, so that applying it asks no clock. Numbers and golden bytes never change; a new meaning gets a
-//! new tag or a new version.
+//! new tag or a new version. The body is bincode's standard form (lengths and integers as varints); how each
+//! is written stands in `command/codec.rs`.
 //!
 //! | version | date | change |
 //! |---|---|---|
 //! | 1 | 2026-11-21 | first |
+
+mod codec;
 
 use bincode::{BorrowDecode, Encode};
 use serde::{Deserialize, Serialize};
@@ -53,7 +56,7 @@ pub struct RequestId {
 }
 
 /// What a row operation does. The numbers are on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, BorrowDecode, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Action {
@@ -100,6 +103,15 @@ pub enum DecodeError {
     Tag(u8),
     #[error("a command that does not decode: {0}")]
     Body(String),
+}
+
+/// A command that no replica would decode again. Ask `Command::check_limits` before proposing one.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TooLarge {
+    #[error("a write of {0} rows: at most {ROWS_PER_WRITE_MAX} fit; send the rest in another request")]
+    Rows(usize),
+    #[error("a write of {0} bytes: at most {COMMAND_BYTES_MAX} fit; send the rest in another request")]
+    Bytes(usize),
 }
 
 /// What became of one command. Never stored; replicas compute it again.

@@ -1,1 +1,352 @@
 //! One event row: its fields, their limits, and how a client's JSON becomes row operations.
+//!
+//! `prepare` is the only gate: what it lets through is stored, replicated and replayed, so it refuses here
+//! whatever apply could not take. It asks no clock and makes no ids; both come in as data. Fields it does not
+//! know are dropped, as clients send many; fields it knows are checked, and an error names row and field.
+//!
+//! What is stored of a row:
+//!
+//! | row | document |
+//! |---|---|
+//! | replace | the whole row, `id`, `created`, `span_id`, `root_span_id`, `span_parents`, `is_root` first |
+//! | merge | the fields as sent; ids and `created` travel in the operation, `span_parents` here where given |
+//! | delete | `{}` |
+//! | comment | `id`, `created`, `origin`, `comment`; the operation's id is the row it hangs on |
+
+mod control;
+mod fields;
+mod time;
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+pub use self::time::{format_micros, parse_created};
+
+use self::control::Control;
+use self::fields::Identity;
+use crate::command::{Action, RowOp};
+use crate::ids::ObjectKind;
+use crate::merge;
+
+/// Levels of nesting of a row, the row itself being the first.
+pub const DEPTH_MAX: usize = 64;
+/// One row as it is stored, with its rules and its audit record.
+pub const ROW_BYTES_MAX: usize = 10 << 20;
+/// Any of a row's ids.
+pub const ID_BYTES_MAX: usize = 1024;
+/// A key of any object inside a row.
+pub const KEY_BYTES_MAX: usize = 16 << 10;
+/// Merge paths of one row: each is held against every key that is merged.
+pub const MERGE_PATHS_MAX: usize = 100;
+/// Items of `_array_delete` of one row: each walks the document.
+pub const ARRAY_DELETES_MAX: usize = 32;
+
+/// What the edge knows while it prepares rows.
+pub struct PrepareContext<'a> {
+    /// Microseconds since the epoch, UTC.
+    pub now_micros: i64,
+    /// A new row id, unlike any other.
+    pub new_id: &'a mut dyn FnMut() -> String,
+}
+
+impl fmt::Debug for PrepareContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PrepareContext").field("now_micros", &self.now_micros).finish_non_exhaustive()
+    }
+}
+
+/// Why a row is refused: which, where, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub struct RowError {
+    /// The row's place in the request, from 0.
+    pub row: usize,
+    /// Field names joined by dots; empty where it is the row itself.
+    pub path: String,
+    pub problem: String,
+}
+
+impl fmt::Display for RowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() {
+            return write!(f, "row {} {}", self.row, self.problem);
+        }
+        write!(f, "row {}: `{}` {}", self.row, self.path, self.problem)
+    }
+}
+
+/// One row of a request, checked: an owned `RowOp`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreparedRow {
+    /// Its place in the request, from 0.
+    pub index: usize,
+    /// What the client is told it wrote: a comment's own id, else `id`.
+    pub row_id: String,
+    /// The row that is written, or that a comment hangs on.
+    pub id: String,
+    pub action: Action,
+    /// Empty, like `root_span_id`, where a delete or a comment names none.
+    pub span_id: String,
+    pub root_span_id: String,
+    pub is_root: bool,
+    /// Microseconds since the epoch, UTC.
+    pub created: i64,
+    pub doc: Vec<u8>,
+    pub rules: Vec<u8>,
+    pub audit: Vec<u8>,
+}
+
+impl PreparedRow {
+    pub fn as_op(&self) -> RowOp<'_> {
+        RowOp {
+            id: &self.id,
+            action: self.action,
+            span_id: &self.span_id,
+            root_span_id: &self.root_span_id,
+            is_root: self.is_root,
+            created: self.created,
+            doc: &self.doc,
+            rules: &self.rules,
+            audit: &self.audit,
+        }
+    }
+}
+
+/// What is wrong with a row, before it is said which row it is.
+#[derive(Debug)]
+struct Problem {
+    path: String,
+    problem: String,
+}
+
+impl Problem {
+    fn new(path: impl Into<String>, problem: impl Into<String>) -> Problem {
+        Problem { path: path.into(), problem: problem.into() }
+    }
+
+    /// "`path` is 1.5; a score is .."
+    fn unlike(path: impl Into<String>, found: &Value, right: &str) -> Problem {
+        Problem::new(path, format!("is {}; {right}", described(found)))
+    }
+}
+
+/// A client's row as what will be stored of it.
+pub fn prepare(
+    kind: ObjectKind,
+    index: usize,
+    row: Value,
+    context: &mut PrepareContext<'_>,
+) -> Result<PreparedRow, RowError> {
+    prepared(kind, index, row, context).map_err(|Problem { path, problem }| RowError { row: index, path, problem })
+}
+
+fn prepared(
+    kind: ObjectKind,
+    index: usize,
+    row: Value,
+    context: &mut PrepareContext<'_>,
+) -> Result<PreparedRow, Problem> {
+    let Value::Object(mut sent) = row else {
+        return Err(Problem::unlike("", &row, "a row is a JSON object"));
+    };
+    check_shape(&sent)?;
+    let control = Control::of(&sent)?;
+    let identity = Identity::of(&sent)?;
+    let row = if control.delete {
+        deletion(index, identity, &control, context)?
+    } else if sent.get("comment").is_some_and(|comment| !comment.is_null()) {
+        comment(index, &mut sent, identity, &control, context)?
+    } else {
+        event(kind, index, sent, identity, &control, context)?
+    };
+    let bytes = row.doc.len() + row.rules.len() + row.audit.len();
+    if bytes > ROW_BYTES_MAX {
+        return Err(Problem::new("", format!("has {bytes} bytes; a row has at most {ROW_BYTES_MAX}")));
+    }
+    Ok(row)
+}
+
+fn event(
+    kind: ObjectKind,
+    index: usize,
+    sent: Map<String, Value>,
+    identity: Identity,
+    control: &Control,
+    context: &mut PrepareContext<'_>,
+) -> Result<PreparedRow, Problem> {
+    let mut doc = Map::new();
+    let parents = identity.parents.or_else(|| control.parent.clone().map(|parent| vec![parent]));
+    let is_root = parents.is_none();
+    if let Some(parents) = parents {
+        doc.insert("span_parents".to_owned(), Value::from(parents));
+    }
+    for (name, value) in sent {
+        if let Some(value) = fields::checked(kind, control.merge, &name, value)? {
+            doc.insert(name, value);
+        }
+    }
+    let id = identity.id.unwrap_or_else(|| (context.new_id)());
+    let mut row = PreparedRow {
+        index,
+        row_id: id.clone(),
+        action: Action::Merge,
+        span_id: identity.span_id.unwrap_or_else(|| id.clone()),
+        root_span_id: identity.root_span_id.unwrap_or_else(|| id.clone()),
+        id,
+        is_root,
+        created: identity.created.unwrap_or_else(|| now(context)),
+        doc: Value::Object(doc).to_string().into_bytes(),
+        rules: control.rules.to_bytes(),
+        audit: control.audit.clone(),
+    };
+    if !control.merge {
+        // A replacing row is what a merge makes where there is no row.
+        row.doc = merge::fold(None, &row.as_op()).map_err(|e| Problem::new("", format!("does not fold: {e}")))?;
+        row.rules.clear();
+        row.action = Action::Upsert;
+    }
+    Ok(row)
+}
+
+fn deletion(
+    index: usize,
+    identity: Identity,
+    control: &Control,
+    context: &PrepareContext<'_>,
+) -> Result<PreparedRow, Problem> {
+    let id = identity.id.ok_or_else(|| Problem::new("id", "is missing; a delete names its row"))?;
+    Ok(PreparedRow {
+        index,
+        row_id: id.clone(),
+        id,
+        action: Action::Delete,
+        span_id: identity.span_id.unwrap_or_default(),
+        root_span_id: identity.root_span_id.unwrap_or_default(),
+        is_root: false,
+        created: identity.created.unwrap_or_else(|| now(context)),
+        doc: b"{}".to_vec(),
+        rules: Vec::new(),
+        audit: control.audit.clone(),
+    })
+}
+
+fn comment(
+    index: usize,
+    sent: &mut Map<String, Value>,
+    identity: Identity,
+    control: &Control,
+    context: &mut PrepareContext<'_>,
+) -> Result<PreparedRow, Problem> {
+    let body = fields::comment(sent)?;
+    let origin = sent.get("origin").cloned().unwrap_or_default();
+    let target = fields::id_in(&origin, "id", "origin.id")?
+        .ok_or_else(|| Problem::new("origin.id", "is missing; a comment names the row it hangs on"))?;
+    let id = identity.id.unwrap_or_else(|| (context.new_id)());
+    let created = identity.created.unwrap_or_else(|| now(context));
+    let mut doc = Map::new();
+    doc.insert("id".to_owned(), Value::from(id.as_str()));
+    doc.insert("created".to_owned(), Value::from(format_micros(created)));
+    doc.insert("origin".to_owned(), origin);
+    doc.insert("comment".to_owned(), body);
+    Ok(PreparedRow {
+        index,
+        row_id: id,
+        id: target,
+        action: Action::Comment,
+        span_id: String::new(),
+        root_span_id: String::new(),
+        is_root: false,
+        created,
+        doc: Value::Object(doc).to_string().into_bytes(),
+        rules: Vec::new(),
+        audit: control.audit.clone(),
+    })
+}
+
+/// Whole milliseconds, as clients read them back.
+fn now(context: &PrepareContext<'_>) -> i64 {
+    const MICROS_PER_MILLI: i64 = 1000;
+    context.now_micros.div_euclid(MICROS_PER_MILLI) * MICROS_PER_MILLI
+}
+
+/// Depth and key lengths of everything in the row, known fields or not.
+fn check_shape(row: &Map<String, Value>) -> Result<(), Problem> {
+    row.iter().try_for_each(|(name, value)| {
+        check_key(name, name)?;
+        check_value(name, value, 2)
+    })
+}
+
+fn check_value(field: &str, value: &Value, level: usize) -> Result<(), Problem> {
+    if level > DEPTH_MAX && (value.is_object() || value.is_array()) {
+        return Err(Problem::new(field, format!("is nested too deep; a row has at most {DEPTH_MAX} levels")));
+    }
+    match value {
+        Value::Array(items) => items.iter().try_for_each(|item| check_value(field, item, level + 1)),
+        Value::Object(members) => members.iter().try_for_each(|(key, value)| {
+            check_key(field, key)?;
+            check_value(field, value, level + 1)
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn check_key(field: &str, key: &str) -> Result<(), Problem> {
+    if key.len() <= KEY_BYTES_MAX {
+        return Ok(());
+    }
+    let field = shortened(field);
+    Err(Problem::new(field, format!("has a key of {} bytes; a key has at most {KEY_BYTES_MAX}", key.len())))
+}
+
+/// Text of an error: a value in few words.
+fn described(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(truth) => truth.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => format!("{:?}", shortened(text)),
+        Value::Array(_) => "an array".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    const SHOWN_CHARS: usize = 60;
+    let mut short: String = text.chars().take(SHOWN_CHARS).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+/// A text nested deeper than allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("nested deeper than {max} levels at byte {at}")]
+pub struct TooDeep {
+    pub max: usize,
+    pub at: usize,
+}
+
+/// Whether JSON text nests at most `max` levels, before it is parsed: a parser may recurse or keep what it skips.
+/// Only counts brackets outside of strings; text that is no JSON is the parser's to refuse.
+pub fn depth_within(text: &[u8], max: usize) -> Result<(), TooDeep> {
+    let mut depth = 0_usize;
+    let mut in_string = false;
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'\\' if in_string => at += 1,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > max {
+            return Err(TooDeep { max, at });
+        }
+        at += 1;
+    }
+    Ok(())
+}

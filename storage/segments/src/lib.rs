@@ -1,1 +1,43 @@
-//! assay-storage-segments.
+//! Rows at rest: immutable, checksummed segments of row versions. The only crate that names parquet.
+//!
+//! A segment is two or three files that are written once, whole, and never changed:
+//!
+//! ```text
+//! 00000007.parquet   the versions, sorted by (object ascending, pagination key descending, xact descending); any tool reads it
+//! 00000007.ids       the sidecar: id -> versions, trace -> rows, key of each row, object -> rows, filter, checksums of both files
+//! 00000007.marks     optional: rows of older segments that this segment's seal superseded
+//! ```
+//!
+//! What lists a segment is its `SegmentMeta` in the shard's manifest, not the directory. Files are written under a
+//! temporary name, synced, renamed, and the directory is synced, before `finish` returns a description; a crash at any
+//! point leaves at most files that no manifest names, which [`sweep`] takes away.
+//!
+//! Every block of every file has a CRC32C that is checked before anything decodes the block. The chain hangs on the
+//! manifest: it holds the length of each file and the checksum of the sidecar's trailer, which holds those of the tables.
+//! Damage is an error that names the file and the place; it is never a wrong row and never a panic.
+//!
+//! Knows nothing of shards, of consensus, or of which versions are visible to whom.
+
+mod blocks;
+mod columns;
+mod error;
+mod files;
+mod index;
+mod marks;
+mod merge;
+mod read;
+mod row;
+mod segment;
+mod sidecar;
+mod verify;
+mod writer;
+
+pub use columns::{projection, schema};
+pub use error::SegmentError;
+pub use files::{file_name, remove, sweep};
+pub use merge::{DROPPED, MergeInput, Merged, merge};
+pub use read::{Batches, Scan};
+pub use row::{Columns, IdHit, Mark, OwnedRow, RowHeader, VersionRow};
+pub use segment::Segment;
+pub use verify::verify;
+pub use writer::{Codec, SegmentWriter, WriterOptions};

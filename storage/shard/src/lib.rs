@@ -1,1 +1,188 @@
-//! assay-storage-shard.
+//! One shard: a deterministic state machine over many objects, with its rows in memory and in segments.
+//!
+//! ```text
+//! entries ──apply──> memory table ──rotate──> generation being sealed ──seal──> segment + kept state, durable
+//!                        ^                          |                               |
+//!                        └── readers hold a view ───┴───────────────────────────────┘        compaction: segments -> one
+//! ```
+//! What it stores, below its directory: `CURRENT` names the generation directory in use; in that, `kv/` (the keyed
+//! store: manifest, counters, object records, request ids; see `kept`) and `segments/`.
+//!
+//! In which order: a seal rotates the memory table between two applies; writes and syncs the segment; commits the kept
+//! state as of the rotation in one durable batch; switches readers over; and only then may the log be purged. A crash
+//! before the commit leaves files that nothing names, swept at the next open, and the log still has every entry. A crash
+//! after it loses nothing. The keyed store changes only there and when a compaction swaps segments, which changes no
+//! answer; so it is never ahead of the log.
+//!
+//! Locks, in the order they are taken: `compacting`, `upkeep`, `core`, then the leaves (a generation, a segment's ends,
+//! `published`). Apply takes `core` alone; readers take none of them for longer than copying references.
+
+mod apply;
+mod bases;
+mod compact;
+mod core;
+mod error;
+mod kept;
+mod live;
+mod memory;
+mod open;
+mod read;
+mod requests;
+mod seal;
+mod snapshot;
+mod text;
+mod walk;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use assay_storage_blobs::{BlobName, Blobs};
+use assay_storage_disk::SharedDisk;
+use assay_storage_kv::Kv;
+use assay_storage_model::command::Outcome;
+use assay_storage_model::{Applied, LogPosition, ObjectKey, Xact};
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+
+pub use crate::bases::BASES_BYTES_MAX;
+pub use crate::compact::{SEGMENTS_PER_TIER, TIER_MAX};
+pub use crate::error::ShardError;
+pub use crate::kept::ObjectRecord;
+pub use crate::open::{CheckedShard, check_dir};
+pub use crate::read::{Event, Row, Trace, TracePage, View};
+pub use crate::requests::{REQUEST_AGE_SECONDS_MAX, REQUESTS_MAX};
+pub use crate::snapshot::{Export, ExportFile};
+pub use crate::text::Text;
+
+use crate::core::Core;
+use crate::seal::Upkeep;
+
+/// Where a shard lives and what it may use.
+#[derive(Clone, Debug)]
+pub struct ShardConfig {
+    pub disk: SharedDisk,
+    pub dir: PathBuf,
+    pub blobs: Arc<Blobs>,
+    pub kv: KvKind,
+}
+
+/// Which keyed store a shard opens.
+#[derive(Clone, Debug)]
+pub enum KvKind {
+    /// The real one, in the generation's directory, with a cache of this size.
+    Sled { cache_bytes: u64 },
+    /// One that is handed in: simulations.
+    Given(Arc<dyn Kv>),
+}
+
+/// Memory that a seal would free, and what the segments are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardSize {
+    pub memory_bytes: usize,
+    pub memory_rows: usize,
+    pub segments: usize,
+    pub segment_rows: u64,
+    pub segment_bytes: u64,
+    pub marks: usize,
+}
+
+#[derive(Debug)]
+pub struct Shard {
+    config: ShardConfig,
+    core: Mutex<Core>,
+    published: RwLock<View>,
+    /// Held by a seal from rotation to switch, and by a compaction while it switches.
+    upkeep: Mutex<Upkeep>,
+    /// One compaction at a time.
+    compacting: Mutex<()>,
+    next_segment: AtomicU64,
+}
+
+impl Shard {
+    /// How far this replica applied, in memory.
+    pub fn applied(&self) -> Applied {
+        self.core.lock().applied.clone()
+    }
+
+    /// How far the durable state reaches; replay starts behind it.
+    pub fn sealed(&self) -> Applied {
+        self.upkeep.lock().sealed.applied.clone()
+    }
+
+    /// The shard's last id: a read at or below it can never change.
+    pub fn last(&self) -> Xact {
+        self.published.read().version()
+    }
+
+    pub fn apply(&self, position: LogPosition, entry: &Bytes) -> Result<Vec<Outcome>, ShardError> {
+        let commands = self.commands(entry)?;
+        let mut core = self.core.lock();
+        let mut outcomes = Vec::with_capacity(commands.len());
+        for command in &commands {
+            outcomes.push(apply::apply(&mut core, command)?);
+        }
+        core.applied.position = Some(position);
+        // Published while the core is held, so that versions are published in order.
+        self.published.write().advance(core.last);
+        Ok(outcomes)
+    }
+
+    pub fn apply_blank(&self, position: LogPosition) {
+        self.core.lock().applied.position = Some(position);
+    }
+
+    pub fn apply_membership(&self, position: LogPosition, membership: &[u8]) {
+        let mut core = self.core.lock();
+        core.applied.position = Some(position);
+        core.applied.membership = membership.to_vec();
+    }
+
+    /// A consistent picture of the shard: what was applied when this was called, and no more.
+    pub fn view(&self) -> View {
+        self.published.read().clone()
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.published.read().memory_bytes()
+    }
+
+    pub fn size(&self) -> ShardSize {
+        self.published.read().size()
+    }
+
+    /// What is known of an object beside its rows.
+    pub fn object(&self, object: &ObjectKey) -> Option<ObjectRecord> {
+        self.published.read().object(object)
+    }
+
+    pub fn objects(&self) -> Vec<(ObjectKey, ObjectRecord)> {
+        self.published.read().objects()
+    }
+
+    /// Reads the documents that merges onto sealed rows will need, so that apply does not wait for the disk.
+    pub fn fetch_bases(&self, object: &ObjectKey, ids: &[&str]) -> Result<(), ShardError> {
+        let view = self.view();
+        for id in ids {
+            if let Some((xact, base)) = view.sealed_base(object, id)? {
+                self.core.lock().bases.put(object, id, xact, base);
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of every blob that `entry` needs, if it needs one.
+    fn commands(&self, entry: &Bytes) -> Result<Vec<Bytes>, ShardError> {
+        use assay_storage_model::entry::Entry;
+        match Entry::decode(entry)? {
+            Entry::Commands(commands) => Ok(commands),
+            Entry::Blob { hash, length } => {
+                let whole = self.config.blobs.get(BlobName(hash), length)?;
+                match Entry::decode(&whole)? {
+                    Entry::Commands(commands) => Ok(commands),
+                    Entry::Blob { .. } => Err(ShardError::Damaged("a blob that names another blob".into())),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Whether a node takes writes: memory and disk decide, for all groups at once.
+//!
+//! The upkeep measures some times a second; between two measures every entry is counted against the room that was
+//! left, so that a fast writer cannot run past the limit before the next look.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::error::NotWritten;
+
+/// How long a write waits for memory before it is refused.
+pub const MEMORY_WAIT_MAX: Duration = Duration::from_secs(20);
+/// Bytes on disk per byte of an entry, until its seal has let the log go: the log, the segment, and some for both
+/// being rewritten.
+const DISK_BYTES_PER_BYTE: i64 = 3;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Door {
+    Open,
+    /// Memory is used up: writes wait for a seal.
+    Wait,
+    /// The disk is: writes are refused.
+    NoSpace(String),
+}
+
+#[derive(Debug)]
+pub struct Admission {
+    door: watch::Sender<Door>,
+    /// Bytes that may still be written before the disk counts as full.
+    room: AtomicI64,
+}
+
+impl Default for Admission {
+    fn default() -> Self {
+        Admission { door: watch::Sender::new(Door::Open), room: AtomicI64::new(i64::MAX) }
+    }
+}
+
+impl Admission {
+    /// What the last measure says: the door, and how many bytes may be written until the next.
+    pub fn set(&self, door: Door, room_bytes: u64) {
+        self.room.store(i64::try_from(room_bytes).unwrap_or(i64::MAX), Ordering::Release);
+        self.door.send_if_modified(|current| {
+            let changed = *current != door;
+            *current = door;
+            changed
+        });
+    }
+
+    /// Returns when an entry of `bytes` may be proposed.
+    pub(crate) async fn pass(&self, bytes: usize) -> Result<(), NotWritten> {
+        let mut door = self.door.subscribe();
+        let open = door.wait_for(|door| *door != Door::Wait);
+        match tokio::time::timeout(MEMORY_WAIT_MAX, open).await {
+            Err(_) => return Err(NotWritten::Busy("memory is used up, and sealing does not keep up")),
+            Ok(Err(_)) => return Err(NotWritten::Closing),
+            Ok(Ok(door)) => {
+                if let Door::NoSpace(why) = &*door {
+                    return Err(NotWritten::NoSpace(why.clone()));
+                }
+            }
+        }
+        let wanted = i64::try_from(bytes).unwrap_or(i64::MAX).saturating_mul(DISK_BYTES_PER_BYTE);
+        if self.room.load(Ordering::Acquire) < wanted {
+            return Err(NotWritten::NoSpace("what is free is promised to writes before this one".into()));
+        }
+        self.room.fetch_sub(wanted, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Refuses at once what would be refused anyway.
+    pub(crate) fn refusal(&self) -> Option<NotWritten> {
+        match &*self.door.borrow() {
+            Door::NoSpace(why) => Some(NotWritten::NoSpace(why.clone())),
+            Door::Open | Door::Wait => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn a_full_disk_refuses_at_once_and_an_emptied_one_lets_in() {
+        let admission = Admission::default();
+        admission.set(Door::NoSpace("full".into()), 0);
+        assert_eq!(admission.pass(1).await, Err(NotWritten::NoSpace("full".into())));
+        assert!(admission.refusal().is_some());
+        admission.set(Door::Open, 1_000);
+        assert_eq!((admission.pass(1).await, admission.refusal()), (Ok(()), None));
+    }
+
+    #[tokio::test]
+    async fn between_two_measures_the_room_is_counted_down() {
+        let admission = Admission::default();
+        admission.set(Door::Open, 1_000);
+        assert_eq!(admission.pass(200).await, Ok(()));
+        assert!(matches!(admission.pass(200).await, Err(NotWritten::NoSpace(_))));
+    }
+
+    #[tokio::test]
+    async fn without_memory_writes_wait_for_it() {
+        let admission = Arc::new(Admission::default());
+        admission.set(Door::Wait, u64::MAX);
+        let waiting = tokio::spawn({
+            let admission = Arc::clone(&admission);
+            async move { admission.pass(1).await }
+        });
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(!waiting.is_finished());
+        admission.set(Door::Open, u64::MAX);
+        assert_eq!(waiting.await.unwrap(), Ok(()));
+    }
+}

@@ -1,0 +1,109 @@
+//! How a replica that must not go on ends the process: a failed write or fsync, damage, a panic where order is made.
+//! What was not acknowledged then is unknown to its writer, and nothing acknowledged is lost (decision 11).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fmt, panic, process, thread};
+
+/// Workers of the consensus runtime, blocking ones included.
+pub const CONSENSUS_THREAD: &str = "assay-consensus";
+/// One thread per group; the number of the shard or `cat` follows.
+pub const APPLY_THREAD: &str = "assay-apply-";
+pub const SEAL_THREAD: &str = "assay-seal";
+pub const COMPACTION_THREAD: &str = "assay-compact";
+pub const UPKEEP_THREAD: &str = "assay-upkeep";
+/// The writer of the log, named by its own crate.
+pub const LOG_THREAD: &str = "assay-log";
+
+/// A panic on a thread whose name starts with one of these ends the process.
+const THREADS_THAT_END_IT: [&str; 6] =
+    [CONSENSUS_THREAD, APPLY_THREAD, SEAL_THREAD, COMPACTION_THREAD, UPKEEP_THREAD, LOG_THREAD];
+
+/// What to do when this node must stop at once. Reported once; by default the process aborts.
+#[derive(Clone)]
+pub struct OnFatal {
+    hook: Arc<dyn Fn(String) + Send + Sync>,
+    reported: Arc<AtomicBool>,
+}
+
+impl OnFatal {
+    /// For tests: `hook` instead of the end of the process.
+    pub fn call(hook: impl Fn(String) + Send + Sync + 'static) -> OnFatal {
+        OnFatal { hook: Arc::new(hook), reported: Arc::new(AtomicBool::new(false)) }
+    }
+
+    pub fn report(&self, why: impl fmt::Display) {
+        let why = why.to_string();
+        if self.reported.swap(true, Ordering::SeqCst) {
+            tracing::error!("after the first fatal error: {why}");
+            return;
+        }
+        tracing::error!("this node stops: {why}");
+        (self.hook)(why);
+    }
+
+    /// Whether something was reported. Only a hook that returned lets anyone ask.
+    pub fn was_reported(&self) -> bool {
+        self.reported.load(Ordering::SeqCst)
+    }
+}
+
+impl Default for OnFatal {
+    fn default() -> Self {
+        OnFatal::call(|why| {
+            // The line must be seen also where nobody listens to tracing.
+            eprintln!("assay stops: {why}");
+            process::abort()
+        })
+    }
+}
+
+impl fmt::Debug for OnFatal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnFatal").field("reported", &self.was_reported()).finish_non_exhaustive()
+    }
+}
+
+/// Makes a panic in consensus, the log, apply or upkeep end the process, after the message of the hook that stood
+/// before. Called once, by the program; panics elsewhere stay what they were.
+pub fn install_abort_hook() {
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        before(info);
+        let current = thread::current();
+        let name = current.name().unwrap_or_default();
+        if ends_the_process(name) {
+            eprintln!("assay stops: thread {name} panicked");
+            process::abort();
+        }
+    }));
+}
+
+fn ends_the_process(thread: &str) -> bool {
+    THREADS_THAT_END_IT.iter().any(|prefix| thread.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parking_lot::Mutex;
+
+    #[test]
+    fn threads_where_order_is_made_end_the_process_and_others_do_not() {
+        assert!(ends_the_process("assay-apply-7") && ends_the_process("assay-log") && ends_the_process("assay-consensus"));
+        assert!(!ends_the_process("assay-http-1") && !ends_the_process("") && !ends_the_process("main"));
+    }
+
+    #[test]
+    fn the_first_fatal_error_is_the_one_reported() {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let fatal = OnFatal::call({
+            let heard = Arc::clone(&heard);
+            move |why| heard.lock().push(why)
+        });
+        fatal.report("first");
+        fatal.clone().report("second");
+        assert_eq!(*heard.lock(), ["first"]);
+        assert!(fatal.was_reported());
+    }
+}

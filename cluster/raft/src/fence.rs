@@ -1,0 +1,201 @@
+//! Linearizable reads through a shared read index.
+//!
+//! A fence proves that a replica has applied everything that was acknowledged before the question was asked. A
+//! round asks consensus for the read index: the leader confirms with a majority that it still leads, and names the
+//! index that was committed when the round began.
+//!
+//! F1: who asks joins the next round, never one under way, since that one may have begun before the write that the
+//!     asker has seen acknowledged.
+//! F2: one round answers all who joined it; while it is under way the next one gathers.
+//! F3: an answer comes when the index of its round is applied here. Waiting for that does not hold up the next round.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_storage_model::ReplicaId;
+use openraft::error::{CheckIsLeaderError, RaftError};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
+
+use crate::counters::Counters;
+use crate::error::FenceError;
+use crate::types::{Home, RaftOf, Replica};
+
+/// How long a fence waits for its index to be applied.
+pub const FENCE_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// The index a round found; reads at or behind it see all that was acknowledged before they asked.
+pub(crate) type FenceResult = Result<u64, FenceError>;
+type Waiter = oneshot::Sender<FenceResult>;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Fences {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    /// Applied index plus one.
+    applied: watch::Receiver<u64>,
+    runtime: Handle,
+    counters: Arc<Counters>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    next_round: Vec<Waiter>,
+    round_under_way: bool,
+}
+
+impl Fences {
+    pub fn new(applied: watch::Receiver<u64>, runtime: Handle, counters: Arc<Counters>) -> Fences {
+        Fences { shared: Arc::new(Shared { waiting: Mutex::default(), applied, runtime, counters }) }
+    }
+
+    /// `confirm` asks consensus once; it is called for a round that somebody waits for.
+    pub async fn wait(&self, raft: &RaftOf) -> FenceResult {
+        let answer = self.join(|| {
+            let raft = raft.clone();
+            async move { raft.get_read_log_id().await.map(|(read, _)| read.map(|id| id.index)).map_err(refused) }
+        });
+        answer.await.unwrap_or_else(|_| Err(FenceError::Stopped("it shut down meanwhile".into())))
+    }
+
+    fn join<F, Round>(&self, confirm: F) -> oneshot::Receiver<FenceResult>
+    where
+        F: Fn() -> Round + Send + 'static,
+        Round: Future<Output = Result<Option<u64>, FenceError>> + Send + 'static,
+    {
+        Counters::add(&self.shared.counters.fences, 1);
+        let (waiter, answer) = oneshot::channel();
+        let start = {
+            let mut waiting = self.shared.waiting.lock();
+            waiting.next_round.push(waiter); // F1
+            !mem::replace(&mut waiting.round_under_way, true)
+        };
+        if start {
+            self.shared.runtime.spawn(rounds(Arc::clone(&self.shared), confirm));
+        }
+        answer
+    }
+}
+
+async fn rounds<F, Round>(shared: Arc<Shared>, confirm: F)
+where
+    F: Fn() -> Round + Send + 'static,
+    Round: Future<Output = Result<Option<u64>, FenceError>> + Send + 'static,
+{
+    loop {
+        let joined = {
+            let mut waiting = shared.waiting.lock();
+            let joined = mem::take(&mut waiting.next_round);
+            if joined.is_empty() {
+                waiting.round_under_way = false;
+                return;
+            }
+            joined
+        };
+        Counters::add(&shared.counters.fence_rounds, 1);
+        let confirmed = confirm().await;
+        shared.runtime.spawn(answer(joined, confirmed, shared.applied.clone())); // F2, F3
+    }
+}
+
+async fn answer(joined: Vec<Waiter>, confirmed: Result<Option<u64>, FenceError>, mut applied: watch::Receiver<u64>) {
+    let result = match confirmed {
+        Err(error) => Err(error),
+        Ok(None) => Ok(0), // nothing was ever committed
+        Ok(Some(index)) => match tokio::time::timeout(FENCE_WAIT_MAX, applied.wait_for(|next| *next > index)).await {
+            Ok(Ok(_)) => Ok(index),
+            Ok(Err(_)) => Err(FenceError::Stopped("it shut down meanwhile".into())),
+            Err(_) => Err(FenceError::Late { index, seconds: FENCE_WAIT_MAX.as_secs() }),
+        },
+    };
+    for waiter in joined {
+        let _ = waiter.send(result.clone()); // who asked may have given up
+    }
+}
+
+fn refused(error: RaftError<Replica, CheckIsLeaderError<Replica, Home>>) -> FenceError {
+    match error {
+        RaftError::APIError(CheckIsLeaderError::ForwardToLeader(forward)) => {
+            FenceError::NotLeader { leader: forward.leader_id.map(ReplicaId) }
+        }
+        RaftError::APIError(CheckIsLeaderError::QuorumNotEnough(missing)) => FenceError::NoQuorum(missing.to_string()),
+        RaftError::Fatal(fatal) => FenceError::Stopped(fatal.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use tokio::sync::Semaphore;
+
+    /// Rounds that end one by one, when the test lets them; each finds what was committed when it began.
+    struct Rounds {
+        fences: Fences,
+        committed: Arc<AtomicU64>,
+        allowed: Arc<Semaphore>,
+        applied: watch::Sender<u64>,
+    }
+
+    impl Rounds {
+        fn new() -> Rounds {
+            let applied = watch::Sender::new(0);
+            let fences = Fences::new(applied.subscribe(), Handle::current(), Arc::default());
+            Rounds { fences, committed: Arc::default(), allowed: Arc::new(Semaphore::new(0)), applied }
+        }
+
+        fn ask(&self) -> oneshot::Receiver<FenceResult> {
+            let (committed, allowed) = (Arc::clone(&self.committed), Arc::clone(&self.allowed));
+            self.fences.join(move || {
+                let found = committed.load(Ordering::SeqCst);
+                let allowed = Arc::clone(&allowed);
+                async move {
+                    allowed.acquire().await.expect("the test lives").forget();
+                    Ok(Some(found))
+                }
+            })
+        }
+
+        async fn round_begins(&self, rounds: u64) {
+            while self.fences.shared.counters.read().fence_rounds < rounds {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn who_asks_during_a_round_is_answered_by_the_next() {
+        let rounds = Rounds::new();
+        rounds.applied.send_replace(100);
+        let first = rounds.ask();
+        rounds.round_begins(1).await;
+        rounds.committed.store(7, Ordering::SeqCst); // acknowledged while the first round is under way
+        let others: Vec<_> = (0..50).map(|_| rounds.ask()).collect();
+        rounds.allowed.add_permits(2);
+        assert_eq!(first.await.unwrap(), Ok(0));
+        for other in others {
+            assert_eq!(other.await.unwrap(), Ok(7));
+        }
+        assert_eq!(rounds.fences.shared.counters.read().fence_rounds, 2, "one round answered all who waited");
+    }
+
+    #[tokio::test]
+    async fn an_answer_waits_for_apply_and_holds_nobody_up() {
+        let rounds = Rounds::new();
+        rounds.committed.store(9, Ordering::SeqCst);
+        rounds.allowed.add_permits(10);
+        let mut early = rounds.ask();
+        rounds.round_begins(1).await;
+        assert!(early.try_recv().is_err());
+        let later = rounds.ask();
+        rounds.round_begins(2).await;
+        rounds.applied.send_replace(10); // index 9 is applied
+        assert_eq!((early.await.unwrap(), later.await.unwrap()), (Ok(9), Ok(9)));
+    }
+}

@@ -1,0 +1,77 @@
+//! The log of one group with futures instead of callbacks. All errors end in one place: the first of them is fatal
+//! for the node, since the log refuses everything afterwards.
+
+use std::io;
+
+use assay_storage_log::{GroupLog, GroupState, LogError, LogRecord};
+use tokio::sync::oneshot;
+
+use crate::fatal::OnFatal;
+
+type Done = Box<dyn FnOnce(Result<(), LogError>) + Send>;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Journal {
+    log: GroupLog,
+    fatal: OnFatal,
+}
+
+impl Journal {
+    pub fn new(log: GroupLog, fatal: OnFatal) -> Journal {
+        Journal { log, fatal }
+    }
+
+    pub fn state(&self) -> io::Result<GroupState> {
+        self.log.state().map_err(|error| self.broken(error))
+    }
+
+    /// Durable when it returns; in the order of the calls.
+    pub async fn append(&self, records: Vec<LogRecord>) -> io::Result<()> {
+        self.wait(|done| self.log.append(records, done)).await
+    }
+
+    pub async fn save_vote(&self, vote: Vec<u8>) -> io::Result<()> {
+        self.wait(|done| self.log.save_vote(vote, done)).await
+    }
+
+    /// Written with what comes next; a crash may bring back an older one, which costs a replay and nothing else.
+    pub fn save_committed(&self, committed: Vec<u8>) {
+        self.log.save_committed(committed);
+    }
+
+    pub async fn truncate(&self, from: u64) -> io::Result<()> {
+        self.wait(|done| self.log.truncate(from, done)).await
+    }
+
+    pub async fn purge(&self, up_to: u64, note: Vec<u8>) -> io::Result<()> {
+        self.wait(|done| self.log.purge(up_to, note, done)).await
+    }
+
+    /// Records `from..to`, or as many as stay below `bytes_max`, but at least one if there is one.
+    pub async fn read(&self, from: u64, to: u64, bytes_max: usize) -> io::Result<Vec<LogRecord>> {
+        let log = self.log.clone();
+        let read = tokio::task::spawn_blocking(move || log.read(from, to, bytes_max)).await;
+        match read {
+            Ok(result) => result.map_err(|error| self.broken(error)),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    /// Reports a log that failed or is damaged.
+    pub fn broken(&self, error: impl std::fmt::Display) -> io::Error {
+        let text = error.to_string();
+        self.fatal.report(format_args!("the log: {text}"));
+        io::Error::other(text)
+    }
+
+    async fn wait(&self, start: impl FnOnce(Done)) -> io::Result<()> {
+        let (sender, receiver) = oneshot::channel();
+        // Whoever waited may be gone at shutdown; then nobody needs the answer.
+        start(Box::new(move |result| drop(sender.send(result))));
+        match receiver.await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(self.broken(error)),
+            Err(_) => Err(self.broken("its writer is gone")),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Writes too large for the log: kept as a blob that the entry names. Consensus says when an entry begins and ends
+//! to name one; who keeps the blobs counts, and takes away what nobody names any more.
+
+use std::any::Any;
+use std::fmt;
+
+use assay_storage_model::GroupId;
+use bytes::Bytes;
+use thiserror::Error;
+
+pub trait LargeWrites: Send + Sync + fmt::Debug + 'static {
+    /// Blocking: `framed` is durable when this returns, and stays while the answer's hold lives or an entry names it.
+    fn put(&self, framed: &Bytes) -> Result<LargeWrite, LargeError>;
+    /// The entry of `group` at `index` is about to be in the log and names this blob.
+    fn named(&self, group: GroupId, index: u64, hash: [u8; 32]);
+    /// Entries of `group` up to and including `index` are gone from the log.
+    fn purged(&self, group: GroupId, index: u64);
+    /// Entries of `group` from `index` on are gone from the log.
+    fn truncated(&self, group: GroupId, index: u64);
+}
+
+/// A blob that is durable.
+pub struct LargeWrite {
+    pub hash: [u8; 32],
+    pub length: u64,
+    /// Keeps the blob until an entry names it.
+    pub hold: Box<dyn Any + Send>,
+}
+
+impl fmt::Debug for LargeWrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LargeWrite").field("length", &self.length).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Debug, Error)]
+pub enum LargeError {
+    #[error("this group takes no write above {0} bytes")]
+    TooLarge(usize),
+    #[error("no room for a large write: {0}")]
+    NoSpace(String),
+    /// The disk failed: the node must not go on.
+    #[error("a large write could not be kept: {0}")]
+    Failed(String),
+}
+
+/// For groups whose commands all travel in line.
+#[derive(Debug)]
+pub struct NoLargeWrites;
+
+impl LargeWrites for NoLargeWrites {
+    fn put(&self, _framed: &Bytes) -> Result<LargeWrite, LargeError> {
+        Err(LargeError::TooLarge(assay_storage_model::entry::ENTRY_BYTES_MAX))
+    }
+
+    fn named(&self, group: GroupId, index: u64, _hash: [u8; 32]) {
+        tracing::error!(%group, index, "an entry of a group without large writes names a blob");
+    }
+
+    fn purged(&self, _group: GroupId, _index: u64) {}
+
+    fn truncated(&self, _group: GroupId, _index: u64) {}
+}

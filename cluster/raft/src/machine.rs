@@ -1,0 +1,113 @@
+//! One group's state machine, as consensus sees it: entries go in, outcomes come out, and a seal makes durable
+//! what was applied. Adapters for what the store keeps are in this folder; consensus knows no other face.
+//!
+//! M1: `apply` is a pure function of the entries before it: every replica answers the same.
+//! M2: when `seal` returns, everything up to the position it names is durable without the log, and `sealed`
+//!     answers that position from then on, also after a restart.
+//! M3: after a restart `applied` equals `sealed`; the log from there on is applied again.
+//! M4: `seal` and `export` may run while entries are applied; `install` never does.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use assay_storage_model::command::Outcome;
+use assay_storage_model::{Applied, LogPosition};
+use bytes::Bytes;
+
+mod catalog;
+#[cfg(test)]
+pub(crate) mod memory;
+mod shard;
+
+pub trait Machine: Send + Sync + fmt::Debug + 'static {
+    /// How far entries were applied, in memory.
+    fn applied(&self) -> Applied;
+    /// How far they are durable without the log.
+    fn sealed(&self) -> Applied;
+    /// One outcome per command of the entry. An error means that this replica is damaged.
+    fn apply(&self, position: LogPosition, entry: &Bytes) -> Result<Vec<Outcome>, MachineError>;
+    fn apply_blank(&self, position: LogPosition) -> Result<(), MachineError>;
+    /// Keeps what consensus encoded, to be given back in [`Applied`].
+    fn apply_membership(&self, position: LogPosition, membership: &[u8]) -> Result<(), MachineError>;
+    /// Blocking.
+    fn seal(&self) -> Result<Applied, MachineError>;
+    /// What a seal would free.
+    fn memory_bytes(&self) -> usize;
+    /// Blocking: what another replica needs to stand where this one last sealed.
+    fn export(&self) -> Result<Export, MachineError>;
+    /// Blocking: replaces everything with what another replica exported.
+    fn install(&self, export: Export) -> Result<(), MachineError>;
+}
+
+/// What another replica is given: the kept state as bytes, files that live on this node's disk, and what keeps
+/// them from being taken away meanwhile.
+#[derive(Clone, Debug, Default)]
+pub struct Export {
+    pub applied: Applied,
+    pub kept: Bytes,
+    pub files: Vec<ExportFile>,
+    pub(crate) hold: Hold,
+}
+
+/// One file of an export. Who fetches it verifies length and checksum before it is installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportFile {
+    pub path: std::path::PathBuf,
+    pub bytes: u64,
+    pub checksum: [u8; 32],
+}
+
+/// Keeps the files of an export on disk while it lives.
+#[derive(Clone, Default)]
+pub struct Hold(#[expect(dead_code, reason = "lives only to be dropped")] Option<std::sync::Arc<dyn std::any::Any + Send + Sync>>);
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hold")
+    }
+}
+
+/// Why a machine could not do what it was asked.
+#[derive(Debug)]
+pub struct MachineError {
+    text: String,
+    no_space: bool,
+}
+
+impl MachineError {
+    /// This replica is damaged or its disk failed: it must not go on.
+    pub fn fatal(error: impl fmt::Display) -> MachineError {
+        MachineError { text: error.to_string(), no_space: false }
+    }
+
+    /// There was no room on the disk and nothing has changed: to be tried again when there is.
+    pub fn no_space(error: impl fmt::Display) -> MachineError {
+        MachineError { text: error.to_string(), no_space: true }
+    }
+
+    pub fn is_no_space(&self) -> bool {
+        self.no_space
+    }
+}
+
+impl fmt::Display for MachineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Error for MachineError {}
+
+/// Whether some cause of `error` is a full disk.
+pub fn disk_was_full(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        if matches!(kind, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

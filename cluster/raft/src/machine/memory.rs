@@ -1,0 +1,104 @@
+//! The smallest machine that keeps M1-M4: it counts and keeps commands in memory. Its twin `Sealed` stands for the
+//! disk, so that a test can lose the memory and start again from the seal.
+
+use std::sync::Arc;
+
+use assay_storage_model::command::Outcome;
+use assay_storage_model::entry::Entry;
+use assay_storage_model::{Applied, LogPosition, Xact};
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::{Export, Machine, MachineError};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    pub applied: Applied,
+    pub commands: Vec<Bytes>,
+}
+
+/// What is durable of a [`MemoryMachine`].
+pub(crate) type Sealed = Arc<Mutex<State>>;
+
+#[derive(Debug, Default)]
+pub(crate) struct MemoryMachine {
+    state: Mutex<State>,
+    sealed: Sealed,
+}
+
+impl MemoryMachine {
+    /// A start after a crash: what was sealed, and nothing else.
+    pub fn open(sealed: Sealed) -> MemoryMachine {
+        let state = sealed.lock().clone();
+        MemoryMachine { state: Mutex::new(state), sealed }
+    }
+
+    pub fn commands(&self) -> Vec<Bytes> {
+        self.state.lock().commands.clone()
+    }
+}
+
+impl Machine for MemoryMachine {
+    fn applied(&self) -> Applied {
+        self.state.lock().applied.clone()
+    }
+
+    fn sealed(&self) -> Applied {
+        self.sealed.lock().applied.clone()
+    }
+
+    fn apply(&self, position: LogPosition, entry: &Bytes) -> Result<Vec<Outcome>, MachineError> {
+        let mut state = self.state.lock();
+        let commands = match Entry::decode(entry).map_err(MachineError::fatal)? {
+            Entry::Commands(commands) => commands,
+            Entry::Blob { hash, .. } => vec![Bytes::copy_from_slice(&hash)],
+        };
+        if commands.iter().any(|command| &command[..] == b"panic") {
+            panic!("as the test asked");
+        }
+        if commands.iter().any(|command| &command[..] == b"damage") {
+            return Err(MachineError::fatal("as the test asked"));
+        }
+        state.applied.position = Some(position);
+        let outcomes = commands.into_iter().map(|command| {
+            state.commands.push(command);
+            Outcome::Written { xact: Xact(state.commands.len() as u64) }
+        });
+        Ok(outcomes.collect())
+    }
+
+    fn apply_blank(&self, position: LogPosition) -> Result<(), MachineError> {
+        self.state.lock().applied.position = Some(position);
+        Ok(())
+    }
+
+    fn apply_membership(&self, position: LogPosition, membership: &[u8]) -> Result<(), MachineError> {
+        self.state.lock().applied = Applied { position: Some(position), membership: membership.to_vec() };
+        Ok(())
+    }
+
+    fn seal(&self) -> Result<Applied, MachineError> {
+        let state = self.state.lock();
+        *self.sealed.lock() = state.clone();
+        Ok(state.applied.clone())
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let kept = self.sealed.lock().commands.len();
+        self.state.lock().commands[kept..].iter().map(Bytes::len).sum()
+    }
+
+    fn export(&self) -> Result<Export, MachineError> {
+        let sealed = self.sealed.lock();
+        let kept = serde_json::to_vec(&sealed.commands.iter().map(|c| c.to_vec()).collect::<Vec<_>>());
+        Ok(Export { applied: sealed.applied.clone(), kept: kept.map_err(MachineError::fatal)?.into(), ..Export::default() })
+    }
+
+    fn install(&self, export: Export) -> Result<(), MachineError> {
+        let commands: Vec<Vec<u8>> = serde_json::from_slice(&export.kept).map_err(MachineError::fatal)?;
+        let state = State { applied: export.applied, commands: commands.into_iter().map(Bytes::from).collect() };
+        *self.sealed.lock() = state.clone();
+        *self.state.lock() = state;
+        Ok(())
+    }
+}

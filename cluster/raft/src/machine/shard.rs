@@ -1,0 +1,1 @@
+//! A shard behind consensus.

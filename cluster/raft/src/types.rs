@@ -1,0 +1,107 @@
+//! What consensus is told about us: the types that openraft carries, and how they map to our nouns.
+
+use std::fmt;
+
+use assay_storage_model::command::Outcome;
+use assay_storage_model::{Applied, LogPosition};
+use bytes::Bytes;
+use openraft::{CommittedLeaderId, LogId, StoredMembership};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::encoding::{self, BadRecord};
+use crate::machine::Export;
+
+openraft::declare_raft_types!(
+    /// One group's consensus, whatever it keeps.
+    pub Consensus:
+        D = EntryBytes,
+        R = Vec<Outcome>,
+        NodeId = u64,
+        Node = Home,
+        SnapshotData = SnapshotFiles,
+);
+
+/// The number consensus knows a replica by; a `ReplicaId`.
+pub(crate) type Replica = u64;
+pub(crate) type LogIdOf = LogId<Replica>;
+pub(crate) type EntryOf = openraft::Entry<Consensus>;
+pub(crate) type MembershipOf = openraft::Membership<Replica, Home>;
+pub(crate) type StoredMembershipOf = StoredMembership<Replica, Home>;
+pub(crate) type SnapshotMetaOf = openraft::SnapshotMeta<Replica, Home>;
+pub(crate) type SnapshotOf = openraft::Snapshot<Consensus>;
+pub(crate) type StorageErrorOf = openraft::StorageError<Replica>;
+pub(crate) type RaftOf = openraft::Raft<Consensus>;
+
+/// One entry as `model::entry` frames it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EntryBytes(pub Bytes);
+
+impl fmt::Debug for EntryBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EntryBytes({} bytes)", self.0.len())
+    }
+}
+
+impl Serialize for EntryBytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for EntryBytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<EntryBytes, D::Error> {
+        struct AnyBytes;
+        impl<'de> serde::de::Visitor<'de> for AnyBytes {
+            type Value = EntryBytes;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the bytes of a log entry")
+            }
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<EntryBytes, E> {
+                Ok(EntryBytes(Bytes::copy_from_slice(bytes)))
+            }
+            fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<EntryBytes, E> {
+                Ok(EntryBytes(Bytes::from(bytes)))
+            }
+        }
+        deserializer.deserialize_byte_buf(AnyBytes)
+    }
+}
+
+/// The node a replica lives on. Its address is the catalog's to know, since it may change and this may not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Home {
+    pub node: u64,
+}
+
+/// What a snapshot consists of: files with checksums, and the kept state.
+#[derive(Clone, Debug, Default)]
+pub enum SnapshotFiles {
+    /// Only the position was asked for: a group that starts, or the report of a seal.
+    #[default]
+    PositionOnly,
+    Files(Export),
+}
+
+pub(crate) fn position_of(id: &LogIdOf) -> LogPosition {
+    LogPosition { term: id.leader_id.term, replica: id.leader_id.node_id, index: id.index }
+}
+
+pub(crate) fn log_id_of(position: LogPosition) -> LogIdOf {
+    LogId::new(CommittedLeaderId::new(position.term, position.replica), position.index)
+}
+
+/// What a machine says it applied, in the words of consensus.
+pub(crate) fn applied_state(applied: &Applied) -> Result<(Option<LogIdOf>, StoredMembershipOf), BadRecord> {
+    let membership = match applied.membership.as_slice() {
+        [] => StoredMembership::default(),
+        bytes => encoding::decode_stored_membership(bytes)?,
+    };
+    Ok((applied.position.map(log_id_of), membership))
+}
+
+/// The description of a seal. The same position always gives the same id.
+pub(crate) fn snapshot_meta(applied: &Applied) -> Result<SnapshotMetaOf, BadRecord> {
+    let (last_log_id, last_membership) = applied_state(applied)?;
+    let snapshot_id = applied.position.map(|position| position.to_string()).unwrap_or_default();
+    Ok(SnapshotMetaOf { last_log_id, last_membership, snapshot_id })
+}

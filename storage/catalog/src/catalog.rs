@@ -1,0 +1,216 @@
+//! The catalog as consensus and readers hold it: one state behind a lock, one store behind it.
+//!
+//! Locks are taken in this order: `stored` (one seal or install at a time), then `state` (short, never across a write
+//! to the disk).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use assay_storage_disk::SharedDisk;
+use assay_storage_kv::Kv;
+use assay_storage_model::catalog::CatalogCommand;
+use assay_storage_model::command::Outcome;
+use assay_storage_model::entry::Entry;
+use assay_storage_model::{Applied, LogPosition};
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+
+use crate::error::CatalogError;
+use crate::export::{Export, export, import};
+use crate::home::Home;
+use crate::state::{Kept, State};
+use crate::stored::{Header, Name, Stored};
+
+#[derive(Clone, Debug)]
+pub struct CatalogConfig {
+    pub disk: SharedDisk,
+    pub dir: PathBuf,
+    /// Memory the store below may use for its pages.
+    pub kv_cache_bytes: u64,
+}
+
+#[derive(Debug)]
+pub struct Catalog {
+    state: RwLock<State>,
+    place: Mutex<Place>,
+    sealed: Mutex<Applied>,
+    /// A seal failed, so nothing is known of the store until it is opened again.
+    failed: AtomicBool,
+}
+
+/// The store in use and where it lies.
+#[derive(Debug)]
+struct Place {
+    stored: Stored,
+    /// None where the store was given and is not ours to replace.
+    home: Option<(Home, u32)>,
+}
+
+impl Catalog {
+    /// Loads what was sealed last and verifies all of it.
+    pub fn open(config: CatalogConfig) -> Result<Arc<Catalog>, CatalogError> {
+        let home = Home::new(config.disk, config.dir, config.kv_cache_bytes);
+        let current = home.current()?;
+        let generation = match current {
+            Some(generation) => generation,
+            None => home.first()?,
+        };
+        let kv = home.open_kv(generation)?;
+        if current.is_some() && kv.entries() == 0 {
+            return Err(home.damaged(generation, "it is in use, but nothing is in it".into()));
+        }
+        let (stored, state) = Stored::open(kv)?.map_err(|what| home.damaged(generation, what))?;
+        if current.is_none() {
+            if state.applied.is_some() {
+                return Err(home.missing_but_used());
+            }
+            home.switch(generation)?;
+        }
+        home.keep_only(generation)?;
+        tracing::debug!(dir = %home.dir().display(), records = state.records(), "catalog open");
+        Ok(Catalog::new(stored, state, Some((home, generation))))
+    }
+
+    /// On a store that someone else opened: for tests and simulations.
+    pub fn open_on(kv: Arc<dyn Kv>) -> Result<Arc<Catalog>, CatalogError> {
+        let (stored, state) =
+            Stored::open(kv)?.map_err(|what| CatalogError::Damaged { path: "the catalog's store".into(), what })?;
+        Ok(Catalog::new(stored, state, None))
+    }
+
+    fn new(stored: Stored, state: State, home: Option<(Home, u32)>) -> Arc<Catalog> {
+        let sealed = Mutex::new(applied_of(&state));
+        let place = Mutex::new(Place { stored, home });
+        Arc::new(Catalog { state: RwLock::new(state), place, sealed, failed: AtomicBool::new(false) })
+    }
+
+    /// One consistent view; changes wait while it is held, so hold it briefly and never across an await.
+    pub fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read()
+    }
+
+    /// In memory, ahead of what is sealed.
+    pub fn applied(&self) -> Applied {
+        applied_of(&self.state.read())
+    }
+
+    /// Durable here without the log.
+    pub fn sealed(&self) -> Applied {
+        self.sealed.lock().clone()
+    }
+
+    /// The commands of one entry, visible together. An error means that this replica is damaged.
+    pub fn apply(&self, position: LogPosition, entry: &Bytes) -> Result<Vec<Outcome>, CatalogError> {
+        let commands = match Entry::decode(entry) {
+            Ok(Entry::Commands(commands)) => commands,
+            Ok(Entry::Blob { .. }) => return Err(CatalogError::BlobEntry(position)),
+            Err(source) => return Err(CatalogError::Entry { position, source }),
+        };
+        let commands: Result<Vec<_>, _> = commands.iter().map(|bytes| CatalogCommand::decode(bytes)).collect();
+        let commands = commands.map_err(|source| CatalogError::Command { position, source })?;
+        let mut state = self.state.write();
+        advance(&mut state, position)?;
+        Ok(commands.into_iter().map(|command| Outcome::Catalog(state.apply(command))).collect())
+    }
+
+    pub fn apply_blank(&self, position: LogPosition) -> Result<(), CatalogError> {
+        advance(&mut self.state.write(), position)
+    }
+
+    pub fn apply_membership(&self, position: LogPosition, membership: &[u8]) -> Result<(), CatalogError> {
+        let mut state = self.state.write();
+        advance(&mut state, position)?;
+        state.membership = membership.to_vec();
+        Ok(())
+    }
+
+    /// What a seal would write, about.
+    pub fn memory_bytes(&self) -> usize {
+        self.state.read().dirty_bytes
+    }
+
+    /// Writes what changed since the last seal. What is applied meanwhile waits for the next.
+    pub fn seal(&self) -> Result<Applied, CatalogError> {
+        let mut place = self.place.lock();
+        self.refuse_if_failed()?;
+        let (applied, header, changes) = {
+            let mut state = self.state.write();
+            let applied = applied_of(&state);
+            if state.dirty.is_empty() && applied == *self.sealed.lock() {
+                return Ok(applied);
+            }
+            state.dirty_bytes = 0;
+            let dirty = std::mem::take(&mut state.dirty);
+            let names = dirty.into_iter().chain([Name::Membership]);
+            let changes: Vec<_> = names.map(|name| (name, state.kept(&name))).collect();
+            (applied, Header::of(&state), changes)
+        };
+        let changes = changes.into_iter().map(|(name, kept)| (name, kept.map(Kept::encode))).collect();
+        self.failing(place.stored.write(header, changes).map_err(CatalogError::from))?;
+        *self.sealed.lock() = applied.clone();
+        Ok(applied)
+    }
+
+    /// The whole state as of `applied`, ahead of what is sealed.
+    pub fn export(&self) -> Result<Export, CatalogError> {
+        export(&self.state.read())
+    }
+
+    /// Becomes what another replica exported. Durable when it returns; after a crash the old state or the new one is
+    /// there, whole. Not while entries are applied.
+    pub fn install(&self, bytes: &[u8]) -> Result<Applied, CatalogError> {
+        let import = import(bytes)?;
+        let mut place = self.place.lock();
+        self.refuse_if_failed()?;
+        let applied = applied_of(&import.state);
+        self.failing(install_on(&mut place, import.header, import.values))?;
+        *self.state.write() = import.state;
+        *self.sealed.lock() = applied.clone();
+        if let Some((home, generation)) = &place.home {
+            self.failing(home.keep_only(*generation))?;
+        }
+        Ok(applied)
+    }
+
+    fn refuse_if_failed(&self) -> Result<(), CatalogError> {
+        if self.failed.load(Ordering::Acquire) { Err(CatalogError::Failed) } else { Ok(()) }
+    }
+
+    fn failing<T>(&self, result: Result<T, CatalogError>) -> Result<T, CatalogError> {
+        if result.is_err() {
+            self.failed.store(true, Ordering::Release);
+        }
+        result
+    }
+}
+
+fn install_on(place: &mut Place, header: Header, values: Vec<(Name, Vec<u8>)>) -> Result<(), CatalogError> {
+    let Some((home, generation)) = &mut place.home else {
+        return Ok(place.stored.replace(header, values)?);
+    };
+    let next = home.next(*generation)?;
+    let opened = Stored::open(home.open_kv(next)?)?;
+    let (mut stored, _) = opened.map_err(|what| home.damaged(next, what))?;
+    stored.replace(header, values)?;
+    home.switch(next)?;
+    *generation = next;
+    place.stored = stored;
+    Ok(())
+}
+
+fn applied_of(state: &State) -> Applied {
+    Applied { position: state.applied, membership: state.membership.clone() }
+}
+
+fn advance(state: &mut State, found: LogPosition) -> Result<(), CatalogError> {
+    match state.applied {
+        Some(applied) if applied.index.checked_add(1) != Some(found.index) => {
+            Err(CatalogError::OutOfOrder { applied, found })
+        }
+        _ => {
+            state.applied = Some(found);
+            Ok(())
+        }
+    }
+}

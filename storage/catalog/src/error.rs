@@ -1,0 +1,34 @@
+//! What can go wrong with a catalog. All of it but a refused export means that this replica is damaged.
+
+use std::io;
+use std::path::PathBuf;
+
+use assay_storage_kv::KvError;
+use assay_storage_model::LogPosition;
+use assay_storage_model::command::DecodeError;
+use assay_storage_model::entry::BadEntry;
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum CatalogError {
+    #[error("catalog: the log entry at {position} does not decode: {source}")]
+    Entry { position: LogPosition, source: BadEntry },
+    #[error("catalog: the log entry at {position} has a command that does not decode: {source}")]
+    Command { position: LogPosition, source: DecodeError },
+    #[error("catalog: the log entry at {0} names a blob, but catalog commands travel in line")]
+    BlobEntry(LogPosition),
+    #[error("catalog: the entry at {found} was applied after {applied}, entries in between are missing or come again")]
+    OutOfOrder { applied: LogPosition, found: LogPosition },
+    #[error("{path}: {what}. Rebuild this replica from the others, or from a backup")]
+    Damaged { path: PathBuf, what: String },
+    #[error("catalog: the snapshot received is damaged: {0}. Nothing was changed; fetch it again")]
+    BadExport(String),
+    #[error("catalog: the snapshot would have {bytes} bytes, at most {max} can be sent")]
+    ExportTooLarge { bytes: usize, max: usize },
+    #[error("catalog: an earlier seal failed; nothing is sealed until the process starts again")]
+    Failed,
+    #[error(transparent)]
+    Kv(#[from] KvError),
+    #[error("{path}: {source}")]
+    Io { path: PathBuf, source: io::Error },
+}

@@ -1,0 +1,93 @@
+//! The whole state in one piece of bytes: what a follower gets instead of the log, and what a backup keeps.
+//!
+//! ```text
+//! "assay catalog 1\n", (name length u8, name, value length u32, value)*, hash of all before it u128
+//! ```
+
+use assay_storage_model::Applied;
+use bytes::Bytes;
+
+use crate::error::CatalogError;
+use crate::hash::Hash128;
+use crate::state::State;
+use crate::stored::{Header, Name, load_state};
+
+/// More than a catalog of the size it is made for: a hundred thousand records of ten kilobytes.
+pub const EXPORT_BYTES_MAX: usize = 1 << 30;
+
+const MAGIC: &[u8] = b"assay catalog 1\n";
+const HASH_BYTES: usize = 16;
+
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// The state's place in the log; the same is in the bytes.
+    pub applied: Applied,
+    pub bytes: Bytes,
+}
+
+pub fn export(state: &State) -> Result<Export, CatalogError> {
+    let mut bytes = MAGIC.to_vec();
+    push(&mut bytes, Name::Header, &Header::of(state).encode())?;
+    push(&mut bytes, Name::Membership, &state.membership)?;
+    for name in state.names() {
+        if let Some(value) = state.value(&name) {
+            push(&mut bytes, name, &value)?;
+        }
+    }
+    let mut hash = Hash128::default();
+    hash.update(&bytes);
+    bytes.extend_from_slice(&hash.finish().to_le_bytes());
+    let applied = Applied { position: state.applied, membership: state.membership.clone() };
+    Ok(Export { applied, bytes: Bytes::from(bytes) })
+}
+
+fn push(bytes: &mut Vec<u8>, name: Name, value: &[u8]) -> Result<(), CatalogError> {
+    let name = name.to_bytes();
+    let grown = bytes.len() + 1 + name.len() + 4 + value.len() + HASH_BYTES;
+    if grown > EXPORT_BYTES_MAX {
+        return Err(CatalogError::ExportTooLarge { bytes: grown, max: EXPORT_BYTES_MAX });
+    }
+    bytes.push(name.len() as u8);
+    bytes.extend_from_slice(&name);
+    bytes.extend_from_slice(&(value.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(value);
+    Ok(())
+}
+
+/// What an export holds, checked as a whole and value by value.
+pub struct Import {
+    pub state: State,
+    pub header: Header,
+    pub values: Vec<(Name, Vec<u8>)>,
+}
+
+pub fn import(bytes: &[u8]) -> Result<Import, CatalogError> {
+    let values = values(bytes).map_err(|what| CatalogError::BadExport(what.into()))?;
+    let (state, header) = load_state(values.clone()).map_err(CatalogError::BadExport)?;
+    Ok(Import { state, header, values })
+}
+
+fn values(bytes: &[u8]) -> Result<Vec<(Name, Vec<u8>)>, &'static str> {
+    let (covered, hash) = bytes.split_last_chunk::<HASH_BYTES>().ok_or("it is cut short")?;
+    let mut found = Hash128::default();
+    found.update(covered);
+    if found.finish() != u128::from_le_bytes(*hash) {
+        return Err("its bytes do not have the hash they were sent with");
+    }
+    let mut rest = covered.strip_prefix(MAGIC).ok_or("it is none, or of another version")?;
+    let mut values = Vec::new();
+    while !rest.is_empty() {
+        let (name, value) = value(&mut rest).ok_or("a value is cut short")?;
+        values.push((Name::from_bytes(name).ok_or("a value of an unknown kind")?, value.to_vec()));
+    }
+    Ok(values)
+}
+
+fn value<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let (length, tail) = rest.split_first()?;
+    let (name, tail) = tail.split_at_checked(usize::from(*length))?;
+    let (length, tail) = tail.split_first_chunk::<4>()?;
+    let (value, tail) = tail.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    *rest = tail;
+    Some((name, value))
+}

@@ -1,0 +1,69 @@
+//! Lists of records as clients page through them: newest first, ties by id, from a cursor that is the id of a record,
+//! also of one that was deleted since.
+
+use std::cmp::Reverse;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::{Record, RecordKind};
+use thiserror::Error;
+use uuid::Uuid;
+
+use crate::state::{Place, State};
+
+#[derive(Clone, Copy, Debug)]
+pub struct ListQuery {
+    pub kind: RecordKind,
+    /// None lists what stands above organizations.
+    pub org: Option<OrgId>,
+    pub cursor: Option<Cursor>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cursor {
+    /// The next page: what stands behind this record, so is older.
+    After(Uuid),
+    /// The page before: what stands right before this record.
+    Before(Uuid),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("no {kind} has the id {id} that the list should go on from")]
+pub struct UnknownCursor {
+    pub kind: RecordKind,
+    pub id: Uuid,
+}
+
+impl State {
+    /// One page of those that `keep` lets through, newest first.
+    pub fn list(
+        &self,
+        query: &ListQuery,
+        mut keep: impl FnMut(&Record) -> bool,
+    ) -> Result<Vec<Arc<Record>>, UnknownCursor> {
+        let at = |created, id| -> Place { (query.kind, query.org, Reverse(created), id) };
+        let (newest, oldest) = (at(i64::MAX, Uuid::nil()), at(i64::MIN, Uuid::max()));
+        let (mut from, mut to) = (Bound::Included(newest), Bound::Included(oldest));
+        match query.cursor {
+            None => {}
+            Some(Cursor::After(id)) => from = Bound::Excluded(at(self.created_of(query.kind, id)?, id)),
+            Some(Cursor::Before(id)) => to = Bound::Excluded(at(self.created_of(query.kind, id)?, id)),
+        }
+        let record = |place: &Place| self.records.get(&(place.0, place.3)).cloned();
+        let range = self.order.range((from, to));
+        if let Some(Cursor::Before(_)) = query.cursor {
+            let mut page: Vec<_> =
+                range.rev().filter_map(record).filter(|record| keep(record)).take(query.limit).collect();
+            page.reverse();
+            return Ok(page);
+        }
+        Ok(range.filter_map(record).filter(|record| keep(record)).take(query.limit).collect())
+    }
+
+    fn created_of(&self, kind: RecordKind, id: Uuid) -> Result<i64, UnknownCursor> {
+        let live = self.records.get(&(kind, id)).map(|record| record.created);
+        live.or_else(|| self.deleted.created(kind, id)).ok_or(UnknownCursor { kind, id })
+    }
+}

@@ -1,0 +1,161 @@
+//! The catalog in memory: what readers ask and what apply changes.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use assay_storage_model::catalog::{Record, RecordKind, ShardMap, UniqueKey};
+use assay_storage_model::{LogPosition, OrgId};
+use uuid::Uuid;
+
+use crate::deleted::Deleted;
+use crate::hash::Hash128;
+use crate::stored::{Header, Name};
+
+pub type RecordName = (RecordKind, Uuid);
+
+/// Where a record stands in the list of its kind and organization: newest first, ties by id.
+pub type Place = (RecordKind, Option<OrgId>, Reverse<i64>, Uuid);
+
+/// Memory of one record beside its bytes: map nodes and allocations.
+const RECORD_OVERHEAD_BYTES: usize = 256;
+
+#[derive(Debug, Default)]
+pub struct State {
+    pub(crate) applied: Option<LogPosition>,
+    pub(crate) membership: Vec<u8>,
+    pub(crate) version: u64,
+    /// Ids below these were given.
+    pub(crate) next_node: u64,
+    pub(crate) next_replica: u64,
+    /// A replica that is new to a group has an id above this one.
+    pub(crate) highest_replica_placed: u64,
+    pub(crate) records: BTreeMap<RecordName, Arc<Record>>,
+    pub(crate) order: BTreeSet<Place>,
+    pub(crate) taken: HashMap<UniqueKey, RecordName>,
+    pub(crate) deleted: Deleted,
+    pub(crate) map: Option<Arc<ShardMap>>,
+    /// Changed since the last seal.
+    pub(crate) dirty: BTreeSet<Name>,
+    pub(crate) dirty_bytes: usize,
+}
+
+impl State {
+    pub(crate) fn empty() -> State {
+        State { next_node: 1, next_replica: 1, ..State::default() }
+    }
+
+    /// Grows with every change; two answers under the same version agree.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub fn get(&self, kind: RecordKind, id: Uuid) -> Option<&Arc<Record>> {
+        self.records.get(&(kind, id))
+    }
+
+    /// The record that has this unique key.
+    pub fn find(&self, key: &UniqueKey) -> Option<&Arc<Record>> {
+        self.records.get(self.taken.get(key)?)
+    }
+
+    /// Every record of a kind, by id.
+    pub fn all(&self, kind: RecordKind) -> impl Iterator<Item = &Arc<Record>> {
+        self.records.range((kind, Uuid::nil())..=(kind, Uuid::max())).map(|(_, record)| record)
+    }
+
+    pub fn records(&self) -> usize {
+        self.records.len()
+    }
+
+    /// None until init.
+    pub fn shard_map(&self) -> Option<&Arc<ShardMap>> {
+        self.map.as_ref()
+    }
+
+    /// Equal on replicas that applied the same entries. Reads all records: for checks, not for requests.
+    pub fn digest(&self) -> u128 {
+        let mut hash = Hash128::default();
+        let header = Header { applied: None, entries: 0, sum: 0, ..Header::of(self) };
+        hash.update(&header.encode());
+        for name in self.names() {
+            if let Some(value) = self.value(&name) {
+                hash.update(&name.to_bytes());
+                hash.update(&(value.len() as u64).to_le_bytes());
+                hash.update(&value);
+            }
+        }
+        hash.finish()
+    }
+
+    /// The names of all values but header and membership, in a fixed order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = Name> {
+        let map = self.map.is_some().then_some(Name::Map);
+        let pages = self.deleted.pages().map(Name::Deleted);
+        map.into_iter().chain(pages).chain(self.records.keys().map(|(kind, id)| Name::Record(*kind, *id)))
+    }
+
+    /// What is stored under a name; none if it is to be taken away.
+    pub(crate) fn value(&self, name: &Name) -> Option<Vec<u8>> {
+        self.kept(name).map(Kept::encode)
+    }
+
+    /// The same, not yet encoded: cheap enough to be taken under the lock.
+    pub(crate) fn kept(&self, name: &Name) -> Option<Kept> {
+        match name {
+            Name::Header => None, // made by who stores it, since it counts what is stored
+            Name::Membership => Some(Kept::Bytes(self.membership.clone())),
+            Name::Map => self.map.clone().map(Kept::Map),
+            Name::Deleted(page) => self.deleted.page(*page).map(Kept::Bytes),
+            Name::Record(kind, id) => self.records.get(&(*kind, *id)).cloned().map(Kept::Record),
+        }
+    }
+
+    pub(crate) fn mark(&mut self, name: Name, bytes: usize) {
+        self.dirty.insert(name);
+        self.dirty_bytes += bytes;
+    }
+
+    /// Takes a record in; the caller has made sure that its unique keys are free.
+    pub(crate) fn insert(&mut self, record: Record) {
+        let name = (record.kind, record.id);
+        self.order.insert(place(&record));
+        for key in &record.keys {
+            self.taken.insert(key.clone(), name);
+        }
+        self.mark(Name::Record(record.kind, record.id), record.body.len() + RECORD_OVERHEAD_BYTES);
+        self.records.insert(name, Arc::new(record));
+    }
+
+    pub(crate) fn remove(&mut self, name: RecordName) -> Option<Arc<Record>> {
+        let record = self.records.remove(&name)?;
+        self.order.remove(&place(&record));
+        for key in &record.keys {
+            self.taken.remove(key);
+        }
+        self.mark(Name::Record(name.0, name.1), RECORD_OVERHEAD_BYTES);
+        Some(record)
+    }
+}
+
+/// A value that is shared with the state until it is written.
+#[derive(Debug)]
+pub enum Kept {
+    Bytes(Vec<u8>),
+    Map(Arc<ShardMap>),
+    Record(Arc<Record>),
+}
+
+impl Kept {
+    pub fn encode(self) -> Vec<u8> {
+        match self {
+            Kept::Bytes(bytes) => bytes,
+            Kept::Map(map) => map.encode(),
+            Kept::Record(record) => record.encode(),
+        }
+    }
+}
+
+fn place(record: &Record) -> Place {
+    (record.kind, record.org, Reverse(record.created), record.id)
+}

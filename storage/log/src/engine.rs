@@ -1,0 +1,114 @@
+//! raft-engine behind a small face: what is written, read and given back, with its panics turned into errors.
+//!
+//! The engine panics when a sync fails (`LogFileWriter::sync` unwraps) and when it finds its index inconsistent. After
+//! a panic it must not be used for writing; the writer sees to that.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use assay_storage_model::GroupId;
+use raft_engine::env::FileSystem;
+use raft_engine::{Config, Engine, LogBatch, ReadableSize, RecoveryMode};
+
+use crate::LogConfig;
+use crate::frame::{Frame, engine_index};
+
+/// What the rest of the crate needs of an engine, whatever file system is under it.
+pub(crate) trait Store: Send + Sync {
+    /// Writes a batch; with `sync`, everything written before it is durable too.
+    fn write(&self, batch: &mut LogBatch, sync: bool) -> Result<(), String>;
+    /// Frames of `[from, to)`, at least one.
+    fn fetch(&self, group: GroupId, from: u64, to: u64, bytes_max: usize) -> Result<Vec<Frame>, String>;
+    fn note(&self, group: GroupId, key: &[u8]) -> Option<Vec<u8>>;
+    /// The engine's own first and last index of a group, in our counting.
+    fn span(&self, group: GroupId) -> Option<(u64, u64)>;
+    /// Rewrites what little old files still hold, deletes them, and names the groups that hold many records there.
+    fn give_back(&self) -> Result<Vec<u64>, String>;
+    fn bytes(&self) -> u64;
+}
+
+/// Opens the engine. It must find nothing to repair: what had to be cut was cut before, and anything else is an error.
+pub(crate) fn open<F: FileSystem + 'static>(
+    dir: &Path,
+    config: &LogConfig,
+    files: Arc<F>,
+) -> Result<Arc<dyn Store>, String> {
+    let dir = dir.to_str().ok_or_else(|| format!("{} is not UTF-8", dir.display()))?;
+    let config = Config {
+        dir: dir.to_string(),
+        recovery_mode: RecoveryMode::AbsoluteConsistency,
+        batch_compression_threshold: ReadableSize(0),
+        target_file_size: ReadableSize(config.file_bytes),
+        purge_threshold: ReadableSize(config.budget_bytes),
+        enable_log_recycle: false,
+        prefill_for_recycle: false,
+        ..Config::default()
+    };
+    let engine = guarded(|| Engine::open_with_file_system(config, files))?;
+    Ok(Arc::new(Opened(Some(engine))))
+}
+
+struct Opened<F: FileSystem>(Option<Engine<F>>);
+
+impl<F: FileSystem> Opened<F> {
+    fn engine(&self) -> Result<&Engine<F>, String> {
+        self.0.as_ref().ok_or_else(|| "the engine is closed".to_string())
+    }
+}
+
+impl<F: FileSystem> Drop for Opened<F> {
+    fn drop(&mut self) {
+        let engine = self.0.take();
+        // Closing syncs once more and panics if that fails. Everything that was acknowledged is synced already.
+        if let Err(what) = guarded(|| Ok(drop(engine))) {
+            tracing::error!(what, "closing the log failed");
+        }
+    }
+}
+
+impl<F: FileSystem> Store for Opened<F> {
+    fn write(&self, batch: &mut LogBatch, sync: bool) -> Result<(), String> {
+        let engine = self.engine()?;
+        guarded(|| engine.write(batch, sync)).map(|_| ())
+    }
+
+    fn fetch(&self, group: GroupId, from: u64, to: u64, bytes_max: usize) -> Result<Vec<Frame>, String> {
+        let engine = self.engine()?;
+        let mut frames = Vec::new();
+        guarded(|| {
+            let (from, to) = (engine_index(from), engine_index(to));
+            engine.fetch_entries_to::<Frame>(group.0, from, to, Some(bytes_max), &mut frames)
+        })?;
+        Ok(frames)
+    }
+
+    fn note(&self, group: GroupId, key: &[u8]) -> Option<Vec<u8>> {
+        self.engine().ok()?.get(group.0, key)
+    }
+
+    fn span(&self, group: GroupId) -> Option<(u64, u64)> {
+        let engine = self.engine().ok()?;
+        Some((engine.first_index(group.0)?.checked_sub(1)?, engine.last_index(group.0)?.checked_sub(1)?))
+    }
+
+    fn give_back(&self) -> Result<Vec<u64>, String> {
+        let engine = self.engine()?;
+        guarded(|| engine.purge_expired_files())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.engine().map_or(0, |engine| engine.get_used_size() as u64)
+    }
+}
+
+fn guarded<T>(call: impl FnOnce() -> raft_engine::Result<T>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => result.map_err(|error| error.to_string()),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+            Err(format!("raft-engine panicked: {text}"))
+        }
+    }
+}

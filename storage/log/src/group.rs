@@ -1,0 +1,176 @@
+//! One group's log as its owner sees it: a cheap handle that puts work in the writer's channel and reads what is durable.
+
+use assay_storage_model::GroupId;
+
+use crate::error::{Corruption, LogError};
+use crate::frame::{CHAIN_START, Frame, Mark};
+use crate::notes::{Head, Vote};
+use crate::open::Log;
+use crate::writer::Work;
+use crate::{Done, GroupState, LogRecord, NOTE_BYTES_MAX, PAYLOAD_BYTES_MAX, Purged};
+
+/// How often a read starts again because the log moved under it.
+const READ_ATTEMPTS_MAX: usize = 4;
+
+/// What is kept in memory of a group. The writer has its own, ahead of what readers see by one round.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Index of the first record, where there is one.
+    pub first: u64,
+    pub last: Option<Mark>,
+    pub head: Head,
+    pub vote: Option<Vote>,
+    pub committed: Option<Vec<u8>>,
+    /// Counts truncations and purges, so that a reader knows that the log moved under it.
+    pub moved: u64,
+}
+
+impl Group {
+    /// The index the next record must have; any, where nothing has ever been.
+    pub fn next_index(&self) -> Option<u64> {
+        let after = |index: u64| index.saturating_add(1);
+        let last = self.last.map(|mark| after(mark.index));
+        last.or(self.head.end).or(self.head.purged.as_ref().map(|purged| after(purged.index)))
+    }
+
+    /// What the next record carries for its predecessor's checksum.
+    pub fn tail_checksum(&self) -> u32 {
+        self.last.map_or(self.before_first(), |mark| mark.checksum)
+    }
+
+    /// What the first record carries for its predecessor's checksum.
+    pub fn before_first(&self) -> u32 {
+        self.head.purged.as_ref().map_or(CHAIN_START, |purged| purged.checksum)
+    }
+
+    pub fn state(&self) -> GroupState {
+        let first = if self.last.is_some() { self.first } else { self.next_index().unwrap_or(0) };
+        GroupState {
+            purged: self.head.purged.as_ref().map(|purged| Purged { index: purged.index, note: purged.note.clone() }),
+            first,
+            last: self.last.map(|mark| (mark.index, mark.term)),
+            vote: self.vote.as_ref().map(|vote| vote.bytes.clone()),
+            committed: self.committed.clone(),
+        }
+    }
+}
+
+/// A group of a [`Log`]. It need not exist yet; its first write makes it.
+#[derive(Clone, Debug)]
+pub struct GroupLog {
+    pub(crate) log: Log,
+    pub(crate) group: GroupId,
+}
+
+impl GroupLog {
+    pub fn group(&self) -> GroupId {
+        self.group
+    }
+
+    /// What is durable now.
+    pub fn state(&self) -> GroupState {
+        self.log.published(self.group).state()
+    }
+
+    /// Appends records behind the last, indices without a gap; a conflicting tail must be truncated first. `done` runs
+    /// when they are durable, in the order of the calls. Never blocks. One append in flight per group, see the crate.
+    pub fn append(&self, records: Vec<LogRecord>, done: Done) {
+        if let Some(record) = records.iter().find(|record| record.payload.len() > PAYLOAD_BYTES_MAX) {
+            let bytes = record.payload.len();
+            return done(Err(LogError::Refused(format!("a record of {bytes} bytes, at most {PAYLOAD_BYTES_MAX}"))));
+        }
+        self.log.submit(Work::Append { group: self.group, records, done });
+    }
+
+    /// Durable when `done` runs. Keeps its place between appends.
+    pub fn save_vote(&self, vote: Vec<u8>, done: Done) {
+        if let Some(done) = self.fits(&vote, done) {
+            self.log.submit(Work::Vote { group: self.group, vote, done });
+        }
+    }
+
+    /// Remembers how far is committed. Costs no sync: it goes with the next write, or unsynced after a while.
+    pub fn save_committed(&self, committed: Vec<u8>) {
+        if committed.len() <= NOTE_BYTES_MAX {
+            self.log.submit(Work::Committed { group: self.group, committed });
+        } else {
+            tracing::error!(group = %self.group, bytes = committed.len(), "a committed position is too long to keep");
+        }
+    }
+
+    /// Removes the records from `from_index` on. Must not reach below what was purged.
+    pub fn truncate(&self, from_index: u64, done: Done) {
+        self.log.submit(Work::Truncate { group: self.group, from: from_index, done });
+    }
+
+    /// Gives up everything up to `up_to_index`, which may lie behind the last record (a snapshot came); the next record
+    /// is then the one after it.
+    pub fn purge(&self, up_to_index: u64, purged_note: Vec<u8>, done: Done) {
+        if let Some(done) = self.fits(&purged_note, done) {
+            self.log.submit(Work::Purge { group: self.group, up_to: up_to_index, note: purged_note, done });
+        }
+    }
+
+    /// Forgets the group: log, vote and all. For a replica that left this node.
+    pub fn remove(&self, done: Done) {
+        self.log.submit(Work::Remove { group: self.group, done });
+    }
+
+    /// The records of `[from, to_exclusive)` that are durable, verified, up to about `bytes_max` of them but at least
+    /// one if there is one. Blocks on the disk.
+    pub fn read(&self, from: u64, to_exclusive: u64, bytes_max: usize) -> Result<Vec<LogRecord>, LogError> {
+        let mut attempts = 0;
+        loop {
+            let group = self.log.published(self.group);
+            let Some(last) = group.last else { return self.nothing_at(&group, from, to_exclusive) };
+            let to = to_exclusive.min(last.index.saturating_add(1));
+            if from >= to || from < group.first {
+                return self.nothing_at(&group, from, to);
+            }
+            let frames = self.log.engine().fetch(self.group, from, to, bytes_max);
+            let what = match frames.map(|frames| self.verified(&group, frames, from)) {
+                Ok(Ok(records)) => return Ok(records),
+                Ok(Err(corruption)) => corruption,
+                // A file that was given up between finding the record and reading it looks like this once.
+                Err(what) => Corruption { group: Some(self.group), file: self.log.dir(), index: Some(from), what },
+            };
+            attempts += 1;
+            let moved = self.log.published(self.group).moved != group.moved;
+            if attempts >= READ_ATTEMPTS_MAX || (attempts > 1 && !moved) {
+                return Err(what.into());
+            }
+        }
+    }
+
+    fn verified(&self, group: &Group, frames: Vec<Frame>, from: u64) -> Result<Vec<LogRecord>, Corruption> {
+        let mut previous = (from == group.first).then(|| group.before_first());
+        let mut records = Vec::with_capacity(frames.len());
+        for (frame, index) in frames.into_iter().zip(from..) {
+            let damaged = |what| Corruption { group: Some(self.group), file: self.log.dir(), index: Some(index), what };
+            let (mark, record) = frame.verify(self.group, index).map_err(damaged)?;
+            if previous.is_some_and(|previous| previous != mark.previous) {
+                return Err(damaged("this record was not written behind the one before it".to_string()));
+            }
+            previous = Some(mark.checksum);
+            records.push(record);
+        }
+        if records.is_empty() {
+            let what = "the record is missing".to_string();
+            return Err(Corruption { group: Some(self.group), file: self.log.dir(), index: Some(from), what });
+        }
+        Ok(records)
+    }
+
+    fn nothing_at(&self, group: &Group, from: u64, to: u64) -> Result<Vec<LogRecord>, LogError> {
+        let first = group.state().first;
+        if from < first && from < to { Err(LogError::Purged { group: self.group, first }) } else { Ok(Vec::new()) }
+    }
+
+    fn fits(&self, bytes: &[u8], done: Done) -> Option<Done> {
+        if bytes.len() <= NOTE_BYTES_MAX {
+            return Some(done);
+        }
+        done(Err(LogError::Refused(format!("a note of {} bytes, at most {NOTE_BYTES_MAX}", bytes.len()))));
+        None
+    }
+}

@@ -1,0 +1,160 @@
+//! Commands to bytes and back. Decoding borrows ids and documents from the bytes, allocates only the list of
+//! rows, and refuses what is longer, larger or of more rows than a command may be.
+//!
+//! ```text
+//! write        object 34 bytes, assigned u64, request (0 | 1, key 16, content 16), count u32, row*
+//! row          id text, action u8, span_id text, root_span_id text, is_root u8, created i64, doc, rules, audit
+//! advance      to u64
+//! raise floor  object 34 bytes, floor u64
+//! drop object  object 34 bytes
+//! ```
+
+use bincode::config::{Configuration, Limit, LittleEndian, Varint};
+use bincode::de::{BorrowDecoder, Decode};
+use bincode::enc::Encoder;
+use bincode::error::{DecodeError as BadBody, EncodeError};
+use bincode::{BorrowDecode, Encode};
+
+use super::{
+    Action, COMMAND_BYTES_MAX, COMMAND_VERSION, Command, DecodeError, ROWS_PER_WRITE_MAX, RowOp, TAG_ADVANCE,
+    TAG_DROP_OBJECT, TAG_RAISE_FLOOR, TAG_WRITE, TooLarge, Write,
+};
+use crate::ids::ObjectKey;
+use crate::xact::Xact;
+
+type Config = Configuration<LittleEndian, Varint, Limit<COMMAND_BYTES_MAX>>;
+
+const CONFIG: Config = bincode::config::standard().with_limit::<COMMAND_BYTES_MAX>();
+/// Version and tag.
+const FRAME_BYTES: usize = 2;
+/// More than the fixed parts of a row or of a write's head take.
+const FIXED_BYTES_ROOM: usize = 96;
+
+impl<'a> Command<'a> {
+    /// The bytes, whatever their size: `check_limits` says whether they decode again.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.bytes_about());
+        bytes.push(COMMAND_VERSION);
+        match self {
+            Command::Write(write) => put(&mut bytes, TAG_WRITE, write),
+            Command::Advance { to } => put(&mut bytes, TAG_ADVANCE, to.0),
+            Command::RaiseFloor { object, floor } => put(&mut bytes, TAG_RAISE_FLOOR, (object.to_bytes(), floor.0)),
+            Command::DropObject { object } => put(&mut bytes, TAG_DROP_OBJECT, object.to_bytes()),
+        }
+        bytes
+    }
+
+    pub fn decode(bytes: &'a [u8]) -> Result<Command<'a>, DecodeError> {
+        if bytes.len() > COMMAND_BYTES_MAX {
+            return Err(body(format!("{} bytes, above the {COMMAND_BYTES_MAX} a command may have", bytes.len())));
+        }
+        let (frame, rest) = bytes.split_first_chunk::<FRAME_BYTES>().ok_or_else(|| body("cut short".to_owned()))?;
+        let [version, tag] = *frame;
+        match version {
+            COMMAND_VERSION => {}
+            0 => return Err(body("version 0 does not exist".to_owned())),
+            newer => return Err(DecodeError::Newer(newer)),
+        }
+        match tag {
+            TAG_WRITE => Ok(Command::Write(take(rest)?)),
+            TAG_ADVANCE => Ok(Command::Advance { to: Xact(take(rest)?) }),
+            TAG_RAISE_FLOOR => {
+                let (object, floor): ([u8; ObjectKey::BYTES], u64) = take(rest)?;
+                Ok(Command::RaiseFloor { object: object_key(&object)?, floor: Xact(floor) })
+            }
+            TAG_DROP_OBJECT => {
+                let object: [u8; ObjectKey::BYTES] = take(rest)?;
+                Ok(Command::DropObject { object: object_key(&object)? })
+            }
+            unknown => Err(DecodeError::Tag(unknown)),
+        }
+    }
+
+    /// Whether the command may be proposed: what is larger encodes, but would never decode again.
+    pub fn check_limits(&self) -> Result<(), TooLarge> {
+        if let Command::Write(write) = self
+            && write.rows.len() > ROWS_PER_WRITE_MAX
+        {
+            return Err(TooLarge::Rows(write.rows.len()));
+        }
+        let bytes = self.bytes_about();
+        if bytes > COMMAND_BYTES_MAX { Err(TooLarge::Bytes(bytes)) } else { Ok(()) }
+    }
+
+    /// At least as many bytes as the encoding has, and at most some per cent more.
+    pub fn bytes_about(&self) -> usize {
+        let rows = if let Command::Write(write) = self { write.rows.as_slice() } else { &[] };
+        FIXED_BYTES_ROOM + rows.iter().map(RowOp::bytes_about).sum::<usize>()
+    }
+}
+
+impl RowOp<'_> {
+    fn bytes_about(&self) -> usize {
+        let texts = self.id.len() + self.span_id.len() + self.root_span_id.len();
+        FIXED_BYTES_ROOM + texts + self.doc.len() + self.rules.len() + self.audit.len()
+    }
+}
+
+fn put(bytes: &mut Vec<u8>, tag: u8, value: impl Encode) {
+    bytes.push(tag);
+    bincode::encode_into_std_write(value, bytes, CONFIG).expect("a vector takes every byte");
+}
+
+fn take<'a, T: BorrowDecode<'a, ()>>(rest: &'a [u8]) -> Result<T, DecodeError> {
+    let (value, used) = bincode::borrow_decode_from_slice(rest, CONFIG).map_err(|e| body(e.to_string()))?;
+    if used != rest.len() {
+        return Err(body(format!("{} bytes after the end", rest.len() - used)));
+    }
+    Ok(value)
+}
+
+fn body(what: String) -> DecodeError {
+    DecodeError::Body(what)
+}
+
+fn object_key(bytes: &[u8]) -> Result<ObjectKey, DecodeError> {
+    ObjectKey::from_bytes(bytes).ok_or_else(|| body("an object of an unknown kind".to_owned()))
+}
+
+impl Encode for Action {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        (*self as u8).encode(encoder)
+    }
+}
+
+impl<'de, Context> BorrowDecode<'de, Context> for Action {
+    fn borrow_decode<D: BorrowDecoder<'de, Context = Context>>(decoder: &mut D) -> Result<Self, BadBody> {
+        let byte: u8 = Decode::decode(decoder)?;
+        Action::from_byte(byte).ok_or(BadBody::Other("an unknown action"))
+    }
+}
+
+impl Encode for Write<'_> {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        self.object.to_bytes().encode(encoder)?;
+        self.assigned.0.encode(encoder)?;
+        self.request.encode(encoder)?;
+        let count = u32::try_from(self.rows.len()).map_err(|_| EncodeError::Other("more rows than 32 bits"))?;
+        count.encode(encoder)?;
+        self.rows.iter().try_for_each(|row| row.encode(encoder))
+    }
+}
+
+/// By hand, since the number of rows is checked before room is made for them.
+impl<'de, Context> BorrowDecode<'de, Context> for Write<'de> {
+    fn borrow_decode<D: BorrowDecoder<'de, Context = Context>>(decoder: &mut D) -> Result<Self, BadBody> {
+        let object: [u8; ObjectKey::BYTES] = BorrowDecode::borrow_decode(decoder)?;
+        let object = ObjectKey::from_bytes(&object).ok_or(BadBody::Other("an object of an unknown kind"))?;
+        let assigned = Xact(Decode::decode(decoder)?);
+        let request = BorrowDecode::borrow_decode(decoder)?;
+        let count: u32 = Decode::decode(decoder)?;
+        if count as usize > ROWS_PER_WRITE_MAX {
+            return Err(BadBody::Other("more rows than a write may have"));
+        }
+        let mut rows = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            rows.push(BorrowDecode::borrow_decode(decoder)?);
+        }
+        Ok(Write { object, assigned, request, rows })
+    }
+}

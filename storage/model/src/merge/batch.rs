@@ -1,0 +1,53 @@
+//! Rows of one request that speak of the same row.
+
+use std::collections::HashMap;
+
+use super::fold;
+use crate::command::Action;
+use crate::event::{PreparedRow, ROW_BYTES_MAX, RowError};
+
+/// Folds what can be folded before any row is known: merges into the replacing write before them, which stays
+/// one, and drops what a later replace or delete of the same request undoes. What is left keeps its order and
+/// means the same: several merges of one id stay several (what they make depends on the row they find), and a
+/// delete stays in front of the write that makes the row anew. Comments stay where they are.
+///
+/// A folded row keeps the audit of the last row that has one. All rows are of one object.
+pub fn fold_batch(rows: Vec<PreparedRow>) -> Result<Vec<PreparedRow>, RowError> {
+    let mut kept: Vec<Option<PreparedRow>> = Vec::with_capacity(rows.len());
+    let mut last: HashMap<String, usize> = HashMap::with_capacity(rows.len());
+    for row in rows {
+        if row.action == Action::Comment {
+            kept.push(Some(row));
+            continue;
+        }
+        let before = last.get(&row.id).and_then(|at| kept[*at].as_mut());
+        match (before.as_ref().map(|before| before.action), row.action) {
+            (Some(Action::Upsert), Action::Merge) => {
+                merge_into(before.expect("an upsert stands before"), row)?;
+                continue;
+            }
+            (Some(Action::Upsert | Action::Merge), Action::Upsert | Action::Delete)
+            | (Some(Action::Delete), Action::Delete) => {
+                kept[last[&row.id]] = None;
+            }
+            _ => {}
+        }
+        last.insert(row.id.clone(), kept.len());
+        kept.push(Some(row));
+    }
+    Ok(kept.into_iter().flatten().collect())
+}
+
+fn merge_into(upsert: &mut PreparedRow, merge: PreparedRow) -> Result<(), RowError> {
+    let refuse = |problem| RowError { row: merge.index, path: String::new(), problem };
+    let doc = fold(Some(&upsert.doc), &merge.as_op()).map_err(|e| refuse(format!("does not merge: {e}")))?;
+    if doc.len() > ROW_BYTES_MAX {
+        let (bytes, first) = (doc.len(), upsert.index);
+        return Err(refuse(format!("makes {bytes} bytes together with row {first}; a row has at most {ROW_BYTES_MAX}")));
+    }
+    upsert.doc = doc;
+    if !merge.audit.is_empty() {
+        upsert.audit = merge.audit;
+    }
+    Ok(())
+}

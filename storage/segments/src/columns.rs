@@ -1,0 +1,361 @@
+//! The columns of format 1: how rows become arrow batches, how those become parquet pages, and back.
+//!
+//! | column | type | pages |
+//! |---|---|---|
+//! | object | fixed 34 bytes | dictionary: one value for long runs |
+//! | key, xact, end, created | u64, u64, u64?, timestamp in microseconds without zone | delta: neighbours are close |
+//! | action, is_root | u8, bool | dictionary, bits |
+//! | id, span_id, root_span_id | text | plain, small pages for lookups |
+//! | doc, patch, rules, audit | bytes (JSON text), the last three nullable | plain, pages of 64 KiB |
+//!
+//! Statistics by page are kept where a scan can use them: object, key, xact, created.
+
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{
+    Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, BooleanBuilder, FixedSizeBinaryArray,
+    FixedSizeBinaryBuilder, RecordBatch, StringArray, StringBuilder, TimestampMicrosecondArray,
+    TimestampMicrosecondBuilder, UInt8Array, UInt8Builder, UInt64Array, UInt64Builder,
+};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use assay_storage_model::command::Action;
+use assay_storage_model::segment::SEGMENT_FORMAT;
+use assay_storage_model::{ObjectKey, PaginationKey, Xact};
+use bytes::Bytes;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::metadata::{KeyValue, SortingColumn};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
+
+use crate::error::SegmentError;
+use crate::row::{Columns, OwnedRow, RowHeader, VersionRow};
+use crate::writer::Codec;
+
+/// A page of documents before compression: what one lookup decodes.
+const DOC_PAGE_BYTES: usize = 64 << 10;
+/// A page of any other column before compression.
+const SMALL_PAGE_BYTES: usize = 16 << 10;
+/// Rows of one page of any column.
+const PAGE_ROWS_MAX: usize = 2048;
+/// Rows of one row group.
+pub(crate) const GROUP_ROWS_MAX: usize = 64 << 10;
+/// Documents, patches, rules and audit notes of one row group before compression, exceeded by at most one batch.
+pub(crate) const GROUP_BYTES: u64 = 32 << 20;
+/// Longer values than this are refused; writes are far smaller.
+pub(crate) const VALUE_BYTES_MAX: usize = 512 << 20;
+
+const OBJECT_BYTES: i32 = ObjectKey::BYTES as i32;
+
+/// Where each column stands in [`schema`].
+pub(crate) mod at {
+    pub const OBJECT: usize = 0;
+    pub const KEY: usize = 1;
+    pub const XACT: usize = 2;
+    pub const END: usize = 3;
+    pub const ACTION: usize = 4;
+    pub const ID: usize = 5;
+    pub const SPAN_ID: usize = 6;
+    pub const ROOT_SPAN_ID: usize = 7;
+    pub const IS_ROOT: usize = 8;
+    pub const CREATED: usize = 9;
+    pub const DOC: usize = 10;
+    pub const PATCH: usize = 11;
+    pub const RULES: usize = 12;
+    pub const AUDIT: usize = 13;
+}
+
+static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+    let field = |name: &str, kind: DataType| Field::new(name, kind, false);
+    let nullable = |name: &str, kind: DataType| Field::new(name, kind, true);
+    Arc::new(Schema::new(vec![
+        field("object", DataType::FixedSizeBinary(OBJECT_BYTES)),
+        field("key", DataType::UInt64),
+        field("xact", DataType::UInt64),
+        nullable("end", DataType::UInt64),
+        field("action", DataType::UInt8),
+        field("id", DataType::Utf8),
+        field("span_id", DataType::Utf8),
+        field("root_span_id", DataType::Utf8),
+        field("is_root", DataType::Boolean),
+        field("created", DataType::Timestamp(TimeUnit::Microsecond, None)),
+        field("doc", DataType::Binary),
+        nullable("patch", DataType::Binary),
+        nullable("rules", DataType::Binary),
+        nullable("audit", DataType::Binary),
+    ]))
+});
+
+/// The columns of a segment, in order.
+pub fn schema() -> SchemaRef {
+    Arc::clone(&SCHEMA)
+}
+
+/// The places in [`schema`] of the columns that a read brings.
+pub fn projection(what: Columns) -> Vec<usize> {
+    let end = match what {
+        Columns::Keys => at::DOC,
+        Columns::Docs => at::PATCH,
+        Columns::All => at::AUDIT + 1,
+    };
+    (0..end).collect()
+}
+
+pub(crate) fn writer_properties(codec: Codec) -> WriterProperties {
+    let path = |column: usize| ColumnPath::from(SCHEMA.field(column).name().as_str());
+    let compression = match codec {
+        Codec::Lz4 => Compression::LZ4_RAW,
+        Codec::Zstd => Compression::ZSTD(ZstdLevel::default()),
+    };
+    let order = [(at::OBJECT, false), (at::KEY, true), (at::XACT, true)];
+    let sorting =
+        order.map(|(column, descending)| SortingColumn { column_idx: column as i32, descending, nulls_first: false });
+    let mut properties = WriterProperties::builder()
+        .set_created_by("assay".to_owned())
+        .set_key_value_metadata(Some(vec![KeyValue::new("assay.format".to_owned(), SEGMENT_FORMAT.to_string())]))
+        .set_sorting_columns(Some(sorting.to_vec()))
+        .set_compression(compression)
+        .set_dictionary_enabled(false)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_max_row_group_row_count(Some(GROUP_ROWS_MAX))
+        .set_data_page_row_count_limit(PAGE_ROWS_MAX)
+        .set_data_page_size_limit(SMALL_PAGE_BYTES);
+    for column in [at::OBJECT, at::ACTION] {
+        properties = properties.set_column_dictionary_enabled(path(column), true);
+    }
+    for column in [at::KEY, at::XACT, at::END, at::CREATED] {
+        properties = properties.set_column_encoding(path(column), Encoding::DELTA_BINARY_PACKED);
+    }
+    for column in [at::OBJECT, at::KEY, at::XACT, at::CREATED] {
+        properties = properties.set_column_statistics_enabled(path(column), EnabledStatistics::Page);
+    }
+    for column in [at::DOC, at::PATCH] {
+        properties = properties.set_column_data_page_size_limit(path(column), DOC_PAGE_BYTES);
+    }
+    properties.build()
+}
+
+/// Rows that wait to become a batch.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    object: FixedSizeBinaryBuilder,
+    key: UInt64Builder,
+    xact: UInt64Builder,
+    end: UInt64Builder,
+    action: UInt8Builder,
+    id: StringBuilder,
+    span_id: StringBuilder,
+    root_span_id: StringBuilder,
+    is_root: BooleanBuilder,
+    created: TimestampMicrosecondBuilder,
+    doc: BinaryBuilder,
+    patch: BinaryBuilder,
+    rules: BinaryBuilder,
+    audit: BinaryBuilder,
+    bytes: usize,
+}
+
+impl Pending {
+    pub fn new() -> Pending {
+        Pending {
+            object: FixedSizeBinaryBuilder::new(OBJECT_BYTES),
+            key: UInt64Builder::new(),
+            xact: UInt64Builder::new(),
+            end: UInt64Builder::new(),
+            action: UInt8Builder::new(),
+            id: StringBuilder::new(),
+            span_id: StringBuilder::new(),
+            root_span_id: StringBuilder::new(),
+            is_root: BooleanBuilder::new(),
+            created: TimestampMicrosecondBuilder::new(),
+            doc: BinaryBuilder::new(),
+            patch: BinaryBuilder::new(),
+            rules: BinaryBuilder::new(),
+            audit: BinaryBuilder::new(),
+            bytes: 0,
+        }
+    }
+
+    pub fn rows(&self) -> usize {
+        self.key.values_slice().len()
+    }
+
+    /// Of all values of variable length.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether every value of the row is short enough.
+    pub fn check(row: &VersionRow<'_>) -> Result<(), SegmentError> {
+        if sizes(row).iter().any(|&size| size > VALUE_BYTES_MAX) {
+            return Err(SegmentError::TooLarge { what: "bytes in a value", limit: VALUE_BYTES_MAX as u64 });
+        }
+        Ok(())
+    }
+
+    /// A row that was checked.
+    pub fn push(&mut self, row: &VersionRow<'_>) {
+        self.object.append_value(row.object.to_bytes()).expect("34 bytes go into 34");
+        self.key.append_value(row.key.0);
+        self.xact.append_value(row.xact.0);
+        self.end.append_option(row.end.map(|end| end.0));
+        self.action.append_value(row.action as u8);
+        self.id.append_value(row.id);
+        self.span_id.append_value(row.span_id);
+        self.root_span_id.append_value(row.root_span_id);
+        self.is_root.append_value(row.is_root);
+        self.created.append_value(row.created);
+        self.doc.append_value(row.doc);
+        self.patch.append_option(row.patch);
+        self.rules.append_option(row.rules);
+        self.audit.append_option(row.audit);
+        self.bytes += sizes(row).iter().sum::<usize>();
+    }
+
+    /// All rows pushed since the last take.
+    pub fn take(&mut self) -> RecordBatch {
+        self.bytes = 0;
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(self.object.finish()),
+            Arc::new(self.key.finish()),
+            Arc::new(self.xact.finish()),
+            Arc::new(self.end.finish()),
+            Arc::new(self.action.finish()),
+            Arc::new(self.id.finish()),
+            Arc::new(self.span_id.finish()),
+            Arc::new(self.root_span_id.finish()),
+            Arc::new(self.is_root.finish()),
+            Arc::new(self.created.finish()),
+            Arc::new(self.doc.finish()),
+            Arc::new(self.patch.finish()),
+            Arc::new(self.rules.finish()),
+            Arc::new(self.audit.finish()),
+        ];
+        RecordBatch::try_new(schema(), columns).expect("the columns are those of the schema")
+    }
+}
+
+/// The lengths of all values of variable length.
+fn sizes(row: &VersionRow<'_>) -> [usize; 7] {
+    let length = |value: Option<&[u8]>| value.map_or(0, <[u8]>::len);
+    [
+        row.id.len(),
+        row.span_id.len(),
+        row.root_span_id.len(),
+        row.doc.len(),
+        length(row.patch),
+        length(row.rules),
+        length(row.audit),
+    ]
+}
+
+/// A batch's columns by name and type. Cheap to make and to clone: arrays are shared.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    pub object: FixedSizeBinaryArray,
+    pub key: UInt64Array,
+    pub xact: UInt64Array,
+    pub end: UInt64Array,
+    pub action: UInt8Array,
+    pub id: StringArray,
+    pub span_id: StringArray,
+    pub root_span_id: StringArray,
+    pub is_root: BooleanArray,
+    pub created: TimestampMicrosecondArray,
+    pub doc: Option<BinaryArray>,
+    pub patch: Option<BinaryArray>,
+    pub rules: Option<BinaryArray>,
+    pub audit: Option<BinaryArray>,
+}
+
+impl View {
+    /// `file` is named if the batch lacks a column or has one of another type.
+    pub fn new(batch: &RecordBatch, file: &Path) -> Result<View, SegmentError> {
+        Ok(View {
+            object: column(batch, at::OBJECT, file)?,
+            key: column(batch, at::KEY, file)?,
+            xact: column(batch, at::XACT, file)?,
+            end: column(batch, at::END, file)?,
+            action: column(batch, at::ACTION, file)?,
+            id: column(batch, at::ID, file)?,
+            span_id: column(batch, at::SPAN_ID, file)?,
+            root_span_id: column(batch, at::ROOT_SPAN_ID, file)?,
+            is_root: column(batch, at::IS_ROOT, file)?,
+            created: column(batch, at::CREATED, file)?,
+            doc: optional(batch, at::DOC, file)?,
+            patch: optional(batch, at::PATCH, file)?,
+            rules: optional(batch, at::RULES, file)?,
+            audit: optional(batch, at::AUDIT, file)?,
+        })
+    }
+
+    /// What orders and indexes the row at `index`.
+    pub fn header(&self, index: usize, file: &Path) -> Result<RowHeader<'_>, SegmentError> {
+        let bad = |what: &str| SegmentError::damaged(file, 0, format!("a row whose {what} is not known"));
+        Ok(RowHeader {
+            object: ObjectKey::from_bytes(self.object.value(index)).ok_or_else(|| bad("kind of object"))?,
+            key: PaginationKey(self.key.value(index)),
+            xact: Xact(self.xact.value(index)),
+            end: self.end.is_valid(index).then(|| Xact(self.end.value(index))),
+            action: Action::from_byte(self.action.value(index)).ok_or_else(|| bad("action"))?,
+            id: self.id.value(index),
+            is_root: self.is_root.value(index),
+            created: self.created.value(index),
+        })
+    }
+
+    /// Bytes of documents, patches, rules and audit notes of the row at `index`.
+    pub fn raw_bytes(&self, index: usize) -> u64 {
+        let columns = [&self.doc, &self.patch, &self.rules, &self.audit];
+        columns.into_iter().flatten().map(|column| column.value_length(index) as u64).sum()
+    }
+
+    pub fn owned(&self, index: usize, row: u32, file: &Path) -> Result<OwnedRow, SegmentError> {
+        let header = self.header(index, file)?;
+        Ok(OwnedRow {
+            row,
+            object: header.object,
+            key: header.key,
+            xact: header.xact,
+            end: header.end,
+            action: header.action,
+            id: header.id.to_owned(),
+            span_id: self.span_id.value(index).to_owned(),
+            root_span_id: self.root_span_id.value(index).to_owned(),
+            is_root: header.is_root,
+            created: header.created,
+            doc: value(&self.doc, index).unwrap_or_default(),
+            patch: value(&self.patch, index),
+            rules: value(&self.rules, index),
+            audit: value(&self.audit, index),
+        })
+    }
+}
+
+/// A copy: sharing the batch's buffer would keep all of it in memory for one row.
+fn value(column: &Option<BinaryArray>, index: usize) -> Option<Bytes> {
+    let column = column.as_ref()?;
+    column.is_valid(index).then(|| Bytes::copy_from_slice(column.value(index)))
+}
+
+fn column<T: Array + Clone + 'static>(batch: &RecordBatch, at: usize, file: &Path) -> Result<T, SegmentError> {
+    optional(batch, at, file)?
+        .ok_or_else(|| SegmentError::damaged(file, 0, format!("the column {} is missing", SCHEMA.field(at).name())))
+}
+
+fn optional<T: Array + Clone + 'static>(
+    batch: &RecordBatch,
+    at: usize,
+    file: &Path,
+) -> Result<Option<T>, SegmentError> {
+    let field = SCHEMA.field(at);
+    let Some(array) = batch.column_by_name(field.name()) else {
+        return Ok(None);
+    };
+    let wrong = || SegmentError::damaged(file, 0, format!("the column {} has another type", field.name()));
+    let typed = array.as_any().downcast_ref::<T>().ok_or_else(wrong)?;
+    if array.data_type() != field.data_type() || (!field.is_nullable() && array.null_count() > 0) {
+        return Err(wrong());
+    }
+    Ok(Some(typed.clone()))
+}

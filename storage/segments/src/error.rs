@@ -1,0 +1,38 @@
+//! What can go wrong with a segment, told so that an operator knows what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum SegmentError {
+    /// Bytes on disk are not what was written. The replica that holds them must be rebuilt from the others.
+    #[error("{} is damaged at byte {offset}: {what}; rebuild this replica from the others or restore the file", file.display())]
+    Damaged { file: PathBuf, offset: u64, what: String },
+    #[error("{} has segment format {found}, this program reads up to {known}: upgrade it", file.display())]
+    Newer { file: PathBuf, found: u16, known: u16 },
+    /// The rows that were pushed are not in order (object ascending, pagination key and transaction id descending).
+    #[error("rows out of order: row {row} of segment {seq} does not come after the row before it")]
+    OutOfOrder { seq: u64, row: u32 },
+    #[error("a segment of at most {limit} {what} cannot take more")]
+    TooLarge { what: &'static str, limit: u64 },
+    /// Rows that were asked for do not ascend or do not exist.
+    #[error("rows to read must ascend and be below {rows}")]
+    NoSuchRows { rows: u32 },
+    #[error("{}: {source}", file.display())]
+    Io { file: PathBuf, source: io::Error },
+    /// The columns could not be encoded; nothing was listed.
+    #[error("segment {seq} could not be written: {what}")]
+    Encode { seq: u64, what: String },
+}
+
+impl SegmentError {
+    pub(crate) fn io(file: &Path) -> impl FnOnce(io::Error) -> SegmentError + '_ {
+        move |source| SegmentError::Io { file: file.to_owned(), source }
+    }
+
+    pub(crate) fn damaged(file: &Path, offset: u64, what: impl Into<String>) -> SegmentError {
+        SegmentError::Damaged { file: file.to_owned(), offset, what: what.into() }
+    }
+}

@@ -1,0 +1,6 @@
+//! The sidecar's indexes while they are made and as bytes: ids and traces in pages sorted by hash, a filter in front.
+
+pub(crate) mod builder;
+pub(crate) mod filter;
+pub(crate) mod hash;
+pub(crate) mod page;

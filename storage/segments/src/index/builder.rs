@@ -1,0 +1,182 @@
+//! Collects what the sidecar says of each row while rows are written, and writes it sorted.
+//!
+//! In memory: about 60 bytes and the length of the id for each row until the segment is finished.
+
+use std::collections::HashMap;
+
+use assay_storage_model::{ObjectKey, PaginationKey, Xact};
+
+use super::filter::Filter;
+use super::hash::Hasher;
+use super::page::{Directory, PageWriter, entry_length, put_difference, put_entry, put_number};
+use crate::error::SegmentError;
+use crate::row::RowHeader;
+
+/// Rows of one entry of a trace; longer traces have several.
+const TRACE_ENTRY_ROWS: usize = 512;
+/// In the payload's action: an end follows.
+pub(crate) const HAS_END: u8 = 0x80;
+/// Rows of one segment; the number above is what a merge says of a row it dropped.
+pub(crate) const ROWS_MAX: u32 = u32::MAX - 1;
+/// Bytes of traces' ids in one segment.
+const TRACE_TEXT_BYTES_MAX: usize = u32::MAX as usize;
+
+/// All that the sidecar will say.
+#[derive(Debug, Default)]
+pub(crate) struct IndexBuilder {
+    seq: u64,
+    /// Each object and its first row.
+    pub objects: Vec<(ObjectKey, u32)>,
+    /// The pagination key of each row.
+    pub keys: Vec<u64>,
+    /// What differences are taken from: the first row's.
+    pub xact_base: u64,
+    pub key_base: u64,
+    xacts: Option<(Xact, Xact)>,
+    last: Option<(PaginationKey, Xact)>,
+    /// Hash of an id and where its entry starts in `id_entries`.
+    ids: Vec<(u64, u64)>,
+    id_entries: Vec<u8>,
+    /// Hash of a trace's id, where its text starts in `trace_texts`, row.
+    traces: Vec<(u64, u32, u32)>,
+    /// Object ordinal, length and text of each trace's id.
+    trace_texts: Vec<u8>,
+    /// Of the current object: where the text of a trace with this hash is.
+    known_traces: HashMap<u64, u32>,
+    payload: Vec<u8>,
+}
+
+impl IndexBuilder {
+    pub fn new(seq: u64) -> IndexBuilder {
+        IndexBuilder { seq, ..IndexBuilder::default() }
+    }
+
+    pub fn rows(&self) -> u32 {
+        self.keys.len() as u32
+    }
+
+    /// The smallest and largest transaction id.
+    pub fn xacts(&self) -> Option<(Xact, Xact)> {
+        self.xacts
+    }
+
+    /// The next row; it must not come before the last.
+    pub fn push(&mut self, row: &RowHeader<'_>, root_span_id: &str) -> Result<(), SegmentError> {
+        let number = self.rows();
+        if number == ROWS_MAX {
+            return Err(SegmentError::TooLarge { what: "rows", limit: u64::from(ROWS_MAX) });
+        }
+        if self.trace_texts.len() + root_span_id.len() + 32 > TRACE_TEXT_BYTES_MAX {
+            return Err(SegmentError::TooLarge { what: "bytes of trace ids", limit: TRACE_TEXT_BYTES_MAX as u64 });
+        }
+        self.check_order(row)?;
+        if number == 0 {
+            (self.xact_base, self.key_base) = (row.xact.0, row.key.0);
+        }
+        let (min, max) = self.xacts.unwrap_or((row.xact, row.xact));
+        self.xacts = Some((min.min(row.xact), max.max(row.xact)));
+        self.last = Some((row.key, row.xact));
+        self.keys.push(row.key.0);
+
+        let hasher = Hasher::new(row.object);
+        self.push_id(number, row, hasher.id(row.id));
+        self.push_trace(number, root_span_id, hasher.trace(root_span_id));
+        Ok(())
+    }
+
+    fn check_order(&mut self, row: &RowHeader<'_>) -> Result<(), SegmentError> {
+        let object = self.objects.last().map(|(object, _)| *object);
+        let new_object = object.is_none_or(|last| last < row.object);
+        let follows = new_object
+            || (object == Some(row.object) && self.last.is_some_and(|last| (row.key, row.xact) <= last));
+        if !follows {
+            return Err(SegmentError::OutOfOrder { seq: self.seq, row: self.rows() });
+        }
+        if new_object {
+            self.objects.push((row.object, self.rows()));
+            self.known_traces.clear();
+        }
+        Ok(())
+    }
+
+    fn ordinal(&self) -> u64 {
+        self.objects.len() as u64 - 1
+    }
+
+    fn push_id(&mut self, number: u32, row: &RowHeader<'_>, hash: u64) {
+        self.payload.clear();
+        put_number(&mut self.payload, u64::from(number));
+        put_difference(&mut self.payload, row.xact.0, self.xact_base);
+        put_difference(&mut self.payload, row.key.0, self.key_base);
+        self.payload.push(row.action as u8 | if row.end.is_some() { HAS_END } else { 0 });
+        if let Some(end) = row.end {
+            put_difference(&mut self.payload, end.0, row.xact.0);
+        }
+        let ordinal = self.ordinal();
+        self.ids.push((hash, self.id_entries.len() as u64));
+        put_entry(&mut self.id_entries, ordinal, row.id.as_bytes(), &self.payload);
+    }
+
+    fn push_trace(&mut self, number: u32, root_span_id: &str, hash: u64) {
+        let known = self.known_traces.get(&hash).copied();
+        let text = known.filter(|&start| self.trace_text(start).1 == root_span_id.as_bytes()).unwrap_or_else(|| {
+            let start = self.trace_texts.len() as u32;
+            let ordinal = self.ordinal();
+            // The same form as an entry without payload.
+            put_entry(&mut self.trace_texts, ordinal, root_span_id.as_bytes(), &[]);
+            self.known_traces.insert(hash, start);
+            start
+        });
+        self.traces.push((hash, text, number));
+    }
+
+    fn trace_text(&self, start: u32) -> (u64, &[u8]) {
+        let mut rest = &self.trace_texts[start as usize..];
+        let ordinal = super::page::take_number(&mut rest).expect("written above");
+        (ordinal, super::page::take_bytes(&mut rest).expect("written above"))
+    }
+
+    /// Over the hashes of all ids and traces. Sorts, so that equal ones stand together.
+    pub fn filter(&mut self) -> Filter {
+        self.ids.sort_unstable();
+        self.traces.sort_unstable();
+        let ids = self.ids.chunk_by(|a, b| a.0 == b.0).map(|same| same[0].0);
+        let traces = self.traces.chunk_by(|a, b| a.0 == b.0).map(|same| same[0].0);
+        let mut filter = Filter::with_room_for(ids.clone().count() + traces.clone().count());
+        ids.chain(traces).for_each(|hash| filter.insert(hash));
+        filter
+    }
+
+    /// The pages of all ids, to be put at `start`. After `filter`.
+    pub fn write_ids<E>(&self, start: u32, out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<Directory, E> {
+        let mut pages = PageWriter::new(start);
+        for &(hash, at) in &self.ids {
+            let entry = &self.id_entries[at as usize..];
+            let length = entry_length(entry).expect("written above");
+            pages.push(hash, &entry[..length], out)?;
+        }
+        pages.finish(out)
+    }
+
+    /// The pages of all traces, to be put at `start`. After `filter`.
+    pub fn write_traces<E>(&self, start: u32, out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<Directory, E> {
+        let mut pages = PageWriter::new(start);
+        let (mut payload, mut body) = (Vec::new(), Vec::new());
+        for trace in self.traces.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            for piece in trace.chunks(TRACE_ENTRY_ROWS) {
+                payload.clear();
+                put_number(&mut payload, piece.len() as u64);
+                let mut last = 0;
+                for &(_, _, row) in piece {
+                    put_number(&mut payload, u64::from(row - last));
+                    last = row;
+                }
+                let (ordinal, text) = self.trace_text(piece[0].1);
+                body.clear();
+                put_entry(&mut body, ordinal, text, &payload);
+                pages.push(piece[0].0, &body, out)?;
+            }
+        }
+        pages.finish(out)
+    }
+}

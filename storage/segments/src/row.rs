@@ -1,0 +1,112 @@
+//! Rows as they go in and come out: each is one *version* of a row, or a comment.
+
+use assay_storage_model::command::Action;
+use assay_storage_model::{ObjectKey, PaginationKey, Xact};
+use bytes::Bytes;
+
+/// One version, as a seal pushes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VersionRow<'a> {
+    pub object: ObjectKey,
+    pub key: PaginationKey,
+    pub xact: Xact,
+    /// The write that superseded it, if that was known when this segment was written.
+    pub end: Option<Xact>,
+    pub action: Action,
+    pub id: &'a str,
+    pub span_id: &'a str,
+    pub root_span_id: &'a str,
+    pub is_root: bool,
+    /// Microseconds since the epoch, UTC.
+    pub created: i64,
+    /// The row as folded; the body of a comment; empty for a delete.
+    pub doc: &'a [u8],
+    /// What a merge wrote, as written.
+    pub patch: Option<&'a [u8]>,
+    pub rules: Option<&'a [u8]>,
+    pub audit: Option<&'a [u8]>,
+}
+
+impl<'a> VersionRow<'a> {
+    pub(crate) fn header(&self) -> RowHeader<'a> {
+        RowHeader {
+            object: self.object,
+            key: self.key,
+            xact: self.xact,
+            end: self.end,
+            action: self.action,
+            id: self.id,
+            is_root: self.is_root,
+            created: self.created,
+        }
+    }
+
+    /// Bytes of the document, the patch, the rules and the audit note.
+    pub fn raw_bytes(&self) -> u64 {
+        let optional = [self.patch, self.rules, self.audit];
+        (self.doc.len() + optional.into_iter().flatten().map(<[u8]>::len).sum::<usize>()) as u64
+    }
+}
+
+/// One version, as it is read. What the columns asked for leave out is empty or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedRow {
+    /// Its place in the segment.
+    pub row: u32,
+    pub object: ObjectKey,
+    pub key: PaginationKey,
+    pub xact: Xact,
+    pub end: Option<Xact>,
+    pub action: Action,
+    pub id: String,
+    pub span_id: String,
+    pub root_span_id: String,
+    pub is_root: bool,
+    pub created: i64,
+    pub doc: Bytes,
+    pub patch: Option<Bytes>,
+    pub rules: Option<Bytes>,
+    pub audit: Option<Bytes>,
+}
+
+/// Which columns a read brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Columns {
+    /// All but documents, patches, rules and audit notes.
+    Keys,
+    /// Keys and documents.
+    Docs,
+    All,
+}
+
+/// A row of an older segment that this segment's seal superseded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mark {
+    /// The older segment's `seq`.
+    pub segment: u64,
+    pub row: u32,
+    pub end: Xact,
+}
+
+/// One version of an id, as the sidecar knows it without touching the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdHit {
+    pub row: u32,
+    pub xact: Xact,
+    pub key: PaginationKey,
+    pub end: Option<Xact>,
+    pub action: Action,
+}
+
+/// What a merge shows of a row to decide whether it stays; `end` has the folded marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowHeader<'a> {
+    pub object: ObjectKey,
+    pub key: PaginationKey,
+    pub xact: Xact,
+    pub end: Option<Xact>,
+    pub action: Action,
+    pub id: &'a str,
+    pub is_root: bool,
+    pub created: i64,
+}

@@ -1,0 +1,147 @@
+//! An open segment: what stays in memory of it, and every question that is answered without reading documents.
+//!
+//! In memory for each row: about 1.4 bytes of filter, 0.6 of page directories, 1 of parquet's footer and page index.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use assay_storage_disk::{DiskFile, SharedDisk};
+use assay_storage_model::segment::{FileKind, FileMeta, SEGMENT_FORMAT, SegmentMeta};
+use assay_storage_model::{ObjectKey, PaginationKey};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::file::metadata::PageIndexPolicy;
+
+use crate::blocks::{RowsReader, Verified};
+use crate::error::SegmentError;
+use crate::files::path_of;
+use crate::marks;
+use crate::row::{IdHit, Mark};
+use crate::sidecar::Sidecar;
+
+/// Cheap to share; its files stay readable while it lives, also after their names are gone.
+#[derive(Debug)]
+pub struct Segment {
+    meta: SegmentMeta,
+    disk: SharedDisk,
+    dir: PathBuf,
+    pub(crate) rows_file: Arc<Verified>,
+    pub(crate) footer: ArrowReaderMetadata,
+    /// The first row of each row group, and the number of rows at the end.
+    pub(crate) group_starts: Vec<u32>,
+    pub(crate) sidecar: Sidecar,
+}
+
+impl Segment {
+    /// Opens the files that `meta` names; damage to anything that is kept in memory is found here.
+    pub fn open(disk: SharedDisk, dir: &Path, meta: &SegmentMeta) -> Result<Arc<Segment>, SegmentError> {
+        let rows_path = path_of(dir, meta.seq, FileKind::Rows);
+        if meta.format > SEGMENT_FORMAT {
+            return Err(SegmentError::Newer { file: rows_path, found: meta.format, known: SEGMENT_FORMAT });
+        }
+        let (ids_path, ids_meta, ids_file) = open_file(&disk, dir, meta, FileKind::Ids)?;
+        let (rows_path, rows_meta, rows_file) = open_file(&disk, dir, meta, FileKind::Rows)?;
+        let (sidecar, rows) = Sidecar::open(ids_file, &ids_path, meta, &ids_meta, &rows_meta)?;
+        let rows_file =
+            Arc::new(Verified::new(rows_file, &rows_path, rows.length, u64::from(rows.block_bytes), rows.sums));
+
+        let reader = RowsReader::new(&rows_file);
+        let options = ArrowReaderOptions::new()
+            .with_offset_index_policy(PageIndexPolicy::Optional)
+            .with_column_index_policy(PageIndexPolicy::Skip);
+        let footer = ArrowReaderMetadata::load(&reader, options).map_err(|error| reader.explain(error))?;
+        let group_starts = group_starts(&footer, meta.rows)
+            .ok_or_else(|| SegmentError::damaged(&rows_path, 0, "its row groups do not add up to its rows"))?;
+        Ok(Arc::new(Segment {
+            meta: meta.clone(),
+            disk,
+            dir: dir.to_owned(),
+            rows_file,
+            footer,
+            group_starts,
+            sidecar,
+        }))
+    }
+
+    pub fn meta(&self) -> &SegmentMeta {
+        &self.meta
+    }
+
+    /// What this segment's seal superseded in older ones, sorted.
+    pub fn marks(&self) -> Result<Vec<Mark>, SegmentError> {
+        if self.meta.file(FileKind::Marks).is_none() {
+            return Ok(Vec::new());
+        }
+        let (path, meta, file) = open_file(&self.disk, &self.dir, &self.meta, FileKind::Marks)?;
+        marks::read(&*file, &path, &meta)
+    }
+
+    /// False only if no version of the id is here; asks no file.
+    pub fn may_contain(&self, object: ObjectKey, id: &str) -> bool {
+        self.sidecar.may_contain(object, id)
+    }
+
+    /// All versions of the id, newest first.
+    pub fn find(&self, object: ObjectKey, id: &str) -> Result<Vec<IdHit>, SegmentError> {
+        self.sidecar.find(object, id)
+    }
+
+    /// The rows of a trace, ascending.
+    pub fn trace(&self, object: ObjectKey, root_span_id: &str) -> Result<Vec<u32>, SegmentError> {
+        self.sidecar.trace(object, root_span_id)
+    }
+
+    /// The objects in here, ascending.
+    pub fn objects(&self) -> impl Iterator<Item = ObjectKey> {
+        self.sidecar.objects().iter().map(|(object, _)| *object)
+    }
+
+    pub fn rows_of(&self, object: ObjectKey) -> Range<u32> {
+        self.sidecar.rows_of(object)
+    }
+
+    /// The first row of the object with a pagination key below `key`; the end of its rows if there is none.
+    pub fn first_row_below(&self, object: ObjectKey, key: PaginationKey) -> Result<u32, SegmentError> {
+        self.sidecar.first_row_below(object, key)
+    }
+
+    /// What this segment holds of the process's memory.
+    pub fn memory_bytes(&self) -> usize {
+        let groups = self.group_starts.len() * size_of::<u32>();
+        self.sidecar.memory_bytes() + self.rows_file.memory_bytes() + self.footer.metadata().memory_size() + groups
+    }
+}
+
+/// Opens one file and holds its length against the manifest.
+fn open_file(
+    disk: &SharedDisk,
+    dir: &Path,
+    meta: &SegmentMeta,
+    kind: FileKind,
+) -> Result<(PathBuf, FileMeta, Arc<dyn DiskFile>), SegmentError> {
+    let path = path_of(dir, meta.seq, kind);
+    let Some(file_meta) = meta.file(kind) else {
+        return Err(SegmentError::damaged(&path, 0, "the manifest does not list it"));
+    };
+    let file = disk.open(&path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => SegmentError::damaged(&path, 0, "it is missing"),
+        _ => SegmentError::Io { file: path.clone(), source },
+    })?;
+    let length = file.len().map_err(SegmentError::io(&path))?;
+    if length != file_meta.length {
+        let what = format!("it has {length} bytes, the manifest says {}", file_meta.length);
+        return Err(SegmentError::damaged(&path, length.min(file_meta.length), what));
+    }
+    Ok((path, *file_meta, file))
+}
+
+/// None if the groups' rows are not those of the segment.
+fn group_starts(footer: &ArrowReaderMetadata, rows: u32) -> Option<Vec<u32>> {
+    let mut starts = vec![0_u32];
+    for group in footer.metadata().row_groups() {
+        let start = starts.last()?.checked_add(u32::try_from(group.num_rows()).ok()?)?;
+        starts.push(start);
+    }
+    (starts.last() == Some(&rows)).then_some(starts)
+}

@@ -1,0 +1,455 @@
+//! The `.ids` file: everything that finds rows without reading them, and the checksums of the rows' file.
+//!
+//! ```text
+//! pages of ids, pages of traces, key of each row          read a page at a time
+//! objects, filter, three directories, sums of the rows    in memory while the segment is open
+//! sums of all above, trailer                              checked first
+//! ```
+//! Sections start on multiples of 4 KiB. The trailer is the last 256 bytes: `magic, format u16, 0 u16, rows u32, seq,
+//! xact base, key base, length of the rows' file u64, its block u32, CRC of its sums u32, CRC of our own sums u32, 0 u32,
+//! (offset u64, length u64) of each section, zeros, CRC of all that u32`, little endian.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use assay_storage_disk::DiskFile;
+use assay_storage_model::command::Action;
+use assay_storage_model::segment::{FileKind, FileMeta, SEGMENT_FORMAT, SegmentMeta};
+use assay_storage_model::{ObjectKey, PaginationKey, Xact};
+
+use crate::blocks::{SumWriter, Verified};
+use crate::error::SegmentError;
+use crate::index::builder::{HAS_END, IndexBuilder};
+use crate::index::filter::Filter;
+use crate::index::hash::Hasher;
+use crate::index::page::{Directory, Entry, PAGE_BYTES, entries, take_difference, take_number};
+use crate::row::IdHit;
+
+const MAGIC: &[u8; 8] = b"ASSAYIDS";
+const TRAILER_BYTES: usize = 256;
+const CRC_AT: usize = TRAILER_BYTES - 4;
+const SECTIONS_AT: usize = 64;
+const SECTIONS: usize = 10;
+/// Keys of one page of the section of keys.
+const KEYS_PER_PAGE: usize = PAGE_BYTES / 8;
+const OBJECT_ENTRY_BYTES: usize = ObjectKey::BYTES + 4;
+/// An entry of an index is at most this long; see `columns::VALUE_BYTES_MAX`.
+const PAGE_SPAN_MAX: u64 = 1 << 30;
+
+/// The sections in the order of the file.
+mod section {
+    pub const IDS: usize = 0;
+    pub const TRACES: usize = 1;
+    pub const KEYS: usize = 2;
+    pub const OBJECTS: usize = 3;
+    pub const FILTER: usize = 4;
+    pub const ID_PAGES: usize = 5;
+    pub const TRACE_PAGES: usize = 6;
+    pub const KEY_PAGES: usize = 7;
+    pub const ROWS_SUMS: usize = 8;
+    pub const OWN_SUMS: usize = 9;
+}
+
+/// What the trailer says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Trailer {
+    format: u16,
+    rows: u32,
+    seq: u64,
+    xact_base: u64,
+    key_base: u64,
+    rows_length: u64,
+    rows_block: u32,
+    rows_sums_crc: u32,
+    own_sums_crc: u32,
+    sections: [(u64, u64); SECTIONS],
+}
+
+impl Trailer {
+    fn encode(&self) -> [u8; TRAILER_BYTES] {
+        let mut bytes = Vec::with_capacity(TRAILER_BYTES);
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&self.format.to_le_bytes());
+        bytes.extend_from_slice(&[0; 2]);
+        bytes.extend_from_slice(&self.rows.to_le_bytes());
+        for number in [self.seq, self.xact_base, self.key_base, self.rows_length] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        for number in [self.rows_block, self.rows_sums_crc, self.own_sums_crc, 0] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        for (offset, length) in self.sections {
+            bytes.extend_from_slice(&offset.to_le_bytes());
+            bytes.extend_from_slice(&length.to_le_bytes());
+        }
+        bytes.resize(CRC_AT, 0);
+        bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
+        bytes.try_into().expect("256 bytes")
+    }
+
+    /// None if the magic or the checksum is not right.
+    fn decode(bytes: &[u8; TRAILER_BYTES]) -> Option<Trailer> {
+        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4"));
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8"));
+        if &bytes[..8] != MAGIC || crc32c::crc32c(&bytes[..CRC_AT]) != u32_at(CRC_AT) {
+            return None;
+        }
+        let section = |number: usize| (u64_at(SECTIONS_AT + number * 16), u64_at(SECTIONS_AT + number * 16 + 8));
+        Some(Trailer {
+            format: u16::from_le_bytes([bytes[8], bytes[9]]),
+            rows: u32_at(12),
+            seq: u64_at(16),
+            xact_base: u64_at(24),
+            key_base: u64_at(32),
+            rows_length: u64_at(40),
+            rows_block: u32_at(48),
+            rows_sums_crc: u32_at(52),
+            own_sums_crc: u32_at(56),
+            sections: std::array::from_fn(section),
+        })
+    }
+
+    /// Whether sections follow one another, each on a page, and end where the trailer starts.
+    fn fits(&self, file_length: u64) -> bool {
+        let ends = self.sections.map(|(offset, length)| offset.checked_add(length));
+        let ordered = (1..SECTIONS).all(|next| {
+            let (offset, _) = self.sections[next];
+            offset.is_multiple_of(PAGE_BYTES as u64) && ends[next - 1].is_some_and(|end| end <= offset)
+        });
+        let (own_sums, own_sums_length) = self.sections[section::OWN_SUMS];
+        ordered
+            && self.sections[0].0 == 0
+            && own_sums_length == own_sums / PAGE_BYTES as u64 * 4
+            && ends[SECTIONS - 1].and_then(|end| end.checked_add(TRAILER_BYTES as u64)) == Some(file_length)
+            && self.rows_block > 0
+    }
+}
+
+/// What the sidecar says of the file of rows.
+pub(crate) struct RowsFile {
+    pub length: u64,
+    pub block_bytes: u32,
+    pub sums: Vec<u32>,
+}
+
+impl RowsFile {
+    /// The sums as bytes and their checksum.
+    fn table(&self) -> (Vec<u8>, u32) {
+        let table: Vec<u8> = self.sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+        let crc = crc32c::crc32c(&table);
+        (table, crc)
+    }
+
+    pub fn meta(&self) -> FileMeta {
+        FileMeta { kind: FileKind::Rows, length: self.length, crc: self.table().1 }
+    }
+}
+
+/// Writes the whole sidecar to `out`; the caller syncs.
+pub(crate) fn write(
+    out: &mut SumWriter,
+    seq: u64,
+    index: &mut IndexBuilder,
+    rows_file: &RowsFile,
+) -> Result<FileMeta, SegmentError> {
+    let mut sections = [(0, 0); SECTIONS];
+    let filter = index.filter();
+
+    let id_pages = index.write_ids(0, &mut |page: &[u8]| out.put(page))?;
+    sections[section::IDS] = (0, out.length());
+    let start = out.length();
+    let first_page = page_number(start)?;
+    let trace_pages = index.write_traces(first_page, &mut |page: &[u8]| out.put(page))?;
+    sections[section::TRACES] = (start, out.length() - start);
+
+    let keys: Vec<u8> = index.keys.iter().flat_map(|key| key.to_le_bytes()).collect();
+    let key_pages = index.keys.iter().step_by(KEYS_PER_PAGE).flat_map(|key| key.to_le_bytes()).collect();
+    let objects = index.objects.iter().flat_map(|(object, row)| {
+        let mut entry = object.to_bytes().to_vec();
+        entry.extend_from_slice(&row.to_le_bytes());
+        entry
+    });
+    let (rows_sums, rows_sums_crc) = rows_file.table();
+    let whole = [
+        (section::KEYS, keys),
+        (section::OBJECTS, objects.collect()),
+        (section::FILTER, filter.to_bytes()),
+        (section::ID_PAGES, id_pages.to_bytes()),
+        (section::TRACE_PAGES, trace_pages.to_bytes()),
+        (section::KEY_PAGES, key_pages),
+        (section::ROWS_SUMS, rows_sums),
+    ];
+    for (number, bytes) in whole {
+        sections[number] = (out.length(), bytes.len() as u64);
+        out.put(&bytes)?;
+        out.pad_to(PAGE_BYTES)?;
+    }
+    let own_sums: Vec<u8> = out.sums().iter().flat_map(|sum| sum.to_le_bytes()).collect();
+    sections[section::OWN_SUMS] = (out.length(), own_sums.len() as u64);
+    out.put(&own_sums)?;
+    let trailer = Trailer {
+        format: SEGMENT_FORMAT,
+        rows: index.rows(),
+        seq,
+        xact_base: index.xact_base,
+        key_base: index.key_base,
+        rows_length: rows_file.length,
+        rows_block: rows_file.block_bytes,
+        rows_sums_crc,
+        own_sums_crc: crc32c::crc32c(&own_sums),
+        sections,
+    };
+    let bytes = trailer.encode();
+    out.put(&bytes)?;
+    let crc = u32::from_le_bytes(bytes[CRC_AT..].try_into().expect("4"));
+    Ok(FileMeta { kind: FileKind::Ids, length: out.length(), crc })
+}
+
+fn page_number(offset: u64) -> Result<u32, SegmentError> {
+    let limit = u64::from(u32::MAX) * PAGE_BYTES as u64;
+    u32::try_from(offset / PAGE_BYTES as u64).map_err(|_| SegmentError::TooLarge { what: "bytes of ids", limit })
+}
+
+/// An open sidecar.
+#[derive(Debug)]
+pub(crate) struct Sidecar {
+    file: Verified,
+    rows: u32,
+    xact_base: u64,
+    key_base: u64,
+    keys_at: u64,
+    objects: Vec<(ObjectKey, u32)>,
+    filter: Filter,
+    id_pages: Directory,
+    trace_pages: Directory,
+    /// The key of the first row of each page of keys.
+    key_pages: Vec<u64>,
+}
+
+impl Sidecar {
+    /// Checks the trailer against the manifest, and everything that stays in memory against the trailer.
+    pub fn open(
+        file: Arc<dyn DiskFile>,
+        path: &Path,
+        meta: &SegmentMeta,
+        ids: &FileMeta,
+        rows: &FileMeta,
+    ) -> Result<(Sidecar, RowsFile), SegmentError> {
+        let trailer = read_trailer(&*file, path, meta, ids)?;
+        let bad = |offset: u64, what: &str| SegmentError::damaged(path, offset, what);
+        if trailer.rows_length != rows.length || trailer.rows_sums_crc != rows.crc {
+            return Err(bad(ids.length - TRAILER_BYTES as u64, "it belongs to another file of rows"));
+        }
+        let (own_sums_at, own_sums_length) = trailer.sections[section::OWN_SUMS];
+        let mut own_sums = vec![0; own_sums_length as usize];
+        file.read_at(own_sums_at, &mut own_sums).map_err(SegmentError::io(path))?;
+        if crc32c::crc32c(&own_sums) != trailer.own_sums_crc {
+            return Err(bad(own_sums_at, "the table of checksums does not match its own"));
+        }
+        let file = Verified::new(file, path, own_sums_at, PAGE_BYTES as u64, numbers(&own_sums));
+        let section = |number: usize| {
+            let (offset, length) = trailer.sections[number];
+            file.read(offset..offset + length).map(|bytes| (offset, bytes))
+        };
+
+        let (at, bytes) = section(section::ROWS_SUMS)?;
+        let blocks = rows.length.div_ceil(u64::from(trailer.rows_block));
+        if bytes.len() as u64 != blocks * 4 || crc32c::crc32c(&bytes) != trailer.rows_sums_crc {
+            return Err(bad(at, "the checksums of the rows do not match their own"));
+        }
+        let rows_file =
+            RowsFile { length: rows.length, block_bytes: trailer.rows_block, sums: numbers(&bytes) };
+        let (at, bytes) = section(section::OBJECTS)?;
+        let objects = objects_from(&bytes, trailer.rows).ok_or_else(|| bad(at, "the table of objects makes no sense"))?;
+        let (at, bytes) = section(section::FILTER)?;
+        let filter = Filter::from_bytes(&bytes).ok_or_else(|| bad(at, "the filter makes no sense"))?;
+        let directory = |number: usize, pages: usize| {
+            let (start, length) = trailer.sections[pages];
+            let (at, bytes) = section(number)?;
+            let end = page_number(start + length)?;
+            Directory::from_bytes(&bytes, end).ok_or_else(|| bad(at, "the directory of pages makes no sense"))
+        };
+        let id_pages = directory(section::ID_PAGES, section::IDS)?;
+        let trace_pages = directory(section::TRACE_PAGES, section::TRACES)?;
+        let (at, bytes) = section(section::KEY_PAGES)?;
+        let (key_pages, rest) = bytes.as_chunks::<8>();
+        let (keys_at, keys_length) = trailer.sections[section::KEYS];
+        let expected = (trailer.rows as usize).div_ceil(KEYS_PER_PAGE);
+        if !rest.is_empty() || key_pages.len() != expected || keys_length != u64::from(trailer.rows) * 8 {
+            return Err(bad(at, "the directory of keys makes no sense"));
+        }
+        let key_pages = key_pages.iter().map(|key| u64::from_le_bytes(*key)).collect();
+        let (rows, xact_base, key_base) = (trailer.rows, trailer.xact_base, trailer.key_base);
+        let sidecar =
+            Sidecar { file, rows, xact_base, key_base, keys_at, objects, filter, id_pages, trace_pages, key_pages };
+        Ok((sidecar, rows_file))
+    }
+
+    pub fn objects(&self) -> &[(ObjectKey, u32)] {
+        &self.objects
+    }
+
+    /// Every block of the file.
+    pub fn check_all(&self) -> Vec<String> {
+        self.file.check_all()
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.file.memory_bytes()
+            + self.filter.memory_bytes()
+            + self.id_pages.memory_bytes()
+            + self.trace_pages.memory_bytes()
+            + size_of_val(&self.key_pages[..])
+            + size_of_val(&self.objects[..])
+    }
+
+    pub fn rows_of(&self, object: ObjectKey) -> Range<u32> {
+        match self.ordinal(object) {
+            Some(at) => self.objects[at].1..self.objects.get(at + 1).map_or(self.rows, |next| next.1),
+            None => 0..0,
+        }
+    }
+
+    fn ordinal(&self, object: ObjectKey) -> Option<usize> {
+        self.objects.binary_search_by_key(&object, |(known, _)| *known).ok()
+    }
+
+    pub fn may_contain(&self, object: ObjectKey, id: &str) -> bool {
+        self.ordinal(object).is_some() && self.filter.may_contain(Hasher::new(object).id(id))
+    }
+
+    /// All versions of an id, newest first.
+    pub fn find(&self, object: ObjectKey, id: &str) -> Result<Vec<IdHit>, SegmentError> {
+        let mut hits = Vec::new();
+        self.lookup(object, &self.id_pages, Hasher::new(object).id(id), id, |mut payload| {
+            let hit = self.id_hit(&mut payload)?;
+            hits.push(hit);
+            payload.is_empty().then_some(())
+        })?;
+        hits.sort_unstable_by_key(|hit| (std::cmp::Reverse(hit.xact), hit.row));
+        Ok(hits)
+    }
+
+    fn id_hit(&self, payload: &mut &[u8]) -> Option<IdHit> {
+        let row = self.row_number(take_number(payload)?)?;
+        let xact = Xact(take_difference(payload, self.xact_base)?);
+        let key = PaginationKey(take_difference(payload, self.key_base)?);
+        let (&action, rest) = payload.split_first()?;
+        *payload = rest;
+        let end = if action & HAS_END != 0 { Some(Xact(take_difference(payload, xact.0)?)) } else { None };
+        Some(IdHit { row, xact, key, end, action: Action::from_byte(action & !HAS_END)? })
+    }
+
+    /// The rows of a trace, ascending.
+    pub fn trace(&self, object: ObjectKey, root_span_id: &str) -> Result<Vec<u32>, SegmentError> {
+        let mut rows = Vec::new();
+        let hash = Hasher::new(object).trace(root_span_id);
+        self.lookup(object, &self.trace_pages, hash, root_span_id, |mut payload| {
+            let mut row = 0_u64;
+            for _ in 0..take_number(&mut payload)? {
+                row = row.checked_add(take_number(&mut payload)?)?;
+                rows.push(self.row_number(row)?);
+            }
+            payload.is_empty().then_some(())
+        })?;
+        rows.sort_unstable();
+        Ok(rows)
+    }
+
+    fn row_number(&self, row: u64) -> Option<u32> {
+        u32::try_from(row).ok().filter(|row| *row < self.rows)
+    }
+
+    /// Calls `found` with the payload of each entry of this text; it answers none for one that makes no sense.
+    fn lookup(
+        &self,
+        object: ObjectKey,
+        pages: &Directory,
+        hash: u64,
+        text: &str,
+        mut found: impl FnMut(&[u8]) -> Option<()>,
+    ) -> Result<(), SegmentError> {
+        let Some(ordinal) = self.ordinal(object).filter(|_| self.filter.may_contain(hash)) else {
+            return Ok(());
+        };
+        let wanted = |entry: &Entry<'_>| {
+            entry.hash == hash && entry.ordinal == ordinal as u64 && entry.text == text.as_bytes()
+        };
+        for (start, end) in pages.pages_of(hash) {
+            let bytes = u64::from(start) * PAGE_BYTES as u64..u64::from(end) * PAGE_BYTES as u64;
+            let bad = || SegmentError::damaged(self.file.path(), bytes.start, "a page of the index makes no sense");
+            if bytes.end - bytes.start > PAGE_SPAN_MAX {
+                return Err(bad());
+            }
+            let page = self.file.read(bytes.clone())?;
+            for entry in entries(&page).ok_or_else(bad)? {
+                let entry = entry.ok_or_else(bad)?;
+                if wanted(&entry) {
+                    found(entry.payload).ok_or_else(bad)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The first row of the object whose key is below `key`, or the end of its rows.
+    pub fn first_row_below(&self, object: ObjectKey, key: PaginationKey) -> Result<u32, SegmentError> {
+        let Range { start, end } = self.rows_of(object);
+        if start == end {
+            return Ok(end);
+        }
+        let page_of = |row: u32| row as usize / KEYS_PER_PAGE;
+        // Keys fall within the object, so its first page that starts below the key bounds the answer from above.
+        let (first, last) = (page_of(start), page_of(end - 1));
+        let starts = &self.key_pages[first + 1..=last];
+        let page = first + starts.partition_point(|&page_key| page_key >= key.0);
+        let from = start.max((page * KEYS_PER_PAGE) as u32);
+        let to = end.min(u32::try_from((page + 1) * KEYS_PER_PAGE).unwrap_or(u32::MAX));
+        let bytes = self.file.read(self.keys_at + u64::from(from) * 8..self.keys_at + u64::from(to) * 8)?;
+        let (keys, _) = bytes.as_chunks::<8>();
+        Ok(from + keys.partition_point(|row_key| u64::from_le_bytes(*row_key) >= key.0) as u32)
+    }
+}
+
+/// The trailer, checked against itself and the manifest. The file's length has been checked before.
+fn read_trailer(
+    file: &dyn DiskFile,
+    path: &Path,
+    meta: &SegmentMeta,
+    ids: &FileMeta,
+) -> Result<Trailer, SegmentError> {
+    let bad = |what: &str| SegmentError::damaged(path, ids.length.saturating_sub(TRAILER_BYTES as u64), what);
+    let at = ids.length.checked_sub(TRAILER_BYTES as u64).ok_or_else(|| bad("it is shorter than its trailer"))?;
+    let mut bytes = [0; TRAILER_BYTES];
+    file.read_at(at, &mut bytes).map_err(SegmentError::io(path))?;
+    let trailer = Trailer::decode(&bytes).ok_or_else(|| bad("the trailer does not match its checksum"))?;
+    if bytes[CRC_AT..] != ids.crc.to_le_bytes() {
+        return Err(bad("the trailer is not the one that the manifest names"));
+    }
+    if trailer.format != meta.format || trailer.rows != meta.rows || trailer.seq != meta.seq || !trailer.fits(ids.length)
+    {
+        return Err(bad("the trailer makes no sense"));
+    }
+    Ok(trailer)
+}
+
+fn numbers(bytes: &[u8]) -> Vec<u32> {
+    bytes.as_chunks::<4>().0.iter().map(|number| u32::from_le_bytes(*number)).collect()
+}
+
+/// None unless objects and their first rows ascend within the segment's rows, starting at 0.
+fn objects_from(bytes: &[u8], rows: u32) -> Option<Vec<(ObjectKey, u32)>> {
+    let (entries, rest) = bytes.as_chunks::<OBJECT_ENTRY_BYTES>();
+    let entry = |bytes: &[u8; OBJECT_ENTRY_BYTES]| {
+        let (object, row) = bytes.split_at(ObjectKey::BYTES);
+        Some((ObjectKey::from_bytes(object)?, u32::from_le_bytes(row.try_into().ok()?)))
+    };
+    let objects: Vec<_> = entries.iter().map(entry).collect::<Option<_>>()?;
+    let ascend = objects.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1);
+    let bounded = match (objects.first(), objects.last()) {
+        (Some(first), Some(last)) => first.1 == 0 && last.1 < rows,
+        _ => rows == 0,
+    };
+    (rest.is_empty() && ascend && bounded).then_some(objects)
+}

@@ -1,0 +1,80 @@
+//! The doctor's look at one segment: every checksum, and the sidecar held against the rows.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use assay_storage_disk::SharedDisk;
+use assay_storage_model::segment::{FileKind, SegmentMeta};
+use assay_storage_model::{PaginationKey, Xact};
+
+use crate::blocks::SumWriter;
+use crate::columns::{View, projection};
+use crate::error::SegmentError;
+use crate::files::path_of;
+use crate::index::builder::IndexBuilder;
+use crate::index::page::PAGE_BYTES;
+use crate::row::Columns;
+use crate::segment::Segment;
+use crate::sidecar::{self, RowsFile};
+
+/// What is wrong with a segment, a line for each; empty if nothing is.
+pub fn verify(disk: &SharedDisk, dir: &Path, meta: &SegmentMeta) -> Vec<String> {
+    let segment = match Segment::open(Arc::clone(disk), dir, meta) {
+        Ok(segment) => segment,
+        Err(error) => return vec![error.to_string()],
+    };
+    let mut wrong = segment.rows_file.check_all();
+    wrong.extend(segment.sidecar.check_all());
+    if let Err(error) = segment.marks() {
+        wrong.push(error.to_string());
+    }
+    if wrong.is_empty() {
+        // Rows are only decoded when every block is what was written.
+        match rebuild(&segment) {
+            Ok(found) => wrong.extend(found),
+            Err(error) => wrong.push(error.to_string()),
+        }
+    }
+    wrong
+}
+
+/// Makes the sidecar again from the rows. It depends on nothing else, so it must come out the same to the byte.
+fn rebuild(segment: &Arc<Segment>) -> Result<Vec<String>, SegmentError> {
+    let meta = segment.meta();
+    let path = segment.rows_file.path();
+    let mut index = IndexBuilder::new(meta.seq);
+    let mut raw_bytes = 0;
+    for batch in segment.batches(0..meta.rows, &projection(Columns::All))? {
+        let (_, batch) = batch?;
+        let view = View::new(&batch, path)?;
+        for row in 0..batch.num_rows() {
+            index.push(&view.header(row, path)?, view.root_span_id.value(row))?;
+            raw_bytes += view.raw_bytes(row);
+        }
+    }
+    let rows_file = RowsFile {
+        length: segment.rows_file.length(),
+        block_bytes: segment.rows_file.block_bytes() as u32,
+        sums: segment.rows_file.sums().to_vec(),
+    };
+    let mut nowhere = SumWriter::to_nowhere(&path_of(Path::new(""), meta.seq, FileKind::Ids), PAGE_BYTES);
+    let ids = sidecar::write(&mut nowhere, meta.seq, &mut index, &rows_file)?;
+
+    let mut wrong = Vec::new();
+    let mut expect = |what: &str, same: bool| {
+        if !same {
+            wrong.push(format!("{}: {what} is not what its rows say; rebuild this replica", path.display()));
+        }
+    };
+    expect("the sidecar", meta.file(FileKind::Ids) == Some(&ids));
+    expect("the manifest's count of bytes", raw_bytes == meta.raw_bytes);
+    let keys = (index.keys.iter().min(), index.keys.iter().max());
+    let keys = (keys.0.map(|key| PaginationKey(*key)), keys.1.map(|key| PaginationKey(*key)));
+    expect("the manifest's range of keys", meta.rows == 0 || keys == (Some(meta.key_min), Some(meta.key_max)));
+    let xacts = index.xacts().unwrap_or((Xact::ZERO, Xact::ZERO));
+    expect("the manifest's range of transactions", xacts == (meta.xact_min, meta.xact_max));
+    let objects = (index.objects.first().map(|first| first.0), index.objects.last().map(|last| last.0));
+    let told = (Some(meta.first_object), Some(meta.last_object));
+    expect("the manifest's range of objects", meta.rows == 0 || objects == told);
+    Ok(wrong)
+}

@@ -1,0 +1,243 @@
+//! Writes one segment: rows in order, then its sidecars, durable before it has a description.
+//!
+//! Files grow under a temporary name. `finish` syncs them, gives them their names and syncs the directory; what fails
+//! before that leaves nothing under a segment's name, or (after a crash) files that no manifest lists.
+
+use std::path::{Path, PathBuf};
+
+use arrow::array::RecordBatch;
+use assay_storage_disk::SharedDisk;
+use assay_storage_model::segment::{FileKind, SEGMENT_FORMAT, SegmentMeta};
+use assay_storage_model::{PaginationKey, Xact};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::errors::ParquetError;
+
+use crate::blocks::SumWriter;
+use crate::columns::{GROUP_BYTES, Pending, View, schema, writer_properties};
+use crate::error::SegmentError;
+use crate::files::{path_of, remove_if_there, unfinished};
+use crate::index::builder::IndexBuilder;
+use crate::index::page::PAGE_BYTES;
+use crate::marks;
+use crate::row::{Mark, VersionRow};
+use crate::sidecar::{self, RowsFile};
+
+/// What one checksum of the rows' file covers.
+pub(crate) const ROWS_BLOCK_BYTES: usize = 32 << 10;
+/// Rows and bytes that are collected before they are encoded.
+pub(crate) const BATCH_ROWS_MAX: usize = 1024;
+pub(crate) const BATCH_BYTES: usize = 1 << 20;
+
+/// How pages are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Codec {
+    #[default]
+    Lz4,
+    /// At level 1.
+    Zstd,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriterOptions {
+    /// 0 for a seal, one more than the highest input's for a merge.
+    pub tier: u8,
+    pub codec: Codec,
+}
+
+/// One segment on its way to disk.
+#[derive(Debug)]
+pub struct SegmentWriter {
+    disk: SharedDisk,
+    dir: PathBuf,
+    seq: u64,
+    options: WriterOptions,
+    rows: ArrowWriter<SumWriter>,
+    pending: Pending,
+    index: IndexBuilder,
+    raw_bytes: u64,
+    group_bytes: u64,
+    /// Something could not be written; what is on disk is not whole.
+    broken: bool,
+    /// Paths that exist and are nobody's unless `finish` comes to its end.
+    debris: Vec<PathBuf>,
+}
+
+impl SegmentWriter {
+    /// Fails if a segment of this number is there already.
+    pub fn create(
+        disk: SharedDisk,
+        dir: &Path,
+        seq: u64,
+        options: WriterOptions,
+    ) -> Result<SegmentWriter, SegmentError> {
+        for kind in FileKind::ALL {
+            let path = path_of(dir, seq, kind);
+            if disk.exists(&path).map_err(SegmentError::io(&path))? {
+                let source = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
+                return Err(SegmentError::Io { file: path, source });
+            }
+        }
+        let path = path_of(dir, seq, FileKind::Rows);
+        let file = create(&disk, &path, ROWS_BLOCK_BYTES)?;
+        let debris = vec![unfinished(&path)];
+        let arrow_options = ArrowWriterOptions::new()
+            .with_properties(writer_properties(options.codec))
+            .with_skip_arrow_metadata(true);
+        let rows = ArrowWriter::try_new_with_options(file, schema(), arrow_options)
+            .map_err(|error| SegmentError::Encode { seq, what: error.to_string() })?;
+        Ok(SegmentWriter {
+            disk,
+            dir: dir.to_owned(),
+            seq,
+            options,
+            rows,
+            pending: Pending::new(),
+            index: IndexBuilder::new(seq),
+            raw_bytes: 0,
+            group_bytes: 0,
+            broken: false,
+            debris,
+        })
+    }
+
+    /// Rows pushed so far: the number of the next.
+    pub fn rows(&self) -> u32 {
+        self.index.rows()
+    }
+
+    /// The next row; objects ascend, pagination keys and then transaction ids descend within an object. Returns its number.
+    pub fn push(&mut self, row: &VersionRow<'_>) -> Result<u32, SegmentError> {
+        let number = self.index.rows();
+        Pending::check(row)?;
+        self.index.push(&row.header(), row.root_span_id)?;
+        self.pending.push(row);
+        self.raw_bytes += row.raw_bytes();
+        if self.pending.rows() >= BATCH_ROWS_MAX || self.pending.bytes() >= BATCH_BYTES {
+            self.write_pending()?;
+        }
+        Ok(number)
+    }
+
+    /// The next rows, as arrays.
+    pub(crate) fn push_batch(&mut self, batch: &RecordBatch) -> Result<(), SegmentError> {
+        debug_assert_eq!(self.pending.rows(), 0, "rows are pushed one by one or in batches");
+        let view = View::new(batch, self.rows.inner().path())?;
+        let mut bytes = 0;
+        for index in 0..batch.num_rows() {
+            let header = view.header(index, self.rows.inner().path())?;
+            self.index.push(&header, view.root_span_id.value(index))?;
+            bytes += view.raw_bytes(index);
+        }
+        self.raw_bytes += bytes;
+        self.write_batch(batch, bytes)
+    }
+
+    fn write_pending(&mut self) -> Result<(), SegmentError> {
+        if self.pending.rows() == 0 {
+            return Ok(());
+        }
+        let bytes = self.pending.bytes() as u64;
+        let batch = self.pending.take();
+        self.write_batch(&batch, bytes)
+    }
+
+    fn write_batch(&mut self, batch: &RecordBatch, bytes: u64) -> Result<(), SegmentError> {
+        let mut written = self.rows.write(batch);
+        self.group_bytes += bytes;
+        if written.is_ok() && self.group_bytes >= GROUP_BYTES {
+            self.group_bytes = 0;
+            written = self.rows.flush();
+        }
+        written.map_err(|error| self.explain(error))
+    }
+
+    fn explain(&mut self, error: ParquetError) -> SegmentError {
+        self.broken = true;
+        let what = error.to_string();
+        match self.rows.inner_mut().failure() {
+            Some(failure) => failure,
+            None => SegmentError::Encode { seq: self.seq, what },
+        }
+    }
+
+    /// Writes the sidecars and makes all files durable under their names. `marks`: what this segment's rows superseded
+    /// in older segments.
+    pub fn finish(mut self, marks: &[Mark]) -> Result<SegmentMeta, SegmentError> {
+        self.write_pending()?;
+        if self.broken {
+            return Err(SegmentError::Encode { seq: self.seq, what: "an earlier write failed".to_owned() });
+        }
+        self.rows.finish().map_err(|error| self.explain(error))?;
+        let file = self.rows.inner_mut();
+        file.sync()?;
+        let rows_file =
+            RowsFile { length: file.length(), block_bytes: ROWS_BLOCK_BYTES as u32, sums: file.sums() };
+        let mut files = vec![rows_file.meta()];
+
+        let mut ids = self.create_sidecar(FileKind::Ids)?;
+        files.push(sidecar::write(&mut ids, self.seq, &mut self.index, &rows_file)?);
+        ids.sync()?;
+        if !marks.is_empty() {
+            let (bytes, meta) = marks::encode(marks)?;
+            let mut file = self.create_sidecar(FileKind::Marks)?;
+            file.put(&bytes)?;
+            file.sync()?;
+            files.push(meta);
+        }
+        for meta in &files {
+            let path = path_of(&self.dir, self.seq, meta.kind);
+            self.debris.push(path.clone());
+            self.disk.rename(&unfinished(&path), &path).map_err(SegmentError::io(&path))?;
+        }
+        self.disk.sync_dir(&self.dir).map_err(SegmentError::io(&self.dir))?;
+        self.debris.clear();
+        Ok(self.describe(files))
+    }
+
+    fn create_sidecar(&mut self, kind: FileKind) -> Result<SumWriter, SegmentError> {
+        let path = path_of(&self.dir, self.seq, kind);
+        let file = create(&self.disk, &path, PAGE_BYTES)?;
+        self.debris.push(unfinished(&path));
+        Ok(file)
+    }
+
+    fn describe(&self, files: Vec<assay_storage_model::segment::FileMeta>) -> SegmentMeta {
+        let index = &self.index;
+        let object = |entry: Option<&(_, u32)>| entry.map_or(SegmentMeta::NO_OBJECT, |(object, _)| *object);
+        let (xact_min, xact_max) = index.xacts().unwrap_or((Xact::ZERO, Xact::ZERO));
+        SegmentMeta {
+            seq: self.seq,
+            format: SEGMENT_FORMAT,
+            tier: self.options.tier,
+            rows: index.rows(),
+            raw_bytes: self.raw_bytes,
+            first_object: object(index.objects.first()),
+            last_object: object(index.objects.last()),
+            key_min: PaginationKey(index.keys.iter().copied().min().unwrap_or(0)),
+            key_max: PaginationKey(index.keys.iter().copied().max().unwrap_or(0)),
+            xact_min,
+            xact_max,
+            files,
+        }
+    }
+}
+
+impl Drop for SegmentWriter {
+    fn drop(&mut self) {
+        for path in &self.debris {
+            // Whatever cannot be removed now is swept at the next start.
+            if let Err(error) = remove_if_there(&*self.disk, path) {
+                tracing::warn!(%error, "an unfinished file of a segment stays until the next start");
+            }
+        }
+    }
+}
+
+/// A new file under its temporary name; one that a crash left there goes first.
+fn create(disk: &SharedDisk, path: &Path, block_bytes: usize) -> Result<SumWriter, SegmentError> {
+    let temporary = unfinished(path);
+    remove_if_there(&**disk, &temporary)?;
+    let file = disk.create(&temporary).map_err(SegmentError::io(&temporary))?;
+    Ok(SumWriter::new(file, &temporary, block_bytes))
+}

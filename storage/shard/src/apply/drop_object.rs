@@ -1,0 +1,16 @@
+//! The object is gone for good: reads and writes are refused, compaction drops its rows. The record stays, so that a
+//! late write cannot bring the object back.
+
+use assay_storage_model::ObjectKey;
+use assay_storage_model::command::Outcome;
+
+use crate::core::Core;
+
+pub(super) fn apply(core: &mut Core, object: &ObjectKey) -> Outcome {
+    core.change_object(object, |record| {
+        record.dropped = true;
+        record.rows = 0;
+        record.comments = 0;
+    });
+    Outcome::Done { last: core.last }
+}

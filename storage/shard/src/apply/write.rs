@@ -1,0 +1,173 @@
+//! One client request to one object: its id, its rows, folded.
+
+use assay_storage_model::command::{Action, Outcome, RowOp, Write};
+use assay_storage_model::merge::fold;
+use assay_storage_model::{PaginationKey, Xact};
+use bytes::Bytes;
+
+use crate::core::Core;
+use crate::error::ShardError;
+use crate::memory::NewRow;
+use crate::read::View;
+use crate::requests::Known;
+use crate::text::Text;
+
+/// What one write did to its object's record.
+#[derive(Default)]
+struct Change {
+    rows: i64,
+    comments: u64,
+    digest: u32,
+}
+
+pub(super) fn apply(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result<Outcome, ShardError> {
+    let record = core.objects.read().get(&write.object).cloned().unwrap_or_default();
+    if record.dropped {
+        return Ok(Outcome::ObjectGone);
+    }
+    if let Some(request) = &write.request {
+        match core.requests.find(request, core.last) {
+            Some(Known::Same(xact)) => return Ok(Outcome::Duplicate { xact }),
+            Some(Known::Other(xact)) => return Ok(Outcome::KeyReused { xact }),
+            None => {}
+        }
+    }
+    let xact = core.last.next().max(write.assigned);
+    let mut change = Change { digest: record.digest, ..Change::default() };
+    for (row, op) in (0_u16..).zip(&write.rows) {
+        let key = PaginationKey::new(xact, row);
+        match op.action {
+            Action::Upsert | Action::Merge => put(core, bytes, write, op, xact, key, &mut change)?,
+            Action::Delete => delete(core, bytes, write, op, xact, &mut change)?,
+            Action::Comment => comment(core, bytes, write, op, xact, key, record.comments > 0, &mut change)?,
+        }
+    }
+    if let Some(request) = &write.request {
+        core.requests.remember(request, xact);
+    }
+    core.last = xact;
+    core.change_object(&write.object, |record| {
+        record.rows = record.rows.saturating_add_signed(change.rows);
+        record.comments += change.comments;
+        record.last = xact;
+        record.digest = change.digest;
+    });
+    Ok(Outcome::Written { xact })
+}
+
+/// The row's version as it reads from this write on.
+fn put(
+    core: &mut Core,
+    bytes: &Bytes,
+    write: &Write<'_>,
+    op: &RowOp<'_>,
+    xact: Xact,
+    new_key: PaginationKey,
+    change: &mut Change,
+) -> Result<(), ShardError> {
+    let object = &write.object;
+    let current = core.current(object, op.id)?;
+    let mut row = new_row(bytes, op, xact, new_key);
+    if let Some(current) = &current {
+        row.key = current.key;
+    }
+    if op.action == Action::Merge {
+        row.patch = bytes.slice_ref(op.doc);
+        let base = match &current {
+            Some(current) => Some(core.base(object, op.id, current)?),
+            None => None,
+        };
+        row.doc = Bytes::from(fold(base.as_ref().map(|base| &base.doc[..]), op)?);
+        if let Some(base) = base {
+            row.span_id = base.span_id;
+            row.root_span_id = base.root_span_id;
+            row.is_root = base.is_root;
+            row.created = base.created;
+        }
+    }
+    match &current {
+        Some(current) => core.supersede(object, &current.place, xact),
+        None => change.rows += 1,
+    }
+    change.digest = digest(change.digest, &row);
+    core.active.insert(*object, row);
+    Ok(())
+}
+
+/// A tombstone, where there is a row to delete.
+fn delete(
+    core: &mut Core,
+    bytes: &Bytes,
+    write: &Write<'_>,
+    op: &RowOp<'_>,
+    xact: Xact,
+    change: &mut Change,
+) -> Result<(), ShardError> {
+    let Some(current) = core.current(&write.object, op.id)? else { return Ok(()) };
+    core.supersede(&write.object, &current.place, xact);
+    let mut row = new_row(bytes, op, xact, current.key);
+    row.end = xact;
+    row.doc = Bytes::new();
+    change.rows -= 1;
+    change.digest = digest(change.digest, &row);
+    core.active.insert(write.object, row);
+    Ok(())
+}
+
+/// Hangs on its target's id; the same comment sent again replaces itself.
+#[expect(clippy::too_many_arguments, reason = "the pieces of one write, used once")]
+fn comment(
+    core: &mut Core,
+    bytes: &Bytes,
+    write: &Write<'_>,
+    op: &RowOp<'_>,
+    xact: Xact,
+    key: PaginationKey,
+    may_exist: bool,
+    change: &mut Change,
+) -> Result<(), ShardError> {
+    let mut row = new_row(bytes, op, xact, key);
+    let earlier = match may_exist || change.comments > 0 {
+        true => View::comment(&core.view(), &write.object, op.id, op.span_id)?,
+        false => None,
+    };
+    match earlier {
+        Some((place, key)) => {
+            core.supersede(&write.object, &place, xact);
+            row.key = key;
+        }
+        None => change.comments += 1,
+    }
+    change.digest = digest(change.digest, &row);
+    core.active.insert(write.object, row);
+    Ok(())
+}
+
+fn new_row(bytes: &Bytes, op: &RowOp<'_>, xact: Xact, key: PaginationKey) -> NewRow {
+    NewRow {
+        key,
+        xact,
+        end: Xact::MAX,
+        action: op.action,
+        is_root: op.is_root,
+        created: op.created,
+        id: Text::within(bytes, op.id),
+        span_id: Text::within(bytes, op.span_id),
+        root_span_id: Text::within(bytes, op.root_span_id),
+        doc: slice(bytes, op.doc),
+        patch: Bytes::new(),
+        rules: slice(bytes, op.rules),
+        audit: slice(bytes, op.audit),
+    }
+}
+
+fn slice(bytes: &Bytes, part: &[u8]) -> Bytes {
+    if part.is_empty() { Bytes::new() } else { bytes.slice_ref(part) }
+}
+
+fn digest(before: u32, row: &NewRow) -> u32 {
+    let digest = crc32c::crc32c_append(before, &row.xact.0.to_le_bytes());
+    let digest = crc32c::crc32c_append(digest, &[row.action as u8]);
+    let digest = crc32c::crc32c_append(digest, row.id.as_str().as_bytes());
+    crc32c::crc32c_append(digest, &row.doc)
+}

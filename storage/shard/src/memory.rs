@@ -1,0 +1,257 @@
+//! The memory table: row versions that came since the last seal, one generation between two seals.
+//!
+//! A generation only grows. A version is changed in one way: it gets an end, the id of the write that superseded
+//! it. So a reader that holds a generation and a version `v` sees the same rows whenever it looks: those with
+//! `xact <= v < end`. Once a generation is being sealed its later ends are also kept in a list, since the segment
+//! was written without them.
+//!
+//! One thread writes (the shard's own); readers take the lock for the time of copying references.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use assay_storage_model::command::Action;
+use assay_storage_model::{ObjectKey, PaginationKey, Xact};
+use bytes::Bytes;
+use parking_lot::RwLock;
+
+use crate::text::Text;
+
+/// What a row costs beside its texts: its slot, three index entries, allocator slack.
+const ROW_OVERHEAD_BYTES: usize = 360;
+/// No such row: ends a chain.
+const NONE: u32 = u32::MAX;
+
+/// One version of a row, or an event that hangs on it.
+#[derive(Clone, Debug)]
+pub struct MemoryRow {
+    pub key: PaginationKey,
+    pub xact: Xact,
+    /// `Xact::MAX` while nothing superseded it.
+    pub end: Xact,
+    pub action: Action,
+    pub is_root: bool,
+    pub created: i64,
+    pub id: Text,
+    pub span_id: Text,
+    pub root_span_id: Text,
+    /// The row as folded (a comment's body for a comment, empty for a delete).
+    pub doc: Bytes,
+    /// As it was written, where that differs from `doc`.
+    pub patch: Bytes,
+    pub rules: Bytes,
+    pub audit: Bytes,
+    older_of_id: u32,
+    older_of_trace: u32,
+}
+
+/// What the writer hands in; the chains are the table's own.
+#[derive(Clone, Debug)]
+pub struct NewRow {
+    pub key: PaginationKey,
+    pub xact: Xact,
+    pub end: Xact,
+    pub action: Action,
+    pub is_root: bool,
+    pub created: i64,
+    pub id: Text,
+    pub span_id: Text,
+    pub root_span_id: Text,
+    pub doc: Bytes,
+    pub patch: Bytes,
+    pub rules: Bytes,
+    pub audit: Bytes,
+}
+
+impl MemoryRow {
+    /// Whether a read at `v` sees this as a row.
+    pub fn visible(&self, v: Xact) -> bool {
+        is_row(self.action) && self.xact <= v && v < self.end
+    }
+
+    fn bytes(&self) -> usize {
+        ROW_OVERHEAD_BYTES + self.id.len() * 2 + self.root_span_id.len() + self.doc.len() + self.patch.len() + self.audit.len()
+    }
+}
+
+pub fn is_row(action: Action) -> bool {
+    matches!(action, Action::Upsert | Action::Merge)
+}
+
+/// Newest pagination key first, then newest version, then the later of one write.
+type Order = (u64, u64, u32);
+
+fn order(key: PaginationKey, xact: Xact, index: u32) -> Order {
+    (!key.0, !xact.0, !index)
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    rows: Vec<MemoryRow>,
+    newest_of_id: HashMap<Text, u32>,
+    newest_of_trace: HashMap<Text, u32>,
+    order: BTreeMap<Order, u32>,
+}
+
+/// An end that came after the generation was rotated out.
+#[derive(Clone, Copy, Debug)]
+pub struct LateEnd {
+    pub object: ObjectKey,
+    pub index: u32,
+    pub end: Xact,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    tables: BTreeMap<ObjectKey, Table>,
+    rotated: bool,
+    late: Vec<LateEnd>,
+}
+
+#[derive(Debug, Default)]
+pub struct Generation {
+    inner: RwLock<Inner>,
+    bytes: AtomicUsize,
+    rows: AtomicUsize,
+}
+
+impl Generation {
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub fn rows(&self) -> usize {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows() == 0
+    }
+
+    pub fn insert(&self, object: ObjectKey, new: NewRow) -> u32 {
+        let mut inner = self.inner.write();
+        let table = inner.tables.entry(object).or_default();
+        let index = u32::try_from(table.rows.len()).expect("a generation is sealed long before 2^32 rows");
+        let older_of_id = table.newest_of_id.insert(new.id.clone(), index).unwrap_or(NONE);
+        let older_of_trace = if is_row(new.action) {
+            table.newest_of_trace.insert(new.root_span_id.clone(), index).unwrap_or(NONE)
+        } else {
+            NONE
+        };
+        table.order.insert(order(new.key, new.xact, index), index);
+        let row = MemoryRow {
+            key: new.key,
+            xact: new.xact,
+            end: new.end,
+            action: new.action,
+            is_root: new.is_root,
+            created: new.created,
+            id: new.id,
+            span_id: new.span_id,
+            root_span_id: new.root_span_id,
+            doc: new.doc,
+            patch: new.patch,
+            rules: new.rules,
+            audit: new.audit,
+            older_of_id,
+            older_of_trace,
+        };
+        self.bytes.fetch_add(row.bytes(), Ordering::Relaxed);
+        self.rows.fetch_add(1, Ordering::Relaxed);
+        table.rows.push(row);
+        index
+    }
+
+    /// The newest version or tombstone of an id (comments passed over) and its index.
+    pub fn newest(&self, object: &ObjectKey, id: &str) -> Option<(u32, MemoryRow)> {
+        let inner = self.inner.read();
+        let table = inner.tables.get(object)?;
+        let mut index = *table.newest_of_id.get(id)?;
+        while index != NONE {
+            let row = &table.rows[index as usize];
+            if row.action != Action::Comment {
+                return Some((index, row.clone()));
+            }
+            index = row.older_of_id;
+        }
+        None
+    }
+
+    /// All that was written about an id, newest first.
+    pub fn history(&self, object: &ObjectKey, id: &str) -> Vec<(u32, MemoryRow)> {
+        let inner = self.inner.read();
+        let Some(table) = inner.tables.get(object) else { return Vec::new() };
+        let mut index = table.newest_of_id.get(id).copied().unwrap_or(NONE);
+        let mut found = Vec::new();
+        while index != NONE {
+            let row = &table.rows[index as usize];
+            found.push((index, row.clone()));
+            index = row.older_of_id;
+        }
+        found
+    }
+
+    pub fn set_end(&self, object: &ObjectKey, index: u32, end: Xact) {
+        let mut inner = self.inner.write();
+        if inner.rotated {
+            inner.late.push(LateEnd { object: *object, index, end });
+        }
+        if let Some(table) = inner.tables.get_mut(object) {
+            table.rows[index as usize].end = end;
+        }
+    }
+
+    /// From here on ends are kept apart: the segment is written without them.
+    pub fn rotate(&self) {
+        self.inner.write().rotated = true;
+    }
+
+    pub fn take_late(&self) -> Vec<LateEnd> {
+        std::mem::take(&mut self.inner.write().late)
+    }
+
+    /// The visible rows of a trace at `v`, in no order.
+    pub fn trace(&self, object: &ObjectKey, root_span_id: &str, v: Xact) -> Vec<MemoryRow> {
+        let inner = self.inner.read();
+        let Some(table) = inner.tables.get(object) else { return Vec::new() };
+        let mut index = table.newest_of_trace.get(root_span_id).copied().unwrap_or(NONE);
+        let mut found = Vec::new();
+        while index != NONE {
+            let row = &table.rows[index as usize];
+            if row.visible(v) {
+                found.push(row.clone());
+            }
+            index = row.older_of_trace;
+        }
+        found
+    }
+
+    /// Up to `limit` visible rows with a pagination key below `before`, newest key first.
+    pub fn page(&self, object: &ObjectKey, before: Option<PaginationKey>, v: Xact, limit: usize) -> Vec<MemoryRow> {
+        let inner = self.inner.read();
+        let Some(table) = inner.tables.get(object) else { return Vec::new() };
+        let from = match before {
+            Some(key) => Bound::Excluded((!key.0, u64::MAX, u32::MAX)),
+            None => Bound::Unbounded,
+        };
+        let rows = table.order.range((from, Bound::Unbounded)).map(|(_, index)| &table.rows[*index as usize]);
+        rows.filter(|row| row.visible(v)).take(limit).cloned().collect()
+    }
+
+    /// The visible rows of an object at `v`, newest key first.
+    pub fn visible_rows(&self, object: &ObjectKey, v: Xact) -> Vec<MemoryRow> {
+        self.page(object, None, v, usize::MAX)
+    }
+
+    pub fn objects(&self) -> Vec<ObjectKey> {
+        self.inner.read().tables.keys().copied().collect()
+    }
+
+    /// Everything of one object in the order of a segment, each with its index here.
+    pub fn in_order(&self, object: &ObjectKey) -> Vec<(u32, MemoryRow)> {
+        let inner = self.inner.read();
+        let Some(table) = inner.tables.get(object) else { return Vec::new() };
+        table.order.values().map(|index| (*index, table.rows[*index as usize].clone())).collect()
+    }
+}

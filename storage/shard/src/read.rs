@@ -1,0 +1,380 @@
+//! Reading: a view holds what was applied when it was taken. Within it any version up to its own can be read, and the
+//! answer for a version never changes.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use assay_storage_model::command::Action;
+use assay_storage_model::{ObjectKey, PaginationKey, Xact};
+use assay_storage_segments::{Columns, OwnedRow};
+use bytes::Bytes;
+
+use crate::ShardSize;
+use crate::bases::Base;
+use crate::core::{Objects, Place, base_of};
+use crate::error::ShardError;
+use crate::kept::ObjectRecord;
+use crate::live::LiveSegment;
+use crate::memory::{Generation, MemoryRow, is_row};
+use crate::text::Text;
+use crate::walk::{From as StepFrom, Step, Walk};
+
+/// One row as of a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub id: Text,
+    pub key: PaginationKey,
+    pub xact: Xact,
+    pub is_root: bool,
+    pub created: i64,
+    pub span_id: Text,
+    pub root_span_id: Text,
+    pub doc: Bytes,
+}
+
+/// Something that was written about an id, as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub xact: Xact,
+    pub action: Action,
+    pub created: i64,
+    /// A comment's own id; else the span's.
+    pub own_id: Text,
+    pub written: Bytes,
+    pub rules: Bytes,
+    pub audit: Bytes,
+}
+
+/// A trace: its visible spans, newest pagination key first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    pub root_span_id: Text,
+    pub rows: Vec<Row>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TracePage {
+    /// By their newest span, newest first.
+    pub traces: Vec<Trace>,
+    /// Where the next page starts; none at the end.
+    pub next: Option<PaginationKey>,
+}
+
+#[derive(Clone, Debug)]
+pub struct View {
+    version: Xact,
+    /// Newest first.
+    generations: Vec<Arc<Generation>>,
+    /// Oldest first.
+    segments: Arc<[Arc<LiveSegment>]>,
+    objects: Objects,
+}
+
+impl View {
+    pub(crate) fn new(
+        version: Xact,
+        generations: Vec<Arc<Generation>>,
+        segments: Arc<[Arc<LiveSegment>]>,
+        objects: Objects,
+    ) -> View {
+        View { version, generations, segments, objects }
+    }
+
+    pub(crate) fn advance(&mut self, version: Xact) {
+        self.version = version;
+    }
+
+    /// The last id this view holds.
+    pub fn version(&self) -> Xact {
+        self.version
+    }
+
+    pub fn object(&self, object: &ObjectKey) -> Option<ObjectRecord> {
+        self.objects.read().get(object).cloned()
+    }
+
+    pub fn objects(&self) -> Vec<(ObjectKey, ObjectRecord)> {
+        self.objects.read().iter().map(|(object, record)| (*object, record.clone())).collect()
+    }
+
+    /// Refuses what cannot be answered for ever: above the last id, below the floor, of a dropped object.
+    fn admit(&self, object: &ObjectKey, at: Xact) -> Result<(), ShardError> {
+        if at > self.version {
+            return Err(ShardError::NotYet { asked: at, last: self.version });
+        }
+        match self.objects.read().get(object) {
+            Some(record) if record.dropped => Err(ShardError::ObjectGone),
+            Some(record) if at < record.floor => Err(ShardError::Past { asked: at, floor: record.floor }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The row `id` as of `at`.
+    pub fn get(&self, object: &ObjectKey, id: &str, at: Xact) -> Result<Option<Row>, ShardError> {
+        self.admit(object, at)?;
+        for generation in &self.generations {
+            if let Some((_, row)) = generation.history(object, id).into_iter().find(|(_, row)| row.visible(at)) {
+                return Ok(Some(memory_row(row)));
+            }
+        }
+        for live in self.segments.iter().rev() {
+            let hits = live.segment.find(object, id)?;
+            let visible = |row, xact, end| xact <= at && at < live.end(row, end);
+            if let Some(hit) = hits.iter().find(|hit| is_row(hit.action) && visible(hit.row, hit.xact, hit.end)) {
+                return Ok(live.segment.read(&[hit.row], Columns::Docs)?.pop().map(segment_row));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Up to `limit` rows below `before`, newest pagination key first.
+    pub fn page(&self, object: &ObjectKey, at: Xact, before: Option<PaginationKey>, limit: usize) -> Result<Vec<Row>, ShardError> {
+        self.admit(object, at)?;
+        let mut walk = Walk::new(&self.generations, &self.segments, *object, at, before);
+        let mut steps = Vec::new();
+        while steps.len() < limit
+            && let Some(step) = walk.next()?
+        {
+            steps.push(step);
+        }
+        self.rows(steps)
+    }
+
+    /// The visible spans of one trace, newest pagination key first.
+    pub fn trace(&self, object: &ObjectKey, root_span_id: &str, at: Xact) -> Result<Vec<Row>, ShardError> {
+        self.admit(object, at)?;
+        let mut traces = self.whole_traces(object, &[Text::copied(root_span_id)], at)?;
+        Ok(traces.pop().map(|trace| trace.rows).unwrap_or_default())
+    }
+
+    /// Up to `limit` whole traces whose newest span lies below `before`, newest first; each trace on one page only.
+    pub fn traces(&self, object: &ObjectKey, at: Xact, before: Option<PaginationKey>, limit: usize) -> Result<TracePage, ShardError> {
+        self.admit(object, at)?;
+        let mut walk = Walk::new(&self.generations, &self.segments, *object, at, before);
+        let mut page = TracePage::default();
+        let mut met: HashSet<Text> = HashSet::new();
+        let mut ended = false;
+        while page.traces.len() < limit && !ended {
+            let mut roots = Vec::new();
+            while roots.len() < limit - page.traces.len() {
+                let Some(step) = walk.next()? else {
+                    ended = true;
+                    break;
+                };
+                if met.insert(step.root_span_id.clone()) {
+                    roots.push(step.root_span_id);
+                }
+            }
+            let whole = self.whole_traces(object, &roots, at)?;
+            // A trace with a newer span than this page's start was on an earlier page.
+            page.traces.extend(whole.into_iter().filter(|trace| {
+                trace.rows.first().is_some_and(|newest| before.is_none_or(|before| newest.key < before))
+            }));
+        }
+        if !ended {
+            page.next = page.traces.last().and_then(|trace| trace.rows.first()).map(|row| row.key);
+        }
+        Ok(page)
+    }
+
+    fn whole_traces(&self, object: &ObjectKey, roots: &[Text], at: Xact) -> Result<Vec<Trace>, ShardError> {
+        let mut by_root: HashMap<Text, Vec<Row>> = roots.iter().map(|root| (root.clone(), Vec::new())).collect();
+        for generation in &self.generations {
+            for root in roots {
+                let rows = generation.trace(object, root.as_str(), at).into_iter().map(memory_row);
+                by_root.get_mut(root).expect("asked for").extend(rows);
+            }
+        }
+        for live in self.segments.iter() {
+            let mut rows = Vec::new();
+            for root in roots {
+                rows.extend(live.segment.trace(object, root.as_str())?);
+            }
+            rows.sort_unstable();
+            rows.dedup();
+            // A version that was superseded in memory need not be read.
+            rows.retain(|row| live.end(*row, None) > at);
+            if rows.is_empty() {
+                continue;
+            }
+            for row in live.segment.read(&rows, Columns::Docs)? {
+                if is_row(row.action)
+                    && row.xact <= at
+                    && at < live.end(row.row, row.end)
+                    && let Some(rows) = by_root.get_mut(row.root_span_id.as_str())
+                {
+                    rows.push(segment_row(row));
+                }
+            }
+        }
+        Ok(roots
+            .iter()
+            .map(|root| {
+                let mut rows = by_root.remove(root).unwrap_or_default();
+                rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.key));
+                Trace { root_span_id: root.clone(), rows }
+            })
+            .collect())
+    }
+
+    /// All that was written about an id up to `at`, newest first: patches as written, tombstones, comments.
+    pub fn events(&self, object: &ObjectKey, id: &str, at: Xact) -> Result<Vec<Event>, ShardError> {
+        self.admit(object, at)?;
+        let mut events = Vec::new();
+        let live_comment = |action, end: Xact| action != Action::Comment || at < end;
+        for generation in &self.generations {
+            let rows = generation.history(object, id).into_iter().map(|(_, row)| row);
+            events.extend(rows.filter(|row| row.xact <= at && live_comment(row.action, row.end)).map(memory_event));
+        }
+        for live in self.segments.iter().rev() {
+            let mut rows: Vec<u32> = live
+                .segment
+                .find(object, id)?
+                .into_iter()
+                .filter(|hit| hit.xact <= at && live_comment(hit.action, live.end(hit.row, hit.end)))
+                .map(|hit| hit.row)
+                .collect();
+            rows.sort_unstable();
+            if !rows.is_empty() {
+                events.extend(live.segment.read(&rows, Columns::All)?.into_iter().map(segment_event));
+            }
+        }
+        events.sort_by_key(|event| std::cmp::Reverse(event.xact));
+        Ok(events)
+    }
+
+    /// Every visible row of an object as of `at`, newest key first: for checks, not for serving.
+    pub fn all(&self, object: &ObjectKey, at: Xact) -> Result<Vec<Row>, ShardError> {
+        self.page(object, at, None, usize::MAX)
+    }
+
+    /// Where the comment `own_id` on `target` stands, if there is one.
+    pub(crate) fn comment(&self, object: &ObjectKey, target: &str, own_id: &str) -> Result<Option<(Place, PaginationKey)>, ShardError> {
+        for generation in &self.generations {
+            for (index, row) in generation.history(object, target) {
+                if row.action == Action::Comment && row.end == Xact::MAX && row.span_id.as_str() == own_id {
+                    return Ok(Some((Place::Memory { generation: Arc::clone(generation), index }, row.key)));
+                }
+            }
+        }
+        for live in self.segments.iter().rev() {
+            for hit in live.segment.find(object, target)? {
+                if hit.action != Action::Comment || live.end(hit.row, hit.end) != Xact::MAX {
+                    continue;
+                }
+                let row = live.segment.read(&[hit.row], Columns::Keys)?.pop();
+                if row.is_some_and(|row| row.span_id == own_id) {
+                    return Ok(Some((Place::Segment { segment: Arc::clone(live), row: hit.row }, hit.key)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The document of a live row that is only in a segment: what a merge would have to read.
+    pub(crate) fn sealed_base(&self, object: &ObjectKey, id: &str) -> Result<Option<(Xact, Base)>, ShardError> {
+        if self.generations.iter().any(|generation| generation.newest(object, id).is_some()) {
+            return Ok(None);
+        }
+        for live in self.segments.iter().rev() {
+            let hits = live.segment.find(object, id)?;
+            if let Some(hit) = hits.iter().find(|hit| is_row(hit.action) && live.end(hit.row, hit.end) == Xact::MAX) {
+                let row = live.segment.read(&[hit.row], Columns::Docs)?.pop();
+                return Ok(row.map(|row| (hit.xact, base_of(row))));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.generations.iter().map(|generation| generation.bytes()).sum()
+    }
+
+    pub(crate) fn size(&self) -> ShardSize {
+        ShardSize {
+            memory_bytes: self.memory_bytes(),
+            memory_rows: self.generations.iter().map(|generation| generation.rows()).sum(),
+            segments: self.segments.len(),
+            segment_rows: self.segments.iter().map(|live| u64::from(live.meta().rows)).sum(),
+            segment_bytes: self.segments.iter().map(|live| live.meta().file_bytes()).sum(),
+            marks: self.segments.iter().map(|live| live.marks()).sum(),
+        }
+    }
+
+    /// The documents of the walked rows, read in one go per segment, in the order of the walk.
+    fn rows(&self, steps: Vec<Step>) -> Result<Vec<Row>, ShardError> {
+        let mut wanted: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+        for step in &steps {
+            if let StepFrom::Segment(number, row) = step.from {
+                wanted.entry(number).or_default().push(row);
+            }
+        }
+        let mut read: HashMap<(usize, u32), Row> = HashMap::new();
+        for (number, mut rows) in wanted {
+            rows.sort_unstable();
+            for row in self.segments[number].segment.read(&rows, Columns::Docs)? {
+                read.insert((number, row.row), segment_row(row));
+            }
+        }
+        steps
+            .into_iter()
+            .map(|step| match step.from {
+                StepFrom::Memory(row) => Ok(memory_row(*row)),
+                StepFrom::Segment(number, row) => read
+                    .remove(&(number, row))
+                    .ok_or_else(|| ShardError::Damaged(format!("row {row} is not where its segment says"))),
+            })
+            .collect()
+    }
+}
+
+fn memory_row(row: MemoryRow) -> Row {
+    Row {
+        id: row.id,
+        key: row.key,
+        xact: row.xact,
+        is_root: row.is_root,
+        created: row.created,
+        span_id: row.span_id,
+        root_span_id: row.root_span_id,
+        doc: row.doc,
+    }
+}
+
+fn segment_row(row: OwnedRow) -> Row {
+    Row {
+        id: Text::copied(&row.id),
+        key: row.key,
+        xact: row.xact,
+        is_root: row.is_root,
+        created: row.created,
+        span_id: Text::copied(&row.span_id),
+        root_span_id: Text::copied(&row.root_span_id),
+        doc: row.doc,
+    }
+}
+
+fn memory_event(row: MemoryRow) -> Event {
+    let written = if row.action == Action::Merge { row.patch } else { row.doc };
+    Event {
+        xact: row.xact,
+        action: row.action,
+        created: row.created,
+        own_id: row.span_id,
+        written,
+        rules: row.rules,
+        audit: row.audit,
+    }
+}
+
+fn segment_event(row: OwnedRow) -> Event {
+    Event {
+        xact: row.xact,
+        action: row.action,
+        created: row.created,
+        own_id: Text::copied(&row.span_id),
+        written: row.patch.unwrap_or(row.doc),
+        rules: row.rules.unwrap_or_default(),
+        audit: row.audit.unwrap_or_default(),
+    }
+}

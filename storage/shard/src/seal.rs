@@ -1,0 +1,193 @@
+//! A seal: the memory table becomes a segment, and everything up to the rotation is durable without the log.
+//!
+//! 1. Rotate, between two applies: a new generation takes the writes; counters, object records, request ids and the
+//!    marks that no file has yet are taken as of this moment.
+//! 2. Write the segment with those marks (temporary names, sync, rename, directory).
+//! 3. Commit the kept state in one durable batch. This is the seal: before it, nothing changed; after it, all.
+//! 4. Switch readers over. Ends that came meanwhile become marks of the new segment.
+//!
+//! A seal that fails at 2 (the disk is full) is tried again with the same rotation; one that fails at 3 may or may not
+//! be durable, so the replica stops.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use assay_storage_kv::{Batch, Kv};
+use assay_storage_model::segment::SegmentMeta;
+use assay_storage_model::{Applied, ObjectKey, Xact};
+use assay_storage_segments::{Mark, Segment, SegmentWriter, VersionRow, WriterOptions};
+
+use crate::error::ShardError;
+use crate::kept::{self, Counters, ObjectRecord};
+use crate::live::LiveSegment;
+use crate::memory::{Generation, MemoryRow};
+use crate::{Core, Shard};
+
+/// What seals and compactions own.
+#[derive(Debug)]
+pub(crate) struct Upkeep {
+    pub kv: Arc<dyn Kv>,
+    /// Where the segments of this generation of the shard are.
+    pub segments_dir: PathBuf,
+    /// What is durable.
+    pub sealed: Counters,
+    /// A rotation whose seal has not finished.
+    rotation: Option<Rotation>,
+}
+
+impl Upkeep {
+    pub fn new(kv: Arc<dyn Kv>, segments_dir: PathBuf, sealed: Counters) -> Upkeep {
+        Upkeep { kv, segments_dir, sealed, rotation: None }
+    }
+
+    /// Whether a seal has to be tried again before segments may change.
+    pub fn seal_failed(&self) -> bool {
+        self.rotation.is_some()
+    }
+}
+
+/// The state at one moment between two applies.
+#[derive(Debug)]
+struct Rotation {
+    generation: Arc<Generation>,
+    applied: Applied,
+    last: Xact,
+    requests: u64,
+    objects: Vec<(ObjectKey, ObjectRecord)>,
+    marks: Vec<Mark>,
+}
+
+/// A segment as written, and where each row of the generation went.
+struct Written {
+    meta: SegmentMeta,
+    segment: Arc<Segment>,
+    rows: BTreeMap<ObjectKey, Vec<u32>>,
+}
+
+impl Shard {
+    /// Makes everything applied so far durable without the log; answers how far that is. Blocks; one at a time.
+    pub fn seal(&self) -> Result<Applied, ShardError> {
+        let mut upkeep = self.upkeep.lock();
+        if upkeep.rotation.is_none() {
+            let mut core = self.core.lock();
+            if core.applied == upkeep.sealed.applied {
+                return Ok(core.applied.clone());
+            }
+            upkeep.rotation = Some(rotate(&mut core));
+            *self.published.write() = core.view();
+        }
+        let rotation = upkeep.rotation.take().expect("just made, or left by a seal that failed");
+        match self.finish_seal(&mut upkeep, &rotation) {
+            Ok(()) => Ok(rotation.applied),
+            Err(why) => {
+                upkeep.rotation = Some(rotation);
+                Err(why)
+            }
+        }
+    }
+
+    fn finish_seal(&self, upkeep: &mut Upkeep, rotation: &Rotation) -> Result<(), ShardError> {
+        let written = if rotation.generation.is_empty() { None } else { Some(self.write_segment(upkeep, rotation)?) };
+        let counters = Counters {
+            applied: rotation.applied.clone(),
+            last: rotation.last,
+            next_segment: self.next_segment.load(Ordering::Acquire),
+            requests: rotation.requests,
+        };
+        let requests = self.core.lock().requests.plan(rotation.last);
+        let mut batch = Batch::default();
+        batch.append(&requests.batch);
+        kept::put_counters(&mut batch, &counters);
+        for (object, record) in &rotation.objects {
+            kept::put_object(&mut batch, object, record);
+        }
+        if let Some(written) = &written {
+            kept::put_segment(&mut batch, &written.meta);
+            let before: Vec<u64> = self.core.lock().segments.iter().map(|live| live.meta().seq).collect();
+            kept::put_order(&mut batch, before.into_iter().chain([written.meta.seq]));
+        }
+        upkeep.kv.commit(&batch)?;
+        upkeep.sealed = counters;
+
+        let mut core = self.core.lock();
+        core.requests.sealed(requests);
+        for live in core.segments.iter() {
+            live.durable_until(rotation.last);
+        }
+        if let Some(written) = written {
+            let live = LiveSegment::new(written.segment, self.config.disk.clone(), upkeep.segments_dir.clone());
+            for late in rotation.generation.take_late() {
+                live.mark(written.rows[&late.object][late.index as usize], late.end);
+            }
+            core.segments = core.segments.iter().cloned().chain([Arc::new(live)]).collect();
+        }
+        core.cached = core.sealing.take();
+        *self.published.write() = core.view();
+        Ok(())
+    }
+
+    fn write_segment(&self, upkeep: &Upkeep, rotation: &Rotation) -> Result<Written, ShardError> {
+        let seq = self.next_segment.fetch_add(1, Ordering::AcqRel);
+        let disk = &self.config.disk;
+        let mut writer = SegmentWriter::create(disk, &upkeep.segments_dir, seq, WriterOptions::default())?;
+        let mut rows = BTreeMap::new();
+        for object in rotation.generation.objects() {
+            let in_order = rotation.generation.in_order(&object);
+            let mut moved = vec![0; in_order.len()];
+            for (index, row) in &in_order {
+                moved[*index as usize] = writer.push(&version_row(object, row, rotation.last))?;
+            }
+            rows.insert(object, moved);
+        }
+        let meta = writer.finish(&rotation.marks)?;
+        let segment = Segment::open(disk, &upkeep.segments_dir, &meta)?;
+        Ok(Written { meta, segment, rows })
+    }
+}
+
+fn rotate(core: &mut Core) -> Rotation {
+    let generation = std::mem::take(&mut core.active);
+    generation.rotate();
+    core.sealing = Some(Arc::clone(&generation));
+    core.requests.rotate();
+    let dirty = std::mem::take(&mut core.dirty);
+    let records = core.objects.read();
+    let objects = dirty.into_iter().map(|object| (object, records[&object].clone())).collect();
+    drop(records);
+    let mut marks = Vec::new();
+    for live in core.segments.iter() {
+        let segment = live.meta().seq;
+        marks.extend(live.fresh().into_iter().map(|(row, end)| Mark { segment, row, end }));
+    }
+    Rotation {
+        generation,
+        applied: core.applied.clone(),
+        last: core.last,
+        requests: core.requests.count(),
+        objects,
+        marks,
+    }
+}
+
+/// An end that came after the rotation is not part of what is sealed.
+fn version_row(object: ObjectKey, row: &MemoryRow, last: Xact) -> VersionRow<'_> {
+    let given = |bytes: &'_ bytes::Bytes| !bytes.is_empty();
+    VersionRow {
+        object,
+        key: row.key,
+        xact: row.xact,
+        end: (row.end <= last).then_some(row.end),
+        action: row.action,
+        id: row.id.as_str(),
+        span_id: row.span_id.as_str(),
+        root_span_id: row.root_span_id.as_str(),
+        is_root: row.is_root,
+        created: row.created,
+        doc: &row.doc,
+        patch: given(&row.patch).then_some(&row.patch[..]),
+        rules: given(&row.rules).then_some(&row.rules[..]),
+        audit: given(&row.audit).then_some(&row.audit[..]),
+    }
+}

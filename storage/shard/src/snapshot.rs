@@ -1,0 +1,176 @@
+//! A snapshot is the sealed state: the files of its segments and an export of what is kept beside them.
+//!
+//! Exporting copies nothing: it lists the files and holds their segments, so that a compaction cannot take them away
+//! while they are sent. Installing never changes what is in use: files and kept state go into a new generation
+//! directory, are verified there, and `CURRENT` is switched to it. A crash before the switch leaves a directory that
+//! the next open sweeps; after it the old one is swept.
+//!
+//! ```text
+//! kept state:  1, count u32, (length u32, key, length u32, value)*, CRC32C of all before
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use assay_storage_kv::Batch;
+use assay_storage_model::Applied;
+use assay_storage_segments::{file_name, verify};
+
+use crate::error::ShardError;
+use crate::kept::Kept;
+use crate::live::LiveSegment;
+use crate::open::{current_generation, generation_dir, load, make_dir, open_kv, write_current};
+use crate::{KvKind, Shard};
+
+const KEPT_EXPORT_VERSION: u8 = 1;
+/// The kept state of one shard, exported.
+pub const KEPT_EXPORT_BYTES_MAX: usize = 256 << 20;
+
+/// One file of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportFile {
+    pub name: String,
+    pub path: PathBuf,
+    pub length: u64,
+}
+
+/// A snapshot that can be read while this is held.
+#[derive(Clone, Debug)]
+pub struct Export {
+    pub applied: Applied,
+    pub files: Vec<ExportFile>,
+    pub kept: Vec<u8>,
+    _held: Vec<Arc<LiveSegment>>,
+}
+
+impl Shard {
+    /// The sealed state as a snapshot.
+    pub fn export(&self) -> Result<Export, ShardError> {
+        let upkeep = self.upkeep.lock();
+        let held = self.core.lock().segments.to_vec();
+        let pairs = upkeep.kv.scan(b"")?;
+        let mut files = Vec::new();
+        for live in &held {
+            for file in &live.meta().files {
+                let name = file_name(live.meta().seq, file.kind);
+                files.push(ExportFile { path: upkeep.segments_dir.join(&name), name, length: file.length });
+            }
+        }
+        Ok(Export { applied: upkeep.sealed.applied.clone(), files, kept: encode_kept(&pairs), _held: held })
+    }
+
+    /// Replaces this replica's state by a snapshot whose files lie in `incoming`, on the same disk; they are moved.
+    pub fn install(&self, kept: &[u8], incoming: &Path) -> Result<(), ShardError> {
+        let _one = self.compacting.lock();
+        let mut upkeep = self.upkeep.lock();
+        let disk = &self.config.disk;
+        let pairs = decode_kept(kept)?;
+        let before = current_generation(disk, &self.config.dir)?;
+        let number = before + 1;
+        let home = generation_dir(&self.config.dir, number);
+        if disk.exists(&home).map_err(ShardError::io("looking for a leftover"))? {
+            disk.remove_dir_all(&home).map_err(ShardError::io("removing a leftover"))?;
+        }
+        let segments_dir = home.join("segments");
+        make_dir(disk, &segments_dir)?;
+        {
+            let kv = open_kv(&self.config, &home)?;
+            let mut batch = Batch::default();
+            for (key, _) in kv.scan(b"")? {
+                batch.delete(&key);
+            }
+            pairs.iter().for_each(|(key, value)| batch.put(key, value));
+            kv.commit(&batch)?;
+            let kept = Kept::load(kv.as_ref())?;
+            for meta in &kept.segments {
+                for file in &meta.files {
+                    let name = file_name(meta.seq, file.kind);
+                    disk.rename(&incoming.join(&name), &segments_dir.join(&name))
+                        .map_err(ShardError::io(format!("taking over {name}")))?;
+                }
+                disk.sync_dir(&segments_dir).map_err(ShardError::io("syncing the new segments' directory"))?;
+                if let Some(finding) = verify(disk, &segments_dir, meta).into_iter().next() {
+                    return Err(ShardError::Damaged(format!("the snapshot does not hold what it says: {finding}")));
+                }
+            }
+        }
+        write_current(disk, &self.config.dir, number)?;
+
+        let (core, mut next) = load(&self.config, number)?;
+        let largest = self.next_segment.load(Ordering::Acquire).max(next.sealed.next_segment);
+        next.sealed.next_segment = largest;
+        self.next_segment.store(largest, Ordering::Release);
+        {
+            let mut current = self.core.lock();
+            *current = core;
+            *self.published.write() = current.view();
+        }
+        *upkeep = next;
+        if let KvKind::Sled { .. } = self.config.kv {
+            let old = generation_dir(&self.config.dir, before);
+            disk.remove_dir_all(&old).map_err(ShardError::io(format!("removing {}", old.display())))?;
+        }
+        Ok(())
+    }
+}
+
+fn encode_kept(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = vec![KEPT_EXPORT_VERSION];
+    let length = |length: usize| u32::try_from(length).expect("keys, values and their number are bounded").to_le_bytes();
+    bytes.extend(length(pairs.len()));
+    for part in pairs.iter().flat_map(|(key, value)| [key, value]) {
+        bytes.extend(length(part.len()));
+        bytes.extend_from_slice(part);
+    }
+    let sum = crc32c::crc32c(&bytes);
+    bytes.extend(sum.to_le_bytes());
+    bytes
+}
+
+fn decode_kept(bytes: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, ShardError> {
+    let refuse = |what: &str| ShardError::Damaged(format!("the kept state of a snapshot {what}"));
+    if bytes.len() > KEPT_EXPORT_BYTES_MAX {
+        return Err(refuse("is too large"));
+    }
+    let (body, sum) = bytes.split_last_chunk::<4>().ok_or_else(|| refuse("is cut short"))?;
+    if crc32c::crc32c(body) != u32::from_le_bytes(*sum) {
+        return Err(refuse("does not match its checksum"));
+    }
+    let (&version, mut rest) = body.split_first().ok_or_else(|| refuse("is empty"))?;
+    if version != KEPT_EXPORT_VERSION {
+        return Err(refuse("has a version this program does not know: upgrade it"));
+    }
+    let (count, tail) = rest.split_first_chunk::<4>().ok_or_else(|| refuse("lacks its count"))?;
+    let count = u32::from_le_bytes(*count);
+    rest = tail;
+    let mut pairs = Vec::new();
+    for _ in 0..count {
+        let mut part = || -> Result<Vec<u8>, ShardError> {
+            let (number, tail) = rest.split_first_chunk::<4>().ok_or_else(|| refuse("lacks a length"))?;
+            let length = u32::from_le_bytes(*number) as usize;
+            let part = tail.get(..length).ok_or_else(|| refuse("is cut short"))?;
+            rest = &tail[length..];
+            Ok(part.to_vec())
+        };
+        pairs.push((part()?, part()?));
+    }
+    if rest.is_empty() { Ok(pairs) } else { Err(refuse("has bytes after its end")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_export_reads_back_and_every_flipped_bit_is_seen() {
+        let pairs = vec![(b"a".to_vec(), vec![]), (b"b".to_vec(), vec![1, 2, 3])];
+        let bytes = encode_kept(&pairs);
+        assert_eq!(decode_kept(&bytes).expect("reads back"), pairs);
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(decode_kept(&flipped).is_err(), "bit {bit}");
+        }
+    }
+}

@@ -44,7 +44,7 @@ pub(crate) struct Applier {
 
 /// To wait for the end of the thread, which comes when its [`Applier`] is gone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ApplyThread(Arc<Mutex<Option<JoinHandle<()>>>>);
+pub struct ApplyThread(Arc<Mutex<Option<JoinHandle<()>>>>);
 
 impl ApplyThread {
     /// Blocking.

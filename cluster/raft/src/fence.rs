@@ -48,6 +48,21 @@ struct Shared {
 struct Waiting {
     next_round: Vec<Waiter>,
     round_under_way: bool,
+    /// The runtime is gone: nobody will ever be answered.
+    closed: bool,
+}
+
+/// When the rounds are cut off, by a runtime that shuts down, who waits for the next one must not wait for ever.
+struct Rounds(Arc<Shared>);
+
+impl Drop for Rounds {
+    fn drop(&mut self) {
+        let mut waiting = self.0.waiting.lock();
+        if waiting.round_under_way {
+            waiting.closed = true;
+            waiting.next_round.clear();
+        }
+    }
 }
 
 impl Fences {
@@ -57,7 +72,8 @@ impl Fences {
 
     /// `confirm` asks consensus once; it is called for a round that somebody waits for.
     pub async fn wait(&self, raft: &RaftOf) -> FenceResult {
-        let answer = self.join(|| {
+        let raft = raft.clone();
+        let answer = self.join(move || {
             let raft = raft.clone();
             async move { raft.get_read_log_id().await.map(|(read, _)| read.map(|id| id.index)).map_err(refused) }
         });
@@ -73,21 +89,25 @@ impl Fences {
         let (waiter, answer) = oneshot::channel();
         let start = {
             let mut waiting = self.shared.waiting.lock();
+            if waiting.closed {
+                return answer; // whose other end is dropped here
+            }
             waiting.next_round.push(waiter); // F1
             !mem::replace(&mut waiting.round_under_way, true)
         };
         if start {
-            self.shared.runtime.spawn(rounds(Arc::clone(&self.shared), confirm));
+            self.shared.runtime.spawn(rounds(Rounds(Arc::clone(&self.shared)), confirm));
         }
         answer
     }
 }
 
-async fn rounds<F, Round>(shared: Arc<Shared>, confirm: F)
+async fn rounds<F, Round>(rounds: Rounds, confirm: F)
 where
     F: Fn() -> Round + Send + 'static,
     Round: Future<Output = Result<Option<u64>, FenceError>> + Send + 'static,
 {
+    let shared = &rounds.0;
     loop {
         let joined = {
             let mut waiting = shared.waiting.lock();
@@ -136,18 +156,18 @@ mod tests {
     use tokio::sync::Semaphore;
 
     /// Rounds that end one by one, when the test lets them; each finds what was committed when it began.
-    struct Rounds {
+    struct Harness {
         fences: Fences,
         committed: Arc<AtomicU64>,
         allowed: Arc<Semaphore>,
         applied: watch::Sender<u64>,
     }
 
-    impl Rounds {
-        fn new() -> Rounds {
+    impl Harness {
+        fn new() -> Harness {
             let applied = watch::Sender::new(0);
             let fences = Fences::new(applied.subscribe(), Handle::current(), Arc::default());
-            Rounds { fences, committed: Arc::default(), allowed: Arc::new(Semaphore::new(0)), applied }
+            Harness { fences, committed: Arc::default(), allowed: Arc::new(Semaphore::new(0)), applied }
         }
 
         fn ask(&self) -> oneshot::Receiver<FenceResult> {
@@ -171,7 +191,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_asks_during_a_round_is_answered_by_the_next() {
-        let rounds = Rounds::new();
+        let rounds = Harness::new();
         rounds.applied.send_replace(100);
         let first = rounds.ask();
         rounds.round_begins(1).await;
@@ -187,7 +207,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_waits_for_apply_and_holds_nobody_up() {
-        let rounds = Rounds::new();
+        let rounds = Harness::new();
         rounds.committed.store(9, Ordering::SeqCst);
         rounds.allowed.add_permits(10);
         let mut early = rounds.ask();

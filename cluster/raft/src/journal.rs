@@ -3,12 +3,10 @@
 
 use std::io;
 
-use assay_storage_log::{GroupLog, GroupState, LogError, LogRecord};
+use assay_storage_log::{Done, GroupLog, GroupState, LogRecord};
 use tokio::sync::oneshot;
 
 use crate::fatal::OnFatal;
-
-type Done = Box<dyn FnOnce(Result<(), LogError>) + Send>;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
@@ -21,8 +19,8 @@ impl Journal {
         Journal { log, fatal }
     }
 
-    pub fn state(&self) -> io::Result<GroupState> {
-        self.log.state().map_err(|error| self.broken(error))
+    pub fn state(&self) -> GroupState {
+        self.log.state()
     }
 
     /// Durable when it returns; in the order of the calls.

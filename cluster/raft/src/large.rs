@@ -5,10 +5,21 @@ use std::any::Any;
 use std::fmt;
 
 use assay_storage_model::GroupId;
+use assay_storage_model::catalog::CATALOG_COMMAND_BYTES_MAX;
+use assay_storage_model::command::COMMAND_BYTES_MAX;
+use assay_storage_model::entry::INLINE_WRITE_BYTES_MAX;
 use bytes::Bytes;
 use thiserror::Error;
 
 pub trait LargeWrites: Send + Sync + fmt::Debug + 'static {
+    /// Commands above this travel as a blob.
+    fn inline_bytes_max(&self) -> usize {
+        INLINE_WRITE_BYTES_MAX
+    }
+    /// Commands above this are refused.
+    fn command_bytes_max(&self) -> usize {
+        COMMAND_BYTES_MAX
+    }
     /// Blocking: `framed` is durable when this returns, and stays while the answer's hold lives or an entry names it.
     fn put(&self, framed: &Bytes) -> Result<LargeWrite, LargeError>;
     /// The entry of `group` at `index` is about to be in the log and names this blob.
@@ -44,13 +55,21 @@ pub enum LargeError {
     Failed(String),
 }
 
-/// For groups whose commands all travel in line.
+/// For the catalog, whose commands all travel in line: they are small, but for a rare one of a megabyte.
 #[derive(Debug)]
 pub struct NoLargeWrites;
 
 impl LargeWrites for NoLargeWrites {
+    fn inline_bytes_max(&self) -> usize {
+        CATALOG_COMMAND_BYTES_MAX
+    }
+
+    fn command_bytes_max(&self) -> usize {
+        CATALOG_COMMAND_BYTES_MAX
+    }
+
     fn put(&self, _framed: &Bytes) -> Result<LargeWrite, LargeError> {
-        Err(LargeError::TooLarge(assay_storage_model::entry::ENTRY_BYTES_MAX))
+        Err(LargeError::TooLarge(CATALOG_COMMAND_BYTES_MAX))
     }
 
     fn named(&self, group: GroupId, index: u64, _hash: [u8; 32]) {

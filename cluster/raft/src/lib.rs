@@ -1,1 +1,53 @@
-//! assay-cluster-raft.
+//! Agreement: each group of replicas as one openraft, over our log and our state machines. The only crate that names
+//! openraft; what is above it sees [`Group`], what is below it implements [`Machine`].
+//!
+//! ```text
+//! write ─> committer ─> proposer ─> openraft ─> log store ─> log (durable)
+//!            │ large                    │ committed
+//!            └─> blob first             └─> state machine ─> apply thread ─> Machine ─> outcomes back
+//! read ──> fence: the next confirmation round of its group, then wait until that is applied
+//! seal ──> openraft builds a "snapshot" ─> seal thread ─> Machine::seal ─> openraft purges the log
+//! ```
+//! A group of one member goes the same way as one of three: there is no path around consensus.
+//!
+//! Threads: consensus runs on a runtime of its own that is handed in; every group has one apply thread; one thread
+//! seals for all. A failure or a panic on any of them ends the process (`fatal`).
+
+mod admission;
+mod apply;
+mod cache;
+mod committer;
+mod counters;
+mod encoding;
+mod error;
+pub mod fatal;
+mod fence;
+mod group;
+mod journal;
+mod large;
+mod log_store;
+pub mod machine;
+mod network;
+mod proposer;
+mod queue;
+mod seal;
+mod state_machine;
+#[cfg(test)]
+mod tests;
+mod types;
+
+pub use admission::{Admission, Door, MEMORY_WAIT_MAX};
+pub use apply::ApplyThread;
+pub use cache::{CacheBudget, ENTRY_CACHE_BYTES_MAX};
+pub use committer::Pending;
+pub use counters::{Counters, Counts};
+pub use error::{FenceError, NotWritten, ProposeError, SealError};
+pub use fatal::{OnFatal, install_abort_hook};
+pub use fence::FENCE_WAIT_MAX;
+pub use group::{
+    ELECTION_MAX, ELECTION_MIN, Founding, Group, GroupConfig, HEARTBEAT, NodeParts, PROPOSALS_IN_FLIGHT_MAX, StartError,
+};
+pub use large::{LargeError, LargeWrite, LargeWrites, NoLargeWrites};
+pub use machine::{Export, ExportFile, Machine, MachineError};
+pub use queue::{COMMAND_BYTES_WAITING_MAX, COMMANDS_WAITING_MAX};
+pub use seal::SealThread;

@@ -53,6 +53,8 @@ struct Kept {
     vote: Option<Vote<Replica>>,
     committed: Option<LogIdOf>,
     purged: Option<LogIdOf>,
+    /// The first entry, if there is one.
+    first: u64,
     last: Option<LogIdOf>,
 }
 
@@ -71,6 +73,17 @@ impl LogStore {
     /// The last entry of the log, or the last one purged.
     pub fn last(&self) -> Option<LogIdOf> {
         self.shared.kept.lock().last
+    }
+
+    /// The first entry that was not purged.
+    pub fn first_index(&self) -> u64 {
+        self.shared.kept.lock().first
+    }
+
+    /// Whether nothing was ever written here.
+    pub fn is_new(&self) -> bool {
+        let kept = self.shared.kept.lock();
+        kept.vote.is_none() && kept.last.is_none()
     }
 
     async fn read(&self, start: u64, end: u64, bytes_max: usize) -> io::Result<Vec<EntryOf>> {
@@ -113,7 +126,6 @@ impl LogStore {
     /// The part of a range that the log has.
     fn present(&self, range: impl RangeBounds<u64>) -> (u64, u64) {
         let kept = self.shared.kept.lock();
-        let first = next_index(kept.purged);
         let start = match range.start_bound() {
             Bound::Included(start) => *start,
             Bound::Excluded(before) => before.saturating_add(1),
@@ -124,8 +136,12 @@ impl LogStore {
             Bound::Excluded(end) => *end,
             Bound::Unbounded => u64::MAX,
         };
-        (start.max(first), end.min(next_index(kept.last)))
+        (start.max(kept.first), end.min(next_index(kept.last)))
     }
+}
+
+fn id_of(entry: &EntryOf) -> LogIdOf {
+    entry.log_id
 }
 
 fn next_index(id: Option<LogIdOf>) -> u64 {
@@ -133,7 +149,7 @@ fn next_index(id: Option<LogIdOf>) -> u64 {
 }
 
 async fn load(journal: &Journal) -> io::Result<Kept> {
-    let state = journal.state()?;
+    let state = journal.state();
     let damaged = |what: &str, error: BadRecord| journal.broken(format_args!("{what}: {error}"));
     let vote = state.vote.as_deref().map(encoding::decode_vote).transpose();
     let committed = state.committed.as_deref().map(encoding::decode_log_id).transpose();
@@ -151,6 +167,7 @@ async fn load(journal: &Journal) -> io::Result<Kept> {
     Ok(Kept {
         vote: vote.map_err(|error| damaged("the vote", error))?,
         committed: committed.map_err(|error| damaged("the committed position", error))?,
+        first: state.first.max(next_index(purged)),
         purged,
         last,
     })
@@ -218,7 +235,7 @@ impl RaftLogStorage<Consensus> for LogStore {
         I::IntoIter: OptionalSend,
     {
         let (cached, records) = self.prepare(entries);
-        let Some(last) = cached.last().map(|entry: &EntryOf| entry.log_id) else {
+        let (Some(first), Some(last)) = (cached.first().map(id_of), cached.last().map(id_of)) else {
             callback.log_io_completed(Ok(()));
             return Ok(());
         };
@@ -230,7 +247,13 @@ impl RaftLogStorage<Consensus> for LogStore {
             let mut cache = self.shared.cache.lock();
             cached.into_iter().for_each(|entry| cache.push(entry));
         }
-        self.shared.kept.lock().last = Some(last);
+        {
+            let mut kept = self.shared.kept.lock();
+            if kept.last == kept.purged {
+                kept.first = first.index;
+            }
+            kept.last = Some(last);
+        }
         callback.log_io_completed(Ok(())); // L1
         Ok(())
     }
@@ -260,6 +283,7 @@ impl RaftLogStorage<Consensus> for LogStore {
         self.shared.large.purged(self.shared.group, up_to.index);
         let mut kept = self.shared.kept.lock();
         kept.purged = Some(up_to);
+        kept.first = kept.first.max(up_to.index + 1);
         if next_index(kept.last) <= up_to.index + 1 {
             kept.last = Some(up_to); // L2
         }
@@ -268,10 +292,13 @@ impl RaftLogStorage<Consensus> for LogStore {
 }
 
 impl LogStore {
-    /// Entries for the cache and their records for the disk, both over the same bytes.
+    /// Entries for the cache and their records for the disk, both over the same bytes. What the log was purged past is
+    /// part of a seal and not written again.
     fn prepare(&self, entries: impl IntoIterator<Item = EntryOf>) -> (Vec<EntryOf>, Vec<LogRecord>) {
+        let purged = next_index(self.shared.kept.lock().purged);
         entries
             .into_iter()
+            .filter(|entry| entry.log_id.index >= purged)
             .map(|entry| {
                 self.note_blob(&entry); // L3
                 let EntryOf { log_id, .. } = entry;

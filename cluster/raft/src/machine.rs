@@ -7,9 +7,12 @@
 //! M3: after a restart `applied` equals `sealed`; the log from there on is applied again.
 //! M4: `seal` and `export` may run while entries are applied; `install` never does.
 
+use std::any::Any;
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{Applied, LogPosition};
@@ -36,8 +39,9 @@ pub trait Machine: Send + Sync + fmt::Debug + 'static {
     fn memory_bytes(&self) -> usize;
     /// Blocking: what another replica needs to stand where this one last sealed.
     fn export(&self) -> Result<Export, MachineError>;
-    /// Blocking: replaces everything with what another replica exported.
-    fn install(&self, export: Export) -> Result<(), MachineError>;
+    /// Blocking: replaces everything with the kept state of another replica, whose files lie in `incoming`. There is
+    /// no `incoming` where the export had no files.
+    fn install(&self, kept: &[u8], incoming: Option<&Path>) -> Result<(), MachineError>;
 }
 
 /// What another replica is given: the kept state as bytes, files that live on this node's disk, and what keeps
@@ -47,20 +51,26 @@ pub struct Export {
     pub applied: Applied,
     pub kept: Bytes,
     pub files: Vec<ExportFile>,
-    pub(crate) hold: Hold,
+    pub hold: Hold,
 }
 
-/// One file of an export. Who fetches it verifies length and checksum before it is installed.
+/// One file of an export. Its content carries its own checksums, which `install` verifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportFile {
-    pub path: std::path::PathBuf,
-    pub bytes: u64,
-    pub checksum: [u8; 32],
+    pub name: String,
+    pub path: PathBuf,
+    pub length: u64,
 }
 
 /// Keeps the files of an export on disk while it lives.
 #[derive(Clone, Default)]
-pub struct Hold(#[expect(dead_code, reason = "lives only to be dropped")] Option<std::sync::Arc<dyn std::any::Any + Send + Sync>>);
+pub struct Hold(#[expect(dead_code, reason = "lives only to be dropped")] Option<Arc<dyn Any + Send + Sync>>);
+
+impl Hold {
+    pub fn of(what: impl Any + Send + Sync) -> Hold {
+        Hold(Some(Arc::new(what)))
+    }
+}
 
 impl fmt::Debug for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

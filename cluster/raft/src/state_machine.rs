@@ -109,33 +109,36 @@ impl RaftStateMachine<Consensus> for StateMachine {
         meta: &SnapshotMetaOf,
         snapshot: Box<SnapshotFiles>,
     ) -> Result<(), StorageErrorOf> {
-        let SnapshotFiles::Files(export) = *snapshot else {
-            return Err(snapshot_failed("a snapshot without its files"));
+        let (applied, kept, incoming) = match *snapshot {
+            SnapshotFiles::Fetched { applied, kept, incoming } => (applied, kept, incoming),
+            SnapshotFiles::Exported(export) if export.files.is_empty() => (export.applied, export.kept, None),
+            SnapshotFiles::Exported(_) => return Err(snapshot_failed("the files of a snapshot were not fetched")),
+            SnapshotFiles::PositionOnly => return Err(snapshot_failed("a snapshot without its content")),
         };
-        let (position, membership) = types::applied_state(&export.applied).map_err(snapshot_failed)?;
+        let (position, membership) = types::applied_state(&applied).map_err(snapshot_failed)?;
         if position != meta.last_log_id || membership != meta.last_membership {
-            return Err(snapshot_failed(format_args!("{meta} came with the files of {position:?}")));
+            return Err(snapshot_failed(format_args!("{meta} came with the content of {position:?}")));
         }
-        self.blocking("installing a snapshot", |machine| machine.install(export)).await?;
+        self.blocking("installing a snapshot", move |machine| machine.install(&kept, incoming.as_deref())).await?;
         self.applied.send_replace(position.map_or(0, |id| id.index + 1));
         Ok(())
     }
 
     async fn get_current_snapshot(&mut self) -> Result<Option<SnapshotOf>, StorageErrorOf> {
-        let sealed = self.machine.sealed();
-        if sealed.position.is_none() {
-            return Ok(None);
-        }
-        let files = if self.serving.load(Ordering::Acquire) {
-            SnapshotFiles::Files(self.blocking("exporting", |machine| machine.export()).await?)
-        } else {
-            SnapshotFiles::PositionOnly
-        };
-        let applied = match &files {
-            SnapshotFiles::Files(export) => &export.applied,
-            SnapshotFiles::PositionOnly => &sealed,
-        };
-        let meta = types::snapshot_meta(applied).map_err(snapshot_failed)?;
+        let serving = self.serving.load(Ordering::Acquire);
+        let current = self.blocking("exporting", move |machine| {
+            let sealed = machine.sealed();
+            match (sealed.position, serving) {
+                (None, _) => Ok(None),
+                (Some(_), false) => Ok(Some((sealed, SnapshotFiles::PositionOnly))),
+                (Some(_), true) => {
+                    let export = machine.export()?;
+                    Ok(Some((export.applied.clone(), SnapshotFiles::Exported(export))))
+                }
+            }
+        });
+        let Some((applied, files)) = current.await? else { return Ok(None) };
+        let meta = types::snapshot_meta(&applied).map_err(snapshot_failed)?;
         Ok(Some(SnapshotOf { meta, snapshot: Box::new(files) }))
     }
 }
@@ -155,7 +158,7 @@ impl RaftSnapshotBuilder<Consensus> for SealBuilder {
         let sealed = self.seals.seal(Arc::clone(&self.machine)).await;
         let (applied, report) = match sealed {
             Ok(applied) => (applied.clone(), Ok(applied)),
-            Err(error) if error.is_no_space() => (self.machine.sealed(), Err(error.to_string())),
+            Err(error) if error.is_no_space() => (Applied::default(), Err(error.to_string())),
             Err(error) => {
                 self.fatal.report(format_args!("group {}, sealing: {error}", self.group));
                 self.report(Err(error.to_string()));

@@ -1,6 +1,7 @@
 //! What consensus is told about us: the types that openraft carries, and how they map to our nouns.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{Applied, LogPosition};
@@ -79,7 +80,11 @@ pub enum SnapshotFiles {
     /// Only the position was asked for: a group that starts, or the report of a seal.
     #[default]
     PositionOnly,
-    Files(Export),
+    /// Here, where they were exported.
+    Exported(Export),
+    /// All of them in the directory `incoming`; none where the snapshot has no files.
+    #[expect(dead_code, reason = "the transport makes these")]
+    Fetched { applied: Applied, kept: Bytes, incoming: Option<PathBuf> },
 }
 
 pub(crate) fn position_of(id: &LogIdOf) -> LogPosition {

@@ -49,11 +49,7 @@ pub(crate) fn walk(
     Ok(())
 }
 
-pub(crate) fn verify_all(
-    disk: &dyn Disk,
-    dir: &Path,
-    mut progress: impl FnMut(Progress),
-) -> io::Result<Vec<Damage>> {
+pub(crate) fn verify_all(disk: &dyn Disk, dir: &Path, mut progress: impl FnMut(Progress)) -> io::Result<Vec<Damage>> {
     let mut files = Vec::new();
     walk(disk, dir, |path, name, _| files.push((path, name)))?;
     let mut so_far = Progress { files_checked: 0, files_total: files.len() as u64, bytes_checked: 0 };

@@ -98,7 +98,7 @@ fn a_damaged_blob_is_never_served_and_healed_by_the_next_put() {
     let damages: [&dyn Fn(); 3] = [
         &|| disk.flip_bit(&path_of(name), 4_321).unwrap(),
         &|| disk.open(&path_of(name)).unwrap().set_len(length - 1).unwrap(),
-        &|| drop(disk.open(&path_of(name)).unwrap().append(b"more").unwrap()),
+        &|| assert_eq!(disk.open(&path_of(name)).unwrap().append(b"more").unwrap(), length),
     ];
     for damage in damages {
         damage();

@@ -6,6 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use assay_storage_model::GroupId;
 use raft_engine::env::FileSystem;
@@ -46,31 +47,52 @@ pub(crate) fn open<F: FileSystem + 'static>(
         ..Config::default()
     };
     let engine = guarded(|| Engine::open_with_file_system(config, files))?;
-    Ok(Arc::new(Opened(Some(engine))))
+    Ok(Arc::new(Opened { engine: Some(engine), failed: AtomicBool::new(false) }))
 }
 
-struct Opened<F: FileSystem>(Option<Engine<F>>);
+struct Opened<F: FileSystem> {
+    /// None only while it is dropped.
+    engine: Option<Engine<F>>,
+    failed: AtomicBool,
+}
 
 impl<F: FileSystem> Opened<F> {
     fn engine(&self) -> Result<&Engine<F>, String> {
-        self.0.as_ref().ok_or_else(|| "the engine is closed".to_string())
+        self.engine.as_ref().ok_or_else(|| "the engine is closed".to_string())
+    }
+
+    fn changing<T>(&self, call: impl FnOnce(&Engine<F>) -> raft_engine::Result<T>) -> Result<T, String> {
+        let engine = self.engine()?;
+        let result = guarded(|| call(engine));
+        if result.is_err() {
+            self.failed.store(true, Ordering::Release);
+        }
+        result
     }
 }
 
 impl<F: FileSystem> Drop for Opened<F> {
     fn drop(&mut self) {
-        let engine = self.0.take();
-        // Closing syncs once more and panics if that fails. Everything that was acknowledged is synced already.
-        if let Err(what) = guarded(|| Ok(drop(engine))) {
-            tracing::error!(what, "closing the log failed");
+        let engine = self.engine.take();
+        if self.failed.load(Ordering::Acquire) {
+            // Closing would sync again, which proves nothing after a failure, and panics twice if it fails twice. The
+            // process is about to end; its lock and files go with it.
+            std::mem::forget(engine);
+            return;
+        }
+        let closed = guarded(|| {
+            drop(engine);
+            Ok(())
+        });
+        if let Err(what) = closed {
+            tracing::error!(what, "closing the log failed; what was acknowledged had been synced before");
         }
     }
 }
 
 impl<F: FileSystem> Store for Opened<F> {
     fn write(&self, batch: &mut LogBatch, sync: bool) -> Result<(), String> {
-        let engine = self.engine()?;
-        guarded(|| engine.write(batch, sync)).map(|_| ())
+        self.changing(|engine| engine.write(batch, sync)).map(|_| ())
     }
 
     fn fetch(&self, group: GroupId, from: u64, to: u64, bytes_max: usize) -> Result<Vec<Frame>, String> {
@@ -93,8 +115,7 @@ impl<F: FileSystem> Store for Opened<F> {
     }
 
     fn give_back(&self) -> Result<Vec<u64>, String> {
-        let engine = self.engine()?;
-        guarded(|| engine.purge_expired_files())
+        self.changing(|engine| engine.purge_expired_files())
     }
 
     fn bytes(&self) -> u64 {

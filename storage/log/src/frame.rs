@@ -31,7 +31,7 @@ pub(crate) struct Mark {
 }
 
 /// A framed record. Invalid until `verify` has said otherwise when it was read.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Frame {
     header: [u8; HEADER_BYTES],
     payload: Bytes,
@@ -39,7 +39,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    pub fn new(group: GroupId, record: &LogRecord, previous: u32) -> Frame {
+    pub fn of(group: GroupId, record: &LogRecord, previous: u32) -> Frame {
         let mut header = [0; HEADER_BYTES];
         header[0] = VERSION;
         header[1..9].copy_from_slice(&group.0.to_le_bytes());
@@ -116,6 +116,12 @@ fn u32_at(header: &[u8; HEADER_BYTES], at: usize) -> u32 {
     u32::from_le_bytes(bytes)
 }
 
+impl Default for Frame {
+    fn default() -> Frame {
+        Frame { header: [0; HEADER_BYTES], payload: Bytes::new(), none: UnknownFields::default() }
+    }
+}
+
 impl Clear for Frame {
     fn clear(&mut self) {
         *self = Frame::default();
@@ -170,7 +176,7 @@ impl Message for Frame {
 
     fn default_instance() -> &'static Frame {
         static INSTANCE: protobuf::rt::LazyV2<Frame> = protobuf::rt::LazyV2::INIT;
-        INSTANCE.get(Frame::new)
+        INSTANCE.get(Frame::default)
     }
 }
 
@@ -197,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_frame_survives_its_bytes_and_any_flipped_bit_is_seen() {
-        let frame = Frame::new(GroupId(16), &record(), 42);
+        let frame = Frame::of(GroupId(16), &record(), 42);
         let bytes = frame.write_to_bytes().unwrap();
         let mark = verify_bytes(&bytes, GroupId(16), 7).unwrap();
         assert_eq!(mark, frame.mark());
@@ -212,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_whole_record_in_a_wrong_place_is_refused() {
-        let bytes = Frame::new(GroupId(16), &record(), 42).write_to_bytes().unwrap();
+        let bytes = Frame::of(GroupId(16), &record(), 42).write_to_bytes().unwrap();
         assert!(verify_bytes(&bytes, GroupId(17), 7).unwrap_err().contains("group 16"));
         assert!(verify_bytes(&bytes, GroupId(16), 8).is_err());
         assert!(verify_bytes(&bytes[..20], GroupId(16), 7).is_err());

@@ -127,7 +127,7 @@ impl GroupLog {
             if from >= to || from < group.first {
                 return self.nothing_at(&group, from, to);
             }
-            let frames = self.log.engine().fetch(self.group, from, to, bytes_max);
+            let frames = self.log.engine()?.fetch(self.group, from, to, bytes_max);
             let what = match frames.map(|frames| self.verified(&group, frames, from)) {
                 Ok(Ok(records)) => return Ok(records),
                 Ok(Err(corruption)) => corruption,

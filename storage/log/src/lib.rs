@@ -35,6 +35,7 @@
 //! entries). As a last resort work beyond [`QUEUED_BYTES_MAX`] is refused at once, unwritten.
 
 pub mod check;
+mod crc32;
 mod engine;
 mod error;
 pub mod faulty;

@@ -178,7 +178,10 @@ impl Watermark {
     pub fn open(disk: &dyn Disk, path: &Path, levels: Levels) -> Result<Watermark, LogError> {
         let file = disk.open(path).map_err(|error| LogError::io(path.display(), error))?;
         let Levels { pairs, free, places, .. } = levels;
-        Ok(Watermark { path: path.to_path_buf(), file, pairs, free, places })
+        let mut watermark = Watermark { path: path.to_path_buf(), file, pairs, free, places };
+        // What was read may be in memory only; synced, the half that counts is an anchor.
+        watermark.sync().map_err(|error| LogError::io(path.display(), error))?;
+        Ok(watermark)
     }
 
     /// Raises a group's level, unsynced. The log must already be synced up to it.
@@ -233,8 +236,7 @@ impl Watermark {
             return Ok(*pair);
         }
         if let Some(pair) = self.free.pop() {
-            // A pair found at open or left by another group: its newest half is not known to be synced, but nothing
-            // is asked by either half, so either may go first.
+            // Nothing is asked by either half, so either may go first.
             return Ok(Pair { anchored: true, ..pair });
         }
         if self.places > GROUPS_MAX {

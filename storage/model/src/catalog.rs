@@ -29,8 +29,7 @@ pub const UNIQUE_KEYS_MAX: usize = 16;
 /// One unique key: its scope and its name together.
 pub const UNIQUE_KEY_BYTES_MAX: usize = 2048;
 /// One catalog command, frame included: a body, its keys and a kilobyte of the rest.
-pub const CATALOG_COMMAND_BYTES_MAX: usize =
-    RECORD_BODY_BYTES_MAX + UNIQUE_KEYS_MAX * UNIQUE_KEY_BYTES_MAX + (1 << 10);
+pub const CATALOG_COMMAND_BYTES_MAX: usize = RECORD_BODY_BYTES_MAX + UNIQUE_KEYS_MAX * UNIQUE_KEY_BYTES_MAX + (1 << 10);
 /// Shards of a cluster, fixed at init.
 pub const SHARDS_MIN: usize = 4;
 pub const SHARDS_MAX: usize = 256;
@@ -403,10 +402,8 @@ mod tests {
     }
 
     fn map() -> ShardMap {
-        let members = |id, node| Members {
-            epoch: 1,
-            replicas: vec![Replica { id: ReplicaId(id), node: NodeId(node) }],
-        };
+        let members =
+            |id, node| Members { epoch: 1, replicas: vec![Replica { id: ReplicaId(id), node: NodeId(node) }] };
         ShardMap { catalog: members(1, 1), shards: vec![members(2, 1), members(3, 70_000)] }
     }
 
@@ -495,7 +492,10 @@ mod tests {
             changed: 1_000_001,
         };
         assert_eq!(Record::decode(&record.encode()), Ok(record.clone()));
-        assert_eq!(hex(&record.encode()), "0102100102030405064708890a0b0c0d0e0f1000fc70110100010a757365722e656d61696c03614062077b2261223a317dfc80841e00fc82841e00");
+        assert_eq!(
+            hex(&record.encode()),
+            "0102100102030405064708890a0b0c0d0e0f1000fc70110100010a757365722e656d61696c03614062077b2261223a317dfc80841e00fc82841e00"
+        );
         assert_eq!(ShardMap::decode(&map().encode()), Ok(map()));
         assert_eq!(hex(&map().encode()), "01010101010201010201010103fc70110100");
     }

@@ -118,15 +118,23 @@ pub enum TooLarge {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    Written { xact: Xact },
+    Written {
+        xact: Xact,
+    },
     /// The same request was applied before, with this id; nothing changed.
-    Duplicate { xact: Xact },
+    Duplicate {
+        xact: Xact,
+    },
     /// The request's key was used before with other content; nothing changed.
-    KeyReused { xact: Xact },
+    KeyReused {
+        xact: Xact,
+    },
     /// The object was dropped; nothing changed.
     ObjectGone,
     /// Advance, floor and drop answer the shard's last id.
-    Done { last: Xact },
+    Done {
+        last: Xact,
+    },
     /// The catalog's answer (see `catalog`).
     Catalog(crate::catalog::CatalogOutcome),
 }

@@ -138,7 +138,11 @@ pub fn prepare(
     row: Value,
     context: &mut PrepareContext<'_>,
 ) -> Result<PreparedRow, RowError> {
-    prepared(kind, index, row, context).map_err(|Problem { path, problem }| RowError { row: index, path, problem })
+    prepared(kind, index, row, context).map_err(|Problem { path, problem }| RowError {
+        row: index,
+        path: shortened(&path),
+        problem,
+    })
 }
 
 fn prepared(
@@ -147,7 +151,7 @@ fn prepared(
     row: Value,
     context: &mut PrepareContext<'_>,
 ) -> Result<PreparedRow, Problem> {
-    let Value::Object(mut sent) = row else {
+    let Value::Object(sent) = row else {
         return Err(Problem::unlike("", &row, "a row is a JSON object"));
     };
     check_shape(&sent)?;
@@ -156,7 +160,7 @@ fn prepared(
     let row = if control.delete {
         deletion(index, identity, &control, context)?
     } else if sent.get("comment").is_some_and(|comment| !comment.is_null()) {
-        comment(index, &mut sent, identity, &control, context)?
+        comment(index, &sent, identity, &control, context)?
     } else {
         event(kind, index, sent, identity, &control, context)?
     };
@@ -233,14 +237,15 @@ fn deletion(
 
 fn comment(
     index: usize,
-    sent: &mut Map<String, Value>,
+    sent: &Map<String, Value>,
     identity: Identity,
     control: &Control,
     context: &mut PrepareContext<'_>,
 ) -> Result<PreparedRow, Problem> {
-    let body = fields::comment(sent)?;
+    let body = sent.get("comment").cloned().unwrap_or_default();
+    fields::comment(&body)?;
     let origin = sent.get("origin").cloned().unwrap_or_default();
-    let target = fields::id_in(&origin, "id", "origin.id")?
+    let target = fields::id_in(origin.get("id"), "origin.id")?
         .ok_or_else(|| Problem::new("origin.id", "is missing; a comment names the row it hangs on"))?;
     let id = identity.id.unwrap_or_else(|| (context.new_id)());
     let created = identity.created.unwrap_or_else(|| now(context));
@@ -296,7 +301,6 @@ fn check_key(field: &str, key: &str) -> Result<(), Problem> {
     if key.len() <= KEY_BYTES_MAX {
         return Ok(());
     }
-    let field = shortened(field);
     Err(Problem::new(field, format!("has a key of {} bytes; a key has at most {KEY_BYTES_MAX}", key.len())))
 }
 
@@ -313,7 +317,7 @@ fn described(value: &Value) -> String {
 }
 
 fn shortened(text: &str) -> String {
-    const SHOWN_CHARS: usize = 60;
+    const SHOWN_CHARS: usize = 100;
     let mut short: String = text.chars().take(SHOWN_CHARS).collect();
     if short.len() < text.len() {
         short.push('…');

@@ -11,6 +11,8 @@ pub mod position;
 pub mod segment;
 pub mod xact;
 
-pub use ids::{ClusterId, GroupId, NodeId, ObjectKey, ObjectKind, OrgId, ProjectId, RecordId, ReplicaId, ShardId, UserId};
+pub use ids::{
+    ClusterId, GroupId, NodeId, ObjectKey, ObjectKind, OrgId, ProjectId, RecordId, ReplicaId, ShardId, UserId,
+};
 pub use position::{Applied, LogPosition};
 pub use xact::{PaginationKey, Xact};

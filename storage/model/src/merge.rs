@@ -29,7 +29,7 @@ use thiserror::Error;
 
 pub use self::batch::fold_batch;
 pub(crate) use self::rules::{ArrayDelete, Rules};
-pub use self::split::{doc_field, doc_fields};
+pub use self::split::{DocField, doc_field, doc_fields};
 use self::split::{Member, elements, members};
 use self::values::ValueSet;
 use crate::command::{Action, RowOp};
@@ -39,7 +39,7 @@ use crate::event::{DEPTH_MAX, format_micros};
 pub const FIRST_WRITERS: [&str; 7] =
     ["id", "created", "span_id", "root_span_id", "span_parents", "_parent_id", "is_root"];
 
-/// Up to here a key is looked for one by one; above, in a map.
+/// Up to here keys and tags are looked for one by one; above, in a map.
 const MEMBERS_SEARCHED_MAX: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -180,16 +180,25 @@ fn paths_below<'p>(paths: &[&'p [String]], member: &Member<'_>) -> Result<Vec<&'
 
 /// Writes the set union of two arrays: the row's values first, each once.
 fn unite(base: &[u8], patch: &[u8], out: &mut Vec<u8>) -> Result<(), MergeError> {
+    let mut all = elements(base)?;
+    all.extend(elements(patch)?);
+    let few = all.len() <= MEMBERS_SEARCHED_MAX && all.iter().all(|element| is_plain_string(element));
     let mut seen = ValueSet::default();
     out.push(b'[');
-    for element in elements(base)?.into_iter().chain(elements(patch)?) {
-        if seen.insert(values::read(element)?) {
+    for (at, element) in all.iter().enumerate() {
+        // Strings without escapes are equal where their texts are; that is nearly every tag.
+        let new = if few { !all[..at].contains(element) } else { seen.insert(values::read(element)?) };
+        if new {
             comma(out);
             out.extend_from_slice(element);
         }
     }
     out.push(b']');
     Ok(())
+}
+
+fn is_plain_string(element: &[u8]) -> bool {
+    element.first() == Some(&b'"') && !element.contains(&b'\\')
 }
 
 fn comma(out: &mut Vec<u8>) {

@@ -214,7 +214,8 @@ mod tests {
         let hex: String = sample().encode().iter().map(|byte| format!("{byte:02x}")).collect();
         let first = "00000000000000000000000000000001030000000000000000000000000000000200";
         let last = "00000000000000000000000000000001030000000000000000000000000000000300";
-        let golden = format!("01070102fc70110100fd00f2052a01000000{first}{last}fb2c01fb2d0104fbfb00020109010208fcffffffff");
+        let golden =
+            format!("01070102fc70110100fd00f2052a01000000{first}{last}fb2c01fb2d0104fbfb00020109010208fcffffffff");
         assert_eq!(hex, golden);
     }
 

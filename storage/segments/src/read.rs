@@ -198,13 +198,12 @@ impl Iterator for Scan {
     type Item = Result<Vec<OwnedRow>, SegmentError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let owned = |(first, batch): (u32, RecordBatch)| {
-            let path = self.0.segment.rows_file.path();
+        let batch = self.0.advance().transpose()?;
+        let path = self.0.segment.rows_file.path();
+        let rows = batch.and_then(|(first, batch)| {
             let view = View::new(&batch, path)?;
             (0..batch.num_rows()).map(|index| view.owned(index, first + index as u32, path)).collect()
-        };
-        let batch = self.0.advance().transpose()?;
-        let rows = batch.and_then(owned);
+        });
         if rows.is_err() {
             self.0.end = self.0.next;
         }

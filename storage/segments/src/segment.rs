@@ -11,7 +11,7 @@ use assay_storage_disk::{DiskFile, SharedDisk};
 use assay_storage_model::segment::{FileKind, FileMeta, SEGMENT_FORMAT, SegmentMeta};
 use assay_storage_model::{ObjectKey, PaginationKey};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use parquet::file::metadata::PageIndexPolicy;
+use parquet::file::metadata::{PageIndexPolicy, ParquetStatisticsPolicy};
 
 use crate::blocks::{RowsReader, Verified};
 use crate::error::SegmentError;
@@ -49,7 +49,9 @@ impl Segment {
         let reader = RowsReader::new(&rows_file);
         let options = ArrowReaderOptions::new()
             .with_offset_index_policy(PageIndexPolicy::Optional)
-            .with_column_index_policy(PageIndexPolicy::Skip);
+            .with_column_index_policy(PageIndexPolicy::Skip)
+            .with_encoding_stats_policy(ParquetStatisticsPolicy::SkipAll)
+            .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll);
         let footer = ArrowReaderMetadata::load(&reader, options).map_err(|error| reader.explain(error))?;
         let group_starts = group_starts(&footer, meta.rows)
             .ok_or_else(|| SegmentError::damaged(&rows_path, 0, "its row groups do not add up to its rows"))?;

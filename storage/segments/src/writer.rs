@@ -122,15 +122,23 @@ impl SegmentWriter {
     /// The next rows, as arrays.
     pub(crate) fn push_batch(&mut self, batch: &RecordBatch) -> Result<(), SegmentError> {
         debug_assert_eq!(self.pending.rows(), 0, "rows are pushed one by one or in batches");
-        let view = View::new(batch, self.rows.inner().path())?;
-        let mut bytes = 0;
-        for index in 0..batch.num_rows() {
-            let header = view.header(index, self.rows.inner().path())?;
-            self.index.push(&header, view.root_span_id.value(index))?;
-            bytes += view.raw_bytes(index);
-        }
+        let indexed = self.index_batch(batch);
+        self.broken |= indexed.is_err();
+        let bytes = indexed?;
         self.raw_bytes += bytes;
         self.write_batch(batch, bytes)
+    }
+
+    /// Returns the bytes of the batch's documents, patches, rules and audit notes.
+    fn index_batch(&mut self, batch: &RecordBatch) -> Result<u64, SegmentError> {
+        let path = self.rows.inner().path();
+        let view = View::new(batch, path)?;
+        let mut bytes = 0;
+        for index in 0..batch.num_rows() {
+            self.index.push(&view.header(index, path)?, view.root_span_id.value(index))?;
+            bytes += view.raw_bytes(index);
+        }
+        Ok(bytes)
     }
 
     fn write_pending(&mut self) -> Result<(), SegmentError> {

@@ -14,7 +14,8 @@ use std::sync::atomic::Ordering;
 use assay_storage_kv::Batch;
 use assay_storage_model::Xact;
 use assay_storage_model::command::Action;
-use assay_storage_segments::{Mark, MergeInput, RowHeader, Segment, WriterOptions, merge};
+use assay_storage_segments::merge::merge_rows;
+use assay_storage_segments::{Mark, MergeInput, RowHeader, Segment, WriterOptions};
 
 use crate::error::ShardError;
 use crate::kept;
@@ -50,7 +51,7 @@ impl Shard {
         };
         let seq = self.next_segment.fetch_add(1, Ordering::AcqRel);
         let options = WriterOptions { tier, ..WriterOptions::default() };
-        let merged = merge(&merge_inputs, &keep, &self.config.disk, &dir, seq, options)?;
+        let merged = merge_rows(&merge_inputs, &keep, self.config.disk.clone(), &dir, seq, options)?;
 
         let mut upkeep = self.upkeep.lock();
         if upkeep.seal_failed() {
@@ -59,9 +60,9 @@ impl Shard {
         }
         let (own, carried) = self.durable_marks(&inputs, &merged.moved, seq, folded_until, upkeep.sealed.last)?;
         let marks: Vec<Mark> = own.iter().chain(&carried).copied().collect();
-        let moved = merged.moved;
-        let meta = merged.writer.finish(&marks)?;
-        let segment = Segment::open(&self.config.disk, &dir, &meta)?;
+        let moved = merged.moved.clone();
+        let meta = merged.finish(&marks)?;
+        let segment = Segment::open(self.config.disk.clone(), &dir, &meta)?;
         let output = LiveSegment::new(segment, self.config.disk.clone(), dir);
         own.iter().for_each(|mark| output.load_mark(mark.row, mark.end));
         self.switch(&mut upkeep, &inputs, output, &moved)?;

@@ -79,7 +79,7 @@ impl Core {
             return Ok(Some(Current { place, key: row.key, xact: row.xact, base: Some(memory_base(row)) }));
         }
         for live in self.segments.iter().rev() {
-            let hits = live.segment.find(object, id)?;
+            let hits = live.segment.find(*object, id)?;
             let mut versions = hits.iter().filter(|hit| hit.action != assay_storage_model::command::Action::Comment).peekable();
             if versions.peek().is_none() {
                 continue;

@@ -119,24 +119,20 @@ pub fn put_object(batch: &mut Batch, object: &ObjectKey, record: &ObjectRecord) 
         "last": record.last.0,
         "digest": record.digest,
     });
-    batch.put(&[OBJECT_PREFIX, &object.to_bytes()].concat(), value.to_string().as_bytes());
-}
-
-pub fn delete_object(batch: &mut Batch, object: &ObjectKey) {
-    batch.delete(&[OBJECT_PREFIX, &object.to_bytes()].concat());
+    batch.put([OBJECT_PREFIX, &object.to_bytes()].concat(), value.to_string().as_bytes());
 }
 
 pub fn put_segment(batch: &mut Batch, meta: &SegmentMeta) {
-    batch.put(&segment_key(meta.seq), &meta.encode());
+    batch.put(segment_key(meta.seq), meta.encode());
 }
 
 pub fn delete_segment(batch: &mut Batch, seq: u64) {
-    batch.delete(&segment_key(seq));
+    batch.delete(segment_key(seq));
 }
 
 pub fn put_order(batch: &mut Batch, order: impl Iterator<Item = u64>) {
     let bytes: Vec<u8> = order.flat_map(u64::to_be_bytes).collect();
-    batch.put(SEGMENT_ORDER, &bytes);
+    batch.put(SEGMENT_ORDER, bytes);
 }
 
 fn segment_key(seq: u64) -> Vec<u8> {
@@ -234,11 +230,11 @@ mod tests {
     fn a_newer_or_headless_state_is_refused() {
         let kv = MemoryKv::default();
         let mut batch = Batch::default();
-        batch.put(b"m/unknown", b"x");
+        batch.put("m/unknown", "x");
         kv.commit(&batch).expect("commits");
         assert!(matches!(Kept::load(&kv), Err(ShardError::Damaged(_))));
         let mut batch = Batch::default();
-        batch.put(COUNTERS, br#"{"version": 2}"#);
+        batch.put(COUNTERS, r#"{"version": 2}"#);
         kv.commit(&batch).expect("commits");
         let refused = Kept::load(&kv).expect_err("newer").to_string();
         assert!(refused.contains("upgrade"), "{refused}");

@@ -239,11 +239,6 @@ impl Generation {
         rows.filter(|row| row.visible(v)).take(limit).cloned().collect()
     }
 
-    /// The visible rows of an object at `v`, newest key first.
-    pub fn visible_rows(&self, object: &ObjectKey, v: Xact) -> Vec<MemoryRow> {
-        self.page(object, None, v, usize::MAX)
-    }
-
     pub fn objects(&self) -> Vec<ObjectKey> {
         self.inner.read().tables.keys().copied().collect()
     }

@@ -83,7 +83,7 @@ pub(crate) fn open_kv(config: &ShardConfig, home: &Path) -> Result<Arc<dyn Kv>, 
 fn open_segments(disk: &SharedDisk, dir: &Path, kept: &Kept) -> Result<Arc<[Arc<LiveSegment>]>, ShardError> {
     let mut segments = Vec::with_capacity(kept.segments.len());
     for meta in &kept.segments {
-        let segment = Segment::open(disk, dir, meta)?;
+        let segment = Segment::open(disk.clone(), dir, meta)?;
         segments.push(Arc::new(LiveSegment::new(segment, disk.clone(), dir.to_owned())));
     }
     for live in &segments {

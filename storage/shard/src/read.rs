@@ -118,7 +118,7 @@ impl View {
             }
         }
         for live in self.segments.iter().rev() {
-            let hits = live.segment.find(object, id)?;
+            let hits = live.segment.find(*object, id)?;
             let visible = |row, xact, end| xact <= at && at < live.end(row, end);
             if let Some(hit) = hits.iter().find(|hit| is_row(hit.action) && visible(hit.row, hit.xact, hit.end)) {
                 return Ok(live.segment.read(&[hit.row], Columns::Docs)?.pop().map(segment_row));
@@ -188,7 +188,7 @@ impl View {
         for live in self.segments.iter() {
             let mut rows = Vec::new();
             for root in roots {
-                rows.extend(live.segment.trace(object, root.as_str())?);
+                rows.extend(live.segment.trace(*object, root.as_str())?);
             }
             rows.sort_unstable();
             rows.dedup();
@@ -229,7 +229,7 @@ impl View {
         for live in self.segments.iter().rev() {
             let mut rows: Vec<u32> = live
                 .segment
-                .find(object, id)?
+                .find(*object, id)?
                 .into_iter()
                 .filter(|hit| hit.xact <= at && live_comment(hit.action, live.end(hit.row, hit.end)))
                 .map(|hit| hit.row)
@@ -258,7 +258,7 @@ impl View {
             }
         }
         for live in self.segments.iter().rev() {
-            for hit in live.segment.find(object, target)? {
+            for hit in live.segment.find(*object, target)? {
                 if hit.action != Action::Comment || live.end(hit.row, hit.end) != Xact::MAX {
                     continue;
                 }
@@ -277,7 +277,7 @@ impl View {
             return Ok(None);
         }
         for live in self.segments.iter().rev() {
-            let hits = live.segment.find(object, id)?;
+            let hits = live.segment.find(*object, id)?;
             if let Some(hit) = hits.iter().find(|hit| is_row(hit.action) && live.end(hit.row, hit.end) == Xact::MAX) {
                 let row = live.segment.read(&[hit.row], Columns::Docs)?.pop();
                 return Ok(row.map(|row| (hit.xact, base_of(row))));

@@ -106,13 +106,13 @@ impl Requests {
             items.retain(|item| in_window(item, count, last));
             items.sort_unstable_by_key(|item| (item.key, item.ordinal));
             for run in runs.drain(..) {
-                (0..pages_of(run.items.len())).for_each(|page| batch.delete(&page_key(run.number, page)));
+                (0..pages_of(run.items.len())).for_each(|page| batch.delete(page_key(run.number, page)));
             }
         }
         let mut next_run = self.next_run;
         if !items.is_empty() {
             for (page, chunk) in (0_u32..).zip(items.chunks(ITEMS_PER_PAGE)) {
-                batch.put(&page_key(next_run, page), &encode_page(chunk));
+                batch.put(page_key(next_run, page), encode_page(chunk));
             }
             runs.push(Run { number: next_run, items: items.into() });
             next_run += 1;
@@ -161,7 +161,7 @@ pub struct RequestSeal {
 }
 
 fn in_window(item: &Item, count: u64, last: Xact) -> bool {
-    count - item.ordinal <= REQUESTS_MAX
+    count - item.ordinal < REQUESTS_MAX
         && last.seconds().saturating_sub(item.xact.seconds()) <= REQUEST_AGE_SECONDS_MAX
 }
 

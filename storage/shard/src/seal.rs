@@ -96,9 +96,9 @@ impl Shard {
             next_segment: self.next_segment.load(Ordering::Acquire),
             requests: rotation.requests,
         };
-        let requests = self.core.lock().requests.plan(rotation.last);
+        let mut requests = self.core.lock().requests.plan(rotation.last);
         let mut batch = Batch::default();
-        batch.append(&requests.batch);
+        batch.append(std::mem::take(&mut requests.batch));
         kept::put_counters(&mut batch, &counters);
         for (object, record) in &rotation.objects {
             kept::put_object(&mut batch, object, record);
@@ -131,7 +131,7 @@ impl Shard {
     fn write_segment(&self, upkeep: &Upkeep, rotation: &Rotation) -> Result<Written, ShardError> {
         let seq = self.next_segment.fetch_add(1, Ordering::AcqRel);
         let disk = &self.config.disk;
-        let mut writer = SegmentWriter::create(disk, &upkeep.segments_dir, seq, WriterOptions::default())?;
+        let mut writer = SegmentWriter::create(disk.clone(), &upkeep.segments_dir, seq, WriterOptions::default())?;
         let mut rows = BTreeMap::new();
         for object in rotation.generation.objects() {
             let in_order = rotation.generation.in_order(&object);
@@ -142,7 +142,7 @@ impl Shard {
             rows.insert(object, moved);
         }
         let meta = writer.finish(&rotation.marks)?;
-        let segment = Segment::open(disk, &upkeep.segments_dir, &meta)?;
+        let segment = Segment::open(disk.clone(), &upkeep.segments_dir, &meta)?;
         Ok(Written { meta, segment, rows })
     }
 }

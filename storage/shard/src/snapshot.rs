@@ -78,9 +78,9 @@ impl Shard {
             let kv = open_kv(&self.config, &home)?;
             let mut batch = Batch::default();
             for (key, _) in kv.scan(b"")? {
-                batch.delete(&key);
+                batch.delete(key);
             }
-            pairs.iter().for_each(|(key, value)| batch.put(key, value));
+            pairs.into_iter().for_each(|(key, value)| batch.put(key, value));
             kv.commit(&batch)?;
             let kept = Kept::load(kv.as_ref())?;
             for meta in &kept.segments {

@@ -66,7 +66,7 @@ impl Walk {
         let mut feeds: Vec<Feed> =
             generations.iter().map(|generation| feed(Source::Memory { generation: Arc::clone(generation) }, below)).collect();
         for (number, live) in segments.iter().enumerate() {
-            let rows = live.segment.rows_of(&object);
+            let rows = live.segment.rows_of(object);
             if rows.is_empty() || live.meta().xact_min > at {
                 continue;
             }
@@ -110,8 +110,8 @@ impl Feed {
             Source::Segment { number, live, next_row, end_row } => {
                 let start = match (*next_row, before) {
                     (Some(row), _) => row,
-                    (None, Some(key)) => live.segment.first_row_below(object, key)?,
-                    (None, None) => live.segment.rows_of(object).start,
+                    (None, Some(key)) => live.segment.first_row_below(*object, key)?,
+                    (None, None) => live.segment.rows_of(*object).start,
                 };
                 let end = (start + u32::try_from(wanted).expect("a piece is small")).min(*end_row);
                 let rows: Vec<u32> = (start..end).collect();

@@ -3,6 +3,10 @@
 
 mod world;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
 use rand::Rng;
 use world::World;
 
@@ -57,5 +61,38 @@ fn two_replicas_that_seal_at_different_times_are_equal() {
         world.check_everything();
         other.check_everything();
         assert_eq!(world.shard().objects(), other.shard().objects(), "records and digests, seed {seed}");
+    }
+}
+
+/// Ends that come while a segment is written, and marks that come while segments are merged, must not be lost.
+#[test]
+fn writes_go_on_beside_seals_and_compactions() {
+    for seed in 200..204 {
+        let mut world = World::new(seed);
+        for _ in 0..4 {
+            let shard = Arc::clone(world.shard());
+            let stop = Arc::new(AtomicBool::new(false));
+            let seals = Arc::new(AtomicU32::new(0));
+            let upkeep = std::thread::spawn({
+                let (stop, seals) = (Arc::clone(&stop), Arc::clone(&seals));
+                move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        shard.seal().expect("seals");
+                        seals.fetch_add(1, Ordering::Relaxed);
+                        while shard.compact().expect("compacts") {}
+                    }
+                }
+            });
+            while seals.load(Ordering::Relaxed) < 10 {
+                world.write();
+                world.send_again();
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            stop.store(true, Ordering::Relaxed);
+            upkeep.join().expect("no panic");
+            world.check_everything();
+            world.restart();
+            world.check_everything();
+        }
     }
 }

@@ -30,7 +30,7 @@ pub fn measure(dir: &Path, bytes: u64) -> anyhow::Result<DiskLimit> {
         .with_context(|| format!("creating {}", path.display()))?;
     // Random bytes, so that nothing below compresses or shares them.
     let mut dice = Dice::new(1);
-    let block: Vec<u8> = (0..APPEND_BYTES / 8).flat_map(|_| dice.next().to_le_bytes()).collect();
+    let block: Vec<u8> = (0..APPEND_BYTES / 8).flat_map(|_| dice.roll().to_le_bytes()).collect();
     let mut times = Vec::new();
     let start = Instant::now();
     for _ in 0..bytes.div_ceil(APPEND_BYTES as u64) {

@@ -24,7 +24,7 @@ pub struct Memory {
     pub peak_bytes: u64,
 }
 
-/// CPU seconds by kind of work. Threads that ended are under "ended".
+/// CPU seconds by kind of work. Threads that ended are under "ended": in the bench, mostly its clients.
 pub type CpuSeconds = BTreeMap<String, f64>;
 
 impl Process {
@@ -215,7 +215,9 @@ mod tests {
 
     #[test]
     fn threads_are_grouped_by_what_they_do() {
-        for (name, group) in [("assay-log", "log"), ("assay-apply-03", "apply"), ("bench-client-2", "client"), ("tokio-9", "tokio")] {
+        for (name, group) in
+            [("assay-log", "log"), ("assay-apply-03", "apply"), ("bench-client-2", "client"), ("tokio-9", "tokio")]
+        {
             assert_eq!(group_of(name), group);
         }
     }

@@ -56,7 +56,8 @@ impl Report {
         for figure in &self.figures {
             let pad = width - figure.name.chars().count();
             let verdict = figure.wanted.map(|wanted| wanted.verdict(figure.value)).unwrap_or_default();
-            let line = format!("  {}{:pad$}  {:>12} {:<9} {verdict}", figure.name, "", rounded(figure.value), figure.unit);
+            let line =
+                format!("  {}{:pad$}  {:>12} {:<9} {verdict}", figure.name, "", rounded(figure.value), figure.unit);
             let _ = writeln!(table, "{}", line.trim_end());
         }
         table

@@ -1,6 +1,7 @@
 //! The smallest machine that keeps M1-M4: it counts and keeps commands in memory. Its twin `Sealed` stands for the
 //! disk, so that a test can lose the memory and start again from the seal.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use assay_storage_model::command::Outcome;
@@ -8,6 +9,7 @@ use assay_storage_model::entry::Entry;
 use assay_storage_model::{Applied, LogPosition, Xact};
 use bytes::Bytes;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 use super::{Export, Machine, MachineError};
 
@@ -90,15 +92,25 @@ impl Machine for MemoryMachine {
 
     fn export(&self) -> Result<Export, MachineError> {
         let sealed = self.sealed.lock();
-        let kept = serde_json::to_vec(&sealed.commands.iter().map(|c| c.to_vec()).collect::<Vec<_>>());
-        Ok(Export { applied: sealed.applied.clone(), kept: kept.map_err(MachineError::fatal)?.into(), ..Export::default() })
+        let commands = sealed.commands.iter().map(|command| command.to_vec()).collect();
+        let kept = Kept { position: sealed.applied.position, membership: sealed.applied.membership.clone(), commands };
+        let kept = serde_json::to_vec(&kept).map_err(MachineError::fatal)?.into();
+        Ok(Export { applied: sealed.applied.clone(), kept, ..Export::default() })
     }
 
-    fn install(&self, export: Export) -> Result<(), MachineError> {
-        let commands: Vec<Vec<u8>> = serde_json::from_slice(&export.kept).map_err(MachineError::fatal)?;
-        let state = State { applied: export.applied, commands: commands.into_iter().map(Bytes::from).collect() };
+    fn install(&self, kept: &[u8], _incoming: Option<&Path>) -> Result<(), MachineError> {
+        let Kept { position, membership, commands } = serde_json::from_slice(kept).map_err(MachineError::fatal)?;
+        let commands = commands.into_iter().map(Bytes::from).collect();
+        let state = State { applied: Applied { position, membership }, commands };
         *self.sealed.lock() = state.clone();
         *self.state.lock() = state;
         Ok(())
     }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    position: Option<LogPosition>,
+    membership: Vec<u8>,
+    commands: Vec<Vec<u8>>,
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::{Found, flag, id_in};
+use super::fields::{flag, id_in};
 use super::{ARRAY_DELETES_MAX, MERGE_PATHS_MAX, Problem};
 use crate::merge::{ArrayDelete, Rules};
 
@@ -26,7 +26,7 @@ impl Control {
             delete: flag(sent, "_object_delete")?,
             rules: Rules { merge_paths: merge_paths(sent)?, array_delete: array_delete(sent)? },
             audit: audit(sent)?,
-            parent: id_in(sent, "_parent_id", "_parent_id")?,
+            parent: id_in(sent.get("_parent_id"), "_parent_id")?,
         })
     }
 }
@@ -63,9 +63,8 @@ fn list<'a>(sent: &'a Map<String, Value>, name: &str, max: usize, right: &str) -
 }
 
 fn field_names(path: &Value, here: &str) -> Result<Vec<String>, Problem> {
-    let names: Option<Vec<String>> =
-        path.as_array().map(|names| names.iter().map(|name| name.as_str().map(str::to_owned)).collect()).unwrap_or(None);
-    match names {
+    let names = path.as_array().map(Vec::as_slice).unwrap_or_default();
+    match names.iter().map(|name| name.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>() {
         Some(names) if !names.is_empty() => Ok(names),
         _ => Err(Problem::new(here, "is no path; a path is an array of at least one field name")),
     }
@@ -83,7 +82,7 @@ fn audit(sent: &Map<String, Value>) -> Result<Vec<u8>, Problem> {
     if source.is_null() && metadata.is_null() {
         return Ok(Vec::new());
     }
-    let mut record = Found::new();
+    let mut record = Map::new();
     record.insert("source".to_owned(), source.clone());
     record.insert("metadata".to_owned(), metadata.clone());
     Ok(Value::Object(record).to_string().into_bytes())

@@ -43,7 +43,9 @@ fn merge_into(upsert: &mut PreparedRow, merge: PreparedRow) -> Result<(), RowErr
     let doc = fold(Some(&upsert.doc), &merge.as_op()).map_err(|e| refuse(format!("does not merge: {e}")))?;
     if doc.len() > ROW_BYTES_MAX {
         let (bytes, first) = (doc.len(), upsert.index);
-        return Err(refuse(format!("makes {bytes} bytes together with row {first}; a row has at most {ROW_BYTES_MAX}")));
+        return Err(refuse(format!(
+            "makes {bytes} bytes together with row {first}; a row has at most {ROW_BYTES_MAX}"
+        )));
     }
     upsert.doc = doc;
     if !merge.audit.is_empty() {

@@ -42,8 +42,11 @@ impl<'a> Member<'a> {
     }
 }
 
-/// The fields of a stored document in their order, each with the JSON text of its value.
-pub fn doc_fields(doc: &[u8]) -> Result<Vec<(Cow<'_, str>, &[u8])>, MergeError> {
+/// A field's name and the JSON text of its value.
+pub type DocField<'a> = (Cow<'a, str>, &'a [u8]);
+
+/// The fields of a stored document in their order.
+pub fn doc_fields(doc: &[u8]) -> Result<Vec<DocField<'_>>, MergeError> {
     members(doc)?.iter().map(|member| Ok((member.text()?, member.value))).collect()
 }
 

@@ -15,17 +15,7 @@ fn object() -> ObjectKey {
 const OBJECT: &str = "000000000000000000000000000000a1 03 000000000000000000000000000000b2 00";
 
 fn row<'a>(id: &'a str, action: Action) -> RowOp<'a> {
-    RowOp {
-        id,
-        action,
-        span_id: "",
-        root_span_id: "",
-        is_root: false,
-        created: 0,
-        doc: b"{}",
-        rules: b"",
-        audit: b"",
-    }
+    RowOp { id, action, span_id: "", root_span_id: "", is_root: false, created: 0, doc: b"{}", rules: b"", audit: b"" }
 }
 
 fn write_of_everything() -> Command<'static> {
@@ -62,11 +52,7 @@ fn golden() -> Vec<(&'static str, Command<'static>, String)> {
         ("write without request or rows", Command::Write(bare), format!("01 01 {OBJECT} 07 00 00")),
         ("advance", Command::Advance { to: Xact::ZERO }, "01 02 00".to_owned()),
         ("advance", Command::Advance { to: Xact::MAX }, "01 02 fd ffffffffffffe10d".to_owned()),
-        (
-            "raise floor",
-            Command::RaiseFloor { object: object(), floor: Xact(300) },
-            format!("01 03 {OBJECT} fb 2c01"),
-        ),
+        ("raise floor", Command::RaiseFloor { object: object(), floor: Xact(300) }, format!("01 03 {OBJECT} fb 2c01")),
         ("drop object", Command::DropObject { object: object() }, format!("01 04 {OBJECT}")),
     ]
 }

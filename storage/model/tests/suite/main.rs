@@ -1,3 +1,30 @@
 //! What the model promises, seen from outside: frozen bytes, the rules of merging, the rows that are refused.
 
 mod commands;
+mod histories;
+mod merging;
+mod naive;
+mod rows;
+
+use assay_storage_model::ObjectKind;
+use assay_storage_model::event::{PrepareContext, PreparedRow, RowError, prepare};
+use serde_json::Value;
+
+/// 2026-11-21T05:44:00.123456Z
+const NOW_MICROS: i64 = 1_795_239_840_123_456;
+const NOW_TEXT: &str = "2026-11-21T05:44:00.123Z";
+
+/// Prepares a row at place 3 of a request; new ids are `new-id`.
+fn prepared(kind: ObjectKind, row: Value) -> Result<PreparedRow, RowError> {
+    let mut new_id = || "new-id".to_owned();
+    prepare(kind, 3, row, &mut PrepareContext { now_micros: NOW_MICROS, new_id: &mut new_id })
+}
+
+/// Prepares a row of a log that nothing is wrong with.
+fn log_row(row: Value) -> PreparedRow {
+    prepared(ObjectKind::ProjectLogs, row).expect("a good row")
+}
+
+fn text(doc: &[u8]) -> &str {
+    std::str::from_utf8(doc).expect("JSON is UTF-8")
+}

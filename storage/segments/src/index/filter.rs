@@ -52,7 +52,7 @@ impl Filter {
     fn line_of(&self, hash: u64) -> usize {
         let lines = (self.words.len() / LINE_WORDS) as u64;
         // The high half picks the line without a division.
-        ((hash >> 32) * lines >> 32) as usize * LINE_WORDS
+        (((hash >> 32) * lines) >> 32) as usize * LINE_WORDS
     }
 }
 

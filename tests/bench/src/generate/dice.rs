@@ -11,19 +11,19 @@ impl Dice {
         Dice(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
         mix(self.0)
     }
 
     /// A number below `bound`; the bias at our small bounds does not matter.
     pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+        ((u128::from(self.roll()) * u128::from(bound)) >> 64) as u64
     }
 
     /// In `[0, 1)`.
     pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.roll() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Normally distributed, mean 0, deviation 1 (Box-Muller).
@@ -56,6 +56,6 @@ mod tests {
     #[test]
     fn the_numbers_are_those_of_splitmix64() {
         let mut dice = Dice::new(1_234_567);
-        assert_eq!([dice.next(), dice.next()], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
+        assert_eq!([dice.roll(), dice.roll()], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
     }
 }

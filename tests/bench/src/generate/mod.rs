@@ -26,7 +26,7 @@ use uuid::{Builder, Uuid};
 
 pub use expected::Expected;
 pub use row::{Part, Row};
-pub use stream::{EntryStream, GeneratedEntry, GeneratedWrite, ObjectStream};
+pub use stream::{Counts, EntryStream, GeneratedEntry, GeneratedWrite, ObjectStream};
 
 use dice::derive;
 use row::Family;

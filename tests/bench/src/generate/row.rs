@@ -30,7 +30,8 @@ const SPAN_MICROS: i64 = 9_000;
 /// Chat messages and retrieved documents are cut into pieces of about this size.
 const PIECE_BYTES: usize = 900;
 
-const MODELS: [&str; 6] = ["large-chat-2", "large-chat-2-mini", "reasoner-1", "open-70b-instruct", "swift-3", "swift-3-long"];
+const MODELS: [&str; 6] =
+    ["large-chat-2", "large-chat-2-mini", "reasoner-1", "open-70b-instruct", "swift-3", "swift-3-long"];
 const ENVIRONMENTS: [&str; 3] = ["production", "staging", "development"];
 const REGIONS: [&str; 4] = ["eu-west-1", "us-east-1", "us-west-2", "ap-south-1"];
 const TAGS: [&str; 8] = ["billing", "support", "beta", "triage", "vip", "multilingual", "regression", "nightly"];
@@ -145,8 +146,8 @@ impl Family {
 pub fn row_id(family_seed: u64, number: u64) -> [u8; 36] {
     let mut dice = Dice::new(derive(family_seed, number));
     let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&dice.next().to_le_bytes());
-    bytes[8..].copy_from_slice(&dice.next().to_le_bytes());
+    bytes[..8].copy_from_slice(&dice.roll().to_le_bytes());
+    bytes[8..].copy_from_slice(&dice.roll().to_le_bytes());
     let mut text = [0; 36];
     Builder::from_random_bytes(bytes).into_uuid().as_hyphenated().encode_lower(&mut text);
     text
@@ -262,9 +263,10 @@ impl Row {
 
     /// What places the row, in front as the edge stores it.
     fn place(&self, out: &mut Vec<u8>) {
+        let created = format_micros(self.created);
         let members: [(&[u8], &[u8]); 4] = [
             (b"\"id\":\"", &self.id),
-            (b"\",\"created\":\"", format_micros(self.created).as_bytes()),
+            (b"\",\"created\":\"", created.as_bytes()),
             (b"\",\"span_id\":\"", &self.span),
             (b"\",\"root_span_id\":\"", &self.root),
         ];
@@ -402,7 +404,8 @@ fn dice_skew(choices: usize) -> u64 {
 }
 
 fn messages(bytes: usize, words: &Vocabulary, dice: &mut Dice, out: &mut Vec<u8>) {
-    const SYSTEM: &[u8] = b"[{\"role\":\"system\",\"content\":\"You are a helpful assistant. Answer from the documents given, \
+    const SYSTEM: &[u8] =
+        b"[{\"role\":\"system\",\"content\":\"You are a helpful assistant. Answer from the documents given, \
 name the ones you used, and say so when they do not hold the answer.\"}";
     let mut left = bytes;
     if left > SYSTEM.len() + TEXT_BYTES_MIN {

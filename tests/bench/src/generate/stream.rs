@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use assay_storage_model::command::{Action, Command, RowOp, Write};
-use assay_storage_model::entry::{ENTRY_BYTES_MAX, EntryBuilder};
+use assay_storage_model::entry::{ENTRY_BYTES_MAX, Entry, EntryBuilder};
 use assay_storage_model::{ObjectKey, Xact};
 use bytes::Bytes;
 
@@ -34,7 +34,7 @@ pub struct GeneratedWrite {
     pub command: Bytes,
     pub assigned: Xact,
     /// Row operations, merges among them.
-    pub rows: u32,
+    pub operations: u32,
     pub merges: u32,
     /// Merges to rows written long ago.
     pub late_merges: u32,
@@ -172,7 +172,7 @@ impl ObjectStream {
         GeneratedWrite {
             command: Bytes::from(Command::Write(write).encode()),
             assigned: self.last,
-            rows: planned.len() as u32,
+            operations: planned.len() as u32,
             merges: merges.clone().count() as u32,
             late_merges: merges.filter(|op| op.row.late).count() as u32,
             doc_bytes: arena.len() as u64,
@@ -194,15 +194,45 @@ fn row_op<'a>(op: &'a Planned, arena: &'a [u8]) -> RowOp<'a> {
     }
 }
 
-/// One full log entry, as pieces to propose and as the bytes the log gets.
+/// One full log entry.
 #[derive(Clone, Debug)]
 pub struct GeneratedEntry {
-    pub commands: Vec<Bytes>,
+    /// What the log gets.
     pub bytes: Bytes,
-    pub rows: u64,
+    /// What is proposed: slices of the same bytes.
+    pub commands: Vec<Bytes>,
+    pub counts: Counts,
+}
+
+/// What entries hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Row operations, merges among them.
+    pub operations: u64,
     pub merges: u64,
     pub late_merges: u64,
     pub doc_bytes: u64,
+}
+
+impl Counts {
+    /// Rows that were started.
+    pub fn rows(&self) -> u64 {
+        self.operations - self.merges
+    }
+
+    pub fn add(&mut self, write: &GeneratedWrite) {
+        self.operations += u64::from(write.operations);
+        self.merges += u64::from(write.merges);
+        self.late_merges += u64::from(write.late_merges);
+        self.doc_bytes += write.doc_bytes;
+    }
+
+    pub fn join(&mut self, other: &Counts) {
+        self.operations += other.operations;
+        self.merges += other.merges;
+        self.late_merges += other.late_merges;
+        self.doc_bytes += other.doc_bytes;
+    }
 }
 
 /// Log entries of up to 1 MiB, filled by several objects in turn (those of one shard).
@@ -225,14 +255,7 @@ impl EntryStream {
 
     pub fn next_entry(&mut self) -> GeneratedEntry {
         let mut builder = EntryBuilder::default();
-        let mut entry = GeneratedEntry {
-            commands: Vec::new(),
-            bytes: Bytes::new(),
-            rows: 0,
-            merges: 0,
-            late_merges: 0,
-            doc_bytes: 0,
-        };
+        let mut counts = Counts::default();
         loop {
             let room = ENTRY_BYTES_MAX.saturating_sub(builder.len() + WRITE_OVERHEAD_BYTES);
             let stream = &mut self.objects[self.next];
@@ -243,13 +266,13 @@ impl EntryStream {
             let write = stream.write_within(room.min(WRITE_BYTES_MAX));
             self.next = (self.next + 1) % self.objects.len();
             builder.push(&write.command);
-            entry.rows += u64::from(write.rows);
-            entry.merges += u64::from(write.merges);
-            entry.late_merges += u64::from(write.late_merges);
-            entry.doc_bytes += write.doc_bytes;
-            entry.commands.push(write.command);
+            counts.add(&write);
         }
-        entry.bytes = builder.finish();
-        entry
+        let bytes = builder.finish();
+        let commands = match Entry::decode(&bytes) {
+            Ok(Entry::Commands(commands)) => commands,
+            other => unreachable!("an entry just built reads back, and not as {other:?}"),
+        };
+        GeneratedEntry { bytes, commands, counts }
     }
 }

@@ -177,7 +177,7 @@ fn entries_are_nearly_full_and_hold_their_commands() {
             total += entry.bytes.len();
             assert_eq!(Entry::decode(&entry.bytes), Ok(Entry::Commands(entry.commands.clone())));
             let rows: u64 = entry.commands.iter().map(|command| decoded(command).rows.len() as u64).sum();
-            assert_eq!(rows, entry.rows);
+            assert_eq!(rows, entry.counts.operations);
         }
         assert!(total / 40 > ENTRY_BYTES_MAX * 9 / 10, "{} on average", total / 40);
     }

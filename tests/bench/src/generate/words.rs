@@ -78,7 +78,7 @@ impl Vocabulary {
     pub fn write(&self, bytes: usize, dice: &mut Dice, out: &mut Vec<u8>) {
         let end = out.len() + bytes;
         while out.len() < end {
-            let draws = dice.next();
+            let draws = dice.roll();
             for place in 0..4 {
                 out.extend_from_slice(self.fragment(place, (draws >> (15 * place)) as usize));
                 if out.len() >= end {
@@ -88,7 +88,7 @@ impl Vocabulary {
             // One sentence in four is followed by a reference, as real ones are; it does not compress.
             if draws >> 60 < 4 {
                 out.extend_from_slice(b"Reference ");
-                out.extend_from_slice(&hex(dice.next()));
+                out.extend_from_slice(&hex(dice.roll()));
                 out.extend_from_slice(b". ");
             }
         }

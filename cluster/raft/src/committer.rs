@@ -1,0 +1,142 @@
+//! Makes entries of commands: one entry is in flight, the next fills meanwhile. That is what lets one fsync answer
+//! for many writers (decision 1), and it keeps the order of a shard's writes the order in which they were submitted.
+
+use std::sync::Arc;
+
+use assay_storage_model::command::Outcome;
+use assay_storage_model::entry::EntryBuilder;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, oneshot};
+
+use crate::counters::Counters;
+use crate::error::{NotWritten, ProposeError};
+use crate::proposer::Proposer;
+use crate::queue::{Answer, Batch, Payload, Queue, Waiting};
+
+/// A command that was taken in and not yet answered.
+#[derive(Debug)]
+pub struct Pending(oneshot::Receiver<Result<Outcome, ProposeError>>);
+
+impl Pending {
+    pub async fn outcome(self) -> Result<Outcome, ProposeError> {
+        let lost = || ProposeError::Unknown { why: "the node shut down meanwhile".into() };
+        self.0.await.unwrap_or_else(|_| Err(lost()))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Committer {
+    shared: Arc<Shared>,
+    proposer: Proposer,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Notify,
+    ended: Notify,
+}
+
+/// However the committer ends, nobody may wait for it after that.
+struct UntilEnd(Arc<Shared>);
+
+impl Drop for UntilEnd {
+    fn drop(&mut self) {
+        self.0.queue.lock().refuse_all();
+        self.0.ended.notify_one();
+    }
+}
+
+impl Committer {
+    pub fn start(proposer: Proposer) -> Committer {
+        let committer = Committer { shared: Arc::default(), proposer };
+        committer.proposer.runtime.spawn(run(committer.clone(), UntilEnd(Arc::clone(&committer.shared))));
+        committer
+    }
+
+    /// Takes a command in; commands become entries in the order of these calls.
+    pub fn submit(&self, command: Bytes) -> Result<Pending, NotWritten> {
+        let bytes = command.len();
+        self.proposer.check()?;
+        self.proposer.check_size(bytes)?;
+        let (answer, pending) = oneshot::channel();
+        let mut queue = self.shared.queue.lock();
+        queue.check(bytes).inspect_err(|_| Counters::add(&self.proposer.counters.busy, 1))?;
+        let payload = if bytes > self.proposer.large.inline_bytes_max() {
+            Payload::Large { bytes, blob: self.proposer.keep_large(vec![command]) }
+        } else {
+            Payload::Inline(command)
+        };
+        queue.push(Waiting { payload, answer });
+        drop(queue);
+        self.shared.changed.notify_one();
+        Ok(Pending(pending))
+    }
+
+    /// Nothing more is taken in; returns when what waited was answered.
+    pub async fn close(&self) {
+        self.shared.queue.lock().close();
+        self.shared.changed.notify_one();
+        self.shared.ended.notified().await;
+        self.shared.ended.notify_one(); // for whoever closes too
+    }
+
+    async fn next(&self) -> Option<Batch> {
+        loop {
+            let (bytes, empty, closed) = {
+                let queue = self.shared.queue.lock();
+                (queue.next_bytes(), queue.is_empty(), queue.is_closed())
+            };
+            if empty && closed {
+                return None;
+            }
+            if empty {
+                self.shared.changed.notified().await;
+                continue;
+            }
+            // The entry is taken after the wait, so that it has what came meanwhile.
+            let passed = self.proposer.admission.pass(bytes).await;
+            let batch = self.shared.queue.lock().take();
+            match (passed, batch) {
+                (_, None) => {}
+                (Ok(()), Some(batch)) => return Some(batch),
+                (Err(why), Some(batch)) => batch.refuse(why),
+            }
+        }
+    }
+}
+
+async fn run(committer: Committer, _until_end: UntilEnd) {
+    let proposer = &committer.proposer;
+    while let Some(batch) = committer.next().await {
+        match batch {
+            Batch::Inline { commands, answers } => {
+                let mut entry = EntryBuilder::default();
+                commands.iter().for_each(|command| entry.push(command));
+                let bytes = commands.iter().map(Bytes::len).sum();
+                drop(commands);
+                answer_all(proposer.propose(entry.finish(), answers.len(), bytes).await, answers);
+            }
+            Batch::Large { blob, answer } => answer_all(proposer.propose_large(blob, 1).await, vec![answer]),
+        }
+    }
+}
+
+/// Whoever asked may have given up; the command stands all the same.
+fn answer_all(result: Result<Vec<Outcome>, ProposeError>, answers: Vec<Answer>) {
+    match result {
+        Ok(outcomes) => answers.into_iter().zip(outcomes).for_each(|(answer, outcome)| drop(answer.send(Ok(outcome)))),
+        Err(error) => answers.into_iter().for_each(|answer| drop(answer.send(Err(error.clone())))),
+    }
+}
+
+impl Batch {
+    fn refuse(self, why: NotWritten) {
+        let answers = match self {
+            Batch::Inline { answers, .. } => answers,
+            Batch::Large { answer, .. } => vec![answer],
+        };
+        answers.into_iter().for_each(|answer| drop(answer.send(Err(why.clone().into()))));
+    }
+}

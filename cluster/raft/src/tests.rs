@@ -1,0 +1,17 @@
+//! What is true of a whole group: openraft's own storage suite over our store, and groups of one member that write,
+//! read, seal, stop and start again.
+
+mod group;
+mod suite;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use assay_storage_disk::RealDisk;
+use assay_storage_log::{Log, LogConfig};
+
+
+
+fn open_log(dir: &Path) -> Log {
+    Log::open(Arc::new(RealDisk), dir, LogConfig::default()).expect("the log opens")
+}

@@ -1,0 +1,305 @@
+//! Groups of one member.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_storage_log::Log;
+use assay_storage_model::command::Outcome;
+use assay_storage_model::{GroupId, NodeId, ReplicaId, Xact};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tempfile::TempDir;
+use tokio::runtime::Handle;
+
+use super::open_log;
+use crate::machine::memory::{MemoryMachine, Sealed};
+use crate::{
+    Admission, CacheBudget, Door, Founding, Group, GroupConfig, LargeError, LargeWrite, LargeWrites, NodeParts,
+    NotWritten, OnFatal, ProposeError, SealThread, StartError,
+};
+
+const GROUP: GroupId = GroupId(16);
+
+/// Remembers what it was told instead of keeping blobs.
+#[derive(Debug, Default)]
+struct Large {
+    put: Mutex<Vec<Bytes>>,
+    named: Mutex<Vec<u64>>,
+}
+
+impl LargeWrites for Large {
+    fn put(&self, framed: &Bytes) -> Result<LargeWrite, LargeError> {
+        self.put.lock().push(framed.clone());
+        Ok(LargeWrite { hash: [7; 32], length: framed.len() as u64, hold: Box::new(()) })
+    }
+
+    fn named(&self, _group: GroupId, index: u64, hash: [u8; 32]) {
+        assert_eq!(hash, [7; 32]);
+        self.named.lock().push(index);
+    }
+
+    fn purged(&self, _group: GroupId, up_to: u64) {
+        self.named.lock().retain(|index| *index > up_to);
+    }
+
+    fn truncated(&self, _group: GroupId, from: u64) {
+        self.named.lock().retain(|index| *index < from);
+    }
+}
+
+/// One group, and what of it survives a crash.
+struct Harness {
+    dir: TempDir,
+    sealed: Sealed,
+    admission: Arc<Admission>,
+    fatal: Arc<Mutex<Vec<String>>>,
+    large: Arc<Large>,
+}
+
+impl Harness {
+    fn new() -> Harness {
+        let dir = tempfile::tempdir().expect("a directory for the test");
+        Harness { dir, sealed: Sealed::default(), admission: Arc::default(), fatal: Arc::default(), large: Arc::default() }
+    }
+
+    async fn start(&self, founding: Founding) -> Result<Running, StartError> {
+        let log = open_log(self.dir.path());
+        let machine = Arc::new(MemoryMachine::open(Arc::clone(&self.sealed)));
+        let (seals, _) = SealThread::start().expect("a thread");
+        let heard = Arc::clone(&self.fatal);
+        let node = NodeParts {
+            cluster_name: "test".into(),
+            runtime: Handle::current(),
+            cache: CacheBudget::default(),
+            seals,
+            admission: Arc::clone(&self.admission),
+            counters: Arc::default(),
+            fatal: OnFatal::call(move |why| heard.lock().push(why)),
+        };
+        let counters = Arc::clone(&node.counters);
+        let config = GroupConfig {
+            group: GROUP,
+            replica: ReplicaId(5),
+            founding,
+            log: log.group(GROUP),
+            machine: Arc::clone(&machine) as _,
+            large: Arc::clone(&self.large) as _,
+        };
+        let group = Group::start(config, node).await?;
+        group.lead().await.expect("a group of one leads");
+        Ok(Running { group, machine, log, counters })
+    }
+
+    async fn found(&self) -> Running {
+        self.start(Founding::Now(vec![(ReplicaId(5), NodeId(1))])).await.expect("starts")
+    }
+
+    async fn again(&self) -> Running {
+        self.start(Founding::Before).await.expect("starts again")
+    }
+}
+
+struct Running {
+    group: Group,
+    machine: Arc<MemoryMachine>,
+    log: Log,
+    counters: Arc<crate::Counters>,
+}
+
+impl Running {
+    /// The process dies: nothing is sealed, memory is gone.
+    async fn stop(self) {
+        self.group.shutdown().await;
+        let thread = self.group.apply_thread();
+        drop(self.group);
+        tokio::task::spawn_blocking(move || thread.join()).await.expect("joins");
+        drop(self.log);
+    }
+
+    async fn write(&self, text: &str) -> Result<Outcome, ProposeError> {
+        self.group.write(Bytes::copy_from_slice(text.as_bytes())).await
+    }
+
+    fn commands(&self) -> Vec<String> {
+        self.machine.commands().iter().map(|command| String::from_utf8_lossy(command).into_owned()).collect()
+    }
+}
+
+fn written(number: u64) -> Result<Outcome, ProposeError> {
+    Ok(Outcome::Written { xact: Xact(number) })
+}
+
+async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..500 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("not within five seconds: {what}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_is_there_after_a_start_without_a_seal() {
+    let harness = Harness::new();
+    let running = harness.found().await;
+    for number in 1..=20 {
+        assert_eq!(running.write(&format!("row {number}")).await, written(number));
+    }
+    let before = running.commands();
+    running.stop().await;
+    let running = harness.again().await;
+    assert_eq!(running.commands(), before);
+    assert_eq!(running.write("row 21").await, written(21));
+    running.stop().await;
+    assert_eq!(*harness.fatal.lock(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_seal_lets_the_log_go_and_a_start_goes_on_behind_it() {
+    let harness = Harness::new();
+    let running = harness.found().await;
+    for number in 1..=5 {
+        running.write(&format!("row {number}")).await.expect("written");
+    }
+    let applied = running.group.seal().await.expect("sealed");
+    let log = running.log.group(GROUP);
+    let position = applied.position.expect("something was applied");
+    eventually("the log is purged", || log.state().purged.is_some_and(|purged| purged.index == position.index)).await;
+    drop(log);
+    running.write("row 6").await.expect("written");
+    assert_eq!(running.group.unsealed_entries(), 1);
+    assert_eq!(running.group.seal().await.expect("sealed again").position.map(|p| p.index), Some(position.index + 1));
+    running.write("row 7").await.expect("written");
+    running.stop().await;
+    let running = harness.again().await;
+    assert_eq!(running.commands().len(), 7);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_share_entries_and_keep_their_order() {
+    let harness = Harness::new();
+    let running = harness.found().await;
+    let pending: Vec<_> = (0..500)
+        .map(|number| running.group.submit(Bytes::from(format!("{number:04}"))).expect("taken in"))
+        .collect();
+    for (number, pending) in pending.into_iter().enumerate() {
+        assert_eq!(pending.outcome().await, written(number as u64 + 1));
+    }
+    let found = running.commands();
+    assert!(found.is_sorted() && found.len() == 500);
+    assert!(running.counters.read().entries < 100, "{:?}", running.counters.read());
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fence_sees_every_write_acknowledged_before_it() {
+    let harness = Harness::new();
+    let running = harness.found().await;
+    for number in 1..50 {
+        running.write("row").await.expect("written");
+        running.group.fence().await.expect("a fence");
+        assert_eq!(running.machine.commands().len(), number);
+    }
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_write_travels_as_a_blob_until_its_entry_is_purged() {
+    let harness = Harness::new();
+    let running = harness.found().await;
+    running.write("small").await.expect("written");
+    let large = Bytes::from(vec![b'x'; 600 << 10]);
+    running.group.write(large.clone()).await.expect("written");
+    running.group.propose(vec![large.clone()]).await.expect("written");
+    assert_eq!(harness.large.put.lock()[0].len(), large.len() + 9);
+    assert_eq!(harness.large.named.lock().len(), 2);
+    assert_eq!(running.counters.read().large, 2);
+    running.stop().await;
+
+    harness.large.named.lock().clear();
+    let running = harness.again().await;
+    assert_eq!(harness.large.named.lock().len(), 2, "found again while the log was applied");
+    running.group.seal().await.expect("sealed");
+    eventually("nobody names the blobs", || harness.large.named.lock().is_empty()).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_queue_says_busy_and_nothing_of_it_was_written() {
+    let harness = Harness::new();
+    let running = harness.found().await;
+    harness.admission.set(Door::Wait, u64::MAX);
+    let big = Bytes::from(vec![b'x'; 400 << 10]);
+    let mut pending = Vec::new();
+    let refused = loop {
+        match running.group.submit(big.clone()) {
+            Ok(taken) => pending.push(taken),
+            Err(why) => break why,
+        }
+    };
+    assert!(matches!(refused, NotWritten::Busy(_)), "{refused}");
+    assert!(running.machine.commands().is_empty());
+    harness.admission.set(Door::Open, u64::MAX);
+    let taken = pending.len();
+    for pending in pending {
+        pending.outcome().await.expect("written");
+    }
+    assert_eq!(running.machine.commands().len(), taken);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_refuses_and_an_emptied_one_takes_again() {
+    let harness = Harness::new();
+    let running = harness.found().await;
+    harness.admission.set(Door::NoSpace("1 of 100 bytes is free".into()), 0);
+    let refused = running.write("row").await;
+    assert!(matches!(refused, Err(ProposeError::NotWritten(NotWritten::NoSpace(_)))), "{refused:?}");
+    harness.admission.set(Door::Open, u64::MAX);
+    assert_eq!(running.write("row").await, written(1));
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_machine_is_fatal_and_its_write_is_unknown() {
+    for command in ["damage", "panic"] {
+        let harness = Harness::new();
+        let running = harness.found().await;
+        let outcome = running.write(command).await;
+        assert!(matches!(outcome, Err(ProposeError::Unknown { .. })), "{outcome:?}");
+        assert_eq!(harness.fatal.lock().len(), 1, "{command}");
+        assert!(running.write("after").await.is_err());
+        assert!(running.group.fence().await.is_err());
+        running.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_log_is_refused() {
+    let mut harness = Harness::new();
+    let running = harness.found().await;
+    running.write("row").await.expect("written");
+    running.group.seal().await.expect("sealed");
+    running.stop().await;
+    let whole = std::mem::replace(&mut harness.dir, tempfile::tempdir().expect("a directory"));
+    let refused = harness.start(Founding::Before).await.map(|_| ());
+    assert!(matches!(refused, Err(StartError::LogGone(GROUP))), "{refused:?}");
+    harness.dir = whole;
+    harness.sealed.lock().applied.position.as_mut().expect("sealed").index += 10;
+    let refused = harness.start(Founding::Before).await.map(|_| ());
+    assert!(matches!(refused, Err(StartError::LogBehind { .. })), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_shutdown_nothing_is_taken_and_nobody_waits() {
+    let harness = Harness::new();
+    let running = harness.found().await;
+    let last = running.group.submit(Bytes::from_static(b"last")).expect("taken in");
+    running.group.shutdown().await;
+    assert_eq!(last.outcome().await, written(1), "what was taken in is answered");
+    assert!(matches!(running.group.submit(Bytes::from_static(b"late")), Err(NotWritten::Closing | NotWritten::NotLeader { .. })));
+    assert!(running.group.fence().await.is_err());
+    running.stop().await;
+}

@@ -1,0 +1,148 @@
+//! The groups a directory holds: the catalog and the shards, each with what it has kept.
+
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use assay_storage_catalog::{Catalog, CatalogConfig};
+use assay_storage_disk::{RealDisk, SharedDisk};
+use assay_storage_model::{Applied, GroupId, ShardId};
+
+use super::finding::Report;
+use super::stand_in::StandIn;
+use super::REBUILD;
+
+const KV_CACHE_BYTES: u64 = 8 << 20;
+
+#[derive(Debug)]
+pub struct Group {
+    pub id: GroupId,
+    dir: PathBuf,
+}
+
+/// The groups whose directories are there; what is in between and strange is said.
+pub fn all(data_dir: &Path, report: &mut Report) -> Vec<Group> {
+    let mut groups = Vec::new();
+    let catalog = data_dir.join("catalog");
+    if catalog.is_dir() {
+        groups.push(Group { id: GroupId::CATALOG, dir: catalog });
+    } else {
+        report.damaged("catalog", format!("{} is missing", catalog.display()), REBUILD);
+    }
+    let shards = data_dir.join("shards");
+    let names = match names_below(&shards) {
+        Ok(names) => names,
+        Err(error) => {
+            report.damaged("shards", format!("{}: {error}", shards.display()), REBUILD);
+            return groups;
+        }
+    };
+    for (next, name) in (0..).zip(names) {
+        let shard = name.parse::<u16>().ok().filter(|_| name.len() == 3);
+        match shard {
+            None => report.damaged("shards", format!("{} is no shard's directory: move it away", shards.join(&name).display()), REBUILD),
+            Some(shard) => {
+                if shard != next {
+                    report.damaged("shards", format!("the directory of shard {next:03} is missing"), REBUILD);
+                }
+                groups.push(Group { id: GroupId::of_shard(ShardId(shard)), dir: shards.join(name) });
+            }
+        }
+    }
+    groups
+}
+
+fn names_below(dir: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+impl Group {
+    pub fn name(&self) -> String {
+        match self.id.shard() {
+            Some(shard) => format!("shard {:03}", shard.0),
+            None => "catalog".to_owned(),
+        }
+    }
+
+    /// What the group has kept; how far it reaches, if that could be found out.
+    pub fn check(&self, disk: &SharedDisk, report: &mut Report) -> Option<Applied> {
+        let stand_in = match StandIn::of(&self.dir) {
+            Ok(stand_in) => stand_in,
+            Err(error) => {
+                report.not_checked(&self.name(), format!("{} could not be copied: {error}", self.dir.display()));
+                return None;
+            }
+        };
+        match self.id.shard() {
+            Some(_) => self.check_shard(disk, &stand_in, report),
+            None => self.check_catalog(&stand_in, report),
+        }
+    }
+
+    fn check_shard(&self, disk: &SharedDisk, stand_in: &StandIn, report: &mut Report) -> Option<Applied> {
+        let place = self.name();
+        match assay_storage_shard::check_dir(disk, stand_in.path()) {
+            Err(error) => {
+                self.tell(stand_in, &error, report);
+                None
+            }
+            Ok(checked) => {
+                for finding in &checked.findings {
+                    report.damaged(&place, stand_in.about_the_original(finding), REBUILD);
+                }
+                if checked.findings.is_empty() {
+                    report.ok(&place, format!("kept state of {} objects; {} segments", checked.objects, checked.segments));
+                }
+                Some(checked.applied)
+            }
+        }
+    }
+
+    fn check_catalog(&self, stand_in: &StandIn, report: &mut Report) -> Option<Applied> {
+        // All that opening changes is in the stand-in.
+        let disk: SharedDisk = Arc::new(RealDisk);
+        if !stand_in.path().join("CURRENT").is_file() {
+            report.damaged(&self.name(), format!("{} is missing", self.dir.join("CURRENT").display()), REBUILD);
+            return None;
+        }
+        let config = CatalogConfig { disk, dir: stand_in.path().to_path_buf(), kv_cache_bytes: KV_CACHE_BYTES };
+        match Catalog::open(config) {
+            Err(error) => {
+                self.tell(stand_in, &error, report);
+                None
+            }
+            Ok(catalog) => {
+                report.ok(&self.name(), "kept state");
+                Some(catalog.sealed())
+            }
+        }
+    }
+
+    fn tell(&self, stand_in: &StandIn, error: &(dyn Error + 'static), report: &mut Report) {
+        let text = stand_in.about_the_original(&error.to_string());
+        if is_no_damage(error) {
+            report.not_checked(&self.name(), text);
+        } else {
+            report.damaged(&self.name(), text, REBUILD);
+        }
+    }
+}
+
+/// Whether the cause is this machine's state and not the files'.
+fn is_no_damage(error: &(dyn Error + 'static)) -> bool {
+    use io::ErrorKind::{OutOfMemory, PermissionDenied, QuotaExceeded, StorageFull};
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return matches!(error.kind(), PermissionDenied | StorageFull | QuotaExceeded | OutOfMemory);
+        }
+        cause = error.source();
+    }
+    false
+}

@@ -1,0 +1,59 @@
+//! The twin of the store on disk, for simulation: same limits, same semantics, nothing on disk.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use crate::{Batch, Entries, Kv, KvError};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Entries in memory. A commit is durable as far as `power_cut` is concerned.
+#[derive(Debug, Default)]
+pub struct MemoryKv {
+    /// Replaced whole by each commit, so that a reader sees all of it or nothing.
+    entries: RwLock<Arc<Map>>,
+}
+
+impl MemoryKv {
+    pub fn new() -> MemoryKv {
+        MemoryKv::default()
+    }
+
+    /// The store as it is found after a power cut: as of the last commit.
+    pub fn power_cut(&self) -> MemoryKv {
+        MemoryKv { entries: RwLock::new(Arc::clone(&self.entries.read())) }
+    }
+}
+
+impl Kv for MemoryKv {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
+        Ok(self.entries.read().get(key).cloned())
+    }
+
+    fn scan(&self, prefix: &[u8]) -> Result<Entries, KvError> {
+        let entries = Arc::clone(&self.entries.read());
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let found = entries.range::<[u8], _>(from).take_while(|(key, _)| key.starts_with(prefix));
+        Ok(found.map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<(), KvError> {
+        batch.check_limits()?;
+        let mut entries = self.entries.write();
+        let map = Arc::make_mut(&mut *entries);
+        for (key, value) in batch.iter() {
+            match value {
+                Some(value) => map.insert(key.to_vec(), value.to_vec()),
+                None => map.remove(key),
+            };
+        }
+        Ok(())
+    }
+
+    fn entries(&self) -> u64 {
+        self.entries.read().len() as u64
+    }
+}

@@ -1,0 +1,201 @@
+//! raft-engine's file system, made to fail where a test says: the n-th write or the n-th sync, once or from then on.
+//!
+//! Counts writes and syncs also when nothing fails. A failed sync does not reach the file; a torn write leaves half its
+//! bytes there.
+
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use raft_engine::env::{DefaultFileSystem, FileSystem, Handle, Permission, WriteExt};
+
+type Inner = DefaultFileSystem;
+
+/// How a call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileFault {
+    /// The device fails; nothing is written.
+    Broken,
+    /// The device fails in the middle of a write.
+    Torn,
+    /// No space is left.
+    Full,
+}
+
+impl FileFault {
+    fn error(self) -> io::Error {
+        match self {
+            FileFault::Broken | FileFault::Torn => io::Error::other("injected EIO"),
+            // raft-engine knows a full disk by this word.
+            FileFault::Full => io::Error::new(io::ErrorKind::StorageFull, "injected ENOSPC: nospace"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    fault: FileFault,
+    from: u64,
+    times: u64,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    count: AtomicU64,
+    planned: Mutex<Option<Planned>>,
+}
+
+impl Calls {
+    fn next(&self) -> Option<FileFault> {
+        let call = self.count.fetch_add(1, Ordering::SeqCst) + 1;
+        let planned = (*self.planned.lock())?;
+        (planned.from..planned.from.saturating_add(planned.times)).contains(&call).then_some(planned.fault)
+    }
+
+    fn plan(&self, nth: u64, times: u64, fault: FileFault) {
+        let from = self.count.load(Ordering::SeqCst) + nth;
+        *self.planned.lock() = Some(Planned { fault, from, times });
+    }
+}
+
+/// Wraps raft-engine's own file system.
+#[derive(Debug, Default)]
+pub struct FaultFileSystem {
+    calls: Arc<FileCalls>,
+}
+
+#[derive(Debug, Default)]
+struct FileCalls {
+    writes: Calls,
+    syncs: Calls,
+}
+
+impl FaultFileSystem {
+    pub fn new() -> Arc<FaultFileSystem> {
+        Arc::default()
+    }
+
+    /// Fails the `nth` write from now (1 is the next) and the ones after it, `times` in all.
+    pub fn fail_writes(&self, nth: u64, times: u64, fault: FileFault) {
+        self.calls.writes.plan(nth, times, fault);
+    }
+
+    /// Fails the `nth` sync from now and the ones after it, `times` in all.
+    pub fn fail_syncs(&self, nth: u64, times: u64) {
+        self.calls.syncs.plan(nth, times, FileFault::Broken);
+    }
+
+    pub fn writes(&self) -> u64 {
+        self.calls.writes.count.load(Ordering::SeqCst)
+    }
+
+    pub fn syncs(&self) -> u64 {
+        self.calls.syncs.count.load(Ordering::SeqCst)
+    }
+}
+
+/// An open file.
+pub struct FaultHandle {
+    inner: Arc<<Inner as FileSystem>::Handle>,
+    calls: Arc<FileCalls>,
+}
+
+/// A file's writer.
+pub struct FaultWriter {
+    inner: <Inner as FileSystem>::Writer,
+    calls: Arc<FileCalls>,
+}
+
+impl std::fmt::Debug for FaultHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FaultHandle").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for FaultWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FaultWriter").finish_non_exhaustive()
+    }
+}
+
+impl FileSystem for FaultFileSystem {
+    type Handle = FaultHandle;
+    type Reader = <Inner as FileSystem>::Reader;
+    type Writer = FaultWriter;
+
+    fn create<P: AsRef<Path>>(&self, path: P) -> io::Result<FaultHandle> {
+        Ok(FaultHandle { inner: Arc::new(DefaultFileSystem.create(path)?), calls: self.calls.clone() })
+    }
+
+    fn open<P: AsRef<Path>>(&self, path: P, permission: Permission) -> io::Result<FaultHandle> {
+        Ok(FaultHandle { inner: Arc::new(DefaultFileSystem.open(path, permission)?), calls: self.calls.clone() })
+    }
+
+    fn delete<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
+        DefaultFileSystem.delete(path)
+    }
+
+    fn rename<P: AsRef<Path>>(&self, from: P, to: P) -> io::Result<()> {
+        DefaultFileSystem.rename(from, to)
+    }
+
+    fn new_reader(&self, handle: Arc<FaultHandle>) -> io::Result<Self::Reader> {
+        DefaultFileSystem.new_reader(handle.inner.clone())
+    }
+
+    fn new_writer(&self, handle: Arc<FaultHandle>) -> io::Result<FaultWriter> {
+        Ok(FaultWriter { inner: DefaultFileSystem.new_writer(handle.inner.clone())?, calls: self.calls.clone() })
+    }
+}
+
+impl Handle for FaultHandle {
+    fn truncate(&self, offset: usize) -> io::Result<()> {
+        Handle::truncate(&*self.inner, offset)
+    }
+
+    fn file_size(&self) -> io::Result<usize> {
+        self.inner.file_size()
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match self.calls.syncs.next() {
+            Some(fault) => Err(fault.error()),
+            None => self.inner.sync(),
+        }
+    }
+}
+
+impl Write for FaultWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.calls.writes.next() {
+            Some(FileFault::Torn) => {
+                self.inner.write_all(&bytes[..bytes.len() / 2])?;
+                Err(FileFault::Torn.error())
+            }
+            Some(fault) => Err(fault.error()),
+            None => self.inner.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl Seek for FaultWriter {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.inner.seek(to)
+    }
+}
+
+impl WriteExt for FaultWriter {
+    fn truncate(&mut self, offset: usize) -> io::Result<()> {
+        WriteExt::truncate(&mut self.inner, offset)
+    }
+
+    fn allocate(&mut self, offset: usize, bytes: usize) -> io::Result<()> {
+        self.inner.allocate(offset, bytes)
+    }
+}

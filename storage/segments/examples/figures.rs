@@ -1,0 +1,218 @@
+//! The figures of decision 0002: CPU, bytes and latencies of segments on JSON-like rows of 2 KB.
+//!
+//! `cargo run --release -p assay-storage-segments --example figures -- [rows]`
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_storage_disk::{RealDisk, SharedDisk};
+use assay_storage_model::command::Action;
+use assay_storage_model::segment::{FileKind, SegmentMeta};
+use assay_storage_model::{ObjectKey, OrgId, PaginationKey, Xact};
+use assay_storage_segments::merge::{MergeInput, merge};
+use assay_storage_segments::{Codec, Columns, Segment, SegmentWriter, VersionRow, WriterOptions};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const GB: f64 = 1e9;
+/// `/proc/self/stat` counts in these.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+struct Row {
+    key: u64,
+    xact: u64,
+    id: String,
+    root: String,
+    doc: Vec<u8>,
+}
+
+fn uuid(random: &mut ChaCha8Rng) -> String {
+    let (a, b): (u64, u64) = (random.random(), random.random());
+    format!("{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}", a >> 32, a >> 16 & 0xFFFF, a & 0xFFF, b >> 52, b & 0xFFFF_FFFF_FFFF)
+}
+
+/// A span of about 2 KB: a few fields, tokens and scores, two texts of words.
+fn document(random: &mut ChaCha8Rng, words: &[String], id: &str, root: &str) -> Vec<u8> {
+    let text = |random: &mut ChaCha8Rng, bytes: usize| {
+        let mut text = String::new();
+        while text.len() < bytes {
+            // Low numbers are frequent, as words are.
+            let word = (words.len() as f64).powf(random.random::<f64>()) as usize;
+            text.push_str(&words[word.min(words.len() - 1)]);
+            text.push(' ');
+        }
+        text
+    };
+    let (input, output) = (text(random, 900), text(random, 500));
+    let tokens: u32 = random.random_range(10..4000);
+    let score: f64 = random.random();
+    let start = 1_761_000_000.0 + random.random::<f64>() * 1e6;
+    format!(
+        r#"{{"id":"{id}","span_id":"{id}","root_span_id":"{root}","created":"2026-11-21T10:{:02}:{:02}.{:06}Z","span_attributes":{{"name":"chat completion","type":"llm"}},"input":[{{"role":"user","content":"{input}"}}],"output":[{{"role":"assistant","content":"{output}"}}],"metrics":{{"start":{start},"end":{},"prompt_tokens":{tokens},"completion_tokens":{}}},"scores":{{"factuality":{score}}},"tags":["production","v{}"],"metadata":{{"model":"model-{}","user":"{}","session":"{}"}}}}"#,
+        random.random_range(0..60),
+        random.random_range(0..60),
+        random.random_range(0..1_000_000),
+        start + score * 9.0,
+        tokens / 3,
+        random.random_range(0..9),
+        random.random_range(0..6),
+        random.random_range(0..10_000),
+        uuid(random),
+    )
+    .into_bytes()
+}
+
+/// Newest first, ten to a trace.
+fn rows(count: u64, seed: u64) -> Vec<Row> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let letters = b"etaoinshrdlucmfwypvbgkjqxz";
+    let mut words = Vec::new();
+    for _ in 0..5000 {
+        let length = random.random_range(2..10);
+        words.push((0..length).map(|_| letters[(26.0_f64.powf(random.random::<f64>()) - 1.0) as usize] as char).collect());
+    }
+    let mut root = uuid(&mut random);
+    let mut rows: Vec<Row> = (0..count)
+        .map(|number| {
+            if number % 10 == 0 {
+                root = uuid(&mut random);
+            }
+            let id = uuid(&mut random);
+            let doc = document(&mut random, &words, &id, &root);
+            let xact = Xact::new(1_761_000_000, 0).0 + number / 10;
+            Row { key: PaginationKey::new(Xact(xact), (number % 10) as u16).0, xact, id, root: root.clone(), doc }
+        })
+        .collect();
+    rows.reverse();
+    rows
+}
+
+fn object() -> ObjectKey {
+    ObjectKey { org: OrgId("00000000-0000-0000-0000-000000000001".parse().expect("a uuid")), ..SegmentMeta::NO_OBJECT }
+}
+
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
+    let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
+    let ticks = |field: usize| fields[field].parse::<f64>().expect("a number");
+    (ticks(11) + ticks(12)) / TICKS_PER_SECOND
+}
+
+fn write<'a>(disk: &SharedDisk, dir: &Path, seq: u64, codec: Codec, rows: impl Iterator<Item = &'a Row>) -> SegmentMeta {
+    let options = WriterOptions { tier: 0, codec };
+    let mut writer = SegmentWriter::create(Arc::clone(disk), dir, seq, options).expect("creates");
+    for row in rows {
+        let version = VersionRow {
+            object: object(),
+            key: PaginationKey(row.key),
+            xact: Xact(row.xact),
+            end: None,
+            action: Action::Upsert,
+            id: &row.id,
+            span_id: &row.id,
+            root_span_id: &row.root,
+            is_root: false,
+            created: row.xact as i64,
+            doc: &row.doc,
+            patch: None,
+            rules: None,
+            audit: None,
+        };
+        writer.push(&version).expect("pushes");
+    }
+    writer.finish(&[]).expect("finishes")
+}
+
+fn median(mut times: Vec<Duration>) -> f64 {
+    times.sort();
+    times[times.len() / 2].as_secs_f64() * 1e6
+}
+
+fn lookups(segment: &Segment, rows: &[Row]) {
+    let mut random = ChaCha8Rng::seed_from_u64(7);
+    let (mut find, mut absent, mut read, mut trace, mut below) = (vec![], vec![], vec![], vec![], vec![]);
+    for _ in 0..2000 {
+        let at = random.random_range(0..rows.len());
+        let time = |times: &mut Vec<Duration>, work: &mut dyn FnMut()| {
+            let start = Instant::now();
+            work();
+            times.push(start.elapsed());
+        };
+        let row = &rows[at];
+        time(&mut find, &mut || assert_eq!(segment.find(object(), &row.id).expect("finds").len(), 1));
+        time(&mut absent, &mut || assert_eq!(segment.find(object(), &row.root).expect("finds").len(), 0));
+        time(&mut read, &mut || assert_eq!(segment.read(&[at as u32], Columns::Docs).expect("reads")[0].doc, row.doc));
+        time(&mut trace, &mut || {
+            let found = segment.trace(object(), &row.root).expect("finds");
+            assert_eq!(segment.read(&found, Columns::Docs).expect("reads").len(), found.len());
+        });
+        time(&mut below, &mut || {
+            segment.first_row_below(object(), PaginationKey(row.key)).expect("finds");
+        });
+    }
+    println!(
+        "  p50 in us: find {:.1}, find what is absent {:.1}, read one row {:.1}, trace of ten with documents {:.1}, first row below {:.1}",
+        median(find),
+        median(absent),
+        median(read),
+        median(trace),
+        median(below)
+    );
+}
+
+fn merged(name: &str, disk: &SharedDisk, dir: &Path, codec: Codec, inputs: Vec<SegmentMeta>, seq: u64) {
+    let bytes: u64 = inputs.iter().map(|meta| meta.raw_bytes).sum();
+    let start = cpu_seconds();
+    let inputs: Vec<MergeInput> = inputs
+        .iter()
+        .map(|meta| MergeInput { segment: Segment::open(Arc::clone(disk), dir, meta).expect("opens"), ends: vec![] })
+        .collect();
+    let options = WriterOptions { tier: 1, codec };
+    merge(&inputs, &|_| true, Arc::clone(disk), dir, seq, options, &[]).expect("merges");
+    println!("  merge of four, {name}: {:.2} CPU s per GB of documents", (cpu_seconds() - start) / (bytes as f64 / GB));
+}
+
+fn main() {
+    let count = std::env::args().nth(1).map_or(200_000, |text| text.parse().expect("a number of rows"));
+    let dir: PathBuf = std::env::temp_dir().join(format!("assay-figures-{}", std::process::id()));
+    let disk: SharedDisk = Arc::new(RealDisk);
+    disk.create_dir_all(&dir).expect("a directory");
+    let rows = rows(count, 1);
+    println!("{} rows, {} bytes a document", rows.len(), rows[0].doc.len());
+    for codec in [Codec::Lz4, Codec::Zstd] {
+        let (cpu, wall) = (cpu_seconds(), Instant::now());
+        let meta = write(&disk, &dir, 1, codec, rows.iter());
+        let gb = meta.raw_bytes as f64 / GB;
+        let length = |kind| meta.file(kind).map_or(0, |file| file.length) as f64;
+        println!(
+            "{codec:?}: write {:.2} CPU s per GB of documents ({:.2} s wall), parquet {:.3} and ids {:.3} of the documents",
+            (cpu_seconds() - cpu) / gb,
+            wall.elapsed().as_secs_f64() / gb,
+            length(FileKind::Rows) / meta.raw_bytes as f64,
+            length(FileKind::Ids) / meta.raw_bytes as f64
+        );
+        let start = Instant::now();
+        let segment = Segment::open(Arc::clone(&disk), &dir, &meta).expect("opens");
+        println!(
+            "  open {:.2} ms, in memory {:.2} bytes a row",
+            start.elapsed().as_secs_f64() * 1e3,
+            segment.memory_bytes() as f64 / f64::from(meta.rows)
+        );
+        lookups(&segment, &rows);
+        for what in [Columns::Keys, Columns::Docs] {
+            let cpu = cpu_seconds();
+            let found: usize = segment.scan(0..meta.rows, what).expect("scans").map(|rows| rows.expect("reads").len()).sum();
+            assert_eq!(found, rows.len());
+            println!("  scan of {what:?}: {:.2} CPU s per GB of documents", (cpu_seconds() - cpu) / gb);
+        }
+        let quarter = rows.len() / 4;
+        let parts = (0..4).map(|part| write(&disk, &dir, 10 + part, codec, rows[part as usize * quarter..][..quarter].iter()));
+        merged("one after the other", &disk, &dir, codec, parts.collect(), 20);
+        let parts = (0..4).map(|part| write(&disk, &dir, 30 + part, codec, rows.iter().skip(part as usize).step_by(4)));
+        merged("row by row", &disk, &dir, codec, parts.collect(), 40);
+        disk.remove_dir_all(&dir).expect("removes");
+        disk.create_dir_all(&dir).expect("a directory");
+    }
+    disk.remove_dir_all(&dir).expect("removes");
+}

@@ -1,0 +1,7 @@
+//! Segments against a naive model: what was written is found, read, merged, and survives crashes and flipped bits.
+
+mod crashes;
+mod damage;
+mod merging;
+mod rows;
+mod round_trip;

@@ -1,0 +1,163 @@
+//! Random rows, and the answers that a plain list of them gives.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use assay_storage_disk::{Disk, SharedDisk, SimulatedDisk};
+use assay_storage_model::command::Action;
+use assay_storage_model::segment::SegmentMeta;
+use assay_storage_model::{ObjectKey, ObjectKind, PaginationKey, Xact};
+use assay_storage_segments::{
+    Columns, IdHit, Mark, OwnedRow, Segment, SegmentError, SegmentWriter, VersionRow, WriterOptions,
+};
+use bytes::Bytes;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+pub const DIR: &str = "/shard/segments";
+const ACTIONS: [Action; 4] = [Action::Upsert, Action::Merge, Action::Delete, Action::Comment];
+
+pub fn dir() -> PathBuf {
+    PathBuf::from(DIR)
+}
+
+pub fn random(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+/// A disk with the directory of segments on it.
+pub fn disk() -> SimulatedDisk {
+    let disk = SimulatedDisk::new();
+    disk.create_dir_all(Path::new(DIR)).expect("an empty disk has room");
+    disk
+}
+
+pub fn shared(disk: &SimulatedDisk) -> SharedDisk {
+    Arc::new(disk.clone())
+}
+
+pub fn object(number: u8) -> ObjectKey {
+    let mut bytes = [number; ObjectKey::BYTES];
+    bytes[16] = ObjectKind::ProjectLogs as u8;
+    ObjectKey::from_bytes(&bytes).expect("the kind exists")
+}
+
+/// Rows as a segment holds them: in order and numbered.
+pub fn random_rows(random: &mut ChaCha8Rng, count: usize, doc_bytes_max: usize) -> Vec<OwnedRow> {
+    let objects = random.random_range(1..5);
+    let keys = random.random_range(1..count.max(2) as u64 * 2);
+    let mut rows: Vec<OwnedRow> = (0..count)
+        .map(|_| {
+            let key = random.random_range(0..keys);
+            let xact = random.random_range(1..100_000);
+            let action = *ACTIONS.choose(random).expect("not empty");
+            OwnedRow {
+                row: 0,
+                object: object(random.random_range(0..objects)),
+                key: PaginationKey(1 << 40 | key),
+                xact: Xact(Xact::new(1_700_000_000, 0).0 + xact),
+                end: random.random_bool(0.3).then(|| Xact(random.random())),
+                action,
+                id: random_id(random, key),
+                span_id: random_id(random, key / 2),
+                root_span_id: random_id(random, key / 20),
+                is_root: random.random(),
+                created: random.random(),
+                doc: random_bytes(random, doc_bytes_max),
+                patch: random.random_bool(0.3).then(|| random_bytes(random, 300)),
+                rules: random.random_bool(0.1).then(|| random_bytes(random, 30)),
+                audit: random.random_bool(0.1).then(|| random_bytes(random, 30)),
+            }
+        })
+        .collect();
+    in_order(&mut rows);
+    rows
+}
+
+pub fn in_order(rows: &mut [OwnedRow]) {
+    rows.sort_by_key(|row| (row.object, std::cmp::Reverse((row.key, row.xact))));
+    (0..).zip(rows).for_each(|(number, row)| row.row = number);
+}
+
+/// Mostly uuids, some short, empty or far from ASCII; few enough that versions share them.
+fn random_id(random: &mut ChaCha8Rng, number: u64) -> String {
+    match number % 10 {
+        0 => String::new(),
+        1 => format!("größe-{number}-🦀"),
+        2 => format!("{number}").repeat(random.random_range(1..3)),
+        _ => format!("{:08x}-1111-4222-8333-{:012x}", number as u32, number),
+    }
+}
+
+/// Half of it compresses.
+fn random_bytes(random: &mut ChaCha8Rng, max: usize) -> Bytes {
+    let length = random.random_range(0..=max);
+    let mut bytes = vec![b'{'; length];
+    random.fill(&mut bytes[length / 2..]);
+    Bytes::from(bytes)
+}
+
+pub fn version(row: &OwnedRow) -> VersionRow<'_> {
+    VersionRow {
+        object: row.object,
+        key: row.key,
+        xact: row.xact,
+        end: row.end,
+        action: row.action,
+        id: &row.id,
+        span_id: &row.span_id,
+        root_span_id: &row.root_span_id,
+        is_root: row.is_root,
+        created: row.created,
+        doc: &row.doc,
+        patch: row.patch.as_deref(),
+        rules: row.rules.as_deref(),
+        audit: row.audit.as_deref(),
+    }
+}
+
+pub fn write(disk: &SharedDisk, seq: u64, rows: &[OwnedRow], marks: &[Mark]) -> Result<SegmentMeta, SegmentError> {
+    let mut writer = SegmentWriter::create(Arc::clone(disk), &dir(), seq, WriterOptions::default())?;
+    for (number, row) in (0..).zip(rows) {
+        assert_eq!(writer.push(&version(row))?, number);
+    }
+    writer.finish(marks)
+}
+
+pub fn open(disk: &SharedDisk, meta: &SegmentMeta) -> Result<Arc<Segment>, SegmentError> {
+    Segment::open(Arc::clone(disk), &dir(), meta)
+}
+
+/// What a read with these columns leaves of a row.
+pub fn cut(row: &OwnedRow, what: Columns) -> OwnedRow {
+    let mut row = row.clone();
+    if what != Columns::All {
+        (row.patch, row.rules, row.audit) = (None, None, None);
+    }
+    if what == Columns::Keys {
+        row.doc = Bytes::new();
+    }
+    row
+}
+
+pub fn naive_find(rows: &[OwnedRow], object: ObjectKey, id: &str) -> Vec<IdHit> {
+    let of_id = rows.iter().filter(|row| row.object == object && row.id == id);
+    let mut hits: Vec<IdHit> = of_id
+        .map(|row| IdHit { row: row.row, xact: row.xact, key: row.key, end: row.end, action: row.action })
+        .collect();
+    hits.sort_by_key(|hit| (std::cmp::Reverse(hit.xact), hit.row));
+    hits
+}
+
+pub fn naive_trace(rows: &[OwnedRow], object: ObjectKey, root_span_id: &str) -> Vec<u32> {
+    let of_trace = rows.iter().filter(|row| row.object == object && row.root_span_id == root_span_id);
+    of_trace.map(|row| row.row).collect()
+}
+
+/// The first row below the key, or the end of the object's rows.
+pub fn naive_below(rows: &[OwnedRow], object: ObjectKey, key: PaginationKey) -> u32 {
+    let of_object = rows.iter().filter(|row| row.object == object);
+    let below = of_object.clone().find(|row| row.key < key).map(|row| row.row);
+    below.unwrap_or_else(|| of_object.last().map_or(0, |row| row.row + 1))
+}

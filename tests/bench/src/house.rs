@@ -1,0 +1,150 @@
+//! One node's store as the bench drives it: a cluster of one, whose calls block.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use assay_cluster::{Cluster, ClusterConfig, NotWritten, ProposeError};
+use assay_storage_model::command::{Action, Command, Outcome};
+use assay_storage_model::{GroupId, ShardId};
+use assay_storage_shard::Shard;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Runtime;
+
+use crate::lanes::{SHARDS, join, spawn};
+
+/// A refusal for want of room is asked again after this; the wait is part of what is measured.
+const BUSY_WAIT: Duration = Duration::from_millis(2);
+/// How long a write may be refused before the bench gives up.
+const BUSY_MAX: Duration = Duration::from_secs(120);
+
+/// What is written but not yet where it belongs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Backlog {
+    /// Since the measured work began.
+    pub seconds: f64,
+    pub memory_bytes: u64,
+    pub log_bytes: u64,
+    pub segments: u64,
+    pub segments_per_shard_max: u64,
+    pub segment_bytes: u64,
+}
+
+#[derive(Debug)]
+pub struct House {
+    runtime: Runtime,
+    cluster: Cluster,
+}
+
+impl House {
+    pub fn open(dir: &Path) -> anyhow::Result<House> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("bench-runtime")
+            .enable_all()
+            .build()?;
+        let config = ClusterConfig { data_dir: dir.to_owned(), shards: SHARDS, ..ClusterConfig::default() };
+        let cluster = runtime.block_on(Cluster::open(config)).context("opening the store")?;
+        Ok(House { runtime, cluster })
+    }
+
+    /// Returns when these commands, one log entry, are durable and applied.
+    pub fn propose(&self, shard: u16, commands: Vec<Bytes>) -> anyhow::Result<()> {
+        self.fetch_bases(shard, &commands)?;
+        let group = GroupId::of_shard(ShardId(shard));
+        let began = Instant::now();
+        loop {
+            match self.runtime.block_on(self.cluster.propose(group, commands.clone())) {
+                Ok(outcomes) => return all_written(&outcomes, commands.len()),
+                Err(ProposeError::NotWritten(NotWritten::Busy(_))) if began.elapsed() < BUSY_MAX => {
+                    std::thread::sleep(BUSY_WAIT);
+                }
+                Err(error) => return Err(error).with_context(|| format!("writing to shard {shard}")),
+            }
+        }
+    }
+
+    /// What an object's actor does before it proposes merges: has the sealed rows read that they fold into.
+    fn fetch_bases(&self, shard: u16, commands: &[Bytes]) -> anyhow::Result<()> {
+        let shard = self.shard(shard)?;
+        for command in commands {
+            let Command::Write(write) = Command::decode(command)? else { bail!("the bench makes writes only") };
+            let merges = write.rows.iter().filter(|row| row.action == Action::Merge);
+            let ids: Vec<&str> = merges.map(|row| row.id).collect();
+            if !ids.is_empty() {
+                shard.fetch_bases(&write.object, &ids)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn shard(&self, shard: u16) -> anyhow::Result<Arc<Shard>> {
+        self.cluster.shard(ShardId(shard)).with_context(|| format!("shard {shard}"))
+    }
+
+    fn shards(&self) -> anyhow::Result<Vec<Arc<Shard>>> {
+        (0..SHARDS).map(|shard| self.shard(shard)).collect()
+    }
+
+    pub fn log_bytes(&self) -> u64 {
+        self.cluster.log_bytes()
+    }
+
+    pub fn log_budget_bytes(&self) -> u64 {
+        self.cluster.log_budget_bytes()
+    }
+
+    pub fn backlog(&self, began: Instant) -> anyhow::Result<Backlog> {
+        let mut backlog =
+            Backlog { seconds: began.elapsed().as_secs_f64(), log_bytes: self.log_bytes(), ..Backlog::default() };
+        for shard in self.shards()? {
+            let size = shard.size();
+            backlog.memory_bytes += size.memory_bytes as u64;
+            backlog.segments += size.segments as u64;
+            backlog.segments_per_shard_max = backlog.segments_per_shard_max.max(size.segments as u64);
+            backlog.segment_bytes += size.segment_bytes;
+        }
+        Ok(backlog)
+    }
+
+    /// Every group answers a linearizable read.
+    pub fn fence_all(&self) -> anyhow::Result<()> {
+        let groups = (0..SHARDS).map(|shard| GroupId::of_shard(ShardId(shard))).chain([GroupId::CATALOG]);
+        for group in groups {
+            self.runtime.block_on(self.cluster.fence(group)).with_context(|| format!("fencing group {group}"))?;
+        }
+        Ok(())
+    }
+
+    /// Seals every shard, and compacts until there is nothing left to compact.
+    pub fn settle(&self) -> anyhow::Result<()> {
+        for shard in 0..SHARDS {
+            let group = GroupId::of_shard(ShardId(shard));
+            self.runtime.block_on(self.cluster.seal(group)).with_context(|| format!("sealing shard {shard}"))?;
+        }
+        let shards = self.shards()?;
+        join(spawn("compact-rest", move || {
+            for shard in shards {
+                while shard.compact()? {}
+            }
+            Ok(())
+        })?)
+    }
+
+    pub fn shutdown(&self) -> anyhow::Result<()> {
+        self.runtime.block_on(self.cluster.shutdown()).context("closing the store")
+    }
+}
+
+fn all_written(outcomes: &[Outcome], commands: usize) -> anyhow::Result<()> {
+    let refused = outcomes.iter().find(|outcome| !matches!(outcome, Outcome::Written { .. }));
+    if let Some(refused) = refused {
+        bail!("a write was answered {refused:?}");
+    }
+    if outcomes.len() != commands {
+        bail!("{commands} writes got {} answers", outcomes.len());
+    }
+    Ok(())
+}

@@ -1,0 +1,253 @@
+//! `assay-bench`: what the store costs and how fast it is. Progress on stderr, figures as a table on stdout.
+
+mod disk;
+mod house;
+mod lanes;
+mod process;
+mod report;
+mod scale;
+mod soak;
+mod store;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use assay_bench::generate::Profile;
+use clap::{Args, Parser, Subcommand};
+use serde::de::DeserializeOwned;
+
+#[derive(Debug, Parser)]
+#[command(about = "Measures Assay's store with a seeded stream of AI traces")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Rows a second made durable, against raft-engine alone fed the same bytes in the same run
+    Store(StoreArgs),
+    /// Whether sealing and compacting keep up with writing
+    StoreSoak(SoakArgs),
+    /// Many rows: memory, throughput at the end, restart after a kill, lookups
+    Scale(ScaleArgs),
+    /// The physical limit: 1 MiB appends to a bare file, each synced
+    Disk(DiskArgs),
+    #[command(hide = true)]
+    SideRaftEngine { task: String },
+    #[command(hide = true)]
+    SideStore { task: String },
+    #[command(hide = true)]
+    ScaleLoad { task: String },
+    #[command(hide = true)]
+    ScaleRead { task: String },
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// Also write the figures, and everything behind them, to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Where to write; a new directory in it is used and removed afterwards
+    #[arg(long, default_value = ".")]
+    dir: PathBuf,
+    /// The same seed gives the same rows
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Debug, Args)]
+struct StoreArgs {
+    #[command(flatten)]
+    common: Common,
+    /// Bytes of log entries per run, as 1GiB, 512MiB or a number
+    #[arg(long, default_value = "1GiB", value_parser = bytes_of)]
+    bytes: u64,
+    #[arg(long, default_value_t = 4)]
+    threads: usize,
+    /// Share of the spans that are written in two steps
+    #[arg(long, default_value_t = 0.0, value_parser = share_of)]
+    merges: f64,
+    /// even: rows of 2 KB; mixed: log-normal with that mean, up to 1 MB
+    #[arg(long, default_value = "even")]
+    profile: Profile,
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+}
+
+#[derive(Debug, Args)]
+struct SoakArgs {
+    #[command(flatten)]
+    common: Common,
+    #[arg(long, default_value_t = 600)]
+    seconds: u64,
+    /// MB a second to write; as fast as it goes if not given
+    #[arg(long, value_name = "MBPS")]
+    rate: Option<f64>,
+    #[arg(long, default_value_t = 4)]
+    threads: usize,
+    #[arg(long, default_value_t = 0.5, value_parser = share_of)]
+    merges: f64,
+    #[arg(long, default_value = "even")]
+    profile: Profile,
+}
+
+#[derive(Debug, Args)]
+struct ScaleArgs {
+    #[command(flatten)]
+    common: Common,
+    #[arg(long, default_value_t = 1_000_000)]
+    rows: u64,
+    #[arg(long, default_value_t = 0.0, value_parser = share_of)]
+    merges: f64,
+    #[arg(long, default_value_t = 4)]
+    threads: usize,
+}
+
+#[derive(Debug, Args)]
+struct DiskArgs {
+    #[command(flatten)]
+    common: Common,
+    #[arg(long, default_value = "512MiB", value_parser = bytes_of)]
+    bytes: u64,
+}
+
+/// A directory of this process alone, removed when it goes.
+#[derive(Debug)]
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn within(dir: &Path) -> anyhow::Result<Scratch> {
+        let path = dir.join(format!("assay-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&path).with_context(|| format!("creating {}", path.display()))?;
+        Ok(Scratch(path.canonicalize()?))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            eprintln!("{} is left behind: {error}", self.0.display());
+        }
+    }
+}
+
+fn bytes_of(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 7] = [
+        ("GiB", 1 << 30),
+        ("MiB", 1 << 20),
+        ("KiB", 1 << 10),
+        ("GB", 1_000_000_000),
+        ("MB", 1_000_000),
+        ("KB", 1000),
+        ("", 1),
+    ];
+    let (digits, unit) = UNITS
+        .iter()
+        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)))
+        .ok_or_else(|| format!("`{text}` is no size"))?;
+    let number: u64 =
+        digits.trim().parse().map_err(|_| format!("`{text}` is no size: use 1GiB, 512MiB or a number"))?;
+    number.checked_mul(unit).ok_or_else(|| format!("`{text}` is too large"))
+}
+
+fn share_of(text: &str) -> Result<f64, String> {
+    let share: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(format!("{share} is no share: use 0 to 1")) }
+}
+
+fn task_of<T: DeserializeOwned>(text: &str) -> anyhow::Result<T> {
+    serde_json::from_str(text).context("a part's task")
+}
+
+fn main() -> anyhow::Result<()> {
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into()))
+        .with_writer(std::io::stderr)
+        .init();
+    if cfg!(debug_assertions) {
+        eprintln!("this is a debug build: its figures say nothing");
+    }
+    match Cli::parse().command {
+        Command::Store(args) => run_store(&args),
+        Command::StoreSoak(args) => run_soak(&args),
+        Command::Scale(args) => run_scale(&args),
+        Command::Disk(args) => run_disk(&args),
+        Command::SideRaftEngine { task } => process::say(&store::peer::run(&task_of(&task)?)?),
+        Command::SideStore { task } => process::say(&store::side::run(&task_of(&task)?)?),
+        Command::ScaleLoad { task } => scale::load::run(&task_of(&task)?),
+        Command::ScaleRead { task } => process::say(&scale::read::run(&task_of(&task)?)?),
+    }
+}
+
+fn run_store(args: &StoreArgs) -> anyhow::Result<()> {
+    let scratch = Scratch::within(&args.common.dir)?;
+    let options = store::Options {
+        bytes: args.bytes,
+        threads: args.threads,
+        merges: args.merges,
+        profile: args.profile,
+        runs: args.runs,
+        seed: args.common.seed,
+    };
+    store::run(&options, &scratch.0, args.common.json.as_deref())
+}
+
+fn run_soak(args: &SoakArgs) -> anyhow::Result<()> {
+    if args.rate.is_some_and(|rate| rate <= 0.0 || !rate.is_finite()) {
+        bail!("--rate is MB a second, above 0");
+    }
+    let scratch = Scratch::within(&args.common.dir)?;
+    let options = soak::Options {
+        seconds: args.seconds,
+        rate_bytes_per_second: args.rate.map(|rate| rate * 1e6),
+        threads: args.threads,
+        merges: args.merges,
+        profile: args.profile,
+        seed: args.common.seed,
+    };
+    soak::run(&options, &scratch.0, args.common.json.as_deref())
+}
+
+fn run_scale(args: &ScaleArgs) -> anyhow::Result<()> {
+    let scratch = Scratch::within(&args.common.dir)?;
+    let task = scale::Task {
+        dir: scratch.0.clone(),
+        rows: args.rows,
+        merges: args.merges,
+        seed: args.common.seed,
+        lanes: lanes::lanes(args.threads),
+        objects: Vec::new(),
+    };
+    scale::run(task, args.common.json.as_deref())
+}
+
+fn run_disk(args: &DiskArgs) -> anyhow::Result<()> {
+    let scratch = Scratch::within(&args.common.dir)?;
+    let limit = disk::measure(&scratch.0, args.bytes)?;
+    let mut report = report::Report::new("disk");
+    report.figure("1 MiB appends + fdatasync", limit.mb_per_second, "MB/s");
+    report.figure("an append, p50", limit.append_ms_p50, "ms");
+    report.figure("an append, p99", limit.append_ms_p99, "ms");
+    report.finish(args.common.json.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_their_units() {
+        assert_eq!(bytes_of("1GiB"), Ok(1 << 30));
+        assert_eq!(bytes_of("20 MB"), Ok(20_000_000));
+        assert_eq!(bytes_of("4096"), Ok(4096));
+        assert!(bytes_of("much").is_err() && bytes_of("99999999999GiB").is_err());
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+        assert!(Cli::try_parse_from(["assay-bench", "store", "--merges", "1.5"]).is_err());
+    }
+}

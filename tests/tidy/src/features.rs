@@ -1,0 +1,92 @@
+//! One build of what is large: a crate built alone and the whole house must ask the same features of the libraries
+//! that take minutes, or each of them is built twice. And what must not be built at all below the query engine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toml::Table;
+
+/// Libraries whose features must agree, by the start of their name.
+pub const LARGE: &[&str] =
+    &["arrow", "bytes ", "parquet", "serde ", "serde_json", "tokio ", "uuid ", "zstd", "bincode", "openraft"];
+
+/// Package (`name vX`) to features, from the lines of `cargo tree --prefix none --format "{p}|{f}"`.
+pub fn parse_tree(lines: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in lines.lines() {
+        let line = line.trim().trim_end_matches(" (*)");
+        if let Some((package, features)) = line.split_once('|') {
+            let features = features.split(',').filter(|feature| !feature.is_empty()).map(str::to_owned);
+            found.entry(package.to_owned()).or_default().extend(features);
+        }
+    }
+    found
+}
+
+/// Features that the whole house asks of a large library and this crate alone does not.
+pub fn complaints(
+    name: &str,
+    alone: &BTreeMap<String, BTreeSet<String>>,
+    house: &BTreeMap<String, BTreeSet<String>>,
+) -> Vec<String> {
+    let large = alone.iter().filter(|(package, _)| LARGE.iter().any(|large| package.starts_with(large)));
+    let differing = large.filter_map(|(package, features)| {
+        let asked = house.get(package)?;
+        let (more, fewer) = (join(asked.difference(features)), join(features.difference(asked)));
+        (asked != features).then(|| {
+            format!("{package} is built twice: the house asks [{more}] more and [{fewer}] less of it than {name} alone")
+        })
+    });
+    differing.collect()
+}
+
+fn join<'a>(features: impl Iterator<Item = &'a String>) -> String {
+    features.map(String::as_str).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether `from` depends on `library` at all, by Cargo.lock: over whatever path, tests and build scripts included.
+pub fn reaches(lock: &Table, from: &str, library: &str) -> bool {
+    let packages = lock.get("package").and_then(toml::Value::as_array).into_iter().flatten();
+    let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for package in packages {
+        let Some(name) = package.get("name").and_then(toml::Value::as_str) else { continue };
+        let dependencies = package.get("dependencies").and_then(toml::Value::as_array).into_iter().flatten();
+        let names = dependencies.filter_map(|text| text.as_str()?.split(' ').next());
+        named.entry(name).or_default().extend(names);
+    }
+    let (mut seen, mut todo) = (BTreeSet::from([from]), vec![from]);
+    while let Some(name) = todo.pop() {
+        for below in named.get(name).into_iter().flatten() {
+            if seen.insert(below) {
+                todo.push(below);
+            }
+        }
+    }
+    seen.contains(library)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feature_that_only_the_house_asks_for_is_named() {
+        let alone = parse_tree("assay-storage-log v0.1.0 (/x)|\nbytes v1.12.1|std\nitoa v1.0.0|\nbytes v1.12.1| (*)\n");
+        let same = parse_tree("bytes v1.12.1|std\nitoa v1.0.0|more\n");
+        assert!(complaints("x", &alone, &same).is_empty(), "small libraries may differ");
+        let more = parse_tree("bytes v1.12.1|std,serde\n");
+        assert_eq!(
+            complaints("x", &alone, &more),
+            ["bytes v1.12.1 is built twice: the house asks [serde] more and [] less of it than x alone"]
+        );
+        assert_eq!(complaints("x", &more, &alone).len(), 1);
+    }
+
+    #[test]
+    fn what_a_crate_reaches_is_seen_over_any_path() {
+        let lock = "[[package]]\nname = \"a\"\ndependencies = [\"b 1.0.0\"]\n[[package]]\nname = \"b\"\n\
+            dependencies = [\"datafusion\"]\n[[package]]\nname = \"c\"\ndependencies = [\"a\"]\n[[package]]\nname = \"d\"\n";
+        let lock: Table = lock.parse().expect("TOML");
+        assert!(reaches(&lock, "c", "datafusion") && reaches(&lock, "b", "datafusion"));
+        assert!(!reaches(&lock, "d", "datafusion") && !reaches(&lock, "unknown", "datafusion"));
+    }
+}

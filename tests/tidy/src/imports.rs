@@ -1,0 +1,144 @@
+//! Which of our crates may name which: downwards only.
+
+use crate::house::Crate;
+
+/// What each crate may name. A crate that is not listed has no place in the house yet: give it one here.
+const MAY_NAME: &[(&str, &[&str])] = &[
+    ("assay-storage-model", &[]),
+    ("assay-storage-disk", &[]),
+    ("assay-storage-kv", &["assay-storage-disk", "assay-storage-model"]),
+    ("assay-storage-log", &["assay-storage-disk", "assay-storage-model"]),
+    ("assay-storage-blobs", &["assay-storage-disk", "assay-storage-model"]),
+    ("assay-storage-segments", &["assay-storage-disk", "assay-storage-model"]),
+    (
+        "assay-storage-shard",
+        &[
+            "assay-storage-blobs",
+            "assay-storage-disk",
+            "assay-storage-kv",
+            "assay-storage-model",
+            "assay-storage-segments",
+        ],
+    ),
+    ("assay-storage-catalog", &["assay-storage-disk", "assay-storage-kv", "assay-storage-model"]),
+    ("assay-cluster-placement", &["assay-storage-model"]),
+    (
+        "assay-cluster-raft",
+        &[
+            "assay-storage-blobs",
+            "assay-storage-catalog",
+            "assay-storage-disk",
+            "assay-storage-log",
+            "assay-storage-model",
+            "assay-storage-shard",
+        ],
+    ),
+    (
+        "assay-cluster",
+        &[
+            "assay-cluster-placement",
+            "assay-cluster-raft",
+            "assay-storage-blobs",
+            "assay-storage-catalog",
+            "assay-storage-disk",
+            "assay-storage-log",
+            "assay-storage-model",
+            "assay-storage-shard",
+        ],
+    ),
+    ("assay", &["assay-cluster", "assay-storage-"]),
+    ("assay-bench", &["assay-cluster", "assay-storage-"]),
+    ("assay-chaos", &["assay-bench", "assay-cluster", "assay-storage-"]),
+    ("assay-tests-tidy", &[]),
+];
+
+/// Never, whatever a table says, also not in tests: from a wing, to names that begin so.
+const NEVER: &[(&str, &[&str], &str)] = &[
+    (
+        "storage/",
+        &["assay-cluster", "assay-bench", "assay-chaos", "assay-tests"],
+        "storage knows no cluster and no test",
+    ),
+    ("cluster", &["assay-bench", "assay-chaos", "assay-tests"], "the product knows no test"),
+    ("node", &["assay-bench", "assay-chaos", "assay-tests"], "the product knows no test"),
+];
+
+const PROGRAM: &str = "assay";
+
+/// What is wrong with who names whom.
+pub fn complaints(crates: &[Crate]) -> Vec<String> {
+    crates.iter().flat_map(of_crate).collect()
+}
+
+fn of_crate(member: &Crate) -> Vec<String> {
+    let Some((_, allowed)) = MAY_NAME.iter().find(|(name, _)| *name == member.name) else {
+        return vec![format!("{}: not in the list of who may name whom", member.name)];
+    };
+    let mut found = Vec::new();
+    for (table, name, _) in member.dependencies() {
+        if name != PROGRAM && !name.starts_with("assay-") {
+            continue;
+        }
+        if let Some((_, _, why)) = NEVER.iter().find(|(wing, names, _)| {
+            member.folder.starts_with(wing) && (name == PROGRAM || names.iter().any(|never| name.starts_with(never)))
+        }) && !within_cluster(member, name)
+        {
+            found.push(format!("{} names {name}: {why}", member.name));
+        } else if table != "dev-dependencies" && !allowed.iter().any(|allowed| matches(allowed, name)) {
+            found.push(format!("{} names {name}: imports run downwards only", member.name));
+        }
+    }
+    found
+}
+
+/// The wing's own crates begin with its name.
+fn within_cluster(member: &Crate, name: &str) -> bool {
+    member.folder.starts_with("cluster") && name.starts_with("assay-cluster")
+}
+
+/// A name, or with a dash at its end every name that begins so.
+fn matches(allowed: &str, name: &str) -> bool {
+    name == allowed || (allowed.ends_with('-') && name.starts_with(allowed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(folder: &str, name: &str, table: &str, names: &str) -> Vec<String> {
+        let manifest = format!("[package]\nname = \"{name}\"\n[{table}]\n{names}.workspace = true\n");
+        complaints(&[Crate::sample(folder, &manifest)])
+    }
+
+    #[test]
+    fn upwards_and_sideways_imports_are_named() {
+        let shard = |names| check("storage/shard", "assay-storage-shard", "dependencies", names);
+        assert!(shard("assay-storage-kv").is_empty());
+        assert_eq!(
+            shard("assay-storage-log"),
+            ["assay-storage-shard names assay-storage-log: imports run downwards only"]
+        );
+        assert_eq!(
+            shard("assay-cluster"),
+            ["assay-storage-shard names assay-cluster: storage knows no cluster and no test"]
+        );
+        assert_eq!(
+            check("cluster/raft", "assay-cluster-raft", "dependencies", "assay-cluster"),
+            ["assay-cluster-raft names assay-cluster: imports run downwards only"]
+        );
+    }
+
+    #[test]
+    fn the_product_never_names_a_test_also_not_in_its_tests() {
+        assert_eq!(check("cluster", "assay-cluster", "dev-dependencies", "assay-bench").len(), 1);
+        assert_eq!(check("node", "assay", "dev-dependencies", "assay-chaos").len(), 1);
+        assert_eq!(check("storage/kv", "assay-storage-kv", "dev-dependencies", "assay").len(), 1);
+        assert!(check("cluster", "assay-cluster", "dev-dependencies", "assay-storage-kv").is_empty());
+    }
+
+    #[test]
+    fn a_crate_without_a_place_is_named() {
+        let found = check("storage/common", "assay-storage-common", "dependencies", "bytes");
+        assert_eq!(found, ["assay-storage-common: not in the list of who may name whom"]);
+    }
+}

@@ -1,0 +1,83 @@
+//! The README's commands exist, and so do the files it points to.
+
+use std::path::Path;
+
+/// What anyone runs to see that the house stands; also what `.ci/run` runs.
+pub const TEST_COMMAND: &str = "cargo test --workspace --locked";
+
+/// A command the README shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The package whose program it runs; none for the default one.
+    pub package: Option<String>,
+    /// The first word it hands to the program.
+    pub subcommand: Option<String>,
+}
+
+/// Lines of fenced blocks that begin with a program.
+pub fn commands(text: &str) -> Vec<String> {
+    let mut fenced = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if line.starts_with("```") {
+            fenced = !fenced;
+        } else if fenced && ["cargo ", "bash ", "assay"].iter().any(|start| line.starts_with(start)) {
+            found.push(line.trim().to_owned());
+        }
+    }
+    found
+}
+
+/// `cargo run ... [-p PACKAGE] ... -- SUBCOMMAND`; none for another command.
+pub fn parse_run(command: &str) -> Option<Command> {
+    let (cargo, program) = command.split_once(" -- ").unwrap_or((command, ""));
+    let words: Vec<&str> = cargo.split_whitespace().collect();
+    if !words.starts_with(&["cargo", "run"]) {
+        return None;
+    }
+    let after = |flag: &str| words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1));
+    let package = after("-p").or_else(|| after("--package")).map(|name| (*name).to_owned());
+    let subcommand = program.split_whitespace().next().filter(|word| !word.starts_with('-')).map(str::to_owned);
+    Some(Command { package, subcommand })
+}
+
+/// `crash-after-seal` as it stands in the program's source: `CrashAfterSeal`.
+pub fn variant_of(subcommand: &str) -> String {
+    let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
+    subcommand.split('-').filter(|word| word.is_ascii() && !word.is_empty()).map(capital).collect()
+}
+
+/// Relative links whose target is not there.
+pub fn broken_links(root: &Path, text: &str) -> Vec<String> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let files = targets.filter(|target| !target.contains("://") && !target.starts_with('#'));
+    let paths = files.map(|target| target.split('#').next().unwrap_or(target));
+    paths.filter(|path| !root.join(path).exists()).map(|path| format!("the link to {path} leads nowhere")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_come_from_fenced_blocks_alone() {
+        let text = "cargo no\n```sh\ncargo test --workspace --locked\n# remark\n```\ncargo no\n";
+        assert_eq!(commands(text), [TEST_COMMAND]);
+    }
+
+    #[test]
+    fn a_run_command_names_its_package_and_subcommand() {
+        let run = |text: &str| parse_run(text).map(|run| (run.package, run.subcommand));
+        assert_eq!(run("cargo run --release -- doctor DIR"), Some((None, Some("doctor".into()))));
+        assert_eq!(run("cargo run -p assay-bench -- --json x"), Some((Some("assay-bench".into()), None)));
+        assert_eq!(run("cargo test"), None);
+        assert_eq!(variant_of("power-cut"), "PowerCut");
+    }
+
+    #[test]
+    fn a_link_to_nowhere_is_named() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let text = "[a](src/lib.rs) [b](src/none.rs) [c](https://x.y) [d](#here) [e](Cargo.toml#deps)";
+        assert_eq!(broken_links(root, text), ["the link to src/none.rs leads nowhere"]);
+    }
+}

@@ -1,0 +1,144 @@
+//! One outside library, one room; and versions and features said once, at the top.
+
+use toml::{Table, Value};
+
+use crate::house::Crate;
+
+/// A library and the crates that may name it, each with a reason where it is a guest.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("sled", &["assay-storage-kv"]),
+    // The bench feeds raft-engine the same bytes as the store: it is the peer measured against.
+    ("raft-engine", &["assay-storage-log", "assay-bench"]),
+    // The trait that raft-engine wants of what it stores.
+    ("protobuf", &["assay-storage-log", "assay-bench"]),
+    ("parquet", &["assay-storage-segments", "assay-node-query"]),
+    ("arrow", &["assay-storage-segments", "assay-node-query"]),
+    ("openraft", &["assay-cluster-raft"]),
+    ("bincode", &["assay-storage-model"]),
+    // The bench reads its own use of processor and memory.
+    ("rustix", &["assay-storage-disk", "assay-bench"]),
+    ("blake3", &["assay-storage-blobs"]),
+    ("tonic", &["assay-cluster-transport"]),
+    ("prost", &["assay-cluster-transport"]),
+    ("actix-web", &["assay-node-http"]),
+    ("utoipa", &["assay-node-http"]),
+    ("utoipa-actix-web", &["assay-node-http"]),
+    ("actix", &["assay-node-objects", "assay"]),
+    ("sqlparser", &["assay-node-btql", "assay-node-query"]),
+    ("datafusion", &["assay-node-query"]),
+    ("datafusion-distributed", &["assay-node-query"]),
+    ("datafusion-proto", &["assay-node-query"]),
+    ("object_store", &["assay-node-query"]),
+];
+
+/// What every manifest takes from the top.
+const FROM_THE_TOP: [&str; 5] = ["version", "edition", "rust-version", "license", "publish"];
+
+/// Libraries named outside their rooms.
+pub fn strangers(crates: &[Crate]) -> Vec<String> {
+    let mut found = Vec::new();
+    for member in crates {
+        for (_, library, declared) in member.dependencies() {
+            let library = declared.get("package").and_then(Value::as_str).unwrap_or(library);
+            let room = ROOMS.iter().find(|(name, _)| *name == library);
+            if let Some((_, rooms)) = room.filter(|(_, rooms)| !rooms.contains(&member.name.as_str())) {
+                found.push(format!("{} names {library}, whose room is {}", member.name, rooms[0]));
+            }
+        }
+    }
+    found
+}
+
+/// Versions, features and package facts said anywhere but at the top, and lints not taken from there.
+pub fn said_twice(crates: &[Crate]) -> Vec<String> {
+    let mut found = Vec::new();
+    for member in crates {
+        for (table, name, declared) in member.dependencies() {
+            if !is_workspace_alone(declared) {
+                found.push(format!("{}: {table}.{name} says more than `workspace = true`", member.name));
+            }
+        }
+        for fact in FROM_THE_TOP.iter().filter(|fact| !is_workspace_alone(fact_of(&member.manifest, fact))) {
+            found.push(format!("{}: package.{fact} is not taken from the workspace", member.name));
+        }
+        if !member.manifest.get("lints").is_some_and(is_workspace_alone) {
+            found.push(format!("{}: `[lints] workspace = true` is missing", member.name));
+        }
+        if member.manifest.contains_key("target") || member.manifest.contains_key("features") {
+            found.push(format!("{}: features and targets of its own split the build of the house", member.name));
+        }
+    }
+    found
+}
+
+/// Dependencies of ours that the workspace gives a version, and those that it does not know.
+pub fn at_the_top(workspace: &Table) -> Vec<String> {
+    let declared = workspace["workspace"]["dependencies"].as_table().expect("a table of dependencies");
+    let is_ours = |name: &str| name == "assay" || name.starts_with("assay-");
+    let is_path = |value: &Value| value.get("path").is_some() && value.get("version").is_none();
+    let wrong = declared.iter().filter(|(name, value)| is_ours(name) != is_path(value));
+    wrong.map(|(name, _)| format!("{name}: ours are paths and the others versions")).collect()
+}
+
+fn fact_of<'a>(manifest: &'a Table, fact: &str) -> &'a Value {
+    manifest["package"].get(fact).unwrap_or(&Value::Boolean(false))
+}
+
+fn is_workspace_alone(declared: &Value) -> bool {
+    declared
+        .as_table()
+        .is_some_and(|table| table.len() == 1 && table.get("workspace").and_then(Value::as_bool) == Some(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "[package]\nname = \"assay-storage-log\"\nversion.workspace = true\nedition.workspace = true\n\
+        rust-version.workspace = true\nlicense.workspace = true\npublish.workspace = true\n[lints]\nworkspace = true\n";
+
+    fn log(more: &str) -> Vec<Crate> {
+        vec![Crate::sample("storage/log", &format!("{GOOD}{more}"))]
+    }
+
+    #[test]
+    fn a_library_outside_its_room_is_named_also_under_another_name() {
+        assert_eq!(
+            strangers(&log("[dependencies]\nsled.workspace = true\n")),
+            ["assay-storage-log names sled, whose room is assay-storage-kv"]
+        );
+        assert_eq!(
+            strangers(&log("[dev-dependencies]\nstore = { package = \"sled\", version = \"0.34\" }\n")).len(),
+            1
+        );
+        assert!(strangers(&log("[dependencies]\nraft-engine.workspace = true\nbytes.workspace = true\n")).is_empty());
+    }
+
+    #[test]
+    fn a_version_or_a_feature_in_a_crate_is_named() {
+        assert!(said_twice(&log("[dependencies]\nbytes.workspace = true\n")).is_empty());
+        for more in [
+            "[dependencies]\nbytes = \"1\"\n",
+            "[dev-dependencies]\nbytes = { workspace = true, features = [\"serde\"] }\n",
+            "[features]\nfast = []\n",
+            "[target.'cfg(unix)'.dependencies]\nbytes.workspace = true\n",
+        ] {
+            assert_eq!(said_twice(&log(more)).len(), 1, "{more}");
+        }
+    }
+
+    #[test]
+    fn a_crate_without_the_lints_or_with_facts_of_its_own_is_named() {
+        assert!(said_twice(&log("")).is_empty());
+        let bare = Crate::sample("storage/log", "[package]\nname = \"x\"\nversion = \"1.0.0\"\n");
+        assert_eq!(said_twice(&[bare]).len(), FROM_THE_TOP.len() + 1);
+    }
+
+    #[test]
+    fn ours_are_paths_and_others_versions() {
+        let top = |line: &str| at_the_top(&format!("[workspace.dependencies]\n{line}\n").parse().expect("TOML"));
+        assert!(top("assay-cluster = { path = \"cluster\" }\nbytes = \"1\"").is_empty());
+        assert_eq!(top("assay-cluster = \"1\"").len(), 1);
+        assert_eq!(top("bytes = { path = \"../bytes\" }").len(), 1);
+    }
+}

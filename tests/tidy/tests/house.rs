@@ -1,0 +1,152 @@
+//! Every check on this repository.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use assay_tests_tidy::features::{complaints as feature_complaints, parse_tree, reaches};
+use assay_tests_tidy::house::House;
+use assay_tests_tidy::readme::{TEST_COMMAND, broken_links, commands, parse_run, variant_of};
+use assay_tests_tidy::{imports, rooms, sizes, sources, wings};
+
+/// The query engine, and the folder from which on it may be built.
+const ENGINE: &str = "datafusion";
+const MAY_BUILD_THE_ENGINE: [&str; 4] = ["node/query", "node", "tests/", "chaos"];
+
+/// Crates that are built alone, day in, day out, and pull in what is large.
+const BUILT_ALONE: [&str; 3] = ["assay-storage-segments", "assay-storage-log", "assay-storage-shard"];
+
+#[track_caller]
+fn none(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+#[test]
+fn imports_run_downwards() {
+    none(&imports::complaints(&House::this().crates));
+}
+
+#[test]
+fn every_outside_library_stays_in_its_room() {
+    none(&rooms::strangers(&House::this().crates));
+}
+
+#[test]
+fn versions_features_and_lints_are_said_once() {
+    let house = House::this();
+    none(&rooms::said_twice(&house.crates));
+    none(&rooms::at_the_top(&house.manifest));
+}
+
+#[test]
+fn every_file_says_what_it_is_and_holds_no_stub() {
+    none(&sources::complaints(&House::this().sources()));
+}
+
+#[test]
+fn files_and_functions_stay_short() {
+    let house = House::this();
+    let known = sizes::parse_ratchet(&house.read_text("tests/tidy/ratchet.txt")).expect("a ratchet that parses");
+    none(&sizes::complaints(&sizes::too_long(&house.sources()), &known));
+}
+
+#[test]
+fn the_top_has_eight_names_and_what_the_tools_need() {
+    let house = House::this();
+    let entries = fs::read_dir(&house.root).expect("the root").flatten();
+    let names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    none(&wings::at_the_top(&names, &house.read_text(".gitignore")));
+}
+
+#[test]
+fn every_wing_has_its_page_and_its_decisions() {
+    let house = House::this();
+    for wing in wings::WINGS {
+        let path = format!("{wing}/README.md");
+        none(&wings::page(&path, &house.read_text(&path)));
+        let folder = format!("{wing}/decisions");
+        none(&wings::decisions(&folder, &wings::markdown_in(&house.root.join(&folder))));
+    }
+}
+
+#[test]
+fn what_the_readme_shows_is_there() {
+    let house = House::this();
+    let text = house.read_text("README.md");
+    none(&broken_links(&house.root, &text));
+    let commands = commands(&text);
+    assert_eq!(commands.iter().filter(|command| *command == TEST_COMMAND).count(), 1, "the test command, once");
+    assert!(house.read_text(".ci/run").contains(TEST_COMMAND), ".ci/run runs the README's test command");
+    for command in &commands {
+        if let Some(script) = command.strip_prefix("bash ") {
+            let script = script.split_whitespace().next().unwrap_or_default();
+            assert!(house.root.join(script).is_file(), "`{command}`: no such script");
+        }
+        if let Some(run) = parse_run(command) {
+            let package = run.package.as_deref().unwrap_or("assay");
+            let member = house.crates.iter().find(|member| member.name == package);
+            let member = member.unwrap_or_else(|| panic!("`{command}`: no such package"));
+            if let Some(subcommand) = run.subcommand {
+                assert!(has_variant(&house, &member.folder, &subcommand), "`{command}`: no such subcommand");
+            }
+        }
+    }
+}
+
+/// Whether a program's sources name the subcommand as a variant.
+fn has_variant(house: &House, folder: &str, subcommand: &str) -> bool {
+    let variant = variant_of(subcommand);
+    let own = house.sources().into_iter().filter(|source| source.path.starts_with(&format!("{folder}/")));
+    let mut words = own.flat_map(|source| words_of(&source.text));
+    words.any(|word| word == variant)
+}
+
+fn words_of(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric()).map(str::to_owned).collect()
+}
+
+#[test]
+fn known_advisories_are_of_crates_that_are_here() {
+    let house = House::this();
+    let deny: toml::Table = house.read_text(".deny.toml").parse().expect("TOML");
+    let lock = house.read_text("Cargo.lock");
+    for ignored in deny["advisories"]["ignore"].as_array().expect("a list") {
+        let (id, reason) = (ignored["id"].as_str().expect("an id"), ignored["reason"].as_str().expect("a reason"));
+        let name = reason.split([',', ' ']).next().unwrap_or_default();
+        assert!(lock.contains(&format!("name = \"{name}\"")), "{id}: {name} is not in Cargo.lock: take it out");
+    }
+}
+
+#[test]
+fn nothing_below_the_query_compiles_its_engine() {
+    let house = House::this();
+    let lock: toml::Table = house.read_text("Cargo.lock").parse().expect("TOML");
+    for member in &house.crates {
+        let may = MAY_BUILD_THE_ENGINE
+            .iter()
+            .any(|folder| member.folder == *folder || (folder.ends_with('/') && member.folder.starts_with(folder)));
+        assert!(may || !reaches(&lock, &member.name, ENGINE), "{} builds {ENGINE}", member.name);
+    }
+}
+
+#[test]
+fn a_crate_built_alone_asks_the_features_of_the_whole_house() {
+    let root = House::this().root;
+    let house = parse_tree(&cargo_tree(&root, &["--workspace", "--edges", "normal,dev"]));
+    for name in BUILT_ALONE {
+        for edges in ["normal", "normal,dev"] {
+            let alone = parse_tree(&cargo_tree(&root, &["--package", name, "--edges", edges]));
+            assert!(alone.len() > 10, "{name} has dependencies");
+            none(&feature_complaints(name, &alone, &house));
+        }
+    }
+}
+
+fn cargo_tree(root: &Path, arguments: &[&str]) -> String {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(root).args(["tree", "--offline", "--locked", "--prefix", "none", "--format", "{p}|{f}"]);
+    let output = command.args(arguments).output().expect("cargo runs");
+    assert!(output.status.success(), "cargo tree: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

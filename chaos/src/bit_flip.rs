@@ -37,6 +37,10 @@ const OPEN_MAX: Duration = Duration::from_secs(30);
 const AT_ONCE: usize = 3;
 /// One flip in so many is made after a kill instead of a clean stop.
 const KILLED_ONE_IN: u32 = 5;
+/// After a kill the log and its watermark are what is asked about: their turns, in a round of turns.
+const KILLED_TURNS: [&str; 8] = ["log", "log", "watermark", "log", "kept state", "log", "watermark", "segment"];
+/// Where the last records are, counted from the end of what was written.
+const TAIL_BYTES: u64 = 1024;
 /// Empty space is less worth a flip.
 const TRIES_FOR_A_WRITTEN_BYTE: u32 = 4;
 
@@ -149,7 +153,7 @@ fn prepare(scene: &mut Scene, killed: bool, rng: &mut ChaCha8Rng, report: &mut R
 
 fn flip_all(scene: &Scene, subject: &Subject, count: u32, rng: &mut ChaCha8Rng, report: &mut Report) -> anyhow::Result<()> {
     let files = files_by_kind(&subject.dir)?;
-    let flips = (0..count).map(|number| choose(&subject.dir, &files, number, rng)).collect::<anyhow::Result<Vec<Flip>>>()?;
+    let flips = (0..count).map(|number| choose(subject, &files, number, rng)).collect::<anyhow::Result<Vec<Flip>>>()?;
     let next = AtomicUsize::new(0);
     let effects = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -206,15 +210,23 @@ fn tell(subject: &Subject, flip: &Flip, effect: anyhow::Result<Effect>, report: 
     report.runs.push(json!({ "flip": place, "kind": flip.kind, "killed": subject.killed, "effect": word, "words": words }));
 }
 
-/// Every kind in turn, then any of its files, then any of its bits, written ones preferred.
-fn choose(dir: &Path, files: &BTreeMap<&'static str, Vec<(PathBuf, u64)>>, number: u32, rng: &mut ChaCha8Rng) -> anyhow::Result<Flip> {
-    let kinds: Vec<&'static str> = files.keys().copied().collect();
-    let kind = kinds[number as usize % kinds.len()];
-    let (file, length) = files[kind].choose(rng).context("a kind without files")?;
-    let open = std::fs::File::open(dir.join(file))?;
-    let mut offset = 0;
+/// A kind by its turn, then any of its files, then any of its bits, written ones preferred. After a kill every other
+/// flip in the log is among its last records.
+fn choose(subject: &Subject, files: &BTreeMap<&'static str, Vec<(PathBuf, u64)>>, number: u32, rng: &mut ChaCha8Rng) -> anyhow::Result<Flip> {
+    let turns: Vec<&'static str> = match subject.killed {
+        true => KILLED_TURNS.iter().copied().filter(|kind| files.contains_key(kind)).collect(),
+        false => files.keys().copied().collect(),
+    };
+    let kind = turns[number as usize % turns.len()];
+    let of_kind = &files[kind];
+    let tail = subject.killed && kind == "log" && number.is_multiple_of(2);
+    let newest = of_kind.iter().rev().find(|(file, _)| file.extension().is_some_and(|ending| ending == "raftlog"));
+    let (file, length) = newest.filter(|_| tail).or_else(|| of_kind.choose(rng)).context("a kind without files")?;
+    let open = std::fs::File::open(subject.dir.join(file))?;
+    let range = if tail { written_tail(&open, *length)? } else { 0..*length };
+    let mut offset = range.start;
     for _ in 0..TRIES_FOR_A_WRITTEN_BYTE {
-        offset = rng.random_range(0..*length);
+        offset = rng.random_range(range.clone());
         let mut byte = [0];
         open.read_exact_at(&mut byte, offset)?;
         if byte != [0] {
@@ -222,6 +234,14 @@ fn choose(dir: &Path, files: &BTreeMap<&'static str, Vec<(PathBuf, u64)>>, numbe
         }
     }
     Ok(Flip { kind, file: file.clone(), offset, bit: rng.random_range(0..8) })
+}
+
+/// The last bytes before the zeros at a file's end.
+fn written_tail(file: &std::fs::File, length: u64) -> anyhow::Result<std::ops::Range<u64>> {
+    let mut content = vec![0; usize::try_from(length)?];
+    file.read_exact_at(&mut content, 0)?;
+    let written = content.iter().rposition(|byte| *byte != 0).map_or(length, |last| last as u64 + 1);
+    Ok(written.saturating_sub(TAIL_BYTES)..written)
 }
 
 /// Every file with content, below `dir`, by its kind.

@@ -54,7 +54,7 @@ impl Store {
         lock.try_lock()?;
         let format = dir.join("FORMAT");
         if !format.exists() {
-            std::fs::write(&format, "assay 1\n7b0c3a0e-2b6f-4c53-9a55-08e0b5b7b001\n")?;
+            assay_storage_disk::replace_whole(disk.as_ref(), &format, b"assay 1\n7b0c3a0e-2b6f-4c53-9a55-08e0b5b7b001\n")?;
         }
         anyhow::ensure!(std::fs::read(&format)? == b"assay 1\n7b0c3a0e-2b6f-4c53-9a55-08e0b5b7b001\n", "FORMAT damaged");
         let log = Log::open(disk.clone(), &dir.join("log"), LogConfig { budget_bytes: 4 << 20, file_bytes: 1 << 20, ..LogConfig::default() })?;
@@ -123,7 +123,7 @@ impl Store {
         let mut entry = builder.finish();
         if entry.len() > 512 << 10 {
             let name = self.blobs.put(&entry)?;
-            entry = assay_storage_model::entry::blob_entry(name.into(), entry.len() as u64);
+            entry = assay_storage_model::entry::blob_entry(name.0, entry.len() as u64);
             let _ = Entry::decode(&entry)?;
         }
         let mut next = one.next.lock().await;
@@ -153,7 +153,7 @@ impl Store {
             done.await??;
         }
         let log = self.log.clone();
-        tokio::task::spawn_blocking(move || log.pinned()).await??;
+        tokio::task::spawn_blocking(move || log.pinned()).await?;
         Ok(())
     }
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use assay_storage_blobs::Blobs;
 use assay_storage_disk::SharedDisk;
 use assay_storage_log::Verdict;
+use assay_storage_model::ClusterId;
 
 pub use finding::{EXIT_NOT_CHECKED, Report};
 use groups::Group;
@@ -80,11 +81,17 @@ fn check_format(dir: &Path, report: &mut Report) {
     match std::fs::read(&path) {
         Err(error) => report.damaged("FORMAT", format!("{}: {error}", path.display()), REBUILD),
         Ok(bytes) if bytes.len() > FORMAT_BYTES_MAX => report.damaged("FORMAT", "longer than it can be", REBUILD),
-        Ok(bytes) => match assay_cluster::format::parse(&bytes) {
+        Ok(bytes) => match parse_format(&bytes) {
             Ok(cluster) => report.ok("FORMAT", format!("format 1, cluster {cluster}")),
             Err(why) => report.damaged("FORMAT", why.to_string(), REBUILD),
         },
     }
+}
+
+fn parse_format(bytes: &[u8]) -> Result<ClusterId, &'static str> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "not a text")?;
+    let rest = text.strip_prefix("assay 1\n").ok_or("not of format 1, which is the one this program knows")?;
+    rest.trim_end().parse().map_err(|_| "does not name a cluster")
 }
 
 fn check_log(disk: &SharedDisk, dir: &Path, report: &mut Report) -> Option<assay_storage_log::Report> {

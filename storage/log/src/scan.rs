@@ -24,6 +24,7 @@ const BATCH_HEADER_BYTES: usize = 16;
 const CHECKSUM_BYTES: usize = 4;
 /// Bytes read at once.
 const READ_AHEAD_BYTES: usize = 1 << 20;
+static ZEROS: [u8; 4096] = [0; 4096];
 
 /// What a batch says, in the order it says it.
 #[derive(Clone, Debug)]
@@ -285,7 +286,7 @@ impl<R: Read + Seek> Window<R> {
     fn only_zeros_from(&mut self, mut at: usize) -> io::Result<bool> {
         while at < self.length {
             let step = READ_AHEAD_BYTES.min(self.length - at);
-            if self.at(at, step)?.iter().any(|byte| *byte != 0) {
+            if self.at(at, step)?.chunks(ZEROS.len()).any(|bytes| *bytes != ZEROS[..bytes.len()]) {
                 return Ok(false);
             }
             at += step;

@@ -2,6 +2,7 @@
 
 mod damage;
 mod faults;
+mod measure;
 mod model;
 
 use std::collections::BTreeMap;

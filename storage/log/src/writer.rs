@@ -185,15 +185,15 @@ impl Writer {
 
     fn append(&mut self, id: GroupId, records: &[LogRecord]) -> Result<(), Trouble> {
         let Some(first) = records.first() else { return Ok(()) };
-        let group = usable(id).map(|id| self.groups.get(&id).cloned().unwrap_or_default())?;
-        let expected = group.next_index().unwrap_or(first.index);
+        let known = self.groups.get(&usable(id)?);
+        let expected = known.and_then(Group::next_index).unwrap_or(first.index);
         for (record, index) in records.iter().zip(expected..) {
             if record.index != index || index >= INDEX_MAX {
                 let what = format!("group {id}: record {} where {index} must be", record.index);
                 return Err(LogError::Refused(what).into());
             }
         }
-        let mut previous = group.tail_checksum();
+        let mut previous = known.map_or(CHAIN_START, Group::tail_checksum);
         let frames: Vec<Frame> = records
             .iter()
             .map(|record| {

@@ -1,0 +1,32 @@
+//! The short storms that run with every test: the whole harness in processes of its own. What needs root is in the
+//! binary alone.
+
+use std::process::Command;
+
+/// Runs a storm; anything but a valid verdict fails with what it said, the command that repeats it included.
+fn storm(arguments: &[&str]) {
+    let output = Command::new(env!("CARGO_BIN_EXE_assay-chaos")).args(arguments).output().expect("starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{errors}");
+    println!("{said}");
+}
+
+#[test]
+fn ten_crashes_lose_nothing_that_was_acknowledged() {
+    storm(&["crash", "--runs", "10"]);
+}
+
+#[test]
+fn fifty_flipped_bits_are_detected_or_harmless() {
+    storm(&["bit-flip", "--flips", "50"]);
+}
+
+#[test]
+fn help_names_every_storm() {
+    let output = Command::new(env!("CARGO_BIN_EXE_assay-chaos")).arg("--help").output().expect("starts");
+    let help = String::from_utf8_lossy(&output.stdout).into_owned();
+    for name in ["crash", "power-cut", "bit-flip", "disk-full", "sync-fails"] {
+        assert!(help.contains(name), "{name} in {help}");
+    }
+}

@@ -21,9 +21,9 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 
 use crate::check;
+use crate::copies::copy;
 use crate::dump::Dump;
 use crate::history::{History, Said};
-use crate::power_cut::copy;
 use crate::probe;
 use crate::report::Report;
 use crate::scene::{self, Life, Opened, Orders, Scene};

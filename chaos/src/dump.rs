@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::rows::condensed;
-use crate::store::{OBJECTS, Options, Store};
+use crate::store::{OBJECTS, Store};
 
 /// Traces asked for at once.
 const TRACE_PAGE: usize = 7;
@@ -126,8 +126,8 @@ pub fn digest(rows: &[Row]) -> String {
 }
 
 /// Opens `dir` and prints it: each object at its newest version and at those of `versions`, and its past.
-pub async fn print(dir: &Path, options: Options, versions: &[(u8, u64)], out: &mut impl Write) -> anyhow::Result<()> {
-    let store = Store::open(dir, options).await?;
+pub async fn print(dir: &Path, versions: &[(u8, u64)], out: &mut impl Write) -> anyhow::Result<()> {
+    let store = Store::open(dir).await?;
     for object in 0..OBJECTS {
         let view = store.view(object)?;
         let newest = view.version();

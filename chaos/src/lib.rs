@@ -9,6 +9,7 @@
 pub mod bit_flip;
 pub mod check;
 pub mod child;
+pub mod copies;
 pub mod crash;
 pub mod disk_full;
 pub mod dump;

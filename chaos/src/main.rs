@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use assay_chaos::report::{Report, Verdict};
-use assay_chaos::store::Options;
 use assay_chaos::worker::{self, WorkerArgs};
 use assay_chaos::{bit_flip, crash, disk_full, dump, power_cut, sync_fails};
 use clap::{Args, Parser, Subcommand};
@@ -122,7 +121,8 @@ fn storm(name: &str, unit: &str, size: u32, common: &Common, scenario: Scenario)
 
 /// The hidden commands run the store in this process.
 fn inside(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<ExitCode> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).init();
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).with_ansi(false).init();
+    assay_cluster::install_abort_hook();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.context("starting a runtime")?.block_on(work)?;
     Ok(ExitCode::SUCCESS)
@@ -131,7 +131,7 @@ fn inside(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<Exit
 async fn print_dump(dir: PathBuf, at: Vec<(u8, u64)>) -> anyhow::Result<()> {
     // Not locked: the future must be able to move between threads.
     let mut out = BufWriter::new(std::io::stdout());
-    dump::print(&dir, Options::default(), &at, &mut out).await?;
+    dump::print(&dir, &at, &mut out).await?;
     out.flush().context("writing the dump")
 }
 

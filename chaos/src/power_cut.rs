@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::copies::copy;
 use crate::crash::{count, live};
 use crate::history::Said;
 use crate::loop_image::LoopImage;
@@ -78,17 +79,3 @@ fn one(scene: &mut Scene, disk: &mut LoopImage, upkeep: bool, rng: &mut ChaCha8R
     scene.check(rng, report)
 }
 
-/// Copies a directory with all below it.
-pub fn copy(from: &std::path::Path, to: &std::path::Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else {
-            std::fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
-}

@@ -17,7 +17,7 @@ const COMMENTS: u32 = 3;
 const TRACES: u32 = 12;
 /// One write in so many is larger than what travels in the log itself.
 const LARGE_WRITE_ONE_IN: u32 = 250;
-const LARGE_BYTES: u32 = 600 << 10;
+const LARGE_BYTES: u32 = 520 << 10;
 /// One row in so many has a text of some kilobytes.
 const MIDDLE_ROW_ONE_IN: u32 = 10;
 const MIDDLE_BYTES_MAX: u32 = 8 << 10;
@@ -136,20 +136,26 @@ pub fn ids() -> u32 {
 
 /// The rows of one random write; the first is one that leaves a trace whatever was there before.
 pub fn random_write(rng: &mut impl Rng) -> Vec<RowSpec> {
-    let large = rng.random_ratio(1, LARGE_WRITE_ONE_IN);
-    let count = if large { 1 } else { rng.random_range(1..=ROWS_PER_WRITE) };
+    if rng.random_ratio(1, LARGE_WRITE_ONE_IN) {
+        return large_write(rng);
+    }
+    let count = rng.random_range(1..=ROWS_PER_WRITE);
     let mut rows: Vec<RowSpec> = Vec::new();
     for _ in 0..count {
-        let mut row = random_row(rng, rows.is_empty());
-        if large {
-            row.pad = LARGE_BYTES + rng.random_range(0..1024);
-        }
+        let row = random_row(rng, rows.is_empty());
         // The order of two operations on one id within a write is another test's business.
         if rows.iter().all(|other| other.id != row.id) {
             rows.push(row);
         }
     }
     rows
+}
+
+/// A write too large for the log itself.
+pub fn large_write(rng: &mut impl Rng) -> Vec<RowSpec> {
+    let mut row = random_row(rng, true);
+    row.pad = LARGE_BYTES;
+    vec![row]
 }
 
 fn random_row(rng: &mut impl Rng, lasting: bool) -> RowSpec {

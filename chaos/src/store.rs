@@ -1,169 +1,110 @@
-//! INTERIM
-use std::path::{Path, PathBuf};
+//! The store as the storm sees it: a node of one, with budgets so small that seals and compactions never rest. The only
+//! file here that names the cluster's API.
+
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context;
-use assay_storage_blobs::Blobs;
-use assay_storage_catalog::{Catalog, CatalogConfig};
-use assay_storage_disk::{RealDisk, SharedDisk};
-use assay_storage_log::{Log, LogConfig, LogRecord};
+use assay_cluster::{Cluster, ClusterConfig, ProposeError};
+use assay_storage_log::LogConfig;
 use assay_storage_model::command::Outcome;
-use assay_storage_model::entry::{Entry, EntryBuilder};
-use assay_storage_model::{GroupId, LogPosition, ObjectKey, ObjectKind, OrgId, ShardId, Xact};
-use assay_storage_shard::{KvKind, Shard, ShardConfig, View};
+use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId, ShardId, Xact};
+use assay_storage_shard::{Shard, View};
 use bytes::Bytes;
-use tokio::sync::Mutex;
 
 /// Objects the workload writes to; few, so that clients collide.
 pub const OBJECTS: u8 = 6;
+/// The fewest a cluster may have; objects share them.
 const SHARDS: u16 = 4;
+const MEMORY_BUDGET_BYTES: u64 = 1 << 20;
+const LOG_BUDGET_BYTES: u64 = 4 << 20;
+const LOG_FILE_BYTES: u64 = 1 << 20;
+const KV_CACHE_BYTES: u64 = 1 << 20;
 
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Options {}
-
+/// What became of one write.
 #[derive(Debug)]
-pub enum Said {
+pub enum Told {
     Written { xact: Xact, again: bool },
+    /// The key was used with other content.
     Reused { xact: Xact },
     Refused { why: String },
     Unknown { why: String },
 }
 
 #[derive(Debug)]
-struct One {
-    shard: Arc<Shard>,
-    next: Mutex<u64>,
-    group: GroupId,
-    bytes: AtomicU64,
-}
-
-#[derive(Debug)]
 pub struct Store {
-    log: Log,
-    shards: Vec<One>,
-    blobs: Arc<Blobs>,
-    _lock: std::fs::File,
+    cluster: Cluster,
+    keys: Vec<ObjectKey>,
 }
 
 impl Store {
-    pub async fn open(dir: &Path, _: Options) -> anyhow::Result<Store> {
-        let disk: SharedDisk = Arc::new(RealDisk);
-        disk.create_dir_all(dir)?;
-        let lock = std::fs::OpenOptions::new().create(true).append(true).open(dir.join("LOCK"))?;
-        lock.try_lock()?;
-        let format = dir.join("FORMAT");
-        if !format.exists() {
-            assay_storage_disk::replace_whole(disk.as_ref(), &format, b"assay 1\n7b0c3a0e-2b6f-4c53-9a55-08e0b5b7b001\n")?;
-        }
-        anyhow::ensure!(std::fs::read(&format)? == b"assay 1\n7b0c3a0e-2b6f-4c53-9a55-08e0b5b7b001\n", "FORMAT damaged");
-        let log = Log::open(disk.clone(), &dir.join("log"), LogConfig { budget_bytes: 4 << 20, file_bytes: 1 << 20, ..LogConfig::default() })?;
-        let blobs = Arc::new(Blobs::open(disk.clone(), &dir.join("blobs"))?);
-        Catalog::open(CatalogConfig { disk: disk.clone(), dir: dir.join("catalog"), kv_cache_bytes: 1 << 20 })?;
-        let mut shards = Vec::new();
-        for number in 0..SHARDS {
-            let group = GroupId::of_shard(ShardId(number));
-            let shard = Shard::open(ShardConfig {
-                disk: disk.clone(),
-                dir: PathBuf::from(dir.join(format!("shards/{number:03}"))),
-                blobs: blobs.clone(),
-                kv: KvKind::Sled { cache_bytes: 1 << 20 },
-            })?;
-            let from = shard.applied().position.map_or(0, |p| p.index + 1);
-            let state = log.group(group).state();
-            let mut next = from;
-            if let Some((last, _)) = state.last {
-                anyhow::ensure!(state.first <= from, "log begins at {} kept ends {from}", state.first);
-                while next <= last {
-                    for record in log.group(group).read(next, last + 1, 4 << 20)? {
-                        shard.apply(LogPosition { term: 1, replica: 1, index: record.index }, &record.payload)?;
-                        next = record.index + 1;
-                    }
-                }
-            }
-            shards.push(One { shard, next: Mutex::new(next), group, bytes: AtomicU64::new(0) });
-        }
-        Ok(Store { log, shards, blobs, _lock: lock })
+    pub async fn open(dir: &Path) -> anyhow::Result<Store> {
+        let config = ClusterConfig {
+            data_dir: dir.to_path_buf(),
+            shards: SHARDS,
+            memory_budget_bytes: MEMORY_BUDGET_BYTES,
+            log: LogConfig { budget_bytes: LOG_BUDGET_BYTES, file_bytes: LOG_FILE_BYTES, ..LogConfig::default() },
+            kv_cache_bytes: KV_CACHE_BYTES,
+            ..ClusterConfig::default()
+        };
+        let keys = (0..OBJECTS).map(object_key).collect::<anyhow::Result<_>>()?;
+        Ok(Store { cluster: Cluster::open(config).await?, keys })
     }
 
     pub fn key(&self, object: u8) -> ObjectKey {
-        let id = |n: u8| format!("00000000-0000-4000-8000-0000000000{n:02x}").parse::<OrgId>().expect("uuid");
-        ObjectKey::new(id(1), ObjectKind::ProjectLogs, id(object + 16).0)
+        self.keys[usize::from(object)]
     }
 
-    fn one(&self, object: u8) -> &One {
-        &self.shards[usize::from(object) % self.shards.len()]
+    fn shard_id(&self, object: u8) -> ShardId {
+        self.cluster.locate(&self.key(object))
+    }
+
+    fn shard(&self, object: u8) -> anyhow::Result<Arc<Shard>> {
+        self.cluster.shard(self.shard_id(object)).context("a shard that is not here")
     }
 
     pub fn view(&self, object: u8) -> anyhow::Result<View> {
-        Ok(self.one(object).shard.view())
+        Ok(self.shard(object)?.view())
     }
 
-    pub async fn fence(&self, _: u8) -> anyhow::Result<()> {
+    /// Returns when everything acknowledged before can be read.
+    pub async fn fence(&self, object: u8) -> anyhow::Result<()> {
+        self.cluster.fence(GroupId::of_shard(self.shard_id(object))).await?;
         Ok(())
     }
 
-    pub async fn write(&self, object: u8, command: Bytes) -> Said {
-        match self.try_write(object, command).await {
-            Ok(Outcome::Written { xact }) => Said::Written { xact, again: false },
-            Ok(Outcome::Duplicate { xact }) => Said::Written { xact, again: true },
-            Ok(Outcome::KeyReused { xact }) => Said::Reused { xact },
-            Ok(other) => Said::Refused { why: format!("{other:?}") },
-            Err(why) => {
-                eprintln!("the log or a shard failed: {why:#}");
-                std::process::exit(3)
-            }
+    pub async fn write(&self, object: u8, command: Bytes) -> Told {
+        match self.cluster.write(self.shard_id(object), command).await {
+            Ok(Outcome::Written { xact }) => Told::Written { xact, again: false },
+            Ok(Outcome::Duplicate { xact }) => Told::Written { xact, again: true },
+            Ok(Outcome::KeyReused { xact }) => Told::Reused { xact },
+            Ok(other) => Told::Unknown { why: format!("an answer that is none: {other:?}") },
+            Err(ProposeError::NotWritten(why)) => Told::Refused { why: why.to_string() },
+            Err(ProposeError::Unknown { why }) => Told::Unknown { why },
         }
-    }
-
-    async fn try_write(&self, object: u8, command: Bytes) -> anyhow::Result<Outcome> {
-        let one = self.one(object);
-        let mut builder = EntryBuilder::default();
-        builder.push(&command);
-        let mut entry = builder.finish();
-        if entry.len() > 512 << 10 {
-            let name = self.blobs.put(&entry)?;
-            entry = assay_storage_model::entry::blob_entry(name.0, entry.len() as u64);
-            let _ = Entry::decode(&entry)?;
-        }
-        let mut next = one.next.lock().await;
-        let (send, done) = tokio::sync::oneshot::channel();
-        let record = LogRecord { index: *next, term: 1, payload: entry.clone() };
-        self.log.group(one.group).append(vec![record], Box::new(move |result| drop(send.send(result))));
-        done.await??;
-        let mut outcomes = one.shard.apply(LogPosition { term: 1, replica: 1, index: *next }, &entry)?;
-        *next += 1;
-        let bytes = one.bytes.fetch_add(entry.len() as u64, Ordering::Relaxed);
-        if bytes > 100 << 10 {
-            one.bytes.store(0, Ordering::Relaxed);
-            drop(next);
-            self.seal(object).await?;
-            self.compact(object).await?;
-        }
-        outcomes.pop().context("an outcome")
     }
 
     pub async fn seal(&self, object: u8) -> anyhow::Result<()> {
-        let one = self.one(object);
-        let shard = one.shard.clone();
-        let sealed = tokio::task::spawn_blocking(move || shard.seal()).await??;
-        if let Some(position) = sealed.position {
-            let (send, done) = tokio::sync::oneshot::channel();
-            self.log.group(one.group).purge(position.index, b"note".to_vec(), Box::new(move |r| drop(send.send(r))));
-            done.await??;
-        }
-        let log = self.log.clone();
-        tokio::task::spawn_blocking(move || log.pinned()).await?;
+        self.cluster.seal(GroupId::of_shard(self.shard_id(object))).await?;
         Ok(())
     }
 
     pub async fn compact(&self, object: u8) -> anyhow::Result<()> {
-        let shard = self.one(object).shard.clone();
+        let shard = self.shard(object)?;
         tokio::task::spawn_blocking(move || shard.compact()).await??;
         Ok(())
     }
 
+    /// A clean stop.
     pub async fn close(self) -> anyhow::Result<()> {
+        self.cluster.shutdown().await?;
         Ok(())
     }
+}
+
+fn object_key(number: u8) -> anyhow::Result<ObjectKey> {
+    // Ids are parsed, so that no crate for making them is needed here.
+    let id = |number: u8| format!("00000000-0000-4000-8000-0000000000{number:02x}").parse::<OrgId>();
+    let kind = ObjectKind::ALL[usize::from(number) % ObjectKind::ALL.len()];
+    Ok(ObjectKey::new(id(1)?, kind, id(number + 16)?.0))
 }

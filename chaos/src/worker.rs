@@ -19,8 +19,8 @@ use serde_json::json;
 
 use crate::dump::digest;
 use crate::history::{self, History, Said};
-use crate::rows::{RowSpec, random_write};
-use crate::store::{OBJECTS, Options, Said as Told, Store};
+use crate::rows::{RowSpec, large_write, random_write};
+use crate::store::{OBJECTS, Store, Told};
 
 /// A worker nobody kills ends by itself.
 const LIFE_MAX: Duration = Duration::from_secs(600);
@@ -95,7 +95,7 @@ pub async fn run(args: WorkerArgs) -> anyhow::Result<()> {
         Some(path) => History::of(&history::load(path)?),
         None => History::default(),
     };
-    let store = Store::open(&args.dir, Options::default()).await?;
+    let store = Store::open(&args.dir).await?;
     say(&Said::Ready { run: args.run, micros: started.elapsed().as_micros() as u64 })?;
     let (keyed, versions) = (Shared::new(keyed_of(&before)), Shared::new(versions_of(&before)));
     let clients = args.clients;
@@ -111,6 +111,9 @@ pub async fn run(args: WorkerArgs) -> anyhow::Result<()> {
     }
     for task in tasks {
         task.await.context("a client's task")??;
+    }
+    if world.args.ops.is_some() {
+        world.last_write().await?;
     }
     say(&Said::Stopping)?;
     let world = Arc::into_inner(world).context("a client still holds the store")?;
@@ -164,6 +167,13 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// A large write as the last of all, so that a stopped directory has its blob.
+    async fn last_write(&self) -> anyhow::Result<()> {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.args.seed);
+        let op = format!("{}.last", self.args.run);
+        self.write(0, &op, 0, None, false, &large_write(&mut rng)).await.map(drop)
     }
 
     async fn write_new(&self, client: u32, op: String, rng: &mut ChaCha8Rng) -> anyhow::Result<()> {

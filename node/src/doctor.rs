@@ -13,10 +13,10 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 
+use assay_cluster::{Format, HomeError, read_format};
 use assay_storage_blobs::Blobs;
 use assay_storage_disk::SharedDisk;
 use assay_storage_log::Verdict;
-use assay_storage_model::ClusterId;
 
 pub use finding::{EXIT_NOT_CHECKED, Report};
 use groups::Group;
@@ -30,9 +30,9 @@ pub fn examine(dir: &Path) -> Report {
     // Held until the end, so that no node starts meanwhile.
     let Some(_lock) = lock(dir, &mut report) else { return report };
     let disk: SharedDisk = Arc::new(ReadOnlyDisk);
-    check_format(dir, &mut report);
+    let format = check_format(&disk, dir, &mut report);
     let log = check_log(&disk, dir, &mut report);
-    for group in groups::all(dir, &mut report) {
+    for group in groups::all(dir, format, &mut report) {
         progress(&format!("checking {}", group.name()));
         check_group(&disk, &group, &log, &mut report);
     }
@@ -73,25 +73,31 @@ fn lock(dir: &Path, report: &mut Report) -> Option<File> {
     }
 }
 
-/// The longest FORMAT file that can be right.
-const FORMAT_BYTES_MAX: usize = 256;
-
-fn check_format(dir: &Path, report: &mut Report) {
-    let path = dir.join("FORMAT");
-    match std::fs::read(&path) {
-        Err(error) => report.damaged("FORMAT", format!("{}: {error}", path.display()), REBUILD),
-        Ok(bytes) if bytes.len() > FORMAT_BYTES_MAX => report.damaged("FORMAT", "longer than it can be", REBUILD),
-        Ok(bytes) => match parse_format(&bytes) {
-            Ok(cluster) => report.ok("FORMAT", format!("format 1, cluster {cluster}")),
-            Err(why) => report.damaged("FORMAT", why.to_string(), REBUILD),
-        },
+/// Whose directory this is, and how many shards it must have.
+fn check_format(disk: &SharedDisk, dir: &Path, report: &mut Report) -> Option<Format> {
+    match read_format(disk.as_ref(), dir) {
+        Ok(Some(format)) if !format.founded => {
+            report.ok("FORMAT", "this directory's founding was cut short: nothing was acknowledged, and the next start begins again");
+            None
+        }
+        Ok(Some(format)) => {
+            report.ok("FORMAT", format!("cluster {}, {} shards", format.cluster, format.shards));
+            Some(format)
+        }
+        Ok(None) => {
+            let to_do = "if this is a data directory, put the file back from a backup";
+            report.damaged("FORMAT", format!("{} is missing", dir.join("FORMAT").display()), to_do);
+            None
+        }
+        Err(error @ (HomeError::Newer { .. } | HomeError::Io { .. })) => {
+            report.not_checked("FORMAT", error.to_string());
+            None
+        }
+        Err(error) => {
+            report.damaged("FORMAT", error.to_string(), "put the file back from a backup");
+            None
+        }
     }
-}
-
-fn parse_format(bytes: &[u8]) -> Result<ClusterId, &'static str> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "not a text")?;
-    let rest = text.strip_prefix("assay 1\n").ok_or("not of format 1, which is the one this program knows")?;
-    rest.trim_end().parse().map_err(|_| "does not name a cluster")
 }
 
 fn check_log(disk: &SharedDisk, dir: &Path, report: &mut Report) -> Option<assay_storage_log::Report> {

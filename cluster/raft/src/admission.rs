@@ -39,9 +39,13 @@ impl Default for Admission {
 }
 
 impl Admission {
-    /// What the last measure says: the door, and how many bytes may be written until the next.
-    pub fn set(&self, door: Door, room_bytes: u64) {
-        self.room.store(i64::try_from(room_bytes).unwrap_or(i64::MAX), Ordering::Release);
+    /// What was just measured: how many bytes may be written until the next measure. Call it once for each, or what
+    /// was written since is forgotten.
+    pub fn set_room(&self, bytes: u64) {
+        self.room.store(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Release);
+    }
+
+    pub fn set_door(&self, door: Door) {
         self.door.send_if_modified(|current| {
             let changed = *current != door;
             *current = door;
@@ -87,32 +91,33 @@ mod tests {
     #[tokio::test]
     async fn a_full_disk_refuses_at_once_and_an_emptied_one_lets_in() {
         let admission = Admission::default();
-        admission.set(Door::NoSpace("full".into()), 0);
+        admission.set_door(Door::NoSpace("full".into()));
         assert_eq!(admission.pass(1).await, Err(NotWritten::NoSpace("full".into())));
         assert!(admission.refusal().is_some());
-        admission.set(Door::Open, 1_000);
+        admission.set_door(Door::Open);
         assert_eq!((admission.pass(1).await, admission.refusal()), (Ok(()), None));
     }
 
     #[tokio::test]
     async fn between_two_measures_the_room_is_counted_down() {
         let admission = Admission::default();
-        admission.set(Door::Open, 1_000);
+        admission.set_room(1_000);
         assert_eq!(admission.pass(200).await, Ok(()));
+        admission.set_door(Door::Open);
         assert!(matches!(admission.pass(200).await, Err(NotWritten::NoSpace(_))));
     }
 
     #[tokio::test]
     async fn without_memory_writes_wait_for_it() {
         let admission = Arc::new(Admission::default());
-        admission.set(Door::Wait, u64::MAX);
+        admission.set_door(Door::Wait);
         let waiting = tokio::spawn({
             let admission = Arc::clone(&admission);
             async move { admission.pass(1).await }
         });
         tokio::time::sleep(Duration::from_millis(20)).await;
         assert!(!waiting.is_finished());
-        admission.set(Door::Open, u64::MAX);
+        admission.set_door(Door::Open);
         assert_eq!(waiting.await.unwrap(), Ok(()));
     }
 }

@@ -10,8 +10,6 @@ use std::sync::Arc;
 use assay_storage_disk::RealDisk;
 use assay_storage_log::{Log, LogConfig};
 
-
-
 fn open_log(dir: &Path) -> Log {
     Log::open(Arc::new(RealDisk), dir, LogConfig::default()).expect("the log opens")
 }

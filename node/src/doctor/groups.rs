@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use assay_cluster::Format;
 use assay_storage_catalog::{Catalog, CatalogConfig};
 use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_model::{Applied, GroupId, ShardId};
@@ -21,45 +22,32 @@ pub struct Group {
     dir: PathBuf,
 }
 
-/// The groups whose directories are there; what is in between and strange is said.
-pub fn all(data_dir: &Path, report: &mut Report) -> Vec<Group> {
+/// The groups whose directories are there. Of a founded directory it is known which must be.
+pub fn all(data_dir: &Path, format: Option<Format>, report: &mut Report) -> Vec<Group> {
+    let catalog = (GroupId::CATALOG, data_dir.join("catalog"));
+    let shards = format.map_or_else(|| shards_there(data_dir), |format| (0..format.shards).collect());
+    let shards = shards.into_iter().map(|shard| {
+        let dir = data_dir.join("shards").join(format!("{shard:03}"));
+        (GroupId::of_shard(ShardId(shard)), dir)
+    });
     let mut groups = Vec::new();
-    let catalog = data_dir.join("catalog");
-    if catalog.is_dir() {
-        groups.push(Group { id: GroupId::CATALOG, dir: catalog });
-    } else {
-        report.damaged("catalog", format!("{} is missing", catalog.display()), REBUILD);
-    }
-    let shards = data_dir.join("shards");
-    let names = match names_below(&shards) {
-        Ok(names) => names,
-        Err(error) => {
-            report.damaged("shards", format!("{}: {error}", shards.display()), REBUILD);
-            return groups;
-        }
-    };
-    for (next, name) in (0..).zip(names) {
-        let shard = name.parse::<u16>().ok().filter(|_| name.len() == 3);
-        match shard {
-            None => report.damaged("shards", format!("{} is no shard's directory: move it away", shards.join(&name).display()), REBUILD),
-            Some(shard) => {
-                if shard != next {
-                    report.damaged("shards", format!("the directory of shard {next:03} is missing"), REBUILD);
-                }
-                groups.push(Group { id: GroupId::of_shard(ShardId(shard)), dir: shards.join(name) });
-            }
+    for (id, dir) in std::iter::once(catalog).chain(shards) {
+        let group = Group { id, dir };
+        if group.dir.is_dir() {
+            groups.push(group);
+        } else if format.is_some() {
+            report.damaged(&group.name(), format!("{} is missing", group.dir.display()), REBUILD);
         }
     }
     groups
 }
 
-fn names_below(dir: &Path) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(dir)? {
-        names.push(entry?.file_name().to_string_lossy().into_owned());
-    }
-    names.sort();
-    Ok(names)
+/// Every shard that has a directory.
+fn shards_there(data_dir: &Path) -> Vec<u16> {
+    let entries = std::fs::read_dir(data_dir.join("shards")).into_iter().flatten().flatten();
+    let mut shards: Vec<u16> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    shards.sort_unstable();
+    shards
 }
 
 impl Group {

@@ -26,7 +26,7 @@ use std::sync::Arc;
 pub use faulty::{Fault, FaultPlan, FaultyDisk, Operation};
 pub use real::RealDisk;
 pub use simulated::SimulatedDisk;
-pub use space::{BALLAST_BYTES, Ballast, Room, Space, admit};
+pub use space::{BALLAST_BYTES, Ballast, REFUSE_WRITES_BELOW_PERCENT, Room, Space, admit};
 
 /// What `replace_whole` adds to a file's name while the new content is not yet complete.
 pub const TEMPORARY_SUFFIX: &str = ".tmp";

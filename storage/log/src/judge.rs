@@ -31,7 +31,7 @@ pub(crate) struct Cut {
     pub torn: Option<String>,
 }
 
-/// Judges a directory by its survey; `levels` is none where the watermark file is missing.
+/// Judges a directory by its survey and the watermark's levels.
 pub(crate) fn judge(dir: &Path, survey: &Survey, levels: &Levels) -> Judgement {
     let mut judgement = Judgement::default();
     let whole_log = |what: String| Corruption { group: None, file: dir.to_path_buf(), index: None, what };

@@ -247,7 +247,8 @@ impl RowsReader {
     /// checksums, so they were never written by a program that works.
     pub fn explain(&self, error: impl Display) -> SegmentError {
         let failure = self.failure.lock().take();
-        failure.unwrap_or_else(|| SegmentError::damaged(&self.file.path, 0, format!("its columns do not decode: {error}")))
+        failure
+            .unwrap_or_else(|| SegmentError::damaged(&self.file.path, 0, format!("its columns do not decode: {error}")))
     }
 
     fn read(&self, range: Range<u64>) -> Result<Bytes, String> {

@@ -30,7 +30,7 @@ use parquet::schema::types::ColumnPath;
 
 use crate::error::SegmentError;
 use crate::row::{Columns, OwnedRow, RowHeader, VersionRow};
-use crate::writer::Codec;
+use crate::writer::{BATCH_BYTES, BATCH_ROWS_MAX, Codec};
 
 /// A page of documents before compression: what one lookup decodes.
 const DOC_PAGE_BYTES: usize = 64 << 10;
@@ -168,7 +168,7 @@ impl Pending {
             root_span_id: StringBuilder::new(),
             is_root: BooleanBuilder::new(),
             created: TimestampMicrosecondBuilder::new(),
-            doc: BinaryBuilder::new(),
+            doc: doc_builder(),
             patch: BinaryBuilder::new(),
             rules: BinaryBuilder::new(),
             audit: BinaryBuilder::new(),
@@ -215,6 +215,7 @@ impl Pending {
     /// All rows pushed since the last take.
     pub fn take(&mut self) -> RecordBatch {
         self.bytes = 0;
+        let mut doc = std::mem::replace(&mut self.doc, doc_builder());
         let columns: Vec<ArrayRef> = vec![
             Arc::new(self.object.finish()),
             Arc::new(self.key.finish()),
@@ -226,13 +227,18 @@ impl Pending {
             Arc::new(self.root_span_id.finish()),
             Arc::new(self.is_root.finish()),
             Arc::new(self.created.finish()),
-            Arc::new(self.doc.finish()),
+            Arc::new(doc.finish()),
             Arc::new(self.patch.finish()),
             Arc::new(self.rules.finish()),
             Arc::new(self.audit.finish()),
         ];
         RecordBatch::try_new(schema(), columns).expect("the columns are those of the schema")
     }
+}
+
+/// With room for a batch, so that it does not grow by copying.
+fn doc_builder() -> BinaryBuilder {
+    BinaryBuilder::with_capacity(BATCH_ROWS_MAX, BATCH_BYTES + DOC_PAGE_BYTES)
 }
 
 /// The lengths of all values of variable length.

@@ -192,7 +192,8 @@ impl<'a> Cursor<'a> {
 /// The end of a row: the first write that superseded it, known when it was written or marked since.
 fn fold_end(known: Option<Xact>, ends: &mut &[(u32, Xact)], row: u32) -> Option<Xact> {
     let mut end = known;
-    while let Some(((marked_row, marked), rest)) = ends.split_first().filter(|((marked_row, _), _)| *marked_row <= row) {
+    while let Some(((marked_row, marked), rest)) = ends.split_first().filter(|((marked_row, _), _)| *marked_row <= row)
+    {
         if *marked_row == row {
             end = Some(end.map_or(*marked, |end| end.min(*marked)));
         }

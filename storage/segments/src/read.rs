@@ -41,7 +41,11 @@ impl Segment {
             }
         }
         if found.len() != rows.len() {
-            return Err(SegmentError::damaged(self.rows_file.path(), 0, "its pages hold fewer rows than its footer says"));
+            return Err(SegmentError::damaged(
+                self.rows_file.path(),
+                0,
+                "its pages hold fewer rows than its footer says",
+            ));
         }
         Ok(found)
     }
@@ -57,7 +61,14 @@ impl Segment {
             return Err(SegmentError::NoSuchRows { rows: self.meta().rows });
         }
         let group = self.group_of(range.start);
-        Ok(Batches { segment: Arc::clone(self), columns: columns.to_vec(), next: range.start, end: range.end, group, reader: None })
+        Ok(Batches {
+            segment: Arc::clone(self),
+            columns: columns.to_vec(),
+            next: range.start,
+            end: range.end,
+            group,
+            reader: None,
+        })
     }
 
     /// The row group that holds this row, or the number of groups.

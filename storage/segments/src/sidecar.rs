@@ -258,10 +258,10 @@ impl Sidecar {
         if bytes.len() as u64 != blocks * 4 || crc32c::crc32c(&bytes) != trailer.rows_sums_crc {
             return Err(bad(at, "the checksums of the rows do not match their own"));
         }
-        let rows_file =
-            RowsFile { length: rows.length, block_bytes: trailer.rows_block, sums: numbers(&bytes) };
+        let rows_file = RowsFile { length: rows.length, block_bytes: trailer.rows_block, sums: numbers(&bytes) };
         let (at, bytes) = section(section::OBJECTS)?;
-        let objects = objects_from(&bytes, trailer.rows).ok_or_else(|| bad(at, "the table of objects makes no sense"))?;
+        let objects =
+            objects_from(&bytes, trailer.rows).ok_or_else(|| bad(at, "the table of objects makes no sense"))?;
         let (at, bytes) = section(section::FILTER)?;
         let filter = Filter::from_bytes(&bytes).ok_or_else(|| bad(at, "the filter makes no sense"))?;
         let directory = |number: usize, pages: usize| {
@@ -373,9 +373,8 @@ impl Sidecar {
         let Some(ordinal) = self.ordinal(object).filter(|_| self.filter.may_contain(hash)) else {
             return Ok(());
         };
-        let wanted = |entry: &Entry<'_>| {
-            entry.hash == hash && entry.ordinal == ordinal as u64 && entry.text == text.as_bytes()
-        };
+        let wanted =
+            |entry: &Entry<'_>| entry.hash == hash && entry.ordinal == ordinal as u64 && entry.text == text.as_bytes();
         for (start, end) in pages.pages_of(hash) {
             let bytes = u64::from(start) * PAGE_BYTES as u64..u64::from(end) * PAGE_BYTES as u64;
             let bad = || SegmentError::damaged(self.file.path(), bytes.start, "a page of the index makes no sense");
@@ -413,12 +412,7 @@ impl Sidecar {
 }
 
 /// The trailer, checked against itself and the manifest. The file's length has been checked before.
-fn read_trailer(
-    file: &dyn DiskFile,
-    path: &Path,
-    meta: &SegmentMeta,
-    ids: &FileMeta,
-) -> Result<Trailer, SegmentError> {
+fn read_trailer(file: &dyn DiskFile, path: &Path, meta: &SegmentMeta, ids: &FileMeta) -> Result<Trailer, SegmentError> {
     let bad = |what: &str| SegmentError::damaged(path, ids.length.saturating_sub(TRAILER_BYTES as u64), what);
     let at = ids.length.checked_sub(TRAILER_BYTES as u64).ok_or_else(|| bad("it is shorter than its trailer"))?;
     let mut bytes = [0; TRAILER_BYTES];
@@ -427,7 +421,10 @@ fn read_trailer(
     if bytes[CRC_AT..] != ids.crc.to_le_bytes() {
         return Err(bad("the trailer is not the one that the manifest names"));
     }
-    if trailer.format != meta.format || trailer.rows != meta.rows || trailer.seq != meta.seq || !trailer.fits(ids.length)
+    if trailer.format != meta.format
+        || trailer.rows != meta.rows
+        || trailer.seq != meta.seq
+        || !trailer.fits(ids.length)
     {
         return Err(bad("the trailer makes no sense"));
     }

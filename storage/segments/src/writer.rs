@@ -81,9 +81,8 @@ impl SegmentWriter {
         let path = path_of(dir, seq, FileKind::Rows);
         let file = create(&disk, &path, ROWS_BLOCK_BYTES)?;
         let debris = vec![unfinished(&path)];
-        let arrow_options = ArrowWriterOptions::new()
-            .with_properties(writer_properties(options.codec))
-            .with_skip_arrow_metadata(true);
+        let arrow_options =
+            ArrowWriterOptions::new().with_properties(writer_properties(options.codec)).with_skip_arrow_metadata(true);
         let rows = ArrowWriter::try_new_with_options(file, schema(), arrow_options)
             .map_err(|error| SegmentError::Encode { seq, what: error.to_string() })?;
         Ok(SegmentWriter {
@@ -179,8 +178,7 @@ impl SegmentWriter {
         self.rows.finish().map_err(|error| self.explain(error))?;
         let file = self.rows.inner_mut();
         file.sync()?;
-        let rows_file =
-            RowsFile { length: file.length(), block_bytes: ROWS_BLOCK_BYTES as u32, sums: file.sums() };
+        let rows_file = RowsFile { length: file.length(), block_bytes: ROWS_BLOCK_BYTES as u32, sums: file.sums() };
         let mut files = vec![rows_file.meta()];
 
         let mut ids = self.create_sidecar(FileKind::Ids)?;

@@ -147,6 +147,16 @@ impl Shard {
         self.published.read().memory_bytes()
     }
 
+    /// What the generation sealed last holds as a cache.
+    pub fn cached_bytes(&self) -> usize {
+        self.core.lock().cached.as_ref().map_or(0, |generation| generation.bytes())
+    }
+
+    pub fn release_cached(&self) {
+        let released = self.core.lock().cached.take();
+        drop(released); // outside the lock: it may be large
+    }
+
     pub fn size(&self) -> ShardSize {
         self.published.read().size()
     }

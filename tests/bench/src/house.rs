@@ -30,6 +30,10 @@ pub struct Backlog {
     pub segments: u64,
     pub segments_per_shard_max: u64,
     pub segment_bytes: u64,
+    /// Seals asked for and not ended; seals and steps of compaction done since the start.
+    pub sealing: u64,
+    pub seals: u64,
+    pub compactions: u64,
 }
 
 #[derive(Debug)]
@@ -99,6 +103,8 @@ impl House {
     pub fn backlog(&self, began: Instant) -> anyhow::Result<Backlog> {
         let mut backlog =
             Backlog { seconds: began.elapsed().as_secs_f64(), log_bytes: self.log_bytes(), ..Backlog::default() };
+        let upkeep = self.cluster.upkeep_counts();
+        (backlog.sealing, backlog.seals, backlog.compactions) = (upkeep.sealing, upkeep.seals, upkeep.compactions);
         for shard in self.shards()? {
             let size = shard.size();
             backlog.memory_bytes += size.memory_bytes as u64;

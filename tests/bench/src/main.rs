@@ -165,6 +165,8 @@ fn main() -> anyhow::Result<()> {
         .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into()))
         .with_writer(std::io::stderr)
         .init();
+    // As in the product: a panic on a thread of the store ends the process and does not leave a half-living one.
+    assay_cluster::install_abort_hook();
     if cfg!(debug_assertions) {
         eprintln!("this is a debug build: its figures say nothing");
     }

@@ -1,1 +1,50 @@
-//! The catalog behind consensus.
+//! The catalog behind consensus. Its snapshot is one piece of bytes and no files. A seal that fails leaves its store
+//! in doubt, so it always ends the node.
+
+use std::path::Path;
+
+use assay_storage_catalog::Catalog;
+use assay_storage_model::command::Outcome;
+use assay_storage_model::{Applied, LogPosition};
+use bytes::Bytes;
+
+use super::{Export, Machine, MachineError};
+
+impl Machine for Catalog {
+    fn applied(&self) -> Applied {
+        Catalog::applied(self)
+    }
+
+    fn sealed(&self) -> Applied {
+        Catalog::sealed(self)
+    }
+
+    fn apply(&self, position: LogPosition, entry: &Bytes) -> Result<Vec<Outcome>, MachineError> {
+        Catalog::apply(self, position, entry).map_err(MachineError::fatal)
+    }
+
+    fn apply_blank(&self, position: LogPosition) -> Result<(), MachineError> {
+        Catalog::apply_blank(self, position).map_err(MachineError::fatal)
+    }
+
+    fn apply_membership(&self, position: LogPosition, membership: &[u8]) -> Result<(), MachineError> {
+        Catalog::apply_membership(self, position, membership).map_err(MachineError::fatal)
+    }
+
+    fn seal(&self) -> Result<Applied, MachineError> {
+        Catalog::seal(self).map_err(MachineError::fatal)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        Catalog::memory_bytes(self)
+    }
+
+    fn export(&self) -> Result<Export, MachineError> {
+        let export = Catalog::export(self).map_err(MachineError::fatal)?;
+        Ok(Export { applied: export.applied, kept: export.bytes, ..Export::default() })
+    }
+
+    fn install(&self, kept: &[u8], _incoming: Option<&Path>) -> Result<(), MachineError> {
+        Catalog::install(self, kept).map(|_| ()).map_err(MachineError::fatal)
+    }
+}

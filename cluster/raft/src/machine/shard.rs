@@ -1,1 +1,62 @@
-//! A shard behind consensus.
+//! A shard behind consensus. Its seal that finds no room for a segment has changed nothing and is tried again; once
+//! the keyed store was to change, nobody knows, and the node stops.
+
+use std::path::Path;
+
+use assay_storage_model::command::Outcome;
+use assay_storage_model::{Applied, LogPosition};
+use assay_storage_shard::{Shard, ShardError};
+use bytes::Bytes;
+
+use super::{Export, ExportFile, Hold, Machine, MachineError, disk_was_full};
+
+impl Machine for Shard {
+    fn applied(&self) -> Applied {
+        Shard::applied(self)
+    }
+
+    fn sealed(&self) -> Applied {
+        Shard::sealed(self)
+    }
+
+    fn apply(&self, position: LogPosition, entry: &Bytes) -> Result<Vec<Outcome>, MachineError> {
+        Shard::apply(self, position, entry).map_err(MachineError::fatal)
+    }
+
+    fn apply_blank(&self, position: LogPosition) -> Result<(), MachineError> {
+        Shard::apply_blank(self, position);
+        Ok(())
+    }
+
+    fn apply_membership(&self, position: LogPosition, membership: &[u8]) -> Result<(), MachineError> {
+        Shard::apply_membership(self, position, membership);
+        Ok(())
+    }
+
+    fn seal(&self) -> Result<Applied, MachineError> {
+        Shard::seal(self).map_err(|error| match &error {
+            ShardError::Kv(_) => MachineError::fatal(error),
+            _ if disk_was_full(&error) => MachineError::no_space(error),
+            _ => MachineError::fatal(error),
+        })
+    }
+
+    fn memory_bytes(&self) -> usize {
+        Shard::memory_bytes(self)
+    }
+
+    fn export(&self) -> Result<Export, MachineError> {
+        let export = Shard::export(self).map_err(MachineError::fatal)?;
+        let file = |file: &assay_storage_shard::ExportFile| ExportFile {
+            name: file.name.clone(),
+            path: file.path.clone(),
+            length: file.length,
+        };
+        let (applied, kept) = (export.applied.clone(), Bytes::copy_from_slice(&export.kept));
+        Ok(Export { applied, kept, files: export.files.iter().map(file).collect(), hold: Hold::of(export) })
+    }
+
+    fn install(&self, kept: &[u8], incoming: Option<&Path>) -> Result<(), MachineError> {
+        Shard::install(self, kept, incoming.unwrap_or(Path::new(""))).map_err(MachineError::fatal)
+    }
+}

@@ -1,5 +1,6 @@
 //! Groups of one member.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ const GROUP: GroupId = GroupId(16);
 #[derive(Debug, Default)]
 struct Large {
     put: Mutex<Vec<Bytes>>,
-    named: Mutex<Vec<u64>>,
+    named: Mutex<BTreeSet<u64>>,
 }
 
 impl LargeWrites for Large {
@@ -35,7 +36,7 @@ impl LargeWrites for Large {
 
     fn named(&self, _group: GroupId, index: u64, hash: [u8; 32]) {
         assert_eq!(hash, [7; 32]);
-        self.named.lock().push(index);
+        self.named.lock().insert(index);
     }
 
     fn purged(&self, _group: GroupId, up_to: u64) {
@@ -230,7 +231,7 @@ async fn a_large_write_travels_as_a_blob_until_its_entry_is_purged() {
 async fn a_full_queue_says_busy_and_nothing_of_it_was_written() {
     let harness = Harness::new();
     let running = harness.found().await;
-    harness.admission.set(Door::Wait, u64::MAX);
+    harness.admission.set_door(Door::Wait);
     let big = Bytes::from(vec![b'x'; 400 << 10]);
     let mut pending = Vec::new();
     let refused = loop {
@@ -241,7 +242,7 @@ async fn a_full_queue_says_busy_and_nothing_of_it_was_written() {
     };
     assert!(matches!(refused, NotWritten::Busy(_)), "{refused}");
     assert!(running.machine.commands().is_empty());
-    harness.admission.set(Door::Open, u64::MAX);
+    harness.admission.set_door(Door::Open);
     let taken = pending.len();
     for pending in pending {
         pending.outcome().await.expect("written");
@@ -254,10 +255,10 @@ async fn a_full_queue_says_busy_and_nothing_of_it_was_written() {
 async fn a_full_disk_refuses_and_an_emptied_one_takes_again() {
     let harness = Harness::new();
     let running = harness.found().await;
-    harness.admission.set(Door::NoSpace("1 of 100 bytes is free".into()), 0);
+    harness.admission.set_door(Door::NoSpace("1 of 100 bytes is free".into()));
     let refused = running.write("row").await;
     assert!(matches!(refused, Err(ProposeError::NotWritten(NotWritten::NoSpace(_)))), "{refused:?}");
-    harness.admission.set(Door::Open, u64::MAX);
+    harness.admission.set_door(Door::Open);
     assert_eq!(running.write("row").await, written(1));
     running.stop().await;
 }

@@ -235,3 +235,44 @@ fn files_are_given_back_once_their_groups_are_purged() {
     assert_eq!(log.group(GroupId(2)).state().vote, Some(b"mine".to_vec()));
     assert_eq!(read_all(&log.group(GroupId(1))).unwrap(), records(396, 4, 1, 1000));
 }
+
+#[test]
+fn what_the_engine_copies_and_copies_again_is_surveyed_as_the_engine_replays_it() {
+    let place = Place::new();
+    let config = LogConfig { budget_bytes: 256 << 10, file_bytes: 64 << 10, batch_bytes_max: 64 << 10 };
+    let mut log = Log::open(disk(), &place.log(), config.clone()).unwrap();
+    let (mut busy, mut marked) = (0, false);
+    for cycle in 0..24u64 {
+        for id in 0..3 {
+            // Fifteen records of 10 KiB live: more than the engine copies in one batch, so it marks several as one.
+            let quiet = log.group(GroupId(id));
+            wait(|done| quiet.append(records(cycle * 5, 5, cycle, 10_000), done)).unwrap();
+            if cycle > 2 {
+                wait(|done| quiet.purge(cycle * 5 - 11, format!("{cycle}").into_bytes(), done)).unwrap();
+            }
+        }
+        let group = log.group(GroupId(9));
+        for _ in 0..8 {
+            wait(|done| group.append(records(busy, 1, 1, 40_000), done)).unwrap();
+            busy += 1;
+        }
+        wait(|done| group.purge(busy - 1, vec![], done)).unwrap();
+        log.pinned();
+        let rewritten =
+            place.content().into_iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "rewrite"));
+        marked |= rewritten.into_iter().any(|(_, bytes)| bytes.windows(3).any(|bytes| bytes == b"__\x01"));
+        if cycle % 3 == 2 {
+            drop(group);
+            drop(log);
+            assert_eq!(check(&RealDisk, &place.log()).problems, Vec::<String>::new());
+            log = Log::open(disk(), &place.log(), config.clone()).unwrap();
+        }
+        for id in 0..3 {
+            let first = if cycle > 2 { cycle * 5 - 10 } else { 0 };
+            let expected: Vec<_> =
+                (first..cycle * 5 + 5).flat_map(|index| records(index, 1, index / 5, 10_000)).collect();
+            assert_eq!(read_all(&log.group(GroupId(id))).unwrap(), expected, "cycle {cycle}");
+        }
+    }
+    assert!(marked, "the engine never marked batches as belonging together");
+}

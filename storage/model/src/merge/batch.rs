@@ -11,7 +11,8 @@ use crate::event::{PreparedRow, ROW_BYTES_MAX, RowError};
 /// means the same: several merges of one id stay several (what they make depends on the row they find), and a
 /// delete stays in front of the write that makes the row anew. Comments stay where they are.
 ///
-/// A folded row keeps the audit of the last row that has one. All rows are of one object.
+/// A folded row keeps the audit of the last merge that has one, else its own; what is dropped takes its audit
+/// along. All rows are of one object.
 pub fn fold_batch(rows: Vec<PreparedRow>) -> Result<Vec<PreparedRow>, RowError> {
     let mut kept: Vec<Option<PreparedRow>> = Vec::with_capacity(rows.len());
     let mut last: HashMap<String, usize> = HashMap::with_capacity(rows.len());

@@ -10,18 +10,20 @@ use serde_json::{Value, json};
 
 use crate::{NOW_MICROS, NOW_TEXT, log_row, prepared, text};
 
+/// A refusal names the row, its field, and what would be right.
+#[track_caller]
+fn check_refused<const N: usize>(cases: [(Value, String); N]) {
+    for (row, want) in cases {
+        let error = prepared(ObjectKind::ProjectLogs, row.clone()).expect_err(&row.to_string());
+        assert_eq!(error.to_string(), want);
+    }
+}
+
 #[test]
-fn a_refused_row_is_named_with_its_field_and_what_would_be_right() {
+fn a_field_that_holds_the_wrong_thing_is_named() {
     let score = "a score is a number between 0 and 1 or null";
     let metric = r#"a metric is a number, null, or one of "NaN", "Infinity", "-Infinity""#;
-    let time = "it is a time such as 2026-11-21T05:44:00.123Z, or null";
-    let origin = |with: Value| {
-        let mut origin =
-            json!({"object_type": "dataset", "object_id": "00000000-0000-0000-0000-0000000000b2", "id": "o"});
-        origin.as_object_mut().expect("an object").extend(with.as_object().expect("an object").clone());
-        json!({"origin": origin})
-    };
-    let cases = [
+    check_refused([
         (json!("x"), "row 3 is \"x\"; a row is a JSON object".to_owned()),
         (json!({"scores": {"accuracy": 1.5}}), format!("row 3: `scores.accuracy` is 1.5; {score}")),
         (json!({"scores": {"a": 1, "b": -0.1}}), format!("row 3: `scores.b` is -0.1; {score}")),
@@ -33,24 +35,32 @@ fn a_refused_row_is_named_with_its_field_and_what_would_be_right() {
         (json!({"context": 1}), "row 3: `context` is 1; it is an object or null".to_owned()),
         (json!({"tags": "x"}), "row 3: `tags` is \"x\"; tags are an array of unique strings or null".to_owned()),
         (json!({"tags": ["a", 1]}), "row 3: `tags.1` is 1; tags are an array of unique strings or null".to_owned()),
-        (json!({"tags": ["a", "a"]}), "row 3: `tags.1` is \"a\"; this tag was given before; tags are unique".to_owned()),
+        (
+            json!({"tags": ["a", "a"]}),
+            "row 3: `tags.1` is \"a\"; this tag was given before; tags are unique".to_owned(),
+        ),
         (json!({"span_attributes": []}), "row 3: `span_attributes` is an array; it is an object or null".to_owned()),
         (
             json!({"span_attributes": {"type": 7}}),
             "row 3: `span_attributes.type` is 7; it is a string or null".to_owned(),
         ),
         (json!({"facets": {"a": 1}}), "row 3: `facets.a` is 1; it is a string or null".to_owned()),
-        (json!({"id": ""}), "row 3: `id` is empty; an id has at least one byte".to_owned()),
-        (json!({"id": 7}), "row 3: `id` is 7; an id is a string".to_owned()),
-        (json!({"span_id": true}), "row 3: `span_id` is true; an id is a string".to_owned()),
         (
-            json!({"root_span_id": "x".repeat(ID_BYTES_MAX + 1)}),
-            "row 3: `root_span_id` has 1025 bytes; an id has at most 1024".to_owned(),
+            json!({"input": {"k".repeat(KEY_BYTES_MAX + 1): 1}}),
+            "row 3: `input` has a key of 16385 bytes; a key has at most 16384".to_owned(),
         ),
-        (json!({"span_parents": "p"}), "row 3: `span_parents` is \"p\"; it is an array of span ids or null".to_owned()),
-        (json!({"span_parents": ["p", null]}), "row 3: `span_parents.1` is null; an id is a string".to_owned()),
-        (json!({"created": "yesterday"}), format!("row 3: `created` is \"yesterday\"; {time}")),
-        (json!({"created": 1_790_000_000}), format!("row 3: `created` is 1790000000; {time}")),
+    ]);
+}
+
+#[test]
+fn an_origin_or_classification_that_is_none_is_named() {
+    let origin = |with: Value| {
+        let mut origin =
+            json!({"object_type": "dataset", "object_id": "00000000-0000-0000-0000-0000000000b2", "id": "o"});
+        origin.as_object_mut().expect("an object").extend(with.as_object().expect("an object").clone());
+        json!({"origin": origin})
+    };
+    check_refused([
         (origin(json!({"object_type": "org"})), "row 3: `origin.object_type` is \"org\"; it is one of project_logs, experiment, dataset, prompt, function, prompt_session".to_owned()),
         (origin(json!({"object_id": "b2"})), "row 3: `origin.object_id` is \"b2\"; it is a UUID".to_owned()),
         (origin(json!({"_xact_id": 7})), "row 3: `origin._xact_id` is 7; it is a string or null".to_owned()),
@@ -70,6 +80,30 @@ fn a_refused_row_is_named_with_its_field_and_what_would_be_right() {
             json!({"classifications": {"c": [{"id": "x", "confidence": "high"}]}}),
             "row 3: `classifications.c.0.confidence` is \"high\"; it is a number or null".to_owned(),
         ),
+    ]);
+}
+
+#[test]
+fn an_id_or_a_time_that_is_none_is_named() {
+    let time = "it is a time such as 2026-11-21T05:44:00.123Z, or null";
+    check_refused([
+        (json!({"id": ""}), "row 3: `id` is empty; an id has at least one byte".to_owned()),
+        (json!({"id": 7}), "row 3: `id` is 7; an id is a string".to_owned()),
+        (json!({"span_id": true}), "row 3: `span_id` is true; an id is a string".to_owned()),
+        (
+            json!({"root_span_id": "x".repeat(ID_BYTES_MAX + 1)}),
+            "row 3: `root_span_id` has 1025 bytes; an id has at most 1024".to_owned(),
+        ),
+        (json!({"span_parents": "p"}), "row 3: `span_parents` is \"p\"; it is an array of span ids or null".to_owned()),
+        (json!({"span_parents": ["p", null]}), "row 3: `span_parents.1` is null; an id is a string".to_owned()),
+        (json!({"created": "yesterday"}), format!("row 3: `created` is \"yesterday\"; {time}")),
+        (json!({"created": 1_790_000_000}), format!("row 3: `created` is 1790000000; {time}")),
+    ]);
+}
+
+#[test]
+fn a_control_field_or_comment_that_cannot_be_followed_is_named() {
+    check_refused([
         (json!({"_is_merge": "yes"}), "row 3: `_is_merge` is \"yes\"; it is true, false or null".to_owned()),
         (json!({"_object_delete": 1}), "row 3: `_object_delete` is 1; it is true, false or null".to_owned()),
         (json!({"_object_delete": true}), "row 3: `id` is missing; a delete names its row".to_owned()),
@@ -118,15 +152,7 @@ fn a_refused_row_is_named_with_its_field_and_what_would_be_right() {
             json!({"comment": {"text": "nice"}}),
             "row 3: `origin.id` is missing; a comment names the row it hangs on".to_owned(),
         ),
-        (
-            json!({"input": {"k".repeat(KEY_BYTES_MAX + 1): 1}}),
-            "row 3: `input` has a key of 16385 bytes; a key has at most 16384".to_owned(),
-        ),
-    ];
-    for (row, want) in cases {
-        let error = prepared(ObjectKind::ProjectLogs, row.clone()).expect_err(&row.to_string());
-        assert_eq!(error.to_string(), want);
-    }
+    ]);
 }
 
 #[test]

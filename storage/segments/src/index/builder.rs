@@ -87,8 +87,8 @@ impl IndexBuilder {
     fn check_order(&mut self, row: &RowHeader<'_>) -> Result<(), SegmentError> {
         let object = self.objects.last().map(|(object, _)| *object);
         let new_object = object.is_none_or(|last| last < row.object);
-        let follows = new_object
-            || (object == Some(row.object) && self.last.is_some_and(|last| (row.key, row.xact) <= last));
+        let follows =
+            new_object || (object == Some(row.object) && self.last.is_some_and(|last| (row.key, row.xact) <= last));
         if !follows {
             return Err(SegmentError::OutOfOrder { seq: self.seq, row: self.rows() });
         }

@@ -88,7 +88,12 @@ pub(crate) fn entries(page: &[u8]) -> Option<impl Iterator<Item = Option<Entry<'
         let (hash, tail) = rest.split_first_chunk::<8>()?;
         rest = tail;
         let hash = u64::from_le_bytes(*hash);
-        Some(Entry { hash, ordinal: take_number(&mut rest)?, text: take_bytes(&mut rest)?, payload: take_bytes(&mut rest)? })
+        Some(Entry {
+            hash,
+            ordinal: take_number(&mut rest)?,
+            text: take_bytes(&mut rest)?,
+            payload: take_bytes(&mut rest)?,
+        })
     }))
 }
 
@@ -125,7 +130,8 @@ impl Directory {
             (u64::from_le_bytes(first.try_into().expect("8")), u32::from_le_bytes(start.try_into().expect("4")))
         };
         let (first, start): (Vec<u64>, Vec<u32>) = places.iter().map(split).unzip();
-        let ascend = first.is_sorted() && start.is_sorted_by(|a, b| a < b) && start.last().is_none_or(|&last| last < end);
+        let ascend =
+            first.is_sorted() && start.is_sorted_by(|a, b| a < b) && start.last().is_none_or(|&last| last < end);
         ascend.then_some(Directory { first, start, end })
     }
 
@@ -157,12 +163,7 @@ impl PageWriter {
     }
 
     /// `body` is what [`put_entry`] made. Full pages go to `out`.
-    pub fn push<E>(
-        &mut self,
-        hash: u64,
-        body: &[u8],
-        out: &mut impl FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn push<E>(&mut self, hash: u64, body: &[u8], out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         if self.count > 0 && self.page.len() + 8 + body.len() > PAGE_BYTES {
             self.close_page(out)?;
         }

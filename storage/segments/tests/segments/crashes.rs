@@ -48,7 +48,10 @@ fn what_a_power_cut_leaves_of_an_unfinished_segment_is_swept() {
         let after = shared(&disk.power_cut(seed));
         let live = [listed.clone()];
         let removed = sweep(&after, &dir(), &live).unwrap();
-        assert!(removed.iter().all(|name| name.starts_with("00000002.") || name.starts_with("00000003.")), "{removed:?}");
+        assert!(
+            removed.iter().all(|name| name.starts_with("00000002.") || name.starts_with("00000003.")),
+            "{removed:?}"
+        );
         let left = names(&*after).into_iter().filter(|name| name != "README");
         assert!(left.eq(["00000001.ids", "00000001.marks", "00000001.parquet"]));
         assert_eq!(verify(&after, &dir(), &listed), [] as [&str; 0]);
@@ -67,8 +70,7 @@ fn any_failing_call_of_a_write_is_an_error_and_lists_nothing() {
     for nth in 1..=calls {
         for fault in [Fault::InputOutput, Fault::NoSpace, Fault::ShortWrite, Fault::DoneButReported] {
             let below = disk();
-            let faulty: SharedDisk =
-                Arc::new(FaultyDisk::new(shared(&below), FaultPlan::fail_any(nth, fault)));
+            let faulty: SharedDisk = Arc::new(FaultyDisk::new(shared(&below), FaultPlan::fail_any(nth, fault)));
             let failed = write(&faulty, 1, &rows, &MARKS);
             if fault == Fault::DoneButReported && failed.is_ok() {
                 continue; // The call would have failed anyhow, and harmlessly: it removed what is not there.

@@ -3,5 +3,5 @@
 mod crashes;
 mod damage;
 mod merging;
-mod rows;
 mod round_trip;
+mod rows;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_model::command::Action;
 use assay_storage_model::segment::{FileKind, SegmentMeta};
 use assay_storage_model::{PaginationKey, Xact};
-use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_segments::{
     Columns, Mark, OwnedRow, Segment, SegmentError, SegmentWriter, VersionRow, projection, remove, verify,
 };

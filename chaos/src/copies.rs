@@ -1,0 +1,25 @@
+//! Copies of data directories.
+
+use std::fs;
+use std::path::Path;
+
+/// Holds nothing but room, and much of it; nobody writes to it.
+const BALLAST: &str = "BALLAST";
+
+/// Copies a directory with all below it. The ballast is shared, not copied.
+pub fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else if entry.file_name() != BALLAST {
+            fs::copy(entry.path(), target)?;
+        } else if fs::hard_link(entry.path(), &target).is_err() {
+            // Another file system: the next start makes a new one.
+            eprintln!("{} is left out of the copy", entry.path().display());
+        }
+    }
+    Ok(())
+}

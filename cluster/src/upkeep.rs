@@ -1,0 +1,303 @@
+//! What goes on beside serving: which group seals next, compaction, room on the disk, blobs out of use.
+//!
+//! One thread looks at the node several times a second and decides by `decide`, which is plain arithmetic; seals run on
+//! the seal thread, one at a time, through consensus, which then purges the log; compaction has a thread of its own. The
+//! same look opens or closes the door for writes: they wait while memory is at twice its budget, and are refused while
+//! the disk is nearly full.
+
+mod decide;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use assay_cluster_raft::fatal::{COMPACTION_THREAD, UPKEEP_THREAD};
+use assay_cluster_raft::{Admission, Door, Group, SealError};
+use assay_storage_disk::{REFUSE_WRITES_BELOW_PERCENT, Room, admit};
+use assay_storage_log::Log;
+use assay_storage_model::GroupId;
+use assay_storage_shard::{Shard, ShardError};
+use parking_lot::{Condvar, Mutex};
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
+
+use crate::config::ClusterConfig;
+use crate::large::BlobWrites;
+use decide::{Budget, GroupReport, decide};
+
+/// Between two looks at the node.
+const LOOK: Duration = Duration::from_millis(25);
+/// Between two tries to give log files back, and two measures of the disk.
+const LOOK_AT_DISK: Duration = Duration::from_millis(500);
+/// The compaction thread looks again after this when nothing woke it.
+const COMPACTION_REST: Duration = Duration::from_millis(500);
+/// After a compaction failed for want of room.
+const COMPACTION_NO_SPACE_REST: Duration = Duration::from_secs(5);
+/// Documents of generations sealed last, over all shards: they save reads to merges that come right after a seal.
+const CACHED_BYTES_MAX: usize = 64 << 20;
+
+/// What upkeep has done and has before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpkeepCounts {
+    pub seals: u64,
+    pub seals_without_room: u64,
+    pub compactions: u64,
+    /// Seals asked for and not ended.
+    pub sealing: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    seals: AtomicU64,
+    seals_without_room: AtomicU64,
+    compactions: AtomicU64,
+}
+
+pub(crate) struct UpkeepParts {
+    pub config: ClusterConfig,
+    pub groups: Vec<Group>,
+    pub shards: Vec<Arc<Shard>>,
+    pub log: Log,
+    pub writes: Arc<BlobWrites>,
+    pub admission: Arc<Admission>,
+    pub runtime: Handle,
+    pub seal_thread: JoinHandle<()>,
+}
+
+/// A handle on the threads.
+#[derive(Clone, Debug)]
+pub(crate) struct Upkeep {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    stop: AtomicBool,
+    counts: Counts,
+    /// Groups whose seal was asked for and has not ended.
+    sealing: Mutex<BTreeSet<GroupId>>,
+    /// A seal ended: there may be something to compact.
+    sealed: (Mutex<bool>, Condvar),
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Upkeep {
+    pub fn start(parts: UpkeepParts) -> io::Result<Upkeep> {
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            counts: Counts::default(),
+            sealing: Mutex::default(),
+            sealed: (Mutex::new(true), Condvar::new()),
+            threads: Mutex::default(),
+        });
+        let compacting = Compacting { shared: Arc::clone(&shared), shards: parts.shards.clone(), config: parts.config.clone() };
+        let compaction = thread::Builder::new().name(COMPACTION_THREAD.into()).spawn(move || compacting.run())?;
+        let UpkeepParts { config, groups, shards, log, writes, admission, runtime, seal_thread } = parts;
+        let looking =
+            Looking { shared: Arc::clone(&shared), config, groups, shards, log, writes, admission, runtime, dirty_since: BTreeMap::new() };
+        let looking = thread::Builder::new().name(UPKEEP_THREAD.into()).spawn(move || looking.run())?;
+        *shared.threads.lock() = vec![compaction, looking, seal_thread];
+        Ok(Upkeep { shared })
+    }
+
+    pub fn counts(&self) -> UpkeepCounts {
+        let Counts { seals, seals_without_room, compactions } = &self.shared.counts;
+        UpkeepCounts {
+            seals: seals.load(Ordering::Relaxed),
+            seals_without_room: seals_without_room.load(Ordering::Relaxed),
+            compactions: compactions.load(Ordering::Relaxed),
+            sealing: self.shared.sealing.lock().len() as u64,
+        }
+    }
+
+    pub fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Release);
+        *self.shared.sealed.0.lock() = true;
+        self.shared.sealed.1.notify_all();
+    }
+
+    /// Blocking: after `stop`, until a compaction under way has ended. The seal thread ends with the last group.
+    pub fn join(&self) {
+        let threads: Vec<_> = self.shared.threads.lock().drain(..).take(2).collect();
+        for handle in threads {
+            // A panic there has ended the process.
+            let _ = handle.join();
+        }
+    }
+}
+
+impl Shared {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+}
+
+struct Looking {
+    shared: Arc<Shared>,
+    config: ClusterConfig,
+    groups: Vec<Group>,
+    shards: Vec<Arc<Shard>>,
+    log: Log,
+    writes: Arc<BlobWrites>,
+    admission: Arc<Admission>,
+    runtime: Handle,
+    /// Since when each group has entries that are not sealed.
+    dirty_since: BTreeMap<GroupId, Instant>,
+}
+
+impl Looking {
+    fn run(mut self) {
+        let mut disk_due = Instant::now();
+        let mut pinned = BTreeSet::new();
+        let mut no_space = None;
+        while !self.shared.stopped() {
+            let now = Instant::now();
+            if now >= disk_due {
+                disk_due = now + LOOK_AT_DISK;
+                pinned = self.log.pinned().into_iter().collect();
+                no_space = self.look_at_disk();
+                if let Err(error) = self.writes.collect() {
+                    tracing::warn!(%error, "a large write that nothing needs could not be removed");
+                }
+                self.release_cached();
+            }
+            let reports = self.reports(now, &pinned);
+            self.set_door(&reports, no_space.clone());
+            let budget = Budget { memory_bytes: self.config.memory_budget_bytes, age: self.config.seal_age };
+            for group in decide(&reports, &budget) {
+                self.seal(group);
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn reports(&mut self, now: Instant, pinned: &BTreeSet<GroupId>) -> Vec<GroupReport> {
+        let sealing = self.shared.sealing.lock().clone();
+        let mut reports = Vec::with_capacity(self.groups.len());
+        for group in &self.groups {
+            let id = group.id();
+            let dirty = group.unsealed_entries() > 0;
+            let age = match dirty {
+                true => now - *self.dirty_since.entry(id).or_insert(now),
+                false => {
+                    self.dirty_since.remove(&id);
+                    Duration::ZERO
+                }
+            };
+            let memory_bytes = group.machine().memory_bytes() as u64;
+            reports.push(GroupReport { group: id, memory_bytes, dirty, age, pinned: pinned.contains(&id), sealing: sealing.contains(&id) });
+        }
+        reports
+    }
+
+    fn set_door(&self, reports: &[GroupReport], no_space: Option<String>) {
+        let memory: u64 = reports.iter().map(|report| report.memory_bytes).sum();
+        self.admission.set_door(match no_space {
+            Some(why) => Door::NoSpace(why),
+            None if memory >= self.config.memory_budget_bytes * 2 => Door::Wait,
+            None => Door::Open,
+        });
+    }
+
+    /// Why writes are refused, where they are. What may still be written until the next look is counted down meanwhile.
+    fn look_at_disk(&self) -> Option<String> {
+        let space = match self.config.disk.space(&self.config.data_dir) {
+            Ok(space) => space,
+            Err(error) => {
+                tracing::warn!(%error, "the free space of the disk is not known");
+                return None;
+            }
+        };
+        let room = space.free.saturating_sub(space.total / 100 * REFUSE_WRITES_BELOW_PERCENT);
+        self.admission.set_room(room);
+        match admit(space, 0) {
+            Room::Plenty => None,
+            Room::RefuseWrites | Room::StepDown => {
+                let (free, total) = (space.free >> 20, space.total >> 20);
+                Some(format!("{free} MiB of {total} MiB are free; writes go on above {REFUSE_WRITES_BELOW_PERCENT} %"))
+            }
+        }
+    }
+
+    /// The generations sealed last stay for a while as a cache; together they stay bounded.
+    fn release_cached(&self) {
+        let mut cached: Vec<_> = self.shards.iter().map(|shard| (shard.cached_bytes(), shard)).collect();
+        let mut total: usize = cached.iter().map(|(bytes, _)| bytes).sum();
+        cached.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        for (bytes, shard) in cached {
+            if total <= CACHED_BYTES_MAX {
+                break;
+            }
+            shard.release_cached();
+            total -= bytes;
+        }
+    }
+
+    fn seal(&mut self, id: GroupId) {
+        let Some(group) = self.groups.iter().find(|group| group.id() == id).cloned() else { return };
+        self.shared.sealing.lock().insert(id);
+        self.dirty_since.remove(&id);
+        let shared = Arc::clone(&self.shared);
+        self.runtime.spawn(async move {
+            match group.seal().await {
+                Ok(_) => {
+                    shared.counts.seals.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(SealError::NoSpace(why)) => {
+                    shared.counts.seals_without_room.fetch_add(1, Ordering::Relaxed);
+                    tracing::warn!(group = %group.id(), %why, "a seal found no room; it is tried again");
+                    tokio::time::sleep(LOOK_AT_DISK).await;
+                }
+                Err(SealError::Stopped(why)) => tracing::debug!(group = %group.id(), %why, "not sealed"),
+            }
+            shared.sealing.lock().remove(&group.id());
+            *shared.sealed.0.lock() = true;
+            shared.sealed.1.notify_one();
+        });
+    }
+}
+
+struct Compacting {
+    shared: Arc<Shared>,
+    shards: Vec<Arc<Shard>>,
+    config: ClusterConfig,
+}
+
+impl Compacting {
+    fn run(self) {
+        while !self.shared.stopped() {
+            {
+                let mut sealed = self.shared.sealed.0.lock();
+                if !*sealed {
+                    self.shared.sealed.1.wait_for(&mut sealed, COMPACTION_REST);
+                }
+                *sealed = false;
+            }
+            for shard in &self.shards {
+                if self.shared.stopped() {
+                    return;
+                }
+                self.compact(shard);
+            }
+        }
+    }
+
+    fn compact(&self, shard: &Shard) {
+        match shard.compact() {
+            Ok(true) => {
+                self.shared.counts.compactions.fetch_add(1, Ordering::Relaxed);
+                // There may be another step in this shard.
+                *self.shared.sealed.0.lock() = true;
+            }
+            Ok(false) => {}
+            Err(error @ ShardError::Segment(_)) if assay_cluster_raft::machine::disk_was_full(&error) => {
+                tracing::warn!(%error, "a compaction found no room; it is tried again");
+                thread::sleep(COMPACTION_NO_SPACE_REST);
+            }
+            Err(error) => self.config.on_fatal.report(format_args!("compacting: {error}")),
+        }
+    }
+}

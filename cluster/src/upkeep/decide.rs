@@ -1,0 +1,94 @@
+//! Who seals next. Pure: numbers in, groups out.
+//!
+//! D1: while nothing is over a limit, nothing seals.
+//! D2: the largest memory table seals first; what is being sealed counts as on its way out.
+//! D3: a group that is old, or that keeps old log files from going, seals however small it is.
+
+use std::time::Duration;
+
+use assay_storage_model::GroupId;
+
+/// Seals for memory that are under way at once: one is written while the next waits its turn.
+const SEALS_FOR_MEMORY_MAX: usize = 2;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    pub memory_bytes: u64,
+    pub age: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct GroupReport {
+    pub group: GroupId,
+    pub memory_bytes: u64,
+    /// It has entries that are not sealed.
+    pub dirty: bool,
+    pub age: Duration,
+    /// It keeps old log files from going.
+    pub pinned: bool,
+    pub sealing: bool,
+}
+
+pub fn decide(groups: &[GroupReport], budget: &Budget) -> Vec<GroupId> {
+    let idle = || groups.iter().filter(|report| report.dirty && !report.sealing);
+    let mut chosen: Vec<GroupId> =
+        idle().filter(|report| report.pinned || report.age >= budget.age).map(|report| report.group).collect(); // D3
+    let leaving = |chosen: &[GroupId], report: &GroupReport| report.sealing || chosen.contains(&report.group);
+    let staying = groups.iter().filter(|report| !leaving(&chosen, report)).map(|report| report.memory_bytes);
+    let mut staying: u64 = staying.sum();
+    let mut under_way = groups.iter().filter(|report| leaving(&chosen, report)).count();
+    let mut largest: Vec<&GroupReport> = idle().filter(|report| !chosen.contains(&report.group)).collect();
+    largest.sort_by_key(|report| (std::cmp::Reverse(report.memory_bytes), report.group));
+    for report in largest {
+        if staying < budget.memory_bytes || under_way >= SEALS_FOR_MEMORY_MAX || report.memory_bytes == 0 {
+            break; // D1
+        }
+        chosen.push(report.group); // D2
+        staying -= report.memory_bytes;
+        under_way += 1;
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUDGET: Budget = Budget { memory_bytes: 100, age: Duration::from_secs(60) };
+
+    fn report(group: u64, memory_bytes: u64) -> GroupReport {
+        GroupReport { group: GroupId(group), memory_bytes, dirty: true, age: Duration::ZERO, pinned: false, sealing: false }
+    }
+
+    fn chosen(groups: &[GroupReport]) -> Vec<u64> {
+        decide(groups, &BUDGET).into_iter().map(|group| group.0).collect()
+    }
+
+    #[test]
+    fn below_the_budget_nobody_seals() {
+        assert_eq!(chosen(&[report(1, 50), report(2, 49)]), [0; 0]);
+    }
+
+    #[test]
+    fn the_largest_seals_and_no_more_than_needed() {
+        assert_eq!(chosen(&[report(1, 40), report(2, 60), report(3, 10)]), [2]);
+        assert_eq!(chosen(&[report(1, 90), report(2, 90), report(3, 90)]), [1, 2]);
+    }
+
+    #[test]
+    fn what_is_being_sealed_counts_as_gone() {
+        let sealing = GroupReport { sealing: true, ..report(1, 90) };
+        assert_eq!(chosen(&[sealing, report(2, 60)]), [0; 0]);
+        assert_eq!(chosen(&[sealing, report(2, 60), report(3, 50)]), [2]);
+        let another = GroupReport { sealing: true, ..report(4, 90) };
+        assert_eq!(chosen(&[sealing, another, report(2, 60), report(3, 50)]), [0; 0], "two at once are enough");
+    }
+
+    #[test]
+    fn the_old_and_those_that_pin_the_log_seal_however_small() {
+        let old = GroupReport { age: BUDGET.age, ..report(1, 0) };
+        let pinning = GroupReport { pinned: true, ..report(2, 1) };
+        let clean = GroupReport { dirty: false, pinned: true, ..report(3, 0) };
+        assert_eq!(chosen(&[old, pinning, clean]), [1, 2]);
+    }
+}

@@ -28,9 +28,11 @@ use crate::probe;
 use crate::report::Report;
 use crate::scene::{self, Life, Opened, Orders, Scene};
 
-/// Operations before the stop; enough for seals, compactions, large writes and a log that goes on behind them.
-const OPERATIONS: u32 = 700;
-const STOP_MAX: Duration = Duration::from_secs(120);
+/// Operations of each of two lives: the first leaves segments, the second marks on them, and a log that goes on behind.
+const OPERATIONS: u32 = 350;
+/// Each life seals everything soon after its start.
+const SEAL_AFTER: Duration = Duration::from_millis(100);
+const STOP_MAX: Duration = Duration::from_secs(60);
 /// Opening and reading a flipped copy; longer is a hang.
 const OPEN_MAX: Duration = Duration::from_secs(30);
 /// Copies under examination at once.
@@ -41,6 +43,8 @@ const KILLED_ONE_IN: u32 = 5;
 const KILLED_TURNS: [&str; 8] = ["log", "log", "watermark", "log", "kept state", "log", "watermark", "segment"];
 /// Where the last records are, counted from the end of what was written.
 const TAIL_BYTES: u64 = 1024;
+/// After a clean stop the doctor is asked about one flip in so many; after a kill about each.
+const DOCTOR_ONE_IN: usize = 3;
 /// Empty space is less worth a flip.
 const TRIES_FOR_A_WRITTEN_BYTE: u32 = 4;
 
@@ -84,7 +88,9 @@ pub fn run(seed: u64, flips: u32, report: &mut Report) -> anyhow::Result<Vec<Pat
         report.coverage.want("detected", u64::from(flips / 10));
     }
     if probe::assay_program().is_none() {
-        report.runs.push(json!({ "note": "the program assay is not built beside this one; only the log's own check was asked" }));
+        report.runs.push(
+            json!({ "note": "the program assay is not built beside this one; only the log's own check was asked" }),
+        );
     }
     let killed = flips / KILLED_ONE_IN;
     let mut kept = Vec::new();
@@ -107,30 +113,15 @@ pub fn run(seed: u64, flips: u32, report: &mut Report) -> anyhow::Result<Vec<Pat
 }
 
 /// A directory with every kind of file, stopped; none if it is not even right without a flip.
-fn prepare(scene: &mut Scene, killed: bool, rng: &mut ChaCha8Rng, report: &mut Report) -> anyhow::Result<Option<Subject>> {
-    let orders = Orders { operations: (!killed).then_some(OPERATIONS), clients: Some(8), ..Orders::default() };
-    let mut worker = scene.start_worker(&orders)?;
-    if !scene.ready(&mut worker, report)? {
+fn prepare(
+    scene: &mut Scene,
+    killed: bool,
+    rng: &mut ChaCha8Rng,
+    report: &mut Report,
+) -> anyhow::Result<Option<Subject>> {
+    if !live(scene, false, report)? || !live(scene, killed, report)? {
         return Ok(None);
     }
-    let until = Instant::now() + STOP_MAX;
-    if killed {
-        let answers = std::cell::Cell::new(0);
-        let enough = |said: &Said| {
-            answers.set(answers.get() + u32::from(matches!(said, Said::Ok { .. })));
-            answers.get() >= OPERATIONS / 2
-        };
-        scene.follow(&mut worker, until, enough)?;
-        scene.kill(&mut worker, "before the flips")?;
-    } else {
-        let (life, _) = scene.follow(&mut worker, until, |_| false)?;
-        let status = worker.wait(until)?;
-        if life != Life::Ended || !status.is_some_and(|status| status.success()) {
-            report.findings.push(format!("a clean stop ended with {status:?}: {}", worker.last_words()));
-            return Ok(None);
-        }
-    }
-    drop(worker);
     let dir = scene.dir.clone();
     let versions = scene.versions(rng);
     let untouched = scene.work().join("untouched");
@@ -151,7 +142,41 @@ fn prepare(scene: &mut Scene, killed: bool, rng: &mut ChaCha8Rng, report: &mut R
     Ok(Some(Subject { dir, killed, expected: *expected, versions, history }))
 }
 
-fn flip_all(scene: &Scene, subject: &Subject, count: u32, rng: &mut ChaCha8Rng, report: &mut Report) -> anyhow::Result<()> {
+/// One life of the worker, to a clean stop or to a kill; false where it did not go as it should.
+fn live(scene: &mut Scene, killed: bool, report: &mut Report) -> anyhow::Result<bool> {
+    let operations = (!killed).then_some(OPERATIONS);
+    let orders = Orders { operations, clients: Some(8), upkeep_after: Some(SEAL_AFTER), ..Orders::default() };
+    let mut worker = scene.start_worker(&orders)?;
+    if !scene.ready(&mut worker, report)? {
+        return Ok(false);
+    }
+    let until = Instant::now() + STOP_MAX;
+    if killed {
+        let answers = std::cell::Cell::new(0);
+        let enough = |said: &Said| {
+            answers.set(answers.get() + u32::from(matches!(said, Said::Ok { .. })));
+            answers.get() >= OPERATIONS / 2
+        };
+        scene.follow(&mut worker, until, enough)?;
+        scene.kill(&mut worker, "before the flips")?;
+        return Ok(true);
+    }
+    let (life, _) = scene.follow(&mut worker, until, |_| false)?;
+    let status = worker.wait(until)?;
+    if life == Life::Ended && status.is_some_and(|status| status.success()) {
+        return Ok(true);
+    }
+    report.findings.push(format!("a clean stop ended with {status:?}: {}", worker.last_words()));
+    Ok(false)
+}
+
+fn flip_all(
+    scene: &Scene,
+    subject: &Subject,
+    count: u32,
+    rng: &mut ChaCha8Rng,
+    report: &mut Report,
+) -> anyhow::Result<()> {
     let files = files_by_kind(&subject.dir)?;
     let flips = (0..count).map(|number| choose(subject, &files, number, rng)).collect::<anyhow::Result<Vec<Flip>>>()?;
     let next = AtomicUsize::new(0);
@@ -163,7 +188,8 @@ fn flip_all(scene: &Scene, subject: &Subject, count: u32, rng: &mut ChaCha8Rng, 
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(flip) = flips.get(number) else { break };
                     let place = scene.work().join(format!("flip-{number}"));
-                    let effect = examine(subject, flip, &place);
+                    let asked = subject.killed || number.is_multiple_of(DOCTOR_ONE_IN);
+                    let effect = examine(subject, flip, asked, &place);
                     effects.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((number, effect));
                 }
             });
@@ -207,12 +233,19 @@ fn tell(subject: &Subject, flip: &Flip, effect: anyhow::Result<Effect>, report: 
         }
         Ok(_) => String::new(),
     };
-    report.runs.push(json!({ "flip": place, "kind": flip.kind, "killed": subject.killed, "effect": word, "words": words }));
+    report
+        .runs
+        .push(json!({ "flip": place, "kind": flip.kind, "killed": subject.killed, "effect": word, "words": words }));
 }
 
 /// A kind by its turn, then any of its files, then any of its bits, written ones preferred. After a kill every other
 /// flip in the log is among its last records.
-fn choose(subject: &Subject, files: &BTreeMap<&'static str, Vec<(PathBuf, u64)>>, number: u32, rng: &mut ChaCha8Rng) -> anyhow::Result<Flip> {
+fn choose(
+    subject: &Subject,
+    files: &BTreeMap<&'static str, Vec<(PathBuf, u64)>>,
+    number: u32,
+    rng: &mut ChaCha8Rng,
+) -> anyhow::Result<Flip> {
     let turns: Vec<&'static str> = match subject.killed {
         true => KILLED_TURNS.iter().copied().filter(|kind| files.contains_key(kind)).collect(),
         false => files.keys().copied().collect(),
@@ -285,8 +318,8 @@ fn kind_of(path: &Path) -> Option<&'static str> {
     }
 }
 
-/// Flips one bit of a copy, and reads everything.
-fn examine(subject: &Subject, flip: &Flip, place: &Path) -> anyhow::Result<Effect> {
+/// Flips one bit of a copy, asks the doctor where that is wanted, and reads everything.
+fn examine(subject: &Subject, flip: &Flip, asked: bool, place: &Path) -> anyhow::Result<Effect> {
     let dir = place.join("data");
     copy(&subject.dir, &dir)?;
     let file = OpenOptions::new().read(true).write(true).open(dir.join(&flip.file))?;
@@ -296,10 +329,10 @@ fn examine(subject: &Subject, flip: &Flip, place: &Path) -> anyhow::Result<Effec
     file.write_all_at(&byte, flip.offset)?;
     drop(file);
     let log = assay_storage_log::check(&RealDisk, &dir.join("log")).verdict;
-    let doctor = doctor(&dir)?;
+    let doctor = if asked { doctor(&dir)? } else { None };
     let effect = match scene::open(&dir, &subject.versions, OPEN_MAX, &place.join("dump"))? {
         Opened::Hung => Effect::Wrong(format!("opening and reading took more than {} s", OPEN_MAX.as_secs())),
-        Opened::Refused(words) => refused(words, doctor),
+        Opened::Refused { status, words } => refused(&status, words, doctor),
         Opened::Whole(dump) if *dump == subject.expected => Effect::None,
         Opened::Whole(dump) => changed(subject, &dump, log, doctor),
     };
@@ -310,16 +343,17 @@ fn examine(subject: &Subject, flip: &Flip, place: &Path) -> anyhow::Result<Effec
 }
 
 /// A refusal is good if it says why, and if the doctor sees the same.
-fn refused(words: String, doctor: Option<(i32, String)>) -> Effect {
-    let said = words.split_once(": ").map_or("", |(_, said)| said);
-    if said.is_empty() {
-        return Effect::Wrong(format!("it ended without a word: {words}"));
+fn refused(status: &str, words: String, doctor: Option<(i32, String)>) -> Effect {
+    if words.is_empty() {
+        return Effect::Wrong(format!("it ended without a word: {status}"));
     }
     if words.contains("WRONG") {
         return Effect::Wrong(words);
     }
     match doctor {
-        Some((0, told)) => Effect::Wrong(format!("it does not open ({words}), and the doctor says that all is well: {told}")),
+        Some((0, told)) => {
+            Effect::Wrong(format!("it does not open ({words}), and the doctor says that all is well: {told}"))
+        }
         _ => Effect::Detected(words),
     }
 }
@@ -344,7 +378,8 @@ fn changed(subject: &Subject, dump: &Dump, log: LogVerdict, doctor: Option<(i32,
 /// What the doctor says of a directory, where the program is there.
 fn doctor(dir: &Path) -> anyhow::Result<Option<(i32, String)>> {
     let Some(program) = probe::assay_program() else { return Ok(None) };
-    let output = Command::new(program).arg("doctor").arg("--data-dir").arg(dir).output().context("starting the doctor")?;
+    let output =
+        Command::new(program).arg("doctor").arg("--data-dir").arg(dir).output().context("starting the doctor")?;
     let code = output.status.code().with_context(|| format!("the doctor ended with {}", output.status))?;
     Ok(Some((code, String::from_utf8_lossy(&output.stdout).into_owned())))
 }

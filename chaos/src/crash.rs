@@ -108,8 +108,10 @@ pub fn live(
 pub fn count(scene: &Scene, report: &mut Report) {
     let history = scene.history();
     let writes = history.writes.values();
-    let again = |kind: &crate::history::AnswerKind| matches!(kind, crate::history::AnswerKind::Written { again: true, .. });
-    let resent: usize = writes.clone().map(|write| write.answers.iter().filter(|answer| again(&answer.kind)).count()).sum();
+    let again =
+        |kind: &crate::history::AnswerKind| matches!(kind, crate::history::AnswerKind::Written { again: true, .. });
+    let resent: usize =
+        writes.clone().map(|write| write.answers.iter().filter(|answer| again(&answer.kind)).count()).sum();
     let refused = writes.clone().filter(|write| write.refused()).count();
     report.coverage.add("writes acknowledged", history.acknowledged() as u64);
     report.coverage.add("writes unknown", writes.filter(|write| write.open > 0).count() as u64);

@@ -23,13 +23,36 @@ const TRACE_PAGE: usize = 7;
 #[serde(tag = "line", rename_all = "snake_case")]
 pub enum Line {
     /// An object at a version: how many rows follow, and the digest of all.
-    At { object: u8, version: u64, newest: bool, rows: usize, digest: String },
-    Row { id: String, key: u64, xact: u64, root: String, doc: Value },
+    At {
+        object: u8,
+        version: u64,
+        newest: bool,
+        rows: usize,
+        digest: String,
+    },
+    Row {
+        id: String,
+        key: u64,
+        xact: u64,
+        root: String,
+        doc: Value,
+    },
     /// What was written about an id of the object last named, newest first.
-    Written { id: String, xact: u64, action: Action, own: String, write: String },
+    Written {
+        id: String,
+        xact: u64,
+        action: Action,
+        own: String,
+        write: String,
+    },
     /// How many `written` lines the object has.
-    Past { object: u8, written: usize },
-    End { objects: u8 },
+    Past {
+        object: u8,
+        written: usize,
+    },
+    End {
+        objects: u8,
+    },
 }
 
 /// One row as it was read.
@@ -77,10 +100,16 @@ impl Dump {
         let mut ended = false;
         for line in text.lines() {
             ensure!(!ended, "lines after the end");
-            let line: Line = serde_json::from_str(line).with_context(|| format!("a line that does not read: {line}"))?;
+            let line: Line =
+                serde_json::from_str(line).with_context(|| format!("a line that does not read: {line}"))?;
             if !matches!(line, Line::Row { .. }) {
                 let found = dump.pictures.get(&at).map_or(0, |picture| picture.rows.len());
-                ensure!(found == expected, "object {} at {} has {found} rows of {expected}: an id came twice", at.0, at.1);
+                ensure!(
+                    found == expected,
+                    "object {} at {} has {found} rows of {expected}: an id came twice",
+                    at.0,
+                    at.1
+                );
                 expected = 0;
                 at = (u8::MAX, 0);
             }
@@ -101,7 +130,11 @@ impl Dump {
                     pending.push(Trace { id, xact, action: action as u8, own, write });
                 }
                 Line::Past { object, written } => {
-                    ensure!(pending.len() == written, "object {object}: {} of {written} lines of its past", pending.len());
+                    ensure!(
+                        pending.len() == written,
+                        "object {object}: {} of {written} lines of its past",
+                        pending.len()
+                    );
                     dump.traces.insert(object, std::mem::take(&mut pending));
                 }
                 Line::End { objects } => {
@@ -149,14 +182,22 @@ pub async fn print(dir: &Path, versions: &[(u8, u64)], out: &mut impl Write) -> 
     store.close().await
 }
 
-fn print_at(store: &Store, view: &View, object: u8, version: Xact, newest: bool, out: &mut impl Write) -> anyhow::Result<Vec<String>> {
+fn print_at(
+    store: &Store,
+    view: &View,
+    object: u8,
+    version: Xact,
+    newest: bool,
+    out: &mut impl Write,
+) -> anyhow::Result<Vec<String>> {
     let key = store.key(object);
     let rows = view.all(&key, version)?;
     check_other_ways(view, &key, version, &rows)?;
     let at = Line::At { object, version: version.0, newest, rows: rows.len(), digest: digest(&rows) };
     writeln!(out, "{}", serde_json::to_string(&at)?)?;
     for row in &rows {
-        let doc = serde_json::from_slice(&row.doc).with_context(|| format!("the document of {} does not parse", row.id))?;
+        let doc =
+            serde_json::from_slice(&row.doc).with_context(|| format!("the document of {} does not parse", row.id))?;
         let line = Line::Row {
             id: row.id.to_string(),
             key: row.key.0,
@@ -170,7 +211,12 @@ fn print_at(store: &Store, view: &View, object: u8, version: Xact, newest: bool,
 }
 
 /// By id and by trace the same rows are found: the sidecars agree with the rows.
-fn check_other_ways(view: &View, key: &assay_storage_model::ObjectKey, version: Xact, rows: &[Row]) -> anyhow::Result<()> {
+fn check_other_ways(
+    view: &View,
+    key: &assay_storage_model::ObjectKey,
+    version: Xact,
+    rows: &[Row],
+) -> anyhow::Result<()> {
     let mut known: BTreeMap<&str, &Row> = rows.iter().map(|row| (row.id.as_str(), row)).collect();
     for number in 0..crate::rows::ids() {
         let id = format!("row-{number}");
@@ -189,7 +235,12 @@ fn check_other_ways(view: &View, key: &assay_storage_model::ObjectKey, version: 
         }
     }
     traced.sort_by_key(|row| std::cmp::Reverse(row.key));
-    ensure!(traced == rows, "WRONG: {key} at {version}: {} rows by trace, {} by scan, or not the same", traced.len(), rows.len());
+    ensure!(
+        traced == rows,
+        "WRONG: {key} at {version}: {} rows by trace, {} by scan, or not the same",
+        traced.len(),
+        rows.len()
+    );
     Ok(())
 }
 

@@ -131,9 +131,14 @@ pub struct Answer {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerKind {
-    Written { xact: u64, again: bool },
+    Written {
+        xact: u64,
+        again: bool,
+    },
     /// A reader found it.
-    Seen { xact: u64 },
+    Seen {
+        xact: u64,
+    },
     Refused,
 }
 
@@ -193,7 +198,13 @@ impl History {
                     let name = if *other { op.clone() } else { request.clone().unwrap_or_else(|| op.clone()) };
                     names.insert(op, (name.clone(), request.as_deref()));
                     let keyed = request.is_some();
-                    let fresh = WriteRecord { object: *object, keyed, rows: rows.clone(), invoked: at, ..WriteRecord::default() };
+                    let fresh = WriteRecord {
+                        object: *object,
+                        keyed,
+                        rows: rows.clone(),
+                        invoked: at,
+                        ..WriteRecord::default()
+                    };
                     let record = history.writes.entry(name).or_insert(fresh);
                     record.open += 1;
                 }

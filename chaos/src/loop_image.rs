@@ -24,7 +24,8 @@ pub struct LoopImage {
 impl LoopImage {
     /// Makes and mounts an empty file system of this size.
     pub fn create(bytes: u64) -> anyhow::Result<LoopImage> {
-        let work = tempfile::Builder::new().prefix("assay-chaos-disk-").tempdir().context("making a temporary directory")?;
+        let work =
+            tempfile::Builder::new().prefix("assay-chaos-disk-").tempdir().context("making a temporary directory")?;
         let image = work.path().join("image");
         let mount = work.path().join("mount");
         File::create(&image)?.set_len(bytes).context("making the image")?;

@@ -96,7 +96,12 @@ fn merge_top(doc: &mut Value, patch: Value, row: &RowSpec) {
                 let added = value.as_array().cloned().unwrap_or_default();
                 tags.extend(added);
                 let mut seen = Vec::new();
-                tags.retain(|tag| !seen.contains(tag) && { seen.push(tag.clone()); true });
+                tags.retain(|tag| {
+                    !seen.contains(tag) && {
+                        seen.push(tag.clone());
+                        true
+                    }
+                });
             }
             (_, Some(before)) => merge_deep(before, value),
             (_, None) => {

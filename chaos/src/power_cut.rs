@@ -52,7 +52,13 @@ pub fn run(seed: u64, cuts: u32, report: &mut Report) -> anyhow::Result<Vec<Path
     Ok(Vec::new())
 }
 
-fn one(scene: &mut Scene, disk: &mut LoopImage, upkeep: bool, rng: &mut ChaCha8Rng, report: &mut Report) -> anyhow::Result<bool> {
+fn one(
+    scene: &mut Scene,
+    disk: &mut LoopImage,
+    upkeep: bool,
+    rng: &mut ChaCha8Rng,
+    report: &mut Report,
+) -> anyhow::Result<bool> {
     let life = Duration::from_millis(rng.random_range(LIFE_MS));
     let orders = Orders { upkeep_after: upkeep.then_some(life), ..Orders::default() };
     let mut worker = scene.start_worker(&orders)?;
@@ -78,4 +84,3 @@ fn one(scene: &mut Scene, disk: &mut LoopImage, upkeep: bool, rng: &mut ChaCha8R
     }
     scene.check(rng, report)
 }
-

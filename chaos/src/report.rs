@@ -20,6 +20,8 @@ pub enum Verdict {
     Invalid,
     /// Something kept the run from saying either; it is not a pass.
     Unknown,
+    /// This machine lacks what the run needs, and nobody required it: nothing was tried.
+    NotCovered,
 }
 
 #[derive(Debug, Serialize)]
@@ -59,9 +61,11 @@ impl Report {
     pub fn verdict(&self) -> Verdict {
         if !self.findings.is_empty() {
             Verdict::Invalid
-        } else if !self.troubles.is_empty() || !self.coverage.gaps().is_empty() && self.not_covered.is_empty() {
+        } else if !self.troubles.is_empty() {
             Verdict::Unknown
-        } else if !self.not_covered.is_empty() && probe::everything_required() {
+        } else if !self.not_covered.is_empty() {
+            if probe::everything_required() { Verdict::Unknown } else { Verdict::NotCovered }
+        } else if !self.coverage.gaps().is_empty() {
             Verdict::Unknown
         } else {
             Verdict::Valid
@@ -82,7 +86,9 @@ impl Report {
         println!("{}: {} in {seconds:.1} s, seed {}", self.command, name(verdict), self.seed);
         let counts: Vec<String> = self.coverage.counts.iter().map(|(what, count)| format!("{what} {count}")).collect();
         println!("  {}", counts.join(", "));
-        for (label, lines) in [("not covered", &self.not_covered), ("found", &self.findings), ("trouble", &self.troubles)] {
+        for (label, lines) in
+            [("not covered", &self.not_covered), ("found", &self.findings), ("trouble", &self.troubles)]
+        {
             for line in lines.iter().take(SHOWN_MAX) {
                 println!("  {label}: {line}");
             }
@@ -95,7 +101,7 @@ impl Report {
                 println!("  too little of {gap}");
             }
         }
-        if verdict != Verdict::Valid {
+        if matches!(verdict, Verdict::Invalid | Verdict::Unknown) {
             for dir in kept {
                 println!("  kept: {}", dir.display());
             }
@@ -110,6 +116,7 @@ fn name(verdict: Verdict) -> &'static str {
         Verdict::Valid => "valid",
         Verdict::Invalid => "invalid",
         Verdict::Unknown => "unknown",
+        Verdict::NotCovered => "not covered",
     }
 }
 
@@ -126,6 +133,8 @@ mod tests {
         assert_eq!(report.verdict(), Verdict::Unknown);
         report.troubles.push("no child".into());
         assert_eq!(report.verdict(), Verdict::Unknown);
+        report.not_covered.push("root".into());
+        assert_eq!(report.verdict(), Verdict::Unknown, "trouble is not excused");
         report.findings.push("a row is gone".into());
         assert_eq!(report.verdict(), Verdict::Invalid);
     }

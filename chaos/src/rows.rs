@@ -71,7 +71,8 @@ impl RowSpec {
     }
 
     fn put_fields(&self, doc: &mut Map<String, Value>) {
-        let nested = json!({ format!("f{}", self.field): self.value, "deep": { format!("g{}", self.value % 3): self.value } });
+        let nested =
+            json!({ format!("f{}", self.field): self.value, "deep": { format!("g{}", self.value % 3): self.value } });
         doc.insert("metadata".into(), nested);
         doc.insert("tags".into(), json!([self.tag()]));
         if !self.value.is_multiple_of(4) {

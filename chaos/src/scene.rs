@@ -62,7 +62,10 @@ pub enum Life {
 pub enum Opened {
     Whole(Box<Dump>),
     /// It ended with an error and these words.
-    Refused(String),
+    Refused {
+        status: String,
+        words: String,
+    },
     /// It did not end in time.
     Hung,
 }
@@ -120,7 +123,12 @@ impl Scene {
     }
 
     /// Records what the worker says until `until`, or until it says something that `stop` waits for.
-    pub fn follow(&mut self, worker: &mut Child, until: Instant, stop: impl Fn(&Said) -> bool) -> anyhow::Result<(Life, bool)> {
+    pub fn follow(
+        &mut self,
+        worker: &mut Child,
+        until: Instant,
+        stop: impl Fn(&Said) -> bool,
+    ) -> anyhow::Result<(Life, bool)> {
         loop {
             match worker.next(until) {
                 Next::Line(line) => {
@@ -180,12 +188,16 @@ impl Scene {
                 let history = self.history();
                 let found = check::all(&history, &dump);
                 report.findings.extend(found.into_iter().map(|finding| format!("run {}: {finding}", self.run)));
-                report.coverage.add("versions read again", dump.pictures.len().saturating_sub(dump.newest.len()) as u64);
+                report
+                    .coverage
+                    .add("versions read again", dump.pictures.len().saturating_sub(dump.newest.len()) as u64);
                 let seen = check::newly_seen(&history, &dump);
                 report.coverage.add("unknown writes that were there", seen.len() as u64);
                 self.remember(&dump, seen)?;
             }
-            Opened::Refused(words) => report.findings.push(format!("run {}: it does not open or read: {words}", self.run)),
+            Opened::Refused { status, words } => {
+                report.findings.push(format!("run {}: it does not open or read: {status}: {words}", self.run))
+            }
             Opened::Hung => report.findings.push(format!("run {}: opening and reading hangs", self.run)),
         }
         Ok(report.findings.len() == before)
@@ -208,7 +220,8 @@ impl Scene {
     pub fn versions(&self, rng: &mut ChaCha8Rng) -> Vec<(u8, u64)> {
         let history = self.history();
         let read = history.reads.iter().map(|read| (read.object, read.version));
-        let written = history.writes.values().filter_map(|write| write.xacts().next().map(|(_, xact)| (write.object, xact)));
+        let written =
+            history.writes.values().filter_map(|write| write.xacts().next().map(|(_, xact)| (write.object, xact)));
         let known: Vec<(u8, u64)> = read.chain(written).collect();
         let mut versions: Vec<(u8, u64)> = Vec::new();
         if !known.is_empty() {
@@ -255,6 +268,6 @@ pub fn open(dir: &Path, versions: &[(u8, u64)], time: Duration, output: &Path) -
             }
             Err(why) => bail!("a dump that ended well does not parse: {why:#}"),
         },
-        Some(status) => Ok(Opened::Refused(format!("{status}: {}", child.last_words()))),
+        Some(status) => Ok(Opened::Refused { status: status.to_string(), words: child.last_words() }),
     }
 }

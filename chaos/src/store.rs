@@ -24,11 +24,20 @@ const KV_CACHE_BYTES: u64 = 1 << 20;
 /// What became of one write.
 #[derive(Debug)]
 pub enum Told {
-    Written { xact: Xact, again: bool },
+    Written {
+        xact: Xact,
+        again: bool,
+    },
     /// The key was used with other content.
-    Reused { xact: Xact },
-    Refused { why: String },
-    Unknown { why: String },
+    Reused {
+        xact: Xact,
+    },
+    Refused {
+        why: String,
+    },
+    Unknown {
+        why: String,
+    },
 }
 
 #[derive(Debug)]

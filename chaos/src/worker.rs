@@ -210,7 +210,15 @@ impl World {
     }
 
     /// Whether it was acknowledged.
-    async fn write(&self, client: u32, op: &str, object: u8, request: Option<String>, other: bool, rows: &[RowSpec]) -> anyhow::Result<bool> {
+    async fn write(
+        &self,
+        client: u32,
+        op: &str,
+        object: u8,
+        request: Option<String>,
+        other: bool,
+        rows: &[RowSpec],
+    ) -> anyhow::Result<bool> {
         let name = if other { op } else { request.as_deref().unwrap_or(op) };
         let command = encode(&self.store, object, request.as_deref(), name, rows)?;
         say(&Said::Invoke { op: op.into(), client, object, request, other, rows: rows.to_vec() })?;
@@ -275,7 +283,8 @@ fn encode(store: &Store, object: u8, request: Option<&str>, name: &str, rows: &[
     let command = Command::Write(WriteCommand {
         object: store.key(object),
         assigned: Xact::at_micros(u64::try_from(now.as_micros())?),
-        request: request.map(|request| RequestId { key: fingerprint(request), content: fingerprint(&format!("{rows:?}")) }),
+        request: request
+            .map(|request| RequestId { key: fingerprint(request), content: fingerprint(&format!("{rows:?}")) }),
         rows: rows.iter().zip(&texts).map(|(row, (doc, rules))| row.as_op(doc, rules, &audit)).collect(),
     });
     Ok(Bytes::from(command.encode()))

@@ -89,7 +89,9 @@ impl Lock {
         match file.try_lock() {
             Ok(()) => Ok(Lock(file)),
             Err(TryLockError::WouldBlock) => Err(HomeError::Locked(dir.to_owned())),
-            Err(TryLockError::Error(source)) => Err(HomeError::Io { doing: format!("locking {}", path.display()), source }),
+            Err(TryLockError::Error(source)) => {
+                Err(HomeError::Io { doing: format!("locking {}", path.display()), source })
+            }
         }
     }
 }
@@ -118,11 +120,16 @@ pub fn read_format(disk: &dyn Disk, dir: &Path) -> Result<Option<Format>, HomeEr
 
 /// A newer file ends in a checksum too; one that does not match is damage, whatever version it claims.
 fn format_of_any_version(text: &str) -> bool {
-    text.rfind("sum ").is_some_and(|at| text[at..] == format!("sum {:08x}\n", crc32c::crc32c(text[..at].as_bytes())))
+    text.rfind("sum ").is_some_and(|at| text[at..] == format!("sum {:08x}\n", crc32c::crc32c(&text.as_bytes()[..at])))
 }
 
 /// Reads the format of a locked directory, or founds a new one there.
-pub(crate) fn read_or_found(disk: &dyn Disk, dir: &Path, new: Format, wanted: Option<ClusterId>) -> Result<Format, HomeError> {
+pub(crate) fn read_or_found(
+    disk: &dyn Disk,
+    dir: &Path,
+    new: Format,
+    wanted: Option<ClusterId>,
+) -> Result<Format, HomeError> {
     match read_format(disk, dir)? {
         Some(found) => match wanted {
             Some(wanted) if wanted != found.cluster => {
@@ -132,7 +139,10 @@ pub(crate) fn read_or_found(disk: &dyn Disk, dir: &Path, new: Format, wanted: Op
         },
         None => {
             let entries = disk.list(dir).map_err(io_error(format!("listing {}", dir.display())))?;
-            if entries.iter().any(|entry| entry.name != LOCK && entry.name != format!("{FORMAT}.tmp") && entry.name != "lost+found") {
+            if entries
+                .iter()
+                .any(|entry| entry.name != LOCK && entry.name != format!("{FORMAT}.tmp") && entry.name != "lost+found")
+            {
                 return Err(HomeError::NotOurs(dir.to_owned()));
             }
             write_format(disk, dir, &new)?;

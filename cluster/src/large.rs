@@ -79,7 +79,8 @@ impl BlobWrites {
         let _alone = self.gate.write();
         let listed = self.blobs.list()?;
         let mut needed = self.needed.lock();
-        let left: Vec<_> = listed.into_iter().map(|(name, _)| name).filter(|name| !needed.uses.contains_key(name)).collect();
+        let left: Vec<_> =
+            listed.into_iter().map(|(name, _)| name).filter(|name| !needed.uses.contains_key(name)).collect();
         needed.unused.extend(left);
         Ok(())
     }
@@ -113,7 +114,9 @@ impl LargeWrites for LargeDoor {
         let hold: Box<dyn Any + Send> = Box::new(Hold { writes: Arc::clone(&self.0), name });
         self.0.blobs.put(framed).map_err(|error| match &error {
             BlobError::TooLarge { .. } => LargeError::TooLarge(self.command_bytes_max()),
-            BlobError::Io(source) if source.kind() == std::io::ErrorKind::StorageFull => LargeError::NoSpace(error.to_string()),
+            BlobError::Io(source) if source.kind() == std::io::ErrorKind::StorageFull => {
+                LargeError::NoSpace(error.to_string())
+            }
             _ => LargeError::Failed(error.to_string()),
         })?;
         Ok(LargeWrite { hash: name.0, length: framed.len() as u64, hold })

@@ -34,7 +34,9 @@ use assay_storage_model::{Applied, ClusterId, GroupId, ObjectKey, ShardId};
 use assay_storage_shard::Shard;
 use bytes::Bytes;
 
-pub use assay_cluster_raft::{Counts, FenceError, NotWritten, OnFatal, Pending, ProposeError, SealError, install_abort_hook};
+pub use assay_cluster_raft::{
+    Counts, FenceError, NotWritten, OnFatal, Pending, ProposeError, SealError, install_abort_hook,
+};
 pub use config::{ClusterConfig, MEMORY_BUDGET_BYTES, SHARDS_DEFAULT};
 pub use error::OpenError;
 pub use home::{FORMAT_VERSION, Format, HomeError, Lock, read_format};

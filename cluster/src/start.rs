@@ -7,8 +7,8 @@ use std::time::Instant;
 use assay_cluster_placement::first_map;
 use assay_cluster_raft::fatal::CONSENSUS_THREAD;
 use assay_cluster_raft::{
-    Admission, CacheBudget, Counters, Founding, Group, GroupConfig, LargeWrites, Machine, NoLargeWrites, NodeParts, NotWritten,
-    ProposeError, SealThread,
+    Admission, CacheBudget, Counters, Founding, Group, GroupConfig, LargeWrites, Machine, NoLargeWrites, NodeParts,
+    NotWritten, ProposeError, SealThread,
 };
 use assay_storage_blobs::Blobs;
 use assay_storage_catalog::{Catalog, CatalogConfig};
@@ -24,12 +24,12 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use crate::Cluster;
 use crate::config::ClusterConfig;
 use crate::error::OpenError;
 use crate::home::{Format, Lock, read_or_found, write_format};
 use crate::large::{BlobWrites, LargeDoor};
 use crate::upkeep::{Upkeep, UpkeepParts};
-use crate::Cluster;
 
 /// The only node there is, until nodes join.
 const THIS_NODE: NodeId = NodeId(1);
@@ -131,8 +131,11 @@ fn open_states(config: &ClusterConfig, format: Format) -> Result<States, OpenErr
     let log = Log::open(disk.clone(), &dir.join("log"), config.log.clone())?;
     let blobs = Blobs::open(disk.clone(), &dir.join("blobs")).map_err(OpenError::io("opening the blobs"))?;
     let blobs = Arc::new(blobs);
-    let catalog =
-        Catalog::open(CatalogConfig { disk: disk.clone(), dir: dir.join("catalog"), kv_cache_bytes: config.kv_cache_bytes })?;
+    let catalog = Catalog::open(CatalogConfig {
+        disk: disk.clone(),
+        dir: dir.join("catalog"),
+        kv_cache_bytes: config.kv_cache_bytes,
+    })?;
     let mut shards = Vec::with_capacity(usize::from(format.shards));
     for shard in (0..format.shards).map(ShardId) {
         let opened = Shard::open(ShardConfig {
@@ -188,14 +191,15 @@ async fn start_groups(
         true => Founding::Before,
         false => Founding::Now(members.replicas.iter().map(|replica| (replica.id, replica.node)).collect()),
     };
-    let config = |group: GroupId, members: &Members, machine: Arc<dyn Machine>, large: Arc<dyn LargeWrites>| GroupConfig {
-        group,
-        replica: members.replicas[0].id,
-        founding: founding(members),
-        log: states.log.group(group),
-        machine,
-        large,
-    };
+    let config =
+        |group: GroupId, members: &Members, machine: Arc<dyn Machine>, large: Arc<dyn LargeWrites>| GroupConfig {
+            group,
+            replica: members.replicas[0].id,
+            founding: founding(members),
+            log: states.log.group(group),
+            machine,
+            large,
+        };
     let door: Arc<dyn LargeWrites> = Arc::new(LargeDoor(Arc::clone(writes)));
     let catalog: Arc<dyn Machine> = states.catalog.clone();
     let mut configs = vec![config(GroupId::CATALOG, &map.catalog, catalog, Arc::new(NoLargeWrites))];
@@ -237,7 +241,9 @@ fn check_map(catalog: &Catalog, map: &ShardMap) -> Result<(), OpenError> {
     let state = catalog.read();
     match state.shard_map() {
         Some(found) if found.shards.len() == map.shards.len() => Ok(()),
-        Some(found) => Err(OpenError::OtherMap(format!("{} shards there, {} here", found.shards.len(), map.shards.len()))),
+        Some(found) => {
+            Err(OpenError::OtherMap(format!("{} shards there, {} here", found.shards.len(), map.shards.len())))
+        }
         None => Err(OpenError::OtherMap("it has none".into())),
     }
 }

@@ -9,8 +9,8 @@ mod decide;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -93,11 +93,21 @@ impl Upkeep {
             sealed: (Mutex::new(true), Condvar::new()),
             threads: Mutex::default(),
         });
-        let compacting = Compacting { shared: Arc::clone(&shared), shards: parts.shards.clone(), config: parts.config.clone() };
+        let compacting =
+            Compacting { shared: Arc::clone(&shared), shards: parts.shards.clone(), config: parts.config.clone() };
         let compaction = thread::Builder::new().name(COMPACTION_THREAD.into()).spawn(move || compacting.run())?;
         let UpkeepParts { config, groups, shards, log, writes, admission, runtime, seal_thread } = parts;
-        let looking =
-            Looking { shared: Arc::clone(&shared), config, groups, shards, log, writes, admission, runtime, dirty_since: BTreeMap::new() };
+        let looking = Looking {
+            shared: Arc::clone(&shared),
+            config,
+            groups,
+            shards,
+            log,
+            writes,
+            admission,
+            runtime,
+            dirty_since: BTreeMap::new(),
+        };
         let looking = thread::Builder::new().name(UPKEEP_THREAD.into()).spawn(move || looking.run())?;
         *shared.threads.lock() = vec![compaction, looking, seal_thread];
         Ok(Upkeep { shared })
@@ -188,7 +198,14 @@ impl Looking {
                 }
             };
             let memory_bytes = group.machine().memory_bytes() as u64;
-            reports.push(GroupReport { group: id, memory_bytes, dirty, age, pinned: pinned.contains(&id), sealing: sealing.contains(&id) });
+            reports.push(GroupReport {
+                group: id,
+                memory_bytes,
+                dirty,
+                age,
+                pinned: pinned.contains(&id),
+                sealing: sealing.contains(&id),
+            });
         }
         reports
     }

@@ -82,7 +82,10 @@ async fn what_was_acknowledged_is_there_after_a_crash_and_a_seal_in_the_middle()
         }
         for n in 0..20 {
             for earlier in 0..=round {
-                assert!(read(&cluster, object(n), &format!("row-{earlier}")).await.is_some(), "{earlier} of {n} in {round}");
+                assert!(
+                    read(&cluster, object(n), &format!("row-{earlier}")).await.is_some(),
+                    "{earlier} of {n} in {round}"
+                );
             }
         }
         match round {

@@ -22,7 +22,8 @@ pub use finding::{EXIT_NOT_CHECKED, Report};
 use groups::Group;
 use read_only::ReadOnlyDisk;
 
-const REBUILD: &str = "restore this directory from a backup or, in a cluster, remove the node and join it again as a new one";
+const REBUILD: &str =
+    "restore this directory from a backup or, in a cluster, remove the node and join it again as a new one";
 
 /// All that can be said of a data directory.
 pub fn examine(dir: &Path) -> Report {
@@ -77,7 +78,10 @@ fn lock(dir: &Path, report: &mut Report) -> Option<File> {
 fn check_format(disk: &SharedDisk, dir: &Path, report: &mut Report) -> Option<Format> {
     match read_format(disk.as_ref(), dir) {
         Ok(Some(format)) if !format.founded => {
-            report.ok("FORMAT", "this directory's founding was cut short: nothing was acknowledged, and the next start begins again");
+            report.ok(
+                "FORMAT",
+                "this directory's founding was cut short: nothing was acknowledged, and the next start begins again",
+            );
             None
         }
         Ok(Some(format)) => {
@@ -135,7 +139,9 @@ fn check_group(disk: &SharedDisk, group: &Group, log: &Option<assay_storage_log:
     let Some(found) = found else {
         match applied {
             None => report.ok(&place, "nothing kept, nothing in the log"),
-            Some(index) => report.damaged(&place, format!("the kept state ends at {index}; the log knows nothing of it"), REBUILD),
+            Some(index) => {
+                report.damaged(&place, format!("the kept state ends at {index}; the log knows nothing of it"), REBUILD)
+            }
         }
         return;
     };
@@ -143,12 +149,19 @@ fn check_group(disk: &SharedDisk, group: &Group, log: &Option<assay_storage_log:
     let last = state.last.map(|(index, _)| index).or(state.purged.as_ref().map(|purged| purged.index));
     if state.first > next {
         let (first, last) = (state.first, next);
-        report.damaged(&place, format!("the kept state goes on at {last}; the log begins at {first}, what is between is gone"), REBUILD);
+        report.damaged(
+            &place,
+            format!("the kept state goes on at {last}; the log begins at {first}, what is between is gone"),
+            REBUILD,
+        );
     } else if let Some(index) = applied.filter(|index| last.is_none_or(|last| last < *index)) {
         report.damaged(&place, format!("the kept state ends at {index}; the log ends before, at {last:?}"), REBUILD);
     } else {
         let open = last.map_or(0, |last| (last + 1).saturating_sub(next));
-        report.ok(&place, format!("the log goes on where the kept state ends; {open} entries will be applied at the next start"));
+        report.ok(
+            &place,
+            format!("the log goes on where the kept state ends; {open} entries will be applied at the next start"),
+        );
     }
 }
 
@@ -175,7 +188,11 @@ fn check_blobs(disk: &SharedDisk, dir: &Path, report: &mut Report) {
         Ok(damages) => {
             for damage in damages {
                 let said = format!("{} {}", damage.path.display(), damage.what);
-                report.damaged("blobs", said, "put the file back from a backup or from another node; its name is the hash of its content");
+                report.damaged(
+                    "blobs",
+                    said,
+                    "put the file back from a backup or from another node; its name is the hash of its content",
+                );
             }
         }
     }
@@ -207,7 +224,8 @@ mod tests {
         File::create(dir.path().join("LOCK")).expect("creates");
         let report = examine(dir.path());
         assert_eq!(report.exit_code(), finding::EXIT_DAMAGED);
-        let left: Vec<_> = std::fs::read_dir(dir.path()).expect("lists").map(|entry| entry.expect("reads").file_name()).collect();
+        let left: Vec<_> =
+            std::fs::read_dir(dir.path()).expect("lists").map(|entry| entry.expect("reads").file_name()).collect();
         assert_eq!(left, ["LOCK"]);
     }
 }

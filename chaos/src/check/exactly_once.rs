@@ -31,7 +31,10 @@ pub fn check(history: &History, dump: &Dump) -> Vec<String> {
         if let Some((_, xact)) = first
             && xact != reused.xact
         {
-            findings.push(format!("the key of {} was refused with {}; it was written as {xact}", reused.write, reused.xact));
+            findings.push(format!(
+                "the key of {} was refused with {}; it was written as {xact}",
+                reused.write, reused.xact
+            ));
         }
     }
     findings

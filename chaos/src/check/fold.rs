@@ -29,7 +29,12 @@ pub fn check(history: &History, dump: &Dump) -> Vec<String> {
             }
             compare(*object, version, &model.rows, &dump.pictures[&(*object, version)].rows, &mut findings);
             if version == *newest {
-                compare_traces(*object, &model.traces, dump.traces.get(object).map_or(&[], Vec::as_slice), &mut findings);
+                compare_traces(
+                    *object,
+                    &model.traces,
+                    dump.traces.get(object).map_or(&[], Vec::as_slice),
+                    &mut findings,
+                );
             }
         }
         if let Some((xact, name)) = writes.next() {
@@ -39,7 +44,13 @@ pub fn check(history: &History, dump: &Dump) -> Vec<String> {
     findings
 }
 
-fn compare(object: u8, version: u64, expected: &BTreeMap<String, DumpRow>, found: &BTreeMap<String, DumpRow>, findings: &mut Vec<String>) {
+fn compare(
+    object: u8,
+    version: u64,
+    expected: &BTreeMap<String, DumpRow>,
+    found: &BTreeMap<String, DumpRow>,
+    findings: &mut Vec<String>,
+) {
     for (id, row) in expected {
         match found.get(id) {
             None => findings.push(format!("object {object} at {version}: {id} is missing")),

@@ -62,7 +62,10 @@ fn xacts_of_writes(dump: &Dump) -> BTreeMap<&str, Vec<(u8, u64)>> {
 pub fn newly_seen(history: &History, dump: &Dump) -> Vec<(String, u64)> {
     let open = |name: &str| history.writes.get(name).is_some_and(|write| write.xacts().next().is_none());
     let places = xacts_of_writes(dump).into_iter();
-    places.filter(|(name, places)| places.len() == 1 && open(name)).map(|(name, places)| (name.to_owned(), places[0].1)).collect()
+    places
+        .filter(|(name, places)| places.len() == 1 && open(name))
+        .map(|(name, places)| (name.to_owned(), places[0].1))
+        .collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,10 @@ pub fn check(history: &History, dump: &Dump) -> Vec<String> {
         match found.get(name.as_str()).map(Vec::as_slice) {
             None => findings.push(format!("{name} was acknowledged with {xact} and is gone")),
             Some(places) if !places.contains(&(write.object, xact)) => {
-                findings.push(format!("{name} was acknowledged with {xact} in object {}; it is at {places:?}", write.object));
+                findings.push(format!(
+                    "{name} was acknowledged with {xact} in object {}; it is at {places:?}",
+                    write.object
+                ));
             }
             Some(_) => {}
         }

@@ -24,7 +24,10 @@ pub fn check(history: &History, _: &Dump) -> Vec<String> {
         let known = highest.get(&read.object).copied().unwrap_or(0);
         if read.version < known {
             let line = read.at;
-            findings.push(format!("line {line}: object {} was read at {}; {known} was acknowledged", read.object, read.version));
+            findings.push(format!(
+                "line {line}: object {} was read at {}; {known} was acknowledged",
+                read.object, read.version
+            ));
         }
     }
     reads.sort_by_key(|read| read.at);
@@ -32,7 +35,8 @@ pub fn check(history: &History, _: &Dump) -> Vec<String> {
     for read in reads {
         let before = last.insert((read.client, read.object), read.version).unwrap_or(0);
         if read.version < before {
-            findings.push(format!("line {}: object {} went back from {before} to {}", read.at, read.object, read.version));
+            findings
+                .push(format!("line {}: object {} went back from {before} to {}", read.at, read.object, read.version));
         }
     }
     findings

@@ -11,7 +11,10 @@ pub fn check(history: &History, dump: &Dump) -> Vec<String> {
     for read in &history.reads {
         let (digest, at) = *known.entry((read.object, read.version)).or_insert((&read.digest, read.at));
         if digest != read.digest {
-            findings.push(format!("object {} at {} read differently on lines {at} and {}", read.object, read.version, read.at));
+            findings.push(format!(
+                "object {} at {} read differently on lines {at} and {}",
+                read.object, read.version, read.at
+            ));
         }
     }
     for ((object, version), picture) in &dump.pictures {

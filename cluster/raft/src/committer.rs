@@ -7,7 +7,7 @@ use assay_storage_model::command::Outcome;
 use assay_storage_model::entry::EntryBuilder;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 
 use crate::counters::Counters;
 use crate::error::{NotWritten, ProposeError};
@@ -35,7 +35,8 @@ pub(crate) struct Committer {
 struct Shared {
     queue: Mutex<Queue>,
     changed: Notify,
-    ended: Notify,
+    closing: watch::Sender<bool>,
+    ended: watch::Sender<bool>,
 }
 
 /// However the committer ends, nobody may wait for it after that.
@@ -44,7 +45,7 @@ struct UntilEnd(Arc<Shared>);
 impl Drop for UntilEnd {
     fn drop(&mut self) {
         self.0.queue.lock().refuse_all();
-        self.0.ended.notify_one();
+        self.0.ended.send_replace(true);
     }
 }
 
@@ -74,12 +75,13 @@ impl Committer {
         Ok(Pending(pending))
     }
 
-    /// Nothing more is taken in; returns when what waited was answered.
+    /// Nothing more is taken in; returns when what waited was answered. What waits for memory then is refused.
     pub async fn close(&self) {
         self.shared.queue.lock().close();
+        self.shared.closing.send_replace(true);
         self.shared.changed.notify_one();
-        self.shared.ended.notified().await;
-        self.shared.ended.notify_one(); // for whoever closes too
+        // The sender is held by `self`, so this can only end well.
+        let _ = self.shared.ended.subscribe().wait_for(|ended| *ended).await;
     }
 
     async fn next(&self) -> Option<Batch> {
@@ -96,7 +98,12 @@ impl Committer {
                 continue;
             }
             // The entry is taken after the wait, so that it has what came meanwhile.
-            let passed = self.proposer.admission.pass(bytes).await;
+            let mut closing = self.shared.closing.subscribe();
+            let passed = tokio::select! {
+                biased;
+                passed = self.proposer.admission.pass(bytes) => passed,
+                _ = closing.wait_for(|closing| *closing) => Err(NotWritten::Closing),
+            };
             let batch = self.shared.queue.lock().take();
             match (passed, batch) {
                 (_, None) => {}

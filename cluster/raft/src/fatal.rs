@@ -90,7 +90,9 @@ mod tests {
 
     #[test]
     fn threads_where_order_is_made_end_the_process_and_others_do_not() {
-        assert!(ends_the_process("assay-apply-7") && ends_the_process("assay-log") && ends_the_process("assay-consensus"));
+        assert!(
+            ends_the_process("assay-apply-7") && ends_the_process("assay-log") && ends_the_process("assay-consensus")
+        );
         assert!(!ends_the_process("assay-http-1") && !ends_the_process("") && !ends_the_process("main"));
     }
 

@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex, Semaphore, watch};
 
 use crate::admission::Admission;
-use crate::apply::{Applier, ApplyThread, AppliedNext};
+use crate::apply::{AppliedNext, Applier, ApplyThread};
 use crate::cache::CacheBudget;
 use crate::committer::{Committer, Pending};
 use crate::counters::Counters;
@@ -79,7 +79,9 @@ pub struct GroupConfig {
 
 #[derive(Debug, Error)]
 pub enum StartError {
-    #[error("group {0}: its log is gone. Restore the data directory from a backup; on a cluster, let this node join anew")]
+    #[error(
+        "group {0}: its log is gone. Restore the data directory from a backup; on a cluster, let this node join anew"
+    )]
     LogGone(GroupId),
     #[error(
         "group {group}: its log ends at {last} and its state is at {sealed}, so entries that were acknowledged are \
@@ -280,7 +282,8 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         serving: Arc::clone(&serving),
         fatal: node.fatal.clone(),
     };
-    let consensus = Arc::new(consensus_config(&node.cluster_name).validate().map_err(|error| stopped(error.to_string()))?);
+    let consensus =
+        Arc::new(consensus_config(&node.cluster_name).validate().map_err(|error| stopped(error.to_string()))?);
     let raft = RaftOf::new(replica.0, consensus, NoPeers, log.clone(), state_machine).await;
     let raft = raft.map_err(|fatal| stopped(fatal.to_string()))?;
     if let Founding::Now(members) = founding
@@ -298,7 +301,19 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
     let committer = Committer::start(proposer.clone());
     let (seals_ended, in_flight) = (seals_ended.subscribe(), Arc::new(Semaphore::new(PROPOSALS_IN_FLIGHT_MAX)));
     let sealing = Mutex::default();
-    let shared = Shared { group, raft, machine, proposer, committer, fences, log, apply_thread, seals_ended, sealing, in_flight };
+    let shared = Shared {
+        group,
+        raft,
+        machine,
+        proposer,
+        committer,
+        fences,
+        log,
+        apply_thread,
+        seals_ended,
+        sealing,
+        in_flight,
+    };
     Ok(Group { shared: Arc::new(shared) })
 }
 

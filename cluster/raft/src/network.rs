@@ -44,7 +44,11 @@ impl RaftNetwork<Consensus> for NoPeer {
         Err(self.unreachable().into())
     }
 
-    async fn vote(&mut self, _request: VoteRequest<Replica>, _option: RPCOption) -> Result<VoteResponse<Replica>, RpcError> {
+    async fn vote(
+        &mut self,
+        _request: VoteRequest<Replica>,
+        _option: RPCOption,
+    ) -> Result<VoteResponse<Replica>, RpcError> {
         Err(self.unreachable().into())
     }
 

@@ -14,7 +14,7 @@ use openraft::storage::RaftStateMachine;
 use openraft::{ErrorSubject, ErrorVerb, OptionalSend, RaftSnapshotBuilder};
 use tokio::sync::watch;
 
-use crate::apply::{Applier, AppliedNext};
+use crate::apply::{AppliedNext, Applier};
 use crate::fatal::OnFatal;
 use crate::machine::{Machine, MachineError};
 use crate::seal::SealThread;

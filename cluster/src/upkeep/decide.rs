@@ -36,16 +36,15 @@ pub fn decide(groups: &[GroupReport], budget: &Budget) -> Vec<GroupId> {
     let leaving = |chosen: &[GroupId], report: &GroupReport| report.sealing || chosen.contains(&report.group);
     let staying = groups.iter().filter(|report| !leaving(&chosen, report)).map(|report| report.memory_bytes);
     let mut staying: u64 = staying.sum();
-    let mut under_way = groups.iter().filter(|report| leaving(&chosen, report)).count();
+    let under_way = groups.iter().filter(|report| leaving(&chosen, report)).count();
     let mut largest: Vec<&GroupReport> = idle().filter(|report| !chosen.contains(&report.group)).collect();
     largest.sort_by_key(|report| (std::cmp::Reverse(report.memory_bytes), report.group));
-    for report in largest {
-        if staying < budget.memory_bytes || under_way >= SEALS_FOR_MEMORY_MAX || report.memory_bytes == 0 {
+    for report in largest.into_iter().take(SEALS_FOR_MEMORY_MAX.saturating_sub(under_way)) {
+        if staying < budget.memory_bytes || report.memory_bytes == 0 {
             break; // D1
         }
         chosen.push(report.group); // D2
         staying -= report.memory_bytes;
-        under_way += 1;
     }
     chosen
 }
@@ -57,7 +56,14 @@ mod tests {
     const BUDGET: Budget = Budget { memory_bytes: 100, age: Duration::from_secs(60) };
 
     fn report(group: u64, memory_bytes: u64) -> GroupReport {
-        GroupReport { group: GroupId(group), memory_bytes, dirty: true, age: Duration::ZERO, pinned: false, sealing: false }
+        GroupReport {
+            group: GroupId(group),
+            memory_bytes,
+            dirty: true,
+            age: Duration::ZERO,
+            pinned: false,
+            sealing: false,
+        }
     }
 
     fn chosen(groups: &[GroupReport]) -> Vec<u64> {

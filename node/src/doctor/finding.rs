@@ -75,11 +75,17 @@ impl Report {
         let dir = self.data_dir.display();
         match (self.exit_code(), self.count(Severity::AmbiguousTail), self.count(Severity::NotChecked)) {
             (0, 0, _) => format!("{dir}: all is well"),
-            (0, ..) => format!("{dir}: all is well; the last write before the stop is torn, and nobody was told that it is durable"),
-            (EXIT_DAMAGED, _, 0) => format!("{dir}: damaged in {} places; keep a copy before anything else", self.count(Severity::Damaged)),
+            (0, ..) => format!(
+                "{dir}: all is well; the last write before the stop is torn, and nobody was told that it is durable"
+            ),
+            (EXIT_DAMAGED, _, 0) => {
+                format!("{dir}: damaged in {} places; keep a copy before anything else", self.count(Severity::Damaged))
+            }
             (EXIT_DAMAGED, _, unchecked) => {
                 let damaged = self.count(Severity::Damaged);
-                format!("{dir}: damaged in {damaged} places, and {unchecked} could not be checked; keep a copy before anything else")
+                format!(
+                    "{dir}: damaged in {damaged} places, and {unchecked} could not be checked; keep a copy before anything else"
+                )
             }
             (_, _, unchecked) => format!("{dir}: {unchecked} places could not be checked"),
         }

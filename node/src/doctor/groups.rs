@@ -10,9 +10,9 @@ use assay_storage_catalog::{Catalog, CatalogConfig};
 use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_model::{Applied, GroupId, ShardId};
 
+use super::REBUILD;
 use super::finding::Report;
 use super::stand_in::StandIn;
-use super::REBUILD;
 
 const KV_CACHE_BYTES: u64 = 8 << 20;
 
@@ -85,7 +85,10 @@ impl Group {
                     report.damaged(&place, stand_in.about_the_original(finding), REBUILD);
                 }
                 if checked.findings.is_empty() {
-                    report.ok(&place, format!("kept state of {} objects; {} segments", checked.objects, checked.segments));
+                    report.ok(
+                        &place,
+                        format!("kept state of {} objects; {} segments", checked.objects, checked.segments),
+                    );
                 }
                 Some(checked.applied)
             }

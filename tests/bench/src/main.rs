@@ -118,6 +118,9 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn within(dir: &Path) -> anyhow::Result<Scratch> {
+        if cfg!(debug_assertions) {
+            eprintln!("this is a debug build: its figures say nothing");
+        }
         let path = dir.join(format!("assay-bench-{}", std::process::id()));
         std::fs::create_dir_all(&path).with_context(|| format!("creating {}", path.display()))?;
         Ok(Scratch(path.canonicalize()?))
@@ -167,9 +170,6 @@ fn main() -> anyhow::Result<()> {
         .init();
     // As in the product: a panic on a thread of the store ends the process and does not leave a half-living one.
     assay_cluster::install_abort_hook();
-    if cfg!(debug_assertions) {
-        eprintln!("this is a debug build: its figures say nothing");
-    }
     match Cli::parse().command {
         Command::Store(args) => run_store(&args),
         Command::StoreSoak(args) => run_soak(&args),

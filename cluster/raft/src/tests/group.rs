@@ -60,7 +60,13 @@ struct Harness {
 impl Harness {
     fn new() -> Harness {
         let dir = tempfile::tempdir().expect("a directory for the test");
-        Harness { dir, sealed: Sealed::default(), admission: Arc::default(), fatal: Arc::default(), large: Arc::default() }
+        Harness {
+            dir,
+            sealed: Sealed::default(),
+            admission: Arc::default(),
+            fatal: Arc::default(),
+            large: Arc::default(),
+        }
     }
 
     async fn start(&self, founding: Founding) -> Result<Running, StartError> {
@@ -182,9 +188,8 @@ async fn a_seal_lets_the_log_go_and_a_start_goes_on_behind_it() {
 async fn writers_share_entries_and_keep_their_order() {
     let harness = Harness::new();
     let running = harness.found().await;
-    let pending: Vec<_> = (0..500)
-        .map(|number| running.group.submit(Bytes::from(format!("{number:04}"))).expect("taken in"))
-        .collect();
+    let pending: Vec<_> =
+        (0..500).map(|number| running.group.submit(Bytes::from(format!("{number:04}"))).expect("taken in")).collect();
     for (number, pending) in pending.into_iter().enumerate() {
         assert_eq!(pending.outcome().await, written(number as u64 + 1));
     }
@@ -300,7 +305,40 @@ async fn after_shutdown_nothing_is_taken_and_nobody_waits() {
     let last = running.group.submit(Bytes::from_static(b"last")).expect("taken in");
     running.group.shutdown().await;
     assert_eq!(last.outcome().await, written(1), "what was taken in is answered");
-    assert!(matches!(running.group.submit(Bytes::from_static(b"late")), Err(NotWritten::Closing | NotWritten::NotLeader { .. })));
+    assert!(matches!(
+        running.group.submit(Bytes::from_static(b"late")),
+        Err(NotWritten::Closing | NotWritten::NotLeader { .. })
+    ));
     assert!(running.group.fence().await.is_err());
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shutdown_does_not_wait_for_memory() {
+    let harness = Harness::new();
+    let running = harness.found().await;
+    harness.admission.set_door(Door::Wait);
+    let waiting = running.group.submit(Bytes::from_static(b"row")).expect("taken in");
+    running.group.shutdown().await;
+    assert_eq!(waiting.outcome().await, Err(NotWritten::Closing.into()));
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_readers_share_rounds() {
+    let harness = Harness::new();
+    let running = harness.found().await;
+    running.write("row").await.expect("written");
+    let asked: Vec<_> = (0..1_000)
+        .map(|_| {
+            let group = running.group.clone();
+            tokio::spawn(async move { group.fence().await })
+        })
+        .collect();
+    for answer in asked {
+        answer.await.expect("asks").expect("a fence");
+    }
+    let counts = running.counters.read();
+    assert!(counts.fences > 1_000 && counts.fence_rounds < counts.fences, "{counts:?}");
     running.stop().await;
 }

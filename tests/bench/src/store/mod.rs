@@ -163,11 +163,7 @@ fn figures(report: &mut Report, runs: &[Run]) {
     report.promised("bytes written per byte accepted, settled", written, "", Wanted::AtMost(WRITTEN_PER_BYTE_MAX));
     let peer = of(|run| run.peer.write_bytes_settled as f64 / run.peer.entry_bytes as f64);
     report.figure("bytes written per byte accepted, raft-engine", peer, "");
-    report.figure(
-        "bytes on disk per byte accepted, settled",
-        of(|run| run.store.disk_bytes as f64 / run.store.entry_bytes as f64),
-        "",
-    );
+    report.figure("bytes of segments per byte accepted, settled", of(segments_per_byte), "");
     report.figure("seal and compaction behind the last write", of(|run| run.store.settle_seconds), "s");
     report.figure("resident above the entries, peak", of(grown_mib), "MiB");
     for (group, seconds) in cpu_per_gb(runs) {
@@ -175,6 +171,11 @@ fn figures(report: &mut Report, runs: &[Run]) {
     }
     let peer: f64 = of(|run| run.peer.cpu_settled.values().sum::<f64>() / run.peer.entry_bytes as f64 * 1e9);
     report.figure("CPU, raft-engine alone, all threads", peer, "s/GB");
+}
+
+fn segments_per_byte(run: &Run) -> f64 {
+    let bytes = run.store.backlog.last().map_or(0, |backlog| backlog.segment_bytes);
+    bytes as f64 / run.store.entry_bytes as f64
 }
 
 fn grown_mib(run: &Run) -> f64 {

@@ -119,7 +119,7 @@ async fn run(committer: Committer, _until_end: UntilEnd) {
     while let Some(batch) = committer.next().await {
         match batch {
             Batch::Inline { commands, answers } => {
-                let mut entry = EntryBuilder::default();
+                let mut entry = EntryBuilder::for_lengths(commands.iter().map(Bytes::len));
                 commands.iter().for_each(|command| entry.push(command));
                 let bytes = commands.iter().map(Bytes::len).sum();
                 drop(commands);

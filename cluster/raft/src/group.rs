@@ -237,7 +237,7 @@ async fn propose(proposer: &Proposer, commands: Vec<Bytes>) -> Result<Vec<Outcom
         let count = commands.len();
         return proposer.propose_large(proposer.keep_large(commands), count).await;
     }
-    let mut entry = EntryBuilder::default();
+    let mut entry = EntryBuilder::for_lengths(commands.iter().map(Bytes::len));
     commands.iter().for_each(|command| entry.push(command));
     proposer.propose(entry.finish(), commands.len(), bytes).await
 }

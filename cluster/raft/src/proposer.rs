@@ -106,7 +106,7 @@ impl Proposer {
         let (sender, receiver) = oneshot::channel();
         let large = Arc::clone(&self.large);
         self.runtime.spawn_blocking(move || {
-            let mut framed = EntryBuilder::default();
+            let mut framed = EntryBuilder::for_lengths(commands.iter().map(Bytes::len));
             commands.iter().for_each(|command| framed.push(command));
             drop(commands);
             // Whoever waited may be gone at shutdown; the hold in the answer then lets the blob go.

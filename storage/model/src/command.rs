@@ -81,7 +81,8 @@ impl Action {
 pub struct RowOp<'a> {
     pub id: &'a str,
     pub action: Action,
-    /// Given by the client or the default for a new row; ignored where a merge finds a row.
+    /// Given by the client or the default for a new row; ignored where a merge finds a row. For a comment its own id:
+    /// the same comment sent again replaces itself.
     pub span_id: &'a str,
     pub root_span_id: &'a str,
     pub is_root: bool,

@@ -86,7 +86,7 @@ pub struct PreparedRow {
     /// The row that is written, or that a comment hangs on.
     pub id: String,
     pub action: Action,
-    /// Empty, like `root_span_id`, where a delete or a comment names none.
+    /// A comment's own id. Empty, like `root_span_id`, where a delete names none.
     pub span_id: String,
     pub root_span_id: String,
     pub is_root: bool,
@@ -256,10 +256,10 @@ fn comment(
     doc.insert("comment".to_owned(), body);
     Ok(PreparedRow {
         index,
-        row_id: id,
+        row_id: id.clone(),
         id: target,
         action: Action::Comment,
-        span_id: String::new(),
+        span_id: id,
         root_span_id: String::new(),
         is_root: false,
         created,

@@ -2,26 +2,29 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 
 use bytes::Bytes;
+use bytestring::ByteString;
 
-/// UTF-8 by construction.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Text(Bytes);
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Text(ByteString);
 
 impl Text {
     /// Shares `whole`, of which `part` is a slice.
     pub fn within(whole: &Bytes, part: &str) -> Text {
-        if part.is_empty() { Text(Bytes::new()) } else { Text(whole.slice_ref(part.as_bytes())) }
+        if part.is_empty() {
+            return Text(ByteString::new());
+        }
+        let shared = whole.slice_ref(part.as_bytes());
+        Text(ByteString::try_from(shared).expect("the bytes of a str"))
     }
 
     pub fn copied(text: &str) -> Text {
-        Text(Bytes::copy_from_slice(text.as_bytes()))
+        Text(ByteString::from(text))
     }
 
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).expect("made from a str")
+        &self.0
     }
 
     pub fn len(&self) -> usize {
@@ -33,15 +36,10 @@ impl Text {
     }
 }
 
+/// Hashes and compares as the text does, so that maps can be asked with a `&str`.
 impl Borrow<str> for Text {
     fn borrow(&self) -> &str {
-        self.as_str()
-    }
-}
-
-impl Hash for Text {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.as_str().hash(state);
+        &self.0
     }
 }
 

@@ -102,7 +102,10 @@ async fn a_seal_with_nothing_new_returns() {
     write(&cluster, object(1), "a", "text").await;
     let group = GroupId::of_shard(cluster.locate(&object(1)));
     let first = cluster.seal(group).await.expect("seals");
-    assert_eq!(cluster.seal(group).await.expect("seals again"), first);
+    for _ in 0..50 {
+        // One that follows at once finds consensus still busy with the one before.
+        assert_eq!(cluster.seal(group).await.expect("seals again"), first);
+    }
     cluster.shutdown().await.expect("shuts down");
 }
 

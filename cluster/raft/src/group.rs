@@ -15,6 +15,7 @@ use openraft::{Config, ServerState, SnapshotPolicy};
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::time::timeout;
 
 use crate::admission::Admission;
 use crate::apply::{AppliedNext, Applier, ApplyThread};
@@ -44,6 +45,9 @@ const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(600);
 const ENTRIES_PER_MESSAGE_MAX: u64 = 64;
 /// Proposals of one group that do not go through its committer and are under way at once.
 pub const PROPOSALS_IN_FLIGHT_MAX: usize = 8;
+
+/// A seal that has not ended by then is asked for again.
+const SEAL_ASKED_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// What all groups of a node share.
 #[derive(Clone, Debug)]
@@ -193,9 +197,16 @@ impl Group {
         let mut ended = self.shared.seals_ended.clone();
         let before = ended.borrow_and_update().count;
         let stopped = |why: String| SealError::Stopped(why);
-        self.shared.raft.trigger().snapshot().await.map_err(|fatal| stopped(fatal.to_string()))?;
         let gone = || stopped("it shut down meanwhile".into());
-        let last = ended.wait_for(|ended| ended.count > before).await.map_err(|_| gone())?.last.clone();
+        // Consensus ignores a trigger while it still tidies up after the seal before, which has been reported by then;
+        // and one that comes during this seal. So asking again is needed sometimes and harmless always.
+        let last = loop {
+            self.shared.raft.trigger().snapshot().await.map_err(|fatal| stopped(fatal.to_string()))?;
+            match timeout(SEAL_ASKED_AGAIN_AFTER, ended.wait_for(|ended| ended.count > before)).await {
+                Ok(ended) => break ended.map_err(|_| gone())?.last.clone(),
+                Err(_) => continue,
+            }
+        };
         match last {
             Some(Ok(applied)) => {
                 Counters::add(&self.shared.proposer.counters.seals, 1);

@@ -195,7 +195,17 @@ fn main() {
     disk.create_dir_all(&dir).expect("a directory");
     let rows = rows(count, 1);
     println!("{} rows, {} bytes a document", rows.len(), rows[0].doc.len());
-    for codec in [Codec::Lz4, Codec::Zstd] {
+    if std::env::args().nth(2).is_some() {
+        for seq in 2..12 {
+            let start = cpu_seconds();
+            let meta = write(&disk, &dir, seq, Codec::ByTier, rows.iter());
+            println!("write {:.2} CPU s per GB", (cpu_seconds() - start) / (meta.raw_bytes as f64 / GB));
+            assay_storage_segments::remove(&disk, &dir, &meta).expect("removes");
+        }
+        disk.remove_dir_all(&dir).expect("removes");
+        return;
+    }
+    for codec in [Codec::ByTier, Codec::Lz4, Codec::Zstd] {
         let mut cpu = Vec::new();
         for seq in 2..5 {
             let start = cpu_seconds();

@@ -30,7 +30,7 @@ use parquet::schema::types::ColumnPath;
 
 use crate::error::SegmentError;
 use crate::row::{Columns, OwnedRow, RowHeader, VersionRow};
-use crate::writer::{BATCH_BYTES, BATCH_ROWS_MAX, Codec};
+use crate::writer::{BATCH_BYTES, BATCH_ROWS_MAX, Codec, WriterOptions};
 
 /// A page of documents before compression: what one lookup decodes.
 const DOC_PAGE_BYTES: usize = 64 << 10;
@@ -101,9 +101,11 @@ pub fn projection(what: Columns) -> Vec<usize> {
     (0..end).collect()
 }
 
-pub(crate) fn writer_properties(codec: Codec) -> WriterProperties {
+pub(crate) fn writer_properties(options: WriterOptions) -> WriterProperties {
     let path = |column: usize| ColumnPath::from(SCHEMA.field(column).name().as_str());
-    let compression = match codec {
+    let compression = match options.codec {
+        Codec::ByTier if options.tier > 0 => Compression::LZ4_RAW,
+        Codec::ByTier | Codec::Plain => Compression::UNCOMPRESSED,
         Codec::Lz4 => Compression::LZ4_RAW,
         Codec::Zstd => Compression::ZSTD(ZstdLevel::default()),
     };

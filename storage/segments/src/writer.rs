@@ -32,7 +32,10 @@ pub(crate) const BATCH_BYTES: usize = 1 << 20;
 /// How pages are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Codec {
+    /// Not at all in tier 0, where the seal's CPU bounds what a node takes in; LZ4 above.
     #[default]
+    ByTier,
+    Plain,
     Lz4,
     /// At level 1.
     Zstd,
@@ -82,7 +85,7 @@ impl SegmentWriter {
         let file = create(&disk, &path, ROWS_BLOCK_BYTES)?;
         let debris = vec![unfinished(&path)];
         let arrow_options =
-            ArrowWriterOptions::new().with_properties(writer_properties(options.codec)).with_skip_arrow_metadata(true);
+            ArrowWriterOptions::new().with_properties(writer_properties(options)).with_skip_arrow_metadata(true);
         let rows = ArrowWriter::try_new_with_options(file, schema(), arrow_options)
             .map_err(|error| SegmentError::Encode { seq, what: error.to_string() })?;
         Ok(SegmentWriter {

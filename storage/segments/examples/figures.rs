@@ -16,8 +16,6 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 const GB: f64 = 1e9;
-/// `/proc/self/stat` counts in these.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 struct Row {
     key: u64,
@@ -101,11 +99,11 @@ fn object() -> ObjectKey {
     ObjectKey { org: OrgId("00000000-0000-0000-0000-000000000001".parse().expect("a uuid")), ..SegmentMeta::NO_OBJECT }
 }
 
+/// Of this process's only thread.
 fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
-    let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
-    let ticks = |field: usize| fields[field].parse::<f64>().expect("a number");
-    (ticks(11) + ticks(12)) / TICKS_PER_SECOND
+    let stat = std::fs::read_to_string("/proc/self/schedstat").expect("Linux");
+    let nanoseconds = stat.split_whitespace().next().and_then(|field| field.parse::<f64>().ok()).expect("a number");
+    nanoseconds / 1e9
 }
 
 fn write<'a>(
@@ -137,6 +135,21 @@ fn write<'a>(
         writer.push(&version).expect("pushes");
     }
     writer.finish(&[]).expect("finishes")
+}
+
+/// As a page of a hundred traces reads them.
+fn adjacent_rows(segment: &Segment) {
+    const ROWS: u32 = 1000;
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    let mut times = Vec::new();
+    for _ in 0..100 {
+        let first = random.random_range(0..segment.meta().rows - ROWS);
+        let numbers: Vec<u32> = (first..first + ROWS).collect();
+        let start = Instant::now();
+        assert_eq!(segment.read(&numbers, Columns::Docs).expect("reads").len(), numbers.len());
+        times.push(start.elapsed());
+    }
+    println!("  p50 of {ROWS} adjacent rows with documents: {:.2} ms", median(times) / 1e3);
 }
 
 fn median(mut times: Vec<Duration>) -> f64 {
@@ -195,16 +208,6 @@ fn main() {
     disk.create_dir_all(&dir).expect("a directory");
     let rows = rows(count, 1);
     println!("{} rows, {} bytes a document", rows.len(), rows[0].doc.len());
-    if std::env::args().nth(2).is_some() {
-        for seq in 2..12 {
-            let start = cpu_seconds();
-            let meta = write(&disk, &dir, seq, Codec::ByTier, rows.iter());
-            println!("write {:.2} CPU s per GB", (cpu_seconds() - start) / (meta.raw_bytes as f64 / GB));
-            assay_storage_segments::remove(&disk, &dir, &meta).expect("removes");
-        }
-        disk.remove_dir_all(&dir).expect("removes");
-        return;
-    }
     for codec in [Codec::ByTier, Codec::Lz4, Codec::Zstd] {
         let mut cpu = Vec::new();
         for seq in 2..5 {
@@ -229,6 +232,7 @@ fn main() {
             segment.memory_bytes() as f64 / f64::from(meta.rows)
         );
         lookups(&segment, &rows);
+        adjacent_rows(&segment);
         for what in [Columns::Keys, Columns::Docs] {
             let cpu = cpu_seconds();
             let found: usize =

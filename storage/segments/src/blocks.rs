@@ -15,7 +15,8 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::error::SegmentError;
 
-/// Collected before they are appended, so that small pages do not become small writes.
+/// Collected before they are appended, so that small pages do not become small writes and every write but the last
+/// starts and ends on a page of the file system.
 const WRITE_BUFFER_BYTES: usize = 256 << 10;
 /// Read and checked at a time when a whole file is verified.
 const CHECK_STEP_BYTES: u64 = 1 << 20;
@@ -100,15 +101,21 @@ impl SumWriter {
         if self.file.is_none() {
             return Ok(());
         }
-        if self.buffer.len() + bytes.len() > WRITE_BUFFER_BYTES {
-            self.append_buffer()?;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let room = WRITE_BUFFER_BYTES - self.buffer.len();
+            let (now, later) = rest.split_at(rest.len().min(room));
+            if now.len() == WRITE_BUFFER_BYTES {
+                self.append(now)?;
+            } else {
+                self.buffer.extend_from_slice(now);
+                if self.buffer.len() == WRITE_BUFFER_BYTES {
+                    self.append_buffer()?;
+                }
+            }
+            rest = later;
         }
-        if bytes.len() >= WRITE_BUFFER_BYTES {
-            self.append(bytes)
-        } else {
-            self.buffer.extend_from_slice(bytes);
-            Ok(())
-        }
+        Ok(())
     }
 
     fn sum_up(&mut self, mut bytes: &[u8]) {

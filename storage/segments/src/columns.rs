@@ -6,7 +6,7 @@
 //! | key, xact, end, created | u64, u64, u64?, timestamp in microseconds without zone | delta: neighbours are close |
 //! | action, is_root | u8, bool | dictionary, bits |
 //! | id, span_id, root_span_id | text | plain, small pages for lookups |
-//! | doc, patch, rules, audit | bytes (JSON text), the last three nullable | plain, pages of 64 KiB |
+//! | doc, patch, rules, audit | bytes (JSON text), the last three nullable | plain, pages of 64 KiB; see `documents` |
 //!
 //! Statistics by page are kept where a scan can use them: object, key, xact, created.
 
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
-    Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, BooleanBuilder, FixedSizeBinaryArray,
+    Array, ArrayBuilder, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, BooleanBuilder, FixedSizeBinaryArray,
     FixedSizeBinaryBuilder, RecordBatch, StringArray, StringBuilder, TimestampMicrosecondArray,
     TimestampMicrosecondBuilder, UInt8Array, UInt8Builder, UInt64Array, UInt64Builder,
 };
@@ -33,12 +33,12 @@ use crate::row::{Columns, OwnedRow, RowHeader, VersionRow};
 use crate::writer::{BATCH_BYTES, BATCH_ROWS_MAX, Codec, WriterOptions};
 
 /// A page of documents before compression: what one lookup decodes.
-const DOC_PAGE_BYTES: usize = 64 << 10;
+pub(crate) const DOC_PAGE_BYTES: usize = 64 << 10;
 /// A page of any other column before compression.
 const SMALL_PAGE_BYTES: usize = 16 << 10;
 /// Rows of one page of any column.
-const PAGE_ROWS_MAX: usize = 2048;
-/// Rows of one row group.
+pub(crate) const PAGE_ROWS_MAX: usize = 2048;
+/// Rows of one row group, exceeded by less than one batch.
 pub(crate) const GROUP_ROWS_MAX: usize = 64 << 10;
 /// Documents, patches, rules and audit notes of one row group before compression, exceeded by at most one batch.
 pub(crate) const GROUP_BYTES: u64 = 32 << 20;
@@ -119,7 +119,6 @@ pub(crate) fn writer_properties(options: WriterOptions) -> WriterProperties {
         .set_compression(compression)
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::None)
-        .set_max_row_group_row_count(Some(GROUP_ROWS_MAX))
         .set_data_page_row_count_limit(PAGE_ROWS_MAX)
         .set_data_page_size_limit(SMALL_PAGE_BYTES);
     for column in [at::OBJECT, at::ACTION] {
@@ -170,7 +169,7 @@ impl Pending {
             root_span_id: StringBuilder::new(),
             is_root: BooleanBuilder::new(),
             created: TimestampMicrosecondBuilder::new(),
-            doc: doc_builder(),
+            doc: BinaryBuilder::new(),
             patch: BinaryBuilder::new(),
             rules: BinaryBuilder::new(),
             audit: BinaryBuilder::new(),
@@ -195,8 +194,8 @@ impl Pending {
         Ok(())
     }
 
-    /// A row that was checked.
-    pub fn push(&mut self, row: &VersionRow<'_>) {
+    /// A row that was checked. `doc`: its document, unless that goes another way; for all rows until the next take.
+    pub fn push(&mut self, row: &VersionRow<'_>, doc: Option<&[u8]>) {
         self.object.append_value(row.object.to_bytes()).expect("34 bytes go into 34");
         self.key.append_value(row.key.0);
         self.xact.append_value(row.xact.0);
@@ -207,18 +206,23 @@ impl Pending {
         self.root_span_id.append_value(row.root_span_id);
         self.is_root.append_value(row.is_root);
         self.created.append_value(row.created);
-        self.doc.append_value(row.doc);
+        if let Some(doc) = doc {
+            if self.doc.is_empty() {
+                // With room for a batch, so that it does not grow by copying.
+                self.doc = BinaryBuilder::with_capacity(BATCH_ROWS_MAX, BATCH_BYTES + DOC_PAGE_BYTES);
+            }
+            self.doc.append_value(doc);
+        }
         self.patch.append_option(row.patch);
         self.rules.append_option(row.rules);
         self.audit.append_option(row.audit);
         self.bytes += sizes(row).iter().sum::<usize>();
     }
 
-    /// All rows pushed since the last take.
-    pub fn take(&mut self) -> RecordBatch {
+    /// All rows pushed since the last take, in the order of the schema. Documents that went another way are missing.
+    pub fn take(&mut self) -> Vec<ArrayRef> {
         self.bytes = 0;
-        let mut doc = std::mem::replace(&mut self.doc, doc_builder());
-        let columns: Vec<ArrayRef> = vec![
+        vec![
             Arc::new(self.object.finish()),
             Arc::new(self.key.finish()),
             Arc::new(self.xact.finish()),
@@ -229,18 +233,12 @@ impl Pending {
             Arc::new(self.root_span_id.finish()),
             Arc::new(self.is_root.finish()),
             Arc::new(self.created.finish()),
-            Arc::new(doc.finish()),
+            Arc::new(self.doc.finish()),
             Arc::new(self.patch.finish()),
             Arc::new(self.rules.finish()),
             Arc::new(self.audit.finish()),
-        ];
-        RecordBatch::try_new(schema(), columns).expect("the columns are those of the schema")
+        ]
     }
-}
-
-/// With room for a batch, so that it does not grow by copying.
-fn doc_builder() -> BinaryBuilder {
-    BinaryBuilder::with_capacity(BATCH_ROWS_MAX, BATCH_BYTES + DOC_PAGE_BYTES)
 }
 
 /// The lengths of all values of variable length.

@@ -20,8 +20,10 @@
 
 mod blocks;
 mod columns;
+mod documents;
 mod error;
 mod files;
+mod groups;
 mod index;
 mod marks;
 pub mod merge;

@@ -9,14 +9,13 @@ use arrow::array::RecordBatch;
 use assay_storage_disk::SharedDisk;
 use assay_storage_model::segment::{FileKind, SEGMENT_FORMAT, SegmentMeta};
 use assay_storage_model::{PaginationKey, Xact};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::errors::ParquetError;
 
 use crate::blocks::SumWriter;
-use crate::columns::{GROUP_BYTES, Pending, View, schema, writer_properties};
+use crate::columns::{Pending, View};
 use crate::error::SegmentError;
 use crate::files::{path_of, remove_if_there, unfinished};
+use crate::groups::RowGroups;
 use crate::index::builder::IndexBuilder;
 use crate::index::page::PAGE_BYTES;
 use crate::marks;
@@ -25,8 +24,9 @@ use crate::sidecar::{self, RowsFile};
 
 /// What one checksum of the rows' file covers.
 pub(crate) const ROWS_BLOCK_BYTES: usize = 32 << 10;
-/// Rows and bytes that are collected before they are encoded.
+/// Rows of one batch, written or read.
 pub(crate) const BATCH_ROWS_MAX: usize = 1024;
+/// Bytes of one batch, exceeded by at most one row.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
 
 /// How pages are compressed.
@@ -55,11 +55,10 @@ pub struct SegmentWriter {
     dir: PathBuf,
     seq: u64,
     options: WriterOptions,
-    rows: ArrowWriter<SumWriter>,
+    rows: RowGroups,
     pending: Pending,
     index: IndexBuilder,
     raw_bytes: u64,
-    group_bytes: u64,
     /// Something could not be written; what is on disk is not whole.
     broken: bool,
     /// Paths that exist and are nobody's unless `finish` comes to its end.
@@ -84,10 +83,8 @@ impl SegmentWriter {
         let path = path_of(dir, seq, FileKind::Rows);
         let file = create(&disk, &path, ROWS_BLOCK_BYTES)?;
         let debris = vec![unfinished(&path)];
-        let arrow_options =
-            ArrowWriterOptions::new().with_properties(writer_properties(options)).with_skip_arrow_metadata(true);
-        let rows = ArrowWriter::try_new_with_options(file, schema(), arrow_options)
-            .map_err(|error| SegmentError::Encode { seq, what: error.to_string() })?;
+        let rows =
+            RowGroups::new(file, options).map_err(|error| SegmentError::Encode { seq, what: error.to_string() })?;
         Ok(SegmentWriter {
             disk,
             dir: dir.to_owned(),
@@ -97,7 +94,6 @@ impl SegmentWriter {
             pending: Pending::new(),
             index: IndexBuilder::new(seq),
             raw_bytes: 0,
-            group_bytes: 0,
             broken: false,
             debris,
         })
@@ -113,7 +109,8 @@ impl SegmentWriter {
         let number = self.index.rows();
         Pending::check(row)?;
         self.index.push(&row.header(), row.root_span_id)?;
-        self.pending.push(row);
+        let doc = (!self.rows.take_document(row.doc)).then_some(row.doc);
+        self.pending.push(row, doc);
         self.raw_bytes += row.raw_bytes();
         if self.pending.rows() >= BATCH_ROWS_MAX || self.pending.bytes() >= BATCH_BYTES {
             self.write_pending()?;
@@ -128,12 +125,12 @@ impl SegmentWriter {
         self.broken |= indexed.is_err();
         let bytes = indexed?;
         self.raw_bytes += bytes;
-        self.write_batch(batch, bytes)
+        self.rows.write_all(batch.columns(), bytes).map_err(|error| self.explain(error))
     }
 
     /// Returns the bytes of the batch's documents, patches, rules and audit notes.
     fn index_batch(&mut self, batch: &RecordBatch) -> Result<u64, SegmentError> {
-        let path = self.rows.inner().path();
+        let path = self.rows.file().path();
         let view = View::new(batch, path)?;
         let mut bytes = 0;
         for index in 0..batch.num_rows() {
@@ -148,24 +145,14 @@ impl SegmentWriter {
             return Ok(());
         }
         let bytes = self.pending.bytes() as u64;
-        let batch = self.pending.take();
-        self.write_batch(&batch, bytes)
-    }
-
-    fn write_batch(&mut self, batch: &RecordBatch, bytes: u64) -> Result<(), SegmentError> {
-        let mut written = self.rows.write(batch);
-        self.group_bytes += bytes;
-        if written.is_ok() && self.group_bytes >= GROUP_BYTES {
-            self.group_bytes = 0;
-            written = self.rows.flush();
-        }
-        written.map_err(|error| self.explain(error))
+        let arrays = self.pending.take();
+        self.rows.write(&arrays, bytes).map_err(|error| self.explain(error))
     }
 
     fn explain(&mut self, error: ParquetError) -> SegmentError {
         self.broken = true;
         let what = error.to_string();
-        match self.rows.inner_mut().failure() {
+        match self.rows.file_mut().failure() {
             Some(failure) => failure,
             None => SegmentError::Encode { seq: self.seq, what },
         }
@@ -179,7 +166,7 @@ impl SegmentWriter {
             return Err(SegmentError::Encode { seq: self.seq, what: "an earlier write failed".to_owned() });
         }
         self.rows.finish().map_err(|error| self.explain(error))?;
-        let file = self.rows.inner_mut();
+        let file = self.rows.file_mut();
         file.sync()?;
         let rows_file = RowsFile { length: file.length(), block_bytes: ROWS_BLOCK_BYTES as u32, sums: file.sums() };
         let mut files = vec![rows_file.meta()];

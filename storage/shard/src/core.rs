@@ -80,7 +80,8 @@ impl Core {
         }
         for live in self.segments.iter().rev() {
             let hits = live.segment.find(*object, id)?;
-            let mut versions = hits.iter().filter(|hit| hit.action != assay_storage_model::command::Action::Comment).peekable();
+            let mut versions =
+                hits.iter().filter(|hit| hit.action != assay_storage_model::command::Action::Comment).peekable();
             if versions.peek().is_none() {
                 continue;
             }

@@ -12,7 +12,9 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ShardError {
     /// The replica's own files say something impossible. It must stop and be rebuilt.
-    #[error("this replica is damaged: {0}; rebuild it from the others, or restore a backup (`assay doctor` shows more)")]
+    #[error(
+        "this replica is damaged: {0}; rebuild it from the others, or restore a backup (`assay doctor` shows more)"
+    )]
     Damaged(String),
     #[error("the kept state: {0}")]
     Kv(#[from] KvError),

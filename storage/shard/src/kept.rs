@@ -86,8 +86,13 @@ fn load_segments(kv: &dyn Kv) -> Result<Vec<SegmentMeta>, ShardError> {
     }
     let mut segments = Vec::new();
     for seq in order.chunks(8) {
-        let seq = seq.try_into().map(u64::from_be_bytes).map_err(|_| ShardError::Damaged("the list of segments is cut short".into()))?;
-        let meta = described.remove(&seq).ok_or_else(|| ShardError::Damaged(format!("segment {seq} is listed but not described")))?;
+        let seq = seq
+            .try_into()
+            .map(u64::from_be_bytes)
+            .map_err(|_| ShardError::Damaged("the list of segments is cut short".into()))?;
+        let meta = described
+            .remove(&seq)
+            .ok_or_else(|| ShardError::Damaged(format!("segment {seq} is listed but not described")))?;
         segments.push(meta);
     }
     match described.keys().next() {
@@ -174,7 +179,9 @@ fn decode(bytes: &[u8], what: &str) -> Result<Value, ShardError> {
     let value: Value = serde_json::from_slice(bytes).map_err(|why| ShardError::Damaged(format!("{what}: {why}")))?;
     match value["version"].as_u64() {
         Some(KEPT_VERSION) => Ok(value),
-        Some(newer) => Err(ShardError::Damaged(format!("{what} has version {newer}; this program knows {KEPT_VERSION}: upgrade it"))),
+        Some(newer) => Err(ShardError::Damaged(format!(
+            "{what} has version {newer}; this program knows {KEPT_VERSION}: upgrade it"
+        ))),
         None => Err(missing("version")),
     }
 }
@@ -192,7 +199,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
-    if text.len() % 2 != 0 || !text.is_ascii() {
+    if !text.len().is_multiple_of(2) || !text.is_ascii() {
         return None;
     }
     (0..text.len() / 2).map(|i| u8::from_str_radix(&text[i * 2..i * 2 + 2], 16).ok()).collect()
@@ -209,7 +216,8 @@ mod tests {
     fn what_is_kept_reads_back() {
         let kv = MemoryKv::default();
         let object = ObjectKey::new(OrgId(Default::default()), ObjectKind::Dataset, Default::default());
-        let record = ObjectRecord { floor: Xact(5), dropped: true, rows: 3, comments: 1, last: Xact(9), digest: u32::MAX };
+        let record =
+            ObjectRecord { floor: Xact(5), dropped: true, rows: 3, comments: 1, last: Xact(9), digest: u32::MAX };
         let position = Some(LogPosition { term: 3, replica: 1, index: u64::MAX });
         let counters = Counters {
             applied: Applied { position, membership: vec![0, 255, 16] },

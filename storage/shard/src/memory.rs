@@ -7,10 +7,11 @@
 //!
 //! One thread writes (the shard's own); readers take the lock for the time of copying references.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use ahash::AHashMap;
 use assay_storage_model::command::Action;
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use bytes::Bytes;
@@ -71,7 +72,12 @@ impl MemoryRow {
     }
 
     fn bytes(&self) -> usize {
-        ROW_OVERHEAD_BYTES + self.id.len() * 2 + self.root_span_id.len() + self.doc.len() + self.patch.len() + self.audit.len()
+        ROW_OVERHEAD_BYTES
+            + self.id.len() * 2
+            + self.root_span_id.len()
+            + self.doc.len()
+            + self.patch.len()
+            + self.audit.len()
     }
 }
 
@@ -89,8 +95,8 @@ fn order(key: PaginationKey, xact: Xact, index: u32) -> Order {
 #[derive(Debug, Default)]
 struct Table {
     rows: Vec<MemoryRow>,
-    newest_of_id: HashMap<Text, u32>,
-    newest_of_trace: HashMap<Text, u32>,
+    newest_of_id: AHashMap<Text, u32>,
+    newest_of_trace: AHashMap<Text, u32>,
     order: BTreeMap<Order, u32>,
 }
 

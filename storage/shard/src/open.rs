@@ -108,21 +108,28 @@ pub(crate) fn current_generation(disk: &SharedDisk, dir: &Path) -> Result<u32, S
     if !disk.exists(&path).map_err(ShardError::io(describe("looking for")))? {
         make_dir(disk, dir)?;
         let made = disk.list(dir).map_err(ShardError::io(describe("looking beside")))?;
-        if let Some(orphan) = made.iter().find(|entry| entry.is_dir && entry.name != generation_name(FIRST_GENERATION)) {
-            return Err(ShardError::Damaged(format!("{} is missing although {:?} is there", path.display(), orphan.name)));
+        if let Some(orphan) = made.iter().find(|entry| entry.is_dir && entry.name != generation_name(FIRST_GENERATION))
+        {
+            return Err(ShardError::Damaged(format!(
+                "{} is missing although {:?} is there",
+                path.display(),
+                orphan.name
+            )));
         }
         make_dir(disk, &generation_dir(dir, FIRST_GENERATION))?;
         write_current(disk, dir, FIRST_GENERATION)?;
         return Ok(FIRST_GENERATION);
     }
     let text = read_whole(disk.as_ref(), &path, CURRENT_BYTES_MAX).map_err(ShardError::io(describe("reading")))?;
-    parse_current(&text).ok_or_else(|| ShardError::Damaged(format!("{} does not name a generation with its checksum", path.display())))
+    parse_current(&text)
+        .ok_or_else(|| ShardError::Damaged(format!("{} does not name a generation with its checksum", path.display())))
 }
 
 pub(crate) fn write_current(disk: &SharedDisk, dir: &Path, number: u32) -> Result<(), ShardError> {
     let name = generation_name(number);
     let text = format!("{name} {:08x}\n", crc32c::crc32c(name.as_bytes()));
-    replace_whole(disk.as_ref(), &dir.join(CURRENT), text.as_bytes()).map_err(ShardError::io(format!("switching {} to {name}", dir.display())))
+    replace_whole(disk.as_ref(), &dir.join(CURRENT), text.as_bytes())
+        .map_err(ShardError::io(format!("switching {} to {name}", dir.display())))
 }
 
 fn generation_name(number: u32) -> String {
@@ -142,7 +149,8 @@ fn parse_current(text: &[u8]) -> Option<u32> {
 fn sweep_generations(disk: &SharedDisk, dir: &Path, current: u32) -> Result<(), ShardError> {
     for entry in disk.list(dir).map_err(ShardError::io(format!("listing {}", dir.display())))? {
         if entry.is_dir && entry.name != generation_name(current) {
-            disk.remove_dir_all(&dir.join(&entry.name)).map_err(ShardError::io(format!("removing {:?}", entry.name)))?;
+            disk.remove_dir_all(&dir.join(&entry.name))
+                .map_err(ShardError::io(format!("removing {:?}", entry.name)))?;
         }
     }
     Ok(())
@@ -156,9 +164,11 @@ pub(crate) fn make_dir(disk: &SharedDisk, dir: &Path) -> Result<(), ShardError> 
 /// Each line is one finding; none means all is well.
 pub fn check_dir(disk: &SharedDisk, dir: &Path) -> Result<CheckedShard, ShardError> {
     let path = dir.join(CURRENT);
-    let text = read_whole(disk.as_ref(), &path, CURRENT_BYTES_MAX).map_err(ShardError::io(format!("reading {}", path.display())))?;
-    let number = parse_current(&text)
-        .ok_or_else(|| ShardError::Damaged(format!("{} does not name a generation with its checksum", path.display())))?;
+    let text = read_whole(disk.as_ref(), &path, CURRENT_BYTES_MAX)
+        .map_err(ShardError::io(format!("reading {}", path.display())))?;
+    let number = parse_current(&text).ok_or_else(|| {
+        ShardError::Damaged(format!("{} does not name a generation with its checksum", path.display()))
+    })?;
     let home = generation_dir(dir, number);
     let kv = SledKv::open(&home.join("kv"), CHECK_CACHE_BYTES)?;
     let kept = Kept::load(&kv)?;
@@ -167,7 +177,12 @@ pub fn check_dir(disk: &SharedDisk, dir: &Path) -> Result<CheckedShard, ShardErr
     for meta in &kept.segments {
         findings.extend(assay_storage_segments::verify(disk, &segments_dir, meta));
     }
-    Ok(CheckedShard { applied: kept.counters.applied, segments: kept.segments.len(), objects: kept.objects.len(), findings })
+    Ok(CheckedShard {
+        applied: kept.counters.applied,
+        segments: kept.segments.len(),
+        objects: kept.objects.len(),
+        findings,
+    })
 }
 
 const CHECK_CACHE_BYTES: u64 = 8 << 20;

@@ -128,7 +128,13 @@ impl View {
     }
 
     /// Up to `limit` rows below `before`, newest pagination key first.
-    pub fn page(&self, object: &ObjectKey, at: Xact, before: Option<PaginationKey>, limit: usize) -> Result<Vec<Row>, ShardError> {
+    pub fn page(
+        &self,
+        object: &ObjectKey,
+        at: Xact,
+        before: Option<PaginationKey>,
+        limit: usize,
+    ) -> Result<Vec<Row>, ShardError> {
         self.admit(object, at)?;
         let mut walk = Walk::new(&self.generations, &self.segments, *object, at, before);
         let mut steps = Vec::new();
@@ -148,7 +154,13 @@ impl View {
     }
 
     /// Up to `limit` whole traces whose newest span lies below `before`, newest first; each trace on one page only.
-    pub fn traces(&self, object: &ObjectKey, at: Xact, before: Option<PaginationKey>, limit: usize) -> Result<TracePage, ShardError> {
+    pub fn traces(
+        &self,
+        object: &ObjectKey,
+        at: Xact,
+        before: Option<PaginationKey>,
+        limit: usize,
+    ) -> Result<TracePage, ShardError> {
         self.admit(object, at)?;
         let mut walk = Walk::new(&self.generations, &self.segments, *object, at, before);
         let mut page = TracePage::default();
@@ -249,7 +261,12 @@ impl View {
     }
 
     /// Where the comment `own_id` on `target` stands, if there is one.
-    pub(crate) fn comment(&self, object: &ObjectKey, target: &str, own_id: &str) -> Result<Option<(Place, PaginationKey)>, ShardError> {
+    pub(crate) fn comment(
+        &self,
+        object: &ObjectKey,
+        target: &str,
+        own_id: &str,
+    ) -> Result<Option<(Place, PaginationKey)>, ShardError> {
         for generation in &self.generations {
             for (index, row) in generation.history(object, target) {
                 if row.action == Action::Comment && row.end == Xact::MAX && row.span_id.as_str() == own_id {

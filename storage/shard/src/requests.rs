@@ -72,7 +72,8 @@ impl Requests {
         let sealing = self.sealing.iter().flat_map(|(_, items)| search(items, &request.key));
         let sealed = self.runs.iter().flat_map(|run| search(&run.items, &request.key));
         // A key may have been used again after it fell out of the window: its newest use counts.
-        let newest = self.fresh.get(&request.key).into_iter().chain(sealing).chain(sealed).max_by_key(|item| item.ordinal)?;
+        let newest =
+            self.fresh.get(&request.key).into_iter().chain(sealing).chain(sealed).max_by_key(|item| item.ordinal)?;
         if !in_window(newest, self.count, last) {
             return None;
         }
@@ -132,8 +133,10 @@ impl Requests {
         let mut runs: Vec<Run> = Vec::new();
         let mut open: Option<(u64, Vec<Item>)> = None;
         for (key, value) in pages {
-            let number = run_number(key).ok_or_else(|| ShardError::Damaged(format!("a request page with the key {key:02x?}")))?;
-            let items = decode_page(value).ok_or_else(|| ShardError::Damaged(format!("request page {key:02x?} does not decode")))?;
+            let number = run_number(key)
+                .ok_or_else(|| ShardError::Damaged(format!("a request page with the key {key:02x?}")))?;
+            let items = decode_page(value)
+                .ok_or_else(|| ShardError::Damaged(format!("request page {key:02x?} does not decode")))?;
             match &mut open {
                 Some((open_number, collected)) if *open_number == number => collected.extend(items),
                 _ => {
@@ -161,8 +164,7 @@ pub struct RequestSeal {
 }
 
 fn in_window(item: &Item, count: u64, last: Xact) -> bool {
-    count - item.ordinal < REQUESTS_MAX
-        && last.seconds().saturating_sub(item.xact.seconds()) <= REQUEST_AGE_SECONDS_MAX
+    count - item.ordinal < REQUESTS_MAX && last.seconds().saturating_sub(item.xact.seconds()) <= REQUEST_AGE_SECONDS_MAX
 }
 
 fn search<'a>(items: &'a [Item], key: &[u8; 16]) -> Option<&'a Item> {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use assay_storage_kv::Batch;
+use assay_storage_kv::{Batch, Entries};
 use assay_storage_model::Applied;
 use assay_storage_segments::{file_name, verify};
 
@@ -117,7 +117,8 @@ impl Shard {
 
 fn encode_kept(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = vec![KEPT_EXPORT_VERSION];
-    let length = |length: usize| u32::try_from(length).expect("keys, values and their number are bounded").to_le_bytes();
+    let length =
+        |length: usize| u32::try_from(length).expect("keys, values and their number are bounded").to_le_bytes();
     bytes.extend(length(pairs.len()));
     for part in pairs.iter().flat_map(|(key, value)| [key, value]) {
         bytes.extend(length(part.len()));
@@ -128,7 +129,7 @@ fn encode_kept(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     bytes
 }
 
-fn decode_kept(bytes: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, ShardError> {
+fn decode_kept(bytes: &[u8]) -> Result<Entries, ShardError> {
     let refuse = |what: &str| ShardError::Damaged(format!("the kept state of a snapshot {what}"));
     if bytes.len() > KEPT_EXPORT_BYTES_MAX {
         return Err(refuse("is too large"));

@@ -62,23 +62,38 @@ impl Walk {
         before: Option<PaginationKey>,
     ) -> Walk {
         let below = before.map_or(PaginationKey::MAX, |key| PaginationKey(key.0.saturating_sub(1)));
-        let feed = |source, bound| Feed { source, buffer: VecDeque::new(), bound, piece: PIECE_ROWS_FIRST, done: before == Some(PaginationKey(0)) };
-        let mut feeds: Vec<Feed> =
-            generations.iter().map(|generation| feed(Source::Memory { generation: Arc::clone(generation) }, below)).collect();
+        let feed = |source, bound| Feed {
+            source,
+            buffer: VecDeque::new(),
+            bound,
+            piece: PIECE_ROWS_FIRST,
+            done: before == Some(PaginationKey(0)),
+        };
+        let mut feeds: Vec<Feed> = generations
+            .iter()
+            .map(|generation| feed(Source::Memory { generation: Arc::clone(generation) }, below))
+            .collect();
         for (number, live) in segments.iter().enumerate() {
             let rows = live.segment.rows_of(object);
             if rows.is_empty() || live.meta().xact_min > at {
                 continue;
             }
             let bound = below.min(live.meta().key_max);
-            feeds.push(feed(Source::Segment { number, live: Arc::clone(live), next_row: None, end_row: rows.end }, bound));
+            feeds.push(feed(
+                Source::Segment { number, live: Arc::clone(live), next_row: None, end_row: rows.end },
+                bound,
+            ));
         }
         Walk { object, at, before, feeds }
     }
 
     pub fn next(&mut self) -> Result<Option<Step>, ShardError> {
         loop {
-            let best = self.feeds.iter_mut().filter(|feed| !feed.done || !feed.buffer.is_empty()).max_by_key(|feed| feed.front());
+            let best = self
+                .feeds
+                .iter_mut()
+                .filter(|feed| !feed.done || !feed.buffer.is_empty())
+                .max_by_key(|feed| feed.front());
             let Some(best) = best else { return Ok(None) };
             match best.buffer.pop_front() {
                 Some(step) => return Ok(Some(step)),
@@ -122,7 +137,11 @@ impl Feed {
                 self.buffer.extend(
                     read.into_iter()
                         .filter(|row| is_row(row.action) && row.xact <= at && at < live.end(row.row, row.end))
-                        .map(|row| Step { key: row.key, root_span_id: Text::copied(&row.root_span_id), from: From::Segment(*number, row.row) }),
+                        .map(|row| Step {
+                            key: row.key,
+                            root_span_id: Text::copied(&row.root_span_id),
+                            from: From::Segment(*number, row.row),
+                        }),
                 );
                 *next_row = Some(end);
                 self.done = end >= *end_row;

@@ -43,6 +43,10 @@ pub(crate) struct IndexBuilder {
     trace_texts: Vec<u8>,
     /// Of the current object: where the text of a trace with this hash is.
     known_traces: HashMap<u64, u32>,
+    /// Of the current object.
+    hasher: Option<Hasher>,
+    /// The trace of the row before, of the same object: its hash and where its text is.
+    last_trace: Option<(u64, u32)>,
     payload: Vec<u8>,
 }
 
@@ -78,7 +82,7 @@ impl IndexBuilder {
         self.last = Some((row.key, row.xact));
         self.keys.push(row.key.0);
 
-        let hasher = Hasher::new(row.object);
+        let hasher = *self.hasher.get_or_insert_with(|| Hasher::new(row.object));
         self.push_id(number, row, hasher.id(row.id));
         self.push_trace(number, root_span_id, hasher.trace(root_span_id));
         Ok(())
@@ -95,6 +99,7 @@ impl IndexBuilder {
         if new_object {
             self.objects.push((row.object, self.rows()));
             self.known_traces.clear();
+            (self.hasher, self.last_trace) = (None, None);
         }
         Ok(())
     }
@@ -118,7 +123,8 @@ impl IndexBuilder {
     }
 
     fn push_trace(&mut self, number: u32, root_span_id: &str, hash: u64) {
-        let known = self.known_traces.get(&hash).copied();
+        let again = self.last_trace.filter(|(last, _)| *last == hash).map(|(_, start)| start);
+        let known = again.or_else(|| self.known_traces.get(&hash).copied());
         let text = known.filter(|&start| self.trace_text(start).1 == root_span_id.as_bytes()).unwrap_or_else(|| {
             let start = self.trace_texts.len() as u32;
             let ordinal = self.ordinal();
@@ -127,6 +133,7 @@ impl IndexBuilder {
             self.known_traces.insert(hash, start);
             start
         });
+        self.last_trace = Some((hash, text));
         self.traces.push((hash, text, number));
     }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use assay_storage_model::Xact;
 use assay_storage_model::segment::SegmentMeta;
 use assay_storage_segments::merge::{DROPPED, MergeInput, merge};
-use assay_storage_segments::{Columns, Mark, OwnedRow, RowHeader, SegmentError, WriterOptions, verify};
+use assay_storage_segments::{Codec, Columns, Mark, OwnedRow, RowHeader, SegmentError, WriterOptions, verify};
 use rand::Rng;
 
 use crate::rows::*;
 
-const TIER_ONE: WriterOptions = WriterOptions { tier: 1, codec: assay_storage_segments::Codec::Lz4 };
+const TIER_ONE: WriterOptions = WriterOptions { tier: 1, codec: Codec::ByTier };
 
 /// Keeps all but some ids, and of superseded rows only some.
 fn keep(row: &RowHeader<'_>) -> bool {
@@ -43,7 +43,9 @@ fn a_merge_is_the_sorted_rows_of_its_inputs_with_marks_folded_in() {
             inputs.push(MergeInput { segment: open(&disk, &meta).unwrap(), ends });
         }
         let marks = [Mark { segment: 99, row: 4, end: Xact(5) }];
-        let merged = merge(&inputs, &keep, Arc::clone(&disk), &dir(), 50, TIER_ONE, &marks).unwrap();
+        let codec = [Codec::ByTier, Codec::Plain, Codec::Lz4, Codec::Zstd][seed as usize / 2];
+        let options = WriterOptions { tier: 1, codec };
+        let merged = merge(&inputs, &keep, Arc::clone(&disk), &dir(), 50, options, &marks).unwrap();
 
         all.sort_by_key(|(input, row)| (row.object, std::cmp::Reverse((row.key, row.xact)), *input, row.row));
         let mut moved: BTreeMap<(usize, u32), u32> = BTreeMap::new();

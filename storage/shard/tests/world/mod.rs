@@ -130,8 +130,13 @@ impl World {
         let object = self.rng.random_range(0..self.objects.len());
         let count = self.rng.random_range(1..6);
         let ops: Vec<Op> = (0..count).map(|_| self.random_op(object)).collect();
-        let request = self.rng.random_bool(0.3).then(|| RequestId { key: self.rng.random(), content: self.rng.random() });
-        let assigned = if self.rng.random_bool(0.5) { Xact(self.last.0.max(Xact::new(9, 0).0) + self.rng.random_range(0..9)) } else { Xact::ZERO };
+        let request =
+            self.rng.random_bool(0.3).then(|| RequestId { key: self.rng.random(), content: self.rng.random() });
+        let assigned = if self.rng.random_bool(0.5) {
+            Xact(self.last.0.max(Xact::new(9, 0).0) + self.rng.random_range(0..9))
+        } else {
+            Xact::ZERO
+        };
         let command = encode(self.objects[object], assigned, request, &ops);
         let expected = self.last.next().max(assigned);
         match self.apply(&command) {
@@ -173,7 +178,9 @@ impl World {
         let value: u32 = self.rng.random();
         let doc = match action {
             Action::Delete => "{}".to_owned(),
-            _ => format!(r#"{{"id":"{id}","root_span_id":"{root}","span_id":"{id}","metadata":{{"f{field}":{value}}}}}"#),
+            _ => {
+                format!(r#"{{"id":"{id}","root_span_id":"{root}","span_id":"{id}","metadata":{{"f{field}":{value}}}}}"#)
+            }
         };
         let span = if action == Action::Comment { format!("comment-{}", value % 3) } else { id.clone() };
         Op { id, action, root, span, doc: doc.into_bytes() }
@@ -226,7 +233,11 @@ impl World {
 
     pub fn compact(&mut self) {
         while self.shard().compact().expect("compacts") {}
-        assert!(self.shard().size().segments <= 24, "{:?}", self.shard().size());
+        assert!(
+            self.shard().size().segments < 2 * assay_storage_shard::SEGMENTS_PER_TIER + 2,
+            "{:?}",
+            self.shard().size()
+        );
     }
 
     /// Seals, and installs a copy of that state; the log since is applied again.
@@ -326,7 +337,13 @@ impl World {
         self.check_events(&view, &key, object, v);
     }
 
-    fn check_pages(&mut self, view: &assay_storage_shard::View, key: &ObjectKey, v: Xact, all: &[assay_storage_shard::Row]) {
+    fn check_pages(
+        &mut self,
+        view: &assay_storage_shard::View,
+        key: &ObjectKey,
+        v: Xact,
+        all: &[assay_storage_shard::Row],
+    ) {
         let limit = self.rng.random_range(1..9);
         let mut before = None;
         let mut paged = Vec::new();
@@ -339,7 +356,13 @@ impl World {
         assert_eq!(paged, all, "pages put together are the whole");
     }
 
-    fn check_traces(&mut self, view: &assay_storage_shard::View, key: &ObjectKey, v: Xact, expected: &BTreeMap<String, ModelRow>) {
+    fn check_traces(
+        &mut self,
+        view: &assay_storage_shard::View,
+        key: &ObjectKey,
+        v: Xact,
+        expected: &BTreeMap<String, ModelRow>,
+    ) {
         let limit = self.rng.random_range(1..5);
         let mut before = None;
         let mut seen = BTreeMap::new();

@@ -12,7 +12,7 @@ use assay_storage_model::ClusterId;
 /// Shards of a cluster unless its founder says otherwise; fixed from then on.
 pub const SHARDS_DEFAULT: u16 = 16;
 /// Memory tables of all groups together; at twice this writes wait.
-pub const MEMORY_BUDGET_BYTES: u64 = 160 << 20;
+pub const MEMORY_BUDGET_BYTES: u64 = 128 << 20;
 /// A memory table is sealed when its oldest row is this old, however small it is.
 const SEAL_AGE: Duration = Duration::from_secs(600);
 /// The keyed store of one group.

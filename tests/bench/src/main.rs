@@ -16,10 +16,6 @@ use assay_bench::generate::Profile;
 use clap::{Args, Parser, Subcommand};
 use serde::de::DeserializeOwned;
 
-/// As the program has it, so that memory and CPU are measured alike.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 #[derive(Debug, Parser)]
 #[command(about = "Measures Assay's store with a seeded stream of AI traces")]
 struct Cli {

@@ -33,20 +33,21 @@ impl Shard {
     /// One step of compaction; false when there is nothing to do. Blocks; safe beside a seal.
     pub fn compact(&self) -> Result<bool, ShardError> {
         let _one = self.compacting.lock();
-        let (inputs, tier, folded_until, dir) = {
+        let (inputs, tier, folded_until, dir, objects) = {
             let upkeep = self.upkeep.lock();
             let core = self.core.lock();
             let tiers: Vec<u8> = core.segments.iter().map(|live| live.meta().tier).collect();
             let Some(run) = pick(&tiers) else { return Ok(false) };
             let tier = tiers[run.start] + 1;
-            (core.segments[run].to_vec(), tier, upkeep.sealed.last, upkeep.segments_dir.clone())
+            let objects = kept::load_objects(upkeep.kv.as_ref())?;
+            (core.segments[run].to_vec(), tier, upkeep.sealed.last, upkeep.segments_dir.clone(), objects)
         };
         let merge_inputs: Vec<MergeInput> = inputs
             .iter()
             .map(|live| MergeInput { segment: Arc::clone(&live.segment), ends: live.ends_until(folded_until) })
             .collect();
-        let objects = Arc::clone(&self.core.lock().objects);
-        let keep = |row: &RowHeader<'_>| match objects.read().get(&row.object) {
+        // Drops and floors as of the last seal: a replay from there must still find what it merges onto.
+        let keep = |row: &RowHeader<'_>| match objects.get(&row.object) {
             Some(record) => !record.dropped && !history_below(row, record.floor),
             None => true,
         };

@@ -65,15 +65,21 @@ impl Kept {
             None if kv.entries() == 0 => Counters::default(),
             None => return Err(ShardError::Damaged("the kept state has entries but no counters".into())),
         };
-        let mut objects = BTreeMap::new();
-        for (key, value) in kv.scan(OBJECT_PREFIX)? {
-            let object = ObjectKey::from_bytes(&key[OBJECT_PREFIX.len()..])
-                .ok_or_else(|| ShardError::Damaged(format!("an object record with the key {key:02x?}")))?;
-            objects.insert(object, decode_object(&value)?);
-        }
+        let objects = load_objects(kv)?;
         let requests = Requests::load(&kv.scan(requests::PREFIX)?, counters.requests)?;
         Ok(Kept { segments: load_segments(kv)?, counters, objects, requests })
     }
+}
+
+/// The object records as of the last seal.
+pub fn load_objects(kv: &dyn Kv) -> Result<BTreeMap<ObjectKey, ObjectRecord>, ShardError> {
+    let mut objects = BTreeMap::new();
+    for (key, value) in kv.scan(OBJECT_PREFIX)? {
+        let object = ObjectKey::from_bytes(&key[OBJECT_PREFIX.len()..])
+            .ok_or_else(|| ShardError::Damaged(format!("an object record with the key {key:02x?}")))?;
+        objects.insert(object, decode_object(&value)?);
+    }
+    Ok(objects)
 }
 
 fn load_segments(kv: &dyn Kv) -> Result<Vec<SegmentMeta>, ShardError> {

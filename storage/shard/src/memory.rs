@@ -43,26 +43,14 @@ pub struct MemoryRow {
     pub patch: Bytes,
     pub rules: Bytes,
     pub audit: Bytes,
-    older_of_id: u32,
-    older_of_trace: u32,
 }
 
-/// What the writer hands in; the chains are the table's own.
-#[derive(Clone, Debug)]
-pub struct NewRow {
-    pub key: PaginationKey,
-    pub xact: Xact,
-    pub end: Xact,
-    pub action: Action,
-    pub is_root: bool,
-    pub created: i64,
-    pub id: Text,
-    pub span_id: Text,
-    pub root_span_id: Text,
-    pub doc: Bytes,
-    pub patch: Bytes,
-    pub rules: Bytes,
-    pub audit: Bytes,
+/// A row and where the next older one of the same id and of the same trace is.
+#[derive(Debug)]
+struct Slot {
+    row: MemoryRow,
+    older_of_id: u32,
+    older_of_trace: u32,
 }
 
 impl MemoryRow {
@@ -94,7 +82,7 @@ fn order(key: PaginationKey, xact: Xact, index: u32) -> Order {
 
 #[derive(Debug, Default)]
 struct Table {
-    rows: Vec<MemoryRow>,
+    slots: Vec<Slot>,
     newest_of_id: AHashMap<Text, u32>,
     newest_of_trace: AHashMap<Text, u32>,
     order: BTreeMap<Order, u32>,
@@ -135,38 +123,20 @@ impl Generation {
         self.rows() == 0
     }
 
-    pub fn insert(&self, object: ObjectKey, new: NewRow) -> u32 {
+    pub fn insert(&self, object: ObjectKey, row: MemoryRow) {
         let mut inner = self.inner.write();
         let table = inner.tables.entry(object).or_default();
-        let index = u32::try_from(table.rows.len()).expect("a generation is sealed long before 2^32 rows");
-        let older_of_id = table.newest_of_id.insert(new.id.clone(), index).unwrap_or(NONE);
-        let older_of_trace = if is_row(new.action) {
-            table.newest_of_trace.insert(new.root_span_id.clone(), index).unwrap_or(NONE)
+        let index = u32::try_from(table.slots.len()).expect("a generation is sealed long before 2^32 rows");
+        let older_of_id = table.newest_of_id.insert(row.id.clone(), index).unwrap_or(NONE);
+        let older_of_trace = if is_row(row.action) {
+            table.newest_of_trace.insert(row.root_span_id.clone(), index).unwrap_or(NONE)
         } else {
             NONE
         };
-        table.order.insert(order(new.key, new.xact, index), index);
-        let row = MemoryRow {
-            key: new.key,
-            xact: new.xact,
-            end: new.end,
-            action: new.action,
-            is_root: new.is_root,
-            created: new.created,
-            id: new.id,
-            span_id: new.span_id,
-            root_span_id: new.root_span_id,
-            doc: new.doc,
-            patch: new.patch,
-            rules: new.rules,
-            audit: new.audit,
-            older_of_id,
-            older_of_trace,
-        };
+        table.order.insert(order(row.key, row.xact, index), index);
         self.bytes.fetch_add(row.bytes(), Ordering::Relaxed);
         self.rows.fetch_add(1, Ordering::Relaxed);
-        table.rows.push(row);
-        index
+        table.slots.push(Slot { row, older_of_id, older_of_trace });
     }
 
     /// The newest version or tombstone of an id (comments passed over) and its index.
@@ -175,11 +145,11 @@ impl Generation {
         let table = inner.tables.get(object)?;
         let mut index = *table.newest_of_id.get(id)?;
         while index != NONE {
-            let row = &table.rows[index as usize];
-            if row.action != Action::Comment {
-                return Some((index, row.clone()));
+            let slot = &table.slots[index as usize];
+            if slot.row.action != Action::Comment {
+                return Some((index, slot.row.clone()));
             }
-            index = row.older_of_id;
+            index = slot.older_of_id;
         }
         None
     }
@@ -191,9 +161,9 @@ impl Generation {
         let mut index = table.newest_of_id.get(id).copied().unwrap_or(NONE);
         let mut found = Vec::new();
         while index != NONE {
-            let row = &table.rows[index as usize];
-            found.push((index, row.clone()));
-            index = row.older_of_id;
+            let slot = &table.slots[index as usize];
+            found.push((index, slot.row.clone()));
+            index = slot.older_of_id;
         }
         found
     }
@@ -204,7 +174,7 @@ impl Generation {
             inner.late.push(LateEnd { object: *object, index, end });
         }
         if let Some(table) = inner.tables.get_mut(object) {
-            table.rows[index as usize].end = end;
+            table.slots[index as usize].row.end = end;
         }
     }
 
@@ -224,11 +194,11 @@ impl Generation {
         let mut index = table.newest_of_trace.get(root_span_id).copied().unwrap_or(NONE);
         let mut found = Vec::new();
         while index != NONE {
-            let row = &table.rows[index as usize];
-            if row.visible(v) {
-                found.push(row.clone());
+            let slot = &table.slots[index as usize];
+            if slot.row.visible(v) {
+                found.push(slot.row.clone());
             }
-            index = row.older_of_trace;
+            index = slot.older_of_trace;
         }
         found
     }
@@ -241,7 +211,7 @@ impl Generation {
             Some(key) => Bound::Excluded((!key.0, u64::MAX, u32::MAX)),
             None => Bound::Unbounded,
         };
-        let rows = table.order.range((from, Bound::Unbounded)).map(|(_, index)| &table.rows[*index as usize]);
+        let rows = table.order.range((from, Bound::Unbounded)).map(|(_, index)| &table.slots[*index as usize].row);
         rows.filter(|row| row.visible(v)).take(limit).cloned().collect()
     }
 
@@ -253,6 +223,6 @@ impl Generation {
     pub fn in_order(&self, object: &ObjectKey) -> Vec<(u32, MemoryRow)> {
         let inner = self.inner.read();
         let Some(table) = inner.tables.get(object) else { return Vec::new() };
-        table.order.values().map(|index| (*index, table.rows[*index as usize].clone())).collect()
+        table.order.values().map(|index| (*index, table.slots[*index as usize].row.clone())).collect()
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::core::Core;
 use crate::error::ShardError;
-use crate::memory::NewRow;
+use crate::memory::MemoryRow;
 use crate::read::View;
 use crate::requests::Known;
 use crate::text::Text;
@@ -143,8 +143,8 @@ fn comment(
     Ok(())
 }
 
-fn new_row(bytes: &Bytes, op: &RowOp<'_>, xact: Xact, key: PaginationKey) -> NewRow {
-    NewRow {
+fn new_row(bytes: &Bytes, op: &RowOp<'_>, xact: Xact, key: PaginationKey) -> MemoryRow {
+    MemoryRow {
         key,
         xact,
         end: Xact::MAX,
@@ -167,7 +167,7 @@ fn slice(bytes: &Bytes, part: &[u8]) -> Bytes {
 
 /// Equal on replicas that applied the same. An upsert's document comes from the log, whose records are chained by their
 /// checksums, so its length stands for it; what a merge made is computed here and counts whole.
-fn digest(before: u32, row: &NewRow) -> u32 {
+fn digest(before: u32, row: &MemoryRow) -> u32 {
     let digest = crc32c::crc32c_append(before, &row.xact.0.to_le_bytes());
     let digest = crc32c::crc32c_append(digest, &[row.action as u8]);
     let digest = crc32c::crc32c_append(digest, row.id.as_str().as_bytes());

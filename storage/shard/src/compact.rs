@@ -23,8 +23,8 @@ use crate::live::LiveSegment;
 use crate::seal::Upkeep;
 use crate::{Core, Shard};
 
-/// Segments of one tier that are merged into one of the next: a shard has about twenty, and ten million rows a node are
-/// merged once. Fewer would merge sooner and write more: each merge costs 0.6 bytes per byte accepted.
+/// Segments of one tier that are merged into one of the next. A shard has about twenty; under load merges lag and it was
+/// seen with 25. Fewer would merge sooner and write more: each merge writes about 0.6 bytes per byte accepted.
 pub const SEGMENTS_PER_TIER: usize = 10;
 /// Segments of this tier are left alone: merging them again would cost more than it saves.
 pub const TIER_MAX: u8 = 3;

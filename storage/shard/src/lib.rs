@@ -181,7 +181,7 @@ impl Shard {
         Ok(())
     }
 
-    /// The name of every blob that `entry` needs, if it needs one.
+    /// The commands of an entry, fetched from its blob where it names one.
     fn commands(&self, entry: &Bytes) -> Result<Vec<Bytes>, ShardError> {
         use assay_storage_model::entry::Entry;
         match Entry::decode(entry)? {

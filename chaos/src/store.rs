@@ -100,7 +100,7 @@ impl Store {
 
     pub async fn compact(&self, object: u8) -> anyhow::Result<()> {
         let shard = self.shard(object)?;
-        tokio::task::spawn_blocking(move || shard.compact()).await??;
+        tokio::task::spawn_blocking(move || shard.compact(&|| {})).await??;
         Ok(())
     }
 

@@ -25,7 +25,7 @@ mod upkeep;
 use std::sync::Arc;
 
 use assay_cluster_placement::shard_of;
-use assay_cluster_raft::{ApplyThread, Counters, Group};
+use assay_cluster_raft::{ApplyThread, Counters, Group, SealThreads};
 use assay_storage_blobs::Blobs;
 use assay_storage_catalog::Catalog;
 use assay_storage_log::Log;
@@ -57,10 +57,11 @@ pub struct Cluster {
     blobs: Arc<Blobs>,
     counters: Arc<Counters>,
     upkeep: Upkeep,
+    seals: SealThreads,
     apply_threads: Vec<ApplyThread>,
     runtime: ConsensusRuntime,
-    /// Dropped last: whoever takes the directory next finds nobody in it.
-    _lock: Lock,
+    /// The threads of the upkeep and of seals hold it too: whoever takes the directory next finds nobody in it.
+    _lock: Arc<Lock>,
 }
 
 impl Cluster {
@@ -152,11 +153,12 @@ impl Cluster {
         for group in &self.groups {
             group.shutdown().await;
         }
-        let (upkeep, threads) = (self.upkeep.clone(), self.apply_threads.clone());
+        let (upkeep, seals, threads) = (self.upkeep.clone(), self.seals.clone(), self.apply_threads.clone());
         let runtime = self.runtime.take();
         let log = self.log.clone();
         let ended = tokio::task::spawn_blocking(move || {
             upkeep.join();
+            seals.stop();
             drop(runtime);
             threads.iter().for_each(ApplyThread::join);
             log.shutdown()

@@ -8,7 +8,7 @@ use assay_cluster_placement::first_map;
 use assay_cluster_raft::fatal::CONSENSUS_THREAD;
 use assay_cluster_raft::{
     Admission, CacheBudget, Counters, Founding, Group, GroupConfig, LargeWrites, Machine, NoLargeWrites, NodeParts,
-    NotWritten, ProposeError, SealThread,
+    NotWritten, ProposeError, SealThreads,
 };
 use assay_storage_blobs::Blobs;
 use assay_storage_catalog::{Catalog, CatalogConfig};
@@ -56,13 +56,14 @@ pub(crate) async fn open(config: ClusterConfig) -> Result<Cluster, OpenError> {
     tracing::info!(cluster = %format.cluster, shards = format.shards, ms = began.elapsed().as_millis(), "store opened");
 
     let runtime = ConsensusRuntime::start()?;
-    let (seals, seal_thread) = SealThread::start().map_err(OpenError::io("starting the thread that seals"))?;
+    let lock = Arc::new(lock);
+    let seals = SealThreads::start(Arc::clone(&lock)).map_err(OpenError::io("starting the threads that seal"))?;
     let writes = BlobWrites::new(Arc::clone(&states.blobs));
     let parts = NodeParts {
         cluster_name: format.cluster.to_string(),
         runtime: runtime.handle(),
         cache: CacheBudget::default(),
-        seals,
+        seals: seals.clone(),
         admission: Arc::new(Admission::default()),
         counters: Arc::new(Counters::default()),
         fatal: config.on_fatal.clone(),
@@ -84,7 +85,7 @@ pub(crate) async fn open(config: ClusterConfig) -> Result<Cluster, OpenError> {
         writes,
         admission: Arc::clone(&parts.admission),
         runtime: runtime.handle(),
-        seal_thread,
+        lock: Arc::clone(&lock),
     })
     .map_err(OpenError::io("starting the upkeep"))?;
     Ok(Cluster {
@@ -98,6 +99,7 @@ pub(crate) async fn open(config: ClusterConfig) -> Result<Cluster, OpenError> {
         blobs: states.blobs,
         counters: parts.counters,
         upkeep,
+        seals,
         runtime,
         _lock: lock,
     })

@@ -1,12 +1,14 @@
 //! What goes on beside serving: which group seals next, compaction, room on the disk, blobs out of use.
 //!
 //! One thread looks at the node several times a second and decides by `decide`, which is plain arithmetic; seals run on
-//! the seal thread, one at a time, through consensus, which then purges the log; compaction has a thread of its own. The
+//! threads of their own, through consensus, which then purges the log; compaction has a thread of its own, which
+//! gives way while memory is short, unless a shard has too many segments. The
 //! same look opens or closes the door for writes: they wait while memory is at twice its budget, and are refused while
 //! the disk is nearly full.
 
 mod decide;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -19,19 +21,28 @@ use assay_cluster_raft::{Admission, Door, Group, SealError};
 use assay_storage_disk::{REFUSE_WRITES_BELOW_PERCENT, Room, admit};
 use assay_storage_log::Log;
 use assay_storage_model::GroupId;
-use assay_storage_shard::{Shard, ShardError};
+use assay_storage_shard::{SEGMENTS_PER_TIER, Shard, ShardError};
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
 use crate::config::ClusterConfig;
+use crate::home::Lock;
 use crate::large::BlobWrites;
 use decide::{Budget, GroupReport, decide};
 
 /// Between two looks at the node.
 const LOOK: Duration = Duration::from_millis(25);
 /// Between two tries to give log files back, and two measures of the disk.
-const LOOK_AT_DISK: Duration = Duration::from_millis(500);
+const LOOK_AT_DISK: Duration = Duration::from_millis(250);
+/// While memory is above this share of its budget, seals and applies need the machine more than compaction does.
+const PRESSED_PERCENT: u64 = 102;
+/// Compaction then rests this many times as long as it worked.
+const RESTS_PER_WORK: u32 = 12;
+/// But not longer than this at once.
+const REST_MAX: Duration = Duration::from_millis(250);
+/// A shard with more segments than this is compacted without rest: its reads ask each of them.
+const SEGMENTS_URGENT: usize = 2 * SEGMENTS_PER_TIER;
 /// The compaction thread looks again after this when nothing woke it.
 const COMPACTION_REST: Duration = Duration::from_millis(500);
 /// After a compaction failed for want of room.
@@ -64,7 +75,7 @@ pub(crate) struct UpkeepParts {
     pub writes: Arc<BlobWrites>,
     pub admission: Arc<Admission>,
     pub runtime: Handle,
-    pub seal_thread: JoinHandle<()>,
+    pub lock: Arc<Lock>,
 }
 
 /// A handle on the threads.
@@ -76,6 +87,8 @@ pub(crate) struct Upkeep {
 #[derive(Debug)]
 struct Shared {
     stop: AtomicBool,
+    /// Memory is short.
+    pressed: AtomicBool,
     counts: Counts,
     /// Groups whose seal was asked for and has not ended.
     sealing: Mutex<BTreeSet<GroupId>>,
@@ -88,6 +101,7 @@ impl Upkeep {
     pub fn start(parts: UpkeepParts) -> io::Result<Upkeep> {
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
+            pressed: AtomicBool::new(false),
             counts: Counts::default(),
             sealing: Mutex::default(),
             sealed: (Mutex::new(true), Condvar::new()),
@@ -95,8 +109,12 @@ impl Upkeep {
         });
         let compacting =
             Compacting { shared: Arc::clone(&shared), shards: parts.shards.clone(), config: parts.config.clone() };
-        let compaction = thread::Builder::new().name(COMPACTION_THREAD.into()).spawn(move || compacting.run())?;
-        let UpkeepParts { config, groups, shards, log, writes, admission, runtime, seal_thread } = parts;
+        let held = Arc::clone(&parts.lock);
+        let compaction = thread::Builder::new().name(COMPACTION_THREAD.into()).spawn(move || {
+            compacting.run();
+            drop(held);
+        })?;
+        let UpkeepParts { config, groups, shards, log, writes, admission, runtime, lock } = parts;
         let looking = Looking {
             shared: Arc::clone(&shared),
             config,
@@ -108,8 +126,11 @@ impl Upkeep {
             runtime,
             dirty_since: BTreeMap::new(),
         };
-        let looking = thread::Builder::new().name(UPKEEP_THREAD.into()).spawn(move || looking.run())?;
-        *shared.threads.lock() = vec![compaction, looking, seal_thread];
+        let looking = thread::Builder::new().name(UPKEEP_THREAD.into()).spawn(move || {
+            looking.run();
+            drop(lock);
+        })?;
+        *shared.threads.lock() = vec![compaction, looking];
         Ok(Upkeep { shared })
     }
 
@@ -129,9 +150,9 @@ impl Upkeep {
         self.shared.sealed.1.notify_all();
     }
 
-    /// Blocking: after `stop`, until a compaction under way has ended. The seal thread ends with the last group.
+    /// Blocking: after `stop`, until a compaction under way has ended.
     pub fn join(&self) {
-        let threads: Vec<_> = self.shared.threads.lock().drain(..).take(2).collect();
+        let threads: Vec<_> = self.shared.threads.lock().drain(..).collect();
         for handle in threads {
             // A panic there has ended the process.
             let _ = handle.join();
@@ -212,6 +233,8 @@ impl Looking {
 
     fn set_door(&self, reports: &[GroupReport], no_space: Option<String>) {
         let memory: u64 = reports.iter().map(|report| report.memory_bytes).sum();
+        let pressed = memory >= self.config.memory_budget_bytes / 100 * PRESSED_PERCENT;
+        self.shared.pressed.store(pressed, Ordering::Relaxed);
         self.admission.set_door(match no_space {
             Some(why) => Door::NoSpace(why),
             None if memory >= self.config.memory_budget_bytes * 2 => Door::Wait,
@@ -302,8 +325,20 @@ impl Compacting {
         }
     }
 
+    /// Rests while memory is short.
+    fn pace<'a>(&'a self, shard: &'a Shard) -> impl Fn() + 'a {
+        let worked_since = Cell::new(Instant::now());
+        move || {
+            let urgent = shard.size().segments > SEGMENTS_URGENT;
+            if self.shared.pressed.load(Ordering::Relaxed) && !urgent && !self.shared.stopped() {
+                thread::sleep((worked_since.get().elapsed() * RESTS_PER_WORK).min(REST_MAX));
+            }
+            worked_since.set(Instant::now());
+        }
+    }
+
     fn compact(&self, shard: &Shard) {
-        match shard.compact() {
+        match shard.compact(&self.pace(shard)) {
             Ok(true) => {
                 self.shared.counts.compactions.fetch_add(1, Ordering::Relaxed);
                 // There may be another step in this shard.

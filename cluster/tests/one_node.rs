@@ -20,11 +20,13 @@ fn config(dir: &Path) -> ClusterConfig {
     }
 }
 
-/// A node that was dropped like a crash ends in the background; its log is free a moment later.
+/// A node that was dropped like a crash ends in the background; its lock and its log are free a moment later.
 async fn open(dir: &Path) -> Cluster {
     for _ in 0..500 {
         match Cluster::open(config(dir)).await {
-            Err(OpenError::Log(LogError::Io { .. })) => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(OpenError::Home(HomeError::Locked(_)) | OpenError::Log(LogError::Io { .. })) => {
+                tokio::time::sleep(Duration::from_millis(20)).await
+            }
             opened => return opened.expect("opens"),
         }
     }

@@ -31,7 +31,7 @@ use crate::log_store::LogStore;
 use crate::machine::Machine;
 use crate::network::NoPeers;
 use crate::proposer::Proposer;
-use crate::seal::SealThread;
+use crate::seal::SealThreads;
 use crate::state_machine::{SealsEnded, StateMachine};
 use crate::types::{self, Home, LogIdOf, RaftOf};
 
@@ -56,7 +56,7 @@ pub struct NodeParts {
     /// Where consensus runs; its threads are named for it.
     pub runtime: Handle,
     pub cache: CacheBudget,
-    pub seals: SealThread,
+    pub seals: SealThreads,
     pub admission: Arc<Admission>,
     pub counters: Arc<Counters>,
     pub fatal: OnFatal,

@@ -50,4 +50,4 @@ pub use group::{
 pub use large::{LargeError, LargeWrite, LargeWrites, NoLargeWrites};
 pub use machine::{Export, ExportFile, Machine, MachineError};
 pub use queue::{COMMAND_BYTES_WAITING_MAX, COMMANDS_WAITING_MAX};
-pub use seal::SealThread;
+pub use seal::{SEALS_AT_ONCE, SealThreads};

@@ -1,50 +1,121 @@
-//! The thread that seals, one for all groups of a node: a seal is written as fast as the disk takes it, and two at
-//! once would only take memory from each other.
+//! The threads that seal, for all groups of a node. Two of them: while one waits for the disk the other computes; more
+//! would only take memory from each other. A group seals at most once at a time.
 
+use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use assay_storage_model::Applied;
-use tokio::sync::{mpsc, oneshot};
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
 
 use crate::fatal::SEAL_THREAD;
 use crate::machine::{Machine, MachineError};
 
-/// Seals that wait; a group has at most one.
-const SEALS_WAITING_MAX: usize = 1024;
+/// Seals of one node that are written at the same time.
+pub const SEALS_AT_ONCE: usize = 2;
 
 struct Order {
     machine: Arc<dyn Machine>,
     answer: oneshot::Sender<Result<Applied, MachineError>>,
 }
 
-/// Hands seals to the thread; it ends when the last of these is dropped.
+/// Hands seals to the threads. They end after `stop`, or with the last of these handles.
 #[derive(Clone, Debug)]
-pub struct SealThread {
-    orders: mpsc::Sender<Order>,
+pub struct SealThreads(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle {
+    queue: Arc<Queue>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl SealThread {
-    pub fn start() -> io::Result<(SealThread, JoinHandle<()>)> {
-        let (sender, mut receiver) = mpsc::channel::<Order>(SEALS_WAITING_MAX);
-        let work = move || {
-            while let Some(Order { machine, answer }) = receiver.blocking_recv() {
-                if answer.is_closed() {
-                    continue; // its group shut down while it waited
-                }
-                // Nobody waits any more at shutdown; the seal is good all the same.
-                let _ = answer.send(machine.seal());
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// At most one for each group.
+    orders: VecDeque<Order>,
+    closed: bool,
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("waiting", &self.state.lock().orders.len()).finish_non_exhaustive()
+    }
+}
+
+impl Queue {
+    /// The next order; none once the queue is closed.
+    fn next(&self) -> Option<Order> {
+        let mut state = self.state.lock();
+        loop {
+            if state.closed {
+                state.orders.clear();
+                return None;
             }
-        };
-        let handle = thread::Builder::new().name(SEAL_THREAD.into()).spawn(work)?;
-        Ok((SealThread { orders: sender }, handle))
+            if let Some(order) = state.orders.pop_front() {
+                return Some(order);
+            }
+            self.wake.wait(&mut state);
+        }
+    }
+
+    fn close(&self) {
+        self.state.lock().closed = true;
+        self.wake.notify_all();
+    }
+}
+
+impl SealThreads {
+    /// Each thread keeps a clone of `hold` until it ends: what must not be let go of while one writes.
+    pub fn start(hold: impl Clone + Send + 'static) -> io::Result<SealThreads> {
+        let queue = Arc::new(Queue::default());
+        let handle = Handle { queue: Arc::clone(&queue), threads: Mutex::default() };
+        for _ in 0..SEALS_AT_ONCE {
+            let (queue, hold) = (Arc::clone(&queue), hold.clone());
+            let work = move || {
+                while let Some(Order { machine, answer }) = queue.next() {
+                    if answer.is_closed() {
+                        continue; // its group shut down while it waited
+                    }
+                    // Nobody waits any more at shutdown; the seal is good all the same.
+                    let _ = answer.send(machine.seal());
+                }
+                drop(hold);
+            };
+            let thread = thread::Builder::new().name(SEAL_THREAD.into()).spawn(work)?;
+            handle.threads.lock().push(thread);
+        }
+        Ok(SealThreads(Arc::new(handle)))
     }
 
     pub(crate) async fn seal(&self, machine: Arc<dyn Machine>) -> Result<Applied, MachineError> {
         let (answer, sealed) = oneshot::channel();
-        let gone = || MachineError::fatal("the seal thread is gone");
-        self.orders.send(Order { machine, answer }).await.map_err(|_| gone())?;
-        sealed.await.map_err(|_| gone())?
+        self.0.queue.state.lock().orders.push_back(Order { machine, answer });
+        self.0.queue.wake.notify_one();
+        sealed.await.map_err(|_| MachineError::fatal("the seal threads are gone"))?
+    }
+
+    /// Blocking: until the seals under way have ended. Those that wait are given up.
+    pub fn stop(&self) {
+        self.0.queue.close();
+        let threads = std::mem::take(&mut *self.0.threads.lock());
+        for thread in threads {
+            // A panic there has ended the process.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.queue.close();
     }
 }

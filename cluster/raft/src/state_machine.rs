@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::apply::{AppliedNext, Applier};
 use crate::fatal::OnFatal;
 use crate::machine::{Machine, MachineError};
-use crate::seal::SealThread;
+use crate::seal::SealThreads;
 use crate::types::{
     self, Consensus, EntryOf, LogIdOf, SnapshotFiles, SnapshotMetaOf, SnapshotOf, StorageErrorOf, StoredMembershipOf,
 };
@@ -35,7 +35,7 @@ pub(crate) struct StateMachine {
     pub machine: Arc<dyn Machine>,
     pub applier: Applier,
     pub applied: Arc<AppliedNext>,
-    pub seals: SealThread,
+    pub seals: SealThreads,
     pub seals_ended: Arc<watch::Sender<SealsEnded>>,
     /// Set when the group has started. Before, openraft asks for the current snapshot only to learn its position,
     /// and gathering the files of every group would make a start slow.
@@ -148,7 +148,7 @@ impl RaftStateMachine<Consensus> for StateMachine {
 pub(crate) struct SealBuilder {
     group: GroupId,
     machine: Arc<dyn Machine>,
-    seals: SealThread,
+    seals: SealThreads,
     ended: Arc<watch::Sender<SealsEnded>>,
     fatal: OnFatal,
 }

@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
+use assay_cluster_raft::SEALS_AT_ONCE;
 use assay_storage_model::GroupId;
 
-/// Seals for memory that are under way at once: one is written while the next waits its turn.
-const SEALS_FOR_MEMORY_MAX: usize = 2;
+/// Seals for memory that are under way at once: one more than are written, so that the next is ready.
+const SEALS_FOR_MEMORY_MAX: usize = SEALS_AT_ONCE + 1;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
@@ -86,8 +87,9 @@ mod tests {
         let sealing = GroupReport { sealing: true, ..report(1, 90) };
         assert_eq!(chosen(&[sealing, report(2, 60)]), [0; 0]);
         assert_eq!(chosen(&[sealing, report(2, 60), report(3, 50)]), [2]);
-        let another = GroupReport { sealing: true, ..report(4, 90) };
-        assert_eq!(chosen(&[sealing, another, report(2, 60), report(3, 50)]), [0; 0], "two at once are enough");
+        let others = (4..).take(SEALS_FOR_MEMORY_MAX).map(|group| GroupReport { sealing: true, ..report(group, 90) });
+        let groups: Vec<GroupReport> = others.chain([report(2, 60), report(3, 50)]).collect();
+        assert_eq!(chosen(&groups), [0; 0], "as many as are written, and one more");
     }
 
     #[test]

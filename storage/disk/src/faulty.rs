@@ -240,6 +240,11 @@ impl Disk for FaultyDisk {
         Ok(self.wrap(file, path))
     }
 
+    fn create_bulk(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let file = self.faults.plain(Operation::Create, path, || self.inner.create_bulk(path))?;
+        Ok(self.wrap(file, path))
+    }
+
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let file = self.faults.plain(Operation::Open, path, || self.inner.open(path))?;
         Ok(self.wrap(file, path))

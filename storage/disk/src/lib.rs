@@ -12,6 +12,7 @@
 //! One writer to a file at a time; readers as many as like. Knows nothing of what the files hold.
 
 pub mod faulty;
+pub mod pages;
 pub mod real;
 pub mod simulated;
 pub mod space;
@@ -24,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use faulty::{Fault, FaultPlan, FaultyDisk, Operation};
+pub use pages::{DirectFile, PageBuffer};
 pub use real::RealDisk;
 pub use simulated::SimulatedDisk;
 pub use space::{BALLAST_BYTES, Ballast, REFUSE_WRITES_BELOW_PERCENT, Room, Space, admit};
@@ -38,6 +40,13 @@ pub type SharedDisk = Arc<dyn Disk>;
 pub trait Disk: Send + Sync + Debug + 'static {
     /// A new, empty file for reading and writing; `AlreadyExists` if the name is taken.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// As `create`, for a large file that is written once from front to back and read much later: appends whose
+    /// bytes come from a [`PageBuffer`] may go around the system's page cache, which saves a copy and leaves the cache
+    /// to what is read.
+    fn create_bulk(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        self.create(path)
+    }
 
     /// An existing file for reading and writing; `NotFound` if there is none.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;

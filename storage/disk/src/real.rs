@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::pages::{on_pages, open_direct};
 use crate::{DirEntry, Disk, DiskFile, Space, parent_of};
 
 const FILE_MODE: u32 = 0o600;
@@ -22,6 +23,8 @@ pub struct RealDisk;
 #[derive(Debug)]
 struct RealFile {
     file: File,
+    /// The same file, written around the page cache. None if it is not for bulk, or its file system cannot do that.
+    direct: Option<File>,
     path: PathBuf,
     /// Held while an append looks up the end and writes there. Not `O_APPEND`: with it Linux ignores the offset of a
     /// positioned write.
@@ -55,7 +58,11 @@ fn at(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> io::Error {
 }
 
 fn handle(file: File, path: &Path) -> Arc<dyn DiskFile> {
-    Arc::new(RealFile { file, path: path.to_path_buf(), appending: Mutex::new(()) })
+    bulk_handle(file, None, path)
+}
+
+fn bulk_handle(file: File, direct: Option<File>, path: &Path) -> Arc<dyn DiskFile> {
+    Arc::new(RealFile { file, direct, path: path.to_path_buf(), appending: Mutex::new(()) })
 }
 
 impl Disk for RealDisk {
@@ -64,6 +71,14 @@ impl Disk for RealDisk {
         options.read(true).write(true).create_new(true).mode(FILE_MODE);
         let file = options.open(path).map_err(at("create", path))?;
         Ok(handle(file, path))
+    }
+
+    fn create_bulk(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(FILE_MODE);
+        let file = options.open(path).map_err(at("create", path))?;
+        // Some file systems refuse this; everything then goes through the page cache, as any other file does.
+        Ok(bulk_handle(file, open_direct(path), path))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
@@ -155,7 +170,12 @@ impl DiskFile for RealFile {
     fn append(&self, bytes: &[u8]) -> io::Result<u64> {
         let _appending = self.appending.lock();
         let end = self.len()?;
-        self.write_at(end, bytes)?;
+        match &self.direct {
+            Some(direct) if on_pages(end, bytes) => {
+                direct.write_all_at(bytes, end).map_err(at("write", &self.path))?;
+            }
+            _ => self.write_at(end, bytes)?,
+        }
         Ok(end)
     }
 

@@ -4,12 +4,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{DirEntry, Disk, SharedDisk, parent_of, read_whole, replace_whole, temporary_name};
+use crate::pages::PAGE_BYTES;
+use crate::{DirEntry, Disk, PageBuffer, SharedDisk, parent_of, read_whole, replace_whole, temporary_name};
 
 /// Runs the whole suite; `make` gives a disk and an existing, empty directory on it, new each time. Panics with what differs.
 pub fn run(make: impl Fn() -> (SharedDisk, PathBuf)) {
-    let checks: [fn(&dyn Disk, &Path); 9] = [
+    let checks: [fn(&dyn Disk, &Path); 10] = [
         a_file_reads_back_what_was_written,
+        a_bulk_file_is_a_file_like_any_other,
         reads_beyond_the_end_fail,
         a_length_cuts_and_extends,
         names_are_made_once,
@@ -51,6 +53,27 @@ fn a_file_reads_back_what_was_written(disk: &dyn Disk, dir: &Path) {
     assert_eq!(&found, b"Jello world\0\0!");
     assert_eq!(again.append(b"?").unwrap(), 14);
     assert_eq!(file.len().unwrap(), 15, "handles of one file see the same");
+}
+
+fn a_bulk_file_is_a_file_like_any_other(disk: &dyn Disk, dir: &Path) {
+    let path = dir.join("a");
+    let file = disk.create_bulk(&path).unwrap();
+    assert_eq!(kind(disk.create_bulk(&path)), ErrorKind::AlreadyExists);
+    let mut expected = Vec::new();
+    let mut buffer = PageBuffer::new(2 * PAGE_BYTES);
+    // Whole pages, a short piece, and whole pages that then do not lie on pages of the file.
+    for (round, bytes) in [2 * PAGE_BYTES, PAGE_BYTES, 5, PAGE_BYTES].into_iter().enumerate() {
+        buffer.clear();
+        assert!(buffer.fill(&vec![round as u8 + 1; bytes]).is_empty());
+        assert_eq!(file.append(buffer.as_slice()).unwrap(), expected.len() as u64);
+        expected.extend_from_slice(buffer.as_slice());
+        let mut found = vec![0; expected.len()];
+        file.read_at(0, &mut found).unwrap();
+        assert_eq!(found, expected, "what was appended is read at once");
+    }
+    file.sync().unwrap();
+    assert_eq!(file.len().unwrap(), expected.len() as u64);
+    assert_eq!(read_whole(disk, &path, 1 << 20).unwrap(), expected);
 }
 
 fn reads_beyond_the_end_fail(disk: &dyn Disk, dir: &Path) {

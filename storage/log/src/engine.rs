@@ -6,14 +6,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use assay_storage_model::GroupId;
 use raft_engine::env::FileSystem;
+use raft_engine::internals::{EventListener, FileId, FileSeq, LogQueue};
 use raft_engine::{Config, Engine, LogBatch, ReadableSize, RecoveryMode};
 
-use crate::LogConfig;
 use crate::frame::{Frame, engine_index};
+use crate::{GIVEN_BACK_BYTES_MAX, LogConfig};
 
 /// What the rest of the crate needs of an engine, whatever file system is under it.
 pub(crate) trait Store: Send + Sync {
@@ -24,7 +25,7 @@ pub(crate) trait Store: Send + Sync {
     fn note(&self, group: GroupId, key: &[u8]) -> Option<Vec<u8>>;
     /// The engine's own first and last index of a group, in our counting.
     fn span(&self, group: GroupId) -> Option<(u64, u64)>;
-    /// Rewrites what little old files still hold, deletes them, and names the groups that hold many records there.
+    /// Rewrites what little old files still hold, deletes some of them, and names the groups that hold many records there.
     fn give_back(&self) -> Result<Vec<u64>, String>;
     fn bytes(&self) -> u64;
 }
@@ -36,6 +37,8 @@ pub(crate) fn open<F: FileSystem + 'static>(
     files: Arc<F>,
 ) -> Result<Arc<dyn Store>, String> {
     let dir = dir.to_str().ok_or_else(|| format!("{} is not UTF-8", dir.display()))?;
+    let trickle =
+        Trickle { first: AtomicU64::new(FileSeq::MAX), files: (GIVEN_BACK_BYTES_MAX / config.file_bytes).max(1) };
     let config = Config {
         dir: dir.to_string(),
         recovery_mode: RecoveryMode::AbsoluteConsistency,
@@ -46,8 +49,34 @@ pub(crate) fn open<F: FileSystem + 'static>(
         prefill_for_recycle: false,
         ..Config::default()
     };
-    let engine = guarded(|| Engine::open_with_file_system(config, files))?;
+    let engine = guarded(|| Engine::open_with(config, files, vec![Arc::new(trickle)]))?;
     Ok(Arc::new(Opened { engine: Some(engine), failed: AtomicBool::new(false) }))
+}
+
+/// Lets few files go at a time. Freeing and discarding the blocks of many holds the file system's journal, and with it
+/// every sync of the node, for as long as it takes.
+struct Trickle {
+    /// The oldest file there is.
+    first: AtomicU64,
+    files: u64,
+}
+
+impl EventListener for Trickle {
+    fn post_new_log_file(&self, file: FileId) {
+        if file.queue == LogQueue::Append {
+            self.first.fetch_min(file.seq, Ordering::Relaxed);
+        }
+    }
+
+    fn first_file_not_ready_for_purge(&self, queue: LogQueue) -> Option<FileSeq> {
+        (queue == LogQueue::Append).then(|| self.first.load(Ordering::Relaxed).saturating_add(self.files))
+    }
+
+    fn post_purge(&self, file: FileId) {
+        if file.queue == LogQueue::Append {
+            self.first.store(file.seq + 1, Ordering::Relaxed);
+        }
+    }
 }
 
 struct Opened<F: FileSystem> {

@@ -9,9 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use raft_engine::env::{DefaultFileSystem, FileSystem, Handle, Permission, WriteExt};
+use raft_engine::env::{FileSystem, Handle, Permission, WriteExt};
 
-type Inner = DefaultFileSystem;
+use crate::direct::DirectFileSystem;
+
+type Inner = DirectFileSystem;
 
 /// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +62,7 @@ impl Calls {
     }
 }
 
-/// Wraps raft-engine's own file system.
+/// Wraps the file system that the log runs on.
 #[derive(Debug, Default)]
 pub struct FaultFileSystem {
     calls: Arc<FileCalls>,
@@ -126,27 +128,27 @@ impl FileSystem for FaultFileSystem {
     type Writer = FaultWriter;
 
     fn create<P: AsRef<Path>>(&self, path: P) -> io::Result<FaultHandle> {
-        Ok(FaultHandle { inner: Arc::new(DefaultFileSystem.create(path)?), calls: self.calls.clone() })
+        Ok(FaultHandle { inner: Arc::new(DirectFileSystem.create(path)?), calls: self.calls.clone() })
     }
 
     fn open<P: AsRef<Path>>(&self, path: P, permission: Permission) -> io::Result<FaultHandle> {
-        Ok(FaultHandle { inner: Arc::new(DefaultFileSystem.open(path, permission)?), calls: self.calls.clone() })
+        Ok(FaultHandle { inner: Arc::new(DirectFileSystem.open(path, permission)?), calls: self.calls.clone() })
     }
 
     fn delete<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
-        DefaultFileSystem.delete(path)
+        DirectFileSystem.delete(path)
     }
 
     fn rename<P: AsRef<Path>>(&self, from: P, to: P) -> io::Result<()> {
-        DefaultFileSystem.rename(from, to)
+        DirectFileSystem.rename(from, to)
     }
 
     fn new_reader(&self, handle: Arc<FaultHandle>) -> io::Result<Self::Reader> {
-        DefaultFileSystem.new_reader(handle.inner.clone())
+        DirectFileSystem.new_reader(handle.inner.clone())
     }
 
     fn new_writer(&self, handle: Arc<FaultHandle>) -> io::Result<FaultWriter> {
-        Ok(FaultWriter { inner: DefaultFileSystem.new_writer(handle.inner.clone())?, calls: self.calls.clone() })
+        Ok(FaultWriter { inner: DirectFileSystem.new_writer(handle.inner.clone())?, calls: self.calls.clone() })
     }
 }
 

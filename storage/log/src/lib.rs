@@ -36,6 +36,7 @@
 
 pub mod check;
 mod crc32;
+mod direct;
 mod engine;
 mod error;
 pub mod faulty;
@@ -79,6 +80,9 @@ pub const INDEX_MAX: u64 = u64::MAX - 16;
 /// Called once, on the thread "assay-log" (or at once by the caller's when the log takes no more work). Must not block.
 pub type Done = Box<dyn FnOnce(Result<(), LogError>) + Send>;
 
+/// What one call of [`Log::pinned`] gives back.
+pub const GIVEN_BACK_BYTES_MAX: u64 = 128 << 20;
+
 /// How much the log may hold and in which portions.
 #[derive(Clone, Debug)]
 pub struct LogConfig {
@@ -92,7 +96,7 @@ pub struct LogConfig {
 
 impl Default for LogConfig {
     fn default() -> Self {
-        LogConfig { budget_bytes: 512 << 20, file_bytes: 64 << 20, batch_bytes_max: ROUND_BYTES_MAX }
+        LogConfig { budget_bytes: 1 << 30, file_bytes: 64 << 20, batch_bytes_max: ROUND_BYTES_MAX }
     }
 }
 

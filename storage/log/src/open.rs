@@ -16,9 +16,10 @@ use std::thread::JoinHandle;
 use assay_storage_disk::{Disk, SharedDisk};
 use assay_storage_model::GroupId;
 use parking_lot::{Mutex, RwLock};
-use raft_engine::env::{DefaultFileSystem, FileSystem, Handle, Permission};
+use raft_engine::env::{FileSystem, Handle, Permission};
 use raft_engine::{Command, LogBatch};
 
+use crate::direct::DirectFileSystem;
 use crate::engine::{self, Store};
 use crate::error::{Corruption, LogError};
 use crate::files;
@@ -55,7 +56,7 @@ impl std::fmt::Debug for Inner {
 impl Log {
     /// Opens or makes the log in `dir`, with its watermark beside it.
     pub fn open(disk: SharedDisk, dir: &Path, config: LogConfig) -> Result<Log, LogError> {
-        Log::open_with(disk, dir, config, Arc::new(DefaultFileSystem))
+        Log::open_with(disk, dir, config, Arc::new(DirectFileSystem))
     }
 
     /// The same over another file system of raft-engine's; the watermark goes through `disk` all the same.
@@ -106,8 +107,8 @@ impl Log {
         }
     }
 
-    /// Gives back the files that nothing lives in, once the log is over its budget, and names the groups that hold old
-    /// ones: seal and purge those. Blocks on the disk on the caller's thread. A group that is named ten times and not
+    /// Gives back files that nothing lives in, [`GIVEN_BACK_BYTES_MAX`](crate::GIVEN_BACK_BYTES_MAX) at a time, once the
+    /// log is over its budget, and names the groups that hold old ones: seal and purge those. Blocks on the disk on the caller's thread. A group that is named ten times and not
     /// purged is copied to newer files by the engine.
     pub fn pinned(&self) -> Vec<GroupId> {
         let Ok(store) = self.engine() else { return Vec::new() };

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use assay_storage_disk::DiskFile;
+use assay_storage_disk::{DiskFile, PageBuffer};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use parquet::errors::ParquetError;
@@ -17,7 +17,7 @@ use crate::error::SegmentError;
 
 /// Collected before they are appended, so that small pages do not become small writes and every write but the last
 /// starts and ends on a page of the file system.
-const WRITE_BUFFER_BYTES: usize = 256 << 10;
+const WRITE_BUFFER_BYTES: usize = 1 << 20;
 /// Read and checked at a time when a whole file is verified.
 const CHECK_STEP_BYTES: u64 = 1 << 20;
 
@@ -28,7 +28,8 @@ pub(crate) struct SumWriter {
     file: Option<Arc<dyn DiskFile>>,
     path: PathBuf,
     block_bytes: usize,
-    buffer: Vec<u8>,
+    /// From the first byte on, where there is a file.
+    buffer: Option<PageBuffer>,
     /// Bytes taken, appended or not.
     length: u64,
     sums: Vec<u32>,
@@ -50,7 +51,7 @@ impl SumWriter {
             file: None,
             path: path.to_owned(),
             block_bytes,
-            buffer: Vec::new(),
+            buffer: None,
             length: 0,
             sums: Vec::new(),
             open_sum: 0,
@@ -98,22 +99,15 @@ impl SumWriter {
     fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.sum_up(bytes);
         self.length += bytes.len() as u64;
-        if self.file.is_none() {
-            return Ok(());
-        }
+        let Some(file) = &self.file else { return Ok(()) };
+        let buffer = self.buffer.get_or_insert_with(|| PageBuffer::new(WRITE_BUFFER_BYTES));
         let mut rest = bytes;
         while !rest.is_empty() {
-            let room = WRITE_BUFFER_BYTES - self.buffer.len();
-            let (now, later) = rest.split_at(rest.len().min(room));
-            if now.len() == WRITE_BUFFER_BYTES {
-                self.append(now)?;
-            } else {
-                self.buffer.extend_from_slice(now);
-                if self.buffer.len() == WRITE_BUFFER_BYTES {
-                    self.append_buffer()?;
-                }
+            rest = buffer.fill(rest);
+            if buffer.is_full() {
+                file.append(buffer.as_slice())?;
+                buffer.clear();
             }
-            rest = later;
         }
         Ok(())
     }
@@ -132,15 +126,12 @@ impl SumWriter {
     }
 
     fn append_buffer(&mut self) -> io::Result<()> {
-        if !self.buffer.is_empty() {
-            self.append(&self.buffer)?;
-            self.buffer.clear();
+        if let (Some(file), Some(buffer)) = (&self.file, self.buffer.take())
+            && !buffer.is_empty()
+        {
+            file.append(buffer.as_slice())?;
         }
         Ok(())
-    }
-
-    fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        self.file.as_ref().map_or(Ok(()), |file| file.append(bytes).map(drop))
     }
 }
 

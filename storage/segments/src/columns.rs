@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
-    Array, ArrayBuilder, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, BooleanBuilder, FixedSizeBinaryArray,
+    Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, BooleanBuilder, FixedSizeBinaryArray,
     FixedSizeBinaryBuilder, RecordBatch, StringArray, StringBuilder, TimestampMicrosecondArray,
     TimestampMicrosecondBuilder, UInt8Array, UInt8Builder, UInt64Array, UInt64Builder,
 };
@@ -23,14 +23,14 @@ use assay_storage_model::command::Action;
 use assay_storage_model::segment::SEGMENT_FORMAT;
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use bytes::Bytes;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::basic::{Compression, Encoding};
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
 use crate::error::SegmentError;
 use crate::row::{Columns, OwnedRow, RowHeader, VersionRow};
-use crate::writer::{BATCH_BYTES, BATCH_ROWS_MAX, Codec, WriterOptions};
+use crate::writer::{Codec, WriterOptions};
 
 /// A page of documents before compression: what one lookup decodes.
 pub(crate) const DOC_PAGE_BYTES: usize = 64 << 10;
@@ -86,6 +86,11 @@ static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     ]))
 });
 
+/// The places of all columns but that of documents.
+pub(crate) fn all_but_documents() -> Vec<usize> {
+    (0..SCHEMA.fields().len()).filter(|column| *column != at::DOC).collect()
+}
+
 /// The columns of a segment, in order.
 pub fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
@@ -103,11 +108,10 @@ pub fn projection(what: Columns) -> Vec<usize> {
 
 pub(crate) fn writer_properties(options: WriterOptions) -> WriterProperties {
     let path = |column: usize| ColumnPath::from(SCHEMA.field(column).name().as_str());
+    // The other columns are small beside the documents, and in tier 0 their turn comes with the first merge.
     let compression = match options.codec {
-        Codec::ByTier if options.tier > 0 => Compression::LZ4_RAW,
-        Codec::ByTier | Codec::Plain => Compression::UNCOMPRESSED,
-        Codec::Lz4 => Compression::LZ4_RAW,
-        Codec::Zstd => Compression::ZSTD(ZstdLevel::default()),
+        Codec::Lz4 if options.tier > 0 => Compression::LZ4_RAW,
+        _ => Compression::UNCOMPRESSED,
     };
     let order = [(at::OBJECT, false), (at::KEY, true), (at::XACT, true)];
     let sorting =
@@ -130,10 +134,7 @@ pub(crate) fn writer_properties(options: WriterOptions) -> WriterProperties {
     for column in [at::OBJECT, at::KEY, at::XACT, at::CREATED] {
         properties = properties.set_column_statistics_enabled(path(column), EnabledStatistics::Page);
     }
-    for column in [at::DOC, at::PATCH] {
-        properties = properties.set_column_data_page_size_limit(path(column), DOC_PAGE_BYTES);
-    }
-    properties.build()
+    properties.set_column_data_page_size_limit(path(at::PATCH), DOC_PAGE_BYTES).build()
 }
 
 /// Rows that wait to become a batch.
@@ -149,7 +150,6 @@ pub(crate) struct Pending {
     root_span_id: StringBuilder,
     is_root: BooleanBuilder,
     created: TimestampMicrosecondBuilder,
-    doc: BinaryBuilder,
     patch: BinaryBuilder,
     rules: BinaryBuilder,
     audit: BinaryBuilder,
@@ -169,7 +169,6 @@ impl Pending {
             root_span_id: StringBuilder::new(),
             is_root: BooleanBuilder::new(),
             created: TimestampMicrosecondBuilder::new(),
-            doc: BinaryBuilder::new(),
             patch: BinaryBuilder::new(),
             rules: BinaryBuilder::new(),
             audit: BinaryBuilder::new(),
@@ -194,8 +193,8 @@ impl Pending {
         Ok(())
     }
 
-    /// A row that was checked. `doc`: its document, unless that goes another way; for all rows until the next take.
-    pub fn push(&mut self, row: &VersionRow<'_>, doc: Option<&[u8]>) {
+    /// A row that was checked; its document goes another way.
+    pub fn push(&mut self, row: &VersionRow<'_>) {
         self.object.append_value(row.object.to_bytes()).expect("34 bytes go into 34");
         self.key.append_value(row.key.0);
         self.xact.append_value(row.xact.0);
@@ -206,20 +205,13 @@ impl Pending {
         self.root_span_id.append_value(row.root_span_id);
         self.is_root.append_value(row.is_root);
         self.created.append_value(row.created);
-        if let Some(doc) = doc {
-            if self.doc.is_empty() {
-                // With room for a batch, so that it does not grow by copying.
-                self.doc = BinaryBuilder::with_capacity(BATCH_ROWS_MAX, BATCH_BYTES + DOC_PAGE_BYTES);
-            }
-            self.doc.append_value(doc);
-        }
         self.patch.append_option(row.patch);
         self.rules.append_option(row.rules);
         self.audit.append_option(row.audit);
         self.bytes += sizes(row).iter().sum::<usize>();
     }
 
-    /// All rows pushed since the last take, in the order of the schema. Documents that went another way are missing.
+    /// All rows pushed since the last take, in the order of the schema, without the documents.
     pub fn take(&mut self) -> Vec<ArrayRef> {
         self.bytes = 0;
         vec![
@@ -233,7 +225,6 @@ impl Pending {
             Arc::new(self.root_span_id.finish()),
             Arc::new(self.is_root.finish()),
             Arc::new(self.created.finish()),
-            Arc::new(self.doc.finish()),
             Arc::new(self.patch.finish()),
             Arc::new(self.rules.finish()),
             Arc::new(self.audit.finish()),

@@ -1,11 +1,14 @@
-//! The column of documents, when it is not compressed: pages are filled in place, one copy from the row to the page.
+//! The column of documents: pages are filled in place, one copy from the row to the page, compressed each by itself, and
+//! taken over from another segment as they lie there where all of their rows come along.
 //!
-//! Parquet's own writer would copy a document three times on its way to the same bytes. A page is a Thrift header, then
-//! each document's length (u32, little endian) and its bytes: Parquet's data page of version 1, encoding PLAIN, of a
-//! column that is neither repeated nor nullable. Anything else, compression first of all, is left to Parquet's writer.
+//! Parquet's own writer would copy a document three times on its way to the same bytes, and cannot take a page over. A
+//! page is a Thrift header, then each document's length (u32, little endian) and its bytes, all of that compressed:
+//! Parquet's data page of version 1, encoding PLAIN, of a column that is neither repeated nor nullable.
 
 use std::io::{self, Read};
+use std::ops::Range;
 
+use bytes::Bytes;
 use parquet::basic::{Compression, Encoding};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result};
@@ -14,82 +17,141 @@ use parquet::file::page_index::offset_index::{OffsetIndexMetaData, PageLocation}
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::ColumnDescPtr;
 
-/// Kept free in front of a page for its header, which is known last: 7 numbers of at most 5 bytes and their tags.
-const HEADER_ROOM_BYTES: usize = 48;
-/// Larger pages, which hold one large document, are not kept to be filled again.
-const SPARE_BYTES_MAX: usize = 256 << 10;
+use crate::error::SegmentError;
+use crate::page_header::{HEADER_BYTES_MAX, PageHeader};
+use crate::pages::DocumentPages;
+use crate::writer::Codec;
+
+/// What compression needs is kept up to this size; larger pages hold one large document.
+const SCRATCH_BYTES_MAX: usize = 256 << 10;
 
 /// The pages of one row group.
 #[derive(Debug)]
 pub(crate) struct Documents {
+    codec: Codec,
     page_bytes: usize,
     page_rows: u32,
     full: Vec<Page>,
-    open: Page,
-    /// Emptied pages of the last group: memory the kernel need not clear again.
-    spare: Vec<Vec<u8>>,
+    /// Room for a header, then the values of the page that is being filled.
+    open: Vec<u8>,
+    open_rows: u32,
+    scratch: Vec<u8>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Page {
-    /// The header, right-aligned in its room, then the values.
-    bytes: Vec<u8>,
-    /// Where the header starts.
-    start: usize,
+    /// As in the file: header and values.
+    bytes: Bytes,
     rows: u32,
-}
-
-impl Page {
-    fn written(&self) -> &[u8] {
-        &self.bytes[self.start..]
-    }
+    plain_bytes: usize,
 }
 
 impl Documents {
     /// Pages end before they exceed either limit; a document that alone exceeds it has its own.
-    pub fn new(page_bytes: usize, page_rows: usize) -> Documents {
+    pub fn new(codec: Codec, page_bytes: usize, page_rows: usize) -> Documents {
         Documents {
+            codec,
             page_bytes,
             page_rows: page_rows as u32,
             full: Vec::new(),
-            open: Page::default(),
-            spare: Vec::new(),
+            open: Vec::new(),
+            open_rows: 0,
+            scratch: Vec::new(),
         }
     }
 
     /// The next document, of at most [`VALUE_BYTES_MAX`](crate::columns::VALUE_BYTES_MAX).
     pub fn push(&mut self, doc: &[u8]) {
-        let after = self.open.bytes.len() + size_of::<u32>() + doc.len();
-        if self.open.rows == self.page_rows || (self.open.rows > 0 && after > HEADER_ROOM_BYTES + self.page_bytes) {
+        self.push_within(doc, self.page_bytes);
+    }
+
+    fn push_within(&mut self, doc: &[u8], page_bytes: usize) {
+        let after = self.open.len() + size_of::<u32>() + doc.len();
+        if self.open_rows == self.page_rows || (self.open_rows > 0 && after > HEADER_BYTES_MAX + page_bytes) {
             self.close_page();
         }
-        if self.open.rows == 0 {
-            self.open.bytes =
-                self.spare.pop().unwrap_or_else(|| Vec::with_capacity(HEADER_ROOM_BYTES + self.page_bytes));
-            self.open.bytes.resize(HEADER_ROOM_BYTES, 0);
+        if self.open_rows == 0 {
+            self.open.reserve(HEADER_BYTES_MAX + self.page_bytes);
+            self.open.resize(HEADER_BYTES_MAX, 0);
         }
-        self.open.bytes.extend_from_slice(&(doc.len() as u32).to_le_bytes());
-        self.open.bytes.extend_from_slice(doc);
-        self.open.rows += 1;
+        self.open.extend_from_slice(&(doc.len() as u32).to_le_bytes());
+        self.open.extend_from_slice(doc);
+        self.open_rows += 1;
+    }
+
+    /// The documents of these rows of another segment. Returns their bytes.
+    pub fn copy(&mut self, from: &mut DocumentPages, rows: Range<u32>) -> std::result::Result<u64, SegmentError> {
+        let mut row = rows.start;
+        let mut bytes = 0;
+        while row < rows.end {
+            let page_rows = from.page_of(row)?;
+            let end = page_rows.end.min(rows.end);
+            if page_rows.start == row && page_rows.end == end && from.codec() == self.codec {
+                let (page, header) = from.page()?;
+                // Small ones are filled up instead, so that pages do not grow smaller from merge to merge.
+                if header.plain_bytes >= self.page_bytes / 2 || header.rows >= self.page_rows / 2 {
+                    if self.open_rows > 0 {
+                        self.close_page();
+                    }
+                    bytes += header.plain_bytes.saturating_sub(header.rows as usize * size_of::<u32>()) as u64;
+                    self.full.push(Page { bytes: page, rows: header.rows, plain_bytes: header.plain_bytes });
+                    row = end;
+                    continue;
+                }
+            }
+            // A row between others parts a page in two: with it they fill one that is a little larger.
+            let page_bytes = self.page_bytes + self.page_bytes / 2;
+            from.documents(row..end, |doc| {
+                bytes += doc.len() as u64;
+                self.push_within(doc, page_bytes);
+            })?;
+            row = end;
+        }
+        Ok(bytes)
     }
 
     fn close_page(&mut self) {
-        let mut page = std::mem::take(&mut self.open);
-        let header = page_header(page.bytes.len() - HEADER_ROOM_BYTES, page.rows);
-        page.start = HEADER_ROOM_BYTES - header.len();
-        page.bytes[page.start..HEADER_ROOM_BYTES].copy_from_slice(&header);
-        self.full.push(page);
+        let plain_bytes = self.open.len() - HEADER_BYTES_MAX;
+        let rows = std::mem::take(&mut self.open_rows);
+        let bytes = match self.codec {
+            Codec::Plain => {
+                let start = put_header(&mut self.open, PageHeader { plain_bytes, stored_bytes: plain_bytes, rows });
+                Bytes::from(std::mem::take(&mut self.open)).slice(start..)
+            }
+            Codec::Lz4 => self.compressed(rows),
+        };
+        self.full.push(Page { bytes, rows, plain_bytes });
+    }
+
+    fn compressed(&mut self, rows: u32) -> Bytes {
+        let values = &self.open[HEADER_BYTES_MAX..];
+        let plain_bytes = values.len();
+        let room = HEADER_BYTES_MAX + lz4_flex::block::get_maximum_output_size(plain_bytes);
+        if self.scratch.len() < room {
+            self.scratch.resize(room, 0);
+        }
+        let stored_bytes = lz4_flex::block::compress_into(values, &mut self.scratch[HEADER_BYTES_MAX..])
+            .expect("the room that compression asks for");
+        let start = put_header(&mut self.scratch, PageHeader { plain_bytes, stored_bytes, rows });
+        let page = Bytes::copy_from_slice(&self.scratch[start..HEADER_BYTES_MAX + stored_bytes]);
+        self.open.clear();
+        for buffer in [&mut self.open, &mut self.scratch] {
+            if buffer.capacity() > SCRATCH_BYTES_MAX {
+                *buffer = Vec::new();
+            }
+        }
+        page
     }
 
     /// Ends the row group: its pages, and what Parquet has to know of them.
     pub fn close(&mut self, column: ColumnDescPtr) -> Result<(Chunk<'_>, ColumnCloseResult)> {
-        if self.open.rows > 0 {
+        if self.open_rows > 0 {
             self.close_page();
         }
         let mut page_locations = Vec::with_capacity(self.full.len());
-        let (mut length, mut rows) = (0, 0);
+        let (mut length, mut plain_length, mut rows) = (0, 0, 0);
         for page in &self.full {
-            let size = page.written().len();
+            let size = page.bytes.len();
             let too_large = |_| ParquetError::General(format!("a page of {size} bytes"));
             page_locations.push(PageLocation {
                 offset: length,
@@ -97,14 +159,20 @@ impl Documents {
                 first_row_index: rows,
             });
             length += size as i64;
+            // The header counts as it is on both sides.
+            plain_length += (size + page.plain_bytes - stored_bytes_of(page)) as i64;
             rows += i64::from(page.rows);
         }
+        let compression = match self.codec {
+            Codec::Plain => Compression::UNCOMPRESSED,
+            Codec::Lz4 => Compression::LZ4_RAW,
+        };
         let metadata = ColumnChunkMetaData::builder(column)
-            .set_compression(Compression::UNCOMPRESSED)
+            .set_compression(compression)
             .set_encodings(vec![Encoding::PLAIN, Encoding::RLE])
             .set_num_values(rows)
             .set_total_compressed_size(length)
-            .set_total_uncompressed_size(length)
+            .set_total_uncompressed_size(plain_length)
             .set_data_page_offset(0)
             .build()?;
         let close = ColumnCloseResult {
@@ -120,39 +188,20 @@ impl Documents {
 
     /// After the pages of the last [`close`](Self::close) were written: room for the next group.
     pub fn clear(&mut self) {
-        for mut page in self.full.drain(..).filter(|page| page.bytes.capacity() <= SPARE_BYTES_MAX) {
-            page.bytes.clear();
-            self.spare.push(page.bytes);
-        }
+        self.full.clear();
     }
 }
 
-/// `PageHeader { type: DATA_PAGE, uncompressed and compressed size, DataPageHeader { values, PLAIN, RLE, RLE } }` in
-/// Thrift's compact protocol.
-fn page_header(bytes: usize, values: u32) -> Vec<u8> {
-    /// A field one after the last, of a number.
-    const NEXT_NUMBER: u8 = 0x15;
-    /// A field two after the last, of a struct.
-    const DATA_PAGE_HEADER: u8 = 0x2C;
-    const STOP: u8 = 0;
-    const DATA_PAGE: u64 = 0;
-    const PLAIN: u64 = 0;
-    const RLE: u64 = 3;
-    let mut header = Vec::with_capacity(HEADER_ROOM_BYTES);
-    let put = |header: &mut Vec<u8>, number: u64| {
-        header.push(NEXT_NUMBER);
-        // None is negative, so that zigzag only doubles.
-        crate::index::page::put_number(header, number << 1);
-    };
-    for number in [DATA_PAGE, bytes as u64, bytes as u64] {
-        put(&mut header, number);
-    }
-    header.push(DATA_PAGE_HEADER);
-    for number in [u64::from(values), PLAIN, RLE, RLE] {
-        put(&mut header, number);
-    }
-    header.extend_from_slice(&[STOP, STOP]);
-    header
+/// Right-aligned in the room that `buffer` begins with; returns where it starts.
+fn put_header(buffer: &mut [u8], header: PageHeader) -> usize {
+    let header = header.encode();
+    let start = HEADER_BYTES_MAX - header.len();
+    buffer[start..HEADER_BYTES_MAX].copy_from_slice(&header);
+    start
+}
+
+fn stored_bytes_of(page: &Page) -> usize {
+    PageHeader::decode(&page.bytes).map_or(0, |(header, _)| header.stored_bytes)
 }
 
 /// The pages of a row group as Parquet reads them to put them into its file.
@@ -195,7 +244,7 @@ impl Read for PagesInOrder<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.rest.is_empty() {
             let Some((page, pages)) = self.pages.split_first() else { return Ok(0) };
-            (self.rest, self.pages) = (page.written(), pages);
+            (self.rest, self.pages) = (&page.bytes, pages);
         }
         let count = into.len().min(self.rest.len());
         let (now, later) = self.rest.split_at(count);
@@ -212,13 +261,17 @@ mod tests {
     use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 
     /// What Parquet's own writer makes of a page of these documents.
-    fn by_parquet(docs: &[Vec<u8>]) -> Vec<u8> {
+    fn by_parquet(codec: Codec, docs: &[Vec<u8>]) -> Vec<u8> {
         let mut values = Vec::new();
         for doc in docs {
             values.extend_from_slice(&(doc.len() as u32).to_le_bytes());
             values.extend_from_slice(doc);
         }
         let length = values.len();
+        let values = match codec {
+            Codec::Plain => values,
+            Codec::Lz4 => lz4_flex::block::compress(&values),
+        };
         let page = ParquetPage::DataPage {
             buf: values.into(),
             num_values: docs.len() as u32,
@@ -233,7 +286,7 @@ mod tests {
     }
 
     fn pages(documents: &Documents) -> Vec<u8> {
-        documents.full.iter().flat_map(|page| page.written()).copied().collect()
+        documents.full.iter().flat_map(|page| &page.bytes).copied().collect()
     }
 
     #[test]
@@ -241,12 +294,15 @@ mod tests {
         let docs = |sizes: &[usize]| sizes.iter().map(|&size| vec![b'x'; size]).collect::<Vec<_>>();
         // A full page, one of its own for a document that is larger, empty ones up to the limit of rows, the rest.
         let expected = [docs(&[10, 70]), docs(&[100_000]), docs(&[0; 5]), docs(&[0, 7])];
-        let mut documents = Documents::new(100, 5);
-        for _group in 0..2 {
-            expected.iter().flatten().for_each(|doc| documents.push(doc));
-            documents.close_page();
-            assert_eq!(pages(&documents), expected.iter().flat_map(|docs| by_parquet(docs)).collect::<Vec<_>>());
-            documents.clear();
+        for codec in [Codec::Plain, Codec::Lz4] {
+            let mut documents = Documents::new(codec, 100, 5);
+            for _group in 0..2 {
+                expected.iter().flatten().for_each(|doc| documents.push(doc));
+                documents.close_page();
+                let by_parquet: Vec<u8> = expected.iter().flat_map(|docs| by_parquet(codec, docs)).collect();
+                assert_eq!(pages(&documents), by_parquet);
+                documents.clear();
+            }
         }
     }
 }

@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BinaryArray};
+use arrow::array::{Array, ArrayRef};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
-use parquet::basic::Compression;
-use parquet::errors::{ParquetError, Result};
+use parquet::errors::Result;
 use parquet::file::writer::SerializedFileWriter;
 
 use crate::blocks::SumWriter;
-use crate::columns::{DOC_PAGE_BYTES, GROUP_BYTES, GROUP_ROWS_MAX, PAGE_ROWS_MAX, at, schema, writer_properties};
+use crate::columns::{
+    DOC_PAGE_BYTES, GROUP_BYTES, GROUP_ROWS_MAX, PAGE_ROWS_MAX, all_but_documents, at, schema, writer_properties,
+};
 use crate::documents::Documents;
 use crate::writer::WriterOptions;
 
@@ -20,8 +21,8 @@ pub(crate) struct RowGroups {
     factory: ArrowRowGroupWriterFactory,
     /// Of the open group, in the order of the schema; empty if there is none.
     columns: Vec<ArrowColumnWriter>,
-    /// In place of their column's writer if they are not compressed.
-    documents: Option<Documents>,
+    /// In place of their column's writer.
+    documents: Documents,
     rows: usize,
     bytes: u64,
 }
@@ -36,48 +37,32 @@ impl RowGroups {
     pub fn new(file: SumWriter, options: WriterOptions) -> Result<RowGroups> {
         let properties = Arc::new(writer_properties(options));
         let columns = ArrowSchemaConverter::new().convert(&schema())?;
-        let plain = properties.compression(columns.column(at::DOC).path()) == Compression::UNCOMPRESSED;
         let file = SerializedFileWriter::new(file, columns.root_schema_ptr(), properties)?;
         let factory = ArrowRowGroupWriterFactory::new(&file, schema());
-        let documents = plain.then(|| Documents::new(DOC_PAGE_BYTES, PAGE_ROWS_MAX));
+        let documents = Documents::new(options.codec, DOC_PAGE_BYTES, PAGE_ROWS_MAX);
         Ok(RowGroups { file, factory, columns: Vec::new(), documents, rows: 0, bytes: 0 })
     }
 
-    /// Whether the document of the next row was taken; if not, it has to come with its batch.
-    pub fn take_document(&mut self, doc: &[u8]) -> bool {
-        let Some(documents) = &mut self.documents else { return false };
-        documents.push(doc);
-        true
+    /// Where the documents of the next rows go, before the rows' other columns.
+    pub fn documents(&mut self) -> &mut Documents {
+        &mut self.documents
     }
 
-    /// Rows as arrays, whose documents have been taken or are among them. `bytes`: of documents, patches, rules and
-    /// audit notes.
+    /// Rows as arrays, one for each column but that of the documents, which are taken already. `bytes`: of documents,
+    /// patches, rules and audit notes.
     pub fn write(&mut self, arrays: &[ArrayRef], bytes: u64) -> Result<()> {
         if self.columns.is_empty() {
             self.columns = self.factory.create_column_writers(self.file.flushed_row_groups().len())?;
         }
-        for (column, (array, writer)) in arrays.iter().zip(&mut self.columns).enumerate() {
-            if column == at::DOC && self.documents.is_some() {
-                continue;
-            }
+        for (column, array) in all_but_documents().into_iter().zip(arrays) {
             for leaf in compute_leaves(schema().field(column), array)? {
-                writer.write(&leaf)?;
+                self.columns[column].write(&leaf)?;
             }
         }
         self.rows += arrays[at::KEY].len();
         self.bytes += bytes;
         // A batch more than these is what the limits allow.
         if self.bytes >= GROUP_BYTES || self.rows >= GROUP_ROWS_MAX { self.flush() } else { Ok(()) }
-    }
-
-    /// As [`write`](Self::write), with the documents.
-    pub fn write_all(&mut self, arrays: &[ArrayRef], bytes: u64) -> Result<()> {
-        if let Some(documents) = &mut self.documents {
-            let docs = arrays[at::DOC].as_any().downcast_ref::<BinaryArray>();
-            let docs = docs.ok_or_else(|| ParquetError::General("documents are not bytes".to_owned()))?;
-            (0..docs.len()).for_each(|index| documents.push(docs.value(index)));
-        }
-        self.write(arrays, bytes)
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -87,13 +72,12 @@ impl RowGroups {
         let doc_column = self.file.schema_descr().column(at::DOC);
         let mut group = self.file.next_row_group()?;
         for (column, writer) in self.columns.drain(..).enumerate() {
-            match &mut self.documents {
-                Some(documents) if column == at::DOC => {
-                    let (chunk, close) = documents.close(Arc::clone(&doc_column))?;
-                    group.append_column(&chunk, close)?;
-                    documents.clear();
-                }
-                _ => writer.close()?.append_to_row_group(&mut group)?,
+            if column == at::DOC {
+                let (chunk, close) = self.documents.close(Arc::clone(&doc_column))?;
+                group.append_column(&chunk, close)?;
+                self.documents.clear();
+            } else {
+                writer.close()?.append_to_row_group(&mut group)?;
             }
         }
         group.close()?;

@@ -1,11 +1,12 @@
 //! Many segments into one: a streaming merge in the order of rows, which folds later marks into `end` and leaves out what
 //! the caller no longer keeps.
 //!
-//! Memory is bounded by the inputs' number, not their size: each holds one batch of about a megabyte (one document, if
-//! that is larger), and at most [`HELD_BATCHES`] more wait for the output; the index of the output takes about a
-//! hundred bytes a row. Where rows of one input follow one another they are handed on without a copy; otherwise each value
-//! is copied once.
+//! Memory is bounded by the inputs' number, not their size: each holds one batch of about a megabyte and as much of its
+//! pages of documents, and at most [`HELD_BATCHES`] more wait for the output, with one row group of pages as they are
+//! stored; the index of the output takes about a hundred bytes a row. A page of documents whose rows all come along, one
+//! after the other, is taken over as it is: new rows lie before older ones, so that only rows that change late part pages.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,10 +17,11 @@ use assay_storage_disk::SharedDisk;
 use assay_storage_model::segment::SegmentMeta;
 use assay_storage_model::{ObjectKey, Xact};
 
-use crate::columns::{View, at, projection, schema};
+use crate::columns::{PAGE_ROWS_MAX, View, all_but_documents, at};
 use crate::error::SegmentError;
+use crate::pages::DocumentPages;
 use crate::read::Batches;
-use crate::row::{Columns, Mark, RowHeader};
+use crate::row::{Mark, RowHeader};
 use crate::segment::Segment;
 use crate::writer::{BATCH_BYTES, BATCH_ROWS_MAX, SegmentWriter, WriterOptions};
 
@@ -36,6 +38,21 @@ pub struct MergeInput {
     pub ends: Vec<(u32, Xact)>,
 }
 
+/// What the caller of a merge decides while it goes on.
+#[derive(Clone, Copy)]
+pub struct Rules<'a> {
+    /// Whether a row stays.
+    pub keep: &'a dyn Fn(&RowHeader<'_>) -> bool,
+    /// Called every few milliseconds of work, with nothing locked: the caller may take its time.
+    pub pace: &'a dyn Fn(),
+}
+
+impl std::fmt::Debug for Rules<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rules").finish_non_exhaustive()
+    }
+}
+
 /// What a merge made.
 #[derive(Clone, Debug)]
 pub struct Merged {
@@ -44,7 +61,7 @@ pub struct Merged {
     pub moved: Vec<Vec<u32>>,
 }
 
-/// A merge whose rows are written and whose marks are not: what they are may be known only now.
+/// A merge that is written but for its marks, which may be known only now.
 #[derive(Debug)]
 pub struct Unfinished {
     writer: SegmentWriter,
@@ -70,14 +87,14 @@ pub fn merge(
     options: WriterOptions,
     marks: &[Mark],
 ) -> Result<Merged, SegmentError> {
-    let Unfinished { writer, moved } = merge_rows(inputs, keep, disk, dir, seq, options)?;
+    let Unfinished { writer, moved } = merge_rows(inputs, Rules { keep, pace: &|| {} }, disk, dir, seq, options)?;
     Ok(Merged { meta: writer.finish(marks)?, moved })
 }
 
 /// The rows of [`merge`], for a caller that learns the marks while they are written.
 pub fn merge_rows(
     inputs: &[MergeInput],
-    keep: &dyn Fn(&RowHeader<'_>) -> bool,
+    rules: Rules<'_>,
     disk: SharedDisk,
     dir: &Path,
     seq: u64,
@@ -89,10 +106,10 @@ pub fn merge_rows(
         // All rows of the leading input up to the first of any other; among equals the earlier input goes first.
         loop {
             let cursor = &mut cursors[lead];
-            output.take_row(cursor, keep)?;
-            if output.is_full() {
-                output.write()?;
-                cursors.iter_mut().for_each(|cursor| cursor.slot = None);
+            output.take_row(cursor, lead, rules.keep)?;
+            if output.is_full(&cursors[lead]) {
+                output.write(&mut cursors)?;
+                (rules.pace)();
             }
             cursors[lead].advance()?;
             let goes_on = match (&cursors[lead].head, &rival) {
@@ -105,7 +122,8 @@ pub fn merge_rows(
             }
         }
     }
-    output.write()?;
+    output.write(&mut cursors)?;
+    output.writer.close_rows()?;
     Ok(Unfinished { writer: output.writer, moved: cursors.into_iter().map(|cursor| cursor.moved).collect() })
 }
 
@@ -127,6 +145,11 @@ fn next_run(cursors: &[Cursor<'_>]) -> Option<(usize, Option<(Place, usize)>)> {
 /// A place in one input.
 struct Cursor<'a> {
     batches: Batches,
+    documents: DocumentPages,
+    /// The end of the page that the row taken last has its document on.
+    page_end: u32,
+    /// Bytes as stored of one document on that page, about.
+    doc_bytes: u64,
     ends: &'a [(u32, Xact)],
     batch: Option<(RecordBatch, View)>,
     /// Within the batch.
@@ -147,7 +170,10 @@ impl<'a> Cursor<'a> {
             return Err(SegmentError::NoSuchRows { rows });
         }
         let mut cursor = Cursor {
-            batches: input.segment.batches(0..rows, &projection(Columns::All))?,
+            batches: input.segment.batches(0..rows, &all_but_documents())?,
+            documents: DocumentPages::open(&input.segment)?,
+            page_end: 0,
+            doc_bytes: 0,
             ends: &input.ends,
             batch: None,
             index: 0,
@@ -211,21 +237,42 @@ struct Output {
     /// Batch and row within it.
     taken: Vec<(usize, usize)>,
     ends: Vec<Option<u64>>,
+    /// The same rows, input by input: where their documents are.
+    runs: Vec<(usize, Range<u32>)>,
+    /// Patches, rules, audit notes, and the documents as they are stored.
     bytes: u64,
 }
 
 impl Output {
     fn new(writer: SegmentWriter, seq: u64, inputs: usize) -> Output {
         let held_max = inputs + HELD_BATCHES;
-        Output { writer, seq, held_max, held: Vec::new(), taken: Vec::new(), ends: Vec::new(), bytes: 0 }
+        Output {
+            writer,
+            seq,
+            held_max,
+            held: Vec::new(),
+            taken: Vec::new(),
+            ends: Vec::new(),
+            runs: Vec::new(),
+            bytes: 0,
+        }
     }
 
-    fn is_full(&self) -> bool {
-        self.taken.len() >= BATCH_ROWS_MAX || self.bytes >= BATCH_BYTES as u64 || self.held.len() >= self.held_max
+    /// Whether to write now, before the row behind the one that `cursor` stands at.
+    fn is_full(&self, cursor: &Cursor<'_>) -> bool {
+        let full = self.taken.len() >= BATCH_ROWS_MAX || self.bytes >= BATCH_BYTES as u64;
+        let must = self.taken.len() >= BATCH_ROWS_MAX + PAGE_ROWS_MAX || self.held.len() >= self.held_max;
+        // A page is not parted for this.
+        must || (full && cursor.row + 1 >= cursor.page_end)
     }
 
     /// The row that the cursor stands at, if it is kept.
-    fn take_row(&mut self, cursor: &mut Cursor<'_>, keep: &dyn Fn(&RowHeader<'_>) -> bool) -> Result<(), SegmentError> {
+    fn take_row(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        input: usize,
+        keep: &dyn Fn(&RowHeader<'_>) -> bool,
+    ) -> Result<(), SegmentError> {
         let Some((batch, view)) = &cursor.batch else {
             return Ok(());
         };
@@ -242,17 +289,30 @@ impl Output {
         });
         self.taken.push((slot, cursor.index));
         self.ends.push(header.end.map(|end| end.0));
-        self.bytes += view.raw_bytes(cursor.index);
+        if cursor.row >= cursor.page_end {
+            cursor.page_end = cursor.documents.page_of(cursor.row)?.end;
+            cursor.doc_bytes = cursor.documents.stored_bytes_per_row();
+        }
+        self.bytes += cursor.doc_bytes + view.raw_bytes(cursor.index);
+        match self.runs.last_mut() {
+            Some((last, rows)) if *last == input && rows.end == cursor.row => rows.end += 1,
+            _ => self.runs.push((input, cursor.row..cursor.row + 1)),
+        }
         Ok(())
     }
 
     /// Hands on what was taken and lets the batches go.
-    fn write(&mut self) -> Result<(), SegmentError> {
+    fn write(&mut self, cursors: &mut [Cursor<'_>]) -> Result<(), SegmentError> {
         if self.taken.is_empty() {
             return Ok(());
         }
         let batch = self.batch().map_err(|error| SegmentError::Encode { seq: self.seq, what: error.to_string() })?;
-        self.writer.push_batch(&batch)?;
+        let mut doc_bytes = 0;
+        for (input, rows) in self.runs.drain(..) {
+            doc_bytes += self.writer.copy_documents(&mut cursors[input].documents, rows)?;
+        }
+        self.writer.push_batch(&batch, doc_bytes)?;
+        cursors.iter_mut().for_each(|cursor| cursor.slot = None);
         self.held.clear();
         self.taken.clear();
         self.ends.clear();
@@ -263,8 +323,9 @@ impl Output {
     fn batch(&self) -> Result<RecordBatch, ArrowError> {
         let (slot, first) = self.taken[0];
         let in_a_row = self.taken.iter().enumerate().all(|(nth, taken)| *taken == (slot, first + nth));
-        let mut columns = Vec::with_capacity(schema().fields().len());
-        for column in 0..schema().fields().len() {
+        let schema = self.held[slot].schema();
+        let mut columns = Vec::with_capacity(schema.fields().len());
+        for column in 0..schema.fields().len() {
             columns.push(if column == at::END {
                 Arc::new(UInt64Array::from(self.ends.clone()))
             } else if in_a_row {
@@ -274,6 +335,6 @@ impl Output {
                 interleave(&arrays, &self.taken)?
             });
         }
-        RecordBatch::try_new(schema(), columns)
+        RecordBatch::try_new(schema, columns)
     }
 }

@@ -4,6 +4,8 @@ use assay_storage_model::command::Action;
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use bytes::Bytes;
 
+use crate::index::hash::Hasher;
+
 /// One version, as a seal pushes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionRow<'a> {
@@ -86,6 +88,20 @@ pub struct Mark {
     pub segment: u64,
     pub row: u32,
     pub end: Xact,
+}
+
+/// An id of an object, hashed once to be asked of many segments.
+#[derive(Clone, Copy, Debug)]
+pub struct SoughtId<'a> {
+    pub object: ObjectKey,
+    pub id: &'a str,
+    pub(crate) hash: u64,
+}
+
+impl<'a> SoughtId<'a> {
+    pub fn new(object: ObjectKey, id: &'a str) -> SoughtId<'a> {
+        SoughtId { object, id, hash: Hasher::new(object).id(id) }
+    }
 }
 
 /// One version of an id, as the sidecar knows it without touching the rows.

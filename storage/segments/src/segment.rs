@@ -17,7 +17,7 @@ use crate::blocks::{RowsReader, Verified};
 use crate::error::SegmentError;
 use crate::files::path_of;
 use crate::marks;
-use crate::row::{IdHit, Mark};
+use crate::row::{IdHit, Mark, SoughtId};
 use crate::sidecar::Sidecar;
 
 /// Cheap to share; its files stay readable while it lives, also after their names are gone.
@@ -80,13 +80,13 @@ impl Segment {
     }
 
     /// False only if no version of the id is here; asks no file.
-    pub fn may_contain(&self, object: ObjectKey, id: &str) -> bool {
-        self.sidecar.may_contain(object, id)
+    pub fn may_contain(&self, sought: &SoughtId<'_>) -> bool {
+        self.sidecar.may_contain(sought)
     }
 
     /// All versions of the id, newest first.
-    pub fn find(&self, object: ObjectKey, id: &str) -> Result<Vec<IdHit>, SegmentError> {
-        self.sidecar.find(object, id)
+    pub fn find(&self, sought: &SoughtId<'_>) -> Result<Vec<IdHit>, SegmentError> {
+        self.sidecar.find(sought)
     }
 
     /// The rows of a trace, ascending.

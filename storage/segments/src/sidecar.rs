@@ -24,7 +24,7 @@ use crate::index::builder::{HAS_END, IndexBuilder};
 use crate::index::filter::Filter;
 use crate::index::hash::Hasher;
 use crate::index::page::{Directory, Entry, PAGE_BYTES, entries, take_difference, take_number};
-use crate::row::IdHit;
+use crate::row::{IdHit, SoughtId};
 
 const MAGIC: &[u8; 8] = b"ASSAYIDS";
 const TRAILER_BYTES: usize = 256;
@@ -315,14 +315,14 @@ impl Sidecar {
         self.objects.binary_search_by_key(&object, |(known, _)| *known).ok()
     }
 
-    pub fn may_contain(&self, object: ObjectKey, id: &str) -> bool {
-        self.ordinal(object).is_some() && self.filter.may_contain(Hasher::new(object).id(id))
+    pub fn may_contain(&self, sought: &SoughtId<'_>) -> bool {
+        self.filter.may_contain(sought.hash) && self.ordinal(sought.object).is_some()
     }
 
     /// All versions of an id, newest first.
-    pub fn find(&self, object: ObjectKey, id: &str) -> Result<Vec<IdHit>, SegmentError> {
+    pub fn find(&self, sought: &SoughtId<'_>) -> Result<Vec<IdHit>, SegmentError> {
         let mut hits = Vec::new();
-        self.lookup(object, &self.id_pages, Hasher::new(object).id(id), id, |mut payload| {
+        self.lookup(sought.object, &self.id_pages, sought.hash, sought.id, |mut payload| {
             let hit = self.id_hit(&mut payload)?;
             hits.push(hit);
             payload.is_empty().then_some(())
@@ -370,9 +370,10 @@ impl Sidecar {
         text: &str,
         mut found: impl FnMut(&[u8]) -> Option<()>,
     ) -> Result<(), SegmentError> {
-        let Some(ordinal) = self.ordinal(object).filter(|_| self.filter.may_contain(hash)) else {
+        if !self.filter.may_contain(hash) {
             return Ok(());
-        };
+        }
+        let Some(ordinal) = self.ordinal(object) else { return Ok(()) };
         let wanted =
             |entry: &Entry<'_>| entry.hash == hash && entry.ordinal == ordinal as u64 && entry.text == text.as_bytes();
         for (start, end) in pages.pages_of(hash) {

@@ -3,11 +3,12 @@
 //! Files grow under a temporary name. `finish` syncs them, gives them their names and syncs the directory; what fails
 //! before that leaves nothing under a segment's name, or (after a crash) files that no manifest lists.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use assay_storage_disk::SharedDisk;
-use assay_storage_model::segment::{FileKind, SEGMENT_FORMAT, SegmentMeta};
+use assay_storage_model::segment::{FileKind, FileMeta, SEGMENT_FORMAT, SegmentMeta};
 use assay_storage_model::{PaginationKey, Xact};
 use parquet::errors::ParquetError;
 
@@ -19,6 +20,7 @@ use crate::groups::RowGroups;
 use crate::index::builder::IndexBuilder;
 use crate::index::page::PAGE_BYTES;
 use crate::marks;
+use crate::pages::DocumentPages;
 use crate::row::{Mark, VersionRow};
 use crate::sidecar::{self, RowsFile};
 
@@ -29,16 +31,13 @@ pub(crate) const BATCH_ROWS_MAX: usize = 1024;
 /// Bytes of one batch, exceeded by at most one row.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
 
-/// How pages are compressed.
+/// How pages of documents are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Codec {
-    /// Not at all in tier 0, where the seal's CPU bounds what a node takes in; LZ4 above.
+    /// Less to write and to read again costs less than the CPU of compressing it once: merges take pages over.
     #[default]
-    ByTier,
-    Plain,
     Lz4,
-    /// At level 1.
-    Zstd,
+    Plain,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +58,8 @@ pub struct SegmentWriter {
     pending: Pending,
     index: IndexBuilder,
     raw_bytes: u64,
+    /// The files of rows and ids, once they are written.
+    closed: Vec<FileMeta>,
     /// Something could not be written; what is on disk is not whole.
     broken: bool,
     /// Paths that exist and are nobody's unless `finish` comes to its end.
@@ -94,6 +95,7 @@ impl SegmentWriter {
             pending: Pending::new(),
             index: IndexBuilder::new(seq),
             raw_bytes: 0,
+            closed: Vec::new(),
             broken: false,
             debris,
         })
@@ -109,8 +111,8 @@ impl SegmentWriter {
         let number = self.index.rows();
         Pending::check(row)?;
         self.index.push(&row.header(), row.root_span_id)?;
-        let doc = (!self.rows.take_document(row.doc)).then_some(row.doc);
-        self.pending.push(row, doc);
+        self.rows.documents().push(row.doc);
+        self.pending.push(row);
         self.raw_bytes += row.raw_bytes();
         if self.pending.rows() >= BATCH_ROWS_MAX || self.pending.bytes() >= BATCH_BYTES {
             self.write_pending()?;
@@ -118,17 +120,24 @@ impl SegmentWriter {
         Ok(number)
     }
 
-    /// The next rows, as arrays.
-    pub(crate) fn push_batch(&mut self, batch: &RecordBatch) -> Result<(), SegmentError> {
+    /// The documents of the next rows, from another segment; the rows follow with `push_batch`. Returns their bytes.
+    pub(crate) fn copy_documents(&mut self, from: &mut DocumentPages, rows: Range<u32>) -> Result<u64, SegmentError> {
+        let copied = self.rows.documents().copy(from, rows);
+        self.broken |= copied.is_err();
+        copied
+    }
+
+    /// The next rows, as arrays of all columns but that of the documents, which have `doc_bytes` together.
+    pub(crate) fn push_batch(&mut self, batch: &RecordBatch, doc_bytes: u64) -> Result<(), SegmentError> {
         debug_assert_eq!(self.pending.rows(), 0, "rows are pushed one by one or in batches");
         let indexed = self.index_batch(batch);
         self.broken |= indexed.is_err();
-        let bytes = indexed?;
+        let bytes = doc_bytes + indexed?;
         self.raw_bytes += bytes;
-        self.rows.write_all(batch.columns(), bytes).map_err(|error| self.explain(error))
+        self.rows.write(batch.columns(), bytes).map_err(|error| self.explain(error))
     }
 
-    /// Returns the bytes of the batch's documents, patches, rules and audit notes.
+    /// Returns the bytes of the batch's patches, rules and audit notes.
     fn index_batch(&mut self, batch: &RecordBatch) -> Result<u64, SegmentError> {
         let path = self.rows.file().path();
         let view = View::new(batch, path)?;
@@ -158,9 +167,11 @@ impl SegmentWriter {
         }
     }
 
-    /// Writes the sidecars and makes all files durable under their names. `marks`: what this segment's rows superseded
-    /// in older segments.
-    pub fn finish(mut self, marks: &[Mark]) -> Result<SegmentMeta, SegmentError> {
+    /// Writes all that does not depend on the marks, durable but without its names. No row can follow.
+    pub(crate) fn close_rows(&mut self) -> Result<(), SegmentError> {
+        if !self.closed.is_empty() {
+            return Ok(());
+        }
         self.write_pending()?;
         if self.broken {
             return Err(SegmentError::Encode { seq: self.seq, what: "an earlier write failed".to_owned() });
@@ -169,11 +180,17 @@ impl SegmentWriter {
         let file = self.rows.file_mut();
         file.sync()?;
         let rows_file = RowsFile { length: file.length(), block_bytes: ROWS_BLOCK_BYTES as u32, sums: file.sums() };
-        let mut files = vec![rows_file.meta()];
-
         let mut ids = self.create_sidecar(FileKind::Ids)?;
-        files.push(sidecar::write(&mut ids, self.seq, &mut self.index, &rows_file)?);
+        let ids_meta = sidecar::write(&mut ids, self.seq, &mut self.index, &rows_file)?;
         ids.sync()?;
+        self.closed = vec![rows_file.meta(), ids_meta];
+        Ok(())
+    }
+
+    /// Makes all files durable under their names. `marks`: what this segment's rows superseded in older segments.
+    pub fn finish(mut self, marks: &[Mark]) -> Result<SegmentMeta, SegmentError> {
+        self.close_rows()?;
+        let mut files = std::mem::take(&mut self.closed);
         if !marks.is_empty() {
             let (bytes, meta) = marks::encode(marks)?;
             let mut file = self.create_sidecar(FileKind::Marks)?;
@@ -198,7 +215,7 @@ impl SegmentWriter {
         Ok(file)
     }
 
-    fn describe(&self, files: Vec<assay_storage_model::segment::FileMeta>) -> SegmentMeta {
+    fn describe(&self, files: Vec<FileMeta>) -> SegmentMeta {
         let index = &self.index;
         let object = |entry: Option<&(_, u32)>| entry.map_or(SegmentMeta::NO_OBJECT, |(object, _)| *object);
         let (xact_min, xact_max) = index.xacts().unwrap_or((Xact::ZERO, Xact::ZERO));
@@ -234,6 +251,6 @@ impl Drop for SegmentWriter {
 fn create(disk: &SharedDisk, path: &Path, block_bytes: usize) -> Result<SumWriter, SegmentError> {
     let temporary = unfinished(path);
     remove_if_there(&**disk, &temporary)?;
-    let file = disk.create(&temporary).map_err(SegmentError::io(&temporary))?;
+    let file = disk.create_bulk(&temporary).map_err(SegmentError::io(&temporary))?;
     Ok(SumWriter::new(file, &temporary, block_bytes))
 }

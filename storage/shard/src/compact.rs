@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use assay_storage_kv::Batch;
 use assay_storage_model::Xact;
 use assay_storage_model::command::Action;
-use assay_storage_segments::merge::merge_rows;
+use assay_storage_segments::merge::{Rules, merge_rows};
 use assay_storage_segments::{Mark, MergeInput, RowHeader, Segment, WriterOptions};
 
 use crate::error::ShardError;
@@ -23,15 +23,16 @@ use crate::live::LiveSegment;
 use crate::seal::Upkeep;
 use crate::{Core, Shard};
 
-/// Segments of one tier that are merged into one of the next. A shard has about twenty; under load merges lag and it was
-/// seen with 25. Fewer would merge sooner and write more: each merge writes about 0.6 bytes per byte accepted.
-pub const SEGMENTS_PER_TIER: usize = 10;
+/// Segments of one tier that are merged into one of the next. A shard has about twenty at most. Fewer would merge sooner
+/// and write more: each merge writes about 0.4 bytes per byte accepted.
+pub const SEGMENTS_PER_TIER: usize = 8;
 /// Segments of this tier are left alone: merging them again would cost more than it saves.
 pub const TIER_MAX: u8 = 3;
 
 impl Shard {
-    /// One step of compaction; false when there is nothing to do. Blocks; safe beside a seal.
-    pub fn compact(&self) -> Result<bool, ShardError> {
+    /// One step of compaction; false when there is nothing to do. Blocks; safe beside a seal. `pace` is called every few
+    /// milliseconds of work, with nothing locked that anyone waits for: it may take its time.
+    pub fn compact(&self, pace: &dyn Fn()) -> Result<bool, ShardError> {
         let _one = self.compacting.lock();
         let (inputs, tier, folded_until, dir, objects) = {
             let upkeep = self.upkeep.lock();
@@ -53,7 +54,8 @@ impl Shard {
         };
         let seq = self.next_segment.fetch_add(1, Ordering::AcqRel);
         let options = WriterOptions { tier, ..WriterOptions::default() };
-        let merged = merge_rows(&merge_inputs, &keep, self.config.disk.clone(), &dir, seq, options)?;
+        let merged =
+            merge_rows(&merge_inputs, Rules { keep: &keep, pace }, self.config.disk.clone(), &dir, seq, options)?;
 
         let mut upkeep = self.upkeep.lock();
         if upkeep.seal_failed() {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use assay_storage_model::{Applied, ObjectKey, PaginationKey, Xact};
-use assay_storage_segments::{Columns, OwnedRow};
+use assay_storage_segments::{Columns, OwnedRow, SoughtId};
 use parking_lot::RwLock;
 
 use crate::bases::{Base, Bases};
@@ -78,8 +78,9 @@ impl Core {
             let place = Place::Memory { generation: Arc::clone(generation), index };
             return Ok(Some(Current { place, key: row.key, xact: row.xact, base: Some(memory_base(row)) }));
         }
+        let sought = SoughtId::new(*object, id);
         for live in self.segments.iter().rev() {
-            let hits = live.segment.find(*object, id)?;
+            let hits = live.segment.find(&sought)?;
             let mut versions =
                 hits.iter().filter(|hit| hit.action != assay_storage_model::command::Action::Comment).peekable();
             if versions.peek().is_none() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use assay_storage_model::command::Action;
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
-use assay_storage_segments::{Columns, OwnedRow};
+use assay_storage_segments::{Columns, OwnedRow, SoughtId};
 use bytes::Bytes;
 
 use crate::ShardSize;
@@ -117,8 +117,9 @@ impl View {
                 return Ok(Some(memory_row(row)));
             }
         }
+        let sought = SoughtId::new(*object, id);
         for live in self.segments.iter().rev() {
-            let hits = live.segment.find(*object, id)?;
+            let hits = live.segment.find(&sought)?;
             let visible = |row, xact, end| xact <= at && at < live.end(row, end);
             if let Some(hit) = hits.iter().find(|hit| is_row(hit.action) && visible(hit.row, hit.xact, hit.end)) {
                 return Ok(live.segment.read(&[hit.row], Columns::Docs)?.pop().map(segment_row));
@@ -238,10 +239,11 @@ impl View {
             let rows = generation.history(object, id).into_iter().map(|(_, row)| row);
             events.extend(rows.filter(|row| row.xact <= at && live_comment(row.action, row.end)).map(memory_event));
         }
+        let sought = SoughtId::new(*object, id);
         for live in self.segments.iter().rev() {
             let mut rows: Vec<u32> = live
                 .segment
-                .find(*object, id)?
+                .find(&sought)?
                 .into_iter()
                 .filter(|hit| hit.xact <= at && live_comment(hit.action, live.end(hit.row, hit.end)))
                 .map(|hit| hit.row)
@@ -274,8 +276,9 @@ impl View {
                 }
             }
         }
+        let sought = SoughtId::new(*object, target);
         for live in self.segments.iter().rev() {
-            for hit in live.segment.find(*object, target)? {
+            for hit in live.segment.find(&sought)? {
                 if hit.action != Action::Comment || live.end(hit.row, hit.end) != Xact::MAX {
                     continue;
                 }
@@ -293,8 +296,9 @@ impl View {
         if self.generations.iter().any(|generation| generation.newest(object, id).is_some()) {
             return Ok(None);
         }
+        let sought = SoughtId::new(*object, id);
         for live in self.segments.iter().rev() {
-            let hits = live.segment.find(*object, id)?;
+            let hits = live.segment.find(&sought)?;
             if let Some(hit) = hits.iter().find(|hit| is_row(hit.action) && live.end(hit.row, hit.end) == Xact::MAX) {
                 let row = live.segment.read(&[hit.row], Columns::Docs)?.pop();
                 return Ok(row.map(|row| (hit.xact, base_of(row))));

@@ -79,7 +79,7 @@ fn writes_go_on_beside_seals_and_compactions() {
                     while !stop.load(Ordering::Relaxed) {
                         shard.seal().expect("seals");
                         seals.fetch_add(1, Ordering::Relaxed);
-                        while shard.compact().expect("compacts") {}
+                        while shard.compact(&|| {}).expect("compacts") {}
                     }
                 }
             });

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use assay_bench::generate::Merged;
 use assay_cluster::{Cluster, ClusterConfig, NotWritten, ProposeError};
-use assay_storage_model::command::{Action, Command, Outcome};
+use assay_storage_model::command::Outcome;
 use assay_storage_model::{GroupId, ShardId};
 use assay_storage_shard::Shard;
 use bytes::Bytes;
@@ -36,6 +37,10 @@ pub struct Backlog {
     pub compactions: u64,
 }
 
+/// Compaction has ended when none was done for this long.
+const COMPACTED_QUIET: Duration = Duration::from_secs(3);
+const COMPACTED_TRIES_MAX: usize = 100;
+
 #[derive(Debug)]
 pub struct House {
     runtime: Runtime,
@@ -55,8 +60,8 @@ impl House {
     }
 
     /// Returns when these commands, one log entry, are durable and applied.
-    pub fn propose(&self, shard: u16, commands: Vec<Bytes>) -> anyhow::Result<()> {
-        self.fetch_bases(shard, &commands)?;
+    pub fn propose(&self, shard: u16, commands: Vec<Bytes>, merged: &[Merged]) -> anyhow::Result<()> {
+        self.fetch_bases(shard, merged)?;
         let group = GroupId::of_shard(ShardId(shard));
         let began = Instant::now();
         loop {
@@ -71,15 +76,11 @@ impl House {
     }
 
     /// What an object's actor does before it proposes merges: has the sealed rows read that they fold into.
-    fn fetch_bases(&self, shard: u16, commands: &[Bytes]) -> anyhow::Result<()> {
+    fn fetch_bases(&self, shard: u16, merged: &[Merged]) -> anyhow::Result<()> {
         let shard = self.shard(shard)?;
-        for command in commands {
-            let Command::Write(write) = Command::decode(command)? else { bail!("the bench makes writes only") };
-            let merges = write.rows.iter().filter(|row| row.action == Action::Merge);
-            let ids: Vec<&str> = merges.map(|row| row.id).collect();
-            if !ids.is_empty() {
-                shard.fetch_bases(&write.object, &ids)?;
-            }
+        for Merged { object, ids } in merged {
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            shard.fetch_bases(object, &ids)?;
         }
         Ok(())
     }
@@ -124,6 +125,20 @@ impl House {
         Ok(())
     }
 
+    /// Waits until nothing was compacted for a while.
+    pub fn compacted(&self) -> anyhow::Result<()> {
+        let mut before = self.cluster.upkeep_counts().compactions;
+        for _ in 0..COMPACTED_TRIES_MAX {
+            std::thread::sleep(COMPACTED_QUIET);
+            let now = self.cluster.upkeep_counts().compactions;
+            if now == before {
+                return Ok(());
+            }
+            before = now;
+        }
+        bail!("compaction does not come to an end")
+    }
+
     /// Seals every shard, and compacts until there is nothing left to compact.
     pub fn settle(&self) -> anyhow::Result<()> {
         for shard in 0..SHARDS {
@@ -133,7 +148,7 @@ impl House {
         let shards = self.shards()?;
         join(spawn("compact-rest", move || {
             for shard in shards {
-                while shard.compact()? {}
+                while shard.compact(&|| {})? {}
             }
             Ok(())
         })?)

@@ -61,7 +61,7 @@ struct StoreArgs {
     #[command(flatten)]
     common: Common,
     /// Bytes of log entries per run, as 1GiB, 512MiB or a number
-    #[arg(long, default_value = "1GiB", value_parser = bytes_of)]
+    #[arg(long, default_value = "2GiB", value_parser = bytes_of)]
     bytes: u64,
     #[arg(long, default_value_t = 4)]
     threads: usize,

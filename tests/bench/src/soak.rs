@@ -102,7 +102,7 @@ fn client(lane: &mut Lane, house: &House, progress: &Progress, rate: Option<f64>
             std::thread::sleep(due.saturating_sub(began.elapsed()));
         }
         sent += entry.bytes.len() as f64;
-        house.propose(shard, entry.commands)?;
+        house.propose(shard, entry.commands, &entry.merged)?;
         progress.bytes.fetch_add(entry.bytes.len() as u64, Ordering::Relaxed);
         progress.operations.fetch_add(entry.counts.operations, Ordering::Relaxed);
     }

@@ -16,7 +16,7 @@ use super::open_log;
 use crate::machine::memory::{MemoryMachine, Sealed};
 use crate::{
     Admission, CacheBudget, Door, Founding, Group, GroupConfig, LargeError, LargeWrite, LargeWrites, NodeParts,
-    NotWritten, OnFatal, ProposeError, SealThread, StartError,
+    NotWritten, OnFatal, ProposeError, SealThreads, StartError,
 };
 
 const GROUP: GroupId = GroupId(16);
@@ -72,7 +72,7 @@ impl Harness {
     async fn start(&self, founding: Founding) -> Result<Running, StartError> {
         let log = open_log(self.dir.path());
         let machine = Arc::new(MemoryMachine::open(Arc::clone(&self.sealed)));
-        let (seals, _) = SealThread::start().expect("a thread");
+        let seals = SealThreads::start(()).expect("a thread");
         let heard = Arc::clone(&self.fatal);
         let node = NodeParts {
             cluster_name: "test".into(),

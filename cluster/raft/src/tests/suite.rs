@@ -23,7 +23,7 @@ use crate::large::NoLargeWrites;
 use crate::log_store::LogStore;
 use crate::machine::Machine;
 use crate::machine::memory::MemoryMachine;
-use crate::seal::SealThread;
+use crate::seal::SealThreads;
 use crate::state_machine::StateMachine;
 use crate::types::{Consensus, StorageErrorOf};
 
@@ -47,7 +47,7 @@ impl StoreBuilder<Consensus, LogStore, StateMachine, Guard> for Stores {
         let applied = Arc::new(watch::Sender::new(0));
         let started = Applier::start(group, Arc::clone(&machine), Arc::clone(&applied), fatal.clone());
         let (applier, _) = started.expect("a thread");
-        let (seals, _) = SealThread::start().expect("a thread");
+        let seals = SealThreads::start(()).expect("a thread");
         let (seals_ended, serving) = (Arc::default(), Arc::new(AtomicBool::new(true)));
         let machine = StateMachine { group, machine, applier, applied, seals, seals_ended, serving, fatal };
         Ok(((dir, log), store, machine))

@@ -7,7 +7,7 @@ use assay_storage_model::PaginationKey;
 use assay_storage_model::Xact;
 use assay_storage_model::segment::{FileKind, SegmentMeta};
 use assay_storage_segments::merge::{MergeInput, merge};
-use assay_storage_segments::{Columns, Mark, OwnedRow, Segment, SegmentError, file_name, verify};
+use assay_storage_segments::{Columns, Mark, OwnedRow, Segment, SegmentError, SoughtId, file_name, verify};
 use rand::Rng;
 
 use crate::rows::*;
@@ -31,7 +31,9 @@ fn all_answers_right_or_refused(segment: &Arc<Segment>, rows: &[OwnedRow], marks
         Err(other) => panic!("damage came out as {other}"),
     };
     for row in rows.iter().step_by(5) {
-        expect(segment.find(row.object, &row.id).map(|hits| hits == naive_find(rows, row.object, &row.id)));
+        expect(
+            segment.find(&SoughtId::new(row.object, &row.id)).map(|hits| hits == naive_find(rows, row.object, &row.id)),
+        );
         let trace = naive_trace(rows, row.object, &row.root_span_id);
         expect(segment.trace(row.object, &row.root_span_id).map(|found| found == trace));
         let key = PaginationKey(row.key.0);

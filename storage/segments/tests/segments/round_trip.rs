@@ -7,7 +7,7 @@ use assay_storage_model::command::Action;
 use assay_storage_model::segment::{FileKind, SegmentMeta};
 use assay_storage_model::{PaginationKey, Xact};
 use assay_storage_segments::{
-    Columns, Mark, OwnedRow, Segment, SegmentError, SegmentWriter, VersionRow, projection, remove, verify,
+    Columns, Mark, OwnedRow, Segment, SegmentError, SegmentWriter, SoughtId, VersionRow, projection, remove, verify,
 };
 use bytes::Bytes;
 use rand::Rng;
@@ -19,8 +19,8 @@ use crate::rows::*;
 pub fn check(random: &mut ChaCha8Rng, segment: &Arc<Segment>, rows: &[OwnedRow]) -> Result<(), SegmentError> {
     for _ in 0..30.min(rows.len()) {
         let row = &rows[random.random_range(0..rows.len())];
-        assert!(segment.may_contain(row.object, &row.id));
-        assert_eq!(segment.find(row.object, &row.id)?, naive_find(rows, row.object, &row.id));
+        assert!(segment.may_contain(&SoughtId::new(row.object, &row.id)));
+        assert_eq!(segment.find(&SoughtId::new(row.object, &row.id))?, naive_find(rows, row.object, &row.id));
         assert_eq!(segment.trace(row.object, &row.root_span_id)?, naive_trace(rows, row.object, &row.root_span_id));
         for key in [row.key.0 - 1, row.key.0, row.key.0 + 1, 0, u64::MAX].map(PaginationKey) {
             assert_eq!(segment.first_row_below(row.object, key)?, naive_below(rows, row.object, key));
@@ -31,7 +31,7 @@ pub fn check(random: &mut ChaCha8Rng, segment: &Arc<Segment>, rows: &[OwnedRow])
         let range = segment.rows_of(object(number));
         assert_eq!(range.len(), of_object.clone().count());
         assert!(of_object.clone().all(|row| range.contains(&row.row)));
-        assert_eq!(segment.find(object(number), "no such id")?, []);
+        assert_eq!(segment.find(&SoughtId::new(object(number), "no such id"))?, []);
         assert_eq!(segment.trace(object(number), "no such trace")?, [] as [u32; 0]);
     }
     for what in [Columns::Keys, Columns::Docs, Columns::All] {
@@ -112,7 +112,7 @@ fn long_ids_and_traces_of_many_rows_are_found_whole() {
     let meta = write(&disk, 1, &rows, &[]).unwrap();
     let segment = open(&disk, &meta).unwrap();
     for row in [&rows[0], &rows[1999], &rows[2500]] {
-        assert_eq!(segment.find(row.object, &row.id).unwrap(), naive_find(&rows, row.object, &row.id));
+        assert_eq!(segment.find(&SoughtId::new(row.object, &row.id)).unwrap(), naive_find(&rows, row.object, &row.id));
         let trace = naive_trace(&rows, row.object, &row.root_span_id);
         assert_eq!(segment.trace(row.object, &row.root_span_id).unwrap(), trace);
     }

@@ -26,7 +26,7 @@ use uuid::{Builder, Uuid};
 
 pub use expected::Expected;
 pub use row::{Part, Row};
-pub use stream::{Counts, EntryStream, GeneratedEntry, GeneratedWrite, ObjectStream};
+pub use stream::{Counts, EntryStream, GeneratedEntry, GeneratedWrite, Merged, ObjectStream};
 
 use dice::derive;
 use row::Family;

@@ -38,6 +38,7 @@ pub struct GeneratedWrite {
     pub merges: u32,
     /// Merges to rows written long ago.
     pub late_merges: u32,
+    pub merged: Merged,
     /// Bytes of the documents.
     pub doc_bytes: u64,
 }
@@ -174,7 +175,8 @@ impl ObjectStream {
             assigned: self.last,
             operations: planned.len() as u32,
             merges: merges.clone().count() as u32,
-            late_merges: merges.filter(|op| op.row.late).count() as u32,
+            late_merges: merges.clone().filter(|op| op.row.late).count() as u32,
+            merged: Merged { object: self.object, ids: merges.map(|op| op.row.id().to_owned()).collect() },
             doc_bytes: arena.len() as u64,
         }
     }
@@ -201,7 +203,16 @@ pub struct GeneratedEntry {
     pub bytes: Bytes,
     /// What is proposed: slices of the same bytes.
     pub commands: Vec<Bytes>,
+    /// What is merged into, object by object; objects without merges are left out.
+    pub merged: Vec<Merged>,
     pub counts: Counts,
+}
+
+/// Rows of one object that a write merges into: whoever makes such a write knows them without decoding it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merged {
+    pub object: ObjectKey,
+    pub ids: Vec<String>,
 }
 
 /// What entries hold.
@@ -256,6 +267,7 @@ impl EntryStream {
     pub fn next_entry(&mut self) -> GeneratedEntry {
         let mut builder = EntryBuilder::default();
         let mut counts = Counts::default();
+        let mut merged = Vec::new();
         loop {
             let room = ENTRY_BYTES_MAX.saturating_sub(builder.len() + WRITE_OVERHEAD_BYTES);
             let stream = &mut self.objects[self.next];
@@ -267,12 +279,13 @@ impl EntryStream {
             self.next = (self.next + 1) % self.objects.len();
             builder.push(&write.command);
             counts.add(&write);
+            merged.extend(Some(write.merged).filter(|merged| !merged.ids.is_empty()));
         }
         let bytes = builder.finish();
         let commands = match Entry::decode(&bytes) {
             Ok(Entry::Commands(commands)) => commands,
             other => unreachable!("an entry just built reads back, and not as {other:?}"),
         };
-        GeneratedEntry { bytes, commands, counts }
+        GeneratedEntry { bytes, commands, merged, counts }
     }
 }

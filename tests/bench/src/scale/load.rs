@@ -75,7 +75,7 @@ fn client(
         let (shard, entry) = lane.next();
         totals.add(&entry);
         let new = entry.counts.rows();
-        house.propose(shard, entry.commands)?;
+        house.propose(shard, entry.commands, &entry.merged)?;
         let before = started.fetch_add(new, Ordering::Relaxed);
         if before / MARK_ROWS < (before + new) / MARK_ROWS {
             // The receiver is gone only when the process ends in an error that is told elsewhere.
@@ -92,7 +92,7 @@ fn fill_log(house: &House, lanes: &mut [Lane]) -> anyhow::Result<u64> {
         for lane in &mut *lanes {
             let (shard, entry) = lane.next();
             written += entry.bytes.len() as u64;
-            house.propose(shard, entry.commands)?;
+            house.propose(shard, entry.commands, &entry.merged)?;
         }
     }
     Ok(house.log_bytes())

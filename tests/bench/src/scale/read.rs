@@ -1,6 +1,8 @@
 //! The reading process: how long until it is ready, then lookups of rows that must be there. Each answer is
 //! compared with the row made anew, outside the time measured.
 
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -47,12 +49,17 @@ pub fn run(task: &Task) -> anyhow::Result<Answers> {
     let memory_ready = me.memory()?;
     let workload = Workload::new(task.seed, Profile::Even, task.merges);
     let mut reader = Reader { workload, objects: &task.objects, house, dice: Dice::new(task.seed ^ 1) };
+    // Segments are written around the page cache: until someone reads them, they are on the disk alone.
     let get_cold_ms = reader.lookups(LOOKUPS_COLD)?;
+    let any_page_cold_ms = reader.pages(PAGES, false)?;
+    reader.house.compacted()?;
+    read_all_below(&task.dir.join("shards"))?;
     let get_warm_ms = reader.lookups(LOOKUPS)?;
     let answers = Answers {
         ready_seconds,
         memory_ready,
         get_cold_ms,
+        any_page_cold_ms,
         get_warm_ms,
         absent_ms: reader.absent(LOOKUPS / 5)?,
         newest_page_ms: reader.pages(PAGES, true)?,
@@ -134,6 +141,22 @@ impl Reader<'_> {
         }
         Ok(times)
     }
+}
+
+/// Brings every file into the page cache, as far as memory goes.
+fn read_all_below(dir: &Path) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            read_all_below(&entry.path())?;
+            continue;
+        }
+        match std::fs::File::open(entry.path()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {} // compacted meanwhile
+            file => drop(std::io::copy(&mut file?, &mut std::io::sink())?),
+        }
+    }
+    Ok(())
 }
 
 fn milliseconds(began: Instant) -> f64 {

@@ -45,13 +45,13 @@ pub fn run(task: &Task) -> anyhow::Result<Measured> {
             let (shard, entry) = lane.next();
             bytes += entry.bytes.len() as u64;
             totals.add(&entry);
-            entries.push((shard, entry.commands));
+            entries.push((shard, entry.commands, entry.merged));
         }
         let (house, start) = (Arc::clone(&house), Arc::clone(&start));
         threads.push(spawn(&format!("bench-client-{at}"), move || {
             start.wait();
-            for (shard, commands) in entries {
-                house.propose(shard, commands)?;
+            for (shard, commands, merged) in entries {
+                house.propose(shard, commands, &merged)?;
             }
             Ok(Instant::now())
         })?);

@@ -1,0 +1,148 @@
+//! raft-engine's file system, whose large appends go around the system's page cache. The log is written once and read
+//! only by a start or a replica that fell behind: cached pages of it would push out what people ask for, and filling
+//! them costs more than all else that the log's thread does.
+//!
+//! Whole pages of a write go one way, its ends (less than a page each) and small writes through the cache, as do reads;
+//! the kernel keeps the two apart page by page. A sync covers both.
+
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use assay_storage_disk::DirectFile;
+use raft_engine::env::{DefaultFileSystem, FileSystem, Handle, Permission, WriteExt};
+
+type Inner = DefaultFileSystem;
+
+/// Wraps raft-engine's own file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DirectFileSystem;
+
+/// An open file.
+pub struct DirectHandle {
+    inner: Arc<<Inner as FileSystem>::Handle>,
+    path: PathBuf,
+}
+
+/// A file's writer.
+pub struct DirectWriter {
+    inner: <Inner as FileSystem>::Writer,
+    /// None where the file system of the log cannot do it: everything goes through the cache.
+    direct: Option<DirectFile>,
+    offset: u64,
+}
+
+impl std::fmt::Debug for DirectHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DirectHandle").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for DirectWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DirectWriter").field("offset", &self.offset).finish_non_exhaustive()
+    }
+}
+
+impl FileSystem for DirectFileSystem {
+    type Handle = DirectHandle;
+    type Reader = <Inner as FileSystem>::Reader;
+    type Writer = DirectWriter;
+
+    fn create<P: AsRef<Path>>(&self, path: P) -> io::Result<DirectHandle> {
+        let path = path.as_ref().to_path_buf();
+        Ok(DirectHandle { inner: Arc::new(DefaultFileSystem.create(&path)?), path })
+    }
+
+    fn open<P: AsRef<Path>>(&self, path: P, permission: Permission) -> io::Result<DirectHandle> {
+        let path = path.as_ref().to_path_buf();
+        Ok(DirectHandle { inner: Arc::new(DefaultFileSystem.open(&path, permission)?), path })
+    }
+
+    fn delete<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
+        DefaultFileSystem.delete(path)
+    }
+
+    fn rename<P: AsRef<Path>>(&self, from: P, to: P) -> io::Result<()> {
+        DefaultFileSystem.rename(from, to)
+    }
+
+    fn new_reader(&self, handle: Arc<DirectHandle>) -> io::Result<Self::Reader> {
+        DefaultFileSystem.new_reader(Arc::clone(&handle.inner))
+    }
+
+    fn new_writer(&self, handle: Arc<DirectHandle>) -> io::Result<DirectWriter> {
+        let inner = DefaultFileSystem.new_writer(Arc::clone(&handle.inner))?;
+        Ok(DirectWriter { inner, direct: DirectFile::open(&handle.path), offset: 0 })
+    }
+}
+
+impl Handle for DirectHandle {
+    fn truncate(&self, offset: usize) -> io::Result<()> {
+        Handle::truncate(&*self.inner, offset)
+    }
+
+    fn file_size(&self) -> io::Result<usize> {
+        self.inner.file_size()
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.inner.sync()
+    }
+}
+
+impl DirectWriter {
+    fn write_through_cache(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.inner.seek(SeekFrom::Start(offset))?;
+        self.inner.write_all(bytes)
+    }
+}
+
+impl Write for DirectWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let whole = match &mut self.direct {
+            Some(direct) => direct.write_pages(self.offset, bytes).map_err(full_disk)?,
+            None => 0..0,
+        };
+        let behind = self.offset + whole.end as u64;
+        self.write_through_cache(self.offset, &bytes[..whole.start])?;
+        self.write_through_cache(behind, &bytes[whole.end..])?;
+        self.offset += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl Seek for DirectWriter {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let to = match to {
+            SeekFrom::Current(by) => SeekFrom::Start(self.offset.saturating_add_signed(by)),
+            other => other,
+        };
+        self.offset = self.inner.seek(to)?;
+        Ok(self.offset)
+    }
+}
+
+impl WriteExt for DirectWriter {
+    fn truncate(&mut self, offset: usize) -> io::Result<()> {
+        WriteExt::truncate(&mut self.inner, offset)?;
+        self.offset = offset as u64;
+        Ok(())
+    }
+
+    fn allocate(&mut self, offset: usize, bytes: usize) -> io::Result<()> {
+        self.inner.allocate(offset, bytes)
+    }
+}
+
+/// raft-engine knows a full disk by the word that its own file system says.
+fn full_disk(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::StorageFull => io::Error::new(io::ErrorKind::StorageFull, "nospace"),
+        _ => error,
+    }
+}

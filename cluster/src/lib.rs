@@ -37,6 +37,7 @@ use bytes::Bytes;
 pub use assay_cluster_raft::{
     Counts, FenceError, NotWritten, OnFatal, Pending, ProposeError, SealError, install_abort_hook,
 };
+pub use assay_storage_log::LogConfig;
 pub use config::{ClusterConfig, MEMORY_BUDGET_BYTES, SHARDS_DEFAULT};
 pub use error::OpenError;
 pub use home::{FORMAT_VERSION, Format, HomeError, Lock, read_format};

@@ -14,10 +14,12 @@ pub const COMPACTION_THREAD: &str = "assay-compact";
 pub const UPKEEP_THREAD: &str = "assay-upkeep";
 /// The writer of the log, named by its own crate.
 pub const LOG_THREAD: &str = "assay-log";
+/// Where the actors of objects run, named by their own crate; a number follows.
+pub const ACTOR_THREAD: &str = "assay-objects";
 
 /// A panic on a thread whose name starts with one of these ends the process.
-const THREADS_THAT_END_IT: [&str; 6] =
-    [CONSENSUS_THREAD, APPLY_THREAD, SEAL_THREAD, COMPACTION_THREAD, UPKEEP_THREAD, LOG_THREAD];
+const THREADS_THAT_END_IT: [&str; 7] =
+    [CONSENSUS_THREAD, APPLY_THREAD, SEAL_THREAD, COMPACTION_THREAD, UPKEEP_THREAD, LOG_THREAD, ACTOR_THREAD];
 
 /// What to do when this node must stop at once. Reported once; by default the process aborts.
 #[derive(Clone)]

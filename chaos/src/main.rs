@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use assay_chaos::report::{Report, Verdict};
 use assay_chaos::worker::{self, WorkerArgs};
-use assay_chaos::{bit_flip, crash, disk_full, dump, power_cut, sync_fails};
+use assay_chaos::{bit_flip, crash, disk_full, dump, http_crash, power_cut, sync_fails};
 use clap::{Args, Parser, Subcommand};
 
 /// Breaks a store of its own making and says whether it held: valid, invalid or unknown. Only valid exits with 0.
@@ -25,6 +25,14 @@ struct Cli {
 enum Storm {
     /// kill -9 while writing, sealing, compacting and recovering
     Crash {
+        /// Kills
+        #[arg(long, default_value_t = 10)]
+        runs: u32,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// kill -9 of the whole program under HTTP load
+    HttpCrash {
         /// Kills
         #[arg(long, default_value_t = 10)]
         runs: u32,
@@ -90,6 +98,7 @@ type Scenario = fn(u64, u32, &mut Report) -> anyhow::Result<Vec<PathBuf>>;
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Storm::Crash { runs, common } => storm("crash", "--runs", runs, &common, crash::run),
+        Storm::HttpCrash { runs, common } => storm("http-crash", "--runs", runs, &common, http_crash::run),
         Storm::PowerCut { runs, common } => storm("power-cut", "--runs", runs, &common, power_cut::run),
         Storm::BitFlip { flips, common } => storm("bit-flip", "--flips", flips, &common, bit_flip::run),
         Storm::DiskFull { runs, common } => storm("disk-full", "--runs", runs, &common, disk_full::run),

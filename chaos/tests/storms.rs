@@ -18,6 +18,11 @@ fn ten_crashes_lose_nothing_that_was_acknowledged() {
 }
 
 #[test]
+fn ten_kills_of_the_program_under_http_load_lose_nothing_that_was_acknowledged() {
+    storm(&["http-crash", "--runs", "10"]);
+}
+
+#[test]
 fn fifty_flipped_bits_are_detected_or_harmless() {
     storm(&["bit-flip", "--flips", "50"]);
 }
@@ -26,7 +31,7 @@ fn fifty_flipped_bits_are_detected_or_harmless() {
 fn help_names_every_storm() {
     let output = Command::new(env!("CARGO_BIN_EXE_assay-chaos")).arg("--help").output().expect("starts");
     let help = String::from_utf8_lossy(&output.stdout).into_owned();
-    for name in ["crash", "power-cut", "bit-flip", "disk-full", "sync-fails"] {
+    for name in ["crash", "http-crash", "power-cut", "bit-flip", "disk-full", "sync-fails"] {
         assert!(help.contains(name), "{name} in {help}");
     }
 }

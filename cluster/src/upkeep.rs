@@ -36,7 +36,7 @@ const LOOK: Duration = Duration::from_millis(25);
 /// Between two tries to give log files back, and two measures of the disk.
 const LOOK_AT_DISK: Duration = Duration::from_millis(250);
 /// While memory is above this share of its budget, seals and applies need the machine more than compaction does.
-const PRESSED_PERCENT: u64 = 102;
+const PRESSED_PERCENT: u64 = 125;
 /// Compaction then rests this many times as long as it worked.
 const RESTS_PER_WORK: u32 = 12;
 /// But not longer than this at once.

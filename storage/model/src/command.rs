@@ -132,6 +132,12 @@ pub enum Outcome {
     },
     /// The object was dropped; nothing changed.
     ObjectGone,
+    /// It cannot be applied to what is there, and every replica finds so: a merge that makes too large a row, or one that
+    /// does not fold. Nothing changed. `row` counts from 0 within the write.
+    Refused {
+        row: u32,
+        reason: String,
+    },
     /// Advance, floor and drop answer the shard's last id.
     Done {
         last: Xact,

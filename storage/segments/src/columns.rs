@@ -98,12 +98,12 @@ pub fn schema() -> SchemaRef {
 
 /// The places in [`schema`] of the columns that a read brings.
 pub fn projection(what: Columns) -> Vec<usize> {
-    let end = match what {
-        Columns::Keys => at::DOC,
-        Columns::Docs => at::PATCH,
-        Columns::All => at::AUDIT + 1,
-    };
-    (0..end).collect()
+    match what {
+        Columns::Keys => (0..at::DOC).collect(),
+        Columns::Docs => (0..at::PATCH).collect(),
+        Columns::Audits => (0..at::DOC).chain([at::AUDIT]).collect(),
+        Columns::All => (0..at::AUDIT + 1).collect(),
+    }
 }
 
 pub(crate) fn writer_properties(options: WriterOptions) -> WriterProperties {

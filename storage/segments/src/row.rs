@@ -78,6 +78,8 @@ pub enum Columns {
     Keys,
     /// Keys and documents.
     Docs,
+    /// Keys and audit notes.
+    Audits,
     All,
 }
 

@@ -5,7 +5,7 @@ mod drop_object;
 mod raise_floor;
 mod write;
 
-use assay_storage_model::command::{Command, Outcome};
+use assay_storage_model::command::{Command, DecodeError, Outcome};
 use bytes::Bytes;
 
 use crate::core::Core;
@@ -13,7 +13,13 @@ use crate::error::ShardError;
 
 /// Applies one command. The answer depends on the state and the command alone.
 pub(crate) fn apply(core: &mut Core, bytes: &Bytes) -> Result<Outcome, ShardError> {
-    match Command::decode(bytes)? {
+    let command = match Command::decode(bytes) {
+        Ok(command) => command,
+        // A newer program wrote it: what it means is not known here, and skipping it would part this replica from others.
+        Err(newer @ DecodeError::Newer(_)) => return Err(newer.into()),
+        Err(bad) => return Ok(Outcome::Refused { row: 0, reason: bad.to_string() }),
+    };
+    match command {
         Command::Write(write) => write::apply(core, bytes, &write),
         Command::Advance { to } => Ok(advance::apply(core, to)),
         Command::RaiseFloor { object, floor } => Ok(raise_floor::apply(core, &object, floor)),

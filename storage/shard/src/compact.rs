@@ -25,7 +25,7 @@ use crate::{Core, Shard};
 
 /// Segments of one tier that are merged into one of the next. A shard has about twenty at most. Fewer would merge sooner
 /// and write more: each merge writes about 0.4 bytes per byte accepted.
-pub const SEGMENTS_PER_TIER: usize = 8;
+pub const SEGMENTS_PER_TIER: usize = 7;
 /// Segments of this tier are left alone: merging them again would cost more than it saves.
 pub const TIER_MAX: u8 = 3;
 

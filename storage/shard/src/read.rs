@@ -64,9 +64,9 @@ pub struct TracePage {
 pub struct View {
     version: Xact,
     /// Newest first.
-    generations: Vec<Arc<Generation>>,
+    pub(crate) generations: Vec<Arc<Generation>>,
     /// Oldest first.
-    segments: Arc<[Arc<LiveSegment>]>,
+    pub(crate) segments: Arc<[Arc<LiveSegment>]>,
     objects: Objects,
 }
 
@@ -98,7 +98,7 @@ impl View {
     }
 
     /// Refuses what cannot be answered for ever: above the last id, below the floor, of a dropped object.
-    fn admit(&self, object: &ObjectKey, at: Xact) -> Result<(), ShardError> {
+    pub(crate) fn admit(&self, object: &ObjectKey, at: Xact) -> Result<(), ShardError> {
         if at > self.version {
             return Err(ShardError::NotYet { asked: at, last: self.version });
         }
@@ -375,7 +375,7 @@ fn segment_row(row: OwnedRow) -> Row {
     }
 }
 
-fn memory_event(row: MemoryRow) -> Event {
+pub(crate) fn memory_event(row: MemoryRow) -> Event {
     let written = if row.action == Action::Merge { row.patch } else { row.doc };
     Event {
         xact: row.xact,
@@ -388,7 +388,7 @@ fn memory_event(row: MemoryRow) -> Event {
     }
 }
 
-fn segment_event(row: OwnedRow) -> Event {
+pub(crate) fn segment_event(row: OwnedRow) -> Event {
     Event {
         xact: row.xact,
         action: row.action,

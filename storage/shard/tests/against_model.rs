@@ -17,7 +17,8 @@ fn history(seed: u64) {
     let mut world = World::new(seed);
     for _ in 0..STEPS {
         match world.rng.random_range(0..100) {
-            0..62 => world.write(),
+            0..60 => world.write(),
+            60..62 => world.poison(),
             62..70 => world.send_again(),
             70..72 => world.advance(),
             72..73 => world.raise_floor(),

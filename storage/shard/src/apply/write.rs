@@ -1,11 +1,16 @@
 //! One client request to one object: its id, its rows, folded.
+//!
+//! What its merges make is computed before anything changes, so that a write is applied whole or refused whole.
 
+use ahash::AHashMap;
 use assay_storage_model::command::{Action, Outcome, RowOp, Write};
+use assay_storage_model::event::ROW_BYTES_MAX;
 use assay_storage_model::merge::fold;
-use assay_storage_model::{PaginationKey, Xact};
+use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use bytes::Bytes;
 
-use crate::core::Core;
+use crate::bases::Base;
+use crate::core::{Core, Current};
 use crate::error::ShardError;
 use crate::memory::MemoryRow;
 use crate::read::View;
@@ -32,12 +37,19 @@ pub(super) fn apply(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result
             None => {}
         }
     }
+    let mut folds = match folds(core, bytes, write)? {
+        Ok(folds) => folds,
+        Err(refused) => return Ok(refused),
+    };
     let xact = core.last.next().max(write.assigned);
     let mut change = Change { digest: record.digest, ..Change::default() };
     for (row, op) in (0_u16..).zip(&write.rows) {
         let key = PaginationKey::new(xact, row);
         match op.action {
-            Action::Upsert | Action::Merge => put(core, bytes, write, op, xact, key, &mut change)?,
+            Action::Upsert | Action::Merge => {
+                let fold = folds.get_mut(usize::from(row)).and_then(Option::take);
+                put(core, bytes, write, op, fold, xact, key, &mut change)?;
+            }
             Action::Delete => delete(core, bytes, write, op, xact, &mut change)?,
             Action::Comment => comment(core, bytes, write, op, xact, key, record.comments > 0, &mut change)?,
         }
@@ -55,38 +67,105 @@ pub(super) fn apply(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result
     Ok(Outcome::Written { xact })
 }
 
+/// What one merge makes.
+struct Fold {
+    doc: Bytes,
+    /// The row it merges onto, unless an earlier row of the same write has changed that.
+    found: Option<Found>,
+}
+
+/// The row a merge found, if any.
+struct Found {
+    current: Option<Current>,
+    base: Option<Base>,
+}
+
+/// For each row of the write what its merge makes; empty where nothing merges.
+fn folds(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result<Result<Vec<Option<Fold>>, Outcome>, ShardError> {
+    let mut folds = Vec::new();
+    if write.rows.iter().all(|op| op.action != Action::Merge) {
+        return Ok(Ok(folds));
+    }
+    // What rows of this write say so far: a merge may follow on one.
+    let mut changed: AHashMap<&str, Option<Bytes>> = AHashMap::with_capacity(write.rows.len());
+    for (row, op) in (0_u32..).zip(&write.rows) {
+        let mut fold_of_row = None;
+        match op.action {
+            Action::Comment => {}
+            Action::Delete => drop(changed.insert(op.id, None)),
+            Action::Upsert => drop(changed.insert(op.id, Some(slice(bytes, op.doc)))),
+            Action::Merge => {
+                let earlier = changed.get(op.id).cloned();
+                let found = if earlier.is_none() { Some(find(core, &write.object, op.id)?) } else { None };
+                let base = match (&earlier, &found) {
+                    (Some(doc), _) => doc.as_deref(),
+                    (None, found) => found.as_ref().and_then(|found| Some(&found.base.as_ref()?.doc[..])),
+                };
+                let doc = match fold(base, op) {
+                    Ok(doc) if doc.len() <= ROW_BYTES_MAX => Bytes::from(doc),
+                    Ok(doc) => return Ok(Err(too_large(row, doc.len()))),
+                    Err(error) => return Ok(Err(Outcome::Refused { row, reason: error.to_string() })),
+                };
+                changed.insert(op.id, Some(doc.clone()));
+                fold_of_row = Some(Fold { doc, found });
+            }
+        }
+        folds.push(fold_of_row);
+    }
+    Ok(Ok(folds))
+}
+
+fn find(core: &mut Core, object: &ObjectKey, id: &str) -> Result<Found, ShardError> {
+    let current = core.current(object, id)?;
+    let base = match &current {
+        Some(current) => Some(core.base(object, id, current)?),
+        None => None,
+    };
+    Ok(Found { current, base })
+}
+
+fn too_large(row: u32, bytes: usize) -> Outcome {
+    let reason = format!("makes a row of {bytes} bytes with what is there; a row has at most {ROW_BYTES_MAX}");
+    Outcome::Refused { row, reason }
+}
+
 /// The row's version as it reads from this write on.
+#[expect(clippy::too_many_arguments, reason = "the pieces of one write, used once")]
 fn put(
     core: &mut Core,
     bytes: &Bytes,
     write: &Write<'_>,
     op: &RowOp<'_>,
+    fold: Option<Fold>,
     xact: Xact,
     new_key: PaginationKey,
     change: &mut Change,
 ) -> Result<(), ShardError> {
     let object = &write.object;
-    let current = core.current(object, op.id)?;
     let mut row = new_row(bytes, op, xact, new_key);
-    if let Some(current) = &current {
-        row.key = current.key;
-    }
-    if op.action == Action::Merge {
-        row.patch = bytes.slice_ref(op.doc);
-        let base = match &current {
-            Some(current) => Some(core.base(object, op.id, current)?),
-            None => None,
-        };
-        row.doc = Bytes::from(fold(base.as_ref().map(|base| &base.doc[..]), op)?);
-        if let Some(base) = base {
-            row.span_id = base.span_id;
-            row.root_span_id = base.root_span_id;
-            row.is_root = base.is_root;
-            row.created = base.created;
+    let current = match fold {
+        None => core.current(object, op.id)?,
+        Some(Fold { doc, found }) => {
+            let Found { current, base } = match found {
+                Some(found) => found,
+                None => find(core, object, op.id)?,
+            };
+            row.patch = bytes.slice_ref(op.doc);
+            row.doc = doc;
+            if let Some(base) = base {
+                row.span_id = base.span_id;
+                row.root_span_id = base.root_span_id;
+                row.is_root = base.is_root;
+                row.created = base.created;
+            }
+            current
         }
-    }
+    };
     match &current {
-        Some(current) => core.supersede(object, &current.place, xact),
+        Some(current) => {
+            row.key = current.key;
+            core.supersede(object, &current.place, xact);
+        }
         None => change.rows += 1,
     }
     change.digest = digest(change.digest, &row);

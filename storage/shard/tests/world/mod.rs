@@ -153,6 +153,27 @@ impl World {
         }
     }
 
+    /// A command that no replica can apply is refused whole, and the shard goes on.
+    pub fn poison(&mut self) {
+        let object = self.rng.random_range(0..self.objects.len());
+        let mut ops = vec![self.random_op(object), self.random_op(object)];
+        let bad = match self.rng.random_range(0..3) {
+            0 => b"[1]".to_vec(),
+            1 => b"{\"metadata\":".to_vec(),
+            _ => Vec::new(),
+        };
+        ops.push(Op { action: Action::Merge, doc: bad, ..self.random_op(object) });
+        let mut command = encode(self.objects[object], Xact::ZERO, None, &ops);
+        if self.rng.random_bool(0.2) {
+            command = vec![1, 250, 3]; // a tag that does not exist
+        }
+        let gone = self.dropped.contains(&object);
+        let outcome = self.apply(&command);
+        let expected = matches!(outcome, Outcome::Refused { .. }) || gone && outcome == Outcome::ObjectGone;
+        assert!(expected, "{outcome:?}");
+        assert_eq!(self.shard().last(), self.last);
+    }
+
     fn random_op(&mut self, object: usize) -> Op {
         let known: Vec<(String, String)> = self
             .writes

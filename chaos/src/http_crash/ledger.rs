@@ -1,0 +1,232 @@
+//! What one client knows of its rows: a plain model of replace, merge and delete, and of requests whose end is unknown.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Map, Value, json};
+
+/// Fields that a write sets, beside the id.
+type Fields = Map<String, Value>;
+
+/// What a row may say: one of these, or nothing where it may be absent.
+type State = Option<Fields>;
+
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// What each row is known to say; absent or deleted is none.
+    rows: BTreeMap<String, State>,
+    written: u64,
+    /// The request under way: what each of its rows says if it is applied.
+    open: BTreeMap<String, State>,
+    /// The last request had no answer, and nothing has been read since.
+    in_doubt: bool,
+    counts: BTreeMap<&'static str, u64>,
+}
+
+impl Ledger {
+    /// The next request's rows, and whether it is wrong on purpose.
+    pub fn next(&mut self, client: u64, rows_max: usize, rng: &mut ChaCha8Rng) -> (Vec<Value>, bool) {
+        self.open.clear();
+        let mut rows = Vec::new();
+        for _ in 0..rng.random_range(1..=rows_max) {
+            self.written += 1;
+            let known = self.rows.len();
+            let again = known > 0 && rng.random_bool(0.4);
+            let id = match again {
+                true => self.rows.keys().nth(rng.random_range(0..known)).cloned().unwrap_or_default(),
+                false => format!("c{client}-{}", self.written),
+            };
+            if self.open.contains_key(&id) {
+                continue;
+            }
+            let (row, state) = self.change(&id, again, rng);
+            self.open.insert(id, state);
+            rows.push(row);
+        }
+        let wrong = rng.random_bool(0.1);
+        if wrong {
+            // All of a request or nothing: the rows before a wrong one must not be written either.
+            rows.push(json!({ "id": format!("c{client}-wrong-{}", self.written), "scores": { "s": 1.5 } }));
+        }
+        (rows, wrong)
+    }
+
+    fn change(&self, id: &str, again: bool, rng: &mut ChaCha8Rng) -> (Value, State) {
+        let number = self.written;
+        let text = "x".repeat(rng.random_range(0..2000));
+        if again && rng.random_bool(0.2) {
+            return (json!({ "id": id, "_object_delete": true }), None);
+        }
+        if again && rng.random_bool(0.6) {
+            let mut fields = self.rows.get(id).cloned().flatten().unwrap_or_default();
+            fields.insert("output".into(), json!({ "n": number, "text": text }));
+            // Deep merge: what the row's metadata said before stays beside the new key.
+            let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
+            metadata[format!("m{}", number % 3)] = json!(number);
+            let row = json!({
+                "id": id, "_is_merge": true, "output": { "n": number, "text": text },
+                "metadata": { format!("m{}", number % 3): number },
+            });
+            // Where the row's output had other keys they stay as well; ours always has the same two.
+            return (row, Some(fields));
+        }
+        let mut fields = Fields::new();
+        fields.insert("input".into(), json!({ "n": number, "text": text }));
+        fields.insert("metadata".into(), json!({ "by": number }));
+        let mut row = fields.clone();
+        row.insert("id".into(), json!(id));
+        (Value::Object(row), Some(fields))
+    }
+
+    pub fn acknowledged(&mut self) {
+        self.count("requests acknowledged");
+        self.rows.append(&mut self.open);
+    }
+
+    pub fn refused(&mut self) {
+        self.count("requests refused");
+        self.open.clear();
+    }
+
+    pub fn unanswered(&mut self) {
+        self.count("requests without an answer");
+        self.in_doubt = true;
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    pub fn take_counts(&mut self) -> BTreeMap<&'static str, u64> {
+        std::mem::take(&mut self.counts)
+    }
+
+    /// Holds everything that was read against what is known, and settles what was in doubt. One line for each finding.
+    pub fn check(&mut self, read: &[Value]) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut seen: BTreeMap<&str, &Value> = BTreeMap::new();
+        for row in read {
+            let id = row["id"].as_str().unwrap_or_default();
+            if seen.insert(id, row).is_some() {
+                found.push(format!("row {id} is there twice"));
+            }
+        }
+        let open = if std::mem::take(&mut self.in_doubt) { std::mem::take(&mut self.open) } else { BTreeMap::new() };
+        let applied = self.whole_or_absent(&open, &seen, &mut found);
+        if applied {
+            self.count("requests without an answer that were applied");
+            self.rows.extend(open);
+        }
+        let expected: BTreeSet<&str> =
+            self.rows.iter().filter(|(_, state)| state.is_some()).map(|(id, _)| id.as_str()).collect();
+        for (id, state) in &self.rows {
+            match (state, seen.get(id.as_str())) {
+                (Some(fields), Some(row)) if !says(row, fields) => {
+                    found.push(format!("row {id} says {row}, not {}", Value::Object(fields.clone())));
+                }
+                (Some(_), None) => found.push(format!("row {id} was acknowledged and is not there")),
+                (None, Some(_)) => found.push(format!("row {id} was deleted and is there")),
+                _ => {}
+            }
+        }
+        found.extend(seen.keys().filter(|id| !expected.contains(*id) && !self.rows.contains_key(**id)).map(|id| {
+            format!("row {id} is there, and was refused or never sent")
+        }));
+        found
+    }
+
+    /// Whether the request that had no answer was applied: all of its rows, or none.
+    fn whole_or_absent(&self, open: &BTreeMap<String, State>, seen: &BTreeMap<&str, &Value>, found: &mut Vec<String>) -> bool {
+        let as_now = |id: &String, state: &State| match (state, seen.get(id.as_str())) {
+            (Some(fields), Some(row)) => says(row, fields),
+            (None, None) => true,
+            _ => false,
+        };
+        let before = |id: &String| self.rows.get(id).cloned().flatten();
+        // A row that says the same before and after tells nothing.
+        let telling: Vec<_> = open.iter().filter(|(id, state)| before(id) != **state).collect();
+        let applied = telling.iter().filter(|(id, state)| as_now(id, state)).count();
+        if applied != 0 && applied != telling.len() {
+            found.push(format!("of a request without an answer {applied} of {} rows were applied", telling.len()));
+        }
+        applied == telling.len() && !telling.is_empty()
+    }
+}
+
+fn says(row: &Value, fields: &Fields) -> bool {
+    ["input", "output", "metadata"].iter().all(|name| {
+        let expected = fields.get(*name).unwrap_or(&Value::Null);
+        row.get(*name).unwrap_or(&Value::Null) == expected
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+
+    fn read(ledger: &Ledger) -> Vec<Value> {
+        let live = ledger.rows.iter().filter_map(|(id, state)| Some((id, state.clone()?)));
+        live.map(|(id, mut fields)| {
+            fields.insert("id".into(), json!(id));
+            Value::Object(fields)
+        })
+        .collect()
+    }
+
+    fn ledger() -> Ledger {
+        let (mut ledger, mut rng) = (Ledger::default(), ChaCha8Rng::seed_from_u64(1));
+        for _ in 0..50 {
+            let (_, wrong) = ledger.next(0, 20, &mut rng);
+            if wrong { ledger.refused() } else { ledger.acknowledged() }
+        }
+        ledger
+    }
+
+    #[test]
+    fn what_is_as_it_was_told_has_no_findings() {
+        let mut ledger = ledger();
+        let rows = read(&ledger);
+        assert_eq!(ledger.check(&rows), [""; 0]);
+    }
+
+    #[test]
+    fn every_kind_of_loss_is_found() {
+        let mut rows = read(&ledger());
+        let lost = rows.pop().unwrap();
+        assert!(ledger().check(&rows)[0].contains("is not there"));
+        rows.push(lost.clone());
+        rows.push(lost);
+        assert!(ledger().check(&rows)[0].contains("twice"));
+        rows.pop();
+        rows[0]["metadata"]["by"] = json!(-1);
+        assert!(ledger().check(&rows)[0].contains("says"));
+        let mut rows = read(&ledger());
+        rows.push(json!({ "id": "c0-wrong-7" }));
+        assert!(ledger().check(&rows)[0].contains("refused or never sent"));
+    }
+
+    #[test]
+    fn a_request_without_an_answer_is_whole_or_absent() {
+        let in_doubt = || {
+            let (mut ledger, mut rng) = (ledger(), ChaCha8Rng::seed_from_u64(2));
+            while ledger.next(0, 20, &mut rng).1 || ledger.open.len() < 3 {}
+            ledger.unanswered();
+            ledger
+        };
+        let mut absent = in_doubt();
+        let rows = read(&absent);
+        assert_eq!(absent.check(&rows), [""; 0]);
+        let mut whole = in_doubt();
+        whole.rows.extend(whole.open.clone());
+        let rows = read(&whole);
+        let mut asked = in_doubt();
+        assert_eq!(asked.check(&rows), [""; 0]);
+        let mut half = in_doubt();
+        let first = half.open.iter().find(|(_, state)| state.is_some()).map(|(id, state)| (id.clone(), state.clone())).unwrap();
+        half.rows.insert(first.0, first.1);
+        let rows = read(&half);
+        assert!(in_doubt().check(&rows)[0].contains("of a request without an answer"));
+    }
+}

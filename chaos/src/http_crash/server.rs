@@ -1,0 +1,71 @@
+//! The program as it is shipped, in a process of its own.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use crate::child::{Child, Next};
+
+pub const API_KEY: &str = "sk-http-crash-storm";
+/// Where the program is, if not beside this one.
+const PROGRAM_VARIABLE: &str = "ASSAY_BIN";
+const READY_WAIT: Duration = Duration::from_secs(60);
+/// So small that a second of writing seals several times.
+const SETTINGS: [&str; 3] = ["store.memory_budget_bytes=1000000", "store.log_budget_bytes=67108864", "store.shards=4"];
+
+#[derive(Debug)]
+pub struct Server {
+    process: Child,
+    address: SocketAddr,
+}
+
+/// The program `assay` from the same build as this one.
+fn program() -> anyhow::Result<PathBuf> {
+    if let Some(given) = std::env::var_os(PROGRAM_VARIABLE) {
+        return Ok(given.into());
+    }
+    let own = std::env::current_exe().context("finding this program's own file")?;
+    let beside = own.with_file_name("assay");
+    anyhow::ensure!(beside.exists(), "{} is not built: cargo build -p assay, or name it with {PROGRAM_VARIABLE}", beside.display());
+    Ok(beside)
+}
+
+impl Server {
+    /// Returns when it says that it is ready.
+    pub fn start(dir: &Path) -> anyhow::Result<Server> {
+        let mut command = Command::new(program()?);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(dir.join("data"));
+        for setting in SETTINGS {
+            command.args(["--set", setting]);
+        }
+        command.env("ASSAY_API_KEY", API_KEY);
+        let mut process = Child::start(command, &dir.join("stderr"))?;
+        let deadline = Instant::now() + READY_WAIT;
+        loop {
+            match process.next(deadline) {
+                Next::Line(line) => {
+                    if let Some(address) = line.strip_prefix("Assay is ready at http://") {
+                        return Ok(Server { process, address: address.parse().context("an address")? });
+                    }
+                }
+                Next::Late => anyhow::bail!("the server was not ready in time: {}", process.last_words()),
+                Next::Ended => anyhow::bail!("the server ended before it was ready: {}", process.last_words()),
+            }
+        }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn kill(&mut self) -> anyhow::Result<()> {
+        self.process.kill().map(drop)
+    }
+
+    pub fn last_words(&self) -> String {
+        self.process.last_words()
+    }
+}

@@ -9,7 +9,7 @@ use anyhow::Context;
 
 use crate::child::{Child, Next};
 
-pub const API_KEY: &str = "sk-http-crash-storm";
+pub const API_KEY: &str = "sk-http-crash-storm-0001";
 /// Where the program is, if not beside this one.
 const PROGRAM_VARIABLE: &str = "ASSAY_BIN";
 const READY_WAIT: Duration = Duration::from_secs(60);

@@ -1,7 +1,8 @@
-//! `assay-bench`: what the store costs and how fast it is. Progress on stderr, figures as a table on stdout.
+//! `assay-bench`: what the store and the server cost and how fast they are. Progress on stderr, figures as a table on stdout.
 
 mod disk;
 mod house;
+mod http;
 mod lanes;
 mod process;
 mod report;
@@ -9,6 +10,7 @@ mod scale;
 mod soak;
 mod store;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -17,7 +19,7 @@ use clap::{Args, Parser, Subcommand};
 use serde::de::DeserializeOwned;
 
 #[derive(Debug, Parser)]
-#[command(about = "Measures Assay's store with a seeded stream of AI traces")]
+#[command(about = "Measures Assay with a seeded stream of AI traces")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -33,6 +35,14 @@ enum Command {
     Scale(ScaleArgs),
     /// The physical limit: 1 MiB appends to a bare file, each synced
     Disk(DiskArgs),
+    /// Rows a second acknowledged over HTTP by `assay serve`, against `bare` fed the same bytes in the same run
+    Ingest(IngestArgs),
+    /// Pages of traces and single traces fetched over HTTP
+    Fetch(ServerArgs),
+    /// How long `assay serve` takes to be ready after a kill
+    Restart(ServerArgs),
+    /// The bare pipeline: reads, parses, appends to one file, syncs it once for all who wait. Serves until interrupted
+    Bare(BareArgs),
     #[command(hide = true)]
     SideRaftEngine { task: String },
     #[command(hide = true)]
@@ -112,6 +122,67 @@ struct DiskArgs {
     bytes: u64,
 }
 
+#[derive(Debug, Args)]
+struct IngestArgs {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    program: ProgramArg,
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
+    connections: u16,
+    /// New projects that the connections write to in turn
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    projects: u16,
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
+    rows_per_request: u16,
+    /// Requests of each run; 3000 if neither this nor --seconds is given
+    #[arg(long)]
+    requests: Option<u64>,
+    /// Ends each run after this time, or when its bodies (2 GiB unless --requests says otherwise) are sent
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Share of the spans that are written in two steps
+    #[arg(long, default_value_t = 0.0, value_parser = share_of)]
+    merges: f64,
+    /// even: rows of 2 KB; mixed: log-normal with that mean, up to 1 MB
+    #[arg(long, default_value = "even")]
+    profile: Profile,
+    #[arg(long, default_value_t = 5)]
+    pairs: usize,
+}
+
+#[derive(Debug, Args)]
+struct ProgramArg {
+    /// The program `assay`; the one beside this program if not given
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct ServerArgs {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    program: ProgramArg,
+    #[arg(long, default_value_t = 1_000_000)]
+    rows: u64,
+    /// That load the rows; reading is done by one
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
+    connections: u16,
+}
+
+#[derive(Debug, Args)]
+struct BareArgs {
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// Where the file lies; it stays there
+    #[arg(long, default_value = ".")]
+    dir: PathBuf,
+    /// Threads that serve; as many as processors if not given
+    #[arg(long)]
+    workers: Option<usize>,
+}
+
 /// A directory of this process alone, removed when it goes.
 #[derive(Debug)]
 struct Scratch(PathBuf);
@@ -175,6 +246,12 @@ fn main() -> anyhow::Result<()> {
         Command::StoreSoak(args) => run_soak(&args),
         Command::Scale(args) => run_scale(&args),
         Command::Disk(args) => run_disk(&args),
+        Command::Ingest(args) => run_ingest(args),
+        Command::Fetch(args) => run_on_server(args, http::fetch::run),
+        Command::Restart(args) => run_on_server(args, http::restart::run),
+        Command::Bare(args) => {
+            http::bare::run(&http::bare::Options { listen: args.listen, dir: args.dir, workers: args.workers })
+        }
         Command::SideRaftEngine { task } => process::say(&store::peer::run(&task_of(&task)?)?),
         Command::SideStore { task } => process::say(&store::side::run(&task_of(&task)?)?),
         Command::ScaleLoad { task } => scale::load::run(&task_of(&task)?),
@@ -234,6 +311,36 @@ fn run_disk(args: &DiskArgs) -> anyhow::Result<()> {
     report.finish(args.common.json.as_deref())
 }
 
+fn run_ingest(args: IngestArgs) -> anyhow::Result<()> {
+    let options = http::ingest::Options {
+        program: http::program(args.program.program)?,
+        connections: args.connections.into(),
+        projects: args.projects.into(),
+        rows_per_request: args.rows_per_request.into(),
+        requests: args.requests,
+        seconds: args.seconds,
+        merges: args.merges,
+        profile: args.profile,
+        pairs: args.pairs,
+        seed: args.common.seed,
+    };
+    let scratch = Scratch::within(&args.common.dir)?;
+    http::ingest::run(&options, &scratch.0, args.common.json.as_deref())
+}
+
+type OnServer = fn(&http::load::Options, &Path, Option<&Path>) -> anyhow::Result<()>;
+
+fn run_on_server(args: ServerArgs, command: OnServer) -> anyhow::Result<()> {
+    let options = http::load::Options {
+        program: http::program(args.program.program)?,
+        rows: args.rows,
+        connections: args.connections.into(),
+        seed: args.common.seed,
+    };
+    let scratch = Scratch::within(&args.common.dir)?;
+    command(&options, &scratch.0, args.common.json.as_deref())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,5 +358,7 @@ mod tests {
         use clap::CommandFactory;
         Cli::command().debug_assert();
         assert!(Cli::try_parse_from(["assay-bench", "store", "--merges", "1.5"]).is_err());
+        assert!(Cli::try_parse_from(["assay-bench", "ingest", "--connections", "0"]).is_err());
+        assert!(Cli::try_parse_from(["assay-bench", "bare", "--listen", "nowhere"]).is_err());
     }
 }

@@ -46,9 +46,15 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-storage-shard",
         ],
     ),
-    ("assay", &["assay-cluster", "assay-storage-"]),
+    ("assay-node-auth", &["assay-storage-model"]),
+    ("assay-node-records", &["assay-cluster", "assay-node-auth", "assay-storage-catalog", "assay-storage-model"]),
+    ("assay-node-objects", &["assay-cluster", "assay-node-auth", "assay-storage-model", "assay-storage-shard"]),
+    ("assay-node-http", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
+    ("assay", &["assay-cluster", "assay-node-", "assay-storage-"]),
     ("assay-bench", &["assay-cluster", "assay-storage-"]),
     ("assay-chaos", &["assay-bench", "assay-cluster", "assay-storage-"]),
+    ("assay-test-api", &[]),
+    ("assay-test-clients", &["assay-test-api"]),
     ("assay-tests-tidy", &[]),
 ];
 
@@ -56,11 +62,11 @@ const MAY_NAME: &[(&str, &[&str])] = &[
 const NEVER: &[(&str, &[&str], &str)] = &[
     (
         "storage/",
-        &["assay-cluster", "assay-bench", "assay-chaos", "assay-tests"],
+        &["assay-cluster", "assay-bench", "assay-chaos", "assay-test"],
         "storage knows no cluster and no test",
     ),
-    ("cluster", &["assay-bench", "assay-chaos", "assay-tests"], "the product knows no test"),
-    ("node", &["assay-bench", "assay-chaos", "assay-tests"], "the product knows no test"),
+    ("cluster", &["assay-bench", "assay-chaos", "assay-test"], "the product knows no test"),
+    ("node", &["assay-bench", "assay-chaos", "assay-test"], "the product knows no test"),
 ];
 
 const PROGRAM: &str = "assay";

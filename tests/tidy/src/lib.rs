@@ -9,6 +9,7 @@ pub mod features;
 pub mod functions;
 pub mod house;
 pub mod imports;
+pub mod packaging;
 pub mod readme;
 pub mod rooms;
 pub mod sizes;

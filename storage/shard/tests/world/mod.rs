@@ -440,6 +440,10 @@ impl World {
         let mut found: Vec<(Xact, Vec<u8>)> = events.iter().map(|event| (event.xact, event.written.to_vec())).collect();
         found.sort();
         assert_eq!(found, expected, "events of {id} at {v:?}");
+        let notes = view.notes(key, &[&id, "nobody"], v).expect("reads").remove(&id).unwrap_or_default();
+        let mut hanging: Vec<_> = events.iter().filter(|event| event.action == Action::Comment).cloned().collect();
+        hanging.sort_by_key(|event| event.xact);
+        assert_eq!(notes.comments, hanging, "comments on {id} at {v:?}");
     }
 }
 

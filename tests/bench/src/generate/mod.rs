@@ -11,6 +11,7 @@
 //! into which write follows from the stream alone, so the same seed gives the same bytes.
 
 pub mod dice;
+pub mod events;
 pub mod expected;
 pub mod row;
 pub mod stream;
@@ -24,6 +25,7 @@ use std::str::FromStr;
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
 use uuid::{Builder, Uuid};
 
+pub use events::GeneratedEvents;
 pub use expected::Expected;
 pub use row::{Part, Row};
 pub use stream::{Counts, EntryStream, GeneratedEntry, GeneratedWrite, Merged, ObjectStream};

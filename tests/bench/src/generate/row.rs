@@ -192,7 +192,7 @@ impl Row {
         self.parent.is_none()
     }
 
-    /// At most this many bytes come out of `render`.
+    /// At most this many bytes come out of `render`; `render_event` adds what names the row in a second step.
     pub fn bytes_max(&self, part: Part) -> usize {
         let whole = self.bytes.max(self.kind.scaffold().1 + TEXT_BYTES_MIN) + 512;
         let text = self.texts();
@@ -220,6 +220,24 @@ impl Row {
         out.extend_from_slice(b"}}");
     }
 
+    /// Appends the row as a client sends it: the second step with `_is_merge`, and with the ids of the first.
+    pub fn render_event(&self, part: Part, words: &Vocabulary, out: &mut Vec<u8>) {
+        out.push(b'{');
+        self.place(out);
+        if part == Part::Finish {
+            out.extend_from_slice(b",\"_is_merge\":true");
+        } else {
+            self.start_fields(words, out);
+        }
+        if part != Part::Start {
+            out.push(b',');
+            self.finish_members(words, out);
+        }
+        out.extend_from_slice(b",\"metrics\":{");
+        self.metrics(part, out);
+        out.extend_from_slice(b"}}");
+    }
+
     fn full(&self) -> bool {
         self.bytes >= FULL_BYTES_MIN
     }
@@ -238,8 +256,14 @@ impl Row {
     }
 
     fn start_members(&self, words: &Vocabulary, out: &mut Vec<u8>) {
-        let mut dice = Dice::new(derive(self.seed, 1));
         self.place(out);
+        let is_root: &[u8] = if self.is_root() { b",\"is_root\":true" } else { b",\"is_root\":false" };
+        out.extend_from_slice(is_root);
+        self.start_fields(words, out);
+    }
+
+    fn start_fields(&self, words: &Vocabulary, out: &mut Vec<u8>) {
+        let mut dice = Dice::new(derive(self.seed, 1));
         out.extend_from_slice(b",\"input\":");
         self.input(words, &mut dice, out);
         out.extend_from_slice(b",\"metadata\":{\"model\":\"");
@@ -279,9 +303,9 @@ impl Row {
             Some(parent) => {
                 out.extend_from_slice(b"[\"");
                 out.extend_from_slice(parent);
-                out.extend_from_slice(b"\"],\"is_root\":false");
+                out.extend_from_slice(b"\"]");
             }
-            None => out.extend_from_slice(b"null,\"is_root\":true"),
+            None => out.extend_from_slice(b"null"),
         }
     }
 

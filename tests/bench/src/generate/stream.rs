@@ -13,6 +13,7 @@ use bytes::Bytes;
 
 use super::Workload;
 use super::dice::{Dice, derive};
+use super::events::GeneratedEvents;
 use super::expected::Expected;
 use super::row::{Family, Part, Row};
 use super::words::Vocabulary;
@@ -59,11 +60,14 @@ pub struct ObjectStream {
     arena: Vec<u8>,
 }
 
+/// How a row becomes bytes in the arena.
+type Render = fn(&Row, Part, &Vocabulary, &mut Vec<u8>);
+
 /// One row operation whose document lies in the arena.
-struct Planned {
-    row: Row,
-    part: Part,
-    doc: Range<usize>,
+pub(super) struct Planned {
+    pub row: Row,
+    pub part: Part,
+    pub doc: Range<usize>,
 }
 
 impl ObjectStream {
@@ -112,6 +116,24 @@ impl ObjectStream {
 
     /// The next write, closed before it passes `bytes_max`. It has one row at least, however large.
     pub fn write_within(&mut self, bytes_max: usize) -> GeneratedWrite {
+        let (planned, arena) = self.fill(bytes_max, Row::render);
+        let newest = planned.iter().map(|op| op.row.created).max().unwrap_or(0);
+        self.last = self.last.next().max(Xact::at_micros(u64::try_from(newest).unwrap_or(0)));
+        let write = self.encode(&planned, &arena);
+        self.arena = arena;
+        write
+    }
+
+    /// The same write as a client sends it, in place of `next_write`.
+    pub fn next_events(&mut self) -> GeneratedEvents {
+        let (planned, arena) = self.fill(WRITE_BYTES_MAX, Row::render_event);
+        let events = GeneratedEvents::new(&planned, &arena);
+        self.arena = arena;
+        events
+    }
+
+    /// Takes rows for one write and has each rendered to the arena.
+    fn fill(&mut self, bytes_max: usize, render: Render) -> (Vec<Planned>, Vec<u8>) {
         let words = Vocabulary::shared();
         let mut arena = std::mem::take(&mut self.arena);
         arena.clear();
@@ -124,15 +146,11 @@ impl ObjectStream {
             }
             self.take(&row, part);
             let start = arena.len();
-            row.render(part, words, &mut arena);
+            render(&row, part, words, &mut arena);
             planned.push(Planned { row, part, doc: start..arena.len() });
         }
         self.writes += 1;
-        let newest = planned.iter().map(|op| op.row.created).max().unwrap_or(0);
-        self.last = self.last.next().max(Xact::at_micros(u64::try_from(newest).unwrap_or(0)));
-        let write = self.encode(&planned, &arena);
-        self.arena = arena;
-        write
+        (planned, arena)
     }
 
     /// The least room in which the next write has a row.

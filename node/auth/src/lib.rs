@@ -1,0 +1,11 @@
+//! Who is calling and what they may do: pure decisions, and the secrets that callers show.
+//!
+//! Knows no HTTP, no store, no clock. Who asks brings the facts (the record behind a key, the organization of an
+//! object) and gets a decision. Anything that is not allowed looks as if it were not there, so that nobody learns from
+//! a refusal what exists elsewhere.
+
+mod decide;
+mod secret;
+
+pub use decide::{Action, Decision, OrgRole, Principal, Target, decide};
+pub use secret::{API_KEY_BYTES, PEPPER_BYTES, Pepper, Secret, new_api_key, preview};

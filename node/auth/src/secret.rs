@@ -1,0 +1,218 @@
+//! API keys: how one is made, what is kept of it, what is shown of it later.
+//!
+//! A key has 256 random bits. What is kept is its fingerprint, a hash under a key of the cluster's own (the pepper), so
+//! that whoever reads a stolen catalog can neither use a key nor test a guess without the pepper. A key is found by
+//! its fingerprint: how long that takes tells nothing to who does not know the pepper.
+
+use std::fmt;
+use std::hint::black_box;
+
+/// Random bytes of a new key.
+pub const API_KEY_BYTES: usize = 32;
+pub const PEPPER_BYTES: usize = 32;
+
+const API_KEY_PREFIX: &str = "sk-";
+const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// The least number of base-62 digits that hold 256 bits; every key has as many.
+const API_KEY_DIGITS: usize = 43;
+/// What is hashed before a secret, so that the pepper may serve other uses later. Frozen: it is in every fingerprint.
+const FINGERPRINT_CONTEXT: &[u8] = b"assay api key 1\0";
+/// Letters that a preview shows of a key's end, and the length below which it shows none.
+const PREVIEW_LETTERS: usize = 4;
+const PREVIEW_LENGTH_MIN: usize = 16;
+
+/// A text that must not be shown: nothing prints it, and its memory is wiped when it goes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: String) -> Secret {
+        Secret(text)
+    }
+
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        let mut bytes = std::mem::take(&mut self.0).into_bytes();
+        bytes.fill(0);
+        // Without a reader the compiler may leave the wiping out.
+        black_box(&bytes);
+    }
+}
+
+/// `sk-` and 43 letters and digits.
+pub fn new_api_key(random: &[u8; API_KEY_BYTES]) -> Secret {
+    let mut number = *random;
+    let mut digits = [b'0'; API_KEY_DIGITS];
+    for digit in digits.iter_mut().rev() {
+        *digit = BASE62[usize::from(divide_by_62(&mut number))];
+    }
+    number.fill(0);
+    black_box(&number);
+    let mut text = String::with_capacity(API_KEY_PREFIX.len() + API_KEY_DIGITS);
+    text.push_str(API_KEY_PREFIX);
+    text.extend(digits.iter().copied().map(char::from));
+    Secret(text)
+}
+
+/// Divides a big-endian number in place and returns the rest.
+fn divide_by_62(number: &mut [u8; API_KEY_BYTES]) -> u8 {
+    let mut rest = 0_u16;
+    for byte in number {
+        let dividend = (rest << 8) | u16::from(*byte);
+        *byte = u8::try_from(dividend / 62).expect("the rest is below 62, so the quotient is below 256");
+        rest = dividend % 62;
+    }
+    u8::try_from(rest).expect("below 62")
+}
+
+/// What a key may be recognised by in a list.
+pub fn preview(secret: &str) -> String {
+    let prefix = if secret.starts_with(API_KEY_PREFIX) { API_KEY_PREFIX } else { "" };
+    let letters = secret.chars().count();
+    let hidden = if letters < PREVIEW_LENGTH_MIN { letters } else { letters - PREVIEW_LETTERS };
+    format!("{prefix}***{}", secret.chars().skip(hidden).collect::<String>())
+}
+
+/// The cluster's own key for fingerprints: made once, kept in the catalog.
+#[derive(Clone)]
+pub struct Pepper([u8; PEPPER_BYTES]);
+
+impl Pepper {
+    pub fn new(bytes: [u8; PEPPER_BYTES]) -> Pepper {
+        Pepper(bytes)
+    }
+
+    /// As it is kept in the catalog.
+    pub fn to_hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    pub fn from_hex(text: &str) -> Option<Pepper> {
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        if pairs.len() != PEPPER_BYTES || !rest.is_empty() {
+            return None;
+        }
+        let mut bytes = [0; PEPPER_BYTES];
+        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+            *byte = hex_digit(*high)? << 4 | hex_digit(*low)?;
+        }
+        Some(Pepper(bytes))
+    }
+
+    /// What is kept of a secret: 64 hexadecimal digits.
+    pub fn fingerprint(&self, secret: &str) -> String {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(FINGERPRINT_CONTEXT);
+        hasher.update(secret.as_bytes());
+        hasher.finalize().to_hex().to_string()
+    }
+}
+
+fn hex_digit(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
+impl fmt::Debug for Pepper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pepper(..)")
+    }
+}
+
+impl Drop for Pepper {
+    fn drop(&mut self) {
+        self.0.fill(0);
+        black_box(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_its_random_bytes_in_base_62() {
+        assert_eq!(new_api_key(&[0; 32]).expose(), format!("sk-{}", "0".repeat(43)));
+        let mut one = [0; 32];
+        one[31] = 63;
+        assert_eq!(new_api_key(&one).expose(), format!("sk-{}11", "0".repeat(41)));
+    }
+
+    proptest! {
+        #[test]
+        fn every_key_has_the_same_form_and_other_bytes_make_another_key(a: [u8; 32], b: [u8; 32]) {
+            let (key, other) = (new_api_key(&a), new_api_key(&b));
+            let digits = key.expose().strip_prefix("sk-").expect("the prefix");
+            prop_assert!(digits.len() == 43 && digits.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+            prop_assert_eq!(back(digits), a, "nothing of the randomness is lost");
+            prop_assert_eq!(key == other, a == b);
+        }
+
+        #[test]
+        fn a_pepper_reads_back_from_its_text(bytes: [u8; 32]) {
+            let text = Pepper::new(bytes).to_hex();
+            prop_assert_eq!(Pepper::from_hex(&text).expect("reads").0, bytes);
+            prop_assert!(Pepper::from_hex(&text[1..]).is_none());
+            prop_assert!(Pepper::from_hex(&text.replace(&text[..1], "g")).is_none());
+        }
+
+        #[test]
+        fn a_preview_shows_at_most_four_letters(secret in "(sk-)?[a-zA-Z0-9é]{0,60}") {
+            let shown = preview(&secret);
+            let rest = shown.trim_start_matches("sk-").trim_start_matches("***");
+            prop_assert!(rest.chars().count() <= 4 && secret.ends_with(rest), "{}", shown);
+        }
+    }
+
+    fn back(digits: &str) -> [u8; 32] {
+        let mut number = [0_u8; 32];
+        for digit in digits.bytes() {
+            let mut carry = BASE62.iter().position(|known| *known == digit).expect("a digit of base 62");
+            for byte in number.iter_mut().rev() {
+                carry += usize::from(*byte) * 62;
+                *byte = (carry & 0xff) as u8;
+                carry >>= 8;
+            }
+            assert_eq!(carry, 0, "it fits");
+        }
+        number
+    }
+
+    #[test]
+    fn a_preview_names_the_end() {
+        assert_eq!(preview("sk-abcdefghijklmnopwxyz"), "sk-***wxyz");
+        assert_eq!(preview("a-key-of-ones-own"), "***-own");
+        assert_eq!(preview("sk-short"), "sk-***");
+        assert_eq!(preview(""), "***");
+    }
+
+    #[test]
+    fn nothing_prints_a_secret() {
+        assert_eq!(format!("{:?}", Secret::new("sk-abc".into())), "Secret(..)");
+        assert_eq!(format!("{:?}", Pepper::new([7; 32])), "Pepper(..)");
+    }
+
+    #[test]
+    fn fingerprints_are_frozen_and_depend_on_the_pepper() {
+        let (one, two) = (Pepper::new([1; 32]), Pepper::new([2; 32]));
+        assert_eq!(one.fingerprint("sk-abc"), "golden");
+        assert_ne!(one.fingerprint("sk-abc"), two.fingerprint("sk-abc"));
+        assert_ne!(one.fingerprint("sk-abc"), one.fingerprint("sk-abd"));
+    }
+}

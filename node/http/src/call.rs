@@ -1,0 +1,142 @@
+//! A call by someone who is known: what every handler but the public ones begins with. A handler that does not name
+//! it has no principal, and so no way to ask for anything.
+
+use actix_web::dev::Payload as RawPayload;
+use actix_web::http::header::{self, HeaderMap};
+use actix_web::web::{Data, Payload, Query};
+use actix_web::{FromRequest, HttpRequest};
+use assay_node_auth::{Principal, Secret};
+use futures::future::LocalBoxFuture;
+use tracing::Span;
+use uuid::Uuid;
+
+use crate::body::{self, Body};
+use crate::edge::Edge;
+use crate::refusal::{Kind, Refusal};
+
+const ORG_NAME: &str = "x-bt-org-name";
+const IMPERSONATE: &str = "x-bt-impersonate-user";
+
+#[derive(Debug)]
+pub struct Call {
+    pub edge: Data<Edge>,
+    pub request: HttpRequest,
+    pub principal: Principal,
+}
+
+impl FromRequest for Call {
+    type Error = Refusal;
+    type Future = LocalBoxFuture<'static, Result<Call, Refusal>>;
+
+    fn from_request(request: &HttpRequest, _: &mut RawPayload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move { Call::of(request).await })
+    }
+}
+
+impl Call {
+    pub async fn of(request: HttpRequest) -> Result<Call, Refusal> {
+        let edge = request.app_data::<Data<Edge>>().cloned();
+        let edge = edge.ok_or_else(|| Refusal::internal("a route without its edge"))?;
+        let secret = bearer(request.headers())?;
+        let org_name = header_text(request.headers(), ORG_NAME);
+        let principal = edge.records.authenticate(secret.expose(), org_name).await?;
+        refuse_impersonation(&principal, header_text(request.headers(), IMPERSONATE))?;
+        Span::current().record("principal", tracing::field::display(principal.user));
+        Ok(Call { edge, request, principal })
+    }
+
+    /// The `{id}` of the path.
+    pub fn id(&self) -> Result<Uuid, Refusal> {
+        let text = self.request.match_info().get("id").unwrap_or_default();
+        let refuse = |_| Refusal::bad(format!("`{}` is not an id; ids are UUIDs", crate::shapes::shortened(text)));
+        Uuid::parse_str(text).map_err(refuse)
+    }
+
+    /// Query parameters in their order, decoded. A name may come more than once.
+    pub fn query(&self) -> Result<Vec<(String, String)>, Refusal> {
+        let pairs = Query::<Vec<(String, String)>>::from_query(self.request.query_string());
+        pairs.map(Query::into_inner).map_err(|error| Refusal::bad(format!("the query is malformed: {error}")))
+    }
+
+    pub async fn body_of_rows(&self, payload: Payload) -> Result<Body, Refusal> {
+        body::read(&self.edge, &self.request, payload, self.edge.config.body_bytes_max).await
+    }
+
+    pub async fn small_body(&self, payload: Payload) -> Result<Body, Refusal> {
+        body::read(&self.edge, &self.request, payload, self.edge.config.small_body_bytes_max).await
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Result<Secret, Refusal> {
+    let refuse = |why: &str| Err(Refusal::new(Kind::Unauthorized, why));
+    let Some(value) = headers.get(header::AUTHORIZATION) else {
+        return refuse("no credential was sent: send `Authorization: Bearer <API key>`");
+    };
+    let text = value.to_str().unwrap_or_default().trim();
+    match text.split_once(' ') {
+        Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") && !key.trim().is_empty() => {
+            Ok(Secret::new(key.trim().to_owned()))
+        }
+        _ => refuse("the credential is not understood: send `Authorization: Bearer <API key>`"),
+    }
+}
+
+/// None if it is not there, is no text, or is empty.
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim).filter(|text| !text.is_empty())
+}
+
+/// Acting as someone else is refused and never left out: the caller would act as itself and not know it.
+fn refuse_impersonation(principal: &Principal, wanted: Option<&str>) -> Result<(), Refusal> {
+    let is_self = |wanted: &str| wanted == principal.user_email || Uuid::parse_str(wanted) == Ok(principal.user);
+    match wanted {
+        Some(wanted) if !is_self(wanted) => Err(Refusal::new(
+            Kind::NotImplemented,
+            "acting as another user (`x-bt-impersonate-user`) is not served yet",
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::HeaderValue;
+
+    use super::*;
+
+    fn bearer_of(value: &'static str) -> Option<String> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::AUTHORIZATION, HeaderValue::from_static(value));
+        bearer(&headers).ok().map(|secret| secret.expose().to_owned())
+    }
+
+    #[test]
+    fn a_bearer_is_read_however_its_scheme_is_written() {
+        assert_eq!(bearer_of("Bearer sk-1").as_deref(), Some("sk-1"));
+        assert_eq!(bearer_of("bearer  sk-1 ").as_deref(), Some("sk-1"));
+        for other in ["", "sk-1", "Bearer", "Bearer ", "Basic sk-1"] {
+            assert_eq!(bearer_of(other), None, "{other}");
+        }
+        assert_eq!(bearer(&HeaderMap::new()).expect_err("none").kind, Kind::Unauthorized);
+    }
+
+    #[test]
+    fn acting_as_another_is_refused_and_as_oneself_is_not() {
+        let user = Uuid::from_u128(7);
+        let principal = Principal {
+            org: assay_storage_model::OrgId(Uuid::from_u128(1)),
+            org_name: "acme".into(),
+            user,
+            user_email: "a@example.com".into(),
+            key: Uuid::from_u128(8),
+            role: assay_node_auth::OrgRole::Owner,
+        };
+        let own = user.to_string();
+        for wanted in [None, Some("a@example.com"), Some(own.as_str())] {
+            assert!(refuse_impersonation(&principal, wanted).is_ok(), "{wanted:?}");
+        }
+        let refusal = refuse_impersonation(&principal, Some("b@example.com")).expect_err("another");
+        assert_eq!(refusal.kind, Kind::NotImplemented);
+    }
+}

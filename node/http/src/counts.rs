@@ -1,0 +1,115 @@
+//! What the HTTP part counts, as text that a metrics collector reads.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Every status that leaves this server; anything else is counted as 0.
+const STATUSES: [u16; 17] = [0, 200, 400, 401, 404, 405, 408, 409, 410, 413, 415, 429, 431, 500, 501, 503, 507];
+
+/// Upper bounds in milliseconds.
+const BUCKETS_MILLIS: [u64; 11] = [1, 2, 5, 10, 20, 50, 100, 250, 1000, 5000, 30_000];
+
+#[derive(Debug, Default)]
+pub struct Counts {
+    answers: [AtomicU64; STATUSES.len()],
+    buckets: [AtomicU64; BUCKETS_MILLIS.len()],
+    answered: AtomicU64,
+    micros: AtomicU64,
+    under_way: AtomicU64,
+    pub body_bytes: AtomicU64,
+    pub slow_bodies: AtomicU64,
+    pub panics: AtomicU64,
+}
+
+/// One request under way; dropping it ends that, also where the caller hung up.
+#[derive(Debug)]
+pub struct UnderWay<'a>(&'a Counts);
+
+impl Counts {
+    pub fn begin(&self) -> UnderWay<'_> {
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        UnderWay(self)
+    }
+
+    pub fn answered(&self, status: u16, took: Duration) {
+        let place = STATUSES.iter().position(|known| *known == status).unwrap_or(0);
+        self.answers[place].fetch_add(1, Ordering::Relaxed);
+        if let Some(place) = BUCKETS_MILLIS.iter().position(|bound| took <= Duration::from_millis(*bound)) {
+            self.buckets[place].fetch_add(1, Ordering::Relaxed);
+        }
+        self.answered.fetch_add(1, Ordering::Relaxed);
+        self.micros.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub fn add(counter: &AtomicU64, more: u64) {
+        counter.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Prometheus text format.
+    pub fn text(&self, body_bytes_held: usize) -> String {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "# TYPE assay_http_answers_total counter");
+        for (status, counter) in STATUSES.iter().zip(&self.answers) {
+            let _ = writeln!(text, "assay_http_answers_total{{status=\"{status}\"}} {}", read(counter));
+        }
+        let _ = writeln!(text, "# TYPE assay_http_answer_seconds histogram");
+        let mut sum = 0;
+        for (bound, counter) in BUCKETS_MILLIS.iter().zip(&self.buckets) {
+            sum += read(counter);
+            let bound = Duration::from_millis(*bound).as_secs_f64();
+            let _ = writeln!(text, "assay_http_answer_seconds_bucket{{le=\"{bound}\"}} {sum}");
+        }
+        let answered = read(&self.answered).max(sum);
+        let seconds = Duration::from_micros(read(&self.micros)).as_secs_f64();
+        let _ = writeln!(text, "assay_http_answer_seconds_bucket{{le=\"+Inf\"}} {answered}");
+        let _ = writeln!(text, "assay_http_answer_seconds_sum {seconds}\nassay_http_answer_seconds_count {answered}");
+        for (name, kind, value) in [
+            ("requests_under_way", "gauge", read(&self.under_way)),
+            ("body_bytes_held", "gauge", body_bytes_held as u64),
+            ("body_bytes_total", "counter", read(&self.body_bytes)),
+            ("slow_bodies_total", "counter", read(&self.slow_bodies)),
+            ("panics_total", "counter", read(&self.panics)),
+        ] {
+            let _ = writeln!(text, "# TYPE assay_http_{name} {kind}\nassay_http_{name} {value}");
+        }
+        text
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_answered_is_counted_by_status_and_time() {
+        let counts = Counts::default();
+        let under_way = counts.begin();
+        counts.answered(200, Duration::from_millis(4));
+        counts.answered(404, Duration::from_secs(90));
+        counts.answered(418, Duration::ZERO);
+        let text = counts.text(7);
+        for line in [
+            "assay_http_answers_total{status=\"200\"} 1",
+            "assay_http_answers_total{status=\"404\"} 1",
+            "assay_http_answers_total{status=\"0\"} 1",
+            "assay_http_answer_seconds_bucket{le=\"0.005\"} 2",
+            "assay_http_answer_seconds_bucket{le=\"30\"} 2",
+            "assay_http_answer_seconds_bucket{le=\"+Inf\"} 3",
+            "assay_http_requests_under_way 1",
+            "assay_http_body_bytes_held 7",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+        }
+        drop(under_way);
+        assert!(counts.text(0).contains("assay_http_requests_under_way 0"));
+    }
+}

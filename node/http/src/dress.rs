@@ -1,0 +1,54 @@
+//! What every answer wears, whoever made it: the request's id, and what browsers want to know.
+
+use actix_web::HttpResponse;
+use actix_web::dev::ServiceRequest;
+use actix_web::http::Method;
+use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use uuid::Uuid;
+
+use crate::cors::Asked;
+use crate::refusal::Refusal;
+
+pub const TRACE_ID: HeaderName = HeaderName::from_static("x-bt-internal-trace-id");
+
+/// Taken from a request before it is served.
+#[derive(Clone, Debug)]
+pub struct Dress {
+    /// Ours, never the caller's: logs must not be led astray.
+    pub trace: String,
+    pub path: String,
+    asked: Asked,
+}
+
+impl Dress {
+    pub fn of(request: &ServiceRequest) -> Dress {
+        Dress {
+            trace: Uuid::new_v4().simple().to_string(),
+            path: request.path().to_owned(),
+            asked: Asked::of(request.headers(), request.method() == Method::OPTIONS),
+        }
+    }
+
+    pub fn body_of(&self, refusal: &Refusal) -> String {
+        refusal.body(&self.trace, &self.path)
+    }
+
+    pub fn put_on<B>(&self, mut answer: HttpResponse<B>) -> HttpResponse<B> {
+        let is_error = answer.status().is_client_error() || answer.status().is_server_error();
+        if is_error {
+            answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        self.put_on_headers(answer.headers_mut());
+        answer
+    }
+
+    pub fn put_on_headers(&self, headers: &mut HeaderMap) {
+        self.asked.answer(headers);
+        if let Ok(trace) = HeaderValue::from_str(&self.trace) {
+            headers.insert(TRACE_ID, trace);
+        }
+        // Answers hold what a team's applications said.
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    }
+}

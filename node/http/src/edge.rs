@@ -1,0 +1,266 @@
+//! What every request passes, whatever route takes it: its id, its span, limits of head and time, the walls around a
+//! panic, CORS, and the counting.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::{ConnectionType, Method, StatusCode};
+use actix_web::middleware::Next;
+use actix_web::web::Data;
+use actix_web::{Error, HttpResponse};
+use assay_node_objects::Objects;
+use assay_node_records::Records;
+use futures::FutureExt;
+use tokio::time::{Instant, timeout};
+use tracing::{Instrument, Span, field};
+
+use crate::budget::Budget;
+use crate::config::HttpConfig;
+use crate::counts::Counts;
+use crate::dress::Dress;
+use crate::refusal::{Kind, Refusal};
+use crate::{App, Health};
+
+/// What all workers share.
+pub struct Edge {
+    pub records: Records,
+    pub objects: Objects,
+    pub config: HttpConfig,
+    pub counts: Counts,
+    pub bodies: Arc<Budget>,
+    health: Arc<dyn Fn() -> Health + Send + Sync>,
+    metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    draining: AtomicBool,
+}
+
+impl Edge {
+    pub fn new(app: App) -> Edge {
+        Edge {
+            records: app.records,
+            objects: app.objects,
+            counts: Counts::default(),
+            bodies: Budget::new(app.config.bodies_bytes_max),
+            config: app.config,
+            health: app.health,
+            metrics: app.metrics,
+            draining: AtomicBool::new(false),
+        }
+    }
+
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// The node's own, and not ready while it drains.
+    pub fn health(&self) -> Health {
+        let mut health = (self.health)();
+        if self.is_draining() {
+            health.ready = false;
+            health.notes.push("this node drains before it stops".into());
+        }
+        health
+    }
+
+    pub fn metrics_text(&self) -> String {
+        let mut text = self.counts.text(self.bodies.taken());
+        text.push_str(&(self.metrics)());
+        text
+    }
+}
+
+/// The outermost layer. Errors that leave it are dressed already: nothing outside of it could do that.
+pub async fn around<B: MessageBody + 'static>(
+    edge: Data<Edge>,
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let dress = Dress::of(&request);
+    let _under_way = edge.counts.begin();
+    let began = Instant::now();
+    let span = span_of(&request, &dress);
+    let served = serve(&edge, &dress, request, next).instrument(span.clone()).await;
+    let status = served.as_ref().map_or_else(|error| error.as_response_error().status_code(), ServiceResponse::status);
+    let took = began.elapsed();
+    edge.counts.answered(status.as_u16(), took);
+    span.in_scope(|| {
+        let (status, micros) = (status.as_u16(), took.as_micros());
+        if status == 500 {
+            tracing::warn!(status, micros, "answered");
+        } else {
+            tracing::debug!(status, micros, "answered");
+        }
+    });
+    served
+}
+
+/// One span a request. The fields left empty are filled in by whoever learns them.
+fn span_of(request: &ServiceRequest, dress: &Dress) -> Span {
+    tracing::info_span!(
+        "request",
+        request = %dress.trace,
+        method = %request.method(),
+        path = %dress.path,
+        principal = field::Empty,
+        object = field::Empty,
+        shard = field::Empty,
+        xact = field::Empty,
+    )
+}
+
+async fn serve<B: MessageBody + 'static>(
+    edge: &Edge,
+    dress: &Dress,
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    if request.method() == Method::OPTIONS {
+        return Ok(request.into_response(dress.put_on(HttpResponse::Ok().finish())));
+    }
+    let head_bytes = head_bytes(&request);
+    if head_bytes > edge.config.head_bytes_max {
+        let max = edge.config.head_bytes_max;
+        let why = format!("request line and headers have {head_bytes} bytes; at most {max} are taken");
+        return Err(dressed_error(dress, Refusal::new(Kind::HeadTooLarge, why)));
+    }
+    let handled = AssertUnwindSafe(async move { next.call(request).await }).catch_unwind();
+    let mut response = match timeout(edge.config.request_time_max(), handled).await {
+        Ok(Ok(Ok(response))) => dressed(dress, response),
+        Ok(Ok(Err(error))) => return Err(dressed_error(dress, refusal_of(&error))),
+        Ok(Err(panic)) => {
+            Counts::add(&edge.counts.panics, 1);
+            let said = panic.downcast_ref::<&str>().copied();
+            let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
+            return Err(dressed_error(dress, Refusal::internal(format!("panic: {said}"))));
+        }
+        Err(_) => {
+            let why = "the request was not answered in time; what it would write may have been written";
+            return Err(dressed_error(dress, Refusal::new(Kind::Unavailable, why)));
+        }
+    };
+    if edge.is_draining() {
+        response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
+    }
+    Ok(response)
+}
+
+fn head_bytes(request: &ServiceRequest) -> usize {
+    let uri = request.uri();
+    let line = uri.path_and_query().map_or(0, |target| target.as_str().len());
+    // Two for the colon and the space, two for the end of the line.
+    line + request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>()
+}
+
+fn dressed<B: MessageBody + 'static>(dress: &Dress, response: ServiceResponse<B>) -> ServiceResponse<BoxBody> {
+    let body = response.response().error().map(|error| match error.as_error::<Refusal>() {
+        Some(refusal) => dress.body_of(refusal),
+        None => dress.body_of(&refusal_of(error)),
+    });
+    let (request, response) = response.into_parts();
+    let response = match body {
+        Some(body) => response.set_body(body).map_into_boxed_body(),
+        None => response.map_into_boxed_body(),
+    };
+    ServiceResponse::new(request, dress.put_on(response))
+}
+
+fn dressed_error(dress: &Dress, mut refusal: Refusal) -> Error {
+    refusal.dress = Some(Box::new(dress.clone()));
+    refusal.into()
+}
+
+/// An error of the framework's, as one of ours.
+fn refusal_of(error: &Error) -> Refusal {
+    let status = error.as_response_error().status_code();
+    match status {
+        StatusCode::NOT_FOUND => Refusal::not_found("this path"),
+        StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(Kind::TooLarge, error.to_string()),
+        status if status.is_client_error() => Refusal::bad(error.to_string()),
+        _ => Refusal::internal(error),
+    }
+}
+
+impl std::fmt::Debug for Edge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Edge").field("config", &self.config).field("draining", &self.draining).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use actix_web::http::header;
+    use actix_web::test::{TestRequest, init_service, read_body};
+    use actix_web::web;
+    use assay_cluster::{Cluster, ClusterConfig};
+    use assay_node_objects::{ObjectLimits, system_clock};
+    use serde_json::Value;
+
+    use super::*;
+
+    /// What the edge makes of a handler that answers, panics, or never ends; and how many panics it counted.
+    async fn answered(path: &str) -> (u16, Value, u64) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let cluster = ClusterConfig { data_dir: dir.path().join("data"), shards: 4, ..ClusterConfig::default() };
+        let cluster = Arc::new(Cluster::open(cluster).await.expect("a cluster"));
+        let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), system_clock());
+        let config = HttpConfig { request_seconds_max: 1, body_seconds_max: 1, ..HttpConfig::default() };
+        let health = Health { live: true, ready: true, notes: Vec::new() };
+        let edge = Data::new(Edge::new(App {
+            records: Records::new(Arc::clone(&cluster)),
+            objects: objects.clone(),
+            health: Arc::new(move || health.clone()),
+            metrics: Arc::new(String::new),
+            config,
+        }));
+        let panics = || async { if true { panic!("a secret of the inside") } else { "" } };
+        let hangs = || async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            ""
+        };
+        let app = actix_web::App::new()
+            .app_data(edge.clone())
+            .wrap(actix_web::middleware::from_fn(around))
+            .route("/panics", web::get().to(panics))
+            .route("/hangs", web::get().to(hangs));
+        // As the framework does it: what is an error to the outermost layer becomes an answer.
+        let service = init_service(app).await;
+        let request = TestRequest::get().uri(path).insert_header((header::ORIGIN, "https://a.example"));
+        let (status, headers, body) = match actix_web::dev::Service::call(&service, request.to_request()).await {
+            Ok(answer) => (answer.status(), answer.headers().clone(), read_body(answer).await),
+            Err(error) => {
+                let answer = error.error_response();
+                let (status, headers) = (answer.status(), answer.headers().clone());
+                let body = actix_web::body::to_bytes(answer.into_body()).await.expect("a body");
+                (status, headers, body)
+            }
+        };
+        assert!(headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN), "dressed like any other");
+        objects.shutdown().await;
+        cluster.shutdown().await.expect("closed");
+        let body = serde_json::from_slice(&body).expect("JSON");
+        (status.as_u16(), body, edge.counts.panics.load(Ordering::Relaxed))
+    }
+
+    #[actix_web::test]
+    async fn a_panic_ends_its_request_with_a_500_that_does_not_say_what_happened() {
+        let (status, body, panics) = answered("/panics").await;
+        assert_eq!((status, panics), (500, 1));
+        assert_eq!(body["Code"], "InternalServerError");
+        assert!(!body.to_string().contains("secret"), "{body}");
+    }
+
+    #[actix_web::test]
+    async fn a_request_that_hangs_is_answered_as_unknown() {
+        let (status, body, panics) = answered("/hangs").await;
+        assert_eq!((status, panics), (503, 0));
+        assert_eq!(body["Path"], "/hangs");
+    }
+}

@@ -1,0 +1,74 @@
+//! HTTP: the only room that knows actix-web. Thin: it reads what a client sent, asks the rooms below, and answers.
+//!
+//! ```text
+//! socket -> edge (id, span, limits, panic, CORS) -> route -> call (who is it) -> body (limits, pace, one parse)
+//!                                                     |
+//!                                                     +-> records | objects -> answer, or a refusal from one table
+//! ```
+//! What a client may rely on stands in the contract; here is only where each part of it is kept:
+//!
+//! | what | where |
+//! |---|---|
+//! | which path does what | `routes` and a file for each family below it |
+//! | who is calling, for which organization | `call` |
+//! | limits of a body: bytes, depth, rate, and of all bodies together | `body`, `pace`, `budget` |
+//! | kinds of refusal, their statuses and bodies | `refusal`, `refused` |
+//! | browsers of other origins | `cors` |
+//! | operations of the API that are not served yet | `operations` |
+//! | a request that is sent twice | `repeat` |
+//!
+//! A panic in a handler ends its request with a 500 and a count, never the process (decision 11 of the design).
+
+mod body;
+mod budget;
+mod call;
+mod config;
+mod cors;
+mod counts;
+mod dress;
+mod edge;
+mod operations;
+mod origin;
+mod pace;
+mod refusal;
+mod refused;
+mod repeat;
+mod routes;
+mod server;
+mod shapes;
+mod tls;
+
+use std::fmt;
+use std::sync::Arc;
+
+use assay_node_objects::Objects;
+use assay_node_records::Records;
+
+pub use config::{HttpConfig, TlsFiles};
+pub use server::{Handle, Server};
+
+/// What the server stands on.
+#[derive(Clone)]
+pub struct App {
+    pub records: Records,
+    pub objects: Objects,
+    pub health: Arc<dyn Fn() -> Health + Send + Sync>,
+    /// More metrics in Prometheus text format, put behind this room's own.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    pub config: HttpConfig,
+}
+
+/// How the node is. A node that is not live should be restarted; one that is not ready should not be sent requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    pub live: bool,
+    pub ready: bool,
+    /// Why not, and what else whoever looks should know.
+    pub notes: Vec<String>,
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("config", &self.config).finish_non_exhaustive()
+    }
+}

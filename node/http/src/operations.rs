@@ -1,0 +1,87 @@
+//! What the public API names, as a table made once from its OpenAPI document: an operation that stands there and is not
+//! served yet is answered 501, and not 404.
+
+/// One operation a line: method, path. Segments in braces stand for any one, with a `+` for one or more.
+const TABLE: &str = include_str!("operations.txt");
+
+/// What clients call beyond that document and this server has.
+const BEYOND: &str = "GET /version\nGET /ping\nGET /healthz\nGET /readyz\nGET /metrics\nPOST /api/apikey/login\n\
+    POST /api/self/me\nPOST /logs3\nPOST /v1/api_key\n";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// The API has it.
+    Operation,
+    /// The API has the path with these methods.
+    OtherMethods(Vec<&'static str>),
+    Unknown,
+}
+
+/// What the API says of a request that no route took.
+pub fn lookup(method: &str, path: &str) -> Known {
+    let rows = TABLE.lines().chain(BEYOND.lines()).filter_map(|line| line.split_once(' '));
+    let methods: Vec<&'static str> =
+        rows.filter(|(_, pattern)| matches(pattern, path)).map(|(method, _)| method).collect();
+    if methods.is_empty() {
+        return Known::Unknown;
+    }
+    if methods.contains(&method) { Known::Operation } else { Known::OtherMethods(methods) }
+}
+
+fn matches(pattern: &str, path: &str) -> bool {
+    let (mut patterns, mut segments) = (pattern.split('/'), path.split('/'));
+    loop {
+        match (patterns.next(), segments.next()) {
+            (None, None) => return true,
+            (Some(wanted), Some(segment)) if wanted.starts_with('{') => {
+                if segment.is_empty() {
+                    return false;
+                }
+                if wanted.ends_with("+}") {
+                    return true;
+                }
+            }
+            (Some(wanted), Some(segment)) if wanted == segment => {}
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_every_operation_of_the_document() {
+        let lines: Vec<&str> = TABLE.lines().collect();
+        assert_eq!(lines.len(), 151);
+        for line in lines {
+            let (method, path) = line.split_once(' ').expect("method and path");
+            assert!(["GET", "POST", "PUT", "PATCH", "DELETE"].contains(&method) && path.starts_with('/'), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_operation_is_known_by_method_and_path() {
+        assert_eq!(lookup("POST", "/v1/prompt"), Known::Operation);
+        assert_eq!(lookup("GET", "/v1/prompt/abc"), Known::Operation);
+        assert_eq!(lookup("POST", "/v1/proxy/anything/below"), Known::Operation);
+        assert_eq!(lookup("POST", "/v1/acl/batch_update"), Known::Operation);
+    }
+
+    #[test]
+    fn a_known_path_with_another_method_names_those_it_has() {
+        assert_eq!(lookup("PUT", "/v1/user"), Known::OtherMethods(vec!["GET"]));
+        assert_eq!(lookup("POST", "/v1"), Known::OtherMethods(vec!["GET"]));
+        assert_eq!(lookup("GET", "/logs3"), Known::OtherMethods(vec!["POST"]));
+    }
+
+    #[test]
+    fn what_the_document_does_not_name_is_unknown() {
+        for path in
+            ["/", "", "/v2/project", "/v1/prompt/", "/v1/prompt/a/b", "/v1/promptx", "//v1/prompt", "/v1/proxy/"]
+        {
+            assert_eq!(lookup("GET", path), Known::Unknown, "{path}");
+        }
+    }
+}

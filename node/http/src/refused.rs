@@ -1,0 +1,74 @@
+//! What the rooms below refuse, as refusals of this one. Their sentences are for callers already, but for faults of ours.
+
+use assay_node_objects::ingest::IngestError;
+use assay_node_objects::{ReadError, WriteError};
+use assay_node_records::RecordsError;
+use assay_storage_model::event::RowError;
+use assay_storage_model::xact::NotAnXact;
+
+use crate::refusal::{Kind, Refusal};
+
+impl From<RecordsError> for Refusal {
+    fn from(error: RecordsError) -> Refusal {
+        let kind = match &error {
+            RecordsError::BadRequest(_) => Kind::BadRequest,
+            RecordsError::Unauthenticated(_) => Kind::Unauthorized,
+            RecordsError::NotFound(_) => Kind::NotFound,
+            RecordsError::Taken(_) => Kind::Conflict,
+            RecordsError::TooLarge(_) => Kind::TooLarge,
+            RecordsError::Busy(_) => Kind::Busy,
+            RecordsError::Unavailable(_) | RecordsError::Unknown(_) => Kind::Unavailable,
+            RecordsError::NoSpace(_) => Kind::NoSpace,
+            RecordsError::Internal(_) => return Refusal::internal(error),
+        };
+        Refusal::new(kind, error.to_string())
+    }
+}
+
+impl From<WriteError> for Refusal {
+    fn from(error: WriteError) -> Refusal {
+        let kind = match &error {
+            WriteError::Row { .. } => Kind::BadRequest,
+            WriteError::TooLarge { .. } => Kind::TooLarge,
+            WriteError::Gone { .. } => Kind::NotFound,
+            WriteError::KeyReused { .. } => Kind::Conflict,
+            WriteError::Busy { .. } => Kind::Busy,
+            WriteError::NoSpace(_) => Kind::NoSpace,
+            WriteError::Unavailable(_) | WriteError::Unknown { .. } => Kind::Unavailable,
+        };
+        Refusal::new(kind, error.to_string())
+    }
+}
+
+impl From<ReadError> for Refusal {
+    fn from(error: ReadError) -> Refusal {
+        let kind = match &error {
+            ReadError::BadRequest(_) => Kind::BadRequest,
+            ReadError::Gone { .. } => Kind::NotFound,
+            ReadError::Past { .. } => Kind::Past,
+            ReadError::Busy { .. } => Kind::Busy,
+            ReadError::NoSpace(_) => Kind::NoSpace,
+            ReadError::Unavailable(_) => Kind::Unavailable,
+            ReadError::Internal(_) => return Refusal::internal(error),
+        };
+        Refusal::new(kind, error.to_string())
+    }
+}
+
+impl From<IngestError> for Refusal {
+    fn from(error: IngestError) -> Refusal {
+        Refusal::bad(error.to_string())
+    }
+}
+
+impl From<RowError> for Refusal {
+    fn from(error: RowError) -> Refusal {
+        Refusal::bad(error.to_string())
+    }
+}
+
+impl From<NotAnXact> for Refusal {
+    fn from(error: NotAnXact) -> Refusal {
+        Refusal::bad(error.to_string())
+    }
+}

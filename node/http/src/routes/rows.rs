@@ -1,0 +1,194 @@
+//! Rows of objects: insert, fetch and feedback of one object, and the two that write to many.
+
+use std::fmt::Display;
+use std::time::SystemTime;
+
+use actix_web::web::{Bytes, BytesMut, Payload};
+use assay_node_auth::Action;
+use assay_node_objects::{FetchPage, FetchRequest, ObjectWrite, RowHome, WriteError, feedback, ingest};
+use assay_storage_model::ObjectKind;
+use serde_json::{Map, Value, json};
+use tracing::Span;
+use uuid::Uuid;
+
+use super::{Answer, json, json_builder};
+use crate::body::{Body, object};
+use crate::call::Call;
+use crate::refusal::Refusal;
+use crate::repeat::Repeat;
+use crate::shapes;
+
+/// The version that a page was read at.
+const VERSION: &str = "x-bt-version";
+
+pub async fn insert(kind: ObjectKind, call: Call, payload: Payload) -> Answer {
+    let id = call.id()?;
+    let body = call.body_of_rows(payload).await?;
+    let repeat = repeat_of(&call, &body)?;
+    let mut json_body = body.json().await?;
+    let events = shapes::required_array(&mut object(json_body.value.take())?, "events")?;
+    let write = write_to(&call, kind, id, events, repeat.as_ref()).await?;
+    let row_ids = send(&call, vec![write]).await?.pop().unwrap_or_default();
+    json(&json!({ "row_ids": row_ids }))
+}
+
+pub async fn feedback(kind: ObjectKind, call: Call, payload: Payload) -> Answer {
+    let id = call.id()?;
+    let body = call.body_of_rows(payload).await?;
+    let repeat = repeat_of(&call, &body)?;
+    let mut json_body = body.json().await?;
+    let items = shapes::required_array(&mut object(json_body.value.take())?, "feedback")?;
+    let rows = feedback::rows(items, now_micros())?;
+    let write = write_to(&call, kind, id, rows, repeat.as_ref()).await?;
+    send(&call, vec![write]).await?;
+    json(&json!({"status": "success"}))
+}
+
+pub async fn fetch_by_query(kind: ObjectKind, call: Call) -> Answer {
+    let request = shapes::fetch_query(&call.query()?)?;
+    fetch(kind, call, request).await
+}
+
+/// A body may be left out: then it is the first page.
+pub async fn fetch_by_body(kind: ObjectKind, call: Call, payload: Payload) -> Answer {
+    let body = call.small_body(payload).await?;
+    let fields = if body.is_blank() { Map::new() } else { body.object().await? };
+    let request = shapes::fetch_body(&fields)?;
+    fetch(kind, call, request).await
+}
+
+async fn fetch(kind: ObjectKind, call: Call, request: FetchRequest) -> Answer {
+    let home = call.edge.records.object(&call.principal, kind, call.id()?, Action::Read).await?;
+    record("object", home.key);
+    let home = RowHome { object: home.key, org: home.org, project_id: home.project_id };
+    let page = call.edge.objects.fetch(&home, request).await?;
+    let mut answer = json_builder();
+    answer.insert_header((VERSION, page.version.to_string()));
+    Ok(answer.body(page_body(&page)?))
+}
+
+/// The events are JSON already.
+fn page_body(page: &FetchPage) -> Result<Bytes, Refusal> {
+    const AROUND: &[&[u8]] = &[b"{\"events\":[", b"],\"cursor\":", b"}"];
+    let cursor = serde_json::to_vec(&page.cursor).map_err(Refusal::internal)?;
+    let events: usize = page.events.iter().map(|event| event.len() + 1).sum();
+    let around: usize = AROUND.iter().map(|part| part.len()).sum();
+    let mut body = BytesMut::with_capacity(events + around + cursor.len());
+    body.extend_from_slice(AROUND[0]);
+    for (place, event) in page.events.iter().enumerate() {
+        if place > 0 {
+            body.extend_from_slice(b",");
+        }
+        body.extend_from_slice(event);
+    }
+    body.extend_from_slice(AROUND[1]);
+    body.extend_from_slice(&cursor);
+    body.extend_from_slice(AROUND[2]);
+    Ok(body.freeze())
+}
+
+/// `POST /v1/insert`: one write an object, its events first and its feedback behind them.
+pub async fn cross_insert(call: Call, payload: Payload) -> Answer {
+    let body = call.body_of_rows(payload).await?;
+    let repeat = repeat_of(&call, &body)?;
+    let mut json_body = body.json().await?;
+    let parts = shapes::cross_parts(&mut object(json_body.value.take())?)?;
+    let (mut writes, mut answers, now) = (Vec::new(), Vec::new(), now_micros());
+    for part in parts {
+        let mut rows = part.events.unwrap_or_default();
+        answers.push((part.kind, part.name, rows.len()));
+        rows.extend(feedback::rows(part.feedback.unwrap_or_default(), now)?);
+        writes.push(write_to(&call, part.kind, part.id, rows, repeat.as_ref()).await?);
+    }
+    let sent = send(&call, writes).await.map_err(|error| match &error {
+        WriteError::Row { write, error } => {
+            let at = answers.get(*write).map(|(kind, name, _)| format!("`{}.{name}`: ", kind.name()));
+            Refusal::bad(format!("{}{error}", at.unwrap_or_default()))
+        }
+        _ => error.into(),
+    })?;
+    let mut answer = Map::new();
+    for ((kind, name, events), mut row_ids) in answers.into_iter().zip(sent) {
+        row_ids.truncate(events);
+        let by_id = answer.entry(kind.name()).or_insert_with(|| Value::Object(Map::new()));
+        by_id[name] = json!({ "row_ids": row_ids });
+    }
+    json(&answer)
+}
+
+/// `POST /logs3`: rows name their objects themselves. The answer's ids stand where their rows stood.
+pub async fn logs3(call: Call, payload: Payload) -> Answer {
+    let body = call.body_of_rows(payload).await?;
+    let repeat = repeat_of(&call, &body)?;
+    let mut json_body = body.json().await?;
+    let rows = shapes::logs3_rows(&mut object(json_body.value.take())?)?;
+    let mut row_ids = vec![String::new(); rows.len()];
+    let (mut writes, mut places): (Vec<_>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
+    for group in ingest::group(rows)? {
+        writes.push(write_to(&call, group.kind, group.id, group.rows, repeat.as_ref()).await?);
+        places.push(group.indexes);
+    }
+    let sent = send(&call, writes).await.map_err(|error| match error {
+        WriteError::Row { write, mut error } => {
+            let place = places.get(write).and_then(|places| places.get(error.row));
+            error.row = place.copied().unwrap_or(error.row);
+            Refusal::from(error)
+        }
+        other => other.into(),
+    })?;
+    for (places, ids) in places.into_iter().zip(sent) {
+        for (place, row_id) in places.into_iter().zip(ids) {
+            row_ids[place] = row_id;
+        }
+    }
+    json(&json!({ "row_ids": row_ids }))
+}
+
+fn repeat_of(call: &Call, body: &Body) -> Result<Option<Repeat>, Refusal> {
+    Repeat::of(call.request.headers(), call.request.path(), &body.bytes)
+}
+
+/// Decides whether the caller may, and names where the rows go.
+async fn write_to(
+    call: &Call,
+    kind: ObjectKind,
+    id: Uuid,
+    rows: Vec<Value>,
+    repeat: Option<&Repeat>,
+) -> Result<ObjectWrite, Refusal> {
+    let home = call.edge.records.object(&call.principal, kind, id, Action::Update).await?;
+    record("object", home.key);
+    let request = repeat.map(|repeat| repeat.at(&call.principal, &home.key));
+    Ok(ObjectWrite { object: home.key, rows, request })
+}
+
+/// The ids of the rows of each write. A write without rows has nothing to order and is not sent.
+async fn send(call: &Call, writes: Vec<ObjectWrite>) -> Result<Vec<Vec<String>>, WriteError> {
+    let (mut row_ids, mut sent, mut places) = (vec![Vec::new(); writes.len()], Vec::new(), Vec::new());
+    for (place, write) in writes.into_iter().enumerate().filter(|(_, write)| !write.rows.is_empty()) {
+        sent.push(write);
+        places.push(place);
+    }
+    if sent.is_empty() {
+        return Ok(row_ids);
+    }
+    let written = call.edge.objects.write(sent).await.map_err(|error| match error {
+        WriteError::Row { write, error } => WriteError::Row { write: places[write], error },
+        other => other,
+    })?;
+    for (place, written) in places.into_iter().zip(written) {
+        record("xact", written.xact);
+        row_ids[place] = written.row_ids;
+    }
+    Ok(row_ids)
+}
+
+/// Fills in a field of this request's span.
+fn record(name: &'static str, value: impl Display) {
+    Span::current().record(name, tracing::field::display(value));
+}
+
+fn now_micros() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}

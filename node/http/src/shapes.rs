@@ -1,0 +1,236 @@
+//! What the bodies that write and read rows look like. Pure. Fields that are not known are ignored: clients send many.
+
+use assay_node_objects::FetchRequest;
+use assay_storage_model::{ObjectKind, Xact};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::refusal::Refusal;
+
+/// The keys of `POST /v1/insert`, in the order in which they are written.
+const CROSS_KINDS: [ObjectKind; 3] = [ObjectKind::Experiment, ObjectKind::Dataset, ObjectKind::ProjectLogs];
+
+/// Objects of one `POST /v1/insert`, as many as one `POST /logs3` may name: each is an entry with its own outcome.
+pub const OBJECTS_MAX: usize = assay_node_objects::ingest::GROUPS_MAX;
+
+/// One object's part of `POST /v1/insert`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CrossPart {
+    pub kind: ObjectKind,
+    /// As the caller wrote it: the answer is keyed by it.
+    pub name: String,
+    pub id: Uuid,
+    pub events: Option<Vec<Value>>,
+    pub feedback: Option<Vec<Value>>,
+}
+
+/// "an array", for sentences.
+pub fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// An array that has to be there, such as `events`.
+pub fn required_array(body: &mut Map<String, Value>, name: &str) -> Result<Vec<Value>, Refusal> {
+    let missing = || Refusal::bad(format!("`{name}` is missing; it should be an array"));
+    optional_array(body, name, name)?.ok_or_else(missing)
+}
+
+fn optional_array(body: &mut Map<String, Value>, name: &str, path: &str) -> Result<Option<Vec<Value>>, Refusal> {
+    match body.remove(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Array(items)) => Ok(Some(items)),
+        Some(other) => Err(Refusal::bad(format!("`{path}` is {}; it should be an array", kind_of(&other)))),
+    }
+}
+
+/// The rows of `POST /logs3`.
+pub fn logs3_rows(body: &mut Map<String, Value>) -> Result<Vec<Value>, Refusal> {
+    if body.get("rows").is_some_and(Value::is_object) {
+        return Err(Refusal::bad("`rows` is an object; this server has announced no overflow uploads, send the rows"));
+    }
+    required_array(body, "rows")
+}
+
+/// The parts of `POST /v1/insert`.
+pub fn cross_parts(body: &mut Map<String, Value>) -> Result<Vec<CrossPart>, Refusal> {
+    let mut parts: Vec<CrossPart> = Vec::new();
+    for kind in CROSS_KINDS {
+        let objects = match body.remove(kind.name()) {
+            None | Some(Value::Null) => continue,
+            Some(Value::Object(objects)) => objects,
+            Some(other) => {
+                let found = kind_of(&other);
+                return Err(Refusal::bad(format!("`{}` is {found}; it should be an object by id", kind.name())));
+            }
+        };
+        for (name, part) in objects {
+            let part = cross_part(kind, name, part)?;
+            if parts.iter().any(|other| other.kind == kind && other.id == part.id) {
+                return Err(Refusal::bad(format!("`{}.{}` is named twice", kind.name(), part.name)));
+            }
+            if parts.len() == OBJECTS_MAX {
+                return Err(Refusal::bad(format!("a request writes to at most {OBJECTS_MAX} objects")));
+            }
+            parts.push(part);
+        }
+    }
+    Ok(parts)
+}
+
+fn cross_part(kind: ObjectKind, name: String, part: Value) -> Result<CrossPart, Refusal> {
+    let path = format!("{}.{}", kind.name(), shortened(&name));
+    let Value::Object(mut part) = part else {
+        let found = kind_of(&part);
+        return Err(Refusal::bad(format!("`{path}` is {found}; it should be an object with `events` or `feedback`")));
+    };
+    let id = Uuid::parse_str(&name).map_err(|_| Refusal::bad(format!("`{path}`: the id is not a UUID")))?;
+    let events = optional_array(&mut part, "events", &format!("{path}.events"))?;
+    let feedback = optional_array(&mut part, "feedback", &format!("{path}.feedback"))?;
+    Ok(CrossPart { kind, name, id, events, feedback })
+}
+
+/// The body of `POST .../fetch`.
+pub fn fetch_body(body: &Map<String, Value>) -> Result<FetchRequest, Refusal> {
+    let limit = match body.get("limit") {
+        None | Some(Value::Null) => None,
+        Some(value) => Some(value.as_u64().ok_or_else(|| not_a_limit(&value.to_string()))?),
+    };
+    let text = |name: &str| match body.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
+        Some(other) => Err(Refusal::bad(format!("`{name}` is {}; it should be a string", kind_of(other)))),
+    };
+    fetch_request(limit, text)
+}
+
+/// The query of `GET .../fetch`. Empty values mean "not given".
+pub fn fetch_query(pairs: &[(String, String)]) -> Result<FetchRequest, Refusal> {
+    let last = |name: &str| {
+        let found = pairs.iter().rev().find(|(found, value)| found == name && !value.is_empty());
+        found.map(|(_, value)| value.clone())
+    };
+    let limit = last("limit").map(|text| text.parse::<u64>().map_err(|_| not_a_limit(&text))).transpose()?;
+    fetch_request(limit, |name| Ok(last(name)))
+}
+
+fn fetch_request(
+    limit: Option<u64>,
+    text: impl Fn(&str) -> Result<Option<String>, Refusal>,
+) -> Result<FetchRequest, Refusal> {
+    let xact = |name| text(name)?.map(|text| Xact::parse(&text).map_err(Refusal::from)).transpose();
+    Ok(FetchRequest {
+        limit,
+        cursor: text("cursor")?,
+        version: xact("version")?,
+        max_xact_id: xact("max_xact_id")?,
+        max_root_span_id: text("max_root_span_id")?,
+    })
+}
+
+fn not_a_limit(found: &str) -> Refusal {
+    Refusal::bad(format!("`limit` is {}; it should be an integer of at least 0", shortened(found)))
+}
+
+/// What a caller sent, short enough to be said back.
+pub fn shortened(text: &str) -> String {
+    const SHOWN_CHARS: usize = 64;
+    text.chars().take(SHOWN_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const A: &str = "00000000-0000-4000-8000-00000000000a";
+
+    fn map(value: Value) -> Map<String, Value> {
+        crate::body::object(value).expect("an object")
+    }
+
+    #[track_caller]
+    fn refused<T: std::fmt::Debug>(outcome: Result<T, Refusal>, message: &str) {
+        assert_eq!(outcome.expect_err(message).message, message);
+    }
+
+    #[test]
+    fn rows_come_as_an_array() {
+        assert_eq!(required_array(&mut map(json!({"events": [1, 2]})), "events").expect("an array"), [1, 2]);
+        refused(required_array(&mut map(json!({})), "events"), "`events` is missing; it should be an array");
+        refused(
+            required_array(&mut map(json!({"events": null})), "events"),
+            "`events` is missing; it should be an array",
+        );
+        refused(
+            required_array(&mut map(json!({"events": {}})), "events"),
+            "`events` is an object; it should be an array",
+        );
+        let overflow = json!({"rows": {"type": "logs3_overflow", "key": "k"}, "api_version": 2});
+        assert!(logs3_rows(&mut map(overflow)).is_err());
+        assert_eq!(logs3_rows(&mut map(json!({"rows": [], "api_version": 2}))).expect("rows").len(), 0);
+    }
+
+    #[test]
+    fn parts_of_a_cross_insert_keep_the_names_that_were_sent() {
+        let upper = A.to_uppercase();
+        let body =
+            json!({"dataset": {upper.clone(): {"events": [{}], "x": 1}}, "experiment": null, "query_source": "y"});
+        let parts = cross_parts(&mut map(body)).expect("parts");
+        let id = Uuid::parse_str(A).expect("a UUID");
+        let expected =
+            CrossPart { kind: ObjectKind::Dataset, name: upper, id, events: Some(vec![json!({})]), feedback: None };
+        assert_eq!(parts, [expected]);
+    }
+
+    #[test]
+    fn parts_that_cannot_be_meant_are_refused() {
+        let refuse = |body: Value, message: &str| refused(cross_parts(&mut map(body)), message);
+        refuse(json!({"dataset": []}), "`dataset` is an array; it should be an object by id");
+        refuse(json!({"dataset": {"x": {}}}), "`dataset.x`: the id is not a UUID");
+        refuse(
+            json!({"dataset": {A: 1}}),
+            &format!("`dataset.{A}` is a number; it should be an object with `events` or `feedback`"),
+        );
+        refuse(
+            json!({"dataset": {A: {"events": 1}}}),
+            &format!("`dataset.{A}.events` is a number; it should be an array"),
+        );
+        let upper = A.to_uppercase();
+        refuse(json!({"dataset": {A: {}, upper.clone(): {}}}), &format!("`dataset.{upper}` is named twice"));
+        let many: Map<String, Value> =
+            (0..=OBJECTS_MAX as u128).map(|n| (Uuid::from_u128(n).to_string(), json!({}))).collect();
+        refuse(json!({"dataset": many}), "a request writes to at most 256 objects");
+    }
+
+    #[test]
+    fn a_fetch_reads_alike_from_body_and_query() {
+        let body =
+            json!({"limit": 0, "cursor": "c", "version": "1000192656880881099", "max_xact_id": null, "other": 1});
+        let pairs = [("limit", "0"), ("cursor", "c"), ("version", "1000192656880881099"), ("max_xact_id", "")];
+        let pairs: Vec<_> = pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let from_body = fetch_body(&map(body)).expect("a fetch");
+        assert_eq!(fetch_query(&pairs).expect("a fetch"), from_body);
+        assert_eq!((from_body.limit, from_body.version), (Some(0), Some(Xact(1_000_192_656_880_881_099))));
+        assert_eq!(fetch_body(&Map::new()).expect("a fetch"), FetchRequest::default());
+    }
+
+    #[test]
+    fn limits_and_versions_that_are_none_are_refused() {
+        for limit in [json!(-1), json!(1.5), json!("3"), json!(true), json!(1e300)] {
+            let refusal = fetch_body(&map(json!({"limit": limit}))).expect_err("no limit");
+            assert!(refusal.message.ends_with("an integer of at least 0"), "{}", refusal.message);
+        }
+        for limit in ["-1", "1.5", "x", "99999999999999999999"] {
+            assert!(fetch_query(&[("limit".into(), limit.into())]).is_err(), "{limit}");
+        }
+        assert!(fetch_body(&map(json!({"version": "yesterday"}))).is_err());
+        refused(fetch_body(&map(json!({"version": 5}))), "`version` is a number; it should be a string");
+    }
+}

@@ -1,0 +1,150 @@
+//! What holds for every path: browsers, unknown paths, slow senders, health, metrics, the end.
+
+use std::io::Write;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::client::{connect, exchange, read_answer, request};
+use crate::house::{House, KEY};
+
+#[test]
+fn a_preflight_is_answered_on_every_path_without_a_key() {
+    let house = House::open();
+    for path in ["/v1", "/v1/project", "/v1/project_logs/x/insert", "/logs3", "/btql", "/nothing/here", "/v1/prompt"] {
+        let headers = [("Origin", "https://page.example"), ("Access-Control-Request-Private-Network", "true")];
+        let answer = house.send(&request("OPTIONS", path, &headers, b""));
+        assert_eq!(answer.status, 200, "{path}");
+        assert_eq!(answer.header("access-control-allow-origin"), Some("https://page.example"));
+        assert_eq!(answer.header("access-control-max-age"), Some("86400"));
+        assert_eq!(answer.header("access-control-allow-private-network"), Some("true"));
+    }
+    let answer = house.send(&request("GET", "/v1/project", &[("Origin", "https://page.example")], b""));
+    answer.refused(401);
+    assert_eq!(answer.header("access-control-allow-origin"), Some("https://page.example"), "a page must see why");
+    assert!(answer.header("access-control-expose-headers").is_some_and(|names| names.contains("x-bt-found-existing")));
+}
+
+#[test]
+fn paths_are_served_or_not_served_yet_or_unknown() {
+    let house = House::open();
+    let greeting = house.knock("GET", "/v1");
+    assert_eq!((greeting.status, greeting.text().as_str()), (200, "Hello, World!"));
+    assert!(house.get("/v1/prompt").refused(501).contains("not served yet"));
+    house.post("/v1/acl/batch_update", &json!({})).refused(501);
+    house.call("PUT", "/v1/function", &[], b"{}").refused(501);
+    house.get("/v1/experiment/00000000-0000-4000-8000-000000000001/summarize").refused(501);
+    house.get("/nothing").refused(404);
+    house.get("/v1/project/").refused(404);
+    let other = house.call("PUT", "/v1/project", &[], b"{}");
+    other.refused(405);
+    assert_eq!(other.header("allow"), Some("POST, GET"));
+    house.get("/logs3").refused(405);
+    house.get("/v1/project/not-an-id").refused(400);
+}
+
+#[test]
+fn a_slow_body_is_cut_and_others_are_served_meanwhile() {
+    let house = House::with(|config| (config.body_grace_seconds, config.body_bytes_per_second_min) = (1, 1000));
+    let project = house.project("p");
+    let mut slow = connect(house.address);
+    let head = format!(
+        "POST /v1/project_logs/{project}/insert HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {KEY}\r\n\
+         Content-Length: 100000\r\n\r\n{{\"events\":"
+    );
+    let began = Instant::now();
+    slow.write_all(head.as_bytes()).expect("sent");
+    house.get("/v1/project").ok();
+    let mut drip = slow.try_clone().expect("a second handle");
+    let dripping = thread::spawn(move || {
+        while drip.write_all(b" ").is_ok() && began.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(50));
+        }
+    });
+    let said = read_answer(&mut slow).refused(408);
+    assert!(said.contains("too slowly"), "{said}");
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    drop(slow);
+    dripping.join().expect("no panic");
+}
+
+#[test]
+fn a_head_that_is_too_large_and_bytes_that_are_no_http_are_refused() {
+    let house = House::open();
+    let long = "x".repeat(20_000);
+    house.call("GET", "/v1/project", &[("x-long", &long)], b"").refused(431);
+    assert_eq!(house.send(b"nonsense\r\n\r\n").status, 400);
+}
+
+#[test]
+fn every_answer_has_an_id_of_its_own() {
+    let house = House::open();
+    let ids: Vec<String> = (0..2)
+        .map(|_| {
+            let answer = house.call("GET", "/ping", &[("x-bt-internal-trace-id", "mine")], b"");
+            answer.header("x-bt-internal-trace-id").expect("an id").to_owned()
+        })
+        .collect();
+    assert!(ids[0] != ids[1] && ids.iter().all(|id| id.len() == 32), "{ids:?}");
+}
+
+#[test]
+fn more_bodies_than_there_is_room_for_are_asked_to_come_again() {
+    let house = House::with(|config| {
+        config.bodies_bytes_max = 100_000;
+        config.body_bytes_max = 100_000;
+        config.small_body_bytes_max = 100_000;
+    });
+    let mut first = connect(house.address);
+    let head =
+        format!("POST /logs3 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {KEY}\r\nContent-Length: 90000\r\n\r\n");
+    first.write_all(head.as_bytes()).expect("sent");
+    first.write_all(&[b' '; 80_000]).expect("sent");
+    let waited = Instant::now();
+    while !house.knock("GET", "/metrics").text().contains("assay_http_body_bytes_held 80000") {
+        assert!(waited.elapsed() < Duration::from_secs(5));
+        thread::sleep(Duration::from_millis(10));
+    }
+    let answer = house.call("POST", "/logs3", &[], &[b' '; 50_000]);
+    answer.refused(429);
+    assert!(answer.header("retry-after").is_some());
+    drop(first);
+    let waited = Instant::now();
+    while !house.knock("GET", "/metrics").text().contains("assay_http_body_bytes_held 0") {
+        assert!(waited.elapsed() < Duration::from_secs(5), "what a caller that hung up held comes back");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn metrics_and_health_are_shown_where_they_should_be() {
+    let house = House::open();
+    let text = house.knock("GET", "/metrics").text();
+    assert!(text.contains("assay_http_answers_total{status=\"200\"}") && text.contains("assay_more 1"), "{text}");
+    house.send(&request("GET", "/metrics", &[("X-Forwarded-For", "10.0.0.1")], b"")).refused(404);
+    assert_eq!(house.knock("GET", "/healthz").ok(), json!({"live": true}));
+    assert_eq!(house.knock("GET", "/readyz").ok(), json!({"ready": true}));
+    house.handle.drain();
+    assert!(house.knock("GET", "/readyz").refused(503).contains("drains"));
+    house.get("/ping").ok();
+
+    let apart = House::with(|config| config.metrics_listen = Some("127.0.0.1:0".into()));
+    apart.knock("GET", "/metrics").refused(404);
+    let port = apart.metrics.expect("a port of its own");
+    let answer = exchange(&mut connect(port), &request("GET", "/metrics", &[], b""));
+    assert!(answer.status == 200 && answer.text().contains("assay_http_requests_under_way"));
+    exchange(&mut connect(port), &request("GET", "/v1/project", &[], b"")).refused(401);
+}
+
+#[test]
+fn a_stop_ends_idle_connections_and_takes_no_new_ones() {
+    let mut house = House::open();
+    let mut idle = connect(house.address);
+    let keep = format!("GET /ping HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {KEY}\r\n\r\n");
+    exchange(&mut idle, keep.as_bytes()).ok();
+    let began = Instant::now();
+    house.stop();
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(std::net::TcpStream::connect(house.address).is_err());
+}

@@ -1,0 +1,128 @@
+//! A server over a founded cluster in a directory of its own, and a caller that has its key.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_cluster::{Cluster, ClusterConfig};
+use assay_node_auth::Secret;
+use assay_node_http::{App, Handle, Health, HttpConfig, Server};
+use assay_node_objects::{ObjectLimits, Objects, system_clock};
+use assay_node_records::{Founding, Records};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+use crate::client::{Answer, connect, exchange, request};
+
+pub const KEY: &str = "sk-the-key-of-the-tests-0123456789";
+pub const ORG: &str = "acme";
+
+pub struct House {
+    pub address: SocketAddr,
+    pub metrics: Option<SocketAddr>,
+    pub handle: Handle,
+    pub runtime: Runtime,
+    cluster: Arc<Cluster>,
+    objects: Objects,
+    serving: Option<JoinHandle<std::io::Result<()>>>,
+    _dir: TempDir,
+}
+
+impl House {
+    pub fn open() -> House {
+        House::with(|_| {})
+    }
+
+    pub fn with(change: impl FnOnce(&mut HttpConfig)) -> House {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
+        let dir = tempfile::tempdir().expect("a directory");
+        let cluster = ClusterConfig { data_dir: dir.path().join("data"), shards: 4, ..ClusterConfig::default() };
+        let mut config = HttpConfig { listen: "127.0.0.1:0".into(), workers: 2, ..HttpConfig::default() };
+        change(&mut config);
+        let (cluster, objects, server) = runtime.block_on(async {
+            let cluster = Arc::new(Cluster::open(cluster).await.expect("a cluster"));
+            let records = Records::new(Arc::clone(&cluster));
+            let api_key = Some(Secret::new(KEY.into()));
+            let founding = Founding { org_name: ORG.into(), owner_email: "owner@example.com".into(), api_key };
+            records.found(founding).await.expect("founded");
+            let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), system_clock());
+            let app = App {
+                records,
+                objects: objects.clone(),
+                health: Arc::new(|| Health { live: true, ready: true, notes: Vec::new() }),
+                metrics: Arc::new(|| "assay_more 1\n".into()),
+                config,
+            };
+            (cluster, objects, Server::bind(app).expect("a port"))
+        });
+        let (address, handle) = (server.addresses()[0], server.handle());
+        let metrics = server.metrics_addresses().first().copied();
+        let serving = Some(runtime.spawn(server.run()));
+        House { address, metrics, handle, runtime, cluster, objects, serving, _dir: dir }
+    }
+
+    pub fn send(&self, bytes: &[u8]) -> Answer {
+        exchange(&mut connect(self.address), bytes)
+    }
+
+    /// Without a credential.
+    pub fn knock(&self, method: &str, path: &str) -> Answer {
+        self.send(&request(method, path, &[], b""))
+    }
+
+    pub fn get(&self, path: &str) -> Answer {
+        self.call("GET", path, &[], b"")
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Answer {
+        self.call("POST", path, &[("Content-Type", "application/json")], body.to_string().as_bytes())
+    }
+
+    pub fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let bearer = format!("Bearer {KEY}");
+        let headers: Vec<_> = [("Authorization", bearer.as_str())].iter().chain(headers).copied().collect();
+        self.send(&request(method, path, &headers, body))
+    }
+
+    /// A new record of the kind; its id.
+    #[track_caller]
+    pub fn make(&self, kind: &str, body: &Value) -> String {
+        self.post(&format!("/v1/{kind}"), body).ok()["id"].as_str().expect("an id").to_owned()
+    }
+
+    #[track_caller]
+    pub fn project(&self, name: &str) -> String {
+        self.make("project", &json!({ "name": name }))
+    }
+
+    /// What `fetch` shows of an object.
+    #[track_caller]
+    pub fn events(&self, kind: &str, id: &str) -> Vec<Value> {
+        let page = self.post(&format!("/v1/{kind}/{id}/fetch"), &json!({})).ok();
+        page["events"].as_array().expect("events").clone()
+    }
+
+    /// Stops the server and waits for it.
+    pub fn stop(&mut self) {
+        self.runtime.block_on(self.handle.stop());
+        if let Some(serving) = self.serving.take() {
+            let ended = self.runtime.block_on(async { tokio::time::timeout(Duration::from_secs(40), serving).await });
+            ended.expect("the server ends").expect("no panic").expect("no error");
+        }
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.stop();
+            self.runtime.block_on(async {
+                self.objects.shutdown().await;
+                self.cluster.shutdown().await.expect("the cluster closes");
+            });
+        }
+    }
+}

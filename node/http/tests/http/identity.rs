@@ -1,0 +1,73 @@
+//! Login, the caller's own record, and callers that are not known.
+
+use serde_json::Value;
+
+use crate::client::request;
+use crate::house::{House, KEY, ORG};
+
+#[test]
+fn a_login_has_no_body_and_names_the_origin_that_was_used() {
+    let house = House::open();
+    for headers in [&[][..], &[("Content-Type", "application/json")][..]] {
+        let answer = house.call("POST", "/api/apikey/login", headers, b"").ok();
+        let orgs = answer["org_info"].as_array().expect("a list");
+        assert_eq!(orgs.len(), 1);
+        assert_eq!((&orgs[0]["name"], &orgs[0]["git_metadata"]), (&Value::from(ORG), &Value::Null));
+        assert_eq!(orgs[0]["api_url"], "http://assay.test:8000");
+        assert_eq!(orgs[0]["proxy_url"], "http://assay.test:8000");
+        assert!(orgs[0]["id"].is_string() && orgs[0]["is_universal_api"].is_boolean());
+    }
+    let chunked = format!(
+        "POST /api/apikey/login HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer {KEY}\r\nConnection: close\r\n\
+         X-Forwarded-Proto: https\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    );
+    assert_eq!(house.send(chunked.as_bytes()).ok()["org_info"][0]["api_url"], "https://a.example");
+}
+
+#[test]
+fn a_login_hands_out_the_configured_origin() {
+    let house = House::with(|config| config.public_url = Some("https://assay.example.com/".into()));
+    let answer = house.call("POST", "/api/apikey/login", &[], b"").ok();
+    assert_eq!(answer["org_info"][0]["api_url"], "https://assay.example.com");
+}
+
+#[test]
+fn the_caller_learns_who_it_is() {
+    let house = House::open();
+    let me = house.call("POST", "/api/self/me", &[], b"").ok();
+    assert_eq!(me["organizations"][0]["name"], ORG);
+    assert_eq!(house.get("/ping").ok()["id"], me["id"]);
+    let version = house.get("/version").ok();
+    assert!(version["version"].is_string() && version.get("logs3_payload_max_bytes").is_none());
+    let other = house.call("GET", "/ping", &[("x-bt-org-name", "another")], b"");
+    assert!([401, 404].contains(&other.status), "{}", other.text());
+    assert_eq!(house.call("GET", "/ping", &[("x-bt-org-name", "")], b"").status, 200);
+    house.call("GET", "/ping", &[("x-bt-impersonate-user", "x@example.com")], b"").refused(501);
+}
+
+#[test]
+fn without_a_known_key_nothing_is_answered() {
+    let house = House::open();
+    let id = "00000000-0000-4000-8000-000000000001";
+    for (method, path) in [
+        ("POST", "/api/apikey/login".to_owned()),
+        ("POST", "/api/self/me".into()),
+        ("GET", "/ping".into()),
+        ("GET", "/version".into()),
+        ("POST", "/logs3".into()),
+        ("POST", "/v1/insert".into()),
+        ("GET", "/v1/project".into()),
+        ("POST", "/v1/api_key".into()),
+        ("DELETE", format!("/v1/dataset/{id}")),
+        ("GET", format!("/v1/project_logs/{id}/fetch")),
+        ("POST", format!("/v1/experiment/{id}/feedback")),
+        ("GET", "/v1/prompt".into()),
+    ] {
+        let answer = house.knock(method, &path);
+        answer.refused(401);
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+        let wrong = request(method, &path, &[("Authorization", "Bearer sk-of-nobody-at-all-0123456789")], b"");
+        let said = house.send(&wrong).refused(401);
+        assert!(!said.contains("sk-of-nobody"), "{said}");
+    }
+}

@@ -1,0 +1,10 @@
+//! The server as a client meets it: a real port, over a real cluster of one node.
+
+mod client;
+mod edges;
+mod house;
+mod identity;
+mod malformed;
+mod records;
+mod rows;
+mod tls;

@@ -1,0 +1,86 @@
+//! Bodies that no client means: each a 4xx that a person can read, and none a change.
+
+use serde_json::json;
+
+use crate::house::House;
+
+#[test]
+fn every_malformed_body_is_a_4xx_with_a_readable_message() {
+    let house = House::open();
+    let project = house.project("p");
+    let deep = format!("{{\"events\": [{}1{}]}}", "[".repeat(10_000), "]".repeat(10_000));
+    let long = format!("{{\"events\": [{{\"id\": \"{}\"}}]}}", "x".repeat(2000));
+    let bodies: [(&[u8], &str); 16] = [
+        (b"", "empty"),
+        (b"   ", "empty"),
+        (b"{", "JSON"),
+        (b"null", "null"),
+        (b"[]", "array"),
+        (b"\"events\"", "string"),
+        (b"{}", "`events` is missing"),
+        (b"{\"events\": null}", "`events` is missing"),
+        (b"{\"events\": {}}", "`events` is an object"),
+        (b"{\"events\": [1]}", "row 0"),
+        (b"{\"events\": [{\"scores\": {\"s\": 1e400}}]}", "JSON"),
+        (b"{\"events\": [{\"scores\": {\"s\": 2}}]}", "scores"),
+        (b"{\"events\": [{\"id\": \"\xff\xfe\"}]}", "JSON"),
+        (b"{\"events\": []} {}", "JSON"),
+        (deep.as_bytes(), "nested deeper"),
+        (long.as_bytes(), "row 0"),
+    ];
+    for (body, part) in bodies {
+        let said = house.call("POST", &format!("/v1/project_logs/{project}/insert"), &[], body).refused(400);
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(house.events("project_logs", &project), [] as [serde_json::Value; 0]);
+}
+
+#[test]
+fn every_route_that_takes_a_body_refuses_what_is_none() {
+    let house = House::open();
+    let project = house.project("p");
+    let dataset = house.make("dataset", &json!({"project_id": project, "name": "d"}));
+    for (method, path) in [
+        ("POST", "/v1/project".to_owned()),
+        ("POST", "/v1/experiment".into()),
+        ("POST", "/v1/dataset".into()),
+        ("POST", "/v1/api_key".into()),
+        ("PATCH", format!("/v1/project/{project}")),
+        ("PATCH", format!("/v1/dataset/{dataset}")),
+        ("POST", format!("/v1/dataset/{dataset}/insert")),
+        ("POST", format!("/v1/dataset/{dataset}/feedback")),
+        ("POST", format!("/v1/dataset/{dataset}/fetch")),
+        ("POST", "/v1/insert".into()),
+        ("POST", "/logs3".into()),
+    ] {
+        for body in [&b"{\"a\": tru"[..], b"[1, 2]", b"7", b"\x00\x01\x02", b"{\"a\":1}}"] {
+            let said = house.call(method, &path, &[], body).refused(400);
+            assert!(said.len() > 10, "{method} {path}: {said}");
+        }
+    }
+}
+
+#[test]
+fn sizes_and_encodings_that_are_not_taken_are_said_to_be_so() {
+    let house = House::with(|config| {
+        config.body_bytes_max = 10_000;
+        config.small_body_bytes_max = 1000;
+    });
+    let project = house.project("p");
+    let path = format!("/v1/project_logs/{project}/insert");
+    let body = |bytes: usize| json!({"events": [{"id": "a", "input": "x".repeat(bytes)}]}).to_string();
+    house.call("POST", &path, &[], body(9000).as_bytes()).ok();
+    house.call("POST", &path, &[], body(1_000_000).as_bytes()).refused(413);
+    house.post("/v1/project", &json!({"name": "n", "description": "x".repeat(1000)})).refused(413);
+    // Without a claimed length, so that only the bytes themselves tell.
+    let mut chunked = format!(
+        "POST {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nTransfer-Encoding: chunked\r\n\r\n",
+        crate::house::KEY
+    );
+    chunked.push_str(&format!("{:x}\r\n{}\r\n0\r\n\r\n", 20_000, " ".repeat(20_000)));
+    house.send(chunked.as_bytes()).refused(413);
+    house.call("POST", &path, &[("Content-Encoding", "gzip")], b"\x1f\x8b").refused(415);
+    house
+        .call("POST", &path, &[("Content-Encoding", "identity"), ("Content-Type", "image/png")], body(1).as_bytes())
+        .ok();
+}

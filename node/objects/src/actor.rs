@@ -1,0 +1,204 @@
+//! One object's actor: a thin shell around its line.
+//!
+//! ```text
+//! Enter ── line.enter ──> made here, or, with merges or large, on a blocking thread (bases read ahead, encoded)
+//!                              └──> line.made ──> front of the line ──> committer ──> outcome ──> answer
+//! ```
+//! Messages are handled without an await, so they enter the line in the order in which they came. A write is submitted
+//! without waiting for the outcome of the one before. Its place in the mailbox is held until it is answered, which bounds
+//! what the line and the committer hold for this object. A committer that is full is asked again by the front of the line,
+//! and the others stay behind it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, WrapFuture};
+use assay_cluster::{NotWritten, ProposeError};
+use assay_storage_model::command::{Outcome, RequestId};
+use assay_storage_model::{ObjectKey, ShardId, Xact};
+use assay_storage_shard::Shard;
+use bytes::Bytes;
+use tokio::sync::oneshot;
+use tokio::task;
+
+use crate::answer::{Answer, Done, Refused, answer_of};
+use crate::line::{Entered, Line};
+use crate::office::{Counters, Office, Place};
+use crate::prepare::Prepared;
+
+/// Up to here a write is encoded on the actor's thread: some tens of microseconds.
+const ENCODED_HERE_BYTES_MAX: usize = 256 << 10;
+/// The front of the line asks a full committer again after this: about what an entry takes.
+const COMMITTER_ASKED_AGAIN_AFTER: Duration = Duration::from_millis(2);
+/// And gives up after this, the time for which writes wait for memory.
+const COMMITTER_WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// One write, prepared and with its place.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Enter {
+    pub write: Prepared,
+    pub place: Place,
+    pub answer: oneshot::Sender<Answer>,
+}
+
+/// Ready to be submitted.
+struct Made {
+    command: Bytes,
+    reply: Reply,
+    since: Instant,
+}
+
+/// Who waits for a write, and the place it holds.
+struct Reply {
+    request: Option<RequestId>,
+    rows: usize,
+    answer: oneshot::Sender<Answer>,
+    place: Place,
+}
+
+impl Reply {
+    fn send(self, answer: Answer) {
+        drop(self.place); // before the answer: who has it may write again at once
+        let _ = self.answer.send(answer); // who asked may have given up; the write stands all the same
+    }
+}
+
+pub(crate) struct ObjectActor {
+    office: Arc<Office>,
+    object: ObjectKey,
+    shard: ShardId,
+    line: Line<Made>,
+    /// The committer was full, and will be asked again.
+    asks_again: bool,
+    last_entered: Instant,
+}
+
+impl ObjectActor {
+    pub fn new(office: Arc<Office>, object: ObjectKey, shard: ShardId) -> ObjectActor {
+        let (line, last_entered) = (Line::default(), Instant::now());
+        ObjectActor { office, object, shard, line, asks_again: false, last_entered }
+    }
+
+    fn enter(&mut self, message: Enter, context: &mut Context<ObjectActor>) {
+        let Enter { write, place, answer } = message;
+        let reply = Reply { request: write.request, rows: write.rows.len(), answer, place };
+        let Some(shard) = self.office.cluster.shard(self.shard) else {
+            return reply.send(Err(Refused::NotWritten(NotWritten::NotLeader { leader: None })));
+        };
+        if shard.object(&self.object).is_some_and(|record| record.dropped) {
+            return reply.send(Err(Refused::Gone));
+        }
+        match self.line.enter((self.office.clock)(), shard.last(), write.request.as_ref()) {
+            Entered::Known { xact } => {
+                Counters::add(&self.office.counters.duplicates, 1);
+                reply.send(Ok(Done { xact, duplicate: true }));
+            }
+            Entered::Reused { xact } => reply.send(Err(Refused::KeyReused { xact })),
+            Entered::Go { number, assigned } => self.make(write, number, assigned, reply, shard, context),
+        }
+    }
+
+    fn make(
+        &mut self,
+        write: Prepared,
+        number: u64,
+        assigned: Xact,
+        reply: Reply,
+        shard: Arc<Shard>,
+        context: &mut Context<ObjectActor>,
+    ) {
+        if !write.has_merges() && write.bytes <= ENCODED_HERE_BYTES_MAX {
+            let command = write.command(assigned);
+            return self.made(number, command, reply, context);
+        }
+        let making = task::spawn_blocking(move || {
+            let merged = write.merged();
+            if !merged.is_empty()
+                && let Err(why) = shard.fetch_bases(&write.object, &merged)
+            {
+                // Apply reads them itself then, and has the last word on damage.
+                tracing::warn!(object = %write.object, %why, "could not read ahead for merges");
+            }
+            write.command(assigned)
+        });
+        let made = making.into_actor(self).map(move |made, actor, context| {
+            // It can only have panicked, and then the process ends or a test wants to see it.
+            let command = made.expect("reading ahead and encoding end well");
+            actor.made(number, command, reply, context);
+        });
+        context.spawn(made);
+    }
+
+    fn made(&mut self, number: u64, command: Bytes, reply: Reply, context: &mut Context<ObjectActor>) {
+        self.line.made(number, Made { command, reply, since: Instant::now() });
+        if !self.asks_again {
+            self.submit(context);
+        }
+    }
+
+    /// Submits from the front of the line what is ready.
+    fn submit(&mut self, context: &mut Context<ObjectActor>) {
+        while let Some(front) = self.line.front() {
+            let submitted = self.office.cluster.submit(self.shard, front.command.clone());
+            if matches!(submitted, Err(NotWritten::Busy(_))) && front.since.elapsed() < COMMITTER_WAIT_MAX {
+                self.asks_again = true;
+                context.run_later(COMMITTER_ASKED_AGAIN_AFTER, |actor, context| {
+                    actor.asks_again = false;
+                    actor.submit(context);
+                });
+                return;
+            }
+            let Some(Made { reply, .. }) = self.line.pop() else { return };
+            match submitted {
+                Err(why) => reply.send(Err(Refused::NotWritten(why))),
+                Ok(pending) => {
+                    let settled = pending.outcome().into_actor(self);
+                    context.spawn(settled.map(move |outcome, actor, _| actor.settle(reply, outcome)));
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, reply: Reply, outcome: Result<Outcome, ProposeError>) {
+        let answer = answer_of(outcome);
+        let counters = &self.office.counters;
+        match &answer {
+            Ok(Done { xact, duplicate }) => {
+                if let Some(request) = &reply.request {
+                    self.line.settled(request, *xact);
+                }
+                if *duplicate {
+                    Counters::add(&counters.duplicates, 1);
+                } else {
+                    Counters::add(&counters.writes, 1);
+                    Counters::add(&counters.rows, reply.rows);
+                }
+            }
+            Err(Refused::Unknown(_)) => Counters::add(&counters.unknown, 1),
+            Err(_) => {}
+        }
+        reply.send(answer);
+    }
+}
+
+impl Actor for ObjectActor {
+    type Context = Context<ObjectActor>;
+
+    fn started(&mut self, context: &mut Context<ObjectActor>) {
+        context.run_interval(self.office.idle, |actor, context| {
+            if actor.last_entered.elapsed() >= actor.office.idle && actor.office.put_away(&actor.object) {
+                context.stop();
+            }
+        });
+    }
+}
+
+impl Handler<Enter> for ObjectActor {
+    type Result = ();
+
+    fn handle(&mut self, message: Enter, context: &mut Context<ObjectActor>) {
+        self.last_entered = Instant::now();
+        self.enter(message, context);
+    }
+}

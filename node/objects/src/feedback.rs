@@ -1,0 +1,110 @@
+//! Feedback on logged rows as rows of a write: a merge for scores, expected and tags, and a row for the comment. Pure.
+//!
+//! An item's `metadata` and `source` go to the audit record of what it makes, never into the row.
+
+use assay_storage_model::ObjectKind;
+use assay_storage_model::event::{PrepareContext, RowError, format_micros, prepare};
+use serde_json::{Map, Value, json};
+
+const SOURCES: [&str; 3] = ["app", "api", "external"];
+const SOURCE_DEFAULT: &str = "external";
+/// What an item may change in its row.
+const MERGED: [&str; 3] = ["scores", "expected", "tags"];
+/// The kind whose rows have every field that feedback may set; others drop what they do not have.
+const WIDEST_KIND: ObjectKind = ObjectKind::Experiment;
+
+/// The rows that these items make, none for an item that says nothing. An error names the item by its place.
+pub fn rows(items: Vec<Value>, now_micros: i64) -> Result<Vec<Value>, RowError> {
+    let mut rows = Vec::with_capacity(items.len());
+    for (index, item) in items.into_iter().enumerate() {
+        let refuse = |path: &str, problem: &str| RowError { row: index, path: path.into(), problem: problem.into() };
+        let Value::Object(item) = item else {
+            return Err(refuse("", "is no JSON object; an item of feedback is one"));
+        };
+        let made = rows_of(item, now_micros).map_err(|(path, problem)| refuse(path, problem))?;
+        for row in &made {
+            // Said here with the item's place: one item may make two rows or none.
+            let context = &mut PrepareContext { now_micros, new_id: &mut || "new".to_owned() };
+            prepare(WIDEST_KIND, index, row.clone(), context)?;
+        }
+        rows.extend(made);
+    }
+    Ok(rows)
+}
+
+fn rows_of(mut item: Map<String, Value>, now_micros: i64) -> Result<Vec<Value>, (&'static str, &'static str)> {
+    let mut given = |name: &str| item.remove(name).filter(|value| !value.is_null());
+    let id = given("id").ok_or(("id", "is missing; feedback names its row"))?;
+    let source = given("source").unwrap_or_else(|| Value::from(SOURCE_DEFAULT));
+    if !source.as_str().is_some_and(|source| SOURCES.contains(&source)) {
+        return Err(("source", "is unknown; it is \"app\", \"api\", \"external\" or null"));
+    }
+    let metadata = given("metadata").unwrap_or(Value::Null);
+    let comment = given("comment");
+    let changed: Vec<_> = MERGED.iter().filter_map(|name| Some((*name, given(name)?))).collect();
+
+    let mut rows = Vec::new();
+    if !changed.is_empty() || (comment.is_none() && !metadata.is_null()) {
+        let mut merge = json!({
+            "id": id.clone(), "_is_merge": true, "_audit_source": source.clone(), "_audit_metadata": metadata.clone(),
+        });
+        changed.into_iter().for_each(|(name, value)| merge[name] = value);
+        rows.push(merge);
+    }
+    if let Some(text) = comment {
+        rows.push(json!({
+            "created": format_micros(now_micros), "origin": {"id": id}, "comment": {"text": text},
+            "_audit_source": source, "_audit_metadata": metadata,
+        }));
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_makes_a_merge_and_a_comment_that_both_know_who_said_it() {
+        let item =
+            json!({"id": "a", "scores": {"good": 1}, "tags": ["x"], "comment": "fine", "metadata": {"by": "me"}});
+        let rows = rows(vec![item], 0).expect("rows");
+        assert_eq!(
+            rows,
+            [
+                json!({"id": "a", "_is_merge": true, "_audit_source": "external", "_audit_metadata": {"by": "me"},
+                       "scores": {"good": 1}, "tags": ["x"]}),
+                json!({"created": "1970-01-01T00:00:00.000Z", "origin": {"id": "a"}, "comment": {"text": "fine"},
+                       "_audit_source": "external", "_audit_metadata": {"by": "me"}}),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_item_makes_only_what_it_says() {
+        let count = |item| rows(vec![item], 0).expect("rows").len();
+        assert_eq!(count(json!({"id": "a"})), 0);
+        assert_eq!(count(json!({"id": "a", "comment": "x", "scores": null})), 1);
+        assert_eq!(count(json!({"id": "a", "metadata": {"k": 1}})), 1);
+        assert_eq!(count(json!({"id": "a", "expected": false, "source": "app"})), 1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_the_place_of_its_item() {
+        let cases = [
+            (json!({"comment": "x"}), "row 1: `id` is missing"),
+            (json!({"id": 3, "comment": "x"}), "row 1: `origin.id`"),
+            (json!({"id": "a", "scores": {"s": 2}}), "row 1: `scores.s`"),
+            (json!({"id": "a", "tags": "x"}), "row 1: `tags`"),
+            (json!({"id": "a", "comment": {"text": "x"}}), "row 1: `comment.text`"),
+            (json!({"id": "a", "source": "who"}), "row 1: `source`"),
+            (json!({"id": "a", "metadata": 1}), "row 1: `_audit_metadata`"),
+            (json!("a"), "row 1 is no JSON object"),
+        ];
+        for (item, text) in cases {
+            let two_rows = json!({"id": "first", "comment": "x", "tags": []});
+            let error = rows(vec![two_rows, item], 0).expect_err("is refused").to_string();
+            assert!(error.starts_with(text), "{error}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Objects that own rows: writing to them in order, reading them back.
+//!
+//! One actor per object makes order; see `actor`. What decides is plain code: `line` (order, ids, request ids),
+//! `mailbox` (places), `prepare`, `ingest`, `feedback`, `page`, `render`. Knows no HTTP and does not ask who is calling.
+
+mod actor;
+mod answer;
+mod book;
+mod error;
+pub mod feedback;
+mod fetch;
+pub mod ingest;
+mod line;
+mod office;
+mod page;
+mod prepare;
+mod readers;
+mod render;
+mod threads;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use assay_cluster::Cluster;
+use assay_storage_model::command::RequestId;
+use assay_storage_model::{ObjectKey, OrgId, Xact};
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+use uuid::Uuid;
+
+pub use crate::error::{ReadError, WriteError};
+pub use crate::page::{PAGE_BYTES_MAX, TRACES_PER_PAGE_MAX};
+pub use crate::threads::OBJECTS_THREAD;
+
+use crate::answer::{Answer, Done, Refused, busy, combine};
+use crate::book::{BookLimits, Refusal, Room};
+use crate::office::{Counters, Office};
+use crate::prepare::{Prepared, prepare_all};
+use crate::readers::Readers;
+use crate::threads::ActorThreads;
+
+/// A write that was sent is answered as unknown after this. Memory is waited for 20 s at most, and an entry takes
+/// milliseconds: whoever waits this long waits for a quorum that is not there.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(40);
+
+/// Microseconds since the epoch, UTC.
+pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+/// The machine's clock.
+pub fn system_clock() -> Clock {
+    Arc::new(|| {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+    })
+}
+
+/// What the actors may hold at once. Memory for a write that waits is about twice its bytes: its rows, then its command.
+#[derive(Clone, Debug)]
+pub struct ObjectLimits {
+    /// Threads that actors run on. One orders some ten thousand writes a second.
+    pub threads: usize,
+    /// Writes of one object that were taken in and not answered, and their bytes. Half of its shard's, so that one object
+    /// cannot keep the others of its shard out.
+    pub object_writes: usize,
+    pub object_bytes: usize,
+    /// Of one shard: what its committer takes.
+    pub shard_writes: usize,
+    pub shard_bytes: usize,
+    /// Of the node.
+    pub node_writes: usize,
+    pub node_bytes: usize,
+    /// Objects with an actor: a few kilobytes each.
+    pub objects: usize,
+    /// An actor that nothing came to for this long is put away.
+    pub idle: Duration,
+}
+
+impl Default for ObjectLimits {
+    fn default() -> Self {
+        ObjectLimits {
+            threads: 1,
+            object_writes: 1024,
+            object_bytes: 8 << 20,
+            shard_writes: 4096,
+            shard_bytes: 16 << 20,
+            node_writes: 16_384,
+            node_bytes: 64 << 20,
+            objects: 16_384,
+            idle: Duration::from_secs(60),
+        }
+    }
+}
+
+impl ObjectLimits {
+    fn book(&self) -> BookLimits {
+        let room = |writes, bytes| Room { writes, bytes };
+        BookLimits {
+            object: room(self.object_writes, self.object_bytes),
+            shard: room(self.shard_writes, self.shard_bytes),
+            node: room(self.node_writes, self.node_bytes),
+            objects: self.objects,
+        }
+    }
+}
+
+/// One client request to one object.
+#[derive(Clone, Debug)]
+pub struct ObjectWrite {
+    pub object: ObjectKey,
+    /// As the client sent them.
+    pub rows: Vec<Value>,
+    /// The request's key and content as hashes, where the client sent an idempotency key.
+    pub request: Option<RequestId>,
+}
+
+/// What became of one [`ObjectWrite`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// One per row sent, in their order.
+    pub row_ids: Vec<String>,
+    pub xact: Xact,
+    /// The same request was written before; nothing changed.
+    pub duplicate: bool,
+}
+
+/// An object and the ids that its rows are shown with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowHome {
+    pub object: ObjectKey,
+    pub org: OrgId,
+    pub project_id: Uuid,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FetchRequest {
+    /// Traces.
+    pub limit: Option<u64>,
+    /// From the page before.
+    pub cursor: Option<String>,
+    pub version: Option<Xact>,
+    /// With `max_root_span_id` the deprecated cursor.
+    pub max_xact_id: Option<Xact>,
+    pub max_root_span_id: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchPage {
+    /// One JSON object each.
+    pub events: Vec<Bytes>,
+    /// For the next page; none at the end.
+    pub cursor: Option<String>,
+    /// What was read at.
+    pub version: Xact,
+}
+
+/// For metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObjectCounts {
+    /// Actors there are.
+    pub active: u64,
+    /// Writes taken in and not yet answered, and their bytes.
+    pub waiting_writes: u64,
+    pub waiting_bytes: u64,
+    /// Since the start: writes and rows written, requests known before, refusals for want of a place, unknown outcomes.
+    pub writes: u64,
+    pub rows: u64,
+    pub duplicates: u64,
+    pub busy: u64,
+    pub unknown: u64,
+    /// Since the start: actors made and put away, pages and rows read.
+    pub started: u64,
+    pub put_away: u64,
+    pub pages: u64,
+    pub rows_read: u64,
+}
+
+/// The handle that everyone holds.
+#[derive(Clone)]
+pub struct Objects {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    office: Arc<Office>,
+    threads: Arc<ActorThreads>,
+    readers: Readers,
+}
+
+impl fmt::Debug for Objects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Objects").field("counts", &self.counts()).finish_non_exhaustive()
+    }
+}
+
+impl Objects {
+    /// Starts the threads of the actors. May be called from any runtime or from none.
+    pub fn start(cluster: Arc<Cluster>, limits: ObjectLimits, clock: Clock) -> Objects {
+        let threads = Arc::new(ActorThreads::start(limits.threads));
+        let office = Arc::new(Office::new(cluster, &limits, clock));
+        Objects { shared: Arc::new(Shared { office, threads, readers: Readers::start() }) }
+    }
+
+    /// All or nothing before the first send: every row of every write is prepared and has its place first.
+    pub async fn write(&self, writes: Vec<ObjectWrite>) -> Result<Vec<Written>, WriteError> {
+        let Shared { office, threads, .. } = &*self.shared;
+        let objects: Vec<ObjectKey> = writes.iter().map(|write| write.object).collect();
+        let prepared = prepare_all(writes, (office.clock)()).await?;
+        let lasts = objects.iter().map(|object| last_of(office, object)).collect::<Result<Vec<Xact>, _>>()?;
+        let (writes, row_ids): (Vec<Prepared>, Vec<Vec<String>>) = prepared.into_iter().unzip();
+        // A write without rows has nothing to be ordered: it is answered with what is there.
+        let sent: Vec<Prepared> = writes.into_iter().filter(|write| !write.rows.is_empty()).collect();
+        let sent_to: Vec<ObjectKey> = sent.iter().map(|write| write.object).collect();
+        let answers = office.send(threads, sent).map_err(|why| self.no_place(why))?;
+        let mut done = combine(&sent_to, answered(answers).await)?.into_iter();
+        let all = row_ids.into_iter().zip(lasts).map(|(row_ids, last)| {
+            let still = Done { xact: last, duplicate: false };
+            let Done { xact, duplicate } = if row_ids.is_empty() { still } else { done.next().unwrap_or(still) };
+            Written { row_ids, xact, duplicate }
+        });
+        Ok(all.collect())
+    }
+
+    /// One page of whole traces, newest first; sees everything acknowledged before the call.
+    pub async fn fetch(&self, home: &RowHome, request: FetchRequest) -> Result<FetchPage, ReadError> {
+        let Shared { office, readers, .. } = &*self.shared;
+        let page = fetch::fetch(&office.cluster, readers, (office.clock)(), *home, request).await?;
+        Counters::add(&office.counters.pages, 1);
+        Counters::add(&office.counters.rows_read, page.events.len());
+        Ok(page)
+    }
+
+    pub fn counts(&self) -> ObjectCounts {
+        self.shared.office.counts()
+    }
+
+    /// Takes nothing more, answers what was taken, ends the threads.
+    pub async fn shutdown(&self) {
+        self.shared.office.close();
+        if tokio::time::timeout(ANSWER_WAIT_MAX, self.shared.office.emptied()).await.is_err() {
+            tracing::warn!(counts = ?self.counts(), "writes were not answered in time; they are unknown to their writers");
+        }
+        self.shared.readers.close();
+        let threads = Arc::clone(&self.shared.threads);
+        let ended = tokio::task::spawn_blocking(move || {
+            threads.stop();
+            threads.join();
+        });
+        if let Err(why) = ended.await {
+            tracing::error!(%why, "the threads of the actors did not end well");
+        }
+    }
+
+    fn no_place(&self, why: Refusal) -> WriteError {
+        match why {
+            Refusal::Closed => WriteError::Unavailable("this node shuts down".into()),
+            Refusal::Full(why) => {
+                Counters::add(&self.shared.office.counters.busy, 1);
+                busy(why)
+            }
+        }
+    }
+}
+
+/// The last id of the shard of an object that can be written to.
+fn last_of(office: &Office, object: &ObjectKey) -> Result<Xact, WriteError> {
+    let shard = office.cluster.locate(object);
+    let gone = || WriteError::Unavailable(format!("shard {shard} is not here"));
+    let shard = office.cluster.shard(shard).ok_or_else(gone)?;
+    match shard.object(object) {
+        Some(record) if record.dropped => Err(WriteError::Gone { object: *object }),
+        _ => Ok(shard.last()),
+    }
+}
+
+/// The answers of all, in their order. They are under way together, so one deadline holds for all of them.
+async fn answered(answers: Vec<oneshot::Receiver<Answer>>) -> Vec<Answer> {
+    let deadline = Instant::now() + ANSWER_WAIT_MAX;
+    let mut all = Vec::with_capacity(answers.len());
+    for answer in answers {
+        all.push(match timeout_at(deadline, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(Refused::Unknown("the object's actor ended meanwhile".into())),
+            Err(_) => Err(Refused::Unknown(format!("no answer came within {} s", ANSWER_WAIT_MAX.as_secs()))),
+        });
+    }
+    all
+}

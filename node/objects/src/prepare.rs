@@ -1,0 +1,170 @@
+//! A client's rows as what will be proposed: checked, folded, measured. Nothing is written before this passed.
+
+use assay_storage_model::command::{Action, Command, RequestId, RowOp, Write};
+use assay_storage_model::event::{PrepareContext, PreparedRow, prepare};
+use assay_storage_model::merge::fold_batch;
+use assay_storage_model::{ObjectKey, Xact};
+use bytes::Bytes;
+use serde_json::Value;
+use uuid::{Builder, Uuid};
+
+use crate::{ObjectWrite, WriteError};
+
+/// Bytes of documents after which others get their turn on this thread: about half a millisecond.
+const YIELD_AFTER_BYTES: usize = 256 << 10;
+
+/// One write that lacks only its id.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub object: ObjectKey,
+    pub request: Option<RequestId>,
+    pub rows: Vec<PreparedRow>,
+    /// At least what its command takes.
+    pub bytes: usize,
+}
+
+impl Prepared {
+    /// The rows that merges will be folded into.
+    pub fn merged(&self) -> Vec<&str> {
+        self.rows.iter().filter(|row| row.action == Action::Merge).map(|row| row.id.as_str()).collect()
+    }
+
+    pub fn has_merges(&self) -> bool {
+        self.rows.iter().any(|row| row.action == Action::Merge)
+    }
+
+    /// The command, encoded once.
+    pub fn command(&self, assigned: Xact) -> Bytes {
+        Bytes::from(self.unencoded(assigned).encode())
+    }
+
+    fn unencoded(&self, assigned: Xact) -> Command<'_> {
+        let rows: Vec<RowOp<'_>> = self.rows.iter().map(PreparedRow::as_op).collect();
+        Command::Write(Write { object: self.object, assigned, request: self.request, rows })
+    }
+}
+
+/// Each write with the ids of its rows as they were sent.
+pub(crate) async fn prepare_all(
+    writes: Vec<ObjectWrite>,
+    now_micros: i64,
+) -> Result<Vec<(Prepared, Vec<String>)>, WriteError> {
+    let mut prepared = Vec::with_capacity(writes.len());
+    let mut since_yield = 0;
+    for (place, ObjectWrite { object, rows, request }) in writes.into_iter().enumerate() {
+        let refuse = |error| WriteError::Row { write: place, error };
+        let mut ready: Vec<PreparedRow> = Vec::with_capacity(rows.len());
+        let mut row_ids = Vec::with_capacity(rows.len());
+        let mut new = NewIds { request, made: 0 };
+        for (index, row) in rows.into_iter().enumerate() {
+            let mut row = one(object, index, row, now_micros, &mut new).map_err(refuse)?;
+            since_yield += row.doc.len();
+            row_ids.push(std::mem::take(&mut row.row_id));
+            ready.push(row);
+            if since_yield > YIELD_AFTER_BYTES {
+                since_yield = 0;
+                tokio::task::yield_now().await;
+            }
+        }
+        let rows = fold_batch(ready).map_err(refuse)?;
+        let mut write = Prepared { object, request, rows, bytes: 0 };
+        let command = write.unencoded(Xact::ZERO);
+        command.check_limits().map_err(|why| WriteError::TooLarge { write: place, why: why.to_string() })?;
+        write.bytes = command.bytes_about();
+        prepared.push((write, row_ids));
+    }
+    Ok(prepared)
+}
+
+fn one(
+    object: ObjectKey,
+    index: usize,
+    row: Value,
+    now_micros: i64,
+    new: &mut NewIds,
+) -> Result<PreparedRow, assay_storage_model::event::RowError> {
+    prepare(object.kind, index, row, &mut PrepareContext { now_micros, new_id: &mut || new.next() })
+}
+
+/// Ids for rows that were sent without one. A request with a key gets the same ones whenever it is sent, since it is
+/// written once and answered as often as it is asked.
+struct NewIds {
+    request: Option<RequestId>,
+    made: u64,
+}
+
+impl NewIds {
+    fn next(&mut self) -> String {
+        self.made += 1;
+        let Some(request) = self.request else {
+            return Uuid::new_v4().to_string();
+        };
+        // Key and content are hashes already; the number is spread so that it meets none of their structure.
+        let spread = u128::from(self.made).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
+        let mixed = u128::from_be_bytes(request.key) ^ u128::from_be_bytes(request.content).rotate_left(64) ^ spread;
+        Builder::from_random_bytes(mixed.to_be_bytes()).into_uuid().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_storage_model::{ObjectKind, OrgId};
+    use serde_json::json;
+
+    fn object() -> ObjectKey {
+        ObjectKey::new(OrgId(Uuid::from_u128(1)), ObjectKind::ProjectLogs, Uuid::from_u128(2))
+    }
+
+    async fn prepared(request: Option<RequestId>, rows: Vec<Value>) -> Result<(Prepared, Vec<String>), WriteError> {
+        let write = ObjectWrite { object: object(), rows, request };
+        Ok(prepare_all(vec![write], 0).await?.pop().expect("one"))
+    }
+
+    #[tokio::test]
+    async fn row_ids_are_those_of_the_rows_as_sent_however_they_fold() {
+        let rows = vec![
+            json!({"id": "a", "input": 1}),
+            json!({"id": "b"}),
+            json!({"id": "a", "output": 2, "_is_merge": true}),
+            json!({"id": "c", "origin": {"id": "a"}, "comment": {"text": "x"}}),
+        ];
+        let (write, row_ids) = prepared(None, rows).await.expect("prepares");
+        assert_eq!(row_ids, ["a", "b", "a", "c"]);
+        assert_eq!(write.rows.len(), 3);
+        assert!(!write.has_merges(), "the merge is folded into the row before it");
+        assert!(write.bytes >= write.command(Xact::ZERO).len());
+    }
+
+    #[tokio::test]
+    async fn a_request_with_a_key_makes_the_same_ids_again_and_another_makes_others() {
+        let rows = || vec![json!({"input": 1}), json!({"input": 2})];
+        let request = |key| Some(RequestId { key: [key; 16], content: [7; 16] });
+        let (first, again) =
+            (prepared(request(1), rows()).await.expect("prepares").1, prepared(request(1), rows()).await);
+        assert_eq!(first, again.expect("prepares").1);
+        assert_ne!(first[0], first[1]);
+        assert!(first.iter().all(|id| Uuid::parse_str(id).is_ok_and(|id| id.get_version_num() == 4)));
+        assert_ne!(first, prepared(request(2), rows()).await.expect("prepares").1);
+        assert_ne!(
+            prepared(None, rows()).await.expect("prepares").1,
+            prepared(None, rows()).await.expect("prepares").1
+        );
+    }
+
+    #[tokio::test]
+    async fn a_bad_row_is_named_by_its_write_and_its_place() {
+        let good = ObjectWrite { object: object(), rows: vec![json!({"id": "a"})], request: None };
+        let bad = ObjectWrite { rows: vec![json!({"id": "a"}), json!({"scores": {"s": 3}})], ..good.clone() };
+        let Err(WriteError::Row { write, error }) = prepare_all(vec![good, bad], 0).await.map(drop) else {
+            panic!("is refused");
+        };
+        assert_eq!((write, error.row, error.path.as_str()), (1, 1, "scores.s"));
+    }
+
+    #[tokio::test]
+    async fn more_rows_than_a_write_holds_are_refused() {
+        let rows = (0..=assay_storage_model::command::ROWS_PER_WRITE_MAX).map(|n| json!({"id": n.to_string()}));
+        assert!(matches!(prepared(None, rows.collect()).await, Err(WriteError::TooLarge { write: 0, .. })));
+    }
+}

@@ -1,0 +1,112 @@
+//! A node to test on, and short ways to say what is asked of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_cluster::{Cluster, ClusterConfig, OnFatal};
+use assay_node_objects::{
+    FetchPage, FetchRequest, ObjectLimits, ObjectWrite, Objects, ReadError, RowHome, WriteError, Written, system_clock,
+};
+use assay_storage_log::LogConfig;
+use assay_storage_model::command::{Command, RequestId};
+use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId, ShardId};
+use bytes::Bytes;
+use serde_json::Value;
+use uuid::Uuid;
+
+pub struct House {
+    pub objects: Objects,
+    pub cluster: Arc<Cluster>,
+    _dir: tempfile::TempDir,
+}
+
+pub async fn house() -> House {
+    house_with(ObjectLimits::default()).await
+}
+
+pub async fn house_with(limits: ObjectLimits) -> House {
+    let dir = tempfile::tempdir().expect("a directory");
+    let config = ClusterConfig {
+        data_dir: dir.path().to_owned(),
+        shards: 4,
+        log: LogConfig { file_bytes: 1 << 20, budget_bytes: 8 << 20, ..LogConfig::default() },
+        on_fatal: OnFatal::call(|why| panic!("{why}")),
+        ..ClusterConfig::default()
+    };
+    let cluster = Arc::new(Cluster::open(config).await.expect("opens"));
+    House { objects: Objects::start(Arc::clone(&cluster), limits, system_clock()), cluster, _dir: dir }
+}
+
+pub fn key(kind: ObjectKind, n: u128) -> ObjectKey {
+    ObjectKey::new(OrgId(Uuid::from_u128(1)), kind, Uuid::from_u128(n))
+}
+
+pub fn log(n: u128) -> ObjectKey {
+    key(ObjectKind::ProjectLogs, n)
+}
+
+pub fn home(object: ObjectKey) -> RowHome {
+    RowHome { object, org: object.org, project_id: object.id }
+}
+
+pub fn request(n: u8, content: u8) -> Option<RequestId> {
+    Some(RequestId { key: [n; 16], content: [content; 16] })
+}
+
+/// What a fetch saw.
+pub struct Seen {
+    pub page: FetchPage,
+    pub events: Vec<Value>,
+}
+
+impl Seen {
+    pub fn ids(&self) -> Vec<&str> {
+        self.events.iter().map(|event| event["id"].as_str().expect("an id")).collect()
+    }
+
+    #[track_caller]
+    pub fn event(&self, id: &str) -> &Value {
+        self.events.iter().find(|event| event["id"] == id).unwrap_or_else(|| panic!("no row {id} in {:?}", self.ids()))
+    }
+}
+
+impl House {
+    pub async fn try_write(&self, object: ObjectKey, rows: Vec<Value>) -> Result<Written, WriteError> {
+        let mut written = self.objects.write(vec![ObjectWrite { object, rows, request: None }]).await?;
+        Ok(written.pop().expect("one"))
+    }
+
+    pub async fn write(&self, object: ObjectKey, rows: Vec<Value>) -> Written {
+        self.try_write(object, rows).await.expect("writes")
+    }
+
+    pub async fn try_fetch(&self, object: ObjectKey, request: FetchRequest) -> Result<Seen, ReadError> {
+        let page = self.objects.fetch(&home(object), request).await?;
+        let events = page.events.iter().map(|event| serde_json::from_slice(event).expect("JSON")).collect();
+        Ok(Seen { page, events })
+    }
+
+    pub async fn fetch(&self, object: ObjectKey, request: FetchRequest) -> Seen {
+        self.try_fetch(object, request).await.expect("reads")
+    }
+
+    pub async fn all(&self, object: ObjectKey) -> Seen {
+        self.fetch(object, FetchRequest::default()).await
+    }
+
+    pub async fn seal(&self) {
+        for shard in 0..self.cluster.shards() {
+            self.cluster.seal(GroupId::of_shard(ShardId(shard))).await.expect("seals");
+        }
+    }
+
+    pub async fn drop_object(&self, object: ObjectKey) {
+        let command = Bytes::from(Command::DropObject { object }.encode());
+        self.cluster.write(self.cluster.locate(&object), command).await.expect("drops");
+    }
+
+    pub async fn close(self) {
+        tokio::time::timeout(Duration::from_secs(20), self.objects.shutdown()).await.expect("ends in time");
+        self.cluster.shutdown().await.expect("shuts down");
+    }
+}

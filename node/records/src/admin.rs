@@ -1,0 +1,160 @@
+//! What whoever owns the data directory may do without a key: organizations, users, keys. Answers are JSON for people.
+
+use std::sync::Arc;
+
+use assay_node_auth::{API_KEY_BYTES, Secret, new_api_key};
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, PutRecord, Record, RecordKind};
+use assay_storage_model::event::format_micros;
+use assay_storage_model::{GroupId, OrgId};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::commit::unexpected;
+use crate::draft;
+use crate::error::RecordsError;
+use crate::found::{NewKey, put_key};
+use crate::kinds::{API_KEY, organization, user};
+use crate::list::Walk;
+use crate::standing::text_in;
+use crate::{Records, edge};
+
+/// Each loses only to another administrator who was faster.
+const ATTEMPTS_MAX: usize = 8;
+
+impl Records {
+    pub async fn admin_organizations(&self) -> Result<Value, RecordsError> {
+        self.cluster.fence(GroupId::CATALOG).await?;
+        let mut orgs: Vec<_> = self.peek(|state| state.all(RecordKind::ORGANIZATION).cloned().collect());
+        orgs.sort_by_key(|org| (org.created, org.id));
+        orgs.iter().map(|org| described(org, "name")).collect::<Result<_, _>>().map(Value::Array)
+    }
+
+    /// With its owner, who may be a user already, and a key for the owner. Where two administrators make the same one
+    /// at once, the later hears so; a membership and a key of an organization that never was are left, which nobody
+    /// has.
+    pub async fn admin_create_organization(&self, name: &str, owner_email: &str) -> Result<Value, RecordsError> {
+        organization::check_name(name)?;
+        user::check_email(owner_email)?;
+        let taken = || RecordsError::Taken(format!("there is an organization `{name}` already"));
+        self.cluster.fence(GroupId::CATALOG).await?;
+        if self.peek(|state| state.find(&organization::name_key(name)).is_some()) {
+            return Err(taken());
+        }
+        let owner = self.user(owner_email).await?;
+        let (org, now) = (OrgId(edge::new_id()), edge::now_micros());
+        let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
+        let puts = vec![
+            organization::put(org.0, name, now),
+            organization::put_member(edge::new_id(), org, owner, now),
+            self.key_of(&NewKey { org, user: owner, name: "owner", every_org: false }, &secret, now)?,
+        ];
+        let outcomes = self.propose(puts.into_iter().map(CatalogCommand::Put).collect()).await?;
+        if !outcomes.iter().all(|outcome| matches!(outcome, CatalogOutcome::Put { made: true, .. })) {
+            return Err(taken());
+        }
+        let owner = json!({ "id": owner.to_string(), "email": owner_email });
+        Ok(json!({ "id": org.to_string(), "name": name, "owner": owner, "api_key": secret.expose() }))
+    }
+
+    pub async fn admin_users(&self, organization: &str) -> Result<Value, RecordsError> {
+        let org = self.admin_org(organization).await?;
+        let mut users: Vec<Arc<Record>> = self.peek(|state| {
+            let members = state.all(RecordKind::USER);
+            members.filter(|user| state.find(&organization::member_key(org, user.id)).is_some()).cloned().collect()
+        });
+        users.sort_by_key(|user| (user.created, user.id));
+        users.iter().map(|user| described(user, "email")).collect::<Result<_, _>>().map(Value::Array)
+    }
+
+    /// Makes the user an owner of the organization; one who is one already stays one.
+    pub async fn admin_create_user(&self, organization: &str, email: &str) -> Result<Value, RecordsError> {
+        user::check_email(email)?;
+        let org = self.admin_org(organization).await?;
+        let id = self.user(email).await?;
+        let put = organization::put_member(edge::new_id(), org, id, edge::now_micros());
+        match self.propose_one(CatalogCommand::Put(put)).await? {
+            CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } => {
+                Ok(json!({ "id": id.to_string(), "email": email, "organization": organization }))
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    pub async fn admin_keys(&self, organization: &str) -> Result<Value, RecordsError> {
+        let org = self.admin_org(organization).await?;
+        let mut walk = Walk::from_newest(&API_KEY, org);
+        let mut keys = Vec::new();
+        while !walk.is_over() {
+            let batch = self.peek(|state| walk.step(state, |_| true))?;
+            for key in batch {
+                keys.push(self.answer(&API_KEY, &key)?);
+            }
+        }
+        Ok(Value::Array(keys))
+    }
+
+    /// The answer holds the key itself, which nobody can read again.
+    pub async fn admin_create_key(&self, organization: &str, email: &str, name: &str) -> Result<Value, RecordsError> {
+        draft::created(&API_KEY, draft::Body::from_iter([("name".to_owned(), Value::from(name))]))?;
+        let org = self.admin_org(organization).await?;
+        let user = self.peek(|state| {
+            let user = state.find(&user::email_key(email)).map(|user| user.id);
+            user.filter(|user| state.find(&organization::member_key(org, *user)).is_some())
+        });
+        let missing = || RecordsError::NotFound(format!("no user `{email}` is in the organization `{organization}`"));
+        let user = user.ok_or_else(missing)?;
+        let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
+        let put = self.key_of(&NewKey { org, user, name, every_org: false }, &secret, edge::now_micros())?;
+        let id = put.id;
+        match self.propose_one(CatalogCommand::Put(put)).await? {
+            CatalogOutcome::Put { made: true, .. } => {
+                Ok(json!({ "id": id.to_string(), "name": name, "user": email, "api_key": secret.expose() }))
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    pub async fn admin_delete_key(&self, id: Uuid) -> Result<Value, RecordsError> {
+        for _ in 0..ATTEMPTS_MAX {
+            self.cluster.fence(GroupId::CATALOG).await?;
+            let key = self.peek(|state| state.get(RecordKind::API_KEY, id).cloned());
+            let key = key.ok_or_else(|| RecordsError::NotFound(format!("there is no API key with the id {id}")))?;
+            if let Some(object) = self.delete_seen(&API_KEY, &key).await? {
+                return Ok(object);
+            }
+        }
+        Err(busy())
+    }
+
+    async fn admin_org(&self, name: &str) -> Result<OrgId, RecordsError> {
+        self.cluster.fence(GroupId::CATALOG).await?;
+        let org = self.peek(|state| state.find(&organization::name_key(name)).map(|org| OrgId(org.id)));
+        org.ok_or_else(|| RecordsError::NotFound(format!("there is no organization `{name}`")))
+    }
+
+    /// The user with this address, made where there is none.
+    async fn user(&self, email: &str) -> Result<Uuid, RecordsError> {
+        if let Some(id) = self.peek(|state| state.find(&user::email_key(email)).map(|user| user.id)) {
+            return Ok(id);
+        }
+        let id = edge::new_id();
+        match self.propose_one(CatalogCommand::Put(user::put(id, email, edge::now_micros()))).await? {
+            CatalogOutcome::Put { .. } => Ok(id),
+            CatalogOutcome::Taken { id, .. } => Ok(id),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn key_of(&self, key: &NewKey<'_>, secret: &Secret, now: i64) -> Result<PutRecord, RecordsError> {
+        self.peek(|state| Ok(put_key(key, self.pepper(state)?, secret, now)))
+    }
+}
+
+fn described(record: &Record, field: &str) -> Result<Value, RecordsError> {
+    let said = text_in(&draft::read(record)?, field);
+    Ok(json!({ "id": record.id.to_string(), field: said, "created": format_micros(record.created) }))
+}
+
+fn busy() -> RecordsError {
+    RecordsError::Busy("others keep changing the same: try again".into())
+}

@@ -1,0 +1,161 @@
+//! Deletes: one write makes the record invisible and frees its name; then its rows and it go.
+//!
+//! | step | after a crash |
+//! |---|---|
+//! | the record loses its unique keys | not deleted, or deleted for everyone, and found by `sweep` |
+//! | the shards drop the rows under its id, and under the ids of what is in it | told again: dropping twice is dropping |
+//! | the record goes | done; lists still go on from where it stood |
+//!
+//! An experiment that is made while its project goes is invisible with it, and `sweep` takes it away too.
+
+use std::time::Duration;
+
+use assay_node_auth::{Action, Principal};
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, DeleteRecord, Expect, PutRecord, Record};
+use assay_storage_model::command::{Command, Outcome};
+use assay_storage_model::{GroupId, ObjectKey, OrgId};
+use bytes::Bytes;
+use futures::StreamExt;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::commit::unexpected;
+use crate::draft::{self, Frame};
+use crate::error::RecordsError;
+use crate::kind::Kind;
+use crate::kinds::{DATASET, EXPERIMENT, PROJECT, WITHIN_PROJECT};
+use crate::list::Walk;
+use crate::read::{Seen, visible};
+use crate::{Records, edge};
+
+/// Each loses only to another writer that won.
+const ATTEMPTS_MAX: usize = 8;
+/// Objects that are dropped at once: each is a write to its shard.
+const DROPS_AT_ONCE_MAX: usize = 16;
+/// Records that one log entry takes away.
+const DELETES_PER_ENTRY_MAX: usize = 256;
+/// How long an answer waits for what follows the delete; it goes on without.
+const FINISH_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// What a sweep finished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    pub records: u64,
+}
+
+impl Records {
+    /// The record as it was, with `deleted_at`.
+    pub async fn delete(&self, who: &Principal, kind: &'static Kind, id: Uuid) -> Result<Value, RecordsError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let Seen { record, .. } = self.look(|state| visible(state, who, kind, id, Action::Delete)).await?;
+            if let Some(object) = self.delete_seen(kind, &record).await? {
+                return Ok(object);
+            }
+            self.cluster.fence(GroupId::CATALOG).await?;
+        }
+        Err(RecordsError::Busy(format!("others keep changing this {}: try again", kind.name)))
+    }
+
+    /// None where the record changed meanwhile.
+    pub(crate) async fn delete_seen(
+        &self,
+        kind: &'static Kind,
+        record: &Record,
+    ) -> Result<Option<Value>, RecordsError> {
+        let now = edge::now_micros();
+        let (id, expect) = (record.id, Expect::Revision(record.revision));
+        let leaves_rows = !kind.rows.is_empty();
+        let command = if leaves_rows {
+            let (kind, org) = (record.kind, record.org);
+            CatalogCommand::Put(PutRecord { kind, id, org, expect, keys: Vec::new(), body: b"{}".to_vec(), at: now })
+        } else {
+            CatalogCommand::Delete(DeleteRecord { kind: record.kind, id, expect })
+        };
+        match self.propose_one(command).await? {
+            CatalogOutcome::Put { .. } | CatalogOutcome::Deleted { .. } => {}
+            CatalogOutcome::Stale { .. } => return Ok(None),
+            other => return Err(unexpected(&other)),
+        }
+        if let Some(org) = record.org.filter(|_| leaves_rows) {
+            self.finish_behind(kind, org, id).await;
+        }
+        let frame = Frame { deleted: Some(now), ..Frame::of(record) };
+        Ok(Some(self.joined(kind, draft::shown(kind, &frame, draft::read(record)?))))
+    }
+
+    /// The delete is done; what is left goes on also where the client does not wait for it.
+    async fn finish_behind(&self, kind: &'static Kind, org: OrgId, id: Uuid) {
+        let records = self.clone();
+        let finishing = tokio::spawn(async move {
+            if let Err(error) = records.finish(kind, org, id).await {
+                tracing::warn!(kind = kind.name, %id, %error, "deleted, but its rows are still there: a sweep takes them");
+            }
+        });
+        match tokio::time::timeout(FINISH_WAIT_MAX, finishing).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(kind = kind.name, %id, %error, "taking away what a delete left failed"),
+            Err(_) => tracing::info!(kind = kind.name, %id, "deleted; its rows go on being taken away"),
+        }
+    }
+
+    /// Finishes deletes that were cut short: after every start, and whenever one could not be finished.
+    pub async fn sweep(&self) -> Result<Swept, RecordsError> {
+        let mut swept = Swept::default();
+        for kind in [&PROJECT, &EXPERIMENT, &DATASET] {
+            let left: Vec<_> = self.peek(|state| {
+                let gone = state.all(kind.record).filter(|record| !kind.lives(state, record));
+                gone.filter_map(|record| Some((record.org?, record.id))).collect()
+            });
+            for (org, id) in left {
+                self.finish(kind, org, id).await?;
+                swept.records += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    async fn finish(&self, kind: &'static Kind, org: OrgId, id: Uuid) -> Result<(), RecordsError> {
+        if kind.record == PROJECT.record {
+            for within in WITHIN_PROJECT {
+                let mut walk = Walk::from_newest(within, org);
+                while !walk.is_over() {
+                    let batch = self.peek(|state| walk.step(state, |record| within.project_of(record) == Some(id)))?;
+                    let ids: Vec<_> = batch.iter().map(|record| record.id).collect();
+                    self.take_away(within, org, &ids).await?;
+                }
+            }
+        }
+        self.take_away(kind, org, &[id]).await
+    }
+
+    /// First the rows, then the records.
+    async fn take_away(&self, kind: &'static Kind, org: OrgId, ids: &[Uuid]) -> Result<(), RecordsError> {
+        let objects = ids.iter().flat_map(|id| kind.rows.iter().map(|rows| ObjectKey::new(org, *rows, *id)));
+        let drops: Vec<_> = objects.map(|object| self.drop_rows(object)).collect();
+        let mut drops = futures::stream::iter(drops).buffer_unordered(DROPS_AT_ONCE_MAX);
+        while let Some(dropped) = drops.next().await {
+            dropped?;
+        }
+        for ids in ids.chunks(DELETES_PER_ENTRY_MAX) {
+            let delete = |id: &Uuid| DeleteRecord { kind: kind.record, id: *id, expect: Expect::Any };
+            let deletes: Vec<_> = ids.iter().map(delete).map(CatalogCommand::Delete).collect();
+            let outcomes = self.propose(deletes).await?;
+            for outcome in outcomes {
+                match outcome {
+                    // Where it is stale, another sweep was here.
+                    CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => {}
+                    other => return Err(unexpected(&other)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn drop_rows(&self, object: ObjectKey) -> Result<(), RecordsError> {
+        let command = Bytes::from(Command::DropObject { object }.encode());
+        match self.cluster.write(self.cluster.locate(&object), command).await? {
+            Outcome::Done { .. } => Ok(()),
+            other => Err(RecordsError::Internal(format!("dropping {object}: the shard answered {other:?}"))),
+        }
+    }
+}

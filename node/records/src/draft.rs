@@ -1,0 +1,145 @@
+//! Bodies, purely: what a create keeps of what was sent, how a patch folds in, what an answer shows.
+
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::Record;
+use assay_storage_model::event::format_micros;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::error::RecordsError;
+use crate::kind::{Home, Kind, OnCreate, OnPatch};
+use crate::shape::take;
+
+pub(crate) type Body = Map<String, Value>;
+
+/// Stands in the body of a key that speaks for every organization its user is in; such a key has no `org_id`.
+pub(crate) const EVERY_ORG: &str = "every_org";
+
+/// The fields that a client may set, checked; null means "not given".
+pub(crate) fn created(kind: &Kind, mut sent: Body) -> Result<Body, RecordsError> {
+    let mut kept = Body::new();
+    for field in kind.fields.iter().filter(|field| field.create != OnCreate::Ours) {
+        match sent.remove(field.name).filter(|value| !value.is_null()) {
+            Some(value) => {
+                kept.insert(field.name.to_owned(), take(&field.shape, field.name, value)?);
+            }
+            None if field.create == OnCreate::Required => {
+                return Err(RecordsError::BadRequest(format!("`{}` is missing", field.name)));
+            }
+            None => {}
+        }
+    }
+    Ok(kept)
+}
+
+/// The stored body with what was sent folded in; none if nothing changes. Fields cannot be removed, so null means
+/// "not given".
+pub(crate) fn patched(kind: &Kind, stored: &Body, mut sent: Body) -> Result<Option<Body>, RecordsError> {
+    let mut kept = stored.clone();
+    for field in kind.fields.iter().filter(|field| field.patch != OnPatch::Fixed) {
+        let Some(value) = sent.remove(field.name).filter(|value| !value.is_null()) else {
+            continue;
+        };
+        let value = take(&field.shape, field.name, value)?;
+        let value = match kept.remove(field.name) {
+            Some(mut before) if field.patch == OnPatch::Merged => {
+                merge(&mut before, value);
+                take(&field.shape, field.name, before)?
+            }
+            _ => value,
+        };
+        kept.insert(field.name.to_owned(), value);
+    }
+    (kind.derive)(&mut kept);
+    Ok((kept != *stored).then_some(kept))
+}
+
+/// Objects member by member; anything else replaces. Depth is bounded by the shapes of both.
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (name, value) in from {
+                match into.get_mut(&name) {
+                    Some(before) => merge(before, value),
+                    None => {
+                        into.insert(name, value);
+                    }
+                }
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+/// What an answer is made of beside the body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    pub id: Uuid,
+    pub org: Option<OrgId>,
+    /// Microseconds since the epoch, UTC.
+    pub created: i64,
+    pub deleted: Option<i64>,
+}
+
+impl Frame {
+    pub fn of(record: &Record) -> Frame {
+        Frame { id: record.id, org: record.org, created: record.created, deleted: None }
+    }
+}
+
+/// Every field of the kind, null where it was never set.
+pub(crate) fn shown(kind: &Kind, frame: &Frame, mut body: Body) -> Body {
+    let mut object = Body::new();
+    object.insert("id".into(), frame.id.to_string().into());
+    if kind.home == Home::Organization {
+        let every = body.get(EVERY_ORG).and_then(Value::as_bool).unwrap_or(false);
+        let org = frame.org.filter(|_| !every).map(|org| org.to_string());
+        object.insert("org_id".into(), org.into());
+    }
+    for field in kind.fields {
+        object.insert(field.name.into(), body.remove(field.name).unwrap_or(Value::Null));
+    }
+    object.insert("created".into(), format_micros(frame.created).into());
+    if !kind.rows.is_empty() || frame.deleted.is_some() {
+        object.insert("deleted_at".into(), frame.deleted.map(format_micros).into());
+    }
+    object
+}
+
+/// A record's body; one that does not read was damaged.
+pub(crate) fn read(record: &Record) -> Result<Body, RecordsError> {
+    let unreadable = |error| RecordsError::Internal(format!("{} {} does not read: {error}", record.kind, record.id));
+    serde_json::from_slice(&record.body).map_err(unreadable)
+}
+
+/// A text among what was sent that is no field of the record; null and empty mean "not given".
+pub(crate) fn text_of<'a>(sent: &'a Body, name: &str) -> Result<Option<&'a str>, RecordsError> {
+    match sent.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
+        Some(_) => Err(RecordsError::BadRequest(format!("`{name}` has to be a text"))),
+    }
+}
+
+/// The same for an id.
+pub(crate) fn uuid_of(sent: &Body, name: &str) -> Result<Option<Uuid>, RecordsError> {
+    let wrong = |_| RecordsError::BadRequest(format!("`{name}` has to be a UUID, not another text"));
+    text_of(sent, name)?.map(|text| Uuid::parse_str(text).map_err(wrong)).transpose()
+}
+
+/// The same for a switch.
+pub(crate) fn flag_of(sent: &Body, name: &str) -> Result<bool, RecordsError> {
+    match sent.get(name) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(on)) => Ok(*on),
+        Some(_) => Err(RecordsError::BadRequest(format!("`{name}` has to be true or false"))),
+    }
+}
+
+/// A value of a record's body that is an id.
+pub(crate) fn id_in(body: &Body, name: &str) -> Option<Uuid> {
+    body.get(name).and_then(Value::as_str).and_then(|text| Uuid::parse_str(text).ok())
+}
+
+#[cfg(test)]
+mod tests;

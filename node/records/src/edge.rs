@@ -1,0 +1,27 @@
+//! Where time and randomness come in: here, never where a command is applied.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use uuid::Uuid;
+
+use crate::error::RecordsError;
+
+/// Microseconds since the epoch, UTC.
+pub fn now_micros() -> i64 {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
+    }
+}
+
+pub fn new_id() -> Uuid {
+    Uuid::new_v4()
+}
+
+/// From the system's source for secrets.
+pub fn random<const BYTES: usize>() -> Result<[u8; BYTES], RecordsError> {
+    let mut bytes = [0; BYTES];
+    let filled = getrandom::fill(&mut bytes);
+    filled.map_err(|error| RecordsError::Internal(format!("the system gives no random bytes: {error}")))?;
+    Ok(bytes)
+}

@@ -1,0 +1,66 @@
+//! Why a record was not read or changed: one variant a kind of refusal, each with a sentence that its caller may read.
+
+use assay_cluster::{FenceError, NotWritten, ProposeError};
+use thiserror::Error;
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RecordsError {
+    /// The request breaks a rule; the sentence names the field.
+    #[error("{0}")]
+    BadRequest(String),
+    /// No credential, or one that is not known.
+    #[error("{0}")]
+    Unauthenticated(String),
+    /// There is no such thing, or the caller may not see it.
+    #[error("{0}")]
+    NotFound(String),
+    /// Another record has the name.
+    #[error("{0}")]
+    Taken(String),
+    #[error("{0}")]
+    TooLarge(String),
+    /// Nothing was written; try again in a moment.
+    #[error("{0}")]
+    Busy(String),
+    /// This node cannot say or do it now, another or a later one can. Nothing was written.
+    #[error("{0}")]
+    Unavailable(String),
+    /// It may have been written or not; asking again is safe.
+    #[error("{0}")]
+    Unknown(String),
+    /// The disk takes no writes.
+    #[error("{0}")]
+    NoSpace(String),
+    /// What is stored does not read, or an answer makes no sense: a fault of this program or its disk.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl RecordsError {
+    /// Whether a look at fresher state could turn the refusal into an answer.
+    pub(crate) fn may_be_stale(&self) -> bool {
+        matches!(self, RecordsError::Unauthenticated(_) | RecordsError::NotFound(_))
+    }
+}
+
+impl From<ProposeError> for RecordsError {
+    fn from(error: ProposeError) -> RecordsError {
+        let said = error.to_string();
+        match error {
+            ProposeError::Unknown { .. } => RecordsError::Unknown(said),
+            ProposeError::NotWritten(NotWritten::Busy(_)) => RecordsError::Busy(said),
+            ProposeError::NotWritten(NotWritten::NoSpace(_)) => RecordsError::NoSpace(said),
+            ProposeError::NotWritten(NotWritten::TooLarge { .. }) => RecordsError::TooLarge(said),
+            ProposeError::NotWritten(NotWritten::Empty) => RecordsError::Internal(said),
+            ProposeError::NotWritten(NotWritten::NotLeader { .. } | NotWritten::Closing | NotWritten::Failed(_)) => {
+                RecordsError::Unavailable(said)
+            }
+        }
+    }
+}
+
+impl From<FenceError> for RecordsError {
+    fn from(error: FenceError) -> RecordsError {
+        RecordsError::Unavailable(format!("the catalog does not answer: {error}"))
+    }
+}

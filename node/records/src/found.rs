@@ -1,0 +1,142 @@
+//! The first start: an organization, its owner, the owner's key, and the pepper that keys are kept under.
+
+use assay_node_auth::{API_KEY_BYTES, PEPPER_BYTES, Pepper, Secret, new_api_key, preview};
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, RecordKind};
+use assay_storage_model::{GroupId, OrgId};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::commit::unexpected;
+use crate::draft::EVERY_ORG;
+use crate::error::RecordsError;
+use crate::kinds::api_key::fingerprint_key;
+use crate::kinds::{organization, user};
+use crate::standing::pepper_key;
+use crate::{Records, edge};
+
+/// The least of a key that an operator brings: shorter ones are guessed.
+const OWN_KEY_LENGTH_MIN: usize = 16;
+const OWN_KEY_LENGTH_MAX: usize = 256;
+
+/// What a first start makes.
+#[derive(Clone, Debug)]
+pub struct Founding {
+    pub org_name: String,
+    pub owner_email: String,
+    /// Takes the place of a key that is made.
+    pub api_key: Option<Secret>,
+}
+
+impl Records {
+    /// Makes the first organization where there is none; a later call changes nothing. Answers the key if one was
+    /// made: it can be shown now and never again. One log entry, so a crash leaves all of it or nothing. One node of
+    /// a cluster founds.
+    pub async fn found(&self, founding: Founding) -> Result<Option<Secret>, RecordsError> {
+        self.cluster.fence(GroupId::CATALOG).await?;
+        if self.peek(|state| state.find(&pepper_key()).is_some()) {
+            self.compare(&founding);
+            self.sweep_after_start().await;
+            return Ok(None);
+        }
+        organization::check_name(&founding.org_name)?;
+        user::check_email(&founding.owner_email)?;
+        let (secret, made) = match founding.api_key {
+            Some(own) => (check_own_key(own)?, false),
+            None => (new_api_key(&edge::random::<API_KEY_BYTES>()?), true),
+        };
+        let pepper = Pepper::new(edge::random::<PEPPER_BYTES>()?);
+        let (org, owner, now) = (OrgId(edge::new_id()), edge::new_id(), edge::now_micros());
+        let puts = vec![
+            put_pepper(edge::new_id(), &pepper, now),
+            organization::put(org.0, &founding.org_name, now),
+            user::put(owner, &founding.owner_email, now),
+            organization::put_member(edge::new_id(), org, owner, now),
+            put_key(&NewKey { org, user: owner, name: "owner", every_org: true }, &pepper, &secret, now),
+        ];
+        let outcomes = self.propose(puts.into_iter().map(CatalogCommand::Put).collect()).await?;
+        match outcomes.into_iter().find(|outcome| !matches!(outcome, CatalogOutcome::Put { made: true, .. })) {
+            Some(other) => Err(unexpected(&other)),
+            None => Ok(made.then_some(secret)),
+        }
+    }
+
+    /// A key that is brought to a cluster that has one would be ignored: say so.
+    fn compare(&self, founding: &Founding) {
+        let Some(own) = &founding.api_key else {
+            return;
+        };
+        let known = self.peek(|state| {
+            let fingerprint = self.pepper(state).map(|pepper| pepper.fingerprint(own.expose()));
+            fingerprint.is_ok_and(|fingerprint| state.find(&fingerprint_key(&fingerprint)).is_some())
+        });
+        if !known {
+            tracing::warn!(
+                "the API key given at start is not one of this cluster, which was founded before: \
+                 make keys with `assay admin create-key`"
+            );
+        }
+    }
+
+    /// What is left of deletes takes room and nothing else, so a start does not fail for it.
+    async fn sweep_after_start(&self) {
+        match self.sweep().await {
+            Ok(swept) if swept.records == 0 => {}
+            Ok(swept) => tracing::info!(records = swept.records, "finished deletes that were cut short"),
+            Err(error) => tracing::warn!(%error, "could not finish deletes that were cut short"),
+        }
+    }
+}
+
+fn check_own_key(own: Secret) -> Result<Secret, RecordsError> {
+    let text = own.expose();
+    let fits = (OWN_KEY_LENGTH_MIN..=OWN_KEY_LENGTH_MAX).contains(&text.len());
+    if !fits || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let said = format!(
+            "the API key that was given has to be {OWN_KEY_LENGTH_MIN} to {OWN_KEY_LENGTH_MAX} letters, digits and signs"
+        );
+        return Err(RecordsError::BadRequest(said));
+    }
+    Ok(own)
+}
+
+fn put_pepper(id: Uuid, pepper: &Pepper, at: i64) -> PutRecord {
+    PutRecord {
+        kind: RecordKind::CLUSTER_SETTING,
+        id,
+        org: None,
+        expect: Expect::Absent,
+        keys: vec![pepper_key()],
+        body: json!({ "value": pepper.to_hex() }).to_string().into_bytes(),
+        at,
+    }
+}
+
+/// A key that is made without a principal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewKey<'a> {
+    /// Where it is listed, and what it speaks for unless it speaks for all.
+    pub org: OrgId,
+    pub user: Uuid,
+    pub name: &'a str,
+    pub every_org: bool,
+}
+
+pub(crate) fn put_key(key: &NewKey<'_>, pepper: &Pepper, secret: &Secret, at: i64) -> PutRecord {
+    let mut body = json!({
+        "name": key.name,
+        "preview_name": preview(secret.expose()),
+        "user_id": key.user.to_string(),
+    });
+    if key.every_org {
+        body[EVERY_ORG] = true.into();
+    }
+    PutRecord {
+        kind: RecordKind::API_KEY,
+        id: edge::new_id(),
+        org: Some(key.org),
+        expect: Expect::Absent,
+        keys: vec![fingerprint_key(&pepper.fingerprint(secret.expose()))],
+        body: body.to_string().into_bytes(),
+        at,
+    }
+}

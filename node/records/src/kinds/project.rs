@@ -1,0 +1,77 @@
+//! Project: what groups experiments, datasets and one log. Its settings are replaced whole by a patch.
+
+use assay_storage_model::ObjectKind;
+use assay_storage_model::catalog::RecordKind;
+
+use super::{LINE, NAME, PROSE};
+use crate::kind::{Field, Filter, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::shape::{Member, Shape};
+
+/// Columns of the trace view, sources of remote evaluations: lists that people write by hand.
+const SETTINGS_ITEMS_MAX: usize = 1000;
+
+pub static PROJECT: Kind = Kind {
+    name: "project",
+    record: RecordKind::PROJECT,
+    home: Home::Organization,
+    naming: Naming::Unique,
+    fields: &[
+        Field::required("name", NAME, OnPatch::Replaced),
+        Field::optional("description", PROSE, OnPatch::Replaced),
+        Field::ours("user_id", Shape::Uuid, OnPatch::Replaced),
+        Field::ours("settings", SETTINGS, OnPatch::Replaced),
+    ],
+    filters: &[("project_name", Filter::Name), ("name", Filter::Name)],
+    list_default: None,
+    rows: &[ObjectKind::ProjectLogs, ObjectKind::ProjectPrompts],
+    complete: |making, fields| {
+        fields.insert("user_id".into(), making.user.to_string().into());
+    },
+    derive: nothing_derived,
+    join: None,
+};
+
+const SETTINGS: Shape = Shape::Closed(&[
+    Member::optional("comparison_key", LINE),
+    Member::optional("baseline_experiment_id", Shape::Uuid),
+    Member::optional("spanFieldOrder", Shape::List { of: &SPAN_FIELD, items_max: SETTINGS_ITEMS_MAX }),
+    Member::optional("remote_eval_sources", Shape::List { of: &REMOTE_EVAL_SOURCE, items_max: SETTINGS_ITEMS_MAX }),
+    Member::optional("disable_realtime_queries", Shape::Bool),
+    Member::optional("monitor_charts_use_metrics_start", Shape::Bool),
+    Member::optional("coding_agent_insights_dashboard", Shape::Bool),
+    Member::optional("blind_reviews", Shape::Bool),
+    Member::optional("require_all_human_review_scores", Shape::Bool),
+    Member::optional("default_preprocessor", SAVED_FUNCTION),
+]);
+
+const SPAN_FIELD: Shape = Shape::Closed(&[
+    Member::required("object_type", LINE),
+    Member::required("column_id", LINE),
+    Member::required("position", LINE),
+    Member::optional("layout", Shape::Word(&["full", "two_column"])),
+]);
+
+const REMOTE_EVAL_SOURCE: Shape = Shape::Closed(&[
+    Member::required("url", LINE),
+    Member::optional("name", LINE),
+    Member::optional("description", PROSE),
+]);
+
+const SAVED_FUNCTION: Shape = Shape::Tagged(&[
+    ("function", &[Member::required("id", LINE), Member::optional("version", LINE)]),
+    ("global", &[Member::required("name", LINE), Member::optional("function_type", FUNCTION_TYPE)]),
+]);
+
+const FUNCTION_TYPE: Shape = Shape::Word(&[
+    "llm",
+    "scorer",
+    "task",
+    "tool",
+    "custom_view",
+    "preprocessor",
+    "facet",
+    "classifier",
+    "tag",
+    "parameters",
+    "sandbox",
+]);

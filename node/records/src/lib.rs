@@ -1,0 +1,96 @@
+//! The catalog's records as the API shows them: organizations, users, keys, projects, experiments, datasets. One
+//! mechanism, and a short file a kind under `kinds/`.
+//!
+//! Reads look at this node's copy of the catalog. Before one answers that something is not there or not known, it asks
+//! the catalog once for a fence and looks again, so that what another node acknowledged a moment ago is never denied.
+//! Writes go through consensus and name the revision they change; they are tried again a few times where another
+//! writer was faster.
+//!
+//! A delete takes effect with one write: the record loses its unique keys and with them its name, and nobody sees it
+//! any more, nor what is in it. Then the shards are told to drop its rows, and the record goes. Where a crash comes
+//! between, `sweep` finishes it.
+//!
+//! Knows no HTTP. Asks `auth` for every decision.
+
+mod admin;
+mod commit;
+mod create;
+mod delete;
+mod draft;
+mod edge;
+mod error;
+mod fences;
+mod found;
+mod kind;
+pub mod kinds;
+mod list;
+mod patch;
+mod read;
+mod shape;
+mod standing;
+
+use std::sync::{Arc, OnceLock};
+
+use assay_cluster::Cluster;
+use assay_node_auth::{Pepper, Secret};
+use assay_storage_model::{ObjectKey, OrgId};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::fences::Fences;
+
+pub use delete::Swept;
+pub use error::RecordsError;
+pub use found::Founding;
+pub use kind::{Kind, NAME_BYTES_MAX};
+pub use list::{IDS_MAX, ListRequest};
+
+/// A handle; clones share everything.
+#[derive(Clone, Debug)]
+pub struct Records {
+    cluster: Arc<Cluster>,
+    fences: Arc<Fences>,
+    /// Never changes once made, so it is read once.
+    pepper: Arc<OnceLock<Pepper>>,
+}
+
+impl Records {
+    pub fn new(cluster: Arc<Cluster>) -> Records {
+        let fences = Fences::new(Arc::clone(&cluster));
+        Records { cluster, fences, pepper: Arc::default() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrgInfo {
+    pub id: OrgId,
+    pub name: String,
+}
+
+/// What a create answers.
+#[derive(Clone, Debug)]
+pub struct Created {
+    pub object: Value,
+    /// It was there before and is unmodified.
+    pub found_existing: bool,
+    /// Of a new API key: shown here and never again. It is not in `object`.
+    pub secret: Option<Secret>,
+}
+
+/// Where the rows of an object are kept, and whose they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectHome {
+    pub key: ObjectKey,
+    pub org: OrgId,
+    pub project_id: Uuid,
+}
+
+/// A project that was named, not identified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectRef {
+    pub id: Uuid,
+    pub name: String,
+    pub org: OrgId,
+    /// Made by this call.
+    pub made: bool,
+}

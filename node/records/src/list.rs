@@ -1,0 +1,424 @@
+//! Lists: newest first, by page, with the filters of the kind.
+//!
+//! What a filter names by id or by name is looked up; anything else is walked in batches, so that the catalog is never
+//! held for longer than one of them takes. A record that comes or goes between two batches may be in the list or not.
+
+use std::cmp::Reverse;
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use assay_node_auth::{Action, Principal};
+use assay_storage_catalog::{Cursor, ListQuery, State};
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::{Record, RecordKind};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::Records;
+use crate::draft;
+use crate::error::RecordsError;
+use crate::kind::{Filter, Home, Kind, Naming};
+use crate::kinds::PROJECT;
+use crate::read::allowed;
+use crate::standing::{no_organization, within_named};
+
+/// Ids that one request may name.
+pub const IDS_MAX: usize = 1000;
+/// Records looked at under one hold of the catalog.
+const BATCH: usize = 1000;
+/// Bodies of one page; a page that is cut here goes on from its last record, as any other.
+const PAGE_BYTES_MAX: usize = 32 << 20;
+/// Names and projects that are looked up; where a request names more, the list is walked.
+const LOOKUPS_MAX: usize = 1000;
+
+/// One page of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListRequest {
+    /// None gives the kind's default, which is high, since some clients never turn a page.
+    pub limit: Option<u64>,
+    pub starting_after: Option<Uuid>,
+    pub ending_before: Option<Uuid>,
+    pub ids: Vec<Uuid>,
+    /// Query parameters by name; those that the kind does not know are ignored, and so are empty values.
+    pub filters: Vec<(String, String)>,
+}
+
+impl ListRequest {
+    /// From the query of a URL, decoded. Empty values mean "not given".
+    pub fn from_query(pairs: impl IntoIterator<Item = (String, String)>) -> Result<ListRequest, RecordsError> {
+        let mut request = ListRequest::default();
+        for (name, value) in pairs.into_iter().filter(|(_, value)| !value.is_empty()) {
+            match name.as_str() {
+                "limit" => request.limit = Some(parse_limit(&value)?),
+                "starting_after" => request.starting_after = Some(parse_id(&name, &value)?),
+                "ending_before" => request.ending_before = Some(parse_id(&name, &value)?),
+                "ids" if request.ids.len() == IDS_MAX => {
+                    return Err(RecordsError::BadRequest(format!("`ids` comes more than {IDS_MAX} times")));
+                }
+                "ids" => request.ids.push(parse_id(&name, &value)?),
+                _ => request.filters.push((name, value)),
+            }
+        }
+        Ok(request)
+    }
+
+    fn cursor(&self) -> Result<Option<Cursor>, RecordsError> {
+        match (self.starting_after, self.ending_before) {
+            (Some(_), Some(_)) => {
+                let said = "only one of `starting_after` and `ending_before` may be given";
+                Err(RecordsError::BadRequest(said.into()))
+            }
+            (Some(id), None) => Ok(Some(Cursor::After(id))),
+            (None, Some(id)) => Ok(Some(Cursor::Before(id))),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+fn parse_limit(text: &str) -> Result<u64, RecordsError> {
+    let wrong = |_| RecordsError::BadRequest("`limit` has to be a whole number, 0 or more".into());
+    text.parse().map_err(wrong)
+}
+
+fn parse_id(name: &str, text: &str) -> Result<Uuid, RecordsError> {
+    Uuid::parse_str(text).map_err(|_| RecordsError::BadRequest(format!("`{name}` has to be a UUID")))
+}
+
+/// The filters of one request, read. An empty list lets everything through.
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    org_name: Option<String>,
+    ids: HashSet<Uuid>,
+    names: HashSet<String>,
+    project_names: HashSet<String>,
+    project_ids: HashSet<Uuid>,
+    metadata: Vec<Value>,
+}
+
+impl Asked {
+    fn read(kind: &Kind, request: &ListRequest) -> Result<Asked, RecordsError> {
+        let mut asked = Asked { ids: request.ids.iter().copied().collect(), ..Asked::default() };
+        for (name, value) in request.filters.iter().filter(|(_, value)| !value.is_empty()) {
+            if name == "org_name" {
+                asked.org_name = Some(value.clone());
+            }
+            let filter = kind.filters.iter().find(|(known, _)| known == name);
+            match filter.map(|(_, filter)| filter) {
+                Some(Filter::Name) => drop(asked.names.insert(value.clone())),
+                Some(Filter::ProjectName) => drop(asked.project_names.insert(value.clone())),
+                Some(Filter::ProjectId) => drop(asked.project_ids.insert(parse_id(name, value)?)),
+                Some(Filter::Metadata) => asked.metadata.push(parse_metadata(value)?),
+                None => {}
+            }
+        }
+        Ok(asked)
+    }
+
+    /// Whether the request names what it wants, so that an empty answer says that it is not there.
+    fn names_something(&self) -> bool {
+        let none = self.ids.is_empty()
+            && self.names.is_empty()
+            && self.project_names.is_empty()
+            && self.project_ids.is_empty();
+        !none
+    }
+
+    /// The projects it is about; none means any.
+    fn projects(&self, state: &State, org: OrgId) -> Option<HashSet<Uuid>> {
+        let named = || {
+            let keys = self.project_names.iter().map(|name| PROJECT.name_key(org.0, name));
+            keys.filter_map(|key| state.find(&key)).map(|project| project.id).collect::<HashSet<_>>()
+        };
+        match (self.project_names.is_empty(), self.project_ids.is_empty()) {
+            (true, true) => None,
+            (true, false) => Some(self.project_ids.clone()),
+            (false, true) => Some(named()),
+            (false, false) => Some(named().intersection(&self.project_ids).copied().collect()),
+        }
+    }
+
+    /// What is named by id or by its whole unique key; none where only a walk finds it.
+    fn direct(&self, state: &State, kind: &Kind, org: OrgId) -> Option<Vec<Arc<Record>>> {
+        let homes = match kind.home {
+            Home::Organization => Some(HashSet::from([org.0])),
+            Home::Project => self.projects(state, org),
+        };
+        let by_key = kind.naming != Naming::Secret && !self.names.is_empty();
+        let mut found: Vec<Arc<Record>> = match homes {
+            _ if !self.ids.is_empty() => {
+                self.ids.iter().filter_map(|id| state.get(kind.record, *id)).cloned().collect()
+            }
+            Some(homes) if by_key && homes.len().saturating_mul(self.names.len()) <= LOOKUPS_MAX => {
+                let keys = homes.iter().flat_map(|home| self.names.iter().map(|name| kind.name_key(*home, name)));
+                keys.filter_map(|key| state.find(&key).cloned()).collect()
+            }
+            _ => return None,
+        };
+        found.retain(|record| record.org == Some(org) && kind.lives(state, record));
+        found.sort_by_key(|record| (Reverse(record.created), record.id));
+        Some(found)
+    }
+
+    fn keeps(&self, kind: &Kind, projects: Option<&HashSet<Uuid>>, record: &Record) -> Result<bool, RecordsError> {
+        let in_projects = || match (kind.home, projects) {
+            (Home::Project, Some(projects)) => kind.project_of(record).is_some_and(|id| projects.contains(&id)),
+            _ => true,
+        };
+        if !(self.ids.is_empty() || self.ids.contains(&record.id)) || !in_projects() {
+            return Ok(false);
+        }
+        let names_in_body = kind.naming == Naming::Secret && !self.names.is_empty();
+        if !self.names.is_empty() && !names_in_body {
+            let named = record.keys.first().is_some_and(|key| self.names.contains(&key.name));
+            if !named {
+                return Ok(false);
+            }
+        }
+        if !names_in_body && self.metadata.is_empty() {
+            return Ok(true);
+        }
+        let body = draft::read(record)?;
+        let name = body.get("name").and_then(Value::as_str);
+        let named = !names_in_body || name.is_some_and(|name| self.names.contains(name));
+        let metadata = body.get("metadata").unwrap_or(&Value::Null);
+        Ok(named && (self.metadata.is_empty() || self.metadata.iter().any(|wanted| contains(metadata, wanted))))
+    }
+}
+
+fn parse_metadata(text: &str) -> Result<Value, RecordsError> {
+    let parsed = serde_json::from_str(text).ok().filter(Value::is_object);
+    parsed.ok_or_else(|| RecordsError::BadRequest("`metadata` has to be a JSON object".into()))
+}
+
+/// Whether all that is wanted is there and equal, nested objects likewise.
+fn contains(stored: &Value, wanted: &Value) -> bool {
+    match (stored, wanted) {
+        (Value::Object(stored), Value::Object(wanted)) => {
+            wanted.iter().all(|(name, wanted)| stored.get(name).is_some_and(|stored| contains(stored, wanted)))
+        }
+        (Value::Array(stored), Value::Array(wanted)) => {
+            stored.len() == wanted.len() && stored.iter().zip(wanted).all(|(a, b)| contains(a, b) && contains(b, a))
+        }
+        // 1 and 1.0 are the same number.
+        (Value::Number(a), Value::Number(b)) => a == b || (a.as_f64() == b.as_f64() && (a.is_f64() || b.is_f64())),
+        _ => stored == wanted,
+    }
+}
+
+/// The records of a kind in one organization, batch by batch.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    kind: RecordKind,
+    org: OrgId,
+    cursor: Option<Cursor>,
+    over: bool,
+}
+
+impl Walk {
+    pub fn from_newest(kind: &Kind, org: OrgId) -> Walk {
+        Walk { kind: kind.record, org, cursor: None, over: false }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// The next batch of those that `keep` lets through, newest first.
+    pub fn step(&mut self, state: &State, keep: impl Fn(&Record) -> bool) -> Result<Vec<Arc<Record>>, RecordsError> {
+        let query = ListQuery { kind: self.kind, org: Some(self.org), cursor: self.cursor, limit: BATCH };
+        let mut batch = state.list(&query, |_| true).map_err(|unknown| unknown_cursor(unknown.id))?;
+        self.over = batch.len() < BATCH;
+        let next = match self.cursor {
+            Some(Cursor::Before(_)) => batch.first().map(|record| Cursor::Before(record.id)),
+            _ => batch.last().map(|record| Cursor::After(record.id)),
+        };
+        self.cursor = next.or(self.cursor);
+        batch.retain(|record| keep(record));
+        Ok(batch)
+    }
+}
+
+fn unknown_cursor(id: Uuid) -> RecordsError {
+    RecordsError::NotFound(format!("the list cannot go on from {id}: no such record is or was in it"))
+}
+
+impl Records {
+    pub async fn list(
+        &self,
+        who: &Principal,
+        kind: &'static Kind,
+        request: &ListRequest,
+    ) -> Result<Vec<Value>, RecordsError> {
+        let asked = Asked::read(kind, request)?;
+        let cursor = request.cursor()?;
+        let limit = request.limit.or(kind.list_default).unwrap_or(u64::MAX);
+        let org = match self.listed_org(who, &asked).await {
+            // A filter that names nothing lets nothing through.
+            Err(RecordsError::NotFound(_)) => return Ok(Vec::new()),
+            org => org?,
+        };
+        let page = || self.page(kind, org, &asked, cursor, usize::try_from(limit).unwrap_or(usize::MAX));
+        let records = match page() {
+            Ok(records) if records.is_empty() && limit > 0 && cursor.is_none() && asked.names_something() => {
+                self.fences.pass().await?;
+                page()
+            }
+            Err(refusal) if refusal.may_be_stale() => {
+                self.fences.pass().await?;
+                page().map_err(wrong_cursor)
+            }
+            records => records,
+        };
+        records?.iter().map(|record| self.answer(kind, record)).collect()
+    }
+
+    async fn listed_org(&self, who: &Principal, asked: &Asked) -> Result<OrgId, RecordsError> {
+        self.look(|state| {
+            let org = match &asked.org_name {
+                Some(name) => within_named(state, who, name)?.org,
+                None => who.org,
+            };
+            let there = allowed(state, who, org, Action::Read)?;
+            there.map(|who| who.org).ok_or_else(|| no_organization(&who.org_name))
+        })
+        .await
+    }
+
+    fn page(
+        &self,
+        kind: &Kind,
+        org: OrgId,
+        asked: &Asked,
+        cursor: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Vec<Arc<Record>>, RecordsError> {
+        let (projects, direct) = self.peek(|state| {
+            let direct = if cursor.is_none() { asked.direct(state, kind, org) } else { None };
+            own_cursor(state, kind, org, cursor)?;
+            Ok::<_, RecordsError>((asked.projects(state, org), direct))
+        })?;
+        let mut page = Page { limit, backwards: matches!(cursor, Some(Cursor::Before(_))), ..Page::default() };
+        if let Some(found) = direct {
+            page.fill(found, |record| asked.keeps(kind, projects.as_ref(), record))?;
+            return Ok(page.records.into());
+        }
+        let mut walk = Walk { cursor, ..Walk::from_newest(kind, org) };
+        while !page.is_full() && !walk.is_over() {
+            let batch = self.peek(|state| walk.step(state, |record| kind.lives(state, record)))?;
+            page.fill(batch, |record| asked.keeps(kind, projects.as_ref(), record))?;
+        }
+        Ok(page.records.into())
+    }
+}
+
+/// A cursor into another organization is answered like one that never was.
+fn own_cursor(state: &State, kind: &Kind, org: OrgId, cursor: Option<Cursor>) -> Result<(), RecordsError> {
+    let Some(Cursor::After(id) | Cursor::Before(id)) = cursor else {
+        return Ok(());
+    };
+    match state.get(kind.record, id) {
+        Some(record) if record.org != Some(org) => Err(unknown_cursor(id)),
+        _ => Ok(()),
+    }
+}
+
+fn wrong_cursor(refusal: RecordsError) -> RecordsError {
+    match refusal {
+        RecordsError::NotFound(said) => RecordsError::BadRequest(said),
+        other => other,
+    }
+}
+
+/// A page as it fills, from its cursor on.
+#[derive(Debug, Default)]
+struct Page {
+    records: VecDeque<Arc<Record>>,
+    bytes: usize,
+    limit: usize,
+    /// Fills from its end, towards newer records.
+    backwards: bool,
+}
+
+impl Page {
+    fn is_full(&self) -> bool {
+        self.records.len() >= self.limit || self.bytes >= PAGE_BYTES_MAX
+    }
+
+    /// `batch` is newest first.
+    fn fill(
+        &mut self,
+        batch: Vec<Arc<Record>>,
+        keeps: impl Fn(&Record) -> Result<bool, RecordsError>,
+    ) -> Result<(), RecordsError> {
+        let mut batch = VecDeque::from(batch);
+        while !self.is_full() {
+            let next = if self.backwards { batch.pop_back() } else { batch.pop_front() };
+            let Some(record) = next else {
+                break;
+            };
+            if !keeps(&record)? {
+                continue;
+            }
+            self.bytes += record.body.len();
+            if self.backwards { self.records.push_front(record) } else { self.records.push_back(record) }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn query(pairs: &[(&str, &str)]) -> Result<ListRequest, RecordsError> {
+        ListRequest::from_query(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+    }
+
+    #[test]
+    fn a_query_is_read_and_empty_values_mean_not_given() {
+        let id = Uuid::from_u128(7);
+        let text = id.to_string();
+        let read = query(&[("limit", "0"), ("ids", &text), ("ids", &text), ("org_name", ""), ("other", "x")]);
+        let read = read.expect("reads");
+        assert_eq!((read.limit, read.ids), (Some(0), vec![id, id]));
+        assert_eq!(read.filters, [("other".to_owned(), "x".to_owned())]);
+        assert_eq!(query(&[("limit", ""), ("starting_after", "")]), Ok(ListRequest::default()));
+    }
+
+    #[test]
+    fn what_does_not_read_is_refused_by_name() {
+        let many = vec![("ids", "00000000-0000-0000-0000-000000000007"); IDS_MAX + 1];
+        for (pairs, name) in [
+            (&[("limit", "-1")][..], "`limit`"),
+            (&[("limit", "1e3")], "`limit`"),
+            (&[("starting_after", "x")], "`starting_after`"),
+            (&[("ending_before", "x")], "`ending_before`"),
+            (&[("ids", "x")], "`ids`"),
+            (&many, "`ids`"),
+        ] {
+            assert!(matches!(query(pairs), Err(RecordsError::BadRequest(said)) if said.contains(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn metadata_matches_when_all_given_fields_are_equal() {
+        let stored = json!({"model": "m", "n": 1, "deep": {"a": [1, {"b": 2}], "c": null}});
+        for (wanted, matches) in [
+            (json!({}), true),
+            (json!({"model": "m"}), true),
+            (json!({"n": 1.0}), true),
+            (json!({"deep": {"c": null}}), true),
+            (json!({"deep": {"a": [1, {"b": 2}]}}), true),
+            (json!({"deep": {"a": [1]}}), false),
+            (json!({"deep": {"a": [1, {}]}}), false),
+            (json!({"deep": {"d": null}}), false),
+            (json!({"model": "m", "n": 2}), false),
+            (json!({"model": {"x": 1}}), false),
+        ] {
+            assert_eq!(contains(&stored, &wanted), matches, "{wanted}");
+        }
+        assert!(parse_metadata("[]").is_err() && parse_metadata("{").is_err());
+    }
+}

@@ -1,0 +1,78 @@
+//! Changes of one record: what was sent is folded into what is stored, on the revision that was read.
+
+use assay_node_auth::{Action, Principal};
+use assay_storage_model::GroupId;
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::commit::unexpected;
+use crate::draft::{self, Body, Frame};
+use crate::error::RecordsError;
+use crate::kind::{Kind, Naming};
+use crate::kinds::organization::member_key;
+use crate::read::{Seen, visible};
+use crate::standing::text_in;
+use crate::{Records, edge};
+
+/// Each loses only to another writer that won.
+const ATTEMPTS_MAX: usize = 8;
+
+impl Records {
+    pub async fn patch(
+        &self,
+        who: &Principal,
+        kind: &'static Kind,
+        id: Uuid,
+        body: Map<String, Value>,
+    ) -> Result<Value, RecordsError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let Seen { record, who } = self.look(|state| visible(state, who, kind, id, Action::Update)).await?;
+            let stored = draft::read(&record)?;
+            let Some(changed) = draft::patched(kind, &stored, body.clone())? else {
+                return self.answer(kind, &record);
+            };
+            self.check_creator(&who, &stored, &changed)?;
+            match self.propose_one(CatalogCommand::Put(put(kind, &record, &changed))).await? {
+                CatalogOutcome::Put { .. } => {
+                    return Ok(self.joined(kind, draft::shown(kind, &Frame::of(&record), changed)));
+                }
+                CatalogOutcome::Taken { key, .. } => {
+                    let said = format!("another {} has the name `{}`", kind.name, key.name);
+                    return Err(RecordsError::Taken(said));
+                }
+                CatalogOutcome::Stale { .. } => drop(self.cluster.fence(GroupId::CATALOG).await?),
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Err(RecordsError::Busy(format!("others keep changing this {}: try again", kind.name)))
+    }
+
+    /// A record may be handed to another user of the organization.
+    fn check_creator(&self, who: &Principal, stored: &Body, changed: &Body) -> Result<(), RecordsError> {
+        let user = draft::id_in(changed, "user_id").filter(|user| draft::id_in(stored, "user_id") != Some(*user));
+        let missing = |user: &Uuid| self.peek(|state| state.find(&member_key(who.org, *user)).is_none());
+        match user.filter(missing) {
+            Some(user) => Err(RecordsError::BadRequest(format!("`user_id`: no user {user} is in the organization"))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn put(kind: &Kind, record: &Record, changed: &Body) -> PutRecord {
+    let mut keys = record.keys.clone();
+    if kind.naming != Naming::Secret
+        && let Some(key) = keys.first_mut()
+    {
+        key.name = text_in(changed, "name");
+    }
+    PutRecord {
+        kind: record.kind,
+        id: record.id,
+        org: record.org,
+        expect: Expect::Revision(record.revision),
+        keys,
+        body: Value::Object(changed.clone()).to_string().into_bytes(),
+        at: edge::now_micros(),
+    }
+}

@@ -1,0 +1,4 @@
+//! Records against a real cluster of one node.
+
+#[path = "suite/mod.rs"]
+mod suite;

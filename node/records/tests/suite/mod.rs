@@ -1,0 +1,125 @@
+//! A cluster in a directory of its own, an organization in it, and what most tests ask of it.
+
+mod creating;
+mod deleting;
+mod founding;
+mod keys;
+mod listing;
+mod model;
+mod patching;
+mod tenants;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_cluster::{Cluster, ClusterConfig, HomeError, LogConfig, OnFatal, OpenError};
+use assay_node_auth::{Principal, Secret};
+use assay_node_records::kinds::{DATASET, EXPERIMENT, PROJECT};
+use assay_node_records::{Founding, Kind, ListRequest, Records, RecordsError};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+pub const KEY: &str = "sk-the-owners-very-own-key";
+
+pub struct World {
+    pub cluster: Arc<Cluster>,
+    pub records: Records,
+    pub owner: Principal,
+    _dir: TempDir,
+}
+
+fn config(dir: &Path) -> ClusterConfig {
+    ClusterConfig {
+        data_dir: dir.to_owned(),
+        shards: 4,
+        log: LogConfig { file_bytes: 1 << 20, budget_bytes: 8 << 20, ..LogConfig::default() },
+        on_fatal: OnFatal::call(|why| panic!("{why}")),
+        ..ClusterConfig::default()
+    }
+}
+
+/// A node that was shut down lets go of its directory a moment later.
+pub async fn open(dir: &Path) -> Arc<Cluster> {
+    for _ in 0..500 {
+        match Cluster::open(config(dir)).await {
+            Err(OpenError::Home(HomeError::Locked(_))) => tokio::time::sleep(Duration::from_millis(20)).await,
+            opened => return Arc::new(opened.expect("opens")),
+        }
+    }
+    panic!("the directory stays locked");
+}
+
+pub fn founding(key: Option<&str>) -> Founding {
+    Founding {
+        org_name: "acme".into(),
+        owner_email: "owner@example.com".into(),
+        api_key: key.map(|key| Secret::new(key.to_owned())),
+    }
+}
+
+pub async fn world() -> World {
+    let dir = tempfile::tempdir().expect("a directory");
+    let cluster = open(dir.path()).await;
+    let records = Records::new(Arc::clone(&cluster));
+    assert!(records.found(founding(Some(KEY))).await.expect("founds").is_none(), "the key was brought");
+    let owner = records.authenticate(KEY, None).await.expect("the owner");
+    World { cluster, records, owner, _dir: dir }
+}
+
+pub fn body(value: Value) -> Map<String, Value> {
+    value.as_object().cloned().expect("an object")
+}
+
+pub fn id_of(object: &Value) -> Uuid {
+    object["id"].as_str().and_then(|id| id.parse().ok()).expect("an id")
+}
+
+pub fn names(objects: &[Value]) -> Vec<&str> {
+    objects.iter().map(|object| object["name"].as_str().expect("a name")).collect()
+}
+
+#[track_caller]
+pub fn bad(result: Result<impl std::fmt::Debug, RecordsError>, names: &str) {
+    match result {
+        Err(RecordsError::BadRequest(said)) => assert!(said.contains(names), "{said} does not name {names}"),
+        other => panic!("{names}: {other:?}"),
+    }
+}
+
+#[track_caller]
+pub fn missing(result: Result<impl std::fmt::Debug, RecordsError>) {
+    assert!(matches!(result, Err(RecordsError::NotFound(_))), "{result:?}");
+}
+
+impl World {
+    pub async fn project(&self, name: &str) -> Uuid {
+        let made = self.records.create(&self.owner, &PROJECT, body(json!({ "name": name }))).await.expect("creates");
+        id_of(&made.object)
+    }
+
+    pub async fn experiment(&self, project: Uuid, more: Value) -> Value {
+        self.within(&EXPERIMENT, project, more).await
+    }
+
+    pub async fn dataset(&self, project: Uuid, name: &str) -> Value {
+        self.within(&DATASET, project, json!({ "name": name })).await
+    }
+
+    async fn within(&self, kind: &'static Kind, project: Uuid, more: Value) -> Value {
+        let mut sent = body(more);
+        sent.insert("project_id".into(), project.to_string().into());
+        self.records.create(&self.owner, kind, sent).await.expect("creates").object
+    }
+
+    pub async fn list(&self, kind: &'static Kind, query: &[(&str, &str)]) -> Result<Vec<Value>, RecordsError> {
+        let pairs = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        self.records.list(&self.owner, kind, &ListRequest::from_query(pairs)?).await
+    }
+
+    pub async fn listed(&self, kind: &'static Kind, query: &[(&str, &str)]) -> Vec<String> {
+        let objects = self.list(kind, query).await.expect("lists");
+        names(&objects).into_iter().map(str::to_owned).collect()
+    }
+}

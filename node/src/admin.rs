@@ -1,0 +1,197 @@
+//! `assay admin`: organizations, users and keys, for whoever owns the data directory.
+//!
+//! A running node listens on a socket in its data directory, which only its owner may open: one request as a line of
+//! JSON, one answer as a line. Where no node runs, the same request is carried out on the directory itself, under its lock.
+
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use assay_cluster::{Cluster, ClusterConfig};
+use assay_node_records::Records;
+use clap::Subcommand;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixListener;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+const SOCKET: &str = "admin.sock";
+/// A request is a name or two.
+const REQUEST_BYTES_MAX: u64 = 64 << 10;
+/// How long either side waits for the other.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// What an administrator asks for.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdminCommand {
+    /// List organizations
+    Organizations,
+    /// Make an organization and its owner; prints the owner's API key, once
+    CreateOrganization {
+        name: String,
+        /// E-mail address of its owner
+        #[arg(long, value_name = "EMAIL")]
+        owner: String,
+    },
+    /// List the users of an organization
+    Users {
+        #[arg(long, value_name = "NAME")]
+        organization: String,
+    },
+    /// Make a user an owner of an organization
+    CreateUser {
+        email: String,
+        #[arg(long, value_name = "NAME")]
+        organization: String,
+    },
+    /// List the API keys of an organization
+    Keys {
+        #[arg(long, value_name = "NAME")]
+        organization: String,
+    },
+    /// Make an API key for a user; prints it, once
+    CreateKey {
+        name: String,
+        #[arg(long, value_name = "NAME")]
+        organization: String,
+        /// E-mail address of the user it speaks for
+        #[arg(long, value_name = "EMAIL")]
+        user: String,
+    },
+    /// Delete an API key, so that it is refused from now on
+    DeleteKey { id: Uuid },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    Done(Value),
+    Refused(String),
+}
+
+pub fn run(data_dir: &Path, command: AdminCommand) -> anyhow::Result<()> {
+    let answer = match ask(data_dir, &command)? {
+        Some(answer) => answer,
+        None => directly(data_dir, command)?,
+    };
+    match answer {
+        Answer::Done(value) => {
+            println!("{}", serde_json::to_string_pretty(&value)?);
+            Ok(())
+        }
+        Answer::Refused(why) => anyhow::bail!(why),
+    }
+}
+
+/// None where no node runs.
+fn ask(data_dir: &Path, command: &AdminCommand) -> anyhow::Result<Option<Answer>> {
+    let socket = data_dir.join(SOCKET);
+    let mut stream = match UnixStream::connect(&socket) {
+        Ok(stream) => stream,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("connecting to {}", socket.display())),
+    };
+    stream.set_read_timeout(Some(WAIT))?;
+    writeln!(stream, "{}", serde_json::to_string(command)?)?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).context("waiting for the node's answer")?;
+    serde_json::from_str(&line).map(Some).context("the node answered something else than an administrator's answer")
+}
+
+fn directly(data_dir: &Path, command: AdminCommand) -> anyhow::Result<Answer> {
+    let there = data_dir.join("FORMAT").exists();
+    anyhow::ensure!(there, "{} is no data directory: name it with --data-dir", data_dir.display());
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).init();
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(async {
+        let config = ClusterConfig { data_dir: data_dir.to_owned(), ..ClusterConfig::default() };
+        let cluster = Arc::new(Cluster::open(config).await?);
+        let answer = carry_out(&Records::new(Arc::clone(&cluster)), command).await;
+        cluster.shutdown().await?;
+        Ok(answer)
+    })
+}
+
+async fn carry_out(records: &Records, command: AdminCommand) -> Answer {
+    let done = match command {
+        AdminCommand::Organizations => records.admin_organizations().await,
+        AdminCommand::CreateOrganization { name, owner } => records.admin_create_organization(&name, &owner).await,
+        AdminCommand::Users { organization } => records.admin_users(&organization).await,
+        AdminCommand::CreateUser { email, organization } => records.admin_create_user(&organization, &email).await,
+        AdminCommand::Keys { organization } => records.admin_keys(&organization).await,
+        AdminCommand::CreateKey { name, organization, user } => {
+            records.admin_create_key(&organization, &user, &name).await
+        }
+        AdminCommand::DeleteKey { id } => records.admin_delete_key(id).await,
+    };
+    done.map_or_else(|refused| Answer::Refused(refused.to_string()), Answer::Done)
+}
+
+/// Where a running node is asked.
+#[derive(Debug)]
+pub struct Door {
+    task: JoinHandle<()>,
+    socket: PathBuf,
+}
+
+impl Door {
+    /// The caller holds the directory's lock, so a socket that is there is left from a process that is gone.
+    pub fn open(data_dir: &Path, records: Records) -> anyhow::Result<Door> {
+        let socket = data_dir.join(SOCKET);
+        let doing = || format!("listening for administrators on {}", socket.display());
+        match std::fs::remove_file(&socket) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).with_context(doing),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&socket).with_context(doing)?;
+        std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).with_context(doing)?;
+        Ok(Door { task: tokio::spawn(listen(listener, records)), socket })
+    }
+
+    pub fn close(&self) {
+        self.task.abort();
+        if let Err(error) = std::fs::remove_file(&self.socket) {
+            tracing::warn!(%error, "the administrators' socket stays until the next start");
+        }
+    }
+}
+
+/// One at a time: administrators are few, and what they ask is short.
+async fn listen(listener: UnixListener, records: Records) {
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "an administrator could not connect");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                continue;
+            }
+        };
+        match tokio::time::timeout(WAIT, answer(stream, &records)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "an administrator's request was not answered"),
+            Err(_) => tracing::warn!("an administrator's request took too long"),
+        }
+    }
+}
+
+async fn answer(stream: tokio::net::UnixStream, records: &Records) -> anyhow::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut line = String::new();
+    tokio::io::BufReader::new(read.take(REQUEST_BYTES_MAX)).read_line(&mut line).await?;
+    let answer = match serde_json::from_str(&line) {
+        Ok(command) => carry_out(records, command).await,
+        Err(error) => Answer::Refused(format!("not understood: {error}")),
+    };
+    let mut line = serde_json::to_vec(&answer)?;
+    line.push(b'\n');
+    write.write_all(&line).await?;
+    Ok(())
+}

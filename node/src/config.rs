@@ -1,0 +1,440 @@
+//! What a node is told before it starts: defaults, then one file, then the environment, then flags; the later word wins.
+//!
+//! Every setting has one name, as `http.listen`. In the file that is key `listen` in table `[http]`; in the environment
+//! `ASSAY_HTTP_LISTEN`; as a flag `--set http.listen=...`, and the two that everyone needs have flags of their own.
+//! A name or value that is not understood is an error that says which, where it stands, and what would be right.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use assay_cluster::{ClusterConfig, MEMORY_BUDGET_BYTES, SHARDS_DEFAULT};
+use assay_node_http::{HttpConfig, TlsFiles};
+use assay_node_objects::ObjectLimits;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+/// In front of the environment's names.
+const ENVIRONMENT_PREFIX: &str = "ASSAY_";
+/// Names of the environment that are not settings: a secret is no setting that `assay config` may print, the others
+/// are for tests and tools.
+const NOT_SETTINGS: [&str; 4] = ["ASSAY_API_KEY", "ASSAY_CONFIG", "ASSAY_REQUIRE", "ASSAY_BIN"];
+/// A configuration file is a page or two.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Everything that can be set.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    pub http: HttpConfig,
+    pub store: StoreConfig,
+    pub objects: ObjectsConfig,
+    pub log: LogConfig,
+    pub founding: FoundingConfig,
+}
+
+/// Where and how rows are kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StoreConfig {
+    pub data_dir: PathBuf,
+    /// Shards of a new directory; one that was founded keeps its own number.
+    pub shards: u16,
+    /// The cluster this directory has to belong to; empty for any.
+    pub cluster_id: String,
+    /// Rows in memory before they are sealed, all shards together; at twice this writes wait.
+    pub memory_budget_bytes: u64,
+    /// From this size on the log gives old files back.
+    pub log_budget_bytes: u64,
+    /// Rows are sealed when they are this old, however few they are.
+    pub seal_age_seconds: u64,
+}
+
+/// How much may wait to be written. Beyond it the answer is 429 with `Retry-After`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ObjectsConfig {
+    /// Threads that order writes; one orders some ten thousand a second.
+    pub threads: usize,
+    /// Writes of one object that wait, and their bytes.
+    pub object_writes_max: usize,
+    pub object_bytes_max: usize,
+    /// Of all objects of this node.
+    pub node_writes_max: usize,
+    pub node_bytes_max: usize,
+    /// Objects with something to do, or that had lately.
+    pub active_max: usize,
+    /// An object that nothing came to for this long is put away.
+    pub idle_seconds: u64,
+}
+
+impl Default for ObjectsConfig {
+    fn default() -> Self {
+        let limits = ObjectLimits::default();
+        ObjectsConfig {
+            threads: limits.threads,
+            object_writes_max: limits.object_writes,
+            object_bytes_max: limits.object_bytes,
+            node_writes_max: limits.node_writes,
+            node_bytes_max: limits.node_bytes,
+            active_max: limits.objects,
+            idle_seconds: limits.idle.as_secs(),
+        }
+    }
+}
+
+impl ObjectsConfig {
+    pub fn limits(&self) -> ObjectLimits {
+        ObjectLimits {
+            threads: self.threads.max(1),
+            object_writes: self.object_writes_max,
+            object_bytes: self.object_bytes_max,
+            node_writes: self.node_writes_max,
+            node_bytes: self.node_bytes_max,
+            objects: self.active_max,
+            idle: Duration::from_secs(self.idle_seconds),
+            ..ObjectLimits::default()
+        }
+    }
+}
+
+/// What the program says of itself while it runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogConfig {
+    /// As `info`, or `warn,assay_node_http=debug`.
+    pub filter: String,
+    pub format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    #[default]
+    Text,
+    /// One object a line.
+    Json,
+}
+
+/// What a first start makes; later starts ignore it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FoundingConfig {
+    pub organization: String,
+    pub owner_email: String,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        let cluster = ClusterConfig::default();
+        StoreConfig {
+            data_dir: PathBuf::from("./assay-data"),
+            shards: SHARDS_DEFAULT,
+            cluster_id: String::new(),
+            memory_budget_bytes: MEMORY_BUDGET_BYTES,
+            log_budget_bytes: cluster.log.budget_bytes,
+            seal_age_seconds: cluster.seal_age.as_secs(),
+        }
+    }
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        LogConfig { filter: "info,openraft=warn".into(), format: LogFormat::Text }
+    }
+}
+
+impl Default for FoundingConfig {
+    fn default() -> Self {
+        FoundingConfig { organization: "default".into(), owner_email: "owner@localhost".into() }
+    }
+}
+
+impl StoreConfig {
+    /// What the store is opened with.
+    pub fn cluster(&self) -> Result<ClusterConfig, ConfigError> {
+        let cluster = match self.cluster_id.as_str() {
+            "" => None,
+            id => Some(id.parse().map_err(|_| ConfigError {
+                place: "store.cluster_id".into(),
+                problem: format!("`{id}` is no cluster id; it is a UUID, as `assay doctor` prints it"),
+            })?),
+        };
+        let default = ClusterConfig::default();
+        Ok(ClusterConfig {
+            data_dir: self.data_dir.clone(),
+            shards: self.shards,
+            cluster,
+            memory_budget_bytes: self.memory_budget_bytes,
+            seal_age: Duration::from_secs(self.seal_age_seconds),
+            log: assay_cluster::LogConfig { budget_bytes: self.log_budget_bytes, ..default.log },
+            ..default
+        })
+    }
+}
+
+/// What is wrong with a setting, and where it was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    pub place: String,
+    pub problem: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.problem)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Where settings come from besides the defaults, in the order in which the later wins.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    pub file: Option<PathBuf>,
+    pub environment: BTreeMap<String, String>,
+    /// As `http.listen=0.0.0.0:8000`, in the order given.
+    pub flags: Vec<String>,
+}
+
+impl Sources {
+    /// The environment of this process as it is now.
+    pub fn environment() -> BTreeMap<String, String> {
+        let all = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        all.filter(|(name, _)| name.starts_with(ENVIRONMENT_PREFIX)).collect()
+    }
+}
+
+pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
+    let known = Known::all();
+    let mut settings = Table::try_from(Config::default()).expect("the defaults can be written down");
+    if let Some(file) = &sources.file {
+        known.from_file(&mut settings, file)?;
+    }
+    known.from_environment(&mut settings, &sources.environment)?;
+    for flag in &sources.flags {
+        let place = format!("--set {flag}");
+        let Some((name, value)) = flag.split_once('=') else {
+            return Err(ConfigError { place, problem: "write it as name=value".into() });
+        };
+        known.set_text(&mut settings, name, value, &place)?;
+    }
+    let config: Config =
+        settings.try_into().map_err(|error| ConfigError { place: "settings".into(), problem: error.to_string() })?;
+    config.http.check().map_err(|problem| ConfigError { place: "settings".into(), problem })?;
+    Ok(config)
+}
+
+/// The settings as a configuration file; those that have no value stand in comments.
+pub fn printed(config: &Config) -> Result<String, toml::ser::Error> {
+    let table = Table::try_from(config)?;
+    let mut text = toml::to_string(&table)?;
+    let given = flat(&table);
+    let unset: Vec<String> = Known::all().0.into_keys().filter(|name| !given.contains_key(name)).collect();
+    if !unset.is_empty() {
+        text.push_str("\n# not set:\n");
+        unset.iter().for_each(|name| text.push_str(&format!("# {name}\n")));
+    }
+    Ok(text)
+}
+
+/// Every setting by its full name, with a value that shows its type.
+struct Known(BTreeMap<String, Value>);
+
+impl Known {
+    fn all() -> Known {
+        let mut config = Config::default();
+        // What may be left out altogether has no default to show its type.
+        config.http.public_url = Some(String::new());
+        config.http.metrics_listen = Some(String::new());
+        config.http.tls = Some(TlsFiles { certificates: PathBuf::new(), private_key: PathBuf::new() });
+        Known(flat(&Table::try_from(config).expect("settings can be written down")))
+    }
+
+    fn from_file(&self, settings: &mut Table, path: &Path) -> Result<(), ConfigError> {
+        let wrong = |problem: String| ConfigError { place: path.display().to_string(), problem };
+        let length = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
+        if length > FILE_BYTES_MAX {
+            return Err(wrong(format!("it has {length} bytes, which is no configuration")));
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let given: Table = text.parse().map_err(|error: toml::de::Error| wrong(error.to_string()))?;
+        for (name, value) in flat(&given) {
+            let right = self.0.get(&name).ok_or_else(|| wrong(self.unknown(&name)))?;
+            if !right.same_type(&value) {
+                let (found, right) = (value.type_str(), right.type_str());
+                return Err(wrong(format!("`{name}` is of type {found}; it must be of type {right}")));
+            }
+            put(settings, &name, value);
+        }
+        Ok(())
+    }
+
+    fn from_environment(
+        &self,
+        settings: &mut Table,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<(), ConfigError> {
+        let names: BTreeMap<String, &String> = self.0.keys().map(|name| (environment_name(name), name)).collect();
+        for (name, value) in environment.iter().filter(|(name, _)| !NOT_SETTINGS.contains(&name.as_str())) {
+            let place = format!("environment {name}");
+            let Some(setting) = names.get(name) else {
+                let problem = unknown(name, names.keys().map(String::as_str));
+                return Err(ConfigError { place, problem });
+            };
+            self.set_text(settings, setting, value, &place)?;
+        }
+        Ok(())
+    }
+
+    /// A value given as text takes the type of the setting.
+    fn set_text(&self, settings: &mut Table, name: &str, text: &str, place: &str) -> Result<(), ConfigError> {
+        let wrong = |problem: String| ConfigError { place: place.to_owned(), problem };
+        let kind = self.0.get(name).ok_or_else(|| wrong(self.unknown(name)))?;
+        let value = match kind {
+            Value::String(_) => Some(Value::String(text.to_owned())),
+            Value::Integer(_) => text.parse().ok().map(Value::Integer),
+            Value::Float(_) => text.parse().ok().map(Value::Float),
+            Value::Boolean(_) => text.parse().ok().map(Value::Boolean),
+            _ => None,
+        };
+        let value = value.ok_or_else(|| wrong(format!("`{text}` is not of type {}", kind.type_str())))?;
+        put(settings, name, value);
+        Ok(())
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        unknown(name, self.0.keys().map(String::as_str))
+    }
+}
+
+/// The environment's name of a setting.
+pub fn environment_name(setting: &str) -> String {
+    format!("{ENVIRONMENT_PREFIX}{}", setting.replace('.', "_").to_uppercase())
+}
+
+/// A table's values by their full names.
+fn flat(table: &Table) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    for (name, value) in table {
+        match value {
+            Value::Table(inner) => {
+                found.extend(flat(inner).into_iter().map(|(inner, value)| (format!("{name}.{inner}"), value)));
+            }
+            value => drop(found.insert(name.clone(), value.clone())),
+        }
+    }
+    found
+}
+
+fn put(settings: &mut Table, name: &str, value: Value) {
+    match name.split_once('.') {
+        None => drop(settings.insert(name.to_owned(), value)),
+        Some((table, rest)) => {
+            let inner = settings.entry(table).or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(inner) = inner {
+                put(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// "there is no setting x; did you mean y?"
+fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let nearest = known.map(|candidate| (distance(name, candidate), candidate)).min();
+    match nearest {
+        Some((distance, nearest)) if distance <= name.len() / 2 => {
+            format!("there is no setting `{name}`; did you mean `{nearest}`? `assay config` prints all of them")
+        }
+        _ => format!("there is no setting `{name}`; `assay config` prints all of them"),
+    }
+}
+
+/// Letters to insert, delete or change on the way from one name to the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (line, letter) in from.chars().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], line + 1);
+        for (column, other) in to.iter().enumerate() {
+            let changed = corner + usize::from(letter != *other);
+            corner = row[column + 1];
+            row[column + 1] = changed.min(corner + 1).min(row[column] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(file: Option<&Path>, environment: &[(&str, &str)], flags: &[&str]) -> Sources {
+        let environment = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        Sources { file: file.map(Path::to_owned), environment, flags: flags.iter().map(|flag| (*flag).into()).collect() }
+    }
+
+    #[test]
+    fn the_later_word_wins() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("assay.toml");
+        std::fs::write(&file, "[store]\ndata_dir = \"/file\"\nshards = 8\nseal_age_seconds = 7\n").unwrap();
+        let environment = [("ASSAY_STORE_DATA_DIR", "/environment"), ("ASSAY_STORE_SHARDS", "32"), ("ASSAY_API_KEY", "sk-x")];
+        let config = load(&sources(Some(&file), &environment, &["store.data_dir=/flag"])).unwrap();
+        assert_eq!(config.store.data_dir, Path::new("/flag"));
+        assert_eq!((config.store.shards, config.store.seal_age_seconds), (32, 7));
+        assert_eq!(config.store.memory_budget_bytes, MEMORY_BUDGET_BYTES);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named_with_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("assay.toml");
+        let of_file = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            load(&sources(Some(&file), &[], &[])).unwrap_err()
+        };
+        assert!(of_file("[store]\ndata_dri = \"x\"").problem.contains("did you mean `store.data_dir`?"));
+        assert!(of_file("[stor]\nshards = 1").problem.contains("did you mean `store.shards`?"));
+        assert!(of_file("[store]\nshards = \"many\"").problem.contains("must be of type integer"));
+        assert!(of_file("[store\n").place.ends_with("assay.toml"));
+        let environment = load(&sources(None, &[("ASSAY_STORE_SHARD", "4")], &[])).unwrap_err();
+        assert_eq!(environment.place, "environment ASSAY_STORE_SHARD");
+        assert!(environment.problem.contains("ASSAY_STORE_SHARDS"));
+        assert_eq!(load(&sources(None, &[], &["store.shards=x"])).unwrap_err().problem, "`x` is not of type integer");
+        assert!(load(&sources(None, &[], &["store.shards"])).unwrap_err().problem.contains("name=value"));
+    }
+
+    #[test]
+    fn what_has_no_default_can_be_set_everywhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("assay.toml");
+        std::fs::write(&file, "[http.tls]\ncertificates = \"/c\"\nprivate_key = \"/k\"\n").unwrap();
+        let environment = [("ASSAY_HTTP_PUBLIC_URL", "https://assay.example")];
+        let config = load(&sources(Some(&file), &environment, &["http.metrics_listen=127.0.0.1:9"])).unwrap();
+        assert_eq!(config.http.public_url.as_deref(), Some("https://assay.example"));
+        assert_eq!(config.http.metrics_listen.as_deref(), Some("127.0.0.1:9"));
+        assert_eq!(config.http.tls.map(|tls| tls.private_key), Some(PathBuf::from("/k")));
+    }
+
+    #[test]
+    fn what_is_printed_reads_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("assay.toml");
+        let config = load(&sources(None, &[], &["store.shards=8"])).unwrap();
+        let text = printed(&config).unwrap();
+        assert!(text.contains("# http.public_url"), "{text}");
+        std::fs::write(&file, &text).unwrap();
+        assert_eq!(printed(&load(&sources(Some(&file), &[], &[])).unwrap()).unwrap(), text);
+    }
+
+    #[test]
+    fn no_two_settings_share_a_name_in_the_environment() {
+        let names: Vec<String> = Known::all().0.into_keys().collect();
+        let in_environment: std::collections::BTreeSet<String> =
+            names.iter().map(|name| environment_name(name)).collect();
+        assert_eq!(in_environment.len(), names.len());
+        assert!(NOT_SETTINGS.iter().all(|name| !in_environment.contains(*name)));
+    }
+}

@@ -1,0 +1,68 @@
+//! Every case file against one server, or against those that `ASSAY_TEST_URLS` names.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use assay_test_api::case::{Case, Target};
+use assay_test_api::server::{Options, Server};
+
+fn case_files() -> Vec<PathBuf> {
+    let folder = std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where this crate is");
+    let entries = std::fs::read_dir(Path::new(&folder).join("cases")).expect("the cases");
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("a case").path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    files.sort();
+    files
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[test]
+fn every_case_file_reads() {
+    let files = case_files();
+    assert!(files.len() > 10, "the case files are here");
+    for path in files {
+        let case = Case::read(&path).unwrap_or_else(|error| panic!("{error:#}"));
+        assert!(!case.about.is_empty() && !case.steps.is_empty(), "{}", path.display());
+    }
+}
+
+/// Servers that run already are taken as they are: `ASSAY_TEST_URLS=http://a:1,http://b:2 ASSAY_TEST_KEY=sk-..`.
+/// `ASSAY_TEST_CASES=fetch,merge` runs only files whose names contain one of these.
+#[test]
+fn every_case_holds() {
+    let run = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock behind 1970").as_nanos();
+    let run = format!("{run:x}");
+    let dir = tempfile::tempdir().expect("a directory");
+    let (server, target) = match std::env::var("ASSAY_TEST_URLS") {
+        Ok(urls) => {
+            let urls = urls.split(',').map(|url| url.trim().trim_end_matches('/').to_owned()).collect();
+            let key = std::env::var("ASSAY_TEST_KEY").expect("ASSAY_TEST_KEY goes with ASSAY_TEST_URLS");
+            (None, Target { urls, key, run })
+        }
+        Err(_) => {
+            let server = Server::start(&Options::new(&dir.path().join("data"))).unwrap_or_else(|e| panic!("{e:#}"));
+            let target = Target { urls: vec![server.url.clone()], key: server.key.clone(), run };
+            (Some(server), target)
+        }
+    };
+    let only = std::env::var("ASSAY_TEST_CASES").unwrap_or_default();
+    let (mut steps, mut failures) = (0, Vec::new());
+    for path in case_files() {
+        let name = name_of(&path);
+        if !only.split(',').any(|part| name.contains(part)) {
+            continue;
+        }
+        let case = Case::read(&path).unwrap_or_else(|error| panic!("{error:#}"));
+        let verdict = case.run(&name, &target);
+        steps += verdict.steps;
+        failures.extend(verdict.failures);
+    }
+    if let Some(mut server) = server {
+        assert!(server.lives(), "the server died:\n{}", server.log());
+    }
+    assert!(failures.is_empty(), "{} of {steps} steps do not hold\n\n{}\n", failures.len(), failures.join("\n\n"));
+    println!("{steps} steps hold");
+}

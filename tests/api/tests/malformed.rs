@@ -1,0 +1,171 @@
+//! The corpus against one server: every request is refused with a sentence, none hangs, and nothing changes.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use assay_test_api::case::{error_complaints, json_of};
+use assay_test_api::corpus::{Corpus, Malformed};
+use assay_test_api::http::{Answer, Exchange, Request, exchange, send};
+use assay_test_api::pattern::shortened;
+use assay_test_api::server::{Options, Server};
+use assay_test_api::template::Variables;
+use serde_json::{Value, json};
+
+/// A refusal that takes longer than this hangs.
+const ANSWER_MAX: Duration = Duration::from_secs(20);
+/// Complaints that are shown; the first ones say enough.
+const SHOWN_MAX: usize = 100;
+
+fn corpus() -> Corpus {
+    let folder = std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where this crate is");
+    Corpus::read(&Path::new(&folder).join("corpus")).unwrap_or_else(|error| panic!("{error:#}"))
+}
+
+fn call(server: &Server, method: &str, target: &str, body: Option<Value>) -> Value {
+    let request = Request {
+        method: method.into(),
+        target: target.into(),
+        headers: vec![("authorization".into(), format!("Bearer {}", server.key))],
+        body: body.map(|body| body.to_string().into_bytes()),
+        declared_length: None,
+    };
+    let answer = send(&server.url, &request).unwrap_or_else(|error| panic!("{error:#}"));
+    assert_eq!(answer.status, 200, "{method} {target}: {}", answer.text());
+    json_of(&answer).unwrap_or_else(|problem| panic!("{method} {target}: {problem}"))
+}
+
+/// Objects with a row each, so that there is something that could change.
+fn seeded(server: &Server) -> Variables {
+    let made = |path: &str, body: Value| call(server, "POST", path, Some(body))["id"].clone();
+    let project = made("/v1/project", json!({"name": "corpus"}));
+    let experiment = made("/v1/experiment", json!({"project_id": project, "name": "corpus"}));
+    let dataset = made("/v1/dataset", json!({"project_id": project, "name": "corpus"}));
+    let variables = Variables::from([
+        ("run".into(), json!("corpus")),
+        ("key".into(), json!(server.key)),
+        ("project".into(), project),
+        ("experiment".into(), experiment),
+        ("dataset".into(), dataset),
+    ]);
+    for path in row_paths(&variables) {
+        call(server, "POST", &format!("{path}/insert"), Some(json!({"events": [{"id": "row", "input": {"a": [1]}}]})));
+    }
+    variables
+}
+
+fn row_paths(variables: &Variables) -> Vec<String> {
+    let path = |family: &str, name: &str| format!("/v1/{family}/{}", variables[name].as_str().unwrap_or_default());
+    vec![path("project_logs", "project"), path("experiment", "experiment"), path("dataset", "dataset")]
+}
+
+/// Everything that a client can see.
+fn state(server: &Server, variables: &Variables) -> BTreeMap<String, Value> {
+    let lists = ["project", "experiment", "dataset", "api_key"].map(|kind| format!("/v1/{kind}"));
+    let mut seen: BTreeMap<_, _> =
+        lists.into_iter().map(|path| (path.clone(), call(server, "GET", &path, None))).collect();
+    for path in row_paths(variables) {
+        let path = format!("{path}/fetch");
+        seen.insert(path.clone(), call(server, "POST", &path, Some(json!({}))));
+    }
+    seen
+}
+
+fn complaints(server: &Server, malformed: &Malformed) -> Vec<String> {
+    let begun = Instant::now();
+    let answer = match exchange(&server.url, &malformed.request, ANSWER_MAX) {
+        Ok(Exchange::Answered(answer)) => answer,
+        Ok(Exchange::Closed) if malformed.may_close => return Vec::new(),
+        Ok(Exchange::Closed) => return vec!["the connection was closed without an answer".into()],
+        Err(error) => return vec![format!("{error:#}")],
+    };
+    let mut found = Vec::new();
+    if !(400..500).contains(&answer.status) {
+        found.push(format!("answered {}", answer.status));
+    } else {
+        found.extend(error_complaints(&malformed.request, &answer, ""));
+    }
+    if begun.elapsed() > ANSWER_MAX {
+        found.push(format!("took {:?}", begun.elapsed()));
+    }
+    if !found.is_empty() {
+        found.push(format!("got: {}", shortened(&answer.text())));
+    }
+    found
+}
+
+#[test]
+fn every_malformed_request_is_refused_and_changes_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut server = Server::start(&Options::new(&dir.path().join("data"))).unwrap_or_else(|error| panic!("{error:#}"));
+    let variables = seeded(&server);
+    let before = state(&server, &variables);
+    let corpus = corpus();
+    let all = corpus.malformed(&variables).unwrap_or_else(|error| panic!("{error:#}"));
+    let mut wrong = Vec::new();
+    for malformed in &all {
+        let found = complaints(&server, malformed);
+        if !found.is_empty() {
+            let body = malformed.request.body.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+            let body: String = body.chars().take(200).collect();
+            wrong.push(format!("{}\n    sent: {body}\n    {}", malformed.name, found.join("\n    ")));
+        }
+        assert!(server.lives(), "{} ended the server:\n{}", malformed.name, server.log());
+    }
+    let after = state(&server, &variables);
+    for (path, seen) in &before {
+        if seen != &after[path] {
+            wrong.push(format!(
+                "{path} changed\n    from {}\n    to   {}",
+                shortened(&seen.to_string()),
+                shortened(&after[path].to_string())
+            ));
+        }
+    }
+    let shown = wrong.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>().join("\n\n");
+    assert!(wrong.is_empty(), "{} of {} requests\n\n{shown}\n", wrong.len(), all.len());
+
+    for one in corpus.unbroken(&variables).unwrap_or_else(|error| panic!("{error:#}")) {
+        let answer = send(&server.url, &one.request).unwrap_or_else(|error| panic!("{error:#}"));
+        assert_eq!(answer.status, 200, "{} is no right body: {}", one.name, answer.text());
+    }
+    println!("{} malformed requests refused", all.len());
+}
+
+/// A body that does not come within its time is refused, and its connection closed.
+#[test]
+fn a_slow_body_is_cut() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut options = Options::new(&dir.path().join("data"));
+    options.settings = ["http.body_seconds_max=1", "http.body_grace_seconds=1"].map(String::from).to_vec();
+    let server = Server::start(&options).unwrap_or_else(|error| panic!("{error:#}"));
+    for path in ["/v1/project", "/logs3"] {
+        let address = server.url.strip_prefix("http://").expect("an http:// address");
+        let mut stream = TcpStream::connect(address).expect("a connection");
+        stream.set_read_timeout(Some(ANSWER_MAX)).expect("a limit");
+        let key = &server.key;
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\nContent-Length: 1000\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).expect("a head is sent");
+        stream.write_all(b"{\"name\"").expect("a part is sent");
+        let (begun, mut bytes) = (Instant::now(), Vec::new());
+        let mut part = [0; 4096];
+        while let Ok(length @ 1..) = stream.read(&mut part) {
+            bytes.extend_from_slice(&part[..length]);
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(text.starts_with("HTTP/1.1 408"), "{path}: {text}");
+        assert!(text.contains("\"Message\""), "{path}: {text}");
+        assert!(begun.elapsed() < ANSWER_MAX, "{path}: the connection stays open");
+    }
+}
+
+#[test]
+fn what_an_answer_lacks_is_seen() {
+    let request = Request { method: "GET".into(), target: "/x".into(), ..Request::default() };
+    let answer = Answer { status: 404, headers: Vec::new(), body: b"not found".to_vec() };
+    assert_eq!(error_complaints(&request, &answer, "").len(), 1);
+}

@@ -1,0 +1,201 @@
+//! One keep-alive connection to a server, one request at a time. As little as possible stands between the bytes and
+//! the socket, so that the processor's time is the server's.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail, ensure};
+use bytes::{Buf, Bytes};
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::message::{Chunks, Head, Length, read_head, request_head};
+
+/// A server that takes longer than this is not measured but given up.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(60);
+/// No page and no list that is asked for here comes near.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+/// What is read at once.
+const READ_BYTES: usize = 256 << 10;
+/// Of an answer that was not expected, this much is shown.
+const SHOWN_CHARS: usize = 400;
+
+/// Where a server is, and what it is told of who asks.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub address: SocketAddr,
+    pub key: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub retry_after: Option<Duration>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The answer of a request that must succeed.
+    pub fn ok(self, asked: &str) -> anyhow::Result<Vec<u8>> {
+        if self.status == 200 {
+            return Ok(self.body);
+        }
+        let text: String = String::from_utf8_lossy(&self.body).chars().take(SHOWN_CHARS).collect();
+        Err(anyhow!("{asked} was answered {}: {text}", self.status))
+    }
+
+    pub fn json<T: DeserializeOwned>(self, asked: &str) -> anyhow::Result<T> {
+        serde_json::from_slice(&self.ok(asked)?).with_context(|| format!("the answer to {asked}"))
+    }
+}
+
+#[derive(Debug)]
+pub struct Connection {
+    target: Target,
+    host: String,
+    /// None before the first request, and after an answer that closed it.
+    stream: Option<TcpStream>,
+    received: Vec<u8>,
+}
+
+impl Connection {
+    pub fn new(target: &Target) -> Connection {
+        Connection {
+            target: target.clone(),
+            host: target.address.to_string(),
+            stream: None,
+            received: Vec::with_capacity(READ_BYTES),
+        }
+    }
+
+    pub async fn post(&mut self, path: &str, body: &Bytes) -> anyhow::Result<Answer> {
+        self.ask("POST", path, body).await
+    }
+
+    pub async fn get(&mut self, path: &str) -> anyhow::Result<Answer> {
+        self.ask("GET", path, &Bytes::new()).await
+    }
+
+    async fn ask(&mut self, method: &str, path: &str, body: &Bytes) -> anyhow::Result<Answer> {
+        let answer = timeout(ANSWER_WAIT_MAX, self.exchange(method, path, body)).await;
+        if !matches!(answer, Ok(Ok(_))) {
+            // What is left of it would be taken for the next answer.
+            self.stream = None;
+        }
+        let answer = answer.map_err(|_| anyhow!("no answer within {} s", ANSWER_WAIT_MAX.as_secs())).flatten();
+        answer.with_context(|| format!("{method} {path}"))
+    }
+
+    async fn exchange(&mut self, method: &str, path: &str, body: &Bytes) -> anyhow::Result<Answer> {
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => {
+                let stream = TcpStream::connect(self.target.address).await.context("connecting")?;
+                stream.set_nodelay(true)?;
+                stream
+            }
+        };
+        let head = request_head(method, path, &self.host, self.target.key.as_deref(), body.len());
+        let mut request = Bytes::from(head).chain(body.clone());
+        stream.write_all_buf(&mut request).await.context("sending")?;
+        self.received.clear();
+        let head = loop {
+            if let Some(head) = read_head(&self.received).map_err(anyhow::Error::msg)? {
+                break head;
+            }
+            read_more(&mut stream, &mut self.received).await?;
+        };
+        let body = self.body(&mut stream, &head).await?;
+        if !head.closes {
+            self.stream = Some(stream);
+        }
+        Ok(Answer { status: head.status, retry_after: head.retry_after, body })
+    }
+
+    async fn body(&mut self, stream: &mut TcpStream, head: &Head) -> anyhow::Result<Vec<u8>> {
+        let (end, body) = match head.length {
+            Length::Bytes(bytes) => {
+                ensure!(bytes <= ANSWER_BYTES_MAX, "an answer of {bytes} bytes");
+                let end = head.bytes + bytes;
+                self.received.reserve(end.saturating_sub(self.received.len()));
+                while self.received.len() < end {
+                    read_more(stream, &mut self.received).await?;
+                }
+                (end, self.received[head.bytes..end].to_vec())
+            }
+            Length::Chunked => {
+                let (mut chunks, mut body) = (Chunks::from(head.bytes), Vec::new());
+                let end = loop {
+                    if let Some(end) = chunks.read(&self.received, &mut body).map_err(anyhow::Error::msg)? {
+                        break end;
+                    }
+                    read_more(stream, &mut self.received).await?;
+                };
+                (end, body)
+            }
+        };
+        ensure!(self.received.len() == end, "the server goes on after its answer");
+        Ok(body)
+    }
+}
+
+async fn read_more(stream: &mut TcpStream, received: &mut Vec<u8>) -> anyhow::Result<()> {
+    ensure!(received.len() <= ANSWER_BYTES_MAX, "an answer of more than {ANSWER_BYTES_MAX} bytes");
+    received.reserve(READ_BYTES);
+    if stream.read_buf(received).await.context("receiving")? == 0 {
+        bail!("the server closed the connection in the middle of an answer");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A server that reads requests without looking at them and gives these answers in turn, then closes.
+    pub async fn scripted(answers: &'static [&'static str]) -> Target {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        tokio::spawn(async move {
+            let mut answers = answers.iter();
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut request = vec![0; 1 << 16];
+                while let Ok(1..) = stream.read(&mut request).await {
+                    let Some(answer) = answers.next() else { return };
+                    stream.write_all(answer.as_bytes()).await.expect("a client that listens");
+                    if answer.contains("connection: close") {
+                        break;
+                    }
+                }
+            }
+        });
+        Target { address, key: None }
+    }
+
+    #[tokio::test]
+    async fn answers_follow_each_other_on_one_connection_or_on_a_new_one() {
+        let target = scripted(&[
+            "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\n[1,\r\n2\r\n2]\r\n0\r\n\r\n",
+            "HTTP/1.1 503 Not Now\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 4\r\n\r\nlate",
+            "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+        ])
+        .await;
+        let mut connection = Connection::new(&target);
+        assert_eq!(connection.get("/").await.expect("an answer").body, b"{}");
+        assert_eq!(connection.get("/").await.expect("an answer").json::<Vec<u8>>("it").expect("JSON"), [1, 2]);
+        let late = connection.post("/", &Bytes::from_static(b"{}")).await.expect("an answer");
+        assert_eq!((late.status, late.retry_after), (503, Some(Duration::from_secs(1))));
+        assert!(late.ok("it").expect_err("not 200").to_string().contains("503: late"));
+        assert_eq!(connection.get("/").await.expect("on a new connection").status, 200);
+        assert!(connection.get("/").await.is_err(), "closed without an answer");
+    }
+
+    #[tokio::test]
+    async fn bytes_after_an_answer_are_an_error_and_not_the_next_answer() {
+        let target = scripted(&["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}HTTP"]).await;
+        assert!(Connection::new(&target).get("/").await.is_err());
+    }
+}

@@ -1,0 +1,62 @@
+//! What a client sees of the whole server: inserts, fetches and restarts over HTTP, and the bare pipeline beside it.
+//!
+//! ```text
+//! this process: the client            a process of its own: the server
+//! lanes, one keep-alive connection    `assay serve`, or `assay-bench bare`, the least that any durable server does
+//! each, one request at a time   ───►
+//! ```
+//! Both servers get the same bytes in the same order. A lane's rows are its own, so that a merge is sent after its
+//! start was acknowledged, however many lanes write to one project.
+
+pub mod bare;
+mod client;
+mod drive;
+pub mod fetch;
+pub mod ingest;
+pub mod load;
+mod message;
+pub mod restart;
+mod server_process;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use tokio::runtime::Runtime;
+
+/// Threads of the client; told by their name in what the CPU was used for.
+const CLIENT_THREADS: usize = 2;
+
+/// The program `assay` beside this one, unless another was named.
+pub fn program(named: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    let program = match named {
+        Some(named) => named,
+        None => std::env::current_exe().context("finding this program's own file")?.with_file_name("assay"),
+    };
+    let found = program.canonicalize();
+    found.with_context(|| format!("{} is no program: build `assay` or name one with --program", program.display()))
+}
+
+fn client_runtime() -> anyhow::Result<Runtime> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(CLIENT_THREADS).thread_name("bench-client").enable_all();
+    runtime.build().context("starting the client's threads")
+}
+
+/// The generator's object of a lane: the lanes' objects are logs of projects, which every fourth object is not.
+fn object_of_lane(lane: usize) -> u64 {
+    (lane + lane / 3) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_bench::generate::{Profile, Workload};
+    use assay_storage_model::ObjectKind;
+
+    #[test]
+    fn lanes_write_logs_of_projects_each_its_own() {
+        let workload = Workload::new(1, Profile::Even, 0.0);
+        let objects: Vec<u64> = (0..32).map(super::object_of_lane).collect();
+        assert!(objects.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(objects.iter().all(|n| workload.object(*n).kind == ObjectKind::ProjectLogs));
+    }
+}

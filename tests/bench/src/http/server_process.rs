@@ -1,0 +1,159 @@
+//! A server as a process of its own: started, known by the address it says, watched, killed.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use super::client::Target;
+use crate::lanes::spawn;
+use crate::process::{CpuSeconds, Process, cpu_between};
+
+/// How long a server may take until it says that it is ready.
+const READY_WAIT_MAX: Duration = Duration::from_secs(120);
+/// Lines of a server's output that may wait to be looked at.
+const LINES_MAX: usize = 64;
+/// What the server is given for its first key, and the client sends.
+const KEY: &str = "sk-assayBenchAssayBenchAssayBenchAssayBenchAssayB";
+/// Of what a failed server wrote to stderr, this many lines are shown.
+const COMPLAINTS_SHOWN: usize = 10;
+/// A server whose threads use less than this share of a processor has nothing left to do.
+const QUIET_SHARE: f64 = 0.05;
+const QUIET_LOOK: Duration = Duration::from_secs(2);
+const QUIET_LOOKS_MAX: u32 = 150;
+
+/// It is killed when this is dropped.
+#[derive(Debug)]
+pub struct ServerProcess {
+    child: Child,
+    target: Target,
+}
+
+impl ServerProcess {
+    /// `assay serve` on a data directory, new or left by another.
+    pub fn assay(program: &Path, data_dir: &Path) -> anyhow::Result<ServerProcess> {
+        let mut command = Command::new(program);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir).env("ASSAY_API_KEY", KEY);
+        ServerProcess::start(command, data_dir, Some(KEY.into()))
+    }
+
+    /// This program's own bare pipeline.
+    pub fn bare(dir: &Path) -> anyhow::Result<ServerProcess> {
+        std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
+        let mut command = Command::new(std::env::current_exe().context("finding this program's own file")?);
+        command.args(["bare", "--listen", "127.0.0.1:0", "--dir"]).arg(dir);
+        ServerProcess::start(command, dir, None)
+    }
+
+    fn start(mut command: Command, dir: &Path, key: Option<String>) -> anyhow::Result<ServerProcess> {
+        // Beside the directory, which is the server's own.
+        let complaints = dir.with_extension("stderr");
+        let stderr = File::create(&complaints).with_context(|| format!("creating {}", complaints.display()))?;
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).spawn();
+        let mut child = child.with_context(|| format!("starting {}", command.get_program().display()))?;
+        let stdout = child.stdout.take().context("the server's output")?;
+        // Dropped, and the child with it killed, where it does not get ready.
+        let unset = SocketAddr::from(([0, 0, 0, 0], 0));
+        let mut server = ServerProcess { child, target: Target { address: unset, key } };
+        server.target.address = wait_until_ready(stdout).with_context(|| told(&complaints))?;
+        Ok(server)
+    }
+
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    pub fn process(&self) -> Process {
+        Process::of(&self.child)
+    }
+
+    /// Waits until the server has done what its clients left it to do, such as sealing and compacting.
+    pub fn quiet(&self) -> anyhow::Result<()> {
+        let sum = |used: CpuSeconds| used.values().sum::<f64>();
+        for _ in 0..QUIET_LOOKS_MAX {
+            let before = self.process().cpu()?;
+            std::thread::sleep(QUIET_LOOK);
+            if sum(cpu_between(&before, &self.process().cpu()?)) < QUIET_SHARE * QUIET_LOOK.as_secs_f64() {
+                return Ok(());
+            }
+        }
+        bail!("the server does not come to rest")
+    }
+
+    /// `kill -9`, and waits until it is gone.
+    pub fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // Both fail when it has ended already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn wait_until_ready(stdout: ChildStdout) -> anyhow::Result<SocketAddr> {
+    let (sender, lines) = sync_channel(LINES_MAX);
+    spawn("bench-output", move || {
+        for line in BufReader::new(stdout).lines() {
+            // Read to its end also when nobody looks any more, or the server would wait for room to write.
+            let _ = sender.try_send(line?);
+        }
+        Ok(())
+    })?;
+    ready_address(&lines)
+}
+
+fn ready_address(lines: &Receiver<String>) -> anyhow::Result<SocketAddr> {
+    let began = Instant::now();
+    loop {
+        match lines.recv_timeout(READY_WAIT_MAX.saturating_sub(began.elapsed())) {
+            Ok(line) => {
+                if let Some(address) = address_in(&line) {
+                    return Ok(address);
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => bail!("the server ended before it was ready"),
+            Err(RecvTimeoutError::Timeout) => bail!("the server is not ready after {} s", READY_WAIT_MAX.as_secs()),
+        }
+    }
+}
+
+/// The address in a line such as `Assay is ready at http://127.0.0.1:8000`.
+fn address_in(line: &str) -> Option<SocketAddr> {
+    line.split_once(" is ready at http://")?.1.trim().parse().ok()
+}
+
+/// The end of what a server wrote to stderr.
+fn told(complaints: &PathBuf) -> String {
+    let text = std::fs::read_to_string(complaints).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    let shown = &lines[lines.len().saturating_sub(COMPLAINTS_SHOWN)..];
+    format!("the server did not start; it said: {}", if shown.is_empty() { "nothing".into() } else { shown.join("\n") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_that_says_where_is_found_among_others() {
+        let (sender, lines) = sync_channel(4);
+        for line in ["API key (shown once): sk-1", "Assay is ready at http://127.0.0.1:4321"] {
+            sender.send(line.to_owned()).expect("room");
+        }
+        drop(sender);
+        assert_eq!(ready_address(&lines).expect("an address").port(), 4321);
+        assert!(ready_address(&lines).is_err(), "it ended without another word");
+        assert_eq!(address_in("Assay is ready at https://elsewhere"), None);
+    }
+}

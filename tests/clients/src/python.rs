@@ -1,0 +1,92 @@
+//! The Python SDK in an environment of its own, made once and kept beside what cargo builds.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, bail};
+use assay_test_api::server::Server;
+
+/// What the SDK says when it gives rows up: it raises nothing then.
+const DROPPED: [&str; 2] = ["log request failed", "Dropping batch"];
+
+/// What a script was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Only where to log in; all else follows from the login's answer.
+    AppUrl,
+    /// Both origins.
+    BothUrls,
+}
+
+/// Python with the SDK; why not, where it cannot be had.
+pub fn environment() -> Result<&'static Path, String> {
+    static ENVIRONMENT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    ENVIRONMENT.get_or_init(|| made().map_err(|error| format!("{error:#}"))).as_deref().map_err(Clone::clone)
+}
+
+/// Runs one script of `python/`; an error where it fails, or where the SDK gave rows up.
+pub fn run(python: &Path, script: &str, run: &str, server: &Server, told: Told) -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let mut command = Command::new(python);
+    command.arg(folder().join(script)).arg(run);
+    // The SDK looks for keys in files above where it runs.
+    command.current_dir(home.path()).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.env("HOME", home.path()).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.env("BRAINTRUST_APP_URL", &server.url).env("BRAINTRUST_API_KEY", &server.key);
+    if told == Told::BothUrls {
+        command.env("BRAINTRUST_API_URL", &server.url);
+    }
+    let output = command.output().with_context(|| format!("{} does not run", python.display()))?;
+    let said = said(&output);
+    if !output.status.success() || DROPPED.iter().any(|words| said.contains(words)) {
+        bail!("{script} ({told:?}): {}\n{said}", output.status);
+    }
+    Ok(())
+}
+
+fn folder() -> PathBuf {
+    Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("python")
+}
+
+fn made() -> Result<PathBuf> {
+    let lock = folder().join("requirements.lock");
+    let text = std::fs::read_to_string(&lock).with_context(|| lock.display().to_string())?;
+    let environment = beside_the_tests()?.join("python");
+    let python = environment.join("bin/python");
+    // Written last, with what was installed: an environment that was half made, or from another lock, is made again.
+    let marker = environment.join("installed");
+    if std::fs::read_to_string(&marker).is_ok_and(|installed| installed == text) {
+        return Ok(python);
+    }
+    if environment.exists() {
+        std::fs::remove_dir_all(&environment)?;
+    }
+    checked(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+    let mut install = Command::new(&python);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement"]);
+    checked(install.arg(&lock))?;
+    std::fs::write(&marker, text)?;
+    Ok(python)
+}
+
+/// A folder in cargo's target directory.
+fn beside_the_tests() -> Result<PathBuf> {
+    let test = std::env::current_exe()?;
+    let target = test.ancestors().nth(3).context("a target directory above the test")?;
+    let folder = target.join("clients");
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+fn checked(command: &mut Command) -> Result<()> {
+    let output = command.output().with_context(|| format!("{:?} does not run", command.get_program()))?;
+    if !output.status.success() {
+        bail!("{command:?}: {}\n{}", output.status, said(&output));
+    }
+    Ok(())
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}

@@ -1,0 +1,228 @@
+//! What `docker/` ships, as far as it can be judged without the programs that will read it: instructions and settings
+//! that exist, an image that is not root and says when it is ill, versions that agree. `.ci/packaging` asks the programs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+const INSTRUCTIONS: [&str; 14] = [
+    "FROM",
+    "ARG",
+    "ENV",
+    "WORKDIR",
+    "RUN",
+    "COPY",
+    "USER",
+    "VOLUME",
+    "EXPOSE",
+    "STOPSIGNAL",
+    "HEALTHCHECK",
+    "ENTRYPOINT",
+    "CMD",
+    "LABEL",
+];
+const SECTIONS: [&str; 3] = ["Unit", "Service", "Install"];
+/// What the image must do in its last stage, and how that begins.
+const IMAGE: [(&str, &str); 4] = [
+    ("USER", "a user other than root"),
+    ("HEALTHCHECK", "a health check"),
+    ("ENTRYPOINT", "a program that it starts"),
+    ("VOLUME", "a place for its data"),
+];
+/// What the unit must say, whatever else it says.
+const UNIT: [&str; 8] = [
+    "ExecStart",
+    "Restart",
+    "TimeoutStopSec",
+    "StateDirectory",
+    "NoNewPrivileges",
+    "ProtectSystem",
+    "UMask",
+    "WantedBy",
+];
+
+/// Instructions with their words, continued lines joined, remarks left out.
+pub fn instructions(text: &str) -> Vec<(String, String)> {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let joined = lines.collect::<Vec<_>>().join("\n").replace("\\\n", " ");
+    let split = joined.lines().map(str::trim).filter(|line| !line.is_empty());
+    split.map(|line| line.split_once(' ').unwrap_or((line, ""))).map(|(a, b)| (a.into(), b.trim().into())).collect()
+}
+
+/// What is wrong with an image's file; `rust` is the version that the toolchain file names.
+pub fn dockerfile(text: &str, rust: &str) -> Vec<String> {
+    let all = instructions(text);
+    let mut found = Vec::new();
+    found.extend(
+        all.iter()
+            .filter(|(name, _)| !INSTRUCTIONS.contains(&name.as_str()))
+            .map(|(name, _)| format!("`{name}` is no instruction")),
+    );
+    for (_, image) in all.iter().filter(|(name, _)| name == "FROM") {
+        let image = image.split(' ').next().unwrap_or_default();
+        if !image.contains(':') || image.ends_with(":latest") {
+            found.push(format!("{image} may be another image tomorrow: name its version"));
+        }
+    }
+    let last_stage = all.iter().rposition(|(name, _)| name == "FROM").unwrap_or(0);
+    let last = &all[last_stage..];
+    for (wanted, what) in IMAGE {
+        if !last.iter().any(|(name, _)| name == wanted) {
+            found.push(format!("the image has no {wanted}: {what}"));
+        }
+    }
+    let user = last.iter().rfind(|(name, _)| name == "USER").map(|(_, user)| user.as_str()).unwrap_or_default();
+    if user.starts_with("root") || user.split(':').next() == Some("0") {
+        found.push(format!("the image runs as {user}"));
+    }
+    if last.iter().any(|(name, words)| name == "HEALTHCHECK" && !words.contains("/healthz")) {
+        found.push("the health check does not ask /healthz".into());
+    }
+    let versions = all.iter().filter_map(|(name, words)| words.strip_prefix("RUST_VERSION=").filter(|_| name == "ARG"));
+    found.extend(
+        versions
+            .filter(|version| *version != rust)
+            .map(|version| format!("Rust {version}, and {rust} in the toolchain file")),
+    );
+    found
+}
+
+/// What is wrong with a systemd unit.
+pub fn unit(text: &str) -> Vec<String> {
+    let (mut found, mut section, mut said) = (Vec::new(), None, BTreeSet::new());
+    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            section = Some(name);
+            found.extend(
+                (!SECTIONS.contains(&name)).then(|| format!("line {number}: [{name}] is no section of a service")),
+            );
+        } else if let (Some(_), Some((name, _))) = (section, line.split_once('=')) {
+            let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            found.extend((!is_name).then(|| format!("line {number}: `{name}` is no setting")));
+            found.extend(
+                (!said.insert(name) && name != "Environment").then(|| format!("line {number}: {name} is said twice")),
+            );
+        } else {
+            found.push(format!("line {number}: `{line}` belongs to no section or sets nothing"));
+        }
+    }
+    found.extend(UNIT.iter().filter(|name| !said.contains(*name)).map(|name| format!("{name} is not said")));
+    found
+}
+
+/// Values by their path (`services.assay.image`, items as `services.assay.ports.0`) of the YAML that these files keep
+/// to: mappings and lists of texts, two blanks a level, no tabs, nothing in flow form but `{}`.
+pub fn yaml(text: &str) -> Result<BTreeMap<String, String>, String> {
+    let (mut values, mut open): (BTreeMap<String, String>, Vec<(usize, String)>) = (BTreeMap::new(), Vec::new());
+    let mut items: BTreeMap<String, usize> = BTreeMap::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let content = line.trim_start_matches(' ');
+        let level = line.len() - content.len();
+        if content.is_empty() || content.starts_with('#') {
+            continue;
+        }
+        if content.starts_with('\t') || level % 2 == 1 {
+            return Err(format!("line {number}: two blanks a level, no tabs"));
+        }
+        open.retain(|(above, _)| *above < level);
+        let mut path: Vec<&str> = open.iter().map(|(_, name)| name.as_str()).collect();
+        let (name, value) = match content.strip_prefix("- ") {
+            Some(item) => {
+                let count = items.entry(path.join(".")).or_default();
+                *count += 1;
+                ((*count - 1).to_string(), item)
+            }
+            None => match content.split_once(':') {
+                Some((name, value)) if value.is_empty() || value.starts_with(' ') => (name.to_owned(), value.trim()),
+                _ => return Err(format!("line {number}: `{content}` is neither `name: value` nor `- item`")),
+            },
+        };
+        path.push(&name);
+        let path = path.join(".");
+        if value.is_empty() {
+            open.push((level, name));
+        } else if values.insert(path.clone(), value.trim_matches('"').to_owned()).is_some() {
+            return Err(format!("line {number}: {path} is said twice"));
+        }
+    }
+    Ok(values)
+}
+
+/// What is wrong with a compose file for one node.
+pub fn compose(text: &str) -> Vec<String> {
+    let values = match yaml(text) {
+        Ok(values) => values,
+        Err(problem) => return vec![problem],
+    };
+    let mut found = Vec::new();
+    let said = |path: &str| values.get(&format!("services.assay.{path}")).map(String::as_str);
+    let begins = |path: &str, wanted: &str| {
+        let path = format!("services.assay.{path}.");
+        values.iter().any(|(name, value)| name.starts_with(&path) && value.starts_with(wanted))
+    };
+    for (path, wanted) in [("restart", "unless-stopped"), ("read_only", "true")] {
+        if said(path) != Some(wanted) {
+            found.push(format!("{path} is not {wanted}"));
+        }
+    }
+    for (path, wanted) in [
+        ("cap_drop", "ALL"),
+        ("security_opt", "no-new-privileges"),
+        ("ports", "127.0.0.1:"),
+        ("volumes", "assay-data:"),
+    ] {
+        if !begins(path, wanted) {
+            found.push(format!("{path} has no {wanted}"));
+        }
+    }
+    if !values.contains_key("volumes.assay-data") {
+        found.push("the volume assay-data is not declared".into());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "# x\nARG RUST_VERSION=1.95.0\nFROM rust:${RUST_VERSION} AS build\nRUN a \\\n    && b\n\
+        FROM base:1\nUSER 65532\nVOLUME /d\nHEALTHCHECK CMD x http://h/healthz\nENTRYPOINT [\"/a\"]\n";
+
+    #[test]
+    fn an_image_without_what_it_needs_is_named() {
+        assert_eq!(dockerfile(GOOD, "1.95.0"), Vec::<String>::new());
+        let complaint = |from: &str, to: &str| dockerfile(&GOOD.replace(from, to), "1.95.0").join("; ");
+        assert!(complaint("RUN a", "RAN a").contains("`RAN` is no instruction"));
+        assert!(complaint("USER 65532", "USER root").contains("runs as root"));
+        assert!(complaint("USER 65532", "USER 0:0").contains("runs as 0:0"));
+        assert!(complaint("USER 65532\n", "").contains("no USER"));
+        assert!(complaint("/healthz", "/").contains("/healthz"));
+        assert!(complaint("FROM base:1", "FROM base").contains("another image tomorrow"));
+        assert!(complaint("=1.95.0", "=1.94.0").contains("Rust 1.94.0"));
+    }
+
+    #[test]
+    fn a_unit_that_says_nonsense_is_named() {
+        let good: String = UNIT.iter().map(|name| format!("{name}=x\n")).collect();
+        let good = format!("[Service]\n# remark\n{good}");
+        assert_eq!(unit(&good), Vec::<String>::new());
+        assert_eq!(unit(&format!("{good}[Serivce]\n")), ["line 11: [Serivce] is no section of a service"]);
+        assert_eq!(unit(&format!("{good}UMask=1\n")), ["line 11: UMask is said twice"]);
+        assert_eq!(unit(&format!("{good}nothing\n")), ["line 11: `nothing` belongs to no section or sets nothing"]);
+        assert_eq!(unit(&good.replace("UMask=x\n", "")), ["UMask is not said"]);
+    }
+
+    #[test]
+    fn yaml_of_our_kind_is_read_and_other_is_refused() {
+        let values = yaml("a:\n  b: \"1\"\n  c:\n    - x\n    - y: z\nd: {}\n").unwrap();
+        let expected = [("a.b", "1"), ("a.c.0", "x"), ("a.c.1", "y: z"), ("d", "{}")];
+        assert_eq!(values, expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+        for bad in ["a:\n\tb: 1\n", "a:\n   b: 1\n", "a b\n", "a: 1\na: 2\n"] {
+            assert!(yaml(bad).is_err(), "{bad:?}");
+        }
+        assert!(
+            compose("services:\n  assay:\n    restart: no\n").contains(&"restart is not unless-stopped".to_owned())
+        );
+    }
+}

@@ -1,0 +1,50 @@
+//! What `docker/` ships, on this repository.
+
+use assay_tests_tidy::house::House;
+use assay_tests_tidy::packaging::{compose, dockerfile, instructions, unit};
+use assay_tests_tidy::readme::broken_links;
+
+#[track_caller]
+fn none(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+#[test]
+fn the_image_is_fit_to_ship() {
+    let house = House::this();
+    let toolchain: toml::Table = house.read_text("rust-toolchain.toml").parse().expect("TOML");
+    let rust = toolchain["toolchain"]["channel"].as_str().expect("a channel");
+    none(&dockerfile(&house.read_text("docker/Dockerfile"), rust));
+}
+
+#[test]
+fn the_build_gets_every_member_of_the_workspace() {
+    let house = House::this();
+    let ignore = house.read_text("docker/Dockerfile.dockerignore");
+    for member in &house.crates {
+        let top = member.folder.split('/').next().unwrap_or_default();
+        assert!(ignore.lines().any(|line| line == format!("!{top}")), "{top} is kept from the build");
+    }
+}
+
+#[test]
+fn the_unit_and_the_compose_file_are_fit_to_ship() {
+    let house = House::this();
+    none(&unit(&house.read_text("docker/assay.service")));
+    none(&compose(&house.read_text("docker/compose.yaml")));
+}
+
+#[test]
+fn the_data_is_at_one_place_in_all_of_them() {
+    let house = House::this();
+    let image = instructions(&house.read_text("docker/Dockerfile"));
+    assert!(image.contains(&("VOLUME".into(), "/var/lib/assay".into())));
+    assert!(house.read_text("docker/compose.yaml").contains(":/var/lib/assay\n"));
+    assert!(house.read_text("docker/assay.service").contains("ASSAY_STORE_DATA_DIR=/var/lib/assay"));
+}
+
+#[test]
+fn the_page_of_docker_names_what_is_there() {
+    let house = House::this();
+    none(&broken_links(&house.root.join("docker"), &house.read_text("docker/README.md")));
+}

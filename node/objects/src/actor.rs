@@ -52,7 +52,8 @@ struct Made {
 /// Who waits for a write, and the place it holds.
 struct Reply {
     request: Option<RequestId>,
-    rows: usize,
+    /// Of each row its place among the rows as sent.
+    indexes: Vec<usize>,
     answer: oneshot::Sender<Answer>,
     place: Place,
 }
@@ -82,7 +83,8 @@ impl ObjectActor {
 
     fn enter(&mut self, message: Enter, context: &mut Context<ObjectActor>) {
         let Enter { write, place, answer } = message;
-        let reply = Reply { request: write.request, rows: write.rows.len(), answer, place };
+        let indexes = write.rows.iter().map(|row| row.index).collect();
+        let reply = Reply { request: write.request, indexes, answer, place };
         let Some(shard) = self.office.cluster.shard(self.shard) else {
             return reply.send(Err(Refused::NotWritten(NotWritten::NotLeader { leader: None })));
         };
@@ -161,7 +163,7 @@ impl ObjectActor {
     }
 
     fn settle(&mut self, reply: Reply, outcome: Result<Outcome, ProposeError>) {
-        let answer = answer_of(outcome);
+        let answer = answer_of(outcome, &reply.indexes);
         let counters = &self.office.counters;
         match &answer {
             Ok(Done { xact, duplicate }) => {
@@ -172,7 +174,7 @@ impl ObjectActor {
                     Counters::add(&counters.duplicates, 1);
                 } else {
                     Counters::add(&counters.writes, 1);
-                    Counters::add(&counters.rows, reply.rows);
+                    Counters::add(&counters.rows, reply.indexes.len());
                 }
             }
             Err(Refused::Unknown(_)) => Counters::add(&counters.unknown, 1),

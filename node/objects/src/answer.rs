@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use assay_cluster::{NotWritten, ProposeError};
 use assay_storage_model::command::Outcome;
+use assay_storage_model::event::RowError;
 use assay_storage_model::{ObjectKey, Xact};
 
 use crate::WriteError;
@@ -21,19 +22,28 @@ pub(crate) struct Done {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     Gone,
-    KeyReused { xact: Xact },
+    KeyReused {
+        xact: Xact,
+    },
+    /// What is there and this row make no row together.
+    Row(RowError),
     NotWritten(NotWritten),
     Unknown(String),
 }
 
 pub(crate) type Answer = Result<Done, Refused>;
 
-pub(crate) fn answer_of(outcome: Result<Outcome, ProposeError>) -> Answer {
+/// `indexes`: the place among the rows as sent of each row that was written.
+pub(crate) fn answer_of(outcome: Result<Outcome, ProposeError>, indexes: &[usize]) -> Answer {
     match outcome {
         Ok(Outcome::Written { xact }) => Ok(Done { xact, duplicate: false }),
         Ok(Outcome::Duplicate { xact }) => Ok(Done { xact, duplicate: true }),
         Ok(Outcome::KeyReused { xact }) => Err(Refused::KeyReused { xact }),
         Ok(Outcome::ObjectGone) => Err(Refused::Gone),
+        Ok(Outcome::Refused { row, reason }) => {
+            let row = indexes.get(row as usize).copied().unwrap_or_default();
+            Err(Refused::Row(RowError { row, path: String::new(), problem: reason }))
+        }
         Ok(other) => Err(Refused::Unknown(format!("a write was answered with {other:?}"))),
         Err(ProposeError::NotWritten(why)) => Err(Refused::NotWritten(why)),
         Err(ProposeError::Unknown { why }) => Err(Refused::Unknown(why)),
@@ -42,20 +52,22 @@ pub(crate) fn answer_of(outcome: Result<Outcome, ProposeError>) -> Answer {
 
 /// A refusal is passed on as such only where nothing of the call was written; a mixture is `Unknown`, since sending
 /// all of it again is what makes it whole.
-pub(crate) fn combine(objects: &[ObjectKey], answers: Vec<Answer>) -> Result<Vec<Done>, WriteError> {
-    let written: Vec<ObjectKey> =
-        objects.iter().zip(&answers).filter(|(_, answer)| answer.is_ok()).map(|(object, _)| *object).collect();
+///
+/// `objects`: each with its place among the writes of the call.
+pub(crate) fn combine(objects: &[(usize, ObjectKey)], answers: Vec<Answer>) -> Result<Vec<Done>, WriteError> {
+    let done = objects.iter().zip(&answers).filter(|(_, answer)| answer.is_ok());
+    let written: Vec<ObjectKey> = done.map(|((_, object), _)| *object).collect();
     let unknown = answers.iter().any(|answer| matches!(answer, Err(Refused::Unknown(_))));
     let mut done = Vec::with_capacity(answers.len());
-    for (write, (answer, object)) in answers.into_iter().zip(objects).enumerate() {
+    for (answer, (write, object)) in answers.into_iter().zip(objects) {
         match answer {
             Ok(one) => done.push(one),
             Err(Refused::Unknown(why)) => return Err(WriteError::Unknown { why, written }),
             Err(refused) if unknown || !written.is_empty() => {
-                let why = refusal(write, object, refused).to_string();
+                let why = refusal(*write, object, refused).to_string();
                 return Err(WriteError::Unknown { why: format!("{object}: {why}"), written });
             }
-            Err(refused) => return Err(refusal(write, object, refused)),
+            Err(refused) => return Err(refusal(*write, object, refused)),
         }
     }
     Ok(done)
@@ -65,6 +77,7 @@ fn refusal(write: usize, object: &ObjectKey, refused: Refused) -> WriteError {
     match refused {
         Refused::Gone => WriteError::Gone { object: *object },
         Refused::KeyReused { xact } => WriteError::KeyReused { xact },
+        Refused::Row(error) => WriteError::Row { write, error },
         Refused::Unknown(why) => WriteError::Unknown { why, written: Vec::new() },
         Refused::NotWritten(NotWritten::Busy(why)) => busy(why),
         Refused::NotWritten(NotWritten::NoSpace(why)) => WriteError::NoSpace(why),
@@ -83,9 +96,10 @@ mod tests {
     use assay_storage_model::{ObjectKind, OrgId};
     use uuid::Uuid;
 
-    fn objects(count: u128) -> Vec<ObjectKey> {
+    /// Their places begin at 3.
+    fn objects(count: u128) -> Vec<(usize, ObjectKey)> {
         let key = |n| ObjectKey::new(OrgId(Uuid::from_u128(1)), ObjectKind::Dataset, Uuid::from_u128(n));
-        (0..count).map(key).collect()
+        (3..).zip((0..count).map(key)).collect()
     }
 
     fn done(counter: u16) -> Answer {
@@ -99,8 +113,8 @@ mod tests {
         assert_eq!(combine(&keys[..1], vec![full()]), Err(WriteError::NoSpace("full".into())));
         assert_eq!(combine(&keys, vec![full(), full()]), Err(WriteError::NoSpace("full".into())));
         let Err(WriteError::Unknown { written, why }) = combine(&keys, vec![done(0), full()]) else { panic!("mixed") };
-        assert_eq!(written, [keys[0]]);
-        assert!(why.contains("full") && why.contains(&keys[1].to_string()), "{why}");
+        assert_eq!(written, [keys[0].1]);
+        assert!(why.contains("full") && why.contains(&keys[1].1.to_string()), "{why}");
     }
 
     #[test]
@@ -121,7 +135,10 @@ mod tests {
         assert!(matches!(one(Refused::Gone), WriteError::Gone { .. }));
         assert!(matches!(one(Refused::KeyReused { xact: Xact::ZERO }), WriteError::KeyReused { .. }));
         assert!(matches!(not(NotWritten::Busy("x")), WriteError::Busy { .. }));
-        assert!(matches!(not(NotWritten::TooLarge { bytes: 2, limit: 1 }), WriteError::TooLarge { write: 0, .. }));
+        assert!(matches!(not(NotWritten::TooLarge { bytes: 2, limit: 1 }), WriteError::TooLarge { write: 3, .. }));
+        let refused = answer_of(Ok(Outcome::Refused { row: 1, reason: "is too large".into() }), &[0, 7]);
+        let error = RowError { row: 7, path: String::new(), problem: "is too large".into() };
+        assert_eq!(one(refused.expect_err("refused")), WriteError::Row { write: 3, error });
         for why in [NotWritten::Closing, NotWritten::NotLeader { leader: None }, NotWritten::Failed("x".into())] {
             assert!(matches!(not(why), WriteError::Unavailable(_)));
         }

@@ -211,8 +211,9 @@ impl Objects {
         let lasts = objects.iter().map(|object| last_of(office, object)).collect::<Result<Vec<Xact>, _>>()?;
         let (writes, row_ids): (Vec<Prepared>, Vec<Vec<String>>) = prepared.into_iter().unzip();
         // A write without rows has nothing to be ordered: it is answered with what is there.
-        let sent: Vec<Prepared> = writes.into_iter().filter(|write| !write.rows.is_empty()).collect();
-        let sent_to: Vec<ObjectKey> = sent.iter().map(|write| write.object).collect();
+        let with_rows = writes.into_iter().enumerate().filter(|(_, write)| !write.rows.is_empty());
+        let (sent_to, sent): (Vec<(usize, ObjectKey)>, Vec<Prepared>) =
+            with_rows.map(|(place, write)| ((place, write.object), write)).unzip();
         let answers = office.send(threads, sent).map_err(|why| self.no_place(why))?;
         let mut done = combine(&sent_to, answered(answers).await)?.into_iter();
         let all = row_ids.into_iter().zip(lasts).map(|(row_ids, last)| {

@@ -9,29 +9,36 @@ use crate::Records;
 use crate::error::RecordsError;
 
 impl Records {
+    /// One command, in the next entry that the catalog's committer makes: many writers share a flush.
+    pub(crate) async fn propose_one(&self, command: CatalogCommand) -> Result<CatalogOutcome, RecordsError> {
+        let encoded = encode(&command)?;
+        let missing = || RecordsError::Unavailable("the catalog is not on this node".into());
+        let catalog = self.cluster.group(GroupId::CATALOG).ok_or_else(missing)?;
+        of_catalog(catalog.write(encoded).await?)
+    }
+
     /// One log entry: all of them are visible together. Each has an outcome of its own.
     pub(crate) async fn propose(&self, commands: Vec<CatalogCommand>) -> Result<Vec<CatalogOutcome>, RecordsError> {
-        for command in &commands {
-            assay_storage_catalog::check(command).map_err(RecordsError::TooLarge)?;
-        }
-        let wanted = commands.len();
-        let encoded = commands.iter().map(|command| Bytes::from(command.encode())).collect();
+        let encoded: Vec<_> = commands.iter().map(encode).collect::<Result<_, _>>()?;
         let outcomes = self.cluster.propose(GroupId::CATALOG, encoded).await?;
-        let of_catalog = |outcome| match outcome {
-            Outcome::Catalog(outcome) => Ok(outcome),
-            other => Err(RecordsError::Internal(format!("the catalog answered {other:?}"))),
-        };
         let outcomes: Vec<_> = outcomes.into_iter().map(of_catalog).collect::<Result<_, _>>()?;
-        if outcomes.len() != wanted {
-            let said = format!("the catalog answered {} of {wanted} commands", outcomes.len());
+        if outcomes.len() != commands.len() {
+            let said = format!("the catalog answered {} of {} commands", outcomes.len(), commands.len());
             return Err(RecordsError::Internal(said));
         }
         Ok(outcomes)
     }
+}
 
-    pub(crate) async fn propose_one(&self, command: CatalogCommand) -> Result<CatalogOutcome, RecordsError> {
-        let mut outcomes = self.propose(vec![command]).await?;
-        outcomes.pop().ok_or_else(|| RecordsError::Internal("the catalog answered nothing".into()))
+fn encode(command: &CatalogCommand) -> Result<Bytes, RecordsError> {
+    assay_storage_catalog::check(command).map_err(RecordsError::TooLarge)?;
+    Ok(Bytes::from(command.encode()))
+}
+
+fn of_catalog(outcome: Outcome) -> Result<CatalogOutcome, RecordsError> {
+    match outcome {
+        Outcome::Catalog(outcome) => Ok(outcome),
+        other => Err(RecordsError::Internal(format!("the catalog answered {other:?}"))),
     }
 }
 

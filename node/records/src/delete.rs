@@ -30,10 +30,8 @@ use crate::{Records, edge};
 
 /// Each loses only to another writer that won.
 const ATTEMPTS_MAX: usize = 8;
-/// Objects that are dropped at once: each is a write to its shard.
-const DROPS_AT_ONCE_MAX: usize = 16;
-/// Records that one log entry takes away.
-const DELETES_PER_ENTRY_MAX: usize = 256;
+/// Objects or records that are taken away at once; their writes share flushes.
+const DROPS_AT_ONCE_MAX: usize = 32;
 /// How long an answer waits for what follows the delete; it goes on without.
 const FINISH_WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -136,19 +134,21 @@ impl Records {
         while let Some(dropped) = drops.next().await {
             dropped?;
         }
-        for ids in ids.chunks(DELETES_PER_ENTRY_MAX) {
-            let delete = |id: &Uuid| DeleteRecord { kind: kind.record, id: *id, expect: Expect::Any };
-            let deletes: Vec<_> = ids.iter().map(delete).map(CatalogCommand::Delete).collect();
-            let outcomes = self.propose(deletes).await?;
-            for outcome in outcomes {
-                match outcome {
-                    // Where it is stale, another sweep was here.
-                    CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => {}
-                    other => return Err(unexpected(&other)),
-                }
-            }
+        let deletes: Vec<_> = ids.iter().map(|id| self.take_record(kind, *id)).collect();
+        let mut deletes = futures::stream::iter(deletes).buffer_unordered(DROPS_AT_ONCE_MAX);
+        while let Some(deleted) = deletes.next().await {
+            deleted?;
         }
         Ok(())
+    }
+
+    async fn take_record(&self, kind: &'static Kind, id: Uuid) -> Result<(), RecordsError> {
+        let delete = DeleteRecord { kind: kind.record, id, expect: Expect::Any };
+        match self.propose_one(CatalogCommand::Delete(delete)).await? {
+            // Where it is stale, another sweep was here.
+            CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => Ok(()),
+            other => Err(unexpected(&other)),
+        }
     }
 
     async fn drop_rows(&self, object: ObjectKey) -> Result<(), RecordsError> {

@@ -1,8 +1,10 @@
-//! A second look before a refusal: one fence of the catalog, shared by all who are about to refuse, and paced.
+//! A second look before a credential is refused: one fence of the catalog, shared by all who are about to refuse, and
+//! paced.
 //!
 //! Who asks joins the round that has not begun yet, so that its fence covers everything acknowledged before the
-//! question. Rounds are paced, so that somebody who tries keys or ids cannot make the catalog's leader work for each;
-//! a few may follow at once, so that nobody else ever waits.
+//! question. Rounds are paced, so that somebody who tries keys cannot make the catalog's leader work for each; a few may
+//! follow at once, so that hardly anybody else waits. What a known caller asks for is not paced: their fences share
+//! rounds below, and their requests have limits of their own.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -16,7 +18,7 @@ use parking_lot::Mutex;
 
 /// Time between two rounds in the long run.
 pub const FENCE_INTERVAL: Duration = Duration::from_millis(250);
-/// Rounds that may follow each other at once after a quiet time: what a program does that looks a few things up.
+/// Rounds that may follow each other at once after a quiet time: what a few clients with an old key do.
 pub const FENCES_AT_ONCE_MAX: u32 = 20;
 
 type Round = Shared<BoxFuture<'static, Result<(), FenceError>>>;

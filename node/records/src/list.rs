@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use assay_node_auth::{Action, Principal};
 use assay_storage_catalog::{Cursor, ListQuery, State};
-use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Record, RecordKind};
+use assay_storage_model::{GroupId, OrgId};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -260,11 +260,11 @@ impl Records {
         let page = || self.page(kind, org, &asked, cursor, usize::try_from(limit).unwrap_or(usize::MAX));
         let records = match page() {
             Ok(records) if records.is_empty() && limit > 0 && cursor.is_none() && asked.names_something() => {
-                self.fences.pass().await?;
+                self.cluster.fence(GroupId::CATALOG).await?;
                 page()
             }
             Err(refusal) if refusal.may_be_stale() => {
-                self.fences.pass().await?;
+                self.cluster.fence(GroupId::CATALOG).await?;
                 page().map_err(wrong_cursor)
             }
             records => records,

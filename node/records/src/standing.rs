@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use assay_node_auth::{OrgRole, Pepper, Principal};
 use assay_storage_catalog::State;
-use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};
+use assay_storage_model::{GroupId, OrgId};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -20,11 +20,18 @@ impl Records {
     /// empty one picks the oldest.
     pub async fn authenticate(&self, secret: &str, org_name: Option<&str>) -> Result<Principal, RecordsError> {
         let org_name = org_name.filter(|name| !name.is_empty());
-        self.look(|state| {
+        let look = |state: &State| {
             let fingerprint = self.pepper(state)?.fingerprint(secret);
             identify(state, &fingerprint, org_name)
-        })
-        .await
+        };
+        match self.peek(look) {
+            Err(refusal) if refusal.may_be_stale() => {
+                // Paced, since anyone may knock.
+                self.fences.pass().await?;
+                self.peek(look)
+            }
+            answer => answer,
+        }
     }
 
     /// The organizations this principal's key speaks for, oldest first.
@@ -39,10 +46,9 @@ impl Records {
 
     /// Looks at the local catalog; before a refusal that fresher state could turn, once more behind a fence.
     pub(crate) async fn look<T>(&self, look: impl Fn(&State) -> Result<T, RecordsError>) -> Result<T, RecordsError> {
-        let first = self.peek(&look);
-        match first {
+        match self.peek(&look) {
             Err(refusal) if refusal.may_be_stale() => {
-                self.fences.pass().await?;
+                self.cluster.fence(GroupId::CATALOG).await?;
                 self.peek(&look)
             }
             answer => answer,

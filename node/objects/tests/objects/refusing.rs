@@ -21,6 +21,27 @@ async fn one_bad_row_keeps_every_object_of_the_call_unwritten() {
 }
 
 #[tokio::test]
+async fn a_merge_that_makes_too_large_a_row_is_refused_with_its_place_and_stops_nobody() {
+    let house = house().await;
+    let big = "x".repeat(6 << 20);
+    house.write(log(1), vec![json!({"id": "a", "input": big})]).await;
+    // The first two rows fold into one, so that the third is the second of what is written.
+    let rows = vec![
+        json!({"id": "b"}),
+        json!({"id": "b", "output": 1, "_is_merge": true}),
+        json!({"id": "a", "output": big, "_is_merge": true}),
+    ];
+    let empty = ObjectWrite { object: log(2), rows: Vec::new(), request: None };
+    let write = ObjectWrite { object: log(1), rows, request: None };
+    let refused = house.objects.write(vec![empty, write]).await;
+    let Err(WriteError::Row { write: 1, error }) = refused else { panic!("{refused:?}") };
+    assert_eq!(error.row, 2);
+    house.write(log(1), vec![json!({"id": "c"})]).await;
+    assert_eq!(house.all(log(1)).await.ids(), ["c", "a"]);
+    house.close().await;
+}
+
+#[tokio::test]
 async fn a_dropped_object_is_gone_for_writers_and_readers_and_for_the_call_that_names_it() {
     let house = house().await;
     house.write(log(1), vec![json!({"id": "a"})]).await;

@@ -81,7 +81,12 @@ pub fn run(seed: u64, runs: u32, report: &mut Report) -> anyhow::Result<Vec<Path
 }
 
 /// One life: what the one before left is checked, then clients write until the kill.
-fn one(dir: &std::path::Path, mut writers: Vec<Writer>, life: Duration, report: &mut Report) -> anyhow::Result<Vec<Writer>> {
+fn one(
+    dir: &std::path::Path,
+    mut writers: Vec<Writer>,
+    life: Duration,
+    report: &mut Report,
+) -> anyhow::Result<Vec<Writer>> {
     let mut server = Server::start(dir)?;
     check(&server, &mut writers, report)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -131,7 +136,8 @@ fn write(mut writer: Writer, address: std::net::SocketAddr, stop: &AtomicBool) -
         let answer = client.post(&path, &json!({ "events": rows }));
         match answer {
             Ok(Answer { status: 200, body }) if !wrong => {
-                let ids: Vec<&str> = body["row_ids"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+                let ids: Vec<&str> =
+                    body["row_ids"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
                 let sent: Vec<&str> = rows.iter().filter_map(|row| row["id"].as_str()).collect();
                 anyhow::ensure!(ids == sent, "the answer names other rows than were sent: {body}");
                 writer.ledger.acknowledged();
@@ -139,7 +145,9 @@ fn write(mut writer: Writer, address: std::net::SocketAddr, stop: &AtomicBool) -
             Ok(Answer { status: 400, .. }) if wrong => writer.ledger.refused(),
             Ok(Answer { status: 429 | 507, .. }) => writer.ledger.refused(),
             Ok(Answer { status: 503, .. }) => writer.ledger.unanswered(),
-            Ok(other) => anyhow::bail!("a write of {} rows (wrong on purpose: {wrong}) was answered {other:?}", rows.len()),
+            Ok(other) => {
+                anyhow::bail!("a write of {} rows (wrong on purpose: {wrong}) was answered {other:?}", rows.len())
+            }
             Err(_) => {
                 writer.ledger.unanswered();
                 return Ok(writer);

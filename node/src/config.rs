@@ -201,7 +201,8 @@ pub struct Sources {
 impl Sources {
     /// The environment of this process as it is now.
     pub fn environment() -> BTreeMap<String, String> {
-        let all = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let all =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         all.filter(|(name, _)| name.starts_with(ENVIRONMENT_PREFIX)).collect()
     }
 }
@@ -372,7 +373,11 @@ mod tests {
 
     fn sources(file: Option<&Path>, environment: &[(&str, &str)], flags: &[&str]) -> Sources {
         let environment = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        Sources { file: file.map(Path::to_owned), environment, flags: flags.iter().map(|flag| (*flag).into()).collect() }
+        Sources {
+            file: file.map(Path::to_owned),
+            environment,
+            flags: flags.iter().map(|flag| (*flag).into()).collect(),
+        }
     }
 
     #[test]
@@ -380,7 +385,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("assay.toml");
         std::fs::write(&file, "[store]\ndata_dir = \"/file\"\nshards = 8\nseal_age_seconds = 7\n").unwrap();
-        let environment = [("ASSAY_STORE_DATA_DIR", "/environment"), ("ASSAY_STORE_SHARDS", "32"), ("ASSAY_API_KEY", "sk-x")];
+        let environment =
+            [("ASSAY_STORE_DATA_DIR", "/environment"), ("ASSAY_STORE_SHARDS", "32"), ("ASSAY_API_KEY", "sk-x")];
         let config = load(&sources(Some(&file), &environment, &["store.data_dir=/flag"])).unwrap();
         assert_eq!(config.store.data_dir, Path::new("/flag"));
         assert_eq!((config.store.shards, config.store.seal_age_seconds), (32, 7));

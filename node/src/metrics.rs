@@ -28,7 +28,12 @@ fn store(cluster: &Cluster) -> Vec<Gauge> {
     let counts = cluster.counts();
     let upkeep = cluster.upkeep_counts();
     vec![
-        Gauge("assay_memory_table_bytes", "Rows in memory that a seal would write.", "gauge", sum(&|size| size.memory_bytes as f64)),
+        Gauge(
+            "assay_memory_table_bytes",
+            "Rows in memory that a seal would write.",
+            "gauge",
+            sum(&|size| size.memory_bytes as f64),
+        ),
         Gauge("assay_memory_table_rows", "Row versions in memory.", "gauge", sum(&|size| size.memory_rows as f64)),
         Gauge("assay_segments", "Segments on disk.", "gauge", sum(&|size| size.segments as f64)),
         Gauge("assay_segment_rows", "Row versions in segments.", "gauge", sum(&|size| size.segment_rows as f64)),
@@ -41,7 +46,12 @@ fn store(cluster: &Cluster) -> Vec<Gauge> {
         Gauge("assay_writes_busy_total", "Writes refused because too many waited.", "counter", counts.busy as f64),
         Gauge("assay_writes_unknown_total", "Writes whose outcome is not known.", "counter", counts.unknown as f64),
         Gauge("assay_seals_total", "Seals that ended.", "counter", upkeep.seals as f64),
-        Gauge("assay_seals_without_room_total", "Seals that found no room on the disk.", "counter", upkeep.seals_without_room as f64),
+        Gauge(
+            "assay_seals_without_room_total",
+            "Seals that found no room on the disk.",
+            "counter",
+            upkeep.seals_without_room as f64,
+        ),
         Gauge("assay_compactions_total", "Steps of compaction.", "counter", upkeep.compactions as f64),
         Gauge("assay_sealing", "Seals asked for and not ended.", "gauge", upkeep.sealing as f64),
     ]

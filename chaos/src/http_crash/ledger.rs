@@ -130,14 +130,21 @@ impl Ledger {
                 _ => {}
             }
         }
-        found.extend(seen.keys().filter(|id| !expected.contains(*id) && !self.rows.contains_key(**id)).map(|id| {
-            format!("row {id} is there, and was refused or never sent")
-        }));
+        found.extend(
+            seen.keys()
+                .filter(|id| !expected.contains(*id) && !self.rows.contains_key(**id))
+                .map(|id| format!("row {id} is there, and was refused or never sent")),
+        );
         found
     }
 
     /// Whether the request that had no answer was applied: all of its rows, or none.
-    fn whole_or_absent(&self, open: &BTreeMap<String, State>, seen: &BTreeMap<&str, &Value>, found: &mut Vec<String>) -> bool {
+    fn whole_or_absent(
+        &self,
+        open: &BTreeMap<String, State>,
+        seen: &BTreeMap<&str, &Value>,
+        found: &mut Vec<String>,
+    ) -> bool {
         let as_now = |id: &String, state: &State| match (state, seen.get(id.as_str())) {
             (Some(fields), Some(row)) => says(row, fields),
             (None, None) => true,
@@ -224,7 +231,8 @@ mod tests {
         let mut asked = in_doubt();
         assert_eq!(asked.check(&rows), [""; 0]);
         let mut half = in_doubt();
-        let first = half.open.iter().find(|(_, state)| state.is_some()).map(|(id, state)| (id.clone(), state.clone())).unwrap();
+        let first =
+            half.open.iter().find(|(_, state)| state.is_some()).map(|(id, state)| (id.clone(), state.clone())).unwrap();
         half.rows.insert(first.0, first.1);
         let rows = read(&half);
         assert!(in_doubt().check(&rows)[0].contains("of a request without an answer"));

@@ -29,7 +29,11 @@ fn program() -> anyhow::Result<PathBuf> {
     }
     let own = std::env::current_exe().context("finding this program's own file")?;
     let beside = own.with_file_name("assay");
-    anyhow::ensure!(beside.exists(), "{} is not built: cargo build -p assay, or name it with {PROGRAM_VARIABLE}", beside.display());
+    anyhow::ensure!(
+        beside.exists(),
+        "{} is not built: cargo build -p assay, or name it with {PROGRAM_VARIABLE}",
+        beside.display()
+    );
     Ok(beside)
 }
 

@@ -5,7 +5,7 @@ use assay_storage_model::{ObjectKind, Xact};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::refusal::Refusal;
+use crate::refusal::{Kind, Refusal};
 
 /// The keys of `POST /v1/insert`, in the order in which they are written.
 const CROSS_KINDS: [ObjectKind; 3] = [ObjectKind::Experiment, ObjectKind::Dataset, ObjectKind::ProjectLogs];
@@ -124,7 +124,12 @@ fn fetch_request(
     limit: Option<u64>,
     text: impl Fn(&str) -> Result<Option<String>, Refusal>,
 ) -> Result<FetchRequest, Refusal> {
-    let xact = |name| text(name)?.map(|text| Xact::parse(&text).map_err(Refusal::from)).transpose();
+    let xact = |name: &str| {
+        let parse = |text: String| {
+            Xact::parse(&text).map_err(|error| Refusal::new(Kind::BadRequest, format!("{name}: {error}")))
+        };
+        text(name)?.map(parse).transpose()
+    };
     Ok(FetchRequest {
         limit,
         cursor: text("cursor")?,

@@ -33,6 +33,8 @@ pub struct Group {
 pub enum IngestError {
     #[error("row {row} is not a JSON object")]
     NotAnObject { row: usize },
+    #[error("row {row} names several objects: it needs one of `experiment_id`, `dataset_id` and `prompt_session_id`")]
+    ManyObjects { row: usize },
     #[error(
         "row {row} names no object: it needs `experiment_id`, `dataset_id`, `prompt_session_id` with `log_id` \"x\", \
          or `project_id` with `log_id` \"g\" or \"p\""
@@ -77,6 +79,10 @@ fn object_of(row: usize, fields: &Map<String, Value>) -> Result<(ObjectKind, Uui
         Some(Value::String(log)) => Some(log.as_str()),
         Some(_) => return refuse("it is \"g\", \"p\" or \"x\""),
     };
+    let owners = ["experiment_id", "dataset_id", "prompt_session_id"];
+    if owners.iter().filter(|owner| given(fields, owner).is_some()).count() > 1 {
+        return Err(IngestError::ManyObjects { row });
+    }
     if let Some(id) = id_in(row, fields, "experiment_id")? {
         return Ok((ObjectKind::Experiment, id));
     }

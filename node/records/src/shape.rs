@@ -26,6 +26,11 @@ pub(crate) enum Shape {
     Open {
         bytes_max: usize,
     },
+    /// An object of these members and of any others.
+    Known {
+        members: &'static [Member],
+        bytes_max: usize,
+    },
     /// An object of these members; others are dropped, as clients send many.
     Closed(&'static [Member]),
     List {
@@ -88,15 +93,30 @@ pub(crate) fn take(shape: &Shape, path: &str, value: Value) -> Result<Value, Rec
             check_open(path, &value, *bytes_max)?;
             Ok(value)
         }
+        (Shape::Known { members, bytes_max }, Value::Object(fields)) => {
+            let fields = known(members, path, fields)?;
+            take(&Shape::Open { bytes_max: *bytes_max }, path, Value::Object(fields))
+        }
         (Shape::Closed(members), Value::Object(fields)) => closed(members, path, fields).map(Value::Object),
         (Shape::Tagged(variants), Value::Object(fields)) => tagged(variants, path, fields),
-        (Shape::Open { .. } | Shape::Closed(_) | Shape::Tagged(_), other) => wrong(path, "an object", &other),
+        (Shape::Open { .. } | Shape::Known { .. } | Shape::Closed(_) | Shape::Tagged(_), other) => {
+            wrong(path, "an object", &other)
+        }
     }
 }
 
 fn each(shape: &Shape, path: &str, items: Vec<Value>) -> Result<Value, RecordsError> {
     let items = items.into_iter().enumerate().map(|(at, item)| take(shape, &format!("{path}[{at}]"), item));
     items.collect::<Result<Vec<_>, _>>().map(Value::Array)
+}
+
+fn known(members: &[Member], path: &str, mut fields: Map<String, Value>) -> Result<Map<String, Value>, RecordsError> {
+    for Member { name, shape, .. } in members {
+        if let Some(value) = fields.get_mut(*name).filter(|value| !value.is_null()) {
+            *value = take(shape, &format!("{path}.{name}"), value.take())?;
+        }
+    }
+    Ok(fields)
 }
 
 fn closed(members: &[Member], path: &str, mut fields: Map<String, Value>) -> Result<Map<String, Value>, RecordsError> {

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::{Answer, json, json_builder};
 use crate::body::{Body, object};
 use crate::call::Call;
-use crate::refusal::Refusal;
+use crate::refusal::{Kind, Refusal};
 use crate::repeat::Repeat;
 use crate::shapes;
 
@@ -125,6 +125,10 @@ pub async fn logs3(call: Call, payload: Payload) -> Answer {
     let mut row_ids = vec![String::new(); rows.len()];
     let (mut writes, mut places): (Vec<_>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
     for group in ingest::group(rows)? {
+        if matches!(group.kind, ObjectKind::ProjectPrompts | ObjectKind::PlaygroundLogs) {
+            let what = format!("rows of {} are part of the API and are not served yet", group.kind.name());
+            return Err(Refusal::new(Kind::NotImplemented, what));
+        }
         writes.push(write_to(&call, group.kind, group.id, group.rows, repeat.as_ref()).await?);
         places.push(group.indexes);
     }

@@ -35,7 +35,7 @@ pub static EXPERIMENT: Kind = Kind {
         Field::optional("base_exp_id", Shape::Uuid, OnPatch::Replaced),
         Field::optional("dataset_id", Shape::Uuid, OnPatch::Replaced),
         Field::optional("dataset_version", LINE, OnPatch::Replaced),
-        Field::optional("internal_metadata", METADATA, OnPatch::Merged),
+        Field::optional("internal_metadata", INTERNAL_METADATA, OnPatch::Merged),
         Field::optional("parameters_id", Shape::Uuid, OnPatch::Replaced),
         Field::optional("parameters_version", LINE, OnPatch::Replaced),
         Field::optional("public", Shape::Bool, OnPatch::Replaced),
@@ -63,6 +63,10 @@ pub static EXPERIMENT: Kind = Kind {
     },
     join: None,
 };
+
+/// What the SDKs say of how an experiment was made.
+const INTERNAL_METADATA: Shape =
+    Shape::Known { members: &[Member::optional("dataset_filter", METADATA)], bytes_max: 256 << 10 };
 
 const REPO_INFO: Shape = Shape::Closed(&[
     Member::optional("commit", LINE),

@@ -211,9 +211,9 @@ pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
     let known = Known::all();
     let mut settings = Table::try_from(Config::default()).expect("the defaults can be written down");
     if let Some(file) = &sources.file {
-        known.from_file(&mut settings, file)?;
+        known.take_file(&mut settings, file)?;
     }
-    known.from_environment(&mut settings, &sources.environment)?;
+    known.take_environment(&mut settings, &sources.environment)?;
     for flag in &sources.flags {
         let place = format!("--set {flag}");
         let Some((name, value)) = flag.split_once('=') else {
@@ -253,7 +253,7 @@ impl Known {
         Known(flat(&Table::try_from(config).expect("settings can be written down")))
     }
 
-    fn from_file(&self, settings: &mut Table, path: &Path) -> Result<(), ConfigError> {
+    fn take_file(&self, settings: &mut Table, path: &Path) -> Result<(), ConfigError> {
         let wrong = |problem: String| ConfigError { place: path.display().to_string(), problem };
         let length = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
         if length > FILE_BYTES_MAX {
@@ -272,7 +272,7 @@ impl Known {
         Ok(())
     }
 
-    fn from_environment(
+    fn take_environment(
         &self,
         settings: &mut Table,
         environment: &BTreeMap<String, String>,

@@ -31,20 +31,19 @@ impl Node {
     fn start(dir: &Path) -> Node {
         let mut command = assay(&["serve", "--listen", "127.0.0.1:0", "--set", "store.shards=4", "--data-dir"]);
         command.arg(dir).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let mut out = BufReader::new(process.stdout.take().unwrap());
-        let mut lines = Vec::new();
+        let mut node = Node { process: command.spawn().unwrap(), lines: Vec::new() };
+        let mut out = BufReader::new(node.process.stdout.take().unwrap());
         loop {
             let mut line = String::new();
             if out.read_line(&mut line).unwrap() == 0 {
                 let mut errors = String::new();
-                process.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+                node.process.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
                 panic!("it ended before it was ready: {errors}");
             }
             let ready = line.starts_with("Assay is ready at http://127.0.0.1:");
-            lines.push(line.trim_end().to_owned());
+            node.lines.push(line.trim_end().to_owned());
             if ready {
-                return Node { process, lines };
+                return node;
             }
         }
     }

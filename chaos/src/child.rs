@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -38,13 +38,22 @@ pub fn myself() -> anyhow::Result<Command> {
 impl Child {
     /// Starts `command`, its stdout read by lines, its stderr going to a file.
     pub fn start(mut command: Command, stderr: &Path) -> anyhow::Result<Child> {
+        command.stdin(Stdio::null());
+        Child::spawn(command, stderr)
+    }
+
+    /// As `start`, and what it is told on its stdin.
+    pub fn start_listening(mut command: Command, stderr: &Path) -> anyhow::Result<(Child, ChildStdin)> {
+        command.stdin(Stdio::piped());
+        let mut child = Child::spawn(command, stderr)?;
+        let orders = child.process.stdin.take().context("the child's stdin")?;
+        Ok((child, orders))
+    }
+
+    fn spawn(mut command: Command, stderr: &Path) -> anyhow::Result<Child> {
         let errors = File::create(stderr).with_context(|| format!("creating {}", stderr.display()))?;
-        let mut process = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(errors)
-            .spawn()
-            .with_context(|| format!("starting {command:?}"))?;
+        let mut process =
+            command.stdout(Stdio::piped()).stderr(errors).spawn().with_context(|| format!("starting {command:?}"))?;
         let stdout = process.stdout.take().context("the child's stdout")?;
         let (send, lines) = channel();
         std::thread::Builder::new().name("child-lines".into()).spawn(move || {

@@ -12,8 +12,8 @@ use clap::{Args, Parser, Subcommand};
 
 /// Breaks a store of its own making and says whether it held: valid, invalid or unknown. Only valid exits with 0.
 ///
-/// Where this machine lacks what a storm needs (root, a program), nothing is tried, the verdict is "not covered", and the
-/// exit code is 0; with ASSAY_REQUIRE=all it is unknown, a failure.
+/// What needs something that this machine lacks (root, a program, the Python SDK) is not tried. Where the rest held the
+/// verdict is "not covered", and the exit code is 0; with ASSAY_REQUIRE=all it is unknown, a failure.
 #[derive(Debug, Parser)]
 #[command(name = "assay-chaos", version)]
 struct Cli {
@@ -31,7 +31,7 @@ enum Storm {
         #[command(flatten)]
         common: Common,
     },
-    /// kill -9 of the whole program under HTTP load
+    /// kill -9 of the whole program under load of the Python SDK and plain clients (needs python3 and the package index)
     HttpCrash {
         /// Kills
         #[arg(long, default_value_t = 10)]

@@ -20,7 +20,7 @@ pub enum Verdict {
     Invalid,
     /// Something kept the run from saying either; it is not a pass.
     Unknown,
-    /// This machine lacks what the run needs, and nobody required it: nothing was tried.
+    /// This machine lacks what the run or a part of it needs, and nobody required it: the rest held.
     NotCovered,
 }
 
@@ -63,10 +63,12 @@ impl Report {
             Verdict::Invalid
         } else if !self.troubles.is_empty() {
             Verdict::Unknown
-        } else if !self.not_covered.is_empty() {
-            if probe::everything_required() { Verdict::Unknown } else { Verdict::NotCovered }
+        } else if !self.not_covered.is_empty() && probe::everything_required() {
+            Verdict::Unknown
         } else if !self.coverage.gaps().is_empty() {
             Verdict::Unknown
+        } else if !self.not_covered.is_empty() {
+            Verdict::NotCovered
         } else {
             Verdict::Valid
         }
@@ -96,10 +98,8 @@ impl Report {
                 println!("  {label}: and {} more", lines.len() - SHOWN_MAX);
             }
         }
-        if self.not_covered.is_empty() {
-            for gap in self.coverage.gaps() {
-                println!("  too little of {gap}");
-            }
+        for gap in self.coverage.gaps() {
+            println!("  too little of {gap}");
         }
         if matches!(verdict, Verdict::Invalid | Verdict::Unknown) {
             for dir in kept {
@@ -131,6 +131,8 @@ mod tests {
         let mut report = fresh();
         report.coverage.want("kills", 1);
         assert_eq!(report.verdict(), Verdict::Unknown);
+        report.not_covered.push("a part".into());
+        assert_eq!(report.verdict(), Verdict::Unknown, "the rest was not tried");
         report.troubles.push("no child".into());
         assert_eq!(report.verdict(), Verdict::Unknown);
         report.not_covered.push("root".into());

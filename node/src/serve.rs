@@ -7,6 +7,7 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Context;
 use assay_cluster::Cluster;
@@ -25,6 +26,8 @@ use crate::metrics;
 const MAIN_THREADS: usize = 2;
 /// Takes the place of the key that a first start makes.
 const API_KEY_VARIABLE: &str = "ASSAY_API_KEY";
+/// How often deletes that could not be finished are taken up again.
+const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
 /// Returns when a signal ended it and everything is closed.
 pub fn serve(config: Config) -> anyhow::Result<()> {
@@ -61,6 +64,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let made = records.found(founding(&config)?).await.context("making the first organization")?;
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), system_clock());
     let door = Door::open(&config.store.data_dir, records.clone())?;
+    let sweeping = tokio::spawn(keep_sweeping(records.clone()));
     let serving = Arc::new(AtomicBool::new(true));
     let app = App {
         records,
@@ -79,6 +83,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     signals.first().await;
     tracing::info!("a signal asks this node to stop");
     serving.store(false, Ordering::Relaxed);
+    sweeping.abort();
     handle.drain();
     let stopping = async {
         handle.stop().await;
@@ -90,6 +95,14 @@ async fn run(config: Config) -> anyhow::Result<()> {
     tokio::select! {
         stopped = stopping => stopped,
         () = signals.first() => anyhow::bail!("a second signal: the node stops without finishing, as after a crash"),
+    }
+}
+
+/// The start has swept once.
+async fn keep_sweeping(records: Records) {
+    loop {
+        tokio::time::sleep(SWEEP_EVERY).await;
+        records.sweep_and_say().await;
     }
 }
 

@@ -12,6 +12,9 @@ type Fields = Map<String, Value>;
 /// What a row may say: one of these, or nothing where it may be absent.
 type State = Option<Fields>;
 
+/// The fields that are compared.
+const FIELDS: [&str; 8] = ["input", "output", "expected", "error", "metadata", "scores", "metrics", "span_attributes"];
+
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// What each row is known to say; absent or deleted is none.
@@ -25,9 +28,9 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The next request's rows, and whether it is wrong on purpose.
+    /// Rows for the next request, and whether it is wrong on purpose.
     pub fn next(&mut self, client: u64, rows_max: usize, rng: &mut ChaCha8Rng) -> (Vec<Value>, bool) {
-        self.open.clear();
+        let mut ids = BTreeSet::new();
         let mut rows = Vec::new();
         for _ in 0..rng.random_range(1..=rows_max) {
             self.written += 1;
@@ -37,12 +40,9 @@ impl Ledger {
                 true => self.rows.keys().nth(rng.random_range(0..known)).cloned().unwrap_or_default(),
                 false => format!("c{client}-{}", self.written),
             };
-            if self.open.contains_key(&id) {
-                continue;
+            if ids.insert(id.clone()) {
+                rows.push(self.change(&id, again, rng));
             }
-            let (row, state) = self.change(&id, again, rng);
-            self.open.insert(id, state);
-            rows.push(row);
         }
         let wrong = rng.random_bool(0.1);
         if wrong {
@@ -52,31 +52,29 @@ impl Ledger {
         (rows, wrong)
     }
 
-    fn change(&self, id: &str, again: bool, rng: &mut ChaCha8Rng) -> (Value, State) {
+    fn change(&self, id: &str, again: bool, rng: &mut ChaCha8Rng) -> Value {
         let number = self.written;
         let text = "x".repeat(rng.random_range(0..2000));
         if again && rng.random_bool(0.2) {
-            return (json!({ "id": id, "_object_delete": true }), None);
+            return json!({ "id": id, "_object_delete": true });
         }
         if again && rng.random_bool(0.6) {
-            let mut fields = self.rows.get(id).cloned().flatten().unwrap_or_default();
-            fields.insert("output".into(), json!({ "n": number, "text": text }));
-            // Deep merge: what the row's metadata said before stays beside the new key.
-            let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
-            metadata[format!("m{}", number % 3)] = json!(number);
-            let row = json!({
+            return json!({
                 "id": id, "_is_merge": true, "output": { "n": number, "text": text },
                 "metadata": { format!("m{}", number % 3): number },
             });
-            // Where the row's output had other keys they stay as well; ours always has the same two.
-            return (row, Some(fields));
         }
-        let mut fields = Fields::new();
-        fields.insert("input".into(), json!({ "n": number, "text": text }));
-        fields.insert("metadata".into(), json!({ "by": number }));
-        let mut row = fields.clone();
-        row.insert("id".into(), json!(id));
-        (Value::Object(row), Some(fields))
+        json!({ "id": id, "input": { "n": number, "text": text }, "metadata": { "by": number } })
+    }
+
+    /// A request goes out with these rows, no id twice.
+    pub fn sends(&mut self, rows: &[Value]) {
+        self.open.clear();
+        for row in rows {
+            let id = row["id"].as_str().unwrap_or_default();
+            let before = self.rows.get(id).and_then(Option::as_ref);
+            self.open.insert(id.to_owned(), after(before, row));
+        }
     }
 
     pub fn acknowledged(&mut self) {
@@ -162,10 +160,38 @@ impl Ledger {
 }
 
 fn says(row: &Value, fields: &Fields) -> bool {
-    ["input", "output", "metadata"].iter().all(|name| {
+    FIELDS.iter().all(|name| {
         let expected = fields.get(*name).unwrap_or(&Value::Null);
         row.get(*name).unwrap_or(&Value::Null) == expected
     })
+}
+
+/// What a row says once this was written to it.
+fn after(before: Option<&Fields>, row: &Value) -> State {
+    if row["_object_delete"] == json!(true) {
+        return None;
+    }
+    let sent = FIELDS.iter().filter_map(|name| Some(((*name).to_owned(), row.get(*name)?.clone())));
+    if row["_is_merge"] != json!(true) {
+        return Some(sent.collect());
+    }
+    let mut fields = before.cloned().unwrap_or_default();
+    for (name, value) in sent {
+        merge(fields.entry(name).or_insert(Value::Null), value);
+    }
+    Some(fields)
+}
+
+/// Objects merge deep, everything else takes the place of what was there.
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (name, value) in from {
+                merge(into.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
 }
 
 #[cfg(test)]
@@ -185,7 +211,8 @@ mod tests {
     fn ledger() -> Ledger {
         let (mut ledger, mut rng) = (Ledger::default(), ChaCha8Rng::seed_from_u64(1));
         for _ in 0..50 {
-            let (_, wrong) = ledger.next(0, 20, &mut rng);
+            let (rows, wrong) = ledger.next(0, 20, &mut rng);
+            ledger.sends(&rows);
             if wrong { ledger.refused() } else { ledger.acknowledged() }
         }
         ledger
@@ -215,10 +242,33 @@ mod tests {
     }
 
     #[test]
+    fn a_merge_is_folded_into_what_was_there_and_a_delete_leaves_nothing() {
+        let mut ledger = Ledger::default();
+        let mut write = |row: Value| {
+            ledger.sends(&[row]);
+            ledger.acknowledged();
+            ledger.rows["r"].clone().map(Value::Object)
+        };
+        write(json!({ "id": "r", "input": 1, "metadata": { "a": { "b": 1 } }, "tags": ["not compared"] }));
+        let merged = write(json!({ "id": "r", "_is_merge": true, "output": 2, "metadata": { "a": { "c": [2] } } }));
+        assert_eq!(merged, Some(json!({ "input": 1, "output": 2, "metadata": { "a": { "b": 1, "c": [2] } } })));
+        assert_eq!(write(json!({ "id": "r", "output": 3 })), Some(json!({ "output": 3 })), "replaced");
+        assert_eq!(write(json!({ "id": "r", "_object_delete": true })), None);
+        let again = write(json!({ "id": "r", "_is_merge": true, "output": 4 }));
+        assert_eq!(again, Some(json!({ "output": 4 })), "a merge onto nothing is the row");
+    }
+
+    #[test]
     fn a_request_without_an_answer_is_whole_or_absent() {
         let in_doubt = || {
             let (mut ledger, mut rng) = (ledger(), ChaCha8Rng::seed_from_u64(2));
-            while ledger.next(0, 20, &mut rng).1 || ledger.open.len() < 3 {}
+            loop {
+                let (rows, wrong) = ledger.next(0, 20, &mut rng);
+                if !wrong && rows.len() >= 3 {
+                    ledger.sends(&rows);
+                    break;
+                }
+            }
             ledger.unanswered();
             ledger
         };

@@ -12,6 +12,9 @@ use crate::child::{Child, Next};
 pub const API_KEY: &str = "sk-http-crash-storm-0001";
 /// Where the program is, if not beside this one.
 const PROGRAM_VARIABLE: &str = "ASSAY_BIN";
+/// Where the first start listens. Connections go out from 127.0.0.1, so that none of them can take the port while the
+/// server is dead: later starts need it again.
+const FIRST_ADDRESS: &str = "127.0.0.2:0";
 const READY_WAIT: Duration = Duration::from_secs(60);
 /// So small that a second of writing seals several times.
 const SETTINGS: [&str; 3] = ["store.memory_budget_bytes=1000000", "store.log_budget_bytes=67108864", "store.shards=4"];
@@ -38,10 +41,11 @@ fn program() -> anyhow::Result<PathBuf> {
 }
 
 impl Server {
-    /// Returns when it says that it is ready.
-    pub fn start(dir: &Path) -> anyhow::Result<Server> {
+    /// Returns when it says that it is ready, at the address that an earlier one had.
+    pub fn start(dir: &Path, again_at: Option<SocketAddr>) -> anyhow::Result<Server> {
+        let listen = again_at.map_or_else(|| FIRST_ADDRESS.to_owned(), |address| address.to_string());
         let mut command = Command::new(program()?);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(dir.join("data"));
+        command.args(["serve", "--listen", &listen, "--data-dir"]).arg(dir.join("data"));
         for setting in SETTINGS {
             command.args(["--set", setting]);
         }

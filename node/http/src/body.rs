@@ -1,21 +1,23 @@
 //! Reading a body: by content and never by what a header calls it, within limits, at a pace, and parsed once.
 //!
 //! ```text
-//! claimed length -> [ bytes come: limit, budget, pace ] -> depth counted -> parsed once -> handler
-//!      413               413      429     408                 400             400
+//! claimed length -> [ bytes come: limit, budget, pace ] -> depth, values counted -> its turn -> parsed once -> handler
+//!      413               413      429     408                 400     413                           400
 //! ```
+//! Bodies that came wait for their turn as bytes: as trees they take several times the room. Turns are given in the order
+//! in which they were asked for.
 
 use actix_web::HttpRequest;
 use actix_web::error::PayloadError;
 use actix_web::http::header;
 use actix_web::web::{self, Payload};
-use assay_storage_model::event::{self, depth_within};
+use assay_storage_model::event::{self, values_within};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 
-use crate::budget::Held;
+use crate::budget::{Held, Turn, Turns};
 use crate::counts::Counts;
 use crate::edge::Edge;
 use crate::pace::Pace;
@@ -25,24 +27,34 @@ use crate::refusal::{Kind, Refusal};
 const LEVELS_AROUND_ROWS: usize = 4;
 const DEPTH_MAX: usize = event::DEPTH_MAX + LEVELS_AROUND_ROWS;
 
+/// The most values that one body may hold, at about a hundred bytes each when it is parsed. A request of as many rows as
+/// may be, each with all its fields, has half of it.
+const VALUES_MAX: usize = 2_000_000;
+/// What a value takes beyond its text: its place in a list or map, and the map.
+const VALUE_BYTES: usize = 100;
+
 /// Larger bodies are parsed on a thread of their own: others on this worker would wait for over a millisecond.
 const PARSE_INLINE_BYTES_MAX: usize = 128 << 10;
 
 /// Room made before the first bytes came, whatever length was claimed: a claim costs its sender nothing.
 const CLAIM_BYTES_MAX: usize = 64 << 10;
+/// Once that came the claim is believed up to here, so that most bodies have no more room than they need.
+const CLAIM_BELIEVED_BYTES_MAX: usize = 1 << 20;
 
 /// A body that came whole. What it takes of the budget it gives back when it is dropped.
 #[derive(Debug)]
 pub struct Body {
     pub bytes: Bytes,
     held: Held,
+    turns: Turns,
 }
 
-/// A body as JSON, holding its part of the budget until the request ends.
+/// A body as JSON, holding its part of the budget and its turn until the request ends.
 #[derive(Debug)]
 pub struct Json {
     pub value: Value,
     _held: Held,
+    _turn: Turn,
 }
 
 pub async fn read(edge: &Edge, request: &HttpRequest, mut payload: Payload, bytes_max: usize) -> Result<Body, Refusal> {
@@ -52,7 +64,8 @@ pub async fn read(edge: &Edge, request: &HttpRequest, mut payload: Payload, byte
     if claimed.is_some_and(|claimed| claimed > bytes_max as u64) {
         return Err(too_large());
     }
-    let room = claimed.map_or(0, |claimed| usize::try_from(claimed).unwrap_or(0).min(CLAIM_BYTES_MAX));
+    let claimed = claimed.map_or(0, |claimed| usize::try_from(claimed).unwrap_or(0).min(CLAIM_BELIEVED_BYTES_MAX));
+    let room = claimed.min(CLAIM_BYTES_MAX);
     let (mut bytes, mut held) = (BytesMut::with_capacity(room), edge.bodies.hold());
     let (began, pace) = (Instant::now(), Pace::of(&edge.config));
     loop {
@@ -69,10 +82,13 @@ pub async fn read(edge: &Edge, request: &HttpRequest, mut payload: Payload, byte
         if !held.grow(more.len()) {
             return Err(Refusal::new(Kind::Busy, "too many request bodies are being worked on; try again in a moment"));
         }
+        if bytes.len() + more.len() > bytes.capacity() {
+            bytes.reserve(claimed.saturating_sub(bytes.len()).max(more.len()));
+        }
         bytes.extend_from_slice(&more);
     }
     Counts::add(&edge.counts.body_bytes, bytes.len() as u64);
-    Ok(Body { bytes: bytes.freeze(), held })
+    Ok(Body { bytes: bytes.freeze(), held, turns: edge.turns.clone() })
 }
 
 /// No client that is served compresses what it sends; a body that says so must not be read as if it had not.
@@ -111,13 +127,14 @@ impl Body {
     }
 
     pub async fn json(self) -> Result<Json, Refusal> {
-        let Body { bytes, held } = self;
+        let Body { bytes, held, turns } = self;
+        let turn = turns.wait(room_of(&bytes)?).await;
         let value = if bytes.len() <= PARSE_INLINE_BYTES_MAX {
             parse(&bytes)?
         } else {
             web::block(move || parse(&bytes)).await.map_err(Refusal::internal)??
         };
-        Ok(Json { value, _held: held })
+        Ok(Json { value, _held: held, _turn: turn })
     }
 
     /// For small bodies whose request holds nothing else.
@@ -126,12 +143,20 @@ impl Body {
     }
 }
 
-/// Depth first: the parser recurses.
-fn parse(bytes: &[u8]) -> Result<Value, Refusal> {
+/// About what a body takes when it is parsed. Before that its depth is counted: the parser recurses.
+pub fn room_of(bytes: &[u8]) -> Result<usize, Refusal> {
+    let values = values_within(bytes, DEPTH_MAX).map_err(|deep| Refusal::bad(format!("the body is {deep}")))?;
+    if values > VALUES_MAX {
+        let why = format!("the body holds about {values} values; at most {VALUES_MAX} are taken in one request");
+        return Err(Refusal::new(Kind::TooLarge, why));
+    }
+    Ok(bytes.len() + values * VALUE_BYTES)
+}
+
+pub fn parse(bytes: &[u8]) -> Result<Value, Refusal> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Refusal::bad("the body is empty; it should be a JSON object"));
     }
-    depth_within(bytes, DEPTH_MAX).map_err(|deep| Refusal::bad(format!("the body is {deep}")))?;
     serde_json::from_slice(bytes).map_err(|error| Refusal::bad(format!("the body is not valid JSON: {error}")))
 }
 
@@ -150,7 +175,7 @@ mod tests {
 
     #[track_caller]
     fn refused(text: &[u8], part: &str) {
-        let refusal = parse(text).expect_err(part);
+        let refusal = room_of(text).and_then(|_| parse(text)).expect_err(part);
         assert_eq!(refusal.kind, Kind::BadRequest);
         assert!(refusal.message.contains(part), "{}", refusal.message);
     }
@@ -175,6 +200,24 @@ mod tests {
         refused(&nested(DEPTH_MAX + 1), "nested deeper than 68 levels");
         refused(&vec![b'['; 10_000], "nested deeper");
         refused(&"{\"a\":".repeat(10_000).into_bytes(), "nested deeper");
+    }
+
+    #[test]
+    fn small_values_take_room_of_their_own_and_are_bounded() {
+        assert_eq!(room_of(b"[1,[],{}]").ok(), Some(9 + 6 * VALUE_BYTES));
+        let refusal = room_of(format!("[{}0]", "0,".repeat(VALUES_MAX)).as_bytes()).expect_err("too many");
+        assert_eq!(refusal.kind, Kind::TooLarge);
+    }
+
+    /// With some of its features the parser takes these for its own and puts something else in their place.
+    #[test]
+    fn no_key_is_more_than_data() {
+        for key in ["$serde_json::private::RawValue", "$serde_json::private::Number"] {
+            for value in ["\"[[1]]\"", "\"1\"", "1", "{}"] {
+                let text = format!("{{\"a\":{{\"{key}\":{value}}}}}");
+                assert_eq!(parse(text.as_bytes()).expect("JSON").to_string(), text);
+            }
+        }
     }
 
     #[test]

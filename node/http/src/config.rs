@@ -38,6 +38,8 @@ pub struct HttpConfig {
     pub small_body_bytes_max: usize,
     /// Bodies that are being read or worked on, of all requests together. Beyond it the answer is 429.
     pub bodies_bytes_max: usize,
+    /// About what the bodies that are parsed may take of memory; the others wait for their turn as bytes.
+    pub parsed_bytes_max: usize,
     /// A whole body must have come by then.
     pub body_seconds_max: u64,
     /// After the grace a body must have come at least this fast, or it is cut: a slow sender holds memory.
@@ -75,7 +77,8 @@ impl Default for HttpConfig {
             keep_alive_seconds: 75,
             body_bytes_max: 20 << 20,
             small_body_bytes_max: 2 << 20,
-            bodies_bytes_max: 128 << 20,
+            bodies_bytes_max: 64 << 20,
+            parsed_bytes_max: 64 << 20,
             body_seconds_max: 60,
             body_bytes_per_second_min: 4 << 10,
             body_grace_seconds: 10,
@@ -95,6 +98,7 @@ impl HttpConfig {
             ("tls_handshake_seconds_max", self.tls_handshake_seconds_max),
             ("body_bytes_max", self.body_bytes_max as u64),
             ("small_body_bytes_max", self.small_body_bytes_max as u64),
+            ("parsed_bytes_max", self.parsed_bytes_max as u64),
             ("body_seconds_max", self.body_seconds_max),
             ("body_bytes_per_second_min", self.body_bytes_per_second_min),
             ("request_seconds_max", self.request_seconds_max),

@@ -17,7 +17,7 @@ use futures::FutureExt;
 use tokio::time::{Instant, timeout};
 use tracing::{Instrument, Span, field};
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Turns};
 use crate::config::HttpConfig;
 use crate::counts::Counts;
 use crate::dress::Dress;
@@ -31,6 +31,7 @@ pub struct Edge {
     pub config: HttpConfig,
     pub counts: Counts,
     pub bodies: Arc<Budget>,
+    pub turns: Turns,
     health: Arc<dyn Fn() -> Health + Send + Sync>,
     metrics: Arc<dyn Fn() -> String + Send + Sync>,
     draining: AtomicBool,
@@ -43,6 +44,7 @@ impl Edge {
             objects: app.objects,
             counts: Counts::default(),
             bodies: Budget::new(app.config.bodies_bytes_max),
+            turns: Turns::new(app.config.parsed_bytes_max),
             config: app.config,
             health: app.health,
             metrics: app.metrics,

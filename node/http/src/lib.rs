@@ -47,6 +47,13 @@ use assay_node_records::Records;
 pub use config::{HttpConfig, TlsFiles};
 pub use server::{Handle, Server};
 
+/// The pure steps of reading a body, for `tests/fuzz`, which throws at them what a client can send.
+pub mod pure {
+    pub use crate::body::{object, parse, room_of};
+    pub use crate::refusal::{Kind, Refusal};
+    pub use crate::shapes::{CrossPart, cross_parts, fetch_body, fetch_query, logs3_rows, required_array};
+}
+
 /// What the server stands on.
 #[derive(Clone)]
 pub struct App {

@@ -19,7 +19,7 @@ const AHEAD_SECONDS_MAX: u64 = 10;
 
 /// Where a page starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Start {
+pub enum Start {
     Newest,
     Before(PaginationKey),
     /// After this trace, or if it is not there, before the key.
@@ -31,13 +31,13 @@ enum Start {
 
 /// What a request says, before anything was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Asked {
-    version: Option<Xact>,
-    start: Start,
-    limit: Option<u64>,
+pub struct Asked {
+    pub version: Option<Xact>,
+    pub start: Start,
+    pub limit: Option<u64>,
 }
 
-fn asked(object: &ObjectKey, request: FetchRequest) -> Result<Asked, ReadError> {
+pub fn asked(object: &ObjectKey, request: FetchRequest) -> Result<Asked, ReadError> {
     let refuse = |why: &str| Err(ReadError::BadRequest(why.to_owned()));
     let FetchRequest { limit, cursor, version, max_xact_id, max_root_span_id } = request;
     if let Some(text) = cursor.filter(|text| !text.is_empty()) {
@@ -104,7 +104,7 @@ async fn advance(
     }
 }
 
-fn page(view: &View, home: &RowHome, asked: &Asked) -> Result<FetchPage, ReadError> {
+pub fn page(view: &View, home: &RowHome, asked: &Asked) -> Result<FetchPage, ReadError> {
     let object = &home.object;
     let at = asked.version.unwrap_or_else(|| view.version());
     let explain = |why| explain(object, why);

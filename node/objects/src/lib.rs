@@ -42,6 +42,14 @@ use crate::prepare::{Prepared, prepare_all};
 use crate::readers::Readers;
 use crate::threads::ActorThreads;
 
+/// The pure steps of a write and of a page, for `tests/fuzz`, which throws at them what a client can send.
+pub mod pure {
+    pub use crate::book::{Book, BookLimits, Held, Refusal, Room, Wanted};
+    pub use crate::fetch::{Asked, Start, asked, page};
+    pub use crate::page::Cursor;
+    pub use crate::prepare::{Prepared, prepare_all};
+}
+
 /// A write that was sent is answered as unknown after this. Memory is waited for 20 s at most, and an entry takes
 /// milliseconds: whoever waits this long waits for a quorum that is not there.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(40);
@@ -95,7 +103,7 @@ impl Default for ObjectLimits {
 }
 
 impl ObjectLimits {
-    fn book(&self) -> BookLimits {
+    pub fn book(&self) -> BookLimits {
         let room = |writes, bytes| Room { writes, bytes };
         BookLimits {
             object: room(self.object_writes, self.object_bytes),

@@ -16,7 +16,8 @@ const READ_BYTES: usize = 2 << 20;
 /// Where the next page starts. Holds all it needs: it works on any node, after any restart. It is no secret and gives
 /// no right: who may read the object is asked again for every page.
 ///
-/// Text: hexadecimal digits of the version, the key, and a check sum of both and the object.
+/// Text: small hexadecimal digits of the version, the key, and a check sum of both and the object. There is one text of a
+/// cursor, so that equal cursors are equal texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// Every page of one fetch is read at the version of the first, so that none is skipped or seen twice.
@@ -32,7 +33,7 @@ impl Cursor {
     }
 
     pub fn parse(text: &str, object: &ObjectKey) -> Option<Cursor> {
-        if text.len() != Self::DIGITS || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        if text.len() != Self::DIGITS || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
             return None;
         }
         let number = |digits: &str| u64::from_str_radix(digits, 16).ok();
@@ -109,7 +110,7 @@ mod tests {
             damaged[at] = if damaged[at] == b'0' { b'1' } else { b'0' };
             assert_eq!(Cursor::parse(std::str::from_utf8(&damaged).expect("text"), &object(1)), None, "at {at}");
         }
-        for wrong in ["", "x", &text[1..], &format!("{text}0"), &"é".repeat(20)] {
+        for wrong in ["", "x", &text[1..], &format!("{text}0"), &"é".repeat(20), &text.to_uppercase()] {
             assert_eq!(Cursor::parse(wrong, &object(1)), None, "{wrong}");
         }
     }

@@ -15,7 +15,7 @@ const YIELD_AFTER_BYTES: usize = 256 << 10;
 
 /// One write that lacks only its id.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub struct Prepared {
     pub object: ObjectKey,
     pub request: Option<RequestId>,
     pub rows: Vec<PreparedRow>,
@@ -45,7 +45,7 @@ impl Prepared {
 }
 
 /// Each write with the ids of its rows as they were sent.
-pub(crate) async fn prepare_all(
+pub async fn prepare_all(
     writes: Vec<ObjectWrite>,
     now_micros: i64,
 ) -> Result<Vec<(Prepared, Vec<String>)>, WriteError> {

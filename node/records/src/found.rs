@@ -35,7 +35,7 @@ impl Records {
         self.cluster.fence(GroupId::CATALOG).await?;
         if self.peek(|state| state.find(&pepper_key()).is_some()) {
             self.compare(&founding);
-            self.sweep_after_start().await;
+            self.sweep_and_say().await;
             return Ok(None);
         }
         organization::check_name(&founding.org_name)?;
@@ -77,8 +77,8 @@ impl Records {
         }
     }
 
-    /// What is left of deletes takes room and nothing else, so a start does not fail for it.
-    async fn sweep_after_start(&self) {
+    /// What is left of deletes takes room and nothing else, so neither a start nor who calls this fails for it.
+    pub async fn sweep_and_say(&self) {
         match self.sweep().await {
             Ok(swept) if swept.records == 0 => {}
             Ok(swept) => tracing::info!(records = swept.records, "finished deletes that were cut short"),

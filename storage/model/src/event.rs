@@ -333,24 +333,38 @@ pub struct TooDeep {
     pub at: usize,
 }
 
-/// Whether JSON text nests at most `max` levels, before it is parsed: a parser may recurse or keep what it skips.
-/// Only counts brackets outside of strings; text that is no JSON is the parser's to refuse.
-pub fn depth_within(text: &[u8], max: usize) -> Result<(), TooDeep> {
-    let mut depth = 0_usize;
-    let mut in_string = false;
-    let mut at = 0;
+/// How many values a JSON text holds, before it is parsed, where it nests at most `depth_max` levels: a parser may recurse,
+/// and a value that is parsed takes far more room than its text. Only counts brackets and commas outside of strings, so
+/// an empty list counts as one more; text that is no JSON is the parser's to refuse.
+pub fn values_within(text: &[u8], depth_max: usize) -> Result<usize, TooDeep> {
+    let (mut depth, mut values, mut at) = (0_usize, 1_usize, 0);
     while let Some(byte) = text.get(at) {
         match byte {
-            b'\\' if in_string => at += 1,
-            b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => depth += 1,
-            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            b'"' => at = end_of_string(text, at + 1),
+            b'[' | b'{' => {
+                depth += 1;
+                values += 1;
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' => values += 1,
             _ => {}
         }
-        if depth > max {
-            return Err(TooDeep { max, at });
+        if depth > depth_max {
+            return Err(TooDeep { max: depth_max, at });
         }
         at += 1;
     }
-    Ok(())
+    Ok(values)
+}
+
+/// Where the quote stands that ends a string; behind the text where none does.
+fn end_of_string(text: &[u8], mut at: usize) -> usize {
+    while let Some(next) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += next;
+        if text[at] == b'"' {
+            return at;
+        }
+        at += 2; // what is escaped ends nothing
+    }
+    text.len()
 }

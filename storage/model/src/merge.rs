@@ -39,6 +39,10 @@ use crate::event::{DEPTH_MAX, format_micros};
 pub const FIRST_WRITERS: [&str; 7] =
     ["id", "created", "span_id", "root_span_id", "span_parents", "_parent_id", "is_root"];
 
+/// Bytes of rows that the merges of one write may go through. Each merge reads its row whole and makes it anew, and apply
+/// holds what each made: ten thousand merges of thirty bytes onto one large row would be 90 GiB.
+pub const FOLDED_BYTES_MAX: usize = 64 << 20;
+
 /// Up to here keys and tags are looked for one by one; above, in a map.
 const MEMBERS_SEARCHED_MAX: usize = 16;
 
@@ -52,14 +56,40 @@ pub enum MergeError {
     TooDeep,
     #[error("{0:?} makes no document")]
     NoDocument(Action),
+    #[error("the merges of one write go through over {FOLDED_BYTES_MAX} bytes of rows: send them in several requests")]
+    TooMuch,
+}
+
+/// What the merges of one write have gone through so far. The first may always: a row has a limit of its own.
+#[derive(Debug, Default)]
+pub struct Effort {
+    bytes: usize,
+}
+
+impl Effort {
+    fn spend(&mut self, bytes: usize) -> Result<(), MergeError> {
+        let sum = self.bytes.saturating_add(bytes);
+        if self.bytes > 0 && sum > FOLDED_BYTES_MAX {
+            return Err(MergeError::TooMuch);
+        }
+        self.bytes = sum;
+        Ok(())
+    }
+}
+
+/// `fold_within` for one operation by itself.
+pub fn fold(base: Option<&[u8]>, op: &RowOp<'_>) -> Result<Vec<u8>, MergeError> {
+    fold_within(base, op, &mut Effort::default())
 }
 
 /// The document of a row after `op`, `base` being the document of the live row it finds.
-pub fn fold(base: Option<&[u8]>, op: &RowOp<'_>) -> Result<Vec<u8>, MergeError> {
+pub fn fold_within(base: Option<&[u8]>, op: &RowOp<'_>, effort: &mut Effort) -> Result<Vec<u8>, MergeError> {
     match op.action {
         Action::Upsert => Ok(op.doc.to_vec()),
         Action::Merge => {
             let rules = Rules::parse(op.rules)?;
+            let found = base.map_or(0, <[u8]>::len);
+            effort.spend(found + (found + op.doc.len()) * rules.array_delete.len())?;
             let merged = match base {
                 Some(base) => merged(base, op.doc, &rules)?,
                 None => completed(op)?,

@@ -134,33 +134,91 @@ fn every_malformed_request_is_refused_and_changes_nothing() {
     println!("{} malformed requests refused", all.len());
 }
 
-/// A body that does not come within its time is refused, and its connection closed.
+/// How a sender is slow.
+#[derive(Clone, Copy, Debug)]
+enum Slow {
+    /// The head, and not one byte of the body.
+    Nothing,
+    /// Half of the body, and then silence.
+    Half,
+    /// A byte now and then: it never falls silent, and never ends in time.
+    Drips,
+}
+
+/// Between two bytes of one who drips.
+const DRIP: Duration = Duration::from_millis(100);
+
+/// What came back until the server closed.
+fn sent_slowly(server: &Server, request: &Request, slow: Slow) -> std::io::Result<String> {
+    let address = server.url.strip_prefix("http://").expect("an http:// address");
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(ANSWER_MAX))?;
+    let body = request.body.as_deref().unwrap_or_default();
+    let mut head = format!("{} {} HTTP/1.1\r\nHost: {address}\r\n", request.method, request.target);
+    request.headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
+    head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+    stream.write_all(head.as_bytes())?;
+    match slow {
+        Slow::Nothing => {}
+        Slow::Half => stream.write_all(&body[..body.len() / 2])?,
+        Slow::Drips => {
+            let mut dripping = stream.try_clone()?;
+            let bytes = body[..body.len() - 1].to_vec();
+            // Ends when the server closes, or with the body, which lacks its last byte.
+            std::thread::spawn(move || {
+                for byte in bytes {
+                    if dripping.write_all(&[byte]).is_err() {
+                        return;
+                    }
+                    std::thread::sleep(DRIP);
+                }
+            });
+        }
+    }
+    let (mut bytes, mut part) = (Vec::new(), [0; 4096]);
+    // A reset behind the answer is an end as well.
+    while let Ok(length @ 1..) = stream.read(&mut part) {
+        bytes.extend_from_slice(&part[..length]);
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Every operation that takes a body: one that does not come within its time is refused, its connection is closed, and
+/// nothing changes.
 #[test]
-fn a_slow_body_is_cut() {
+fn slow_bodies_are_cut() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut options = Options::new(&dir.path().join("data"));
     options.settings = ["http.body_seconds_max=1", "http.body_grace_seconds=1"].map(String::from).to_vec();
     let server = Server::start(&options).unwrap_or_else(|error| panic!("{error:#}"));
-    for path in ["/v1/project", "/logs3"] {
-        let address = server.url.strip_prefix("http://").expect("an http:// address");
-        let mut stream = TcpStream::connect(address).expect("a connection");
-        stream.set_read_timeout(Some(ANSWER_MAX)).expect("a limit");
-        let key = &server.key;
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\nContent-Length: 1000\r\n\r\n"
-        );
-        stream.write_all(head.as_bytes()).expect("a head is sent");
-        stream.write_all(b"{\"name\"").expect("a part is sent");
-        let (begun, mut bytes) = (Instant::now(), Vec::new());
-        let mut part = [0; 4096];
-        while let Ok(length @ 1..) = stream.read(&mut part) {
-            bytes.extend_from_slice(&part[..length]);
-        }
-        let text = String::from_utf8_lossy(&bytes);
-        assert!(text.starts_with("HTTP/1.1 408"), "{path}: {text}");
-        assert!(text.contains("\"Message\""), "{path}: {text}");
-        assert!(begun.elapsed() < ANSWER_MAX, "{path}: the connection stays open");
-    }
+    let variables = seeded(&server);
+    let before = state(&server, &variables);
+    let requests = corpus().unbroken(&variables).unwrap_or_else(|error| panic!("{error:#}"));
+    let takes_body = |one: &&Malformed| one.request.body.as_ref().is_some_and(|body| body.len() > 1);
+    let requests: Vec<&Malformed> = requests.iter().filter(takes_body).collect();
+    assert!(requests.len() >= 10, "{} operations take a body", requests.len());
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let each = requests.iter().flat_map(|one| [Slow::Nothing, Slow::Half, Slow::Drips].map(|slow| (one, slow)));
+        let sent: Vec<_> = each
+            .map(|(one, slow)| {
+                let server = &server;
+                let sent = scope.spawn(move || {
+                    let begun = Instant::now();
+                    let text = sent_slowly(server, &one.request, slow).unwrap_or_else(|error| error.to_string());
+                    (text, begun.elapsed())
+                });
+                (one, slow, sent)
+            })
+            .collect();
+        let complaint = |name: &str, slow: Slow, text: &str, took: Duration| {
+            let right = text.starts_with("HTTP/1.1 408") && text.contains("\"Message\"") && took < ANSWER_MAX;
+            (!right).then(|| format!("{name}, {slow:?}, after {took:?}: {}", shortened(text)))
+        };
+        let ended = sent.into_iter().map(|(one, slow, sent)| (one, slow, sent.join().expect("a sender")));
+        ended.filter_map(|(one, slow, (text, took))| complaint(&one.name, slow, &text, took)).collect()
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(state(&server, &variables), before);
 }
 
 #[test]

@@ -41,6 +41,8 @@ enum Command {
     Fetch(ServerArgs),
     /// How long `assay serve` takes to be ready after a kill
     Restart(ServerArgs),
+    /// What `assay serve` does when it is asked for four times what it can take
+    Overload(OverloadArgs),
     /// The bare pipeline: reads, parses, appends to one file, syncs it once for all who wait. Serves until interrupted
     Bare(BareArgs),
     #[command(hide = true)]
@@ -172,6 +174,24 @@ struct ServerArgs {
 }
 
 #[derive(Debug, Args)]
+struct OverloadArgs {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    program: ProgramArg,
+    /// That ask for more than it can take
+    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u16).range(1..))]
+    connections: u16,
+    /// New projects that the connections write to in turn
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    projects: u16,
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
+    rows_per_request: u16,
+    #[arg(long, default_value_t = 30)]
+    seconds: u64,
+}
+
+#[derive(Debug, Args)]
 struct BareArgs {
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
@@ -249,6 +269,7 @@ fn main() -> anyhow::Result<()> {
         Command::Ingest(args) => run_ingest(args),
         Command::Fetch(args) => run_on_server(args, http::fetch::run),
         Command::Restart(args) => run_on_server(args, http::restart::run),
+        Command::Overload(args) => run_overload(args),
         Command::Bare(args) => {
             http::bare::run(&http::bare::Options { listen: args.listen, dir: args.dir, workers: args.workers })
         }
@@ -326,6 +347,19 @@ fn run_ingest(args: IngestArgs) -> anyhow::Result<()> {
     };
     let scratch = Scratch::within(&args.common.dir)?;
     http::ingest::run(&options, &scratch.0, args.common.json.as_deref())
+}
+
+fn run_overload(args: OverloadArgs) -> anyhow::Result<()> {
+    let options = http::overload::Options {
+        program: http::program(args.program.program)?,
+        connections: args.connections.into(),
+        projects: args.projects.into(),
+        rows_per_request: args.rows_per_request.into(),
+        seconds: args.seconds,
+        seed: args.common.seed,
+    };
+    let scratch = Scratch::within(&args.common.dir)?;
+    http::overload::run(&options, &scratch.0, args.common.json.as_deref())
 }
 
 type OnServer = fn(&http::load::Options, &Path, Option<&Path>) -> anyhow::Result<()>;

@@ -1,5 +1,6 @@
 //! The Python SDK in an environment of its own, made once and kept beside what cargo builds.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -7,6 +8,8 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result, bail};
 use assay_test_api::server::Server;
 
+/// Every package at its version. Part of the program: one that is started alone finds the environment too.
+const REQUIREMENTS: &str = include_str!("../python/requirements.lock");
 /// What the SDK says when it gives rows up: it raises nothing then.
 const DROPPED: [&str; 2] = ["log request failed", "Dropping batch"];
 
@@ -28,12 +31,8 @@ pub fn environment() -> Result<&'static Path, String> {
 /// Runs one script of `python/`; an error where it fails, or where the SDK gave rows up.
 pub fn run(python: &Path, script: &str, run: &str, server: &Server, told: Told) -> Result<()> {
     let home = tempfile::tempdir()?;
-    let mut command = Command::new(python);
+    let mut command = command(python, home.path(), &server.url, &server.key);
     command.arg(folder().join(script)).arg(run);
-    // The SDK looks for keys in files above where it runs.
-    command.current_dir(home.path()).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-    command.env("HOME", home.path()).env("PYTHONDONTWRITEBYTECODE", "1");
-    command.env("BRAINTRUST_APP_URL", &server.url).env("BRAINTRUST_API_KEY", &server.key);
     if told == Told::BothUrls {
         command.env("BRAINTRUST_API_URL", &server.url);
     }
@@ -45,35 +44,51 @@ pub fn run(python: &Path, script: &str, run: &str, server: &Server, told: Told) 
     Ok(())
 }
 
+/// Python that is told its home, where to log in and as whom, and inherits nothing else.
+pub fn command(python: &Path, home: &Path, app_url: &str, key: &str) -> Command {
+    let mut command = Command::new(python);
+    // The SDK looks for keys in files above where it runs.
+    command.current_dir(home).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.env("HOME", home).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.env("BRAINTRUST_APP_URL", app_url).env("BRAINTRUST_API_KEY", key);
+    command
+}
+
 fn folder() -> PathBuf {
     Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("python")
 }
 
 fn made() -> Result<PathBuf> {
-    let lock = folder().join("requirements.lock");
-    let text = std::fs::read_to_string(&lock).with_context(|| lock.display().to_string())?;
-    let environment = beside_the_tests()?.join("python");
+    let folder = beside_what_is_built()?;
+    // Held until it is there: another process may want it at the same time.
+    let lock = File::create(folder.join("lock"))?;
+    lock.lock()?;
+    let environment = folder.join("python");
     let python = environment.join("bin/python");
-    // Written last, with what was installed: an environment that was half made, or from another lock, is made again.
+    // Written last, with what was installed: an environment that was half made, or of other versions, is made again.
     let marker = environment.join("installed");
-    if std::fs::read_to_string(&marker).is_ok_and(|installed| installed == text) {
+    if std::fs::read_to_string(&marker).is_ok_and(|installed| installed == REQUIREMENTS) {
         return Ok(python);
     }
     if environment.exists() {
         std::fs::remove_dir_all(&environment)?;
     }
     checked(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+    let requirements = environment.join("requirements.lock");
+    std::fs::write(&requirements, REQUIREMENTS)?;
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement"]);
-    checked(install.arg(&lock))?;
-    std::fs::write(&marker, text)?;
+    checked(install.arg(&requirements))?;
+    std::fs::write(&marker, REQUIREMENTS)?;
     Ok(python)
 }
 
-/// A folder in cargo's target directory.
-fn beside_the_tests() -> Result<PathBuf> {
-    let test = std::env::current_exe()?;
-    let target = test.ancestors().nth(3).context("a target directory above the test")?;
+/// A folder in cargo's target directory, whether a test asks or a program.
+fn beside_what_is_built() -> Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let folder = own.parent().context("a folder of this program's file")?;
+    let profile = if folder.ends_with("deps") { folder.parent() } else { Some(folder) };
+    let target = profile.and_then(Path::parent).context("a target directory above this program")?;
     let folder = target.join("clients");
     std::fs::create_dir_all(&folder)?;
     Ok(folder)

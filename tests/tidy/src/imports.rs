@@ -52,9 +52,10 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-http", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
     ("assay", &["assay-cluster", "assay-node-", "assay-storage-"]),
     ("assay-bench", &["assay-cluster", "assay-storage-"]),
-    ("assay-chaos", &["assay-bench", "assay-cluster", "assay-storage-"]),
+    ("assay-chaos", &["assay-bench", "assay-cluster", "assay-storage-", "assay-test-clients"]),
     ("assay-test-api", &[]),
     ("assay-test-clients", &["assay-test-api"]),
+    ("assay-test-compat", &["assay-test-api", "assay-tests-tidy"]),
     ("assay-tests-tidy", &[]),
 ];
 

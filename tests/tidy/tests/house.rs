@@ -7,7 +7,7 @@ use std::process::Command;
 use assay_tests_tidy::features::{complaints as feature_complaints, parse_tree, reaches};
 use assay_tests_tidy::house::House;
 use assay_tests_tidy::readme::{TEST_COMMAND, broken_links, commands, parse_run, variant_of};
-use assay_tests_tidy::{imports, rooms, sizes, sources, wings};
+use assay_tests_tidy::{formats, imports, rooms, sizes, sources, wings};
 
 /// The query engine, and the folder from which on it may be built.
 const ENGINE: &str = "datafusion";
@@ -48,6 +48,16 @@ fn files_and_functions_stay_short() {
     let house = House::this();
     let known = sizes::parse_ratchet(&house.read_text("tests/tidy/ratchet.txt")).expect("a ratchet that parses");
     none(&sizes::complaints(&sizes::too_long(&house.sources()), &known));
+}
+
+#[test]
+fn every_format_has_data_that_was_written_in_it() {
+    let house = House::this();
+    let entries = fs::read_dir(house.root.join("tests/compat/releases")).expect("the releases").flatten();
+    let releases: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let newest = formats::newest(&releases).expect("a release");
+    let text = house.read_text(&format!("tests/compat/releases/{newest}/formats.txt"));
+    none(&formats::complaints(&formats::constants(&house.sources()), newest, &text));
 }
 
 #[test]

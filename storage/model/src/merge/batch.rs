@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::fold;
+use super::{Effort, fold_within};
 use crate::command::Action;
 use crate::event::{PreparedRow, ROW_BYTES_MAX, RowError};
 
@@ -16,6 +16,7 @@ use crate::event::{PreparedRow, ROW_BYTES_MAX, RowError};
 pub fn fold_batch(rows: Vec<PreparedRow>) -> Result<Vec<PreparedRow>, RowError> {
     let mut kept: Vec<Option<PreparedRow>> = Vec::with_capacity(rows.len());
     let mut last: HashMap<String, usize> = HashMap::with_capacity(rows.len());
+    let mut effort = Effort::default();
     for row in rows {
         if row.action == Action::Comment {
             kept.push(Some(row));
@@ -24,7 +25,7 @@ pub fn fold_batch(rows: Vec<PreparedRow>) -> Result<Vec<PreparedRow>, RowError> 
         let before = last.get(&row.id).and_then(|at| kept[*at].as_mut());
         match (before.as_ref().map(|before| before.action), row.action) {
             (Some(Action::Upsert), Action::Merge) => {
-                merge_into(before.expect("an upsert stands before"), row)?;
+                merge_into(before.expect("an upsert stands before"), row, &mut effort)?;
                 continue;
             }
             (Some(Action::Upsert | Action::Merge), Action::Upsert | Action::Delete)
@@ -39,9 +40,10 @@ pub fn fold_batch(rows: Vec<PreparedRow>) -> Result<Vec<PreparedRow>, RowError> 
     Ok(kept.into_iter().flatten().collect())
 }
 
-fn merge_into(upsert: &mut PreparedRow, merge: PreparedRow) -> Result<(), RowError> {
+fn merge_into(upsert: &mut PreparedRow, merge: PreparedRow, effort: &mut Effort) -> Result<(), RowError> {
     let refuse = |problem| RowError { row: merge.index, path: String::new(), problem };
-    let doc = fold(Some(&upsert.doc), &merge.as_op()).map_err(|e| refuse(format!("does not merge: {e}")))?;
+    let doc = fold_within(Some(&upsert.doc), &merge.as_op(), effort);
+    let doc = doc.map_err(|e| refuse(format!("does not merge: {e}")))?;
     if doc.len() > ROW_BYTES_MAX {
         let (bytes, first) = (doc.len(), upsert.index);
         return Err(refuse(format!(

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use assay_storage_model::command::{Action, RowOp};
-use assay_storage_model::event::PreparedRow;
-use assay_storage_model::merge::{MergeError, doc_field, doc_fields, fold, fold_batch};
+use assay_storage_model::event::{ARRAY_DELETES_MAX, PreparedRow};
+use assay_storage_model::merge::{FOLDED_BYTES_MAX, MergeError, doc_field, doc_fields, fold, fold_batch};
 use serde_json::{Value, json};
 
 use crate::{NOW_TEXT, log_row, text};
@@ -238,6 +238,24 @@ fn in_one_request_the_last_replace_or_delete_wins_and_what_cannot_fold_stays() {
         let actions: Vec<Action> = batch(&rows).iter().map(|row| row.action).collect();
         assert_eq!(actions, want, "{rows:?}");
     }
+}
+
+#[test]
+fn merges_of_one_write_go_through_a_bounded_part_of_large_rows() {
+    let row = log_row(json!({"id": "r", "input": "x".repeat(8 << 20)}));
+    let merge = log_row(json!({"id": "r", "_is_merge": true, "output": 1}));
+    let with_merges = |count: usize| {
+        let merges = std::iter::repeat_n(merge.clone(), count);
+        fold_batch(std::iter::once(row.clone()).chain(merges).collect())
+    };
+    let most = FOLDED_BYTES_MAX / row.doc.len();
+    assert_eq!(with_merges(most).map(|rows| rows.len()), Ok(1));
+    let refused = with_merges(most + 1).expect_err("one merge too many").to_string();
+    assert!(refused.starts_with("row 3 does not merge: the merges of one write go through over"), "{refused}");
+
+    let deletes = vec![json!({"path": ["input"], "delete": [1]}); ARRAY_DELETES_MAX];
+    let alone = log_row(json!({"id": "r", "_is_merge": true, "_array_delete": deletes}));
+    assert!(fold(Some(&row.doc), &alone.as_op()).is_ok(), "a merge by itself is bounded by its row");
 }
 
 /// For a release build: `cargo test --release -p assay-storage-model -- --ignored --nocapture microseconds`.

@@ -1,7 +1,7 @@
 //! The merge rules a second time, as plainly as they can be said: from what a client sent, over parsed values,
 //! without a thought for speed. Shares no code with the model.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 
 use crate::NOW_TEXT;
 
@@ -95,11 +95,21 @@ fn delete(row: &mut Value, path: &Value, values: &Value) {
 
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
+        (Value::Number(a), Value::Number(b)) => match (a.as_i128(), b.as_i128()) {
+            (Some(a), Some(b)) => a == b,
+            (None, None) => a.as_f64() == b.as_f64(),
+            (Some(whole), None) => is_whole(b, whole),
+            (None, Some(whole)) => is_whole(a, whole),
+        },
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && (0..a.len()).all(|at| same(&a[at], &b[at])),
         (Value::Object(a), Value::Object(b)) => keys(a) == keys(b) && a.keys().all(|key| same(&a[key], &b[key])),
         _ => a == b,
     }
+}
+
+/// Not by way of floats: they cannot tell large whole numbers apart.
+fn is_whole(float: &Number, whole: i128) -> bool {
+    float.as_f64().is_some_and(|float| float.fract() == 0.0 && float as i128 == whole)
 }
 
 fn keys(object: &Map<String, Value>) -> Vec<&String> {

@@ -3,8 +3,8 @@
 use assay_storage_model::ObjectKind;
 use assay_storage_model::command::Action;
 use assay_storage_model::event::{
-    ARRAY_DELETES_MAX, DEPTH_MAX, ID_BYTES_MAX, KEY_BYTES_MAX, MERGE_PATHS_MAX, ROW_BYTES_MAX, TooDeep, depth_within,
-    parse_created,
+    ARRAY_DELETES_MAX, DEPTH_MAX, ID_BYTES_MAX, KEY_BYTES_MAX, MERGE_PATHS_MAX, ROW_BYTES_MAX, TooDeep, parse_created,
+    values_within,
 };
 use serde_json::{Value, json};
 
@@ -302,7 +302,7 @@ fn a_row_is_at_most_64_levels_deep_and_such_a_row_still_merges() {
     let deepest = log_row(row(DEPTH_MAX - 1));
     let error = prepared(ObjectKind::ProjectLogs, row(DEPTH_MAX)).expect_err("65 levels");
     assert_eq!(error.to_string(), "row 3: `input` is nested too deep; a row has at most 64 levels");
-    assert_eq!(depth_within(&deepest.doc, DEPTH_MAX), Ok(()));
+    assert!(values_within(&deepest.doc, DEPTH_MAX).is_ok());
 
     let objects = (0..DEPTH_MAX - 1).fold(json!(1), |inner, _| json!({"a": inner}));
     let deepest = log_row(json!({"id": "r", "_is_merge": true, "input": objects}));
@@ -318,19 +318,22 @@ fn a_row_is_at_most_ten_mebibytes() {
 }
 
 #[test]
-fn depth_is_counted_before_parsing() {
+fn depth_and_values_are_counted_before_parsing() {
     let cases = [
-        ("", 0, None),
-        ("[[]]", 2, None),
-        ("[[]]", 1, Some(1)),
-        (r#"{"a[[[":"]}\"[[["}"#, 1, None),
-        (r#"{"a":"\\"}[["#, 1, Some(11)),
-        ("]]]][[", 1, Some(5)),
-        ("\"[[[[", 0, None),
-        ("[1,{\"a\":[{}]}]", 3, Some(9)),
+        ("", 0, Ok(1)),
+        ("[[]]", 2, Ok(3)),
+        ("[[]]", 1, Err(1)),
+        (r#"{"a[[[":"]}\"[[["}"#, 1, Ok(2)),
+        (r#"{"a":"\\"}[["#, 1, Err(11)),
+        (r#"["\\\"[",[1,"x,y"]]"#, 2, Ok(5)),
+        ("]]]][[", 1, Err(5)),
+        ("\"[[[[", 0, Ok(1)),
+        ("\"\\", 0, Ok(1)),
+        ("[1,{\"a\":[{}]}]", 3, Err(9)),
+        ("[1,{\"a\":[{}]}]", 4, Ok(6)),
     ];
-    for (body, max, at) in cases {
-        assert_eq!(depth_within(body.as_bytes(), max), at.map_or(Ok(()), |at| Err(TooDeep { max, at })), "{body}");
+    for (body, max, wanted) in cases {
+        assert_eq!(values_within(body.as_bytes(), max), wanted.map_err(|at| TooDeep { max, at }), "{body}");
     }
-    assert!(depth_within("[".repeat(10_000_000).as_bytes(), DEPTH_MAX).is_err());
+    assert!(values_within("[".repeat(10_000_000).as_bytes(), DEPTH_MAX).is_err());
 }

@@ -5,7 +5,7 @@
 use ahash::AHashMap;
 use assay_storage_model::command::{Action, Outcome, RowOp, Write};
 use assay_storage_model::event::ROW_BYTES_MAX;
-use assay_storage_model::merge::fold;
+use assay_storage_model::merge::{Effort, fold_within};
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use bytes::Bytes;
 
@@ -88,6 +88,7 @@ fn folds(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result<Result<Vec
     }
     // What rows of this write say so far: a merge may follow on one.
     let mut changed: AHashMap<&str, Option<Bytes>> = AHashMap::with_capacity(write.rows.len());
+    let mut effort = Effort::default();
     for (row, op) in (0_u32..).zip(&write.rows) {
         let mut fold_of_row = None;
         match op.action {
@@ -101,7 +102,7 @@ fn folds(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result<Result<Vec
                     (Some(doc), _) => doc.as_deref(),
                     (None, found) => found.as_ref().and_then(|found| Some(&found.base.as_ref()?.doc[..])),
                 };
-                let doc = match fold(base, op) {
+                let doc = match fold_within(base, op, &mut effort) {
                     Ok(doc) if doc.len() <= ROW_BYTES_MAX => Bytes::from(doc),
                     Ok(doc) => return Ok(Err(too_large(row, doc.len()))),
                     Err(error) => return Ok(Err(Outcome::Refused { row, reason: error.to_string() })),

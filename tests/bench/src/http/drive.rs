@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::client::{Connection, Target};
+use super::client::{Answer, Connection, Target};
 
 /// How long a refused request waits where the server does not say.
 const RETRY_WAIT: Duration = Duration::from_millis(20);
@@ -99,10 +99,15 @@ impl Lane {
         Ok((lanes.collect(), ids))
     }
 
+    /// Sends the events once, whatever is answered.
+    pub async fn offer(&mut self, events: &GeneratedEvents) -> anyhow::Result<Answer> {
+        self.connection.post(&self.path, &events.body).await
+    }
+
     /// Returns once the events are acknowledged; how often they were refused before.
     pub async fn deliver(&mut self, events: &GeneratedEvents) -> anyhow::Result<u64> {
         for refused in 0..REFUSALS_MAX {
-            let answer = self.connection.post(&self.path, &events.body).await?;
+            let answer = self.offer(events).await?;
             if matches!(answer.status, 429 | 503) {
                 sleep(answer.retry_after.unwrap_or(RETRY_WAIT)).await;
                 continue;

@@ -15,6 +15,7 @@ pub mod fetch;
 pub mod ingest;
 pub mod load;
 mod message;
+pub mod overload;
 pub mod restart;
 mod server_process;
 

@@ -1,0 +1,50 @@
+//! What one write may make a shard do, whoever proposed it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use assay_storage_blobs::Blobs;
+use assay_storage_disk::SimulatedDisk;
+use assay_storage_kv::MemoryKv;
+use assay_storage_model::command::{Action, Command, Outcome, RowOp, Write};
+use assay_storage_model::entry::EntryBuilder;
+use assay_storage_model::merge::FOLDED_BYTES_MAX;
+use assay_storage_model::{LogPosition, ObjectKey, ObjectKind, OrgId, Xact};
+use assay_storage_shard::{KvKind, Shard, ShardConfig};
+use uuid::Uuid;
+
+fn shard() -> Arc<Shard> {
+    let disk = Arc::new(SimulatedDisk::new());
+    let blobs = Arc::new(Blobs::open(disk.clone(), &PathBuf::from("/blobs")).expect("opens"));
+    let kv = KvKind::Given(Arc::new(MemoryKv::new()));
+    Shard::open(ShardConfig { disk, dir: PathBuf::from("/shard"), blobs, kv }).expect("opens")
+}
+
+fn apply(shard: &Shard, index: u64, rows: Vec<RowOp<'_>>) -> Outcome {
+    let object = ObjectKey::new(OrgId(Uuid::from_u128(1)), ObjectKind::ProjectLogs, Uuid::from_u128(2));
+    let mut entry = EntryBuilder::default();
+    entry.push(&Command::Write(Write { object, assigned: Xact::ZERO, request: None, rows }).encode());
+    let outcomes = shard.apply(LogPosition { term: 1, replica: 1, index }, &entry.finish());
+    outcomes.expect("applies").pop().expect("one command, one outcome")
+}
+
+fn row(action: Action, doc: &[u8]) -> RowOp<'_> {
+    RowOp { id: "r", action, span_id: "r", root_span_id: "r", is_root: true, created: 0, doc, rules: b"", audit: b"" }
+}
+
+/// Each merge makes its row anew and all of them are held until the write is applied: thousands onto a large row would
+/// take the memory of the node, and take it again at every start.
+#[test]
+fn merges_onto_a_large_row_are_refused_before_they_take_the_memory() {
+    let shard = shard();
+    let large = format!(r#"{{"id":"r","input":"{}"}}"#, "x".repeat(8 << 20));
+    let merge = row(Action::Merge, br#"{"output":1}"#);
+    let most = FOLDED_BYTES_MAX / large.len() - 1;
+    assert!(matches!(apply(&shard, 1, vec![row(Action::Upsert, large.as_bytes())]), Outcome::Written { .. }));
+    let before = (shard.last(), shard.memory_bytes());
+
+    let Outcome::Refused { row, reason } = apply(&shard, 2, vec![merge.clone(); 10_000]) else { panic!("is refused") };
+    assert!(row as usize <= most + 1 && reason.contains("in several requests"), "row {row}: {reason}");
+    assert_eq!((shard.last(), shard.memory_bytes()), before, "nothing changed");
+    assert!(matches!(apply(&shard, 3, vec![merge; most]), Outcome::Written { .. }));
+}

@@ -1,0 +1,67 @@
+//! Writes the data of a release with today's program: what is sealed and compacted, then what only the log has.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use assay_test_api::case::{Case, Target};
+use assay_test_api::server::{Options, Server};
+use assay_tests_tidy::formats;
+use assay_tests_tidy::house::House;
+
+use crate::doctor;
+use crate::record::Seen;
+use crate::release::{KEY, Release};
+
+/// Few shards, so that one of them gets segments enough to be compacted; and every look at them seals.
+const SEALED: [&str; 2] = ["store.shards=4", "store.seal_age_seconds=0"];
+const SEALED_CASES: [&str; 2] = ["1-kept.json", "2-changed.json"];
+/// Behind a restart with the settings that a node has by itself: nothing is old or large enough to be sealed.
+const UNSEALED_CASES: [&str; 1] = ["3-unsealed.json"];
+
+/// Writes a release into `dir`. `place` is an empty directory.
+pub fn release(dir: &Path, place: &Path) -> Result<Release> {
+    let data = place.join("data");
+    let mut seen = Seen::default();
+    let mut options = Options { key: Some(KEY.into()), ..Options::new(&data) };
+    options.settings = SEALED.map(str::to_owned).to_vec();
+    let server = Server::start(&options)?;
+    for case in SEALED_CASES {
+        run(case, &server)?;
+        seen.look(&server)?;
+    }
+    server.stop()?;
+
+    options.settings.clear();
+    let server = Server::start(&options)?;
+    for case in UNSEALED_CASES {
+        run(case, &server)?;
+    }
+    let reads = seen.reads(&server)?;
+    // A stop would be too kind: what is under way has to be in the log.
+    server.kill()?;
+    has_everything(&data)?;
+    let house = House::this();
+    Release::pack(dir, place, &reads, &formats::text(&formats::constants(&house.sources())))
+}
+
+fn run(name: &str, server: &Server) -> Result<()> {
+    let own = std::env::var("CARGO_MANIFEST_DIR").context("cargo says where this crate is")?;
+    let case = Case::read(&Path::new(&own).join("writing").join(name))?;
+    let target = Target { urls: vec![server.url.clone()], key: server.key.clone(), run: String::new() };
+    let verdict = case.run(name, &target);
+    anyhow::ensure!(verdict.failures.is_empty(), "{}", verdict.failures.join("\n\n"));
+    Ok(())
+}
+
+/// What a release is for: data of every kind. The cases wait for segments and for a compaction themselves.
+fn has_everything(data: &Path) -> Result<()> {
+    let found = doctor::examine(data)?;
+    let shards = || found.lines().filter(|line| line.contains("shard "));
+    let unsealed = shards().any(|line| line.contains("entries will be applied") && !line.contains(" 0 entries"));
+    anyhow::ensure!(unsealed, "every entry is sealed:\n{found}");
+    let segments = shards().any(|line| line.contains("segments") && !line.contains(" 0 segments"));
+    anyhow::ensure!(segments, "nothing is sealed:\n{found}");
+    let blobs = found.lines().any(|line| line.contains("blobs:") && !line.contains(" 0 files"));
+    anyhow::ensure!(blobs, "no write went through a blob:\n{found}");
+    Ok(())
+}

@@ -59,19 +59,14 @@ impl Report {
     }
 
     pub fn verdict(&self) -> Verdict {
+        let lacking = !self.not_covered.is_empty();
         if !self.findings.is_empty() {
-            Verdict::Invalid
-        } else if !self.troubles.is_empty() {
-            Verdict::Unknown
-        } else if !self.not_covered.is_empty() && probe::everything_required() {
-            Verdict::Unknown
-        } else if !self.coverage.gaps().is_empty() {
-            Verdict::Unknown
-        } else if !self.not_covered.is_empty() {
-            Verdict::NotCovered
-        } else {
-            Verdict::Valid
+            return Verdict::Invalid;
         }
+        if !self.troubles.is_empty() || !self.coverage.gaps().is_empty() || (lacking && probe::everything_required()) {
+            return Verdict::Unknown;
+        }
+        if lacking { Verdict::NotCovered } else { Verdict::Valid }
     }
 
     /// Writes and prints the report; `kept` are the directories of what failed.

@@ -7,6 +7,8 @@
 //! Bodies that came wait for their turn as bytes: as trees they take several times the room. Turns are given in the order
 //! in which they were asked for.
 
+use std::marker::PhantomData;
+
 use actix_web::HttpRequest;
 use actix_web::error::PayloadError;
 use actix_web::http::header;
@@ -14,6 +16,7 @@ use actix_web::web::{self, Payload};
 use assay_storage_model::event::{self, values_within};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
+use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 
@@ -49,10 +52,10 @@ pub struct Body {
     turns: Turns,
 }
 
-/// A body as JSON, holding its part of the budget and its turn until the request ends.
+/// What a body says, holding its part of the budget and its turn until the request ends.
 #[derive(Debug)]
-pub struct Json {
-    pub value: Value,
+pub struct Parsed<T> {
+    pub value: T,
     _held: Held,
     _turn: Turn,
 }
@@ -126,7 +129,15 @@ impl Body {
         self.bytes.iter().all(u8::is_ascii_whitespace)
     }
 
-    pub async fn json(self) -> Result<Json, Refusal> {
+    pub async fn json(self) -> Result<Parsed<Value>, Refusal> {
+        self.parsed(parse).await
+    }
+
+    pub async fn parsed<T, P>(self, parse: P) -> Result<Parsed<T>, Refusal>
+    where
+        T: Send + 'static,
+        P: FnOnce(&[u8]) -> Result<T, Refusal> + Send + 'static,
+    {
         let Body { bytes, held, turns } = self;
         let turn = turns.wait(room_of(&bytes)?).await;
         let value = if bytes.len() <= PARSE_INLINE_BYTES_MAX {
@@ -134,7 +145,7 @@ impl Body {
         } else {
             web::block(move || parse(&bytes)).await.map_err(Refusal::internal)??
         };
-        Ok(Json { value, _held: held, _turn: turn })
+        Ok(Parsed { value, _held: held, _turn: turn })
     }
 
     /// For small bodies whose request holds nothing else.
@@ -154,18 +165,27 @@ pub fn room_of(bytes: &[u8]) -> Result<usize, Refusal> {
 }
 
 pub fn parse(bytes: &[u8]) -> Result<Value, Refusal> {
+    parse_as(bytes, PhantomData)
+}
+
+/// The whole body, read as the seed reads it.
+pub fn parse_as<'b, S: DeserializeSeed<'b>>(bytes: &'b [u8], seed: S) -> Result<S::Value, Refusal> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Refusal::bad("the body is empty; it should be a JSON object"));
     }
-    serde_json::from_slice(bytes).map_err(|error| Refusal::bad(format!("the body is not valid JSON: {error}")))
+    let mut from = serde_json::Deserializer::from_slice(bytes);
+    let parsed = seed.deserialize(&mut from).and_then(|parsed| from.end().map(|()| parsed));
+    parsed.map_err(|error| Refusal::bad(format!("the body is not valid JSON: {error}")))
+}
+
+pub fn no_object(found: &Value) -> Refusal {
+    Refusal::bad(format!("the body is {}; it should be a JSON object", crate::shapes::kind_of(found)))
 }
 
 pub fn object(value: Value) -> Result<Map<String, Value>, Refusal> {
     match value {
         Value::Object(object) => Ok(object),
-        other => {
-            Err(Refusal::bad(format!("the body is {}; it should be a JSON object", crate::shapes::kind_of(&other))))
-        }
+        other => Err(no_object(&other)),
     }
 }
 

@@ -1,10 +1,12 @@
 //! What the bodies that write and read rows look like. Pure. Fields that are not known are ignored: clients send many.
 
 use assay_node_objects::FetchRequest;
+use assay_storage_model::event::{BodyOfRows, RowsUnder, Sent};
 use assay_storage_model::{ObjectKind, Xact};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::body::{no_object, parse_as};
 use crate::refusal::{Kind, Refusal};
 
 /// The keys of `POST /v1/insert`, in the order in which they are written.
@@ -36,26 +38,49 @@ pub fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// An array that has to be there, such as `events`.
+/// An array that has to be there, such as `feedback`.
 pub fn required_array(body: &mut Map<String, Value>, name: &str) -> Result<Vec<Value>, Refusal> {
-    let missing = || Refusal::bad(format!("`{name}` is missing; it should be an array"));
-    optional_array(body, name, name)?.ok_or_else(missing)
+    optional_array(body, name, name)?.ok_or_else(|| missing(name))
+}
+
+fn missing(name: &str) -> Refusal {
+    Refusal::bad(format!("`{name}` is missing; it should be an array"))
+}
+
+fn no_array(path: &str, found: &Value) -> Refusal {
+    Refusal::bad(format!("`{path}` is {}; it should be an array", kind_of(found)))
 }
 
 fn optional_array(body: &mut Map<String, Value>, name: &str, path: &str) -> Result<Option<Vec<Value>>, Refusal> {
     match body.remove(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Array(items)) => Ok(Some(items)),
-        Some(other) => Err(Refusal::bad(format!("`{path}` is {}; it should be an array", kind_of(&other)))),
+        Some(other) => Err(no_array(path, &other)),
     }
 }
 
 /// The rows of `POST /logs3`.
-pub fn logs3_rows(body: &mut Map<String, Value>) -> Result<Vec<Value>, Refusal> {
-    if body.get("rows").is_some_and(Value::is_object) {
-        return Err(Refusal::bad("`rows` is an object; this server has announced no overflow uploads, send the rows"));
+pub fn logs3_rows(body: &[u8]) -> Result<Vec<Sent>, Refusal> {
+    match parse_as(body, RowsUnder("rows"))? {
+        BodyOfRows::Other(Value::Object(_)) => {
+            Err(Refusal::bad("`rows` is an object; this server has announced no overflow uploads, send the rows"))
+        }
+        found => required_rows(found, "rows"),
     }
-    required_array(body, "rows")
+}
+
+/// The rows of one object, which stand under this name.
+pub fn rows(body: &[u8], name: &str) -> Result<Vec<Sent>, Refusal> {
+    required_rows(parse_as(body, RowsUnder(name))?, name)
+}
+
+fn required_rows(found: BodyOfRows, name: &str) -> Result<Vec<Sent>, Refusal> {
+    match found {
+        BodyOfRows::Rows(rows) => Ok(rows),
+        BodyOfRows::Missing => Err(missing(name)),
+        BodyOfRows::Other(found) => Err(no_array(name, &found)),
+        BodyOfRows::NoObject(found) => Err(no_object(&found)),
+    }
 }
 
 /// The parts of `POST /v1/insert`.
@@ -177,9 +202,27 @@ mod tests {
             required_array(&mut map(json!({"events": {}})), "events"),
             "`events` is an object; it should be an array",
         );
+    }
+
+    #[test]
+    fn rows_are_read_from_under_their_name_and_nothing_else_is() {
+        let read = |text: &str| rows(text.as_bytes(), "events");
+        let row = |value: Value| Sent::from(value);
+        assert_eq!(
+            read(r#"{"x": [1], "events": [{"id": "a"}, 1]}"#).expect("rows"),
+            [row(json!({"id": "a"})), row(json!(1))]
+        );
+        assert_eq!(read(r#"{"events": [1], "events": []}"#).expect("the last word").len(), 0);
+        refused(read("[]"), "the body is an array; it should be a JSON object");
+        refused(read("{}"), "`events` is missing; it should be an array");
+        refused(read(r#"{"events": null}"#), "`events` is missing; it should be an array");
+        refused(read(r#"{"events": {}}"#), "`events` is an object; it should be an array");
+        for broken in [r#"{"events": []} x"#, r#"{"x": 1e400, "events": []}"#, r#"{"events": [{"input": "\ud800"}]}"#] {
+            assert!(read(broken).is_err(), "{broken}");
+        }
         let overflow = json!({"rows": {"type": "logs3_overflow", "key": "k"}, "api_version": 2});
-        assert!(logs3_rows(&mut map(overflow)).is_err());
-        assert_eq!(logs3_rows(&mut map(json!({"rows": [], "api_version": 2}))).expect("rows").len(), 0);
+        assert!(logs3_rows(overflow.to_string().as_bytes()).is_err());
+        assert_eq!(logs3_rows(br#"{"rows": [], "api_version": 2}"#).expect("rows").len(), 0);
     }
 
     #[test]

@@ -11,7 +11,8 @@
 use std::collections::HashMap;
 
 use assay_storage_model::ObjectKind;
-use serde_json::{Map, Value};
+use assay_storage_model::event::{Sent, SentRow};
+use serde_json::Value;
 use thiserror::Error;
 use uuid::Uuid;
 
@@ -24,7 +25,7 @@ pub struct Group {
     pub kind: ObjectKind,
     /// The project's for its logs, prompts and functions.
     pub id: Uuid,
-    pub rows: Vec<Value>,
+    pub rows: Vec<Sent>,
     /// The place in the request of each row.
     pub indexes: Vec<usize>,
 }
@@ -49,11 +50,11 @@ pub enum IngestError {
 }
 
 /// Groups in the order of their first rows.
-pub fn group(rows: Vec<Value>) -> Result<Vec<Group>, IngestError> {
+pub fn group(rows: Vec<Sent>) -> Result<Vec<Group>, IngestError> {
     let mut groups: Vec<Group> = Vec::new();
     let mut places: HashMap<(ObjectKind, Uuid), usize> = HashMap::new();
     for (index, row) in rows.into_iter().enumerate() {
-        let Value::Object(fields) = &row else { return Err(IngestError::NotAnObject { row: index }) };
+        let Sent::Row(fields) = &row else { return Err(IngestError::NotAnObject { row: index }) };
         let (kind, id) = object_of(index, fields)?;
         let place = *places.entry((kind, id)).or_insert(groups.len());
         if place == GROUPS_MAX {
@@ -68,7 +69,7 @@ pub fn group(rows: Vec<Value>) -> Result<Vec<Group>, IngestError> {
     Ok(groups)
 }
 
-fn object_of(row: usize, fields: &Map<String, Value>) -> Result<(ObjectKind, Uuid), IngestError> {
+fn object_of(row: usize, fields: &SentRow) -> Result<(ObjectKind, Uuid), IngestError> {
     let log_id = given(fields, "log_id");
     let refuse = |right| {
         let found = log_id.map_or_else(|| "missing".to_owned(), |found| found.to_string().chars().take(64).collect());
@@ -106,11 +107,11 @@ fn object_of(row: usize, fields: &Map<String, Value>) -> Result<(ObjectKind, Uui
 }
 
 /// Absent and null are the same.
-fn given<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+fn given<'a>(fields: &'a SentRow, name: &str) -> Option<&'a Value> {
     fields.get(name).filter(|value| !value.is_null())
 }
 
-fn id_in(row: usize, fields: &Map<String, Value>, field: &'static str) -> Result<Option<Uuid>, IngestError> {
+fn id_in(row: usize, fields: &SentRow, field: &'static str) -> Result<Option<Uuid>, IngestError> {
     let parse = |value: &Value| value.as_str().and_then(|text| Uuid::parse_str(text).ok());
     given(fields, field).map(|value| parse(value).ok_or(IngestError::NotAnId { row, field })).transpose()
 }
@@ -135,7 +136,7 @@ mod tests {
             (json!({"project_id": A}), ObjectKind::ProjectLogs),
         ];
         for (row, kind) in cases {
-            let groups = group(vec![row.clone()]).expect("is routed");
+            let groups = group(vec![row.clone().into()]).expect("is routed");
             assert_eq!((groups[0].kind, groups[0].id), (kind, Uuid::parse_str(A).expect("a UUID")), "{row}");
         }
     }
@@ -152,7 +153,7 @@ mod tests {
             (json!({"prompt_session_id": A}), "row 1: `log_id` is missing"),
         ];
         for (row, text) in cases {
-            let error = group(vec![good.clone(), row]).expect_err("is refused").to_string();
+            let error = group(vec![good.clone().into(), row.into()]).expect_err("is refused").to_string();
             assert!(error.starts_with(text), "{error}");
         }
     }
@@ -160,15 +161,15 @@ mod tests {
     #[test]
     fn rows_keep_their_order_and_their_places() {
         let row = |id: &str, n: u32| json!({"dataset_id": id, "id": n.to_string()});
-        let groups = group(vec![row(A, 0), row(B, 1), row(A, 2)]).expect("is routed");
+        let groups = group([row(A, 0), row(B, 1), row(A, 2)].map(Sent::from).to_vec()).expect("is routed");
         let places: Vec<_> = groups.iter().map(|group| group.indexes.clone()).collect();
         assert_eq!(places, [vec![0, 2], vec![1]]);
-        assert_eq!(groups[0].rows[1]["id"], "2");
+        assert_eq!(groups[0].rows[1], Sent::from(row(A, 2)));
     }
 
     #[test]
     fn a_request_over_too_many_objects_is_refused() {
-        let row = |n: u128| json!({"dataset_id": Uuid::from_u128(n).to_string()});
+        let row = |n: u128| Sent::from(json!({"dataset_id": Uuid::from_u128(n).to_string()}));
         let most: Vec<_> = (0..GROUPS_MAX as u128).map(row).collect();
         assert_eq!(group(most.clone()).map(|groups| groups.len()), Ok(GROUPS_MAX));
         let refused = group(most.into_iter().chain([row(1 << 40)]).collect());

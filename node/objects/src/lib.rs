@@ -24,9 +24,9 @@ use std::time::{Duration, SystemTime};
 
 use assay_cluster::Cluster;
 use assay_storage_model::command::RequestId;
+use assay_storage_model::event::Sent;
 use assay_storage_model::{ObjectKey, OrgId, Xact};
 use bytes::Bytes;
-use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
@@ -119,7 +119,7 @@ impl ObjectLimits {
 pub struct ObjectWrite {
     pub object: ObjectKey,
     /// As the client sent them.
-    pub rows: Vec<Value>,
+    pub rows: Vec<Sent>,
     /// The request's key and content as hashes, where the client sent an idempotency key.
     pub request: Option<RequestId>,
 }

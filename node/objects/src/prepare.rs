@@ -1,11 +1,10 @@
 //! A client's rows as what will be proposed: checked, folded, measured. Nothing is written before this passed.
 
 use assay_storage_model::command::{Action, Command, RequestId, RowOp, Write};
-use assay_storage_model::event::{PrepareContext, PreparedRow, prepare};
+use assay_storage_model::event::{PrepareContext, PreparedRow, Sent, prepare};
 use assay_storage_model::merge::fold_batch;
 use assay_storage_model::{ObjectKey, Xact};
 use bytes::Bytes;
-use serde_json::Value;
 use uuid::{Builder, Uuid};
 
 use crate::{ObjectWrite, WriteError};
@@ -79,7 +78,7 @@ pub async fn prepare_all(
 fn one(
     object: ObjectKey,
     index: usize,
-    row: Value,
+    row: Sent,
     now_micros: i64,
     new: &mut NewIds,
 ) -> Result<PreparedRow, assay_storage_model::event::RowError> {
@@ -110,14 +109,14 @@ impl NewIds {
 mod tests {
     use super::*;
     use assay_storage_model::{ObjectKind, OrgId};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn object() -> ObjectKey {
         ObjectKey::new(OrgId(Uuid::from_u128(1)), ObjectKind::ProjectLogs, Uuid::from_u128(2))
     }
 
     async fn prepared(request: Option<RequestId>, rows: Vec<Value>) -> Result<(Prepared, Vec<String>), WriteError> {
-        let write = ObjectWrite { object: object(), rows, request };
+        let write = ObjectWrite { object: object(), rows: rows.into_iter().map(Sent::from).collect(), request };
         Ok(prepare_all(vec![write], 0).await?.pop().expect("one"))
     }
 
@@ -154,8 +153,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_bad_row_is_named_by_its_write_and_its_place() {
-        let good = ObjectWrite { object: object(), rows: vec![json!({"id": "a"})], request: None };
-        let bad = ObjectWrite { rows: vec![json!({"id": "a"}), json!({"scores": {"s": 3}})], ..good.clone() };
+        let good = ObjectWrite { object: object(), rows: vec![json!({"id": "a"}).into()], request: None };
+        let bad =
+            ObjectWrite { rows: vec![json!({"id": "a"}).into(), json!({"scores": {"s": 3}}).into()], ..good.clone() };
         let Err(WriteError::Row { write, error }) = prepare_all(vec![good, bad], 0).await.map(drop) else {
             panic!("is refused");
         };

@@ -15,20 +15,22 @@
 
 mod control;
 mod fields;
+mod sent;
 mod time;
 
 use std::fmt;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+pub use self::sent::{BodyOfRows, RowsUnder, Sent, SentRow};
 pub use self::time::{format_micros, parse_created};
 
 use self::control::Control;
 use self::fields::Identity;
 use crate::command::{Action, RowOp};
 use crate::ids::ObjectKind;
-use crate::merge;
 
 /// Levels of nesting of a row, the row itself being the first.
 pub const DEPTH_MAX: usize = 64;
@@ -135,10 +137,10 @@ impl Problem {
 pub fn prepare(
     kind: ObjectKind,
     index: usize,
-    row: Value,
+    row: impl Into<Sent>,
     context: &mut PrepareContext<'_>,
 ) -> Result<PreparedRow, RowError> {
-    prepared(kind, index, row, context).map_err(|Problem { path, problem }| RowError {
+    prepared(kind, index, row.into(), context).map_err(|Problem { path, problem }| RowError {
         row: index,
         path: shortened(&path),
         problem,
@@ -148,19 +150,20 @@ pub fn prepare(
 fn prepared(
     kind: ObjectKind,
     index: usize,
-    row: Value,
+    row: Sent,
     context: &mut PrepareContext<'_>,
 ) -> Result<PreparedRow, Problem> {
-    let Value::Object(sent) = row else {
-        return Err(Problem::unlike("", &row, "a row is a JSON object"));
+    let sent = match row {
+        Sent::Row(sent) => sent,
+        Sent::Other(other) => return Err(Problem::unlike("", &other, "a row is a JSON object")),
     };
-    check_shape(&sent)?;
-    let control = Control::of(&sent)?;
-    let identity = Identity::of(&sent)?;
+    check_shape(&sent.fields)?;
+    let control = Control::of(&sent.fields)?;
+    let identity = Identity::of(&sent.fields)?;
     let row = if control.delete {
         deletion(index, identity, &control, context)?
     } else if sent.get("comment").is_some_and(|comment| !comment.is_null()) {
-        comment(index, &sent, identity, &control, context)?
+        comment(index, &sent.fields, identity, &control, context)?
     } else {
         event(kind, index, sent, identity, &control, context)?
     };
@@ -174,43 +177,103 @@ fn prepared(
 fn event(
     kind: ObjectKind,
     index: usize,
-    sent: Map<String, Value>,
+    mut sent: SentRow,
     identity: Identity,
     control: &Control,
     context: &mut PrepareContext<'_>,
 ) -> Result<PreparedRow, Problem> {
-    let mut doc = Map::new();
     let parents = identity.parents.or_else(|| control.parent.clone().map(|parent| vec![parent]));
-    let is_root = parents.is_none();
-    if let Some(parents) = parents {
-        doc.insert("span_parents".to_owned(), Value::from(parents));
-    }
-    for (name, value) in sent {
-        if let Some(value) = fields::checked(kind, control.merge, &name, value)? {
-            doc.insert(name, value);
-        }
-    }
     let id = identity.id.unwrap_or_else(|| (context.new_id)());
     let mut row = PreparedRow {
         index,
         row_id: id.clone(),
-        action: Action::Merge,
+        action: if control.merge { Action::Merge } else { Action::Upsert },
         span_id: identity.span_id.unwrap_or_else(|| id.clone()),
         root_span_id: identity.root_span_id.unwrap_or_else(|| id.clone()),
         id,
-        is_root,
+        is_root: parents.is_none(),
         created: identity.created.unwrap_or_else(|| now(context)),
-        doc: Value::Object(doc).to_string().into_bytes(),
-        rules: control.rules.to_bytes(),
+        doc: Vec::new(),
+        rules: Vec::new(),
         audit: control.audit.clone(),
     };
-    if !control.merge {
+    let mut doc = DocWriter::with_capacity(sent.bytes_about());
+    if control.merge {
+        if let Some(parents) = &parents {
+            doc.put("span_parents", parents);
+        }
+    } else {
         // A replacing row is what a merge makes where there is no row.
-        row.doc = merge::fold(None, &row.as_op()).map_err(|e| Problem::new("", format!("does not fold: {e}")))?;
-        row.rules.clear();
-        row.action = Action::Upsert;
+        doc.put("id", &row.id);
+        doc.put("created", &format_micros(row.created));
+        doc.put("span_id", &row.span_id);
+        doc.put("root_span_id", &row.root_span_id);
+        doc.put("span_parents", &parents);
+        doc.put("is_root", &row.is_root);
+    }
+    for (name, value) in std::mem::take(&mut sent.fields) {
+        match sent.text(&name) {
+            Some(text) if fields::takes_text(kind, &name, text) => doc.put_text(&name, text),
+            Some(text) => {
+                let value = serde_json::from_slice(text).unwrap_or_default(); // it was written by the same library
+                fields::checked(kind, control.merge, &name, value)?;
+            }
+            None => {
+                if let Some(value) = fields::checked(kind, control.merge, &name, value)? {
+                    doc.put(&name, &value);
+                }
+            }
+        }
+    }
+    row.doc = doc.finish();
+    if control.merge {
+        row.rules = control.rules.to_bytes();
+    } else {
+        let whole = control.rules.without_deleted(std::mem::take(&mut row.doc));
+        row.doc = whole.map_err(|error| Problem::new("", format!("does not fold: {error}")))?;
     }
     Ok(row)
+}
+
+/// Writes a document member by member.
+struct DocWriter(Vec<u8>);
+
+impl DocWriter {
+    fn with_capacity(bytes: usize) -> DocWriter {
+        const HEAD_BYTES: usize = 256;
+        let mut text = Vec::with_capacity(bytes + HEAD_BYTES);
+        text.push(b'{');
+        DocWriter(text)
+    }
+
+    fn put(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
+        self.key(name);
+        self.write(value);
+    }
+
+    /// A value that is JSON text already.
+    fn put_text(&mut self, name: &str, text: &[u8]) {
+        self.key(name);
+        self.0.extend_from_slice(text);
+    }
+
+    fn key(&mut self, name: &str) {
+        if self.0.len() > 1 {
+            self.0.push(b',');
+        }
+        self.write(name);
+        self.0.push(b':');
+    }
+
+    fn write(&mut self, value: &(impl Serialize + ?Sized)) {
+        // Memory takes what is written, and JSON values and texts have a form.
+        serde_json::to_writer(&mut self.0, value).expect("a value that can be written");
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.0.push(b'}');
+        self.0
+    }
 }
 
 fn deletion(

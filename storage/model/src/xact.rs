@@ -66,6 +66,7 @@ impl Xact {
     pub fn parse(text: &str) -> Result<Xact, NotAnXact> {
         let refuse = || NotAnXact(text.chars().take(64).collect());
         if text.len() == 16
+            && text.bytes().all(|b| b.is_ascii_hexdigit())
             && let Ok(pretty) = u64::from_str_radix(text, 16)
         {
             return Ok(Xact(TAG | (pretty.wrapping_mul(PRETTY_INVERSE) & LOW)));
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_is_no_version_is_refused() {
-        for text in ["", "-1", "1e3", "99999999999999999999", "zzzzzzzzzzzzzzzz", "12 "] {
+        for text in ["", "-1", "1e3", "99999999999999999999", "zzzzzzzzzzzzzzzz", "+1cd05ee665fdfb3", "12 "] {
             assert!(Xact::parse(text).is_err(), "{text}");
         }
         assert_eq!(Xact::parse("0"), Ok(Xact::ZERO));

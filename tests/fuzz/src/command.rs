@@ -32,7 +32,7 @@ pub fn run(input: &[u8]) {
 fn same<T: PartialEq + std::fmt::Debug>(bytes: &[u8], decode: impl Fn(&[u8]) -> Option<T>, encode: impl Fn(&T) -> Vec<u8>) {
     let Some(value) = decode(bytes) else { return };
     let again = encode(&value);
-    assert!(again.len() <= bytes.len());
+    assert!(again.len() < bytes.len() || again == bytes && again.len() < 30);
     assert_eq!(decode(&again).as_ref(), Some(&value));
 }
 

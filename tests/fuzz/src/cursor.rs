@@ -25,6 +25,7 @@ fn text(text: &str, object: &ObjectKey) {
     }
     for text in [text, text.get(..16).unwrap_or_default()] {
         if let Ok(version) = Xact::parse(text) {
+            assert!(text.bytes().all(|byte| byte.is_ascii_hexdigit()), "{text}");
             assert_eq!(Xact::parse(&version.to_string()), Ok(version));
         }
     }
@@ -145,7 +146,7 @@ fn rest(world: &World, object: &ObjectKey, at: Xact, start: &Start) -> Vec<(Pagi
         Start::After { root_span_id, otherwise } => Some(newest(root_span_id).unwrap_or(*otherwise)),
     };
     let mut rows: Vec<_> = all.iter().map(|row| (newest(row.root_span_id.as_str()).expect("its own"), row)).collect();
-    rows.retain(|(newest, _)| before.is_none_or(|before| *newest < before));
+    rows.retain(|(newest, _)| before.is_none_or(|before| *newest <= before));
     rows.sort_by_key(|(newest, row)| std::cmp::Reverse((*newest, row.key)));
     rows.into_iter().map(|(_, row)| (row.key, row.id.to_string())).collect()
 }

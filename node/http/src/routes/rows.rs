@@ -7,6 +7,7 @@ use actix_web::web::{Bytes, BytesMut, Payload};
 use assay_node_auth::Action;
 use assay_node_objects::{FetchPage, FetchRequest, ObjectWrite, RowHome, WriteError, feedback, ingest};
 use assay_storage_model::ObjectKind;
+use assay_storage_model::event::Sent;
 use serde_json::{Map, Value, json};
 use tracing::Span;
 use uuid::Uuid;
@@ -25,9 +26,8 @@ pub async fn insert(kind: ObjectKind, call: Call, payload: Payload) -> Answer {
     let id = call.id()?;
     let body = call.body_of_rows(payload).await?;
     let repeat = repeat_of(&call, &body)?;
-    let mut json_body = body.json().await?;
-    let events = shapes::required_array(&mut object(json_body.value.take())?, "events")?;
-    let write = write_to(&call, kind, id, events, repeat.as_ref()).await?;
+    let mut parsed = body.parsed(|bytes| shapes::rows(bytes, "events")).await?;
+    let write = write_to(&call, kind, id, std::mem::take(&mut parsed.value), repeat.as_ref()).await?;
     let row_ids = send(&call, vec![write]).await?.pop().unwrap_or_default();
     json(&json!({ "row_ids": row_ids }))
 }
@@ -38,7 +38,7 @@ pub async fn feedback(kind: ObjectKind, call: Call, payload: Payload) -> Answer 
     let repeat = repeat_of(&call, &body)?;
     let mut json_body = body.json().await?;
     let items = shapes::required_array(&mut object(json_body.value.take())?, "feedback")?;
-    let rows = feedback::rows(items, now_micros())?;
+    let rows = feedback::rows(items, now_micros())?.into_iter().map(Sent::from).collect();
     let write = write_to(&call, kind, id, rows, repeat.as_ref()).await?;
     send(&call, vec![write]).await?;
     json(&json!({"status": "success"}))
@@ -98,6 +98,7 @@ pub async fn cross_insert(call: Call, payload: Payload) -> Answer {
         let mut rows = part.events.unwrap_or_default();
         answers.push((part.kind, part.name, rows.len()));
         rows.extend(feedback::rows(part.feedback.unwrap_or_default(), now)?);
+        let rows = rows.into_iter().map(Sent::from).collect();
         writes.push(write_to(&call, part.kind, part.id, rows, repeat.as_ref()).await?);
     }
     let sent = send(&call, writes).await.map_err(|error| match &error {
@@ -120,8 +121,8 @@ pub async fn cross_insert(call: Call, payload: Payload) -> Answer {
 pub async fn logs3(call: Call, payload: Payload) -> Answer {
     let body = call.body_of_rows(payload).await?;
     let repeat = repeat_of(&call, &body)?;
-    let mut json_body = body.json().await?;
-    let rows = shapes::logs3_rows(&mut object(json_body.value.take())?)?;
+    let mut parsed = body.parsed(shapes::logs3_rows).await?;
+    let rows = std::mem::take(&mut parsed.value);
     let mut row_ids = vec![String::new(); rows.len()];
     let (mut writes, mut places): (Vec<_>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
     for group in ingest::group(rows)? {
@@ -157,7 +158,7 @@ async fn write_to(
     call: &Call,
     kind: ObjectKind,
     id: Uuid,
-    rows: Vec<Value>,
+    rows: Vec<Sent>,
     repeat: Option<&Repeat>,
 ) -> Result<ObjectWrite, Refusal> {
     let home = call.edge.records.object(&call.principal, kind, id, Action::Update).await?;

@@ -9,6 +9,7 @@ use assay_node_objects::{
 };
 use assay_storage_log::LogConfig;
 use assay_storage_model::command::{Command, RequestId};
+use assay_storage_model::event::Sent;
 use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId, ShardId};
 use bytes::Bytes;
 use serde_json::Value;
@@ -53,6 +54,11 @@ pub fn request(n: u8, content: u8) -> Option<RequestId> {
     Some(RequestId { key: [n; 16], content: [content; 16] })
 }
 
+/// Rows as if they had come in a body.
+pub fn sent(rows: Vec<Value>) -> Vec<Sent> {
+    rows.into_iter().map(Sent::from).collect()
+}
+
 /// What a fetch saw.
 pub struct Seen {
     pub page: FetchPage,
@@ -72,7 +78,7 @@ impl Seen {
 
 impl House {
     pub async fn try_write(&self, object: ObjectKey, rows: Vec<Value>) -> Result<Written, WriteError> {
-        let mut written = self.objects.write(vec![ObjectWrite { object, rows, request: None }]).await?;
+        let mut written = self.objects.write(vec![ObjectWrite { object, rows: sent(rows), request: None }]).await?;
         Ok(written.pop().expect("one"))
     }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 use assay_node_objects::{FetchRequest, ObjectLimits, ObjectWrite, ReadError, WriteError};
 use serde_json::json;
 
-use crate::house::{house, house_with, log};
+use crate::house::{house, house_with, log, sent};
 
 #[tokio::test]
 async fn one_bad_row_keeps_every_object_of_the_call_unwritten() {
     let house = house().await;
-    let write = |n, row| ObjectWrite { object: log(n), rows: vec![json!({"id": "good"}), row], request: None };
+    let write = |n, row| ObjectWrite { object: log(n), rows: sent(vec![json!({"id": "good"}), row]), request: None };
     let writes = vec![write(1, json!({"id": "b"})), write(2, json!({"id": "b", "scores": {"s": 7}}))];
     let Err(WriteError::Row { write, error }) = house.objects.write(writes).await else { panic!("is refused") };
     assert_eq!((write, error.row, error.path.as_str()), (1, 1, "scores.s"));
@@ -32,7 +32,7 @@ async fn a_merge_that_makes_too_large_a_row_is_refused_with_its_place_and_stops_
         json!({"id": "a", "output": big, "_is_merge": true}),
     ];
     let empty = ObjectWrite { object: log(2), rows: Vec::new(), request: None };
-    let write = ObjectWrite { object: log(1), rows, request: None };
+    let write = ObjectWrite { object: log(1), rows: sent(rows), request: None };
     let refused = house.objects.write(vec![empty, write]).await;
     let Err(WriteError::Row { write: 1, error }) = refused else { panic!("{refused:?}") };
     assert_eq!(error.row, 2);
@@ -47,7 +47,7 @@ async fn a_dropped_object_is_gone_for_writers_and_readers_and_for_the_call_that_
     house.write(log(1), vec![json!({"id": "a"})]).await;
     house.drop_object(log(1)).await;
     assert_eq!(house.try_write(log(1), vec![json!({"id": "b"})]).await, Err(WriteError::Gone { object: log(1) }));
-    let write = |n| ObjectWrite { object: log(n), rows: vec![json!({"id": "c"})], request: None };
+    let write = |n| ObjectWrite { object: log(n), rows: sent(vec![json!({"id": "c"})]), request: None };
     let both = house.objects.write(vec![write(2), write(1)]).await;
     assert_eq!(both, Err(WriteError::Gone { object: log(1) }));
     assert!(house.all(log(2)).await.ids().is_empty());
@@ -65,7 +65,9 @@ async fn a_full_mailbox_is_busy_and_loses_nothing() {
         .map(|n| {
             let objects = house.objects.clone();
             let rows = vec![json!({"id": format!("row-{n:02}")})];
-            tokio::spawn(async move { objects.write(vec![ObjectWrite { object: log(1), rows, request: None }]).await })
+            tokio::spawn(async move {
+                objects.write(vec![ObjectWrite { object: log(1), rows: sent(rows), request: None }]).await
+            })
         })
         .collect();
     let (mut written, mut busy) = (Vec::new(), 0);
@@ -92,8 +94,11 @@ async fn a_full_mailbox_is_busy_and_loses_nothing() {
 async fn a_full_mailbox_refuses_the_whole_call() {
     let limits = ObjectLimits { object_bytes: 1000, ..ObjectLimits::default() };
     let house = house_with(limits).await;
-    let write =
-        |n, text: &str| ObjectWrite { object: log(n), rows: vec![json!({"id": text, "input": text})], request: None };
+    let write = |n, text: &str| ObjectWrite {
+        object: log(n),
+        rows: sent(vec![json!({"id": text, "input": text})]),
+        request: None,
+    };
     let big = "x".repeat(1000);
     // Two writes to one object are more than may wait once one waits already.
     let first = house.objects.write(vec![write(1, &big[..500])]);
@@ -111,7 +116,7 @@ async fn a_full_mailbox_refuses_the_whole_call() {
 async fn after_shutdown_nothing_is_taken_and_what_was_taken_is_answered() {
     let house = house().await;
     let objects = house.objects.clone();
-    let write = || ObjectWrite { object: log(1), rows: vec![json!({"id": "a"})], request: None };
+    let write = || ObjectWrite { object: log(1), rows: sent(vec![json!({"id": "a"})]), request: None };
     let mut taken = Box::pin(objects.write(vec![write()]));
     let polled = std::future::poll_fn(|context| std::task::Poll::Ready(taken.as_mut().poll(context))).await;
     assert!(polled.is_pending());
@@ -139,6 +144,6 @@ fn it_starts_without_any_runtime_and_ends_when_it_is_dropped() {
         ObjectLimits { threads: 3, ..ObjectLimits::default() },
         assay_node_objects::system_clock(),
     );
-    let write = ObjectWrite { object: log(1), rows: vec![json!({"id": "a"})], request: None };
+    let write = ObjectWrite { object: log(1), rows: sent(vec![json!({"id": "a"})]), request: None };
     runtime.block_on(objects.write(vec![write])).expect("writes");
 }

@@ -8,7 +8,7 @@ use assay_storage_model::{ObjectKind, Xact};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::house::{house, house_with, key, log, request};
+use crate::house::{house, house_with, key, log, request, sent};
 
 #[tokio::test]
 async fn what_was_written_is_read_with_its_system_fields() {
@@ -119,7 +119,7 @@ async fn one_body_of_rows_reaches_every_object_it_names() {
         json!({"dataset_id": dataset, "id": "d", "input": 1}),
         json!({"project_id": Uuid::from_u128(9), "log_id": "g", "id": "l"}),
     ];
-    let groups = ingest::group(rows).expect("groups");
+    let groups = ingest::group(sent(rows)).expect("groups");
     let org = log(1).org;
     let writes = groups.into_iter().map(|group| ObjectWrite {
         object: assay_storage_model::ObjectKey::new(org, group.kind, group.id),
@@ -181,7 +181,7 @@ async fn writes_that_do_not_wait_for_each_other_keep_their_order() {
     });
     let sent: Vec<_> = rows
         .map(|row| {
-            let write = ObjectWrite { object: log(1), rows: vec![row], request: None };
+            let write = ObjectWrite { object: log(1), rows: sent(vec![row]), request: None };
             let objects = house.objects.clone();
             Box::pin(async move { objects.write(vec![write]).await })
         })
@@ -213,7 +213,7 @@ async fn a_request_sent_again_changes_nothing_and_is_answered_alike() {
     let house = house().await;
     let write = |content, text: &str| ObjectWrite {
         object: log(1),
-        rows: vec![json!({"input": text}), json!({"id": "given", "input": text})],
+        rows: sent(vec![json!({"input": text}), json!({"id": "given", "input": text})]),
         request: request(3, content),
     };
     let first = house.objects.write(vec![write(1, "a")]).await.expect("writes");
@@ -233,7 +233,7 @@ async fn a_request_sent_again_changes_nothing_and_is_answered_alike() {
 #[tokio::test]
 async fn two_of_the_same_request_at_once_are_written_once_also_by_an_actor_that_is_new() {
     let house = house_with(ObjectLimits { idle: Duration::from_millis(40), ..ObjectLimits::default() }).await;
-    let write = || ObjectWrite { object: log(1), rows: vec![json!({"input": 1})], request: request(9, 9) };
+    let write = || ObjectWrite { object: log(1), rows: sent(vec![json!({"input": 1})]), request: request(9, 9) };
     let (one, two) = tokio::join!(house.objects.write(vec![write()]), house.objects.write(vec![write()]));
     let (one, two) = (one.expect("writes"), two.expect("writes"));
     assert_eq!((one[0].xact, &one[0].row_ids), (two[0].xact, &two[0].row_ids));

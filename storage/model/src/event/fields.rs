@@ -151,6 +151,15 @@ fn recorded(field: &str) -> Option<Kind> {
     }
 }
 
+/// Whether a value that is JSON text is stored as it stands; else it is for `checked` to judge.
+pub(super) fn takes_text(object: ObjectKind, name: &str, text: &[u8]) -> bool {
+    match kind_of(object, name) {
+        Some(Kind::Any) => true,
+        Some(Kind::Object) => text.first() == Some(&b'{') || text == b"null",
+        _ => false,
+    }
+}
+
 /// The value as it is stored, or none for a field that rows of this kind do not have.
 pub(super) fn checked(object: ObjectKind, merge: bool, name: &str, mut value: Value) -> Result<Option<Value>, Problem> {
     let Some(kind) = kind_of(object, name) else {

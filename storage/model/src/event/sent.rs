@@ -1,0 +1,437 @@
+//! A row as it was sent. Most of its bytes are input, output and metadata of any shape, which nobody looks into before
+//! they are stored: reading writes them down again as canonical text at once and makes no tree of them.
+//!
+//! Canonical is what a tree would be written as: no spaces, one way to write each string and number, no key twice.
+//! What is not regular (a key twice, a key too long, nested too deep) becomes a tree after all, so that it is judged by
+//! the same rules as any other field.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{DEPTH_MAX, KEY_BYTES_MAX};
+
+/// Fields that may hold anything, or any object.
+const TEXTS: [&str; 6] = ["input", "output", "expected", "metadata", "context", "error"];
+/// Up to here the keys of an object are looked for one by one; above, by their hashes.
+const KEYS_SEARCHED_MAX: usize = 16;
+/// The level of a field's value, the row being the first.
+const FIELD_LEVEL: usize = 2;
+
+/// An item of a request's list of rows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sent {
+    Row(SentRow),
+    /// No JSON object, so no row.
+    Other(Value),
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SentRow {
+    /// In the order in which they were sent; null in the place of a field that is kept as text.
+    pub(super) fields: Map<String, Value>,
+    texts: Vec<(&'static str, Vec<u8>)>,
+}
+
+impl SentRow {
+    /// A field that is not one of those of any shape.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.fields.get(name)
+    }
+
+    /// The canonical text of a field that is kept as one.
+    pub(super) fn text(&self, name: &str) -> Option<&[u8]> {
+        self.texts.iter().find(|(known, _)| *known == name).map(|(_, text)| text.as_slice())
+    }
+
+    /// About what its document takes.
+    pub(super) fn bytes_about(&self) -> usize {
+        const FIELD_BYTES: usize = 64;
+        self.texts.iter().map(|(_, text)| text.len()).sum::<usize>() + self.fields.len() * FIELD_BYTES
+    }
+
+    fn put(&mut self, name: String, value: Value) {
+        self.texts.retain(|(known, _)| *known != name);
+        self.fields.insert(name, value);
+    }
+}
+
+impl From<Value> for Sent {
+    fn from(value: Value) -> Sent {
+        match value {
+            Value::Object(fields) => Sent::Row(SentRow { fields, texts: Vec::new() }),
+            other => Sent::Other(other),
+        }
+    }
+}
+
+/// A body of rows: an object with the list of them under a name that the caller of `RowsUnder` says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BodyOfRows {
+    Rows(Vec<Sent>),
+    /// Nothing, or null, stands under the name.
+    Missing,
+    /// Something else stands under the name.
+    Other(Value),
+    /// The body is no object.
+    NoObject(Value),
+}
+
+/// Reads a body of rows; members of other names are read and forgotten.
+#[derive(Clone, Copy, Debug)]
+pub struct RowsUnder<'n>(pub &'n str);
+
+impl<'de> DeserializeSeed<'de> for RowsUnder<'_> {
+    type Value = BodyOfRows;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<BodyOfRows, D::Error> {
+        from.deserialize_any(Shaped(self))
+    }
+}
+
+impl<'de> Deserialize<'de> for Sent {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Sent, D::Error> {
+        from.deserialize_any(Shaped(RowShape))
+    }
+}
+
+/// What is wanted to be a list or an object; whatever it is not is taken as a value.
+trait Shape<'de>: Sized {
+    type Out;
+
+    fn other(value: Value) -> Self::Out;
+
+    fn map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Out, A::Error> {
+        Value::deserialize(MapAccessDeserializer::new(map)).map(Self::other)
+    }
+
+    fn seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Out, A::Error> {
+        Value::deserialize(SeqAccessDeserializer::new(seq)).map(Self::other)
+    }
+}
+
+struct Shaped<S>(S);
+
+impl<'de, S: Shape<'de>> DeserializeSeed<'de> for Shaped<S> {
+    type Value = S::Out;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<S::Out, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de, S: Shape<'de>> Visitor<'de> for Shaped<S> {
+    type Value = S::Out;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<S::Out, A::Error> {
+        self.0.map(map)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<S::Out, A::Error> {
+        self.0.seq(seq)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<S::Out, E> {
+        Ok(S::other(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<S::Out, E> {
+        Ok(S::other(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<S::Out, E> {
+        Ok(S::other(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<S::Out, E> {
+        Ok(S::other(value.into()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<S::Out, E> {
+        Ok(S::other(value.into()))
+    }
+
+    fn visit_unit<E>(self) -> Result<S::Out, E> {
+        Ok(S::other(Value::Null))
+    }
+}
+
+impl<'de> Shape<'de> for RowsUnder<'_> {
+    type Out = BodyOfRows;
+
+    fn other(value: Value) -> BodyOfRows {
+        BodyOfRows::NoObject(value)
+    }
+
+    fn map<A: MapAccess<'de>>(self, mut map: A) -> Result<BodyOfRows, A::Error> {
+        let mut rows = BodyOfRows::Missing;
+        while let Some(name) = map.next_key::<String>()? {
+            if name == self.0 {
+                rows = map.next_value_seed(Shaped(ListShape))?;
+            } else {
+                map.next_value::<Value>()?;
+            }
+        }
+        Ok(rows)
+    }
+}
+
+struct ListShape;
+
+impl<'de> Shape<'de> for ListShape {
+    type Out = BodyOfRows;
+
+    fn other(value: Value) -> BodyOfRows {
+        if value.is_null() { BodyOfRows::Missing } else { BodyOfRows::Other(value) }
+    }
+
+    fn seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<BodyOfRows, A::Error> {
+        let mut rows = Vec::new();
+        while let Some(row) = seq.next_element()? {
+            rows.push(row);
+        }
+        Ok(BodyOfRows::Rows(rows))
+    }
+}
+
+struct RowShape;
+
+impl<'de> Shape<'de> for RowShape {
+    type Out = Sent;
+
+    fn other(value: Value) -> Sent {
+        Sent::Other(value)
+    }
+
+    fn map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sent, A::Error> {
+        let mut row = SentRow::default();
+        while let Some(field) = map.next_key_seed(FieldName)? {
+            match field {
+                Field::Other(name) => row.put(name, map.next_value()?),
+                Field::Text(name) => {
+                    let mut transcript = Transcript::default();
+                    map.next_value_seed(Element { to: &mut transcript, level: FIELD_LEVEL })?;
+                    if transcript.irregular {
+                        let value = serde_json::from_slice(&transcript.text).map_err(A::Error::custom)?;
+                        row.put(name.to_owned(), value);
+                    } else {
+                        row.put(name.to_owned(), Value::Null);
+                        row.texts.push((name, transcript.text));
+                    }
+                }
+            }
+        }
+        Ok(Sent::Row(row))
+    }
+}
+
+enum Field {
+    Text(&'static str),
+    Other(String),
+}
+
+struct FieldName;
+
+impl<'de> DeserializeSeed<'de> for FieldName {
+    type Value = Field;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Field, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for FieldName {
+    type Value = Field;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a field")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Field, E> {
+        let text = TEXTS.iter().find(|text| **text == name);
+        Ok(text.map_or_else(|| Field::Other(name.to_owned()), |text| Field::Text(text)))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Transcript {
+    text: Vec<u8>,
+    /// Where in the text the keys of the objects stand that are still open, those of the innermost last.
+    keys: Vec<Range<usize>>,
+    irregular: bool,
+}
+
+impl Transcript {
+    fn put<E: Error>(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), E> {
+        serde_json::to_writer(&mut self.text, value).map_err(E::custom)
+    }
+
+    /// A string without escapes in its source needs none here.
+    fn put_plain(&mut self, text: &str) {
+        self.text.push(b'"');
+        self.text.extend_from_slice(text.as_bytes());
+        self.text.push(b'"');
+    }
+
+    /// Whether the innermost object, whose keys are those from `first` on, has this key already.
+    fn repeats(&self, first: usize, key: &Range<usize>, many: &mut Option<Hashes>) -> bool {
+        let keys = &self.keys[first..];
+        let text = |range: &Range<usize>| &self.text[range.clone()];
+        if keys.len() < KEYS_SEARCHED_MAX {
+            return keys.iter().any(|known| text(known) == text(key));
+        }
+        let hashes = many.get_or_insert_with(|| {
+            let mut hashes = Hashes::default();
+            for known in keys {
+                hashes.insert(text(known));
+            }
+            hashes
+        });
+        // Two keys of one hash are taken for one: the tree then knows better.
+        !hashes.insert(text(key))
+    }
+}
+
+#[derive(Default)]
+struct Hashes {
+    hasher: RandomState,
+    seen: HashSet<u64>,
+}
+
+impl Hashes {
+    fn insert(&mut self, key: &[u8]) -> bool {
+        self.seen.insert(self.hasher.hash_one(key))
+    }
+}
+
+/// One value, written down as it is read.
+struct Element<'t> {
+    to: &'t mut Transcript,
+    level: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Element<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Element<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        self.to.irregular |= self.level > DEPTH_MAX;
+        let (first, mut many, to) = (self.to.keys.len(), None, self.to);
+        to.text.push(b'{');
+        loop {
+            let start = to.text.len();
+            if to.keys.len() > first {
+                to.text.push(b',');
+            }
+            if map.next_key_seed(Key(to))?.is_none() {
+                to.text.truncate(start);
+                break;
+            }
+            let key = start + usize::from(to.keys.len() > first)..to.text.len();
+            to.irregular |= key.len() > KEY_BYTES_MAX || to.repeats(first, &key, &mut many);
+            to.keys.push(key);
+            to.text.push(b':');
+            map.next_value_seed(Element { to, level: self.level + 1 })?;
+        }
+        to.keys.truncate(first);
+        to.text.push(b'}');
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        self.to.irregular |= self.level > DEPTH_MAX;
+        self.to.text.push(b'[');
+        let first = self.to.text.len();
+        loop {
+            let start = self.to.text.len();
+            if start > first {
+                self.to.text.push(b',');
+            }
+            if seq.next_element_seed(Element { to: self.to, level: self.level + 1 })?.is_none() {
+                self.to.text.truncate(start);
+                break;
+            }
+        }
+        self.to.text.push(b']');
+        Ok(())
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<(), E> {
+        self.to.put_plain(text);
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.to.put(text)
+    }
+
+    fn visit_bool<E: Error>(self, truth: bool) -> Result<(), E> {
+        self.to.put(&truth)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
+        self.to.put(&number)
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
+        self.to.put(&number)
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
+        self.to.put(&number)
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        self.to.text.extend_from_slice(b"null");
+        Ok(())
+    }
+}
+
+/// The key of a member, written down as it is read.
+struct Key<'t>(&'t mut Transcript);
+
+impl<'de> DeserializeSeed<'de> for Key<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Key<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<(), E> {
+        self.0.put_plain(text);
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.0.put(text)
+    }
+}

@@ -51,7 +51,7 @@ pub use server::{Handle, Server};
 pub mod pure {
     pub use crate::body::{object, parse, room_of};
     pub use crate::refusal::{Kind, Refusal};
-    pub use crate::shapes::{CrossPart, cross_parts, fetch_body, fetch_query, logs3_rows, required_array};
+    pub use crate::shapes::{CrossPart, cross_parts, fetch_body, fetch_query, logs3_rows, required_array, rows};
 }
 
 /// What the server stands on.

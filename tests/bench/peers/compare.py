@@ -12,25 +12,65 @@ Each of the others is installed into an environment of its own, and the bench ru
 
 For each: short runs with 1, 4 and 16 connections say with how many it does best; a long one with these is measured;
 on another empty directory it is killed with SIGKILL under that load, started again, and asked for what it had
-acknowledged. Progress goes to stderr, the table to stdout. What is written into the directory is removed in the end, but for what the servers said.
+acknowledged. Progress goes to stderr, the report to stdout; `report.txt` is the last one of a quiet machine. What is
+written into the directory is removed in the end, but for what the servers said.
 """
 
 import argparse
 import json
+import os
 import shutil
+import signal
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from load import Load
+from load import SPANS_PER_REQUEST, Load
 from measure import STILL_SECONDS_AFTER_KILL, Watch, count, drive
 from servers import Assay, MLflow, Phoenix, Server
 
+PRODUCTS: tuple[type[Server], ...] = (Assay, Phoenix, MLflow)
 CONNECTIONS = (1, 4, 16)
 GOAL = 10
 MIB = 1 << 20
+READABLE = "accepted and readable, spans/s"
+# Of the processors, more than this in the hands of others spoils a run.
+OTHERS_MAX = 0.2
+
+Results = dict[str, dict[str, Any]]
+
+REPORT = """\
+Assay beside Arize Phoenix and MLflow: what `compare.py` of this folder found.
+
+{date}, {machine}, Linux {kernel}, Python {python}; client and servers on one machine.
+
+{table}
+
+{verdict}
+
+How it was measured. Traces of six to ten spans, {row:.0f} bytes a span as a row of Assay and {otlp:.0f} as OTLP, text
+that deflate makes {smaller:.1f} times smaller; {spans} spans a request, the same ones for all. Assay, which has no OTLP
+yet, takes them as JSON through its own insert; the others take OTLP as protobuf over HTTP at /v1/traces, with the
+attributes of OpenInference, which both read. Bodies are made beforehand; a connection sends its next one when the one
+before is answered. Trials of {trial:.0f} s with 1, 4 and 16 connections said with how many each does best, then one
+run of {seconds:.0f} s was measured. All three run as their manuals say, on an empty directory, with nothing set but
+addresses, directories, and that nothing is sent home.
+
+- Accepted and readable: spans acknowledged, by the time from the first request until the last of them could be read
+  through the product's own API. Each id is asked for and counted.
+- Memory: looked at every two seconds while loading and reading; the sum over all processes, and with shared pages once.
+- Disk: blocks given to the directory once the server is at rest; content is the JSON row.
+- kill -9: of all processes of the server after {kill:.0f} s of load, on a directory of its own. What had been handed
+  to the kernel survives that, and would not survive a power cut unless it was synced: that is what durability says.
+- Durability was looked up in each one's source (see `servers.py`), and its syncs counted with strace: about one a
+  request (Assay), none (Phoenix), four a request (MLflow).
+- Phoenix and MLflow also reckon what the tokens cost; Assay keeps the counts only.
+"""
 
 
 @dataclass
@@ -40,13 +80,12 @@ class Bench:
     product: type[Server]
     program: Path
     load: Load
-    directory: Path
     options: argparse.Namespace
 
-    def measured(self) -> dict[str, object]:
+    def measured(self) -> dict[str, Any]:
         best = max(CONNECTIONS, key=self.rate)
         return {
-            "version": self.product(self.program, self.directory).version(),
+            "version": self.product(self.program, self.options.dir).version(),
             "durability": self.product.durability,
             "connections": best,
             **self.loaded(best),
@@ -54,96 +93,123 @@ class Bench:
         }
 
     def rate(self, connections: int) -> float:
-        server = self.started(f"{connections}-connections")
-        driven = drive(server, self.load, connections, self.options.trial_seconds)
-        rate = driven.spans() / (count(server, self.load, driven).at - driven.began)
-        self.ended(server, f"{connections} connections: {rate:.0f} spans/s")
+        with self.server(f"{connections}-connections") as server:
+            driven = drive(server, self.load, connections, self.options.trial_seconds)
+            rate = driven.spans() / (count(server, self.load, driven).at - driven.began)
+        self.say(f"{connections} connections: {rate:.0f} spans/s")
         return rate
 
-    def loaded(self, connections: int) -> dict[str, object]:
-        server = self.started("load")
-        with Watch(server) as watch:
-            driven = drive(server, self.load, connections, self.options.seconds)
-            counted = count(server, self.load, driven)
-        server.quiet()
-        disk = server.disk_bytes()
+    def loaded(self, connections: int) -> dict[str, Any]:
+        with self.server("load") as server:
+            with Watch(server) as watch:
+                driven = drive(server, self.load, connections, self.options.seconds)
+                counted = count(server, self.load, driven)
+            server.quiet()
+            disk = server.disk_bytes()
         spans = driven.spans() - counted.missing
         rate = spans / (counted.at - driven.began)
-        self.ended(server, f"{rate:.0f} spans/s")
+        self.say(f"{rate:.0f} spans/s")
         return {
+            READABLE: rate,
             "spans acknowledged": driven.spans(),
             "of these never readable": counted.missing,
-            "accepted and readable, spans/s": rate,
             "acknowledged, spans/s": driven.spans() / (driven.last_answer - driven.began),
-            "last one readable after its answer, s": counted.at - driven.last_answer,
+            "last one readable after the last answer, s": counted.at - driven.last_answer,
             "acknowledgement p50, ms": driven.milliseconds(0.5),
             "acknowledgement p99, ms": driven.milliseconds(0.99),
             "refused and sent again": len(driven.refused),
             "failed": dict(Counter(driven.failed)),
             "memory, peak RSS of all processes, MiB": watch.rss / MIB,
             "memory, shared pages once, MiB": watch.pss / MIB,
-            "disk at rest, bytes/span": disk / spans,
-            "disk at rest, bytes/byte of content": disk / spans / self.load.row_bytes,
-            "client, processors": driven.client_cpu_share,
+            "disk, bytes/span": disk / spans,
+            "disk, bytes/byte of content": disk / spans / self.load.row_bytes,
+            "processors used: server": driven.server,
+            "processors used: client": driven.client,
+            "processors used: others": driven.others,
         }
 
-    def killed(self, connections: int) -> dict[str, object]:
-        server = self.started("kill")
-        driven = drive(server, self.load, connections, self.options.kill_after_seconds, kill=True)
-        ready = server.start()
-        missing = count(server, self.load, driven, STILL_SECONDS_AFTER_KILL).missing
-        self.ended(server, f"{missing} of {driven.spans()} acknowledged spans are gone after kill -9")
+    def killed(self, connections: int) -> dict[str, Any]:
+        with self.server("kill") as server:
+            driven = drive(server, self.load, connections, self.options.kill_after_seconds, kill=True)
+            ready = server.start()
+            missing = count(server, self.load, driven, STILL_SECONDS_AFTER_KILL).missing
+        self.say(f"{missing} of {driven.spans()} acknowledged spans are gone after kill -9")
         return {
             "kill -9: spans acknowledged before": driven.spans(),
             "kill -9: of these gone": missing,
             "kill -9: ready again after, s": ready,
         }
 
-    def started(self, run: str) -> Server:
-        server = self.product(self.program, self.directory / f"{self.product.name.lower()}-{run}")
-        server.start()
-        server.prepare()
-        return server
+    @contextmanager
+    def server(self, run: str) -> Iterator[Server]:
+        server = self.product(self.program, self.options.dir / f"{self.product.name.lower()}-{run}")
+        try:
+            server.start()
+            server.prepare()
+            yield server
+        finally:
+            server.kill()
+            shutil.rmtree(server.directory)
 
-    def ended(self, server: Server, said: str) -> None:
-        server.kill()
-        shutil.rmtree(server.directory)
-        print(f"{self.product.name}: {said}", file=sys.stderr, flush=True)
+    def say(self, what: str) -> None:
+        print(f"{self.product.name}: {what}", file=sys.stderr, flush=True)
 
 
-def table(results: dict[str, dict[str, object]]) -> str:
+def report(results: Results, load: Load, options: argparse.Namespace) -> str:
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return REPORT.format(
+        date=time.strftime("%Y-%m-%d"),
+        machine=f"{os.cpu_count()} cores, {memory / (1 << 30):.0f} GiB",
+        kernel=os.uname().release,
+        python=sys.version.split()[0],
+        table=table(results),
+        verdict=verdict(results),
+        row=load.row_bytes,
+        otlp=load.otlp_bytes,
+        smaller=load.smaller,
+        spans=SPANS_PER_REQUEST,
+        trial=options.trial_seconds,
+        seconds=options.seconds,
+        kill=options.kill_after_seconds,
+    )
+
+
+def table(results: Results) -> str:
     """A column for each product."""
     rows = [["", *results]]
     for figure in next(iter(results.values())):
         rows.append([figure, *(shown(result[figure]) for result in results.values())])
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    padded = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
+    return "\n".join("  ".join(row).rstrip() for row in padded)
 
 
 def shown(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{count} times {name}" for name, count in value.items()) or "none"
     if isinstance(value, float):
-        return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def ratio(results: dict[str, dict[str, object]]) -> str:
-    rates = {name: float(str(result["accepted and readable, spans/s"])) for name, result in results.items()}
+def verdict(results: Results) -> str:
+    """Against the better of the others; and whether the machine was quiet enough to say so."""
+    said = []
+    rates = {name: result[READABLE] for name, result in results.items()}
     ours = rates.pop(Assay.name, None)
-    if not ours or not rates:
-        return ""
-    better = max(rates, key=lambda name: rates[name])
-    times = ours / rates[better]
-    said = "" if times >= GOAL else ": MISSED"
-    return f"Assay / {better}, the better of the others: {times:.1f}; wanted: at least {GOAL}{said}"
+    if ours and rates:
+        better = max(rates, key=lambda name: rates[name])
+        times = ours / rates[better]
+        missed = "" if times >= GOAL else ": MISSED"
+        said.append(f"Assay / {better}, the better of the others: {times:.1f}; wanted: at least {GOAL}{missed}")
+    if any(result["processors used: others"] > OTHERS_MAX for result in results.values()):
+        said.append("NOT QUIET: others used the processors meanwhile, these figures are not to be kept.")
+    return "\n".join(said)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for product in (Assay, Phoenix, MLflow):
+    for product in PRODUCTS:
         what = "the program" if product is Assay else "its environment"
         parser.add_argument(f"--{product.name.lower()}", type=Path, help=f"{what}; left out without it")
     parser.add_argument("--dir", type=Path, required=True)
@@ -152,18 +218,18 @@ def main() -> None:
     parser.add_argument("--trial-seconds", type=float, default=15)
     parser.add_argument("--kill-after-seconds", type=float, default=15)
     options = parser.parse_args()
-    load = Load()
-    span = {"bytes as a row": load.row_bytes, "bytes as OTLP": load.otlp_bytes, "times smaller deflated": load.smaller}
-    print("a span: " + ", ".join(f"{shown(value)} {name}" for name, value in span.items()), file=sys.stderr)
-    results = {}
-    for product in (Assay, Phoenix, MLflow):
+    options.dir = options.dir.resolve()
+    # Ended from outside it still ends the servers.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
+    load, results = Load(), {}
+    for product in PRODUCTS:
         if program := getattr(options, product.name.lower()):
-            bench = Bench(product, program.resolve(), load, options.dir.resolve(), options)
-            results[product.name] = bench.measured()
-    text = json.dumps({"date": time.strftime("%Y-%m-%d"), "span": span, "results": results}, indent=2)
+            results[product.name] = Bench(product, program.resolve(), load, options).measured()
+    if not results:
+        parser.error("name at least one of the products")
     if options.json:
-        options.json.write_text(text + "\n")
-    print(table(results), ratio(results), sep="\n")
+        options.json.write_text(json.dumps({"date": time.strftime("%Y-%m-%d"), "results": results}, indent=2) + "\n")
+    print(report(results, load, options), end="")
 
 
 if __name__ == "__main__":

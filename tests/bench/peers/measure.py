@@ -6,9 +6,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.client import HTTPException
+from pathlib import Path
 
 from load import SPANS_PER_REQUEST, Load
-from servers import Server
+from servers import TICKS_PER_SECOND, Server
 
 # A look costs the kernel a walk over all pages of all processes.
 MEMORY_EVERY_SECONDS = 2
@@ -36,7 +37,10 @@ class Driven:
     refused: list[int] = field(default_factory=list)
     # Other statuses and broken connections; not sent again.
     failed: list[str] = field(default_factory=list)
-    client_cpu_share: float = 0.0
+    # How many processors each used in the mean; the last are those that a quiet machine does not have.
+    client: float = 0.0
+    server: float = 0.0
+    others: float = 0.0
 
     def spans(self) -> int:
         return len(self.acknowledged) * SPANS_PER_REQUEST
@@ -79,19 +83,32 @@ class Watch:
 
 def drive(server: Server, load: Load, connections: int, seconds: float, kill: bool = False) -> Driven:
     """Every connection sends its next request when the one before is answered; with `kill` the server dies then."""
+    before = used(server)
     driven, ended, numbers = Driven(time.perf_counter()), threading.Event(), itertools.count()
-    cpu = time.process_time()
     lanes = [threading.Thread(target=lane, args=(server, load, numbers, driven, ended)) for _ in range(connections)]
     for thread in lanes:
         thread.start()
-    time.sleep(seconds)
-    if kill:
-        server.kill()
-    ended.set()
-    for thread in lanes:
-        thread.join()
-    driven.client_cpu_share = (time.process_time() - cpu) / (time.perf_counter() - driven.began)
+    try:
+        time.sleep(seconds)
+        if kill:
+            server.kill()
+    finally:
+        ended.set()
+        for thread in lanes:
+            thread.join()
+    lasted = time.perf_counter() - driven.began
+    every, driven.client, driven.server = (
+        (now - then) / lasted for now, then in zip(used(server), before, strict=True)
+    )
+    driven.others = every - driven.client - driven.server
     return driven
+
+
+def used(server: Server) -> tuple[float, float, float]:
+    """Seconds of the processors that were used so far: by everybody on the machine, by this process, by the server."""
+    user, nice, system, _, _, *interrupts_and_stolen = map(int, Path("/proc/stat").read_text().split()[1:9])
+    every = (user + nice + system + sum(interrupts_and_stolen)) / TICKS_PER_SECOND
+    return every, time.process_time(), server.cpu_seconds()
 
 
 def lane(server: Server, load: Load, numbers: Iterator[int], driven: Driven, ended: threading.Event) -> None:

@@ -23,6 +23,7 @@ READY_SECONDS_MAX = 120
 QUIET_SHARE = 0.05
 QUIET_LOOK_SECONDS = 2
 QUIET_LOOKS_MAX = 60
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 KEY = "sk-assayBenchAssayBenchAssayBenchAssayBenchAssayB"
 
 
@@ -153,8 +154,9 @@ class Server:
         return rss, pss
 
     def cpu_seconds(self) -> float:
-        ticks = sum(int(fields[11]) + int(fields[12]) for pid in self.tree() if (fields := stat(pid)))
-        return ticks / os.sysconf("SC_CLK_TCK")
+        """What its processes used, and those that they started and that have ended."""
+        ticks = sum(sum(map(int, fields[11:15])) for pid in self.tree() if (fields := stat(pid)))
+        return ticks / TICKS_PER_SECOND
 
     def quiet(self) -> None:
         """Waits until it has done what its clients left it to do; not for ever, for some always do a little."""

@@ -5,11 +5,13 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use assay_node_http::pure::{Kind, Refusal};
-use assay_node_http::pure::{cross_parts, fetch_body, fetch_query, logs3_rows, object, parse, required_array, room_of};
+use assay_node_http::pure::{
+    cross_parts, fetch_body, fetch_query, logs3_rows, object, parse, required_array, room_of, rows,
+};
 use assay_node_objects::pure::{Book, Prepared, Wanted, asked, prepare_all};
 use assay_node_objects::{FetchRequest, ObjectLimits, ObjectWrite, WriteError, feedback, ingest};
 use assay_storage_model::command::{COMMAND_BYTES_MAX, Command, ROWS_PER_WRITE_MAX, RequestId};
-use assay_storage_model::event::{PrepareContext, PreparedRow, prepare, values_within};
+use assay_storage_model::event::{PrepareContext, PreparedRow, Sent, prepare, values_within};
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId, ShardId, Xact};
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -41,25 +43,43 @@ fn body(operation: u8, text: &[u8]) -> Result<(), Refusal> {
     let room = room_of(text)?;
     let value = parse(text);
     compare(text, value.as_ref().ok(), room);
-    let mut fields = object(value?)?;
     match operation {
         0..3 => {
-            let rows = required_array(&mut fields, "events")?;
-            written(vec![to(KINDS[usize::from(operation)], Uuid::from_u128(1), rows)])
+            let said = said(value.ok(), "events");
+            let sent = compared(rows(text, "events"), said.as_deref())?;
+            written(vec![to(KINDS[usize::from(operation)], Uuid::from_u128(1), sent, said.unwrap_or_default())])
         }
         3..6 => {
-            let items = required_array(&mut fields, "feedback")?;
+            let items = required_array(&mut object(value?)?, "feedback")?;
             let (count, rows) = (items.len(), feedback::rows(items, NOW_MICROS)?);
             assert!(rows.len() <= 2 * count, "an item is a merge, a comment, both or nothing");
-            let outcome = written(vec![to(KINDS[usize::from(operation - 3)], Uuid::from_u128(1), rows)]);
+            let outcome = written(vec![to_made(KINDS[usize::from(operation - 3)], Uuid::from_u128(1), rows)]);
             let too_large = outcome.as_ref().is_err_and(|refusal| refusal.kind == Kind::TooLarge);
             assert!(outcome.is_ok() || too_large, "what is wrong with an item is said with the item's place");
             outcome
         }
-        6 => several(&mut fields),
-        7 => logs3(&mut fields),
-        _ => fetch_body(&fields).map(fetch),
+        6 => several(&mut object(value?)?),
+        7 => {
+            let said = said(value.ok(), "rows");
+            let sent = compared(logs3_rows(text), said.as_deref())?;
+            logs3(sent, &said.unwrap_or_default())
+        }
+        _ => fetch_body(&object(value?)?).map(fetch),
     }
+}
+
+/// The list under a name, as whoever sent it meant it.
+fn said(body: Option<Value>, name: &str) -> Option<Vec<Value>> {
+    match body?.get_mut(name)?.take() {
+        Value::Array(rows) => Some(rows),
+        _ => None,
+    }
+}
+
+/// Rows are read from their text without a tree: as many as there are in the tree, and whenever there is one.
+fn compared(read: Result<Vec<Sent>, Refusal>, said: Option<&[Value]>) -> Result<Vec<Sent>, Refusal> {
+    assert_eq!(read.as_ref().ok().map(Vec::len), said.map(<[Value]>::len));
+    read
 }
 
 /// Both readers take the same texts and read the same values, as many as were counted or a few less.
@@ -85,36 +105,51 @@ fn several(fields: &mut Map<String, Value>) -> Result<(), Refusal> {
     for part in cross_parts(fields)? {
         let mut rows = part.events.unwrap_or_default();
         rows.extend(feedback::rows(part.feedback.unwrap_or_default(), NOW_MICROS)?);
-        writes.push(to(part.kind, part.id, rows));
+        writes.push(to_made(part.kind, part.id, rows));
     }
     written(writes)
 }
 
-fn logs3(fields: &mut Map<String, Value>) -> Result<(), Refusal> {
-    let rows = logs3_rows(fields)?;
-    let count = rows.len();
-    let groups = ingest::group(rows)?;
+fn logs3(sent: Vec<Sent>, said: &[Value]) -> Result<(), Refusal> {
+    let count = sent.len();
+    let groups = ingest::group(sent)?;
     let mut places: Vec<usize> = groups.iter().flat_map(|group| group.indexes.clone()).collect();
     places.sort_unstable();
     assert!(places.into_iter().eq(0..count), "every row is in one group, once");
     assert!(groups.len() <= ingest::GROUPS_MAX);
     let served = groups.into_iter().filter(|group| KINDS.contains(&group.kind));
-    written(served.map(|group| to(group.kind, group.id, group.rows)).collect())
+    let said = |at: Vec<usize>| at.into_iter().map(|at| said[at].clone()).collect();
+    written(served.map(|group| to(group.kind, group.id, group.rows, said(group.indexes))).collect())
 }
+
+/// A write, and its rows as they were said.
+type Spoken = (ObjectWrite, Vec<Value>);
 
 /// With a key, so that the ids that are made are the same every time.
-fn to(kind: ObjectKind, id: Uuid, rows: Vec<Value>) -> ObjectWrite {
+fn to(kind: ObjectKind, id: Uuid, rows: Vec<Sent>, said: Vec<Value>) -> Spoken {
     let request = Some(RequestId { key: [1; 16], content: *id.as_bytes() });
-    ObjectWrite { object: ObjectKey::new(OrgId(Uuid::from_u128(7)), kind, id), rows, request }
+    (ObjectWrite { object: ObjectKey::new(OrgId(Uuid::from_u128(7)), kind, id), rows, request }, said)
 }
 
-fn written(writes: Vec<ObjectWrite>) -> Result<(), Refusal> {
-    let writes: Vec<ObjectWrite> = writes.into_iter().filter(|write| !write.rows.is_empty()).collect();
-    let prepared = ready(prepare_all(writes.clone(), NOW_MICROS));
-    let again = ready(prepare_all(writes.clone(), NOW_MICROS));
+fn to_made(kind: ObjectKind, id: Uuid, rows: Vec<Value>) -> Spoken {
+    to(kind, id, rows.iter().cloned().map(Sent::from).collect(), rows)
+}
+
+fn written(spoken: Vec<Spoken>) -> Result<(), Refusal> {
+    let spoken: Vec<Spoken> = spoken.into_iter().filter(|(write, _)| !write.rows.is_empty()).collect();
+    let writes: Vec<ObjectWrite> = spoken.iter().map(|(write, _)| write.clone()).collect();
+    let of_trees = |(write, said): &Spoken| {
+        let rows = said.iter().cloned().map(Sent::from).collect();
+        ObjectWrite { rows, ..write.clone() }
+    };
+    let prepared = ready(prepare_all(writes, NOW_MICROS));
+    let again = ready(prepare_all(spoken.iter().map(of_trees).collect(), NOW_MICROS));
     let prepared = match (prepared, again) {
         (Ok(prepared), Ok(again)) => {
-            assert!(commands(&prepared) == commands(&again), "the same request makes the same commands");
+            assert!(
+                commands(&prepared) == commands(&again),
+                "as text or as a tree, the same request makes the same commands"
+            );
             prepared
         }
         (Err(refused), Err(again)) => {
@@ -130,7 +165,7 @@ fn written(writes: Vec<ObjectWrite>) -> Result<(), Refusal> {
     assert!(book.reserve(&wanted, |_| ()).is_ok(), "where nothing waits there is a place");
     wanted.iter().for_each(|given| book.release(given));
     assert!(book.is_idle());
-    writes.iter().zip(&prepared).for_each(|(sent, (write, row_ids))| check_write(sent, write, row_ids));
+    spoken.iter().zip(&prepared).for_each(|(spoken, (write, row_ids))| check_write(spoken, write, row_ids));
     Ok(())
 }
 
@@ -142,8 +177,8 @@ fn commands(prepared: &[(Prepared, Vec<String>)]) -> Vec<Bytes> {
     prepared.iter().map(|(write, _)| write.command(Xact::new(1, 2))).collect()
 }
 
-fn check_write(sent: &ObjectWrite, write: &Prepared, row_ids: &[String]) {
-    assert_eq!(row_ids.len(), sent.rows.len());
+fn check_write((sent, said): &Spoken, write: &Prepared, row_ids: &[String]) {
+    assert_eq!(row_ids.len(), said.len());
     let command = write.command(Xact::MAX);
     assert!(command.len() <= write.bytes && command.len() <= COMMAND_BYTES_MAX);
     let Ok(Command::Write(decoded)) = Command::decode(&command) else { panic!("a write reads back") };
@@ -151,7 +186,7 @@ fn check_write(sent: &ObjectWrite, write: &Prepared, row_ids: &[String]) {
     assert!(decoded.rows.iter().eq(write.rows.iter().map(PreparedRow::as_op).collect::<Vec<_>>().iter()));
     assert_eq!((decoded.object, decoded.request, decoded.assigned), (sent.object, sent.request, Xact::MAX));
     write.rows.iter().for_each(check);
-    let alone: Vec<PreparedRow> = sent.rows.iter().zip(row_ids).map(|(row, id)| prepared_alone(sent, row, id)).collect();
+    let alone: Vec<PreparedRow> = said.iter().zip(row_ids).map(|(row, id)| prepared_alone(sent, row, id)).collect();
     for base in [None, Some(&br#"{"id":"base","tags":["w"],"input":{"a":{"b":1}}}"#[..])] {
         assert_eq!(meaning(base, &write.rows), meaning(base, &alone), "together they mean what each means");
     }

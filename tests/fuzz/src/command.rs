@@ -29,10 +29,14 @@ pub fn run(input: &[u8]) {
 }
 
 /// Numbers may be written longer than they need to be, so it is the value that must come back, in no more bytes.
-fn same<T: PartialEq + std::fmt::Debug>(bytes: &[u8], decode: impl Fn(&[u8]) -> Option<T>, encode: impl Fn(&T) -> Vec<u8>) {
+fn same<T: PartialEq + std::fmt::Debug>(
+    bytes: &[u8],
+    decode: impl Fn(&[u8]) -> Option<T>,
+    encode: impl Fn(&T) -> Vec<u8>,
+) {
     let Some(value) = decode(bytes) else { return };
     let again = encode(&value);
-    assert!(again.len() < bytes.len() || again == bytes && again.len() < 30);
+    assert!(again.len() <= bytes.len());
     assert_eq!(decode(&again).as_ref(), Some(&value));
 }
 

@@ -56,10 +56,12 @@ fn request(choices: &mut Unstructured<'_>, world: &World) -> Result<()> {
             Some(written)
         }
     };
-    let known = |choices: &mut Unstructured<'_>| choices.arbitrary().and_then(|known: bool| match known {
-        true => version(choices, world).map(Some),
-        false => Ok(None),
-    });
+    let known = |choices: &mut Unstructured<'_>| {
+        choices.arbitrary().and_then(|known: bool| match known {
+            true => version(choices, world).map(Some),
+            false => Ok(None),
+        })
+    };
     let (version, max_xact_id) = (known(choices)?, known(choices)?);
     let max_root_span_id = match choices.int_in_range(0..=2)? {
         0 => None,
@@ -146,7 +148,7 @@ fn rest(world: &World, object: &ObjectKey, at: Xact, start: &Start) -> Vec<(Pagi
         Start::After { root_span_id, otherwise } => Some(newest(root_span_id).unwrap_or(*otherwise)),
     };
     let mut rows: Vec<_> = all.iter().map(|row| (newest(row.root_span_id.as_str()).expect("its own"), row)).collect();
-    rows.retain(|(newest, _)| before.is_none_or(|before| *newest <= before));
+    rows.retain(|(newest, _)| before.is_none_or(|before| *newest < before));
     rows.sort_by_key(|(newest, row)| std::cmp::Reverse((*newest, row.key)));
     rows.into_iter().map(|(_, row)| (row.key, row.id.to_string())).collect()
 }

@@ -21,7 +21,7 @@ mod rows;
 mod world;
 
 /// The reference of the model's own property tests: one naive model, so that both say the same.
-#[path = "/tmp/naive_bad.rs"]
+#[path = "../../../storage/model/tests/suite/naive.rs"]
 mod naive;
 
 /// 2026-11-21T05:44:00.123456Z

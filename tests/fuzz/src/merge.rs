@@ -117,7 +117,9 @@ fn value(choices: &mut Unstructured<'_>, depth: usize) -> Result<Value> {
         0 => Value::Null,
         1 => json!(choices.arbitrary::<bool>()?),
         2 => json!(choices.int_in_range(0..=2)?),
-        3 => choices.choose(&[json!(0.5), json!(1.0), json!(-0.0), json!(1e300), json!(u64::MAX), json!(i64::MIN)])?.clone(),
+        3 => choices
+            .choose(&[json!(0.5), json!(1.0), json!(-0.0), json!(1e300), json!(u64::MAX), json!(i64::MIN)])?
+            .clone(),
         4 | 5 => json!(choices.choose(&TAGS)?),
         6 | 7 => list(choices, 3, |choices| value(choices, depth - 1))?,
         _ => Value::Object(object(choices, depth - 1)?),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 /// What places a row; a merge never changes it.
 pub const PLACE: [&str; 6] = ["id", "created", "span_id", "root_span_id", "span_parents", "is_root"];
-const DATASET: [&str; 7] = ["input", "expected", "metadata", "tags", "origin", "facet", "classifications"];
+const DATASET: [&str; 7] = ["input", "expected", "metadata", "tags", "origin", "facets", "classifications"];
 const SPAN: [&str; 6] = ["output", "error", "scores", "metrics", "context", "span_attributes"];
 
 /// The fields of a row as sent that its document has besides what places it.

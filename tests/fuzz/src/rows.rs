@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use assay_storage_model::ObjectKind;
 use assay_storage_model::command::Action;
-use assay_storage_model::event::{
-    DEPTH_MAX, ID_BYTES_MAX, PreparedRow, ROW_BYTES_MAX, parse_created, values_within,
-};
+use assay_storage_model::event::{DEPTH_MAX, ID_BYTES_MAX, PreparedRow, ROW_BYTES_MAX, parse_created, values_within};
 use assay_storage_model::merge::fold;
 use serde_json::{Map, Value};
 

@@ -85,7 +85,9 @@ fn row(kind: ObjectKind, dice: &mut Dice) -> PreparedRow {
         1 => json!({"comment": {"text": "é"}, "origin": {"id": id}, "_audit_source": "app"}),
         2..6 => json!({"id": id, "root_span_id": root, "_is_merge": true, "metadata": {"n": number}, "tags": ["t"],
             "_audit_metadata": {"by": "u"}}),
-        _ => json!({"id": id, "root_span_id": root, "span_parents": ["p"], "input": "x".repeat(dice.below(300) as usize)}),
+        _ => {
+            json!({"id": id, "root_span_id": root, "span_parents": ["p"], "input": "x".repeat(dice.below(300) as usize)})
+        }
     };
     prepared(kind, sent, dice)
 }

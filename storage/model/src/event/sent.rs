@@ -21,6 +21,8 @@ use super::{DEPTH_MAX, KEY_BYTES_MAX};
 const TEXTS: [&str; 6] = ["input", "output", "expected", "metadata", "context", "error"];
 /// Up to here the keys of an object are looked for one by one; above, by their hashes.
 const KEYS_SEARCHED_MAX: usize = 16;
+/// Room for the texts of a row of the usual size.
+const TEXT_BYTES_USUAL: usize = 2 << 10;
 /// The level of a field's value, the row being the first.
 const FIELD_LEVEL: usize = 2;
 
@@ -36,7 +38,9 @@ pub enum Sent {
 pub struct SentRow {
     /// In the order in which they were sent; null in the place of a field that is kept as text.
     pub(super) fields: Map<String, Value>,
-    texts: Vec<(&'static str, Vec<u8>)>,
+    /// Where each text stands in `text`.
+    texts: Vec<(&'static str, Range<usize>)>,
+    text: Vec<u8>,
 }
 
 impl SentRow {
@@ -47,13 +51,14 @@ impl SentRow {
 
     /// The canonical text of a field that is kept as one.
     pub(super) fn text(&self, name: &str) -> Option<&[u8]> {
-        self.texts.iter().find(|(known, _)| *known == name).map(|(_, text)| text.as_slice())
+        let (_, place) = self.texts.iter().find(|(known, _)| *known == name)?;
+        self.text.get(place.clone())
     }
 
     /// About what its document takes.
     pub(super) fn bytes_about(&self) -> usize {
         const FIELD_BYTES: usize = 64;
-        self.texts.iter().map(|(_, text)| text.len()).sum::<usize>() + self.fields.len() * FIELD_BYTES
+        self.text.len() + self.fields.len() * FIELD_BYTES
     }
 
     fn put(&mut self, name: String, value: Value) {
@@ -65,7 +70,7 @@ impl SentRow {
 impl From<Value> for Sent {
     fn from(value: Value) -> Sent {
         match value {
-            Value::Object(fields) => Sent::Row(SentRow { fields, texts: Vec::new() }),
+            Value::Object(fields) => Sent::Row(SentRow { fields, ..SentRow::default() }),
             other => Sent::Other(other),
         }
     }
@@ -219,14 +224,19 @@ impl<'de> Shape<'de> for RowShape {
             match field {
                 Field::Other(name) => row.put(name, map.next_value()?),
                 Field::Text(name) => {
-                    let mut transcript = Transcript::default();
+                    let start = row.text.len();
+                    if start == 0 {
+                        row.text.reserve(TEXT_BYTES_USUAL);
+                    }
+                    let mut transcript = Transcript { text: &mut row.text, keys: Vec::new(), irregular: false };
                     map.next_value_seed(Element { to: &mut transcript, level: FIELD_LEVEL })?;
                     if transcript.irregular {
-                        let value = serde_json::from_slice(&transcript.text).map_err(A::Error::custom)?;
+                        let value = serde_json::from_slice(&row.text[start..]).map_err(A::Error::custom)?;
+                        row.text.truncate(start);
                         row.put(name.to_owned(), value);
                     } else {
                         row.put(name.to_owned(), Value::Null);
-                        row.texts.push((name, transcript.text));
+                        row.texts.push((name, start..row.text.len()));
                     }
                 }
             }
@@ -263,17 +273,17 @@ impl Visitor<'_> for FieldName {
     }
 }
 
-#[derive(Debug, Default)]
-struct Transcript {
-    text: Vec<u8>,
+#[derive(Debug)]
+struct Transcript<'r> {
+    text: &'r mut Vec<u8>,
     /// Where in the text the keys of the objects stand that are still open, those of the innermost last.
     keys: Vec<Range<usize>>,
     irregular: bool,
 }
 
-impl Transcript {
+impl Transcript<'_> {
     fn put<E: Error>(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), E> {
-        serde_json::to_writer(&mut self.text, value).map_err(E::custom)
+        serde_json::to_writer(&mut *self.text, value).map_err(E::custom)
     }
 
     /// A string without escapes in its source needs none here.
@@ -315,12 +325,12 @@ impl Hashes {
 }
 
 /// One value, written down as it is read.
-struct Element<'t> {
-    to: &'t mut Transcript,
+struct Element<'t, 'r> {
+    to: &'t mut Transcript<'r>,
     level: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Element<'_> {
+impl<'de> DeserializeSeed<'de> for Element<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
@@ -328,7 +338,7 @@ impl<'de> DeserializeSeed<'de> for Element<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Element<'_> {
+impl<'de> Visitor<'de> for Element<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -409,9 +419,9 @@ impl<'de> Visitor<'de> for Element<'_> {
 }
 
 /// The key of a member, written down as it is read.
-struct Key<'t>(&'t mut Transcript);
+struct Key<'t, 'r>(&'t mut Transcript<'r>);
 
-impl<'de> DeserializeSeed<'de> for Key<'_> {
+impl<'de> DeserializeSeed<'de> for Key<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
@@ -419,7 +429,7 @@ impl<'de> DeserializeSeed<'de> for Key<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Key<'_> {
+impl<'de> Visitor<'de> for Key<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

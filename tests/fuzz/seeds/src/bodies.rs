@@ -17,7 +17,8 @@ pub fn steps(cases: &Path) -> Result<Vec<Step>> {
     paths.sort();
     let mut steps = Vec::new();
     for path in paths {
-        let case: Case = serde_json::from_str(&fs::read_to_string(&path)?).with_context(|| path.display().to_string())?;
+        let case: Case =
+            serde_json::from_str(&fs::read_to_string(&path)?).with_context(|| path.display().to_string())?;
         steps.extend(case.steps);
     }
     Ok(steps)

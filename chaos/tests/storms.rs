@@ -1,6 +1,7 @@
 //! The short storms that run with every test: the whole harness in processes of its own. What needs root is in the
 //! binary alone.
 
+use std::io::Write;
 use std::process::Command;
 
 /// Runs a storm; anything but a valid verdict fails with what it said, the command that repeats it included.
@@ -10,6 +11,10 @@ fn storm(arguments: &[&str]) {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}{errors}");
     println!("{said}");
+    // To the stream itself: what a passing test prints is not shown.
+    for lacking in said.lines().filter_map(|line| line.trim().strip_prefix("not covered: ")) {
+        let _ = writeln!(std::io::stderr(), "NOT COVERED by {}: {lacking}", arguments.join(" "));
+    }
 }
 
 #[test]

@@ -59,10 +59,10 @@ yet, takes them as JSON through its own insert; the others take OTLP as protobuf
 attributes of OpenInference, which both read. Bodies are made beforehand; a connection sends its next one when the one
 before is answered. Trials of {trial:.0f} s with 1, 4 and 16 connections said with how many each does best, then one
 run of {seconds:.0f} s was measured. All three run as their manuals say, on an empty directory, with nothing set but
-addresses, directories, and that nothing is sent home.
+addresses, directories, Assay's first key, and that nothing is sent home.
 
 - Accepted and readable: spans acknowledged, by the time from the first request until the last of them could be read
-  through the product's own API. Each id is asked for and counted.
+  through the product's own API. Every id is looked for in what that gives out, and those not found are counted.
 - Memory: looked at every two seconds while loading and reading; the sum over all processes, and with shared pages once.
 - Disk: blocks given to the directory once the server is at rest; content is the JSON row.
 - kill -9: of all processes of the server after {kill:.0f} s of load, on a directory of its own. What had been handed
@@ -160,7 +160,7 @@ def report(results: Results, load: Load, options: argparse.Namespace) -> str:
     return REPORT.format(
         date=time.strftime("%Y-%m-%d"),
         machine=f"{os.cpu_count()} cores, {memory / (1 << 30):.0f} GiB",
-        kernel=os.uname().release,
+        kernel=os.uname().release.split("-")[0],
         python=sys.version.split()[0],
         table=table(results),
         verdict=verdict(results),

@@ -2,7 +2,7 @@
 //! rest of the rows in their order, each once, or a refusal that says why.
 
 use arbitrary::{Result, Unstructured};
-use assay_node_objects::pure::{Asked, Cursor, Start, asked, page};
+use assay_node_objects::pure::{self, Asked, Cursor, Start, page};
 use assay_node_objects::{FetchRequest, ReadError, RowHome};
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use bytes::Bytes;
@@ -68,7 +68,7 @@ fn request(choices: &mut Unstructured<'_>, world: &World) -> Result<()> {
         1 => Some(format!("trace-{}", choices.int_in_range(0..=15)?)),
         _ => Some(choices.arbitrary::<&str>()?.to_owned()),
     };
-    match asked(&home.object, FetchRequest { limit, cursor, version, max_xact_id, max_root_span_id }) {
+    match pure::asked(&home.object, FetchRequest { limit, cursor, version, max_xact_id, max_root_span_id }) {
         Ok(asked) => walk(world, home, asked),
         Err(refused) => assert!(matches!(refused, ReadError::BadRequest(_)), "{refused}"),
     }
@@ -94,48 +94,47 @@ fn key(choices: &mut Unstructured<'_>, world: &World) -> Result<u64> {
     })
 }
 
-fn walk(world: &World, home: &RowHome, mut asked: Asked) {
+fn walk(world: &World, home: &RowHome, asked: Asked) {
     let object = &home.object;
     let at = asked.version.unwrap_or(world.view.version());
-    let refused = match page(&world.view, home, &asked) {
-        Err(refused) => Some(refused),
-        Ok(_) => None,
-    };
-    let expected = match () {
-        () if *object == world.homes[2].object && at <= world.view.version() => Some("gone"),
-        () if at > world.view.version() => Some("not yet"),
-        () if *object == world.homes[0].object && at < world.floor => Some("past"),
-        () => None,
-    };
-    let found = refused.map(|refused| match refused {
+    let read = page(&world.view, home, &asked);
+    let refused = read.as_ref().err().map(|refused| match refused {
         ReadError::Gone { .. } => "gone",
         ReadError::Unavailable(_) => "not yet",
         ReadError::Past { .. } => "past",
         other => panic!("{other}"),
     });
-    assert_eq!(found, expected);
-    if found.is_some() {
-        return;
-    }
+    assert_eq!(refused, unreadable(world, object, at));
+    let Ok(mut read) = read else { return };
     let mut wanted = rest(world, object, at, &asked.start);
     if asked.limit == Some(0) {
         wanted.clear();
     }
     let mut seen = Vec::new();
     loop {
-        let read = page(&world.view, home, &asked).expect("the first page was read, so the others are");
         assert_eq!(read.version, at, "all pages are of one version");
         seen.extend(read.events.iter().map(place));
         assert!(seen.len() <= wanted.len(), "no row twice, none that is not there: {seen:?} {wanted:?}");
-        let Some(next) = read.cursor else { break };
+        let Some(cursor) = read.cursor else { break };
         assert!(!read.events.is_empty(), "a page that is not the last has rows");
-        text(&next, object);
-        let request = FetchRequest { cursor: Some(next), limit: asked.limit, ..FetchRequest::default() };
-        let next = assay_node_objects::pure::asked(object, request).expect("its own cursor");
+        text(&cursor, object);
+        let request = FetchRequest { cursor: Some(cursor), limit: asked.limit, ..FetchRequest::default() };
+        let next = pure::asked(object, request).expect("its own cursor");
         assert!(matches!(next.start, Start::Before(_)) && next.version == Some(at));
-        asked = next;
+        read = page(&world.view, home, &next).expect("the first page was read, so the others are");
     }
     assert_eq!(seen, wanted);
+}
+
+/// Why nothing of this object can be read at this version.
+fn unreadable(world: &World, object: &ObjectKey, at: Xact) -> Option<&'static str> {
+    let [with_floor, _, gone] = [0, 1, 2].map(|at| world.homes[at].object);
+    match *object {
+        _ if at > world.view.version() => Some("not yet"),
+        object if object == gone => Some("gone"),
+        object if object == with_floor && at < world.floor => Some("past"),
+        _ => None,
+    }
 }
 
 /// Traces whose newest row stands below the start, newest first, and each one's rows likewise.

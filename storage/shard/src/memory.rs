@@ -123,7 +123,8 @@ impl Generation {
         self.rows() == 0
     }
 
-    pub fn insert(&self, object: ObjectKey, row: MemoryRow) {
+    /// Answers the row's index.
+    pub fn insert(&self, object: ObjectKey, row: MemoryRow) -> u32 {
         let mut inner = self.inner.write();
         let table = inner.tables.entry(object).or_default();
         let index = u32::try_from(table.slots.len()).expect("a generation is sealed long before 2^32 rows");
@@ -137,6 +138,7 @@ impl Generation {
         self.bytes.fetch_add(row.bytes(), Ordering::Relaxed);
         self.rows.fetch_add(1, Ordering::Relaxed);
         table.slots.push(Slot { row, older_of_id, older_of_trace });
+        index
     }
 
     /// The newest version or tombstone of an id (comments passed over) and its index.
@@ -164,6 +166,22 @@ impl Generation {
             let slot = &table.slots[index as usize];
             found.push((index, slot.row.clone()));
             index = slot.older_of_id;
+        }
+        found
+    }
+
+    /// The comments on an id that nothing superseded: index, key and own id.
+    pub fn live_comments(&self, object: &ObjectKey, id: &str) -> Vec<(u32, PaginationKey, Text)> {
+        let inner = self.inner.read();
+        let Some(table) = inner.tables.get(object) else { return Vec::new() };
+        let mut index = table.newest_of_id.get(id).copied().unwrap_or(NONE);
+        let mut found = Vec::new();
+        while index != NONE {
+            let Slot { row, older_of_id, .. } = &table.slots[index as usize];
+            if row.action == Action::Comment && row.end == Xact::MAX {
+                found.push((index, row.key, row.span_id.clone()));
+            }
+            index = *older_of_id;
         }
         found
     }

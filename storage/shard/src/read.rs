@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use ahash::AHashMap;
 use assay_storage_model::command::Action;
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use assay_storage_segments::{Columns, OwnedRow, SoughtId};
@@ -59,6 +60,9 @@ pub struct TracePage {
     /// Where the next page starts; none at the end.
     pub next: Option<PaginationKey>,
 }
+
+/// Where comments stand, by their own ids.
+pub(crate) type Comments = AHashMap<Text, (Place, PaginationKey)>;
 
 #[derive(Clone, Debug)]
 pub struct View {
@@ -262,33 +266,30 @@ impl View {
         self.page(object, at, None, usize::MAX)
     }
 
-    /// Where the comment `own_id` on `target` stands, if there is one.
-    pub(crate) fn comment(
-        &self,
-        object: &ObjectKey,
-        target: &str,
-        own_id: &str,
-    ) -> Result<Option<(Place, PaginationKey)>, ShardError> {
+    /// The comments on `target` that nothing superseded, by their own ids.
+    pub(crate) fn comments(&self, object: &ObjectKey, target: &str) -> Result<Comments, ShardError> {
+        let mut found = Comments::default();
         for generation in &self.generations {
-            for (index, row) in generation.history(object, target) {
-                if row.action == Action::Comment && row.end == Xact::MAX && row.span_id.as_str() == own_id {
-                    return Ok(Some((Place::Memory { generation: Arc::clone(generation), index }, row.key)));
-                }
+            for (index, key, own_id) in generation.live_comments(object, target) {
+                let place = Place::Memory { generation: Arc::clone(generation), index };
+                found.entry(own_id).or_insert((place, key));
             }
         }
         let sought = SoughtId::new(*object, target);
         for live in self.segments.iter().rev() {
-            for hit in live.segment.find(&sought)? {
-                if hit.action != Action::Comment || live.end(hit.row, hit.end) != Xact::MAX {
-                    continue;
-                }
-                let row = live.segment.read(&[hit.row], Columns::Keys)?.pop();
-                if row.is_some_and(|row| row.span_id == own_id) {
-                    return Ok(Some((Place::Segment { segment: Arc::clone(live), row: hit.row }, hit.key)));
-                }
+            let hits = live.segment.find(&sought)?.into_iter();
+            let comments = hits.filter(|hit| hit.action == Action::Comment && live.end(hit.row, hit.end) == Xact::MAX);
+            let mut rows: Vec<u32> = comments.map(|hit| hit.row).collect();
+            rows.sort_unstable();
+            if rows.is_empty() {
+                continue;
+            }
+            for row in live.segment.read(&rows, Columns::Keys)? {
+                let place = Place::Segment { segment: Arc::clone(live), row: row.row };
+                found.entry(Text::copied(&row.span_id)).or_insert((place, row.key));
             }
         }
-        Ok(None)
+        Ok(found)
     }
 
     /// The document of a live row that is only in a segment: what a merge would have to read.

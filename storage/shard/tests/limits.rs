@@ -20,10 +20,13 @@ fn shard() -> Arc<Shard> {
     Shard::open(ShardConfig { disk, dir: PathBuf::from("/shard"), blobs, kv }).expect("opens")
 }
 
+fn object() -> ObjectKey {
+    ObjectKey::new(OrgId(Uuid::from_u128(1)), ObjectKind::ProjectLogs, Uuid::from_u128(2))
+}
+
 fn apply(shard: &Shard, index: u64, rows: Vec<RowOp<'_>>) -> Outcome {
-    let object = ObjectKey::new(OrgId(Uuid::from_u128(1)), ObjectKind::ProjectLogs, Uuid::from_u128(2));
     let mut entry = EntryBuilder::default();
-    entry.push(&Command::Write(Write { object, assigned: Xact::ZERO, request: None, rows }).encode());
+    entry.push(&Command::Write(Write { object: object(), assigned: Xact::ZERO, request: None, rows }).encode());
     let outcomes = shard.apply(LogPosition { term: 1, replica: 1, index }, &entry.finish());
     outcomes.expect("applies").pop().expect("one command, one outcome")
 }
@@ -47,4 +50,22 @@ fn merges_onto_a_large_row_are_refused_before_they_take_the_memory() {
     assert!(row as usize <= most + 1 && reason.contains("in several requests"), "row {row}: {reason}");
     assert_eq!((shard.last(), shard.memory_bytes()), before, "nothing changed");
     assert!(matches!(apply(&shard, 3, vec![merge; most]), Outcome::Written { .. }));
+}
+
+/// Each comment is held against those that hang on its row already: read one by one they would stop the shard for hours.
+#[test]
+fn thousands_of_comments_on_one_row_take_no_squared_time() {
+    let shard = shard();
+    let write = |index, ids: std::ops::Range<usize>| {
+        let ids: Vec<String> = ids.map(|n| n.to_string()).collect();
+        let comment = row(Action::Comment, br#"{"id":"c","comment":{"text":"t"}}"#);
+        apply(&shard, index, ids.iter().map(|id| RowOp { span_id: id, ..comment.clone() }).collect())
+    };
+    assert!(matches!(write(1, 0..4000), Outcome::Written { .. }));
+    shard.seal().expect("seals");
+    assert!(matches!(write(2, 2000..6000), Outcome::Written { .. }), "half of them were there and are replaced");
+    assert!(matches!(write(3, 5000..6000), Outcome::Written { .. }));
+    assert_eq!(shard.object(&object()).map(|object| object.comments), Some(6000));
+    let notes = shard.view().notes(&object(), &["r"], shard.last()).expect("reads");
+    assert_eq!(notes["r"].comments.len(), 6000, "each once");
 }

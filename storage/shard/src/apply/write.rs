@@ -2,6 +2,10 @@
 //!
 //! What its merges make is computed before anything changes, so that a write is applied whole or refused whole.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
 use ahash::AHashMap;
 use assay_storage_model::command::{Action, Outcome, RowOp, Write};
 use assay_storage_model::event::ROW_BYTES_MAX;
@@ -10,10 +14,10 @@ use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use bytes::Bytes;
 
 use crate::bases::Base;
-use crate::core::{Core, Current};
+use crate::core::{Core, Current, Place};
 use crate::error::ShardError;
 use crate::memory::MemoryRow;
-use crate::read::View;
+use crate::read::Comments;
 use crate::requests::Known;
 use crate::text::Text;
 
@@ -43,6 +47,7 @@ pub(super) fn apply(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result
     };
     let xact = core.last.next().max(write.assigned);
     let mut change = Change { digest: record.digest, ..Change::default() };
+    let mut hanging = Hanging::default();
     for (row, op) in (0_u16..).zip(&write.rows) {
         let key = PaginationKey::new(xact, row);
         match op.action {
@@ -51,7 +56,16 @@ pub(super) fn apply(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result
                 put(core, bytes, write, op, fold, xact, key, &mut change)?;
             }
             Action::Delete => delete(core, bytes, write, op, xact, &mut change)?,
-            Action::Comment => comment(core, bytes, write, op, xact, key, record.comments > 0, &mut change)?,
+            Action::Comment => {
+                let there = match hanging.entry(op.id) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) if record.comments > 0 => {
+                        new.insert(core.view().comments(&write.object, op.id)?)
+                    }
+                    Entry::Vacant(new) => new.insert(Comments::default()),
+                };
+                comment(core, bytes, write, op, xact, key, there, &mut change);
+            }
         }
     }
     if let Some(request) = &write.request {
@@ -66,6 +80,9 @@ pub(super) fn apply(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result
     });
     Ok(Outcome::Written { xact })
 }
+
+/// The comments on each target of a write. Looked up once a target: thousands may hang on it and come in one write.
+type Hanging<'w> = HashMap<&'w str, Comments>;
 
 /// What one merge makes.
 struct Fold {
@@ -203,15 +220,11 @@ fn comment(
     op: &RowOp<'_>,
     xact: Xact,
     key: PaginationKey,
-    may_exist: bool,
+    there: &mut Comments,
     change: &mut Change,
-) -> Result<(), ShardError> {
+) {
     let mut row = new_row(bytes, op, xact, key);
-    let earlier = match may_exist || change.comments > 0 {
-        true => View::comment(&core.view(), &write.object, op.id, op.span_id)?,
-        false => None,
-    };
-    match earlier {
+    match there.remove(op.span_id) {
         Some((place, key)) => {
             core.supersede(&write.object, &place, xact);
             row.key = key;
@@ -219,8 +232,9 @@ fn comment(
         None => change.comments += 1,
     }
     change.digest = digest(change.digest, &row);
-    core.active.insert(write.object, row);
-    Ok(())
+    let (key, own_id) = (row.key, row.span_id.clone());
+    let index = core.active.insert(write.object, row);
+    there.insert(own_id, (Place::Memory { generation: Arc::clone(&core.active), index }, key));
 }
 
 fn new_row(bytes: &Bytes, op: &RowOp<'_>, xact: Xact, key: PaginationKey) -> MemoryRow {

@@ -12,8 +12,9 @@ Each of the others is installed into an environment of its own, and the bench ru
 
 For each: short runs with 1, 4 and 16 connections say with how many it does best; a long one with these is measured;
 on another empty directory it is killed with SIGKILL under that load, started again, and asked for what it had
-acknowledged. Progress goes to stderr, the report to stdout; `report.txt` is the last one of a quiet machine. What is
-written into the directory is removed in the end, but for what the servers said.
+acknowledged. It takes half an hour; a product that is not named is left as it stands in the JSON file, so each can have
+a quiet time of its own. Progress goes to stderr, the report to stdout; `report.txt` is the last one of a quiet machine.
+What is written into the directory is removed in the end, but for what the servers said.
 """
 
 import argparse
@@ -31,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from load import SPANS_PER_REQUEST, Load
-from measure import STILL_SECONDS_AFTER_KILL, Watch, count, drive
+from measure import STILL_SECONDS_AFTER_KILL, WARM_REQUESTS, WARM_SPANS, Watch, count, drive, warm
 from servers import Assay, MLflow, Phoenix, Server
 
 PRODUCTS: tuple[type[Server], ...] = (Assay, Phoenix, MLflow)
@@ -47,27 +48,31 @@ Results = dict[str, dict[str, Any]]
 REPORT = """\
 Assay beside Arize Phoenix and MLflow: what `compare.py` of this folder found.
 
-{date}, {machine}, Linux {kernel}, Python {python}; client and servers on one machine.
+{machine}, Linux {kernel}, Python {python}; client and servers on one machine.
 
 {table}
 
 {verdict}
 
+What an answer to a write promises:
+{durability}
+
 How it was measured. Traces of six to ten spans, {row:.0f} bytes a span as a row of Assay and {otlp:.0f} as OTLP, text
 that deflate makes {smaller:.1f} times smaller; {spans} spans a request, the same ones for all. Assay, which has no OTLP
 yet, takes them as JSON through its own insert; the others take OTLP as protobuf over HTTP at /v1/traces, with the
 attributes of OpenInference, which both read. Bodies are made beforehand; a connection sends its next one when the one
-before is answered. Trials of {trial:.0f} s with 1, 4 and 16 connections said with how many each does best, then one
-run of {seconds:.0f} s was measured. All three run as their manuals say, on an empty directory, with nothing set but
-addresses, directories, Assay's first key, and that nothing is sent home.
+before is answered. Each server first got {warm} requests that do not count. Trials of {trial:.0f} s with 1, 4 and 16
+connections said with how many each does best, then one run of {seconds:.0f} s was measured. All three run as their
+manuals say, on an empty directory, with nothing set but addresses, directories, Assay's first key, and that nothing is
+sent home.
 
 - Accepted and readable: spans acknowledged, by the time from the first request until the last of them could be read
   through the product's own API. Every id is looked for in what that gives out, and those not found are counted.
 - Memory: looked at every two seconds while loading and reading; the sum over all processes, and with shared pages once.
 - Disk: blocks given to the directory once the server is at rest; content is the JSON row.
 - kill -9: of all processes of the server after {kill:.0f} s of load, on a directory of its own. What had been handed
-  to the kernel survives that, and would not survive a power cut unless it was synced: that is what durability says.
-- Durability was looked up in each one's source (see `servers.py`), and its syncs counted with strace: about one a
+  to the kernel survives that, and would not survive a power cut unless it was synced: that is what the promises say.
+- The promises were looked up in each one's source (see `servers.py`), and the syncs counted with strace: about one a
   request (Assay), none (Phoenix), four a request (MLflow).
 - Phoenix and MLflow also reckon what the tokens cost; Assay keeps the counts only.
 """
@@ -85,8 +90,8 @@ class Bench:
     def measured(self) -> dict[str, Any]:
         best = max(CONNECTIONS, key=self.rate)
         return {
+            "measured": time.strftime("%Y-%m-%d %H:%M"),
             "version": self.product(self.program, self.options.dir).version(),
-            "durability": self.product.durability,
             "connections": best,
             **self.loaded(best),
             **self.killed(best),
@@ -121,8 +126,8 @@ class Bench:
             "failed": dict(Counter(driven.failed)),
             "memory, peak RSS of all processes, MiB": watch.rss / MIB,
             "memory, shared pages once, MiB": watch.pss / MIB,
-            "disk, bytes/span": disk / spans,
-            "disk, bytes/byte of content": disk / spans / self.load.row_bytes,
+            "disk, bytes/span": disk / (spans + WARM_SPANS),
+            "disk, bytes/byte of content": disk / (spans + WARM_SPANS) / self.load.row_bytes,
             "processors used: server": driven.server,
             "processors used: client": driven.client,
             "processors used: others": driven.others,
@@ -146,6 +151,7 @@ class Bench:
         try:
             server.start()
             server.prepare()
+            warm(server, self.load)
             yield server
         finally:
             server.kill()
@@ -158,12 +164,13 @@ class Bench:
 def report(results: Results, load: Load, options: argparse.Namespace) -> str:
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return REPORT.format(
-        date=time.strftime("%Y-%m-%d"),
         machine=f"{os.cpu_count()} cores, {memory / (1 << 30):.0f} GiB",
         kernel=os.uname().release.split("-")[0],
         python=sys.version.split()[0],
         table=table(results),
         verdict=verdict(results),
+        durability="\n".join(f"- {product.name}: {product.durability}." for product in PRODUCTS),
+        warm=len(WARM_REQUESTS),
         row=load.row_bytes,
         otlp=load.otlp_bytes,
         smaller=load.smaller,
@@ -213,7 +220,7 @@ def main() -> None:
         what = "the program" if product is Assay else "its environment"
         parser.add_argument(f"--{product.name.lower()}", type=Path, help=f"{what}; left out without it")
     parser.add_argument("--dir", type=Path, required=True)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, required=True, help="the figures; those of products left out stay there")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--trial-seconds", type=float, default=15)
     parser.add_argument("--kill-after-seconds", type=float, default=15)
@@ -221,15 +228,16 @@ def main() -> None:
     options.dir = options.dir.resolve()
     # Ended from outside it still ends the servers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
-    load, results = Load(), {}
+    load = Load()
+    results: Results = json.loads(options.json.read_text()) if options.json.exists() else {}
     for product in PRODUCTS:
         if program := getattr(options, product.name.lower()):
             results[product.name] = Bench(product, program.resolve(), load, options).measured()
+            options.json.write_text(json.dumps(results, indent=2) + "\n")
     if not results:
         parser.error("name at least one of the products")
-    if options.json:
-        options.json.write_text(json.dumps({"date": time.strftime("%Y-%m-%d"), "results": results}, indent=2) + "\n")
-    print(report(results, load, options), end="")
+    in_order = {product.name: results[product.name] for product in PRODUCTS if product.name in results}
+    print(report(in_order, load, options), end="")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,10 @@ STILL_SECONDS = 300
 # After a restart nothing is queued any more.
 STILL_SECONDS_AFTER_KILL = 10
 RETRY_SECONDS = 0.1
+# Requests before anything is measured, each on its own connection: what a server puts off until its first request, and
+# each of its workers, is not what is asked about. Their numbers are none of those that follow.
+WARM_REQUESTS = range(2**31, 2**31 + 16)
+WARM_SPANS = len(WARM_REQUESTS) * SPANS_PER_REQUEST
 
 
 @dataclass
@@ -81,6 +85,13 @@ class Watch:
         self.thread.join()
 
 
+def warm(server: Server, load: Load) -> None:
+    driven = Driven(time.perf_counter())
+    for number in WARM_REQUESTS:
+        lane(server, load, iter([number]), driven, threading.Event())
+    count(server, load, driven)
+
+
 def drive(server: Server, load: Load, connections: int, seconds: float, kill: bool = False) -> Driven:
     """Every connection sends its next request when the one before is answered; with `kill` the server dies then."""
     before = used(server)
@@ -113,15 +124,15 @@ def used(server: Server) -> tuple[float, float, float]:
 
 def lane(server: Server, load: Load, numbers: Iterator[int], driven: Driven, ended: threading.Event) -> None:
     """One connection. Whatever it changes of what came of it is one step, so the others need not wait."""
-    client, number = server.client(), next(numbers)
-    while not ended.is_set():
+    client, number = server.client(), next(numbers, None)
+    while number is not None and not ended.is_set():
         path, headers, body = server.sending(load, number)
         began = time.perf_counter()
         try:
             status, _, retry_after = client.send("POST", path, headers, body)
         except (OSError, HTTPException) as error:
             driven.failed.append(type(error).__name__)
-            client, number = server.client(), next(numbers)
+            client, number = server.client(), next(numbers, None)
             continue
         now = time.perf_counter()
         if status in (429, 503):
@@ -134,13 +145,13 @@ def lane(server: Server, load: Load, numbers: Iterator[int], driven: Driven, end
             driven.last_answer = now
         else:
             driven.failed.append(str(status))
-        number = next(numbers)
+        number = next(numbers, None)
 
 
 def count(server: Server, load: Load, driven: Driven, still_seconds: float = STILL_SECONDS) -> Counted:
     """Waits until every acknowledged span can be read, or until no more come, and counts those that cannot."""
     newest = dict(list(load.spans(number).items())[-1] for number in driven.acknowledged[-NEWEST_REQUESTS:])
-    _, at = wait(server, newest, driven.last_answer, still_seconds)
+    _, at = wait(server, newest, max(driven.began, driven.last_answer), still_seconds)
     # All are asked for once: how long that takes is not the server's to answer for, unless one was not there yet.
     left: dict[str, str] = {}
     for number in driven.acknowledged:

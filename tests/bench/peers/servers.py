@@ -19,6 +19,10 @@ from typing import Any, NamedTuple
 from load import Load
 
 READY_SECONDS_MAX = 120
+ANSWER_SECONDS_MAX = 120
+# How often a reading is tried again where its connection breaks.
+BROKEN_MAX = 30
+BROKEN_WAIT_SECONDS = 1
 # A server that uses less than this share of a processor has done what its clients left it to do.
 QUIET_SHARE = 0.05
 QUIET_LOOK_SECONDS = 2
@@ -49,7 +53,7 @@ class Client:
     """One connection, kept alive."""
 
     def __init__(self, port: int) -> None:
-        self.connection = HTTPConnection("127.0.0.1", port, timeout=120)
+        self.connection = HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS_MAX)
 
     def send(self, method: str, path: str, headers: dict[str, str], body: bytes | None = None) -> Answer:
         self.connection.request(method, path, body, headers)
@@ -57,6 +61,12 @@ class Client:
         return Answer(answer.status, answer.read(), answer.headers.get("Retry-After"))
 
     def get(self, path: str) -> Answer:
+        """Patiently: a server may end a worker that was too slow for it, and the connection with it."""
+        for _ in range(BROKEN_MAX):
+            with contextlib.suppress(OSError, HTTPException):
+                return self.send("GET", path, {})
+            self.connection.close()
+            time.sleep(BROKEN_WAIT_SECONDS)
         return self.send("GET", path, {})
 
     def post(self, path: str, asked: object, headers: dict[str, str]) -> Answer:
@@ -115,7 +125,7 @@ class Server:
         began = time.perf_counter()
         while time.perf_counter() - began < READY_SECONDS_MAX and self.process.poll() is None:
             with contextlib.suppress(OSError, HTTPException):
-                if self.client().get(self.ready_path).status == 200:
+                if self.client().send("GET", self.ready_path, {}).status == 200:
                     return time.perf_counter() - began
             time.sleep(0.02)
         raise RuntimeError(f"{self.name} did not start: see {self.directory.with_suffix('.log')}")

@@ -39,10 +39,21 @@ const OPEN_MAX: Duration = Duration::from_secs(30);
 const AT_ONCE: usize = 3;
 /// One flip in so many is made after a kill instead of a clean stop.
 const KILLED_ONE_IN: u32 = 5;
+/// Where the last records are, counted from the end of what was written: nobody may have been told of these.
+const LAST: Option<u64> = Some(1 << 10);
+/// And these were acknowledged, most of them, and are in the log alone; how many that are is a matter of the last seal.
+const RECENT: [Option<u64>; 2] = [Some(32 << 10), Some(128 << 10)];
 /// After a kill the log and its watermark are what is asked about: their turns, in a round of turns.
-const KILLED_TURNS: [&str; 8] = ["log", "log", "watermark", "log", "kept state", "log", "watermark", "segment"];
-/// Where the last records are, counted from the end of what was written.
-const TAIL_BYTES: u64 = 1024;
+const KILLED_TURNS: [(&str, Option<u64>); 8] = [
+    ("log", LAST),
+    ("log", None),
+    ("watermark", None),
+    ("log", RECENT[0]),
+    ("kept state", None),
+    ("log", RECENT[1]),
+    ("watermark", None),
+    ("segment", None),
+];
 /// After a clean stop the doctor is asked about one flip in so many; after a kill about each.
 const DOCTOR_ONE_IN: usize = 3;
 /// Empty space is less worth a flip.
@@ -79,8 +90,6 @@ enum Effect {
 }
 
 pub fn run(seed: u64, flips: u32, report: &mut Report) -> anyhow::Result<Vec<PathBuf>> {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    report.coverage.want("flips", u64::from(flips));
     if flips as usize >= 2 * KINDS.len() {
         for kind in KINDS {
             report.coverage.want(&format!("flips in {kind}"), 1);
@@ -93,8 +102,20 @@ pub fn run(seed: u64, flips: u32, report: &mut Report) -> anyhow::Result<Vec<Pat
         );
     }
     let killed = flips / KILLED_ONE_IN;
+    after(&[(false, flips - killed), (true, killed)], seed, report)
+}
+
+/// All of them after a kill, half of them after another: what is in doubt then is the log.
+pub fn run_after_kill(seed: u64, flips: u32, report: &mut Report) -> anyhow::Result<Vec<PathBuf>> {
+    after(&[(true, flips / 2), (true, flips.div_ceil(2))], seed, report)
+}
+
+/// So many flips after each kind of end.
+fn after(ends: &[(bool, u32)], seed: u64, report: &mut Report) -> anyhow::Result<Vec<PathBuf>> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    report.coverage.want("flips", ends.iter().map(|(_, count)| u64::from(*count)).sum());
     let mut kept = Vec::new();
-    for (killed, count) in [(false, flips - killed), (true, killed)] {
+    for &(killed, count) in ends {
         if count == 0 {
             continue;
         }
@@ -238,25 +259,25 @@ fn tell(subject: &Subject, flip: &Flip, effect: anyhow::Result<Effect>, report: 
         .push(json!({ "flip": place, "kind": flip.kind, "killed": subject.killed, "effect": word, "words": words }));
 }
 
-/// A kind by its turn, then any of its files, then any of its bits, written ones preferred. After a kill every other
-/// flip in the log is among its last records.
+/// A kind by its turn, then any of its files, then any of its bits, written ones preferred. After a kill most
+/// flips in the log are among its last records.
 fn choose(
     subject: &Subject,
     files: &BTreeMap<&'static str, Vec<(PathBuf, u64)>>,
     number: u32,
     rng: &mut ChaCha8Rng,
 ) -> anyhow::Result<Flip> {
-    let turns: Vec<&'static str> = match subject.killed {
-        true => KILLED_TURNS.iter().copied().filter(|kind| files.contains_key(kind)).collect(),
-        false => files.keys().copied().collect(),
+    let turns: Vec<(&'static str, Option<u64>)> = match subject.killed {
+        true => KILLED_TURNS.iter().copied().filter(|(kind, _)| files.contains_key(kind)).collect(),
+        false => files.keys().map(|kind| (*kind, None)).collect(),
     };
-    let kind = turns[number as usize % turns.len()];
+    let (kind, tail) = turns[number as usize % turns.len()];
     let of_kind = &files[kind];
-    let tail = subject.killed && kind == "log" && number.is_multiple_of(2);
     let newest = of_kind.iter().rev().find(|(file, _)| file.extension().is_some_and(|ending| ending == "raftlog"));
-    let (file, length) = newest.filter(|_| tail).or_else(|| of_kind.choose(rng)).context("a kind without files")?;
+    let (file, length) =
+        newest.filter(|_| tail.is_some()).or_else(|| of_kind.choose(rng)).context("a kind without files")?;
     let open = std::fs::File::open(subject.dir.join(file))?;
-    let range = if tail { written_tail(&open, *length)? } else { 0..*length };
+    let range = tail.map_or(Ok(0..*length), |bytes| written_tail(&open, *length, bytes))?;
     let mut offset = range.start;
     for _ in 0..TRIES_FOR_A_WRITTEN_BYTE {
         offset = rng.random_range(range.clone());
@@ -270,11 +291,11 @@ fn choose(
 }
 
 /// The last bytes before the zeros at a file's end.
-fn written_tail(file: &std::fs::File, length: u64) -> anyhow::Result<std::ops::Range<u64>> {
+fn written_tail(file: &std::fs::File, length: u64, bytes: u64) -> anyhow::Result<std::ops::Range<u64>> {
     let mut content = vec![0; usize::try_from(length)?];
     file.read_exact_at(&mut content, 0)?;
     let written = content.iter().rposition(|byte| *byte != 0).map_or(length, |last| last as u64 + 1);
-    Ok(written.saturating_sub(TAIL_BYTES)..written)
+    Ok(written.saturating_sub(bytes)..written)
 }
 
 /// Every file with content, below `dir`, by its kind.

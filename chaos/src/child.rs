@@ -70,6 +70,16 @@ impl Child {
         Ok(Child { process, lines, stderr: stderr.to_path_buf() })
     }
 
+    /// Its pid, which is nobody else's until its end was waited for.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Sends it a signal by its pid.
+    pub fn signal(&self, name: &str) -> anyhow::Result<()> {
+        tool("sh", &["-c", "kill -s \"$0\" \"$1\"", name, &self.id().to_string()]).map(drop)
+    }
+
     pub fn next(&mut self, deadline: Instant) -> Next {
         match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(line) => Next::Line(line),
@@ -111,6 +121,25 @@ impl Drop for Child {
         // Both fail when it has ended already, which is what is wanted.
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+/// Runs a command of ours to its end within this time; its stdout, or its last words.
+pub fn output(command: Command, stderr: &Path, wait: Duration) -> anyhow::Result<String> {
+    let deadline = Instant::now() + wait;
+    let mut child = Child::start(command, stderr)?;
+    let mut said = String::new();
+    loop {
+        match child.next(deadline) {
+            Next::Line(line) => said += &(line + "\n"),
+            Next::Late => anyhow::bail!("it did not end within {wait:?}: {}", child.last_words()),
+            Next::Ended => break,
+        }
+    }
+    match child.wait(deadline)? {
+        Some(status) if status.success() => Ok(said),
+        Some(status) => anyhow::bail!("{status}: {}", child.last_words()),
+        None => anyhow::bail!("it did not end within {wait:?}: {}", child.last_words()),
     }
 }
 

@@ -6,14 +6,17 @@ use std::path::Path;
 /// Holds nothing but room, and much of it; nobody writes to it.
 const BALLAST: &str = "BALLAST";
 
-/// Copies a directory with all below it. The ballast is shared, not copied.
+/// Copies a directory with all below it. The ballast is shared, not copied; a socket that a dead process left is neither.
 pub fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
             copy(&entry.path(), &target)?;
+        } else if !kind.is_file() {
+            continue;
         } else if entry.file_name() != BALLAST {
             fs::copy(entry.path(), target)?;
         } else if fs::hard_link(entry.path(), &target).is_err() {

@@ -107,7 +107,7 @@ pub fn exited_clearly(worker: &mut Child, report: &mut Report) -> anyhow::Result
 }
 
 /// Writes a file until the disk is full, then shortens it so that `leave` MiB are free.
-fn fill(path: &Path, leave: u64) -> anyhow::Result<()> {
+pub fn fill(path: &Path, leave: u64) -> anyhow::Result<()> {
     let mut file = File::create(path)?;
     let chunk = vec![0x5a; CHUNK_BYTES];
     while file.write_all(&chunk).is_ok() {}

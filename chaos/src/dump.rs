@@ -7,8 +7,8 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
-use assay_storage_model::Xact;
 use assay_storage_model::command::Action;
+use assay_storage_model::{ObjectKey, Xact};
 use assay_storage_shard::{Row, View};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -162,37 +162,54 @@ pub fn digest(rows: &[Row]) -> String {
 pub async fn print(dir: &Path, versions: &[(u8, u64)], out: &mut impl Write) -> anyhow::Result<()> {
     let store = Store::open(dir).await?;
     for object in 0..OBJECTS {
-        let view = store.view(object)?;
-        let newest = view.version();
-        let mut ids = print_at(&store, &view, object, newest, true, out)?;
-        for (_, version) in versions.iter().filter(|(of, version)| *of == object && Xact(*version) != newest) {
-            let version = Xact(*version);
-            if version > newest {
-                bail!("object {object} was read at {version} before; now its shard's last id is {newest}");
-            }
-            ids.extend(print_at(&store, &view, object, version, false, out)?);
-        }
-        ids.extend((0..crate::rows::ids()).map(|number| format!("row-{number}")));
-        ids.sort();
-        ids.dedup();
-        print_past(&store, &view, object, &ids, out)?;
+        let versions: Vec<u64> = versions.iter().filter(|(of, _)| *of == object).map(|(_, version)| *version).collect();
+        print_object(&store.view(object)?, &store.key(object), object, &versions, &[], out)?;
     }
-    writeln!(out, "{}", serde_json::to_string(&Line::End { objects: OBJECTS })?)?;
+    print_end(OBJECTS, out)?;
     out.flush()?;
     store.close().await
 }
 
+/// One object at its newest version and at these, and its past; `others` are ids that no workload thinks of.
+pub fn print_object(
+    view: &View,
+    key: &ObjectKey,
+    object: u8,
+    versions: &[u64],
+    others: &[String],
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let newest = view.version();
+    let mut ids = print_at(key, view, object, newest, true, out)?;
+    for version in versions.iter().copied().map(Xact).filter(|version| *version != newest) {
+        if version > newest {
+            bail!("object {object} was read at {version} before; now its shard's last id is {newest}");
+        }
+        ids.extend(print_at(key, view, object, version, false, out)?);
+    }
+    ids.extend((0..crate::rows::ids()).map(|number| format!("row-{number}")));
+    ids.extend_from_slice(others);
+    ids.sort();
+    ids.dedup();
+    print_past(key, view, object, &ids, out)
+}
+
+/// The line that says that all was printed.
+pub fn print_end(objects: u8, out: &mut impl Write) -> anyhow::Result<()> {
+    writeln!(out, "{}", serde_json::to_string(&Line::End { objects })?)?;
+    Ok(())
+}
+
 fn print_at(
-    store: &Store,
+    key: &ObjectKey,
     view: &View,
     object: u8,
     version: Xact,
     newest: bool,
     out: &mut impl Write,
 ) -> anyhow::Result<Vec<String>> {
-    let key = store.key(object);
-    let rows = view.all(&key, version)?;
-    check_other_ways(view, &key, version, &rows)?;
+    let rows = view.all(key, version)?;
+    check_other_ways(view, key, version, &rows)?;
     let at = Line::At { object, version: version.0, newest, rows: rows.len(), digest: digest(&rows) };
     writeln!(out, "{}", serde_json::to_string(&at)?)?;
     for row in &rows {
@@ -211,12 +228,7 @@ fn print_at(
 }
 
 /// By id and by trace the same rows are found: the sidecars agree with the rows.
-fn check_other_ways(
-    view: &View,
-    key: &assay_storage_model::ObjectKey,
-    version: Xact,
-    rows: &[Row],
-) -> anyhow::Result<()> {
+fn check_other_ways(view: &View, key: &ObjectKey, version: Xact, rows: &[Row]) -> anyhow::Result<()> {
     let mut known: BTreeMap<&str, &Row> = rows.iter().map(|row| (row.id.as_str(), row)).collect();
     for number in 0..crate::rows::ids() {
         let id = format!("row-{number}");
@@ -244,11 +256,10 @@ fn check_other_ways(
     Ok(())
 }
 
-fn print_past(store: &Store, view: &View, object: u8, ids: &[String], out: &mut impl Write) -> anyhow::Result<()> {
-    let key = store.key(object);
+fn print_past(key: &ObjectKey, view: &View, object: u8, ids: &[String], out: &mut impl Write) -> anyhow::Result<()> {
     let mut written = 0;
     for id in ids {
-        for event in view.events(&key, id, view.version())? {
+        for event in view.events(key, id, view.version())? {
             let line = Line::Written {
                 id: id.clone(),
                 xact: event.xact.0,

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
 use anyhow::Context;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::rows::RowSpec;
@@ -62,29 +63,29 @@ fn is_false(truth: &bool) -> bool {
 
 /// A line of the history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Event {
+pub struct Event<S = Said> {
     /// Microseconds since the parent started.
     pub t: u64,
     #[serde(flatten)]
-    pub said: Said,
+    pub said: S,
 }
 
 /// The file an unfolding history is appended to.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct Recorder<S = Said> {
     file: File,
-    events: Vec<Event>,
+    events: Vec<Event<S>>,
     start: std::time::Instant,
 }
 
-impl Recorder {
-    pub fn create(path: &Path) -> anyhow::Result<Recorder> {
+impl<S: Serialize> Recorder<S> {
+    pub fn create(path: &Path) -> anyhow::Result<Recorder<S>> {
         let file = OpenOptions::new().create_new(true).append(true).open(path);
         let file = file.with_context(|| format!("creating {}", path.display()))?;
         Ok(Recorder { file, events: Vec::new(), start: std::time::Instant::now() })
     }
 
-    pub fn record(&mut self, said: Said) -> anyhow::Result<()> {
+    pub fn record(&mut self, said: S) -> anyhow::Result<()> {
         let t = u64::try_from(self.start.elapsed().as_micros())?;
         let event = Event { t, said };
         let mut line = serde_json::to_string(&event)?;
@@ -94,12 +95,12 @@ impl Recorder {
         Ok(())
     }
 
-    pub fn events(&self) -> &[Event] {
+    pub fn events(&self) -> &[Event<S>] {
         &self.events
     }
 }
 
-pub fn load(path: &Path) -> anyhow::Result<Vec<Event>> {
+pub fn load<S: DeserializeOwned>(path: &Path) -> anyhow::Result<Vec<Event<S>>> {
     let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
     let mut events = Vec::new();
     for line in BufReader::new(file).lines() {

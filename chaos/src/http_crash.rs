@@ -2,10 +2,9 @@
 //!
 //! Each client writes rows of its own to its own object, one request at a time, and so knows what each row must say: what
 //! was acknowledged, there once; what was refused, not there; what got no answer, whole or not at all (`ledger`). Plain
-//! clients say themselves what they send (`client`); beside them the Python SDK logs spans (`sdk`). The server is the
+//! clients say themselves what they send (`http_client`); beside them the Python SDK logs spans (`sdk`). The server is the
 //! program as it is shipped (`server`), with budgets so small that it seals and compacts all the while.
 
-mod client;
 mod ledger;
 mod sdk;
 mod server;
@@ -23,11 +22,11 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
+use crate::http_client::{Answer, Client};
 use crate::report::Report;
-use client::{Answer, Client};
 use ledger::Ledger;
 use sdk::{Manner, Sdk};
-use server::Server;
+use server::{API_KEY, Server};
 
 const CLIENTS: u64 = 4;
 /// A directory is killed so often before a fresh one is taken.
@@ -38,6 +37,8 @@ const ROWS_PER_REQUEST_MAX: usize = 20;
 const PAGE: u64 = 500;
 /// Findings of one client that are told: so few that every client is heard.
 const FINDINGS_MAX: usize = 4;
+/// An answer that does not come within this time is none.
+const WAIT: Duration = Duration::from_secs(20);
 
 /// One client: its object's path and what it knows of its rows.
 #[derive(Debug)]
@@ -204,11 +205,11 @@ fn tell(client: &str, found: Vec<String>, report: &mut Report) {
 
 /// Writes until there is no answer any more. An answer that no client may get is an error.
 fn write(mut writer: Writer, address: SocketAddr, stop: &AtomicBool) -> anyhow::Result<Writer> {
-    let mut client = Client::connect(address)?;
+    let mut client = Client::connect(address, API_KEY, WAIT)?;
     if writer.project.is_empty() {
         let name = json!({ "name": format!("crash {}", writer.number) });
         match client.post("/v1/project", &name) {
-            Ok(Answer { status: 200, body }) => {
+            Ok(Answer { status: 200, body, .. }) => {
                 writer.project = body["id"].as_str().context("a project without an id")?.to_owned();
             }
             Ok(other) => anyhow::bail!("making a project was answered {other:?}"),
@@ -221,7 +222,7 @@ fn write(mut writer: Writer, address: SocketAddr, stop: &AtomicBool) -> anyhow::
         writer.ledger.sends(&rows);
         let answer = client.post(&path, &json!({ "events": rows }));
         match answer {
-            Ok(Answer { status: 200, body }) if !wrong => {
+            Ok(Answer { status: 200, body, .. }) if !wrong => {
                 let ids: Vec<&str> =
                     body["row_ids"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
                 let sent: Vec<&str> = rows.iter().filter_map(|row| row["id"].as_str()).collect();
@@ -249,7 +250,7 @@ fn write(mut writer: Writer, address: SocketAddr, stop: &AtomicBool) -> anyhow::
 
 /// All rows of a project's log.
 fn read(server: &Server, project: &str) -> anyhow::Result<Vec<Value>> {
-    let mut client = Client::connect(server.address())?;
+    let mut client = Client::connect(server.address(), API_KEY, WAIT)?;
     let path = format!("/v1/project_logs/{project}/fetch");
     let mut rows: Vec<Value> = Vec::new();
     let mut cursor = Value::Null;

@@ -1,21 +1,25 @@
 //! assay-chaos: breaks a store of its own making in many ways and says whether it held.
 
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use assay_chaos::report::{Report, Verdict};
 use assay_chaos::worker::{self, WorkerArgs};
-use assay_chaos::{bit_flip, crash, disk_full, dump, http_crash, power_cut, sync_fails};
+use assay_chaos::{bit_flip, cluster, crash, disk_full, dump, http_crash, power_cut, sabotage, sim, sync_fails};
+use assay_storage_model::sabotage as told;
 use clap::{Args, Parser, Subcommand};
+use cluster::Kind;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Breaks a store of its own making and says whether it held: valid, invalid or unknown. Only valid exits with 0.
 ///
 /// What needs something that this machine lacks (root, a program, the Python SDK) is not tried. Where the rest held the
 /// verdict is "not covered", and the exit code is 0; with ASSAY_REQUIRE=all it is unknown, a failure.
 #[derive(Debug, Parser)]
-#[command(name = "assay-chaos", version)]
+#[command(name = "assay-chaos", version = version())]
 struct Cli {
     #[command(subcommand)]
     command: Storm,
@@ -52,6 +56,9 @@ enum Storm {
         /// Flips
         #[arg(long, default_value_t = 50)]
         flips: u32,
+        /// All of them after a kill instead of mostly after a clean stop
+        #[arg(long)]
+        after_kill: bool,
         #[command(flatten)]
         common: Common,
     },
@@ -71,6 +78,29 @@ enum Storm {
         #[command(flatten)]
         common: Common,
     },
+    /// A cluster of real processes under attack: kills, pauses, partitions, power cuts, full disks, changes of members
+    Run(RunArgs),
+    /// What only an old leader has or knows: a story that is always the same, on a cluster of three (needs root, iptables)
+    OldLeader(Common),
+    /// Holds what a kept run left behind against the checkers once more
+    Check {
+        /// The directory that the run named
+        dir: PathBuf,
+        /// Where the report goes, as JSON
+        #[arg(long)]
+        report: Option<PathBuf>,
+    },
+    /// Whole clusters in one thread each, on simulated time, wires and disks: as many seeds as are asked for
+    Sim(sim::Options),
+    /// Deliberate faults of the product, each of which a short run has to see (needs the feature `sabotage`)
+    Sabotage {
+        /// Only these faults, as skip-fsync,stale-read
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+        /// Where the report goes, as JSON
+        #[arg(long)]
+        report: Option<PathBuf>,
+    },
     #[command(hide = true)]
     Worker(WorkerArgs),
     #[command(hide = true)]
@@ -81,6 +111,24 @@ enum Storm {
         #[arg(long, value_parser = object_and_version)]
         at: Vec<(u8, u64)>,
     },
+}
+
+#[derive(Clone, Debug, Args)]
+struct RunArgs {
+    /// How long clients work; the last 25 seconds are without faults
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(40..=43_200))]
+    seconds: u64,
+    /// Nodes of the cluster; one is a node alone
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=5))]
+    nodes: u8,
+    /// Only these faults, as kill,pause,power-cut; without it all that this machine can do
+    #[arg(long, value_delimiter = ',')]
+    faults: Vec<Kind>,
+    /// Keep history, logs and data also of a run that held
+    #[arg(long)]
+    keep: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -95,14 +143,33 @@ struct Common {
 
 type Scenario = fn(u64, u32, &mut Report) -> anyhow::Result<Vec<PathBuf>>;
 
+fn version() -> &'static str {
+    told::version(env!("CARGO_PKG_VERSION"))
+}
+
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let command = Cli::parse().command;
+    // Before anything is tried: a word that names no fault ends the program here.
+    if let Some(confession) = told::confession().filter(|_| !matches!(command, Storm::Worker(_) | Storm::Dump { .. })) {
+        eprintln!("{confession}");
+    }
+    let done = match command {
         Storm::Crash { runs, common } => storm("crash", "--runs", runs, &common, crash::run),
         Storm::HttpCrash { runs, common } => storm("http-crash", "--runs", runs, &common, http_crash::run),
         Storm::PowerCut { runs, common } => storm("power-cut", "--runs", runs, &common, power_cut::run),
-        Storm::BitFlip { flips, common } => storm("bit-flip", "--flips", flips, &common, bit_flip::run),
+        Storm::BitFlip { flips, after_kill: false, common } => {
+            storm("bit-flip", "--flips", flips, &common, bit_flip::run)
+        }
+        Storm::BitFlip { flips, after_kill: true, common } => {
+            storm("bit-flip", "--after-kill --flips", flips, &common, bit_flip::run_after_kill)
+        }
         Storm::DiskFull { runs, common } => storm("disk-full", "--runs", runs, &common, disk_full::run),
         Storm::SyncFails { runs, common } => storm("sync-fails", "--runs", runs, &common, sync_fails::run),
+        Storm::Run(args) => run_cluster(args),
+        Storm::OldLeader(common) => tell_of_old_leader(&common),
+        Storm::Check { dir, report } => check_again(&dir, report.as_deref()),
+        Storm::Sim(options) => simulate(&options),
+        Storm::Sabotage { only, report } => on_trial(&only, report.as_deref()),
         Storm::Worker(args) => inside(worker::run(args)),
         Storm::Dump { dir, at } => inside(print_dump(dir, at)),
     };
@@ -125,11 +192,88 @@ fn storm(name: &str, unit: &str, size: u32, common: &Common, scenario: Scenario)
             Vec::new()
         }
     };
-    let verdict = report.finish(common.report.as_deref(), &kept)?;
-    Ok(match verdict {
+    finish(report, common.report.as_deref(), &kept)
+}
+
+fn finish(report: Report, file: Option<&Path>, kept: &[PathBuf]) -> anyhow::Result<ExitCode> {
+    Ok(match report.finish(file, kept)? {
         Verdict::Valid | Verdict::NotCovered => ExitCode::SUCCESS,
         Verdict::Invalid | Verdict::Unknown => ExitCode::FAILURE,
     })
+}
+
+fn run_cluster(args: RunArgs) -> anyhow::Result<ExitCode> {
+    let RunArgs { seconds, nodes, faults, keep, common } = args;
+    let seed = common.seed.unwrap_or_else(rand::random);
+    let options = cluster::Options { seed, seconds, nodes, faults, keep };
+    let mut report = Report::new("run", seed, &options.words());
+    let interrupted = interrupted_by_signals()?;
+    let kept = cluster::run(&options, interrupted, &mut report).unwrap_or_else(|why| {
+        report.troubles.push(format!("{why:#}"));
+        Vec::new()
+    });
+    finish(report, common.report.as_deref(), &kept)
+}
+
+fn simulate(options: &sim::Options) -> anyhow::Result<ExitCode> {
+    let first = options.seed.unwrap_or_else(rand::random);
+    let mut report = Report::new("sim", first, "--seeds 1");
+    if let Err(why) = sim::run(options, first, &mut report) {
+        report.troubles.push(format!("{why:#}"));
+    }
+    finish(report, options.report.as_deref(), &[])
+}
+
+fn tell_of_old_leader(common: &Common) -> anyhow::Result<ExitCode> {
+    let seed = common.seed.unwrap_or_else(rand::random);
+    let mut report = Report::new("old-leader", seed, "");
+    let interrupted = interrupted_by_signals()?;
+    let kept = cluster::old_leader::run(seed, interrupted, &mut report).unwrap_or_else(|why| {
+        report.troubles.push(format!("{why:#}"));
+        Vec::new()
+    });
+    finish(report, common.report.as_deref(), &kept)
+}
+
+fn check_again(dir: &Path, file: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let mut report = Report::new("check", 0, &dir.to_string_lossy());
+    if let Err(why) = cluster::check_again(dir, &mut report) {
+        report.troubles.push(format!("{why:#}"));
+    }
+    finish(report, file, &[])
+}
+
+fn on_trial(only: &[String], file: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let words = if only.is_empty() { String::new() } else { format!("--only {}", only.join(",")) };
+    let mut report = Report::new("sabotage", 0, &words);
+    report.replay = format!("assay-chaos sabotage {words}");
+    let kept = sabotage::run(only, &mut report)?;
+    finish(report, file, &kept)
+}
+
+/// Set by SIGINT, SIGTERM and SIGHUP: namespaces, mounts and processes are taken down before this process ends.
+fn interrupted_by_signals() -> anyhow::Result<&'static AtomicBool> {
+    static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting a runtime")?;
+    let listening = {
+        let _inside = runtime.enter();
+        let listen = |kind| signal(kind).context("listening for signals");
+        [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?]
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        let [mut interrupt, mut terminate, mut hangup] = listening;
+        runtime.block_on(async {
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                    _ = hangup.recv() => {}
+                }
+                INTERRUPTED.store(true, Ordering::Relaxed);
+            }
+        });
+    })?;
+    Ok(&INTERRUPTED)
 }
 
 /// The hidden commands run the store in this process.

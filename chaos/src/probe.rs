@@ -2,12 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
+
 /// Set by who has installed everything: then what is missing is a failure.
 const REQUIRE: &str = "ASSAY_REQUIRE";
 
 pub fn everything_required() -> bool {
     std::env::var_os(REQUIRE).is_some_and(|value| value == "all")
 }
+
+/// Where the product's program is, if not beside this one.
+const PROGRAM_VARIABLE: &str = "ASSAY_BIN";
 
 /// Whether this process is root.
 pub fn is_root() -> bool {
@@ -39,4 +44,13 @@ pub fn missing(root: bool, programs: &[&str]) -> Vec<String> {
 pub fn assay_program() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?.with_file_name("assay");
     program.is_file().then_some(program)
+}
+
+/// The program that the whole is tried with: the one that is named, or the one from the same build.
+pub fn program() -> anyhow::Result<PathBuf> {
+    if let Some(given) = std::env::var_os(PROGRAM_VARIABLE) {
+        return Ok(given.into());
+    }
+    assay_program()
+        .with_context(|| format!("assay is not built: cargo build -p assay, or name it with {PROGRAM_VARIABLE}"))
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::check::Coverage;
 use crate::probe;
@@ -38,6 +38,12 @@ pub struct Report {
     pub not_covered: Vec<String>,
     pub coverage: Coverage,
     pub runs: Vec<Value>,
+    /// What else a storm has to say, each under its own name.
+    #[serde(flatten)]
+    pub details: Map<String, Value>,
+    /// The same in lines for people.
+    #[serde(skip)]
+    pub notes: Vec<String>,
     #[serde(skip)]
     start: Instant,
 }
@@ -54,6 +60,8 @@ impl Report {
             not_covered: Vec::new(),
             coverage: Coverage::default(),
             runs: Vec::new(),
+            details: Map::new(),
+            notes: Vec::new(),
             start: Instant::now(),
         }
     }
@@ -83,6 +91,7 @@ impl Report {
         println!("{}: {} in {seconds:.1} s, seed {}", self.command, name(verdict), self.seed);
         let counts: Vec<String> = self.coverage.counts.iter().map(|(what, count)| format!("{what} {count}")).collect();
         println!("  {}", counts.join(", "));
+        self.notes.iter().for_each(|note| println!("  {note}"));
         for (label, lines) in
             [("not covered", &self.not_covered), ("found", &self.findings), ("trouble", &self.troubles)]
         {
@@ -96,10 +105,10 @@ impl Report {
         for gap in self.coverage.gaps() {
             println!("  too little of {gap}");
         }
+        for dir in kept {
+            println!("  kept: {}", dir.display());
+        }
         if matches!(verdict, Verdict::Invalid | Verdict::Unknown) {
-            for dir in kept {
-                println!("  kept: {}", dir.display());
-            }
             println!("  again: {}", self.replay);
         }
         Ok(verdict)

@@ -2,7 +2,9 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use assay_storage_model::command::{Action, RowOp};
+use assay_storage_model::command::{Action, Command, RequestId, RowOp, Write};
+use assay_storage_model::{ObjectKey, Xact};
+use bytes::Bytes;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -187,6 +189,34 @@ fn random_row(rng: &mut impl Rng, lasting: bool) -> RowSpec {
         pad: if keeps_text { rng.random_range(100..MIDDLE_BYTES_MAX) } else { 0 },
         rule: if rule <= RULE_ARRAY_DELETE { rule } else { 0 },
     }
+}
+
+/// The command of a write; `name` is what its rows bear, to be found by.
+pub fn write_command(object: ObjectKey, assigned: Xact, request: Option<&str>, name: &str, rows: &[RowSpec]) -> Bytes {
+    let audit = json!({ "source": "external", "metadata": { "write": name } }).to_string();
+    let texts: Vec<(String, String)> = rows.iter().map(|row| (row.document().to_string(), row.rules())).collect();
+    let command = Command::Write(Write {
+        object,
+        assigned,
+        request: request.map(|request| request_id(request, rows)),
+        rows: rows.iter().zip(&texts).map(|(row, (doc, rules))| row.as_op(doc, rules, &audit)).collect(),
+    });
+    Bytes::from(command.encode())
+}
+
+pub fn request_id(request: &str, rows: &[RowSpec]) -> RequestId {
+    RequestId { key: fingerprint(request), content: fingerprint(&format!("{rows:?}")) }
+}
+
+/// Sixteen bytes that stand for a text.
+fn fingerprint(text: &str) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    for (half, salt) in bytes.chunks_mut(8).zip(["one", "other"]) {
+        let mut hasher = DefaultHasher::new();
+        (salt, text).hash(&mut hasher);
+        half.copy_from_slice(&hasher.finish().to_le_bytes());
+    }
+    bytes
 }
 
 /// A document with its long texts replaced by their length and hash.

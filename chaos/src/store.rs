@@ -111,7 +111,7 @@ impl Store {
     }
 }
 
-fn object_key(number: u8) -> anyhow::Result<ObjectKey> {
+pub fn object_key(number: u8) -> anyhow::Result<ObjectKey> {
     // Ids are parsed, so that no crate for making them is needed here.
     let id = |number: u8| format!("00000000-0000-4000-8000-0000000000{number:02x}").parse::<OrgId>();
     let kind = ObjectKind::ALL[usize::from(number) % ObjectKind::ALL.len()];

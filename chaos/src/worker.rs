@@ -10,16 +10,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use assay_storage_model::Xact;
-use assay_storage_model::command::{Command, RequestId, Write as WriteCommand};
-use bytes::Bytes;
 use parking::Shared;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use serde_json::json;
 
 use crate::dump::digest;
 use crate::history::{self, History, Said};
-use crate::rows::{RowSpec, large_write, random_write};
+use crate::rows::{RowSpec, large_write, random_write, write_command};
 use crate::store::{OBJECTS, Store, Told};
 
 /// A worker nobody kills ends by itself.
@@ -220,7 +217,7 @@ impl World {
         rows: &[RowSpec],
     ) -> anyhow::Result<bool> {
         let name = if other { op } else { request.as_deref().unwrap_or(op) };
-        let command = encode(&self.store, object, request.as_deref(), name, rows)?;
+        let command = write_command(self.store.key(object), now()?, request.as_deref(), name, rows);
         say(&Said::Invoke { op: op.into(), client, object, request, other, rows: rows.to_vec() })?;
         let (op, told) = (op.to_owned(), self.store.write(object, command).await);
         let written = matches!(told, Told::Written { .. });
@@ -276,28 +273,8 @@ impl World {
     }
 }
 
-fn encode(store: &Store, object: u8, request: Option<&str>, name: &str, rows: &[RowSpec]) -> anyhow::Result<Bytes> {
-    let audit = json!({ "source": "external", "metadata": { "write": name } }).to_string();
-    let texts: Vec<(String, String)> = rows.iter().map(|row| (row.document().to_string(), row.rules())).collect();
+/// What a client's clock gives it as an id.
+fn now() -> anyhow::Result<Xact> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
-    let command = Command::Write(WriteCommand {
-        object: store.key(object),
-        assigned: Xact::at_micros(u64::try_from(now.as_micros())?),
-        request: request
-            .map(|request| RequestId { key: fingerprint(request), content: fingerprint(&format!("{rows:?}")) }),
-        rows: rows.iter().zip(&texts).map(|(row, (doc, rules))| row.as_op(doc, rules, &audit)).collect(),
-    });
-    Ok(Bytes::from(command.encode()))
-}
-
-/// Sixteen bytes that stand for a text.
-fn fingerprint(text: &str) -> [u8; 16] {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut bytes = [0; 16];
-    for (half, salt) in bytes.chunks_mut(8).zip(["one", "other"]) {
-        let mut hasher = DefaultHasher::new();
-        (salt, text).hash(&mut hasher);
-        half.copy_from_slice(&hasher.finish().to_le_bytes());
-    }
-    bytes
+    Ok(Xact::at_micros(u64::try_from(now.as_micros())?))
 }

@@ -33,10 +33,36 @@ fn fifty_flipped_bits_are_detected_or_harmless() {
 }
 
 #[test]
+fn simulated_clusters_keep_what_they_promise() {
+    storm(&["sim", "--seeds", "12"]);
+}
+
+#[test]
+fn a_program_that_cannot_be_told_to_do_wrong_says_how_to_build_one() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_assay-chaos"));
+    let output = command.args(["sabotage", "--only", "no-such-fault"]).output().expect("starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let expected = if cfg!(feature = "sabotage") { "there is no fault `no-such-fault`" } else { "--features sabotage" };
+    assert!(output.status.code() == Some(2) && errors.contains(expected), "{errors}");
+}
+
+#[test]
 fn help_names_every_storm() {
     let output = Command::new(env!("CARGO_BIN_EXE_assay-chaos")).arg("--help").output().expect("starts");
     let help = String::from_utf8_lossy(&output.stdout).into_owned();
-    for name in ["crash", "http-crash", "power-cut", "bit-flip", "disk-full", "sync-fails"] {
+    for name in [
+        "crash",
+        "http-crash",
+        "power-cut",
+        "bit-flip",
+        "disk-full",
+        "sync-fails",
+        "run",
+        "sim",
+        "check",
+        "old-leader",
+        "sabotage",
+    ] {
         assert!(help.contains(name), "{name} in {help}");
     }
 }

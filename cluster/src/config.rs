@@ -1,5 +1,6 @@
 //! What a node is told when it starts.
 
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +19,61 @@ const SEAL_AGE: Duration = Duration::from_secs(600);
 /// The keyed store of one group.
 const KV_CACHE_BYTES: u64 = 2 << 20;
 
+/// Replicas of a shard where there are nodes enough, unless the founder says otherwise.
+pub const REPLICAS_DEFAULT: u16 = 3;
+/// A node that was not heard of for this long counts as gone, and what it has is rebuilt elsewhere.
+pub const DEAD_AFTER: Duration = Duration::from_secs(600);
+/// What replicas that are moved may take of the network and of disks.
+pub const MOVE_BYTES_A_SECOND: u64 = 64 << 20;
+
+/// Damage that nobody reads is found within this time.
+pub const SCRUB_EVERY: Duration = Duration::from_secs(24 * 3600);
+
+/// A node's certificate runs out after this, and is made anew when a third of it is left: a clock may be months wrong
+/// before a node is not understood.
+pub const CERTIFICATE_VALID: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Shorter, and a look at the day could come too late.
+pub const CERTIFICATE_VALID_MIN: Duration = Duration::from_secs(10);
+
+/// How other nodes reach this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerConfig {
+    pub listen: SocketAddr,
+    /// What others are told: a host name or an address, and a port.
+    pub address: String,
+}
+
+impl PeerConfig {
+    /// Listens on the address itself where that is a number, else on every address of this machine.
+    pub fn new(address: &str, listen: Option<SocketAddr>) -> Result<PeerConfig, String> {
+        let wrong = || format!("`{address}` is not of the form host:port, as 10.0.0.1:7400 or node-1.example:7400");
+        let (host, port) = address.rsplit_once(':').ok_or_else(wrong)?;
+        let port: u16 = port.parse().map_err(|_| wrong())?;
+        if host.is_empty() || port == 0 {
+            return Err(wrong());
+        }
+        let everywhere = || SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
+        let listen = listen.or_else(|| address.parse().ok()).unwrap_or_else(everywhere);
+        Ok(PeerConfig { listen, address: address.to_owned() })
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct ClusterConfig {
     pub data_dir: PathBuf,
     /// For a new directory; one that was founded keeps its own number.
     pub shards: u16,
+    /// Of each shard, for a new cluster.
+    pub replicas: u16,
+    /// None: no other node can reach this one.
+    pub peer: Option<PeerConfig>,
+    pub dead_after: Duration,
+    /// 0 is no limit.
+    pub move_bytes_a_second: u64,
+    /// Every byte of every replica is read this often.
+    pub scrub_every: Duration,
+    /// Of certificates that this node makes, for itself and for nodes that join through it.
+    pub certificate_valid: Duration,
     /// The cluster this directory has to belong to, where that is known.
     pub cluster: Option<ClusterId>,
     pub memory_budget_bytes: u64,
@@ -39,6 +90,12 @@ impl Default for ClusterConfig {
         ClusterConfig {
             data_dir: PathBuf::from("assay-data"),
             shards: SHARDS_DEFAULT,
+            replicas: REPLICAS_DEFAULT,
+            peer: None,
+            dead_after: DEAD_AFTER,
+            move_bytes_a_second: MOVE_BYTES_A_SECOND,
+            scrub_every: SCRUB_EVERY,
+            certificate_valid: CERTIFICATE_VALID,
             cluster: None,
             memory_budget_bytes: MEMORY_BUDGET_BYTES,
             seal_age: SEAL_AGE,

@@ -3,6 +3,7 @@
 use std::io;
 
 use assay_cluster_raft::{FenceError, ProposeError, StartError};
+use assay_cluster_transport::TransportError;
 use assay_storage_catalog::CatalogError;
 use assay_storage_log::LogError;
 use assay_storage_model::ShardId;
@@ -17,6 +18,27 @@ pub enum OpenError {
     Home(#[from] HomeError),
     #[error("{found} shards: a cluster has between {min} and {max}")]
     Shards { found: u16, min: usize, max: usize },
+    #[error("this directory names no replica of the catalog: restore it from a backup, or let this node join anew")]
+    NoCatalog,
+    #[error("this node is alone: there is no majority that it could have lost, and nothing to recover from")]
+    Alone,
+    #[error("nothing of shards {} is on this node: recover on one that has them, or restore from backups", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    NotAllHere(Vec<ShardId>),
+    #[error("finishing a recovery: {0}")]
+    Recovery(String),
+    #[error("the catalog has no certificate authority for this cluster")]
+    NoAuthority,
+    #[error(
+        "tls/ lacks authority.pem, node.key or node.pem: put them back, or restart this node, which makes them anew"
+    )]
+    NoIdentity,
+    #[error(
+        "this node has no certificate that others accept any more, and its copy of the catalog has no authority to make one: \
+         let it join anew, with an empty directory"
+    )]
+    NoCertificate,
+    #[error(transparent)]
+    Network(#[from] TransportError),
     #[error(transparent)]
     Log(#[from] LogError),
     #[error("the catalog: {0}")]

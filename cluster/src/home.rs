@@ -21,6 +21,8 @@ use thiserror::Error;
 pub const FORMAT_VERSION: u32 = 1;
 const FORMAT: &str = "FORMAT";
 const LOCK: &str = "LOCK";
+/// What may be there before the format file is, and what every file system makes.
+const OF_A_START: [&str; 7] = [LOCK, "lost+found", "JOINING.tmp", "NODE", "PEERS", "REPLICAS", "tls"];
 const FORMAT_BYTES_MAX: u64 = 4096;
 
 #[derive(Debug, Error)]
@@ -138,16 +140,20 @@ pub(crate) fn read_or_found(
             _ => Ok(found),
         },
         None => {
-            let entries = disk.list(dir).map_err(io_error(format!("listing {}", dir.display())))?;
-            if entries
-                .iter()
-                .any(|entry| entry.name != LOCK && entry.name != format!("{FORMAT}.tmp") && entry.name != "lost+found")
-            {
-                return Err(HomeError::NotOurs(dir.to_owned()));
-            }
+            check_empty(disk, dir)?;
             write_format(disk, dir, &new)?;
             Ok(new)
         }
+    }
+}
+
+/// What has no format file may hold only what a founding or a joining that was cut short left.
+pub(crate) fn check_empty(disk: &dyn Disk, dir: &Path) -> Result<(), HomeError> {
+    let entries = disk.list(dir).map_err(io_error(format!("listing {}", dir.display())))?;
+    let ours = |name: &str| OF_A_START.contains(&name) || name == format!("{FORMAT}.tmp");
+    match entries.iter().all(|entry| ours(&entry.name)) {
+        true => Ok(()),
+        false => Err(HomeError::NotOurs(dir.to_owned())),
     }
 }
 

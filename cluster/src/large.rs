@@ -1,22 +1,46 @@
 //! Large writes as blobs, and which of them are still needed: those that an entry of some group's log names, and those
 //! that are on their way there. The others go, from the upkeep's thread.
 //!
+//! A large write is on a majority of its group's nodes before its entry is proposed: the leader sends it ahead, and who
+//! gets it keeps it until the entry comes, or for ten minutes. Who lacks it when the entry is to be applied fetches it.
+//!
 //! Nothing of this is on disk: a start learns the names from the log, then sweeps what none of them is.
 
 use std::any::Any;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use assay_cluster_raft::{LargeError, LargeWrite, LargeWrites};
+use assay_cluster_transport::{Call, Lane};
 use assay_storage_blobs::{BlobError, BlobName, Blobs};
-use assay_storage_model::GroupId;
+use assay_storage_model::{GroupId, NodeId};
 use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use parking_lot::{Mutex, RwLock};
+
+use crate::net::Net;
+use crate::service::{NoAnswer, Service};
+
+pub(crate) const PUT: &str = "blob.put";
+pub(crate) const GET: &str = "blob.get";
+/// What another node sent ahead of its entry is kept this long; a proposal is answered long before.
+const EXPECTED_FOR: Duration = Duration::from_secs(600);
+/// One blob to or from another node.
+const SPREAD_MAX: Duration = Duration::from_secs(15);
+const FETCH_MAX: Duration = Duration::from_secs(30);
+const FETCHED_AGAIN_AFTER: Duration = Duration::from_millis(200);
+const TRIES_PER_WARNING: u32 = 50;
 
 #[derive(Debug)]
 pub(crate) struct BlobWrites {
     blobs: Arc<Blobs>,
     needed: Mutex<Needed>,
+    /// Sent by others ahead of the entries that will name them, oldest first.
+    expected: Mutex<VecDeque<(Instant, Hold)>>,
     /// Putting takes it shared, removing alone: a blob must not go while the same content is put again.
     gate: RwLock<()>,
 }
@@ -59,19 +83,49 @@ struct Hold {
     name: BlobName,
 }
 
+impl fmt::Debug for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hold").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 impl Drop for Hold {
     fn drop(&mut self) {
         self.writes.needed.lock().give_back(self.name);
     }
 }
 
-/// What consensus is given; the count of uses is shared.
+/// What consensus is given; the count of uses is shared. Blobs of others come and go over the network.
 #[derive(Clone, Debug)]
-pub(crate) struct LargeDoor(pub Arc<BlobWrites>);
+pub(crate) struct LargeDoor {
+    pub writes: Arc<BlobWrites>,
+    pub net: Net,
+}
 
 impl BlobWrites {
     pub fn new(blobs: Arc<Blobs>) -> Arc<BlobWrites> {
-        Arc::new(BlobWrites { blobs, needed: Mutex::default(), gate: RwLock::default() })
+        Arc::new(BlobWrites { blobs, needed: Mutex::default(), expected: Mutex::default(), gate: RwLock::default() })
+    }
+
+    /// Blocking: keeps what another node sends until its entry comes, or for a while.
+    fn expect(self: &Arc<Self>, framed: &[u8]) -> Result<(), BlobError> {
+        let _shared = self.gate.read();
+        let name = BlobName::of(framed);
+        self.needed.lock().take(name);
+        let hold = Hold { writes: Arc::clone(self), name };
+        self.blobs.put(framed)?;
+        self.expected.lock().push_back((Instant::now(), hold));
+        Ok(())
+    }
+
+    /// Those whose entry never came.
+    fn forget_expected(&self) {
+        let old: Vec<_> = {
+            let mut expected = self.expected.lock();
+            let count = expected.iter().take_while(|(since, _)| since.elapsed() > EXPECTED_FOR).count();
+            expected.drain(..count).collect()
+        };
+        drop(old); // behind the lock: each takes another one
     }
 
     /// After a start: blobs that no entry names are left over from before.
@@ -87,6 +141,7 @@ impl BlobWrites {
 
     /// Removes what came out of use; answers how many.
     pub fn collect(&self) -> Result<usize, BlobError> {
+        self.forget_expected();
         if self.needed.lock().unused.is_empty() {
             return Ok(0);
         }
@@ -108,11 +163,12 @@ impl BlobWrites {
 
 impl LargeWrites for LargeDoor {
     fn put(&self, framed: &Bytes) -> Result<LargeWrite, LargeError> {
-        let _shared = self.0.gate.read();
+        let writes = &self.writes;
+        let _shared = writes.gate.read();
         let name = BlobName::of(framed);
-        self.0.needed.lock().take(name);
-        let hold: Box<dyn Any + Send> = Box::new(Hold { writes: Arc::clone(&self.0), name });
-        self.0.blobs.put(framed).map_err(|error| match &error {
+        writes.needed.lock().take(name);
+        let hold: Box<dyn Any + Send> = Box::new(Hold { writes: Arc::clone(writes), name });
+        writes.blobs.put(framed).map_err(|error| match &error {
             BlobError::TooLarge { .. } => LargeError::TooLarge(self.command_bytes_max()),
             BlobError::Io(source) if source.kind() == std::io::ErrorKind::StorageFull => {
                 LargeError::NoSpace(error.to_string())
@@ -122,8 +178,16 @@ impl LargeWrites for LargeDoor {
         Ok(LargeWrite { hash: name.0, length: framed.len() as u64, hold })
     }
 
+    fn spread(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>> {
+        spread(Arc::clone(&self.writes), self.net.clone(), BlobName(hash), length, others).boxed()
+    }
+
+    fn ensure(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>> {
+        ensure(Arc::clone(&self.writes), self.net.clone(), BlobName(hash), length, others).boxed()
+    }
+
     fn named(&self, group: GroupId, index: u64, hash: [u8; 32]) {
-        let mut needed = self.0.needed.lock();
+        let mut needed = self.writes.needed.lock();
         needed.take(BlobName(hash));
         if let Some(before) = needed.by_entry.insert((group, index), BlobName(hash)) {
             needed.give_back(before);
@@ -131,11 +195,125 @@ impl LargeWrites for LargeDoor {
     }
 
     fn purged(&self, group: GroupId, index: u64) {
-        self.0.needed.lock().forget(group, ..=index);
+        self.writes.needed.lock().forget(group, ..=index);
     }
 
     fn truncated(&self, group: GroupId, index: u64) {
-        self.0.needed.lock().forget(group, index..);
+        self.writes.needed.lock().forget(group, index..);
+    }
+}
+
+fn read(writes: &BlobWrites, name: BlobName, length: u64) -> Result<Option<Bytes>, BlobError> {
+    if writes.blobs.contains(name)? { writes.blobs.get(name, length).map(Some) } else { Ok(None) }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BlobError> + Send + 'static,
+) -> Result<T, LargeError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(LargeError::Failed(error.to_string())),
+        Err(error) => Err(LargeError::Failed(error.to_string())),
+    }
+}
+
+async fn spread(
+    writes: Arc<BlobWrites>,
+    net: Net,
+    name: BlobName,
+    length: u64,
+    others: Vec<NodeId>,
+) -> Result<(), LargeError> {
+    let missing = || LargeError::Failed("a blob that was just kept is gone".into());
+    let body = blocking(move || read(&writes, name, length)).await?.ok_or_else(missing)?;
+    // This node has it: of the n + 1 voters as many others are needed as half of n, rounded up.
+    let wanted = others.len().div_ceil(2);
+    let mut sending: FuturesUnordered<_> = others
+        .into_iter()
+        .map(|node| {
+            let call = Call { service: PUT, address: None, body: body.clone(), within: SPREAD_MAX, lane: Lane::Bulk };
+            let net = net.clone();
+            async move { net.call(node, call).await.map_err(|error| format!("node {node}: {error}")) }
+        })
+        .collect();
+    let (mut taken, mut refusals) = (0, Vec::new());
+    while taken < wanted {
+        match sending.next().await {
+            Some(Ok(_)) => taken += 1,
+            Some(Err(why)) => refusals.push(why),
+            None => return Err(LargeError::NoQuorum(refusals.join("; "))),
+        }
+    }
+    Ok(())
+}
+
+fn wanted(name: BlobName, length: u64) -> Bytes {
+    Bytes::from([&name.0[..], &length.to_le_bytes()].concat())
+}
+
+/// From any of the others, for as long as it takes: those of the group first, then whoever else there is, since a replica
+/// that is new to its group does not know yet who they are.
+async fn ensure(
+    writes: Arc<BlobWrites>,
+    net: Net,
+    name: BlobName,
+    length: u64,
+    others: Vec<NodeId>,
+) -> Result<(), LargeError> {
+    let mut tries = 0_u32;
+    loop {
+        let here = Arc::clone(&writes);
+        if blocking(move || Ok(here.blobs.contains(name)?)).await? {
+            return Ok(());
+        }
+        let everybody = others.iter().copied().chain(net.peers().into_iter().filter(|node| !others.contains(node)));
+        for node in everybody.collect::<Vec<_>>() {
+            let body = wanted(name, length);
+            let call = Call { service: GET, address: None, body, within: FETCH_MAX, lane: Lane::Bulk };
+            let Ok(framed) = net.call(node, call).await else { continue };
+            if framed.len() as u64 == length && BlobName::of(&framed) == name {
+                let here = Arc::clone(&writes);
+                blocking(move || here.blobs.put(&framed).map(drop)).await?;
+                return Ok(());
+            }
+            tracing::warn!(%node, bytes = framed.len(), "another node gave a large write that is not what it says");
+        }
+        if tries.is_multiple_of(TRIES_PER_WARNING) {
+            tracing::warn!(tries, nodes = net.peers().len(), "a large write is not here, and no other node gives it");
+        }
+        tries = tries.saturating_add(1);
+        tokio::time::sleep(FETCHED_AGAIN_AFTER).await;
+    }
+}
+
+/// Answers for the blobs of this node, and takes those that other nodes send ahead.
+#[derive(Debug)]
+pub(crate) enum BlobService {
+    Put(Arc<BlobWrites>),
+    Get(Arc<BlobWrites>),
+}
+
+impl Service for BlobService {
+    fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+        let refused = |error: LargeError| NoAnswer::Refused(error.to_string());
+        match self {
+            BlobService::Put(writes) => {
+                let writes = Arc::clone(writes);
+                async move { blocking(move || writes.expect(&body)).await.map(|()| Bytes::new()).map_err(refused) }
+                    .boxed()
+            }
+            BlobService::Get(writes) => {
+                let writes = Arc::clone(writes);
+                async move {
+                    let bad = || NoAnswer::Refused("the name of a blob has 32 bytes, its length 8".into());
+                    let (name, length) = body.split_first_chunk::<32>().ok_or_else(bad)?;
+                    let (name, length) = (BlobName(*name), length.try_into().map_err(|_| bad())?);
+                    let found = blocking(move || read(&writes, name, u64::from_le_bytes(length))).await;
+                    found.map_err(refused)?.ok_or_else(|| NoAnswer::Refused("it is not here".into()))
+                }
+                .boxed()
+            }
+        }
     }
 }
 
@@ -157,7 +335,7 @@ mod tests {
     #[test]
     fn a_blob_lives_while_it_is_held_or_named() {
         let writes = writes();
-        let door = LargeDoor(Arc::clone(&writes));
+        let door = LargeDoor { writes: Arc::clone(&writes), net: Net::default() };
         let written = door.put(&Bytes::from_static(b"large")).expect("puts");
         let name = BlobName(written.hash);
         door.named(GROUP, 3, written.hash);

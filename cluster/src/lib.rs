@@ -1,128 +1,202 @@
-//! Which node keeps what, and agreement on it: today one node, whose groups have one member each, on the same path
-//! that a cluster takes. Knows the store; knows nothing of HTTP, of users, of queries.
+//! Which node keeps what, and agreement on it: the groups of this node, the other nodes, who leads, who is to lead.
+//! Knows the store; knows nothing of HTTP, of users, of queries.
 //!
 //! ```text
 //! data directory
 //!   FORMAT        what this directory is: version, cluster, shards, and whether its founding ended (home)
+//!   NODE, PEERS, REPLICAS, tls/     who this node is, where the others are, what it has (keeping)
 //!   LOCK          held while a process has it
 //!   BALLAST       room for a start on a disk that was full
 //!   log/          the logs and votes of all groups; log.watermark beside it
 //!   blobs/        large writes, named by their content
 //!   catalog/      the control group
-//!   shards/000/   one directory a shard
+//!   shards/000/   one directory a shard; 000-r57 for a replica that came later
 //! ```
-//! A start takes the lock, reads `FORMAT`, opens the log, then every group's state, and lets consensus apply again what
-//! was committed since the last seals. It is over when every group leads and has applied all of it. A founding that a
-//! crash cut short is begun again: until it ended nothing was acknowledged.
+//! A start takes the lock, reads what the node keeps about itself, opens the log, then every replica's state, and lets
+//! consensus apply again what was committed since the last seals. A node that is alone is open when every group leads
+//! and has applied all of it; one of several is open when its replicas run, and ready when it heard from the catalog
+//! (`Cluster::is_ready`). A founding that a crash cut short is begun again: until it ended nothing was acknowledged.
+//!
+//! Beside serving, reconcilers bring what is to what is wanted (`reconcile`): each compares the two and makes one step.
 
+mod authority;
+mod checked;
 mod config;
 mod error;
 mod home;
+mod hub;
+mod join;
+mod keeping;
 mod large;
+mod net;
+mod nodes;
+mod operate;
+mod readings;
+mod reconcile;
+mod recover;
+mod replicas;
+mod route;
+mod service;
 mod start;
+mod status;
 mod upkeep;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 use assay_cluster_placement::shard_of;
-use assay_cluster_raft::{ApplyThread, Counters, Group, SealThreads};
+use assay_cluster_raft::{ApplyThread, Counters, Group, NodeParts, SealThreads};
 use assay_storage_blobs::Blobs;
 use assay_storage_catalog::Catalog;
 use assay_storage_log::Log;
-use assay_storage_model::command::Outcome;
-use assay_storage_model::{Applied, ClusterId, GroupId, ObjectKey, ShardId};
+use assay_storage_model::{Applied, ClusterId, GroupId, NodeId, ObjectKey, ShardId};
 use assay_storage_shard::Shard;
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 pub use assay_cluster_raft::{
-    Counts, FenceError, NotWritten, OnFatal, Pending, ProposeError, SealError, install_abort_hook,
+    Counts, FenceError, GroupStatus, NotWritten, OnFatal, Pending, ProposeError, SealError, install_abort_hook,
 };
+pub use assay_cluster_transport::PeerCounts;
 pub use assay_storage_log::LogConfig;
-pub use config::{ClusterConfig, MEMORY_BUDGET_BYTES, SHARDS_DEFAULT};
+pub use config::{
+    CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, REPLICAS_DEFAULT, SHARDS_DEFAULT,
+};
 pub use error::OpenError;
 pub use home::{FORMAT_VERSION, Format, HomeError, Lock, read_format};
+pub use join::{JoinError, Joined, join};
+pub use nodes::{NodeRecord, NodeState};
+pub use operate::OperateError;
+pub use readings::{GroupReading, LogSyncs};
+pub use recover::{Recovery, recover, recovery};
+pub use route::{ROUTE_WAIT_MAX, Route};
+pub use service::{AskError, NoAnswer, Service};
+pub use status::{ClusterStatus, GroupReport, NodeReport, ReplicaReport, Role};
 pub use upkeep::UpkeepCounts;
 
+use crate::hub::Hub;
+use crate::keeping::{Keeping, KeptReplica};
+use crate::large::BlobWrites;
+use crate::net::Net;
+use crate::reconcile::{Reconcilers, Suspects};
+use crate::route::Hints;
 use crate::start::ConsensusRuntime;
 use crate::upkeep::Upkeep;
+
+/// A node that has not heard from the catalog for this long does not say what is in it.
+pub const CATALOG_SILENCE_MAX: Duration = Duration::from_secs(5);
+
+/// What everything on this node shares.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub id: ClusterId,
+    pub node: NodeId,
+    pub shards: u16,
+    pub config: ClusterConfig,
+    pub hub: Hub,
+    pub catalog: Arc<Catalog>,
+    pub net: Net,
+    pub hints: Hints,
+    pub log: Log,
+    pub blobs: Arc<Blobs>,
+    pub writes: Arc<BlobWrites>,
+    pub parts: NodeParts,
+    pub keeping: Keeping,
+    /// What `REPLICAS` says.
+    pub kept: Mutex<Vec<KeptReplica>>,
+    /// Groups whose replica here is being taken away.
+    pub ending: Mutex<BTreeSet<GroupId>>,
+    /// What readers met.
+    pub suspects: Suspects,
+    /// When a fence of the catalog last passed.
+    pub catalog_heard: Mutex<Option<Instant>>,
+    pub closing: AtomicBool,
+}
 
 /// A running node. Dropping it without [`Cluster::shutdown`] is as safe as a crash.
 #[derive(Debug)]
 pub struct Cluster {
-    id: ClusterId,
-    groups: Vec<Group>,
-    shards: Vec<Arc<Shard>>,
-    catalog: Arc<Catalog>,
-    log: Log,
-    log_budget_bytes: u64,
-    blobs: Arc<Blobs>,
-    counters: Arc<Counters>,
+    shared: Arc<Shared>,
     upkeep: Upkeep,
+    reconcilers: Reconcilers,
     seals: SealThreads,
-    apply_threads: Vec<ApplyThread>,
     runtime: ConsensusRuntime,
     /// The threads of the upkeep and of seals hold it too: whoever takes the directory next finds nobody in it.
     _lock: Arc<Lock>,
 }
 
 impl Cluster {
-    /// Opens or founds the node; returns when it can serve.
+    /// Opens or founds the node.
     pub async fn open(config: ClusterConfig) -> Result<Cluster, OpenError> {
         start::open(config).await
     }
 
     pub fn id(&self) -> ClusterId {
-        self.id
+        self.shared.id
+    }
+
+    pub fn node(&self) -> NodeId {
+        self.shared.node
+    }
+
+    pub(crate) fn net(&self) -> &Net {
+        &self.shared.net
     }
 
     /// Where an object's rows are kept.
     pub fn locate(&self, object: &ObjectKey) -> ShardId {
-        shard_of(object, u16::try_from(self.shards.len()).expect("at most 256 shards"))
+        shard_of(object, self.shared.shards)
     }
 
     pub fn shards(&self) -> u16 {
-        u16::try_from(self.shards.len()).expect("at most 256 shards")
+        self.shared.shards
     }
 
+    /// The shard's replica on this node, if there is one.
     pub fn shard(&self, shard: ShardId) -> Option<Arc<Shard>> {
-        self.shards.get(usize::from(shard.0)).cloned()
+        self.shared.hub.shard(shard)
+    }
+
+    /// A reader met damage in the shard's replica on this node: it is looked at now, and rebuilt where the others can do
+    /// without it.
+    pub fn suspect(&self, shard: ShardId) {
+        self.shared.suspects.add(GroupId::of_shard(shard));
     }
 
     pub fn catalog(&self) -> &Arc<Catalog> {
-        &self.catalog
+        &self.shared.catalog
     }
 
     pub fn blobs(&self) -> &Arc<Blobs> {
-        &self.blobs
+        &self.shared.blobs
     }
 
-    pub fn group(&self, group: GroupId) -> Option<&Group> {
-        self.groups.iter().find(|candidate| candidate.id() == group)
+    /// The group's replica on this node, if there is one.
+    pub fn group(&self, group: GroupId) -> Option<Group> {
+        self.shared.hub.group(group)
     }
 
-    /// One log entry of these commands; durable and applied when it returns.
-    pub async fn propose(&self, group: GroupId, commands: Vec<Bytes>) -> Result<Vec<Outcome>, ProposeError> {
-        self.known(group)?.propose(commands).await
+    /// Whether reads can be asked of the group's replica on this node: it is there, and is no learner that may be far behind.
+    pub fn has_data(&self, group: GroupId) -> bool {
+        self.group(group).is_some_and(|group| group.votes())
     }
 
-    /// One command, in the next entry that its shard's committer makes.
-    pub async fn write(&self, shard: ShardId, command: Bytes) -> Result<Outcome, ProposeError> {
-        self.known(GroupId::of_shard(shard))?.write(command).await
-    }
-
-    /// Takes a command in for the next entry; entries keep the order of these calls.
+    /// Takes a command in for the next entry of a shard that is led here; entries keep the order of these calls.
     pub fn submit(&self, shard: ShardId, command: Bytes) -> Result<Pending, NotWritten> {
-        self.known(GroupId::of_shard(shard))?.submit(command)
+        let led_elsewhere = || NotWritten::NotLeader { leader: None };
+        self.group(GroupId::of_shard(shard)).ok_or_else(led_elsewhere)?.submit(command)
     }
 
-    fn known(&self, group: GroupId) -> Result<&Group, NotWritten> {
-        self.group(group).ok_or_else(|| NotWritten::Failed(format!("there is no group {group} here")))
-    }
-
-    /// Returns when everything acknowledged before the call can be read here.
+    /// Returns when everything acknowledged before the call can be read from the replica on this node.
     pub async fn fence(&self, group: GroupId) -> Result<u64, FenceError> {
         let known = self.group(group).ok_or_else(|| FenceError::Stopped(format!("there is no group {group} here")))?;
-        known.fence().await
+        let index = known.fence().await?;
+        if group == GroupId::CATALOG {
+            self.shared.heard_catalog();
+        }
+        Ok(index)
     }
 
     /// Makes what the group applied durable without the log, which is then purged up to there.
@@ -131,37 +205,83 @@ impl Cluster {
         known.seal().await
     }
 
+    /// Whether this node has the catalog to itself, as far as it knows.
+    pub fn is_alone(&self) -> bool {
+        self.shared.hub.group(GroupId::CATALOG).is_some_and(|catalog| catalog.is_alone() && catalog.leads())
+    }
+
+    /// Whether this node heard from the catalog's majority lately.
+    pub fn hears_catalog(&self) -> bool {
+        self.shared.hears_catalog()
+    }
+
+    /// Whether requests can be served here: the catalog is heard, and every replica on this node knows its leader.
+    pub fn is_ready(&self) -> bool {
+        self.not_ready().is_empty()
+    }
+
+    /// What keeps this node from being ready, in words.
+    pub fn not_ready(&self) -> Vec<String> {
+        let mut why = Vec::new();
+        if !self.hears_catalog() {
+            why.push("no majority of the catalog answers".to_owned());
+        }
+        let groups = self.shared.hub.groups();
+        let lost = groups.iter().filter(|group| !group.is_joining() && !group.status().is_led()).count();
+        if lost > 0 {
+            why.push(format!("{lost} of {} groups have no leader", groups.len()));
+        }
+        why
+    }
+
+    /// When the certificate that other nodes are shown runs out; none where nobody is shown one.
+    pub fn certificate_runs_out(&self) -> Option<SystemTime> {
+        self.shared.certificate_runs_out()
+    }
+
     pub fn log_bytes(&self) -> u64 {
-        self.log.bytes()
+        self.shared.log.bytes()
     }
 
     pub fn log_budget_bytes(&self) -> u64 {
-        self.log_budget_bytes
+        self.shared.config.log.budget_bytes
     }
 
     pub fn counts(&self) -> Counts {
-        self.counters.read()
+        self.counters().read()
+    }
+
+    fn counters(&self) -> &Arc<Counters> {
+        &self.shared.parts.counters
     }
 
     pub fn upkeep_counts(&self) -> UpkeepCounts {
         self.upkeep.counts()
     }
 
-    /// Answers what was taken in, stops consensus and upkeep, and lets go of the directory with the last handle.
+    /// Answers what was taken in, stops consensus and upkeep, and lets go of the directory with the last handle. What
+    /// this node leads is handed over first, so that nobody waits for an election.
     pub async fn shutdown(&self) -> Result<(), SealError> {
         let stopped = |why: String| SealError::Stopped(why);
+        self.shared.closing.store(true, Ordering::Release);
+        self.reconcilers.stop().await;
+        self.hand_over_all().await;
         self.upkeep.stop();
-        for group in &self.groups {
+        let groups = self.shared.hub.groups();
+        for group in &groups {
             group.shutdown().await;
         }
-        let (upkeep, seals, threads) = (self.upkeep.clone(), self.seals.clone(), self.apply_threads.clone());
+        if let Some(transport) = self.net().transport() {
+            transport.shutdown().await;
+        }
+        let (upkeep, seals) = (self.upkeep.clone(), self.seals.clone());
         let runtime = self.runtime.take();
-        let log = self.log.clone();
+        let log = self.shared.log.clone();
         let ended = tokio::task::spawn_blocking(move || {
             upkeep.join();
             seals.stop();
             drop(runtime);
-            threads.iter().for_each(ApplyThread::join);
+            groups.iter().map(Group::apply_thread).for_each(|thread: ApplyThread| thread.join());
             log.shutdown()
         });
         let ended = ended.await.map_err(|error| stopped(error.to_string()))?;
@@ -169,8 +289,23 @@ impl Cluster {
     }
 }
 
+impl Shared {
+    pub fn heard_catalog(&self) {
+        *self.catalog_heard.lock() = Some(Instant::now());
+    }
+
+    pub fn hears_catalog(&self) -> bool {
+        let alone = || self.hub.group(GroupId::CATALOG).is_some_and(|catalog| catalog.is_alone() && catalog.leads());
+        self.catalog_heard.lock().is_some_and(|heard| heard.elapsed() < CATALOG_SILENCE_MAX) || alone()
+    }
+}
+
 impl Drop for Cluster {
     fn drop(&mut self) {
+        self.shared.closing.store(true, Ordering::Release);
         self.upkeep.stop();
+        if let Some(transport) = self.net().transport() {
+            transport.forget_handlers(); // they hold what holds them
+        }
     }
 }

@@ -1,38 +1,43 @@
-//! Opening a node, in order: directory, log, states, consensus, upkeep.
+//! Opening a node, in order: directory, log, states, network, consensus, what the cluster must know of it, upkeep.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use assay_cluster_placement::first_map;
 use assay_cluster_raft::fatal::CONSENSUS_THREAD;
 use assay_cluster_raft::{
-    Admission, CacheBudget, Counters, Founding, Group, GroupConfig, LargeWrites, Machine, NoLargeWrites, NodeParts,
-    NotWritten, ProposeError, SealThreads,
+    Admission, CacheBudget, Counters, Founding, Group, NodeParts, NotWritten, ProposeError, SealThreads, Throttle, Work,
 };
 use assay_storage_blobs::Blobs;
 use assay_storage_catalog::{Catalog, CatalogConfig};
 use assay_storage_disk::Ballast;
 use assay_storage_log::Log;
-use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Members, SHARDS_MAX, SHARDS_MIN, ShardMap};
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, SHARDS_MAX, SHARDS_MIN, ShardMap};
 use assay_storage_model::command::Outcome;
-use assay_storage_model::{ClusterId, GroupId, NodeId, ShardId};
-use assay_storage_shard::{KvKind, Shard, ShardConfig};
+use assay_storage_model::{ClusterId, GroupId};
+use assay_storage_shard::{Shard, ShardError};
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use crate::Cluster;
-use crate::config::ClusterConfig;
+use crate::config::{ClusterConfig, PeerConfig};
 use crate::error::OpenError;
 use crate::home::{Format, Lock, read_or_found, write_format};
-use crate::large::{BlobWrites, LargeDoor};
+use crate::hub::Hub;
+use crate::keeping::{FOUNDER, Keeping, KeptReplica, KeptState, NodeFile, replicas_of_founder};
+use crate::large::BlobWrites;
+use crate::net::Net;
+use crate::reconcile::{Reconcilers, Suspects};
+use crate::replicas::{finish_leaving, give_up, open_shard};
+use crate::route::Hints;
 use crate::upkeep::{Upkeep, UpkeepParts};
+use crate::{Cluster, Shared};
 
-/// The only node there is, until nodes join.
-const THIS_NODE: NodeId = NodeId(1);
 const CONSENSUS_THREADS: usize = 2;
 const BALLAST: &str = "BALLAST";
 
@@ -41,24 +46,37 @@ struct States {
     log: Log,
     blobs: Arc<Blobs>,
     catalog: Arc<Catalog>,
-    shards: Vec<Arc<Shard>>,
+    /// With the state of each shard.
+    replicas: Vec<(KeptReplica, Option<Arc<Shard>>)>,
+    /// What `REPLICAS` says.
+    kept: Vec<KeptReplica>,
 }
 
-pub(crate) async fn open(config: ClusterConfig) -> Result<Cluster, OpenError> {
+/// Whose directory it is, and what it says of its node.
+struct Home {
+    lock: Lock,
+    format: Format,
+    keeping: Keeping,
+    node: NodeFile,
+}
+
+/// Not inlined, so that a whole node is compiled in this crate, once, and not in each that opens one.
+#[inline(never)]
+pub(crate) fn open(config: ClusterConfig) -> BoxFuture<'static, Result<Cluster, OpenError>> {
+    Box::pin(open_node(config))
+}
+
+async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     let began = Instant::now();
-    let (lock, format) = take_home(&config)?;
-    let map = first_map(&[THIS_NODE], format.shards, 1);
-    let opening = {
-        let config = config.clone();
-        tokio::task::spawn_blocking(move || open_states(&config, format))
-    };
-    let states = opening.await.map_err(|error| OpenError::io("opening the store")(std::io::Error::other(error)))??;
-    tracing::info!(cluster = %format.cluster, shards = format.shards, ms = began.elapsed().as_millis(), "store opened");
+    let Home { lock, format, keeping, node } = take_home(&config)?;
+    let config = with_kept_address(config, &node)?;
+    let states = states(&config, &keeping, format).await?;
+    tracing::info!(cluster = %format.cluster, node = %node.node, ms = began.elapsed().as_millis(), "store opened");
 
     let runtime = ConsensusRuntime::start()?;
     let lock = Arc::new(lock);
     let seals = SealThreads::start(Arc::clone(&lock)).map_err(OpenError::io("starting the threads that seal"))?;
-    let writes = BlobWrites::new(Arc::clone(&states.blobs));
+    let net = Net::default();
     let parts = NodeParts {
         cluster_name: format.cluster.to_string(),
         runtime: runtime.handle(),
@@ -67,45 +85,65 @@ pub(crate) async fn open(config: ClusterConfig) -> Result<Cluster, OpenError> {
         admission: Arc::new(Admission::default()),
         counters: Arc::new(Counters::default()),
         fatal: config.on_fatal.clone(),
+        peers: Arc::new(net.clone()),
+        throttle: Arc::new(Throttle::new(config.move_bytes_a_second)),
+        work: Work::Threads,
     };
-    let groups = start_groups(&states, &map, format, &parts, &writes).await?;
-    if !format.founded {
-        set_map(&groups[0], &map).await?;
-        write_format(config.disk.as_ref(), &config.data_dir, &Format { founded: true, ..format })?;
+    let shared = Arc::new(Shared {
+        id: format.cluster,
+        node: node.node,
+        shards: format.shards,
+        config: config.clone(),
+        hub: Hub::default(),
+        catalog: states.catalog,
+        net,
+        hints: Hints::default(),
+        log: states.log,
+        writes: BlobWrites::new(Arc::clone(&states.blobs)),
+        blobs: states.blobs,
+        parts,
+        kept: Mutex::new(states.kept),
+        ending: Mutex::default(),
+        keeping,
+        suspects: Suspects::default(),
+        catalog_heard: Mutex::new(None),
+        closing: AtomicBool::new(false),
+    });
+    // Others are to be reached before a group asks them for votes.
+    shared.open_network().await?;
+    start_groups(&shared, states.replicas, format).await?;
+    if shared.is_alone().await {
+        lead_all(&shared, format).await?;
+    } else if shared.config.peer.is_some() && shared.net.transport().is_none() {
+        return Err(OpenError::NoCertificate);
     }
-    check_map(&states.catalog, &map)?;
-    writes.sweep().map_err(OpenError::io("listing large writes"))?;
-    tracing::info!(groups = groups.len(), ms = began.elapsed().as_millis(), "every group leads");
+    shared.writes.sweep().map_err(OpenError::io("listing large writes"))?;
+    tracing::info!(groups = shared.hub.all().len(), ms = began.elapsed().as_millis(), "every replica runs");
 
     let upkeep = Upkeep::start(UpkeepParts {
         config: config.clone(),
-        groups: groups.clone(),
-        shards: states.shards.clone(),
-        log: states.log.clone(),
-        writes,
-        admission: Arc::clone(&parts.admission),
+        hub: shared.hub.clone(),
+        log: shared.log.clone(),
+        writes: Arc::clone(&shared.writes),
+        admission: Arc::clone(&shared.parts.admission),
         runtime: runtime.handle(),
         lock: Arc::clone(&lock),
     })
     .map_err(OpenError::io("starting the upkeep"))?;
-    Ok(Cluster {
-        id: format.cluster,
-        apply_threads: groups.iter().map(Group::apply_thread).collect(),
-        groups,
-        shards: states.shards,
-        catalog: states.catalog,
-        log: states.log,
-        log_budget_bytes: config.log.budget_bytes,
-        blobs: states.blobs,
-        counters: parts.counters,
-        upkeep,
-        seals,
-        runtime,
-        _lock: lock,
-    })
+    let reconcilers = Reconcilers::start(Arc::clone(&shared), &runtime.handle());
+    Ok(Cluster { shared, upkeep, reconcilers, seals, runtime, _lock: lock })
 }
 
-fn take_home(config: &ClusterConfig) -> Result<(Lock, Format), OpenError> {
+/// An address that was given once holds until another is given.
+fn with_kept_address(config: ClusterConfig, node: &NodeFile) -> Result<ClusterConfig, OpenError> {
+    let kept = match (&config.peer, &node.address) {
+        (None, Some(address)) => Some(PeerConfig::new(address, None).map_err(OpenError::OtherMap)?),
+        _ => None,
+    };
+    Ok(ClusterConfig { peer: config.peer.or(kept), ..config })
+}
+
+fn take_home(config: &ClusterConfig) -> Result<Home, OpenError> {
     let (min, max) = (SHARDS_MIN, SHARDS_MAX);
     if !(min..=max).contains(&usize::from(config.shards)) {
         return Err(OpenError::Shards { found: config.shards, min, max });
@@ -117,7 +155,9 @@ fn take_home(config: &ClusterConfig) -> Result<(Lock, Format), OpenError> {
     let new = Format { cluster, shards: config.shards, founded: false };
     let format = read_or_found(config.disk.as_ref(), dir, new, config.cluster)?;
     reserve_ballast(config, dir);
-    Ok((lock, format))
+    let keeping = Keeping { disk: config.disk.clone(), dir: dir.clone() };
+    let node = keeping.node()?;
+    Ok(Home { lock, format, keeping, node })
 }
 
 /// Room for a start on a disk that was full. Going without it is said, not fatal: a full disk must be able to start.
@@ -127,28 +167,52 @@ fn reserve_ballast(config: &ClusterConfig, dir: &Path) {
     }
 }
 
-fn open_states(config: &ClusterConfig, format: Format) -> Result<States, OpenError> {
+/// What a founder has before anybody else came.
+fn founding_map(format: Format) -> ShardMap {
+    first_map(&[FOUNDER], format.shards, 1)
+}
+
+/// Which replicas a directory has; one that never got or lost any has those of its founding.
+pub(crate) fn kept_replicas(keeping: &Keeping, format: Format) -> Result<Vec<KeptReplica>, OpenError> {
+    Ok(keeping.replicas()?.unwrap_or_else(|| replicas_of_founder(&founding_map(format))))
+}
+
+async fn states(config: &ClusterConfig, keeping: &Keeping, format: Format) -> Result<States, OpenError> {
+    let (config, keeping) = (config.clone(), keeping.clone());
+    let opening = tokio::task::spawn_blocking(move || open_states(&config, &keeping, format)).await;
+    opening.map_err(|error| OpenError::io("opening the store")(std::io::Error::other(error)))?
+}
+
+fn open_states(config: &ClusterConfig, keeping: &Keeping, format: Format) -> Result<States, OpenError> {
     let dir = &config.data_dir;
     let disk = &config.disk;
     let log = Log::open(disk.clone(), &dir.join("log"), config.log.clone())?;
     let blobs = Blobs::open(disk.clone(), &dir.join("blobs")).map_err(OpenError::io("opening the blobs"))?;
     let blobs = Arc::new(blobs);
+    let mut kept = kept_replicas(keeping, format)?;
+    finish_leaving(keeping, &mut kept, &log)?;
+    let catalog_dir = kept.iter().find(|replica| replica.group == GroupId::CATALOG);
+    let catalog_dir = catalog_dir.ok_or(OpenError::NoCatalog)?.dir.clone();
     let catalog = Catalog::open(CatalogConfig {
         disk: disk.clone(),
-        dir: dir.join("catalog"),
+        dir: dir.join(catalog_dir),
         kv_cache_bytes: config.kv_cache_bytes,
     })?;
-    let mut shards = Vec::with_capacity(usize::from(format.shards));
-    for shard in (0..format.shards).map(ShardId) {
-        let opened = Shard::open(ShardConfig {
-            disk: disk.clone(),
-            dir: dir.join("shards").join(format!("{:03}", shard.0)),
-            blobs: Arc::clone(&blobs),
-            kv: KvKind::Sled { cache_bytes: config.kv_cache_bytes },
-        });
-        shards.push(opened.map_err(|source| OpenError::Shard { shard, source })?);
+    let mut replicas = Vec::with_capacity(kept.len());
+    let has_others = !keeping.peers()?.is_empty();
+    let here: Vec<KeptReplica> = kept.iter().filter(|replica| replica.state == KeptState::Kept).cloned().collect();
+    for replica in here {
+        let opened = replica.group.shard().map(|shard| open_shard(config, &blobs, shard, &replica.dir)).transpose();
+        match opened {
+            Ok(shard) => replicas.push((replica, shard)),
+            Err(OpenError::Shard { shard, source }) if has_others && !matches!(source, ShardError::Io { .. }) => {
+                tracing::error!(%shard, replica = %replica.replica, %source, "a replica is given up; it is rebuilt from the others");
+                give_up(keeping, &mut kept, &log, replica.group)?;
+            }
+            Err(error) => return Err(error),
+        }
     }
-    Ok(States { log, blobs, catalog, shards })
+    Ok(States { log, blobs, catalog, replicas, kept })
 }
 
 /// A runtime that may be dropped anywhere, also where async code runs: it then ends in the background.
@@ -181,51 +245,58 @@ impl Drop for ConsensusRuntime {
     }
 }
 
-/// The catalog first, then the shards in order; all apply again what they committed since their seals, side by side.
+/// All apply again what they committed since their seals, side by side.
 async fn start_groups(
-    states: &States,
-    map: &ShardMap,
+    shared: &Arc<Shared>,
+    replicas: Vec<(KeptReplica, Option<Arc<Shard>>)>,
     format: Format,
-    parts: &NodeParts,
-    writes: &Arc<BlobWrites>,
-) -> Result<Vec<Group>, OpenError> {
-    let founding = |members: &Members| match format.founded {
-        true => Founding::Before,
-        false => Founding::Now(members.replicas.iter().map(|replica| (replica.id, replica.node)).collect()),
-    };
-    let config =
-        |group: GroupId, members: &Members, machine: Arc<dyn Machine>, large: Arc<dyn LargeWrites>| GroupConfig {
-            group,
-            replica: members.replicas[0].id,
-            founding: founding(members),
-            log: states.log.group(group),
-            machine,
-            large,
-        };
-    let door: Arc<dyn LargeWrites> = Arc::new(LargeDoor(Arc::clone(writes)));
-    let catalog: Arc<dyn Machine> = states.catalog.clone();
-    let mut configs = vec![config(GroupId::CATALOG, &map.catalog, catalog, Arc::new(NoLargeWrites))];
-    for ((shard, number), members) in states.shards.iter().zip(0..).zip(&map.shards) {
-        let machine: Arc<dyn Machine> = shard.clone();
-        configs.push(config(GroupId::of_shard(ShardId(number)), members, machine, Arc::clone(&door)));
-    }
+) -> Result<(), OpenError> {
     let mut starting = JoinSet::new();
-    for config in configs {
-        let parts = parts.clone();
-        starting.spawn(async move {
-            let group = Group::start(config, parts).await?;
-            group.lead().await?;
-            tracing::debug!(group = %group.id(), "leads");
-            Ok::<_, OpenError>(group)
-        });
+    for (kept, shard) in replicas {
+        let founding = match (format.founded, shared.node == FOUNDER) {
+            (false, true) => Founding::Now(vec![(kept.replica, FOUNDER)]),
+            (true, true)
+                if founding_map(format)
+                    .group(kept.group)
+                    .is_some_and(|members| members.replicas[0].id == kept.replica) =>
+            {
+                Founding::Before
+            }
+            // It came later, and may not have heard of its group before it stopped.
+            _ => Founding::Joining,
+        };
+        let shared = Arc::clone(shared);
+        starting.spawn(async move { shared.start_replica(kept.group, kept.replica, &kept.dir, founding, shard).await });
     }
-    let mut groups = Vec::new();
     while let Some(started) = starting.join_next().await {
-        let started = started.map_err(|error| OpenError::io("starting a group")(std::io::Error::other(error)))?;
-        groups.push(started?);
+        started.map_err(|error| OpenError::io("starting a group")(std::io::Error::other(error)))??;
     }
-    groups.sort_by_key(Group::id);
-    Ok(groups)
+    Ok(())
+}
+
+/// A node that is all there is of its cluster leads everything, and finishes its founding.
+async fn lead_all(shared: &Arc<Shared>, format: Format) -> Result<(), OpenError> {
+    let mut leading = JoinSet::new();
+    for group in shared.hub.groups() {
+        leading.spawn(async move { group.lead().await });
+    }
+    while let Some(led) = leading.join_next().await {
+        led.map_err(|error| OpenError::io("waiting for a group")(std::io::Error::other(error)))??;
+    }
+    let map = founding_map(format);
+    let catalog = shared.hub.group(GroupId::CATALOG).ok_or(OpenError::NoCatalog)?;
+    if !format.founded {
+        set_map(&catalog, &map).await?;
+    }
+    check_map(&shared.catalog, &map)?;
+    shared.heard_catalog();
+    shared.finish_recovery().await?;
+    shared.introduce_founder(&catalog).await?;
+    if !format.founded {
+        let (disk, dir) = (&shared.config.disk, &shared.config.data_dir);
+        write_format(disk.as_ref(), dir, &Format { founded: true, ..format })?;
+    }
+    shared.open_network().await
 }
 
 /// Once, at the founding: the map is part of what every node must agree on.

@@ -17,7 +17,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use assay_cluster_raft::fatal::{COMPACTION_THREAD, UPKEEP_THREAD};
-use assay_cluster_raft::{Admission, Door, Group, SealError};
+use assay_cluster_raft::{Admission, Door, SealError};
 use assay_storage_disk::{REFUSE_WRITES_BELOW_PERCENT, Room, admit};
 use assay_storage_log::Log;
 use assay_storage_model::GroupId;
@@ -28,6 +28,7 @@ use tokio::runtime::Handle;
 
 use crate::config::ClusterConfig;
 use crate::home::Lock;
+use crate::hub::Hub;
 use crate::large::BlobWrites;
 use decide::{Budget, GroupReport, decide};
 
@@ -69,8 +70,7 @@ struct Counts {
 
 pub(crate) struct UpkeepParts {
     pub config: ClusterConfig,
-    pub groups: Vec<Group>,
-    pub shards: Vec<Arc<Shard>>,
+    pub hub: Hub,
     pub log: Log,
     pub writes: Arc<BlobWrites>,
     pub admission: Arc<Admission>,
@@ -108,18 +108,17 @@ impl Upkeep {
             threads: Mutex::default(),
         });
         let compacting =
-            Compacting { shared: Arc::clone(&shared), shards: parts.shards.clone(), config: parts.config.clone() };
+            Compacting { shared: Arc::clone(&shared), hub: parts.hub.clone(), config: parts.config.clone() };
         let held = Arc::clone(&parts.lock);
         let compaction = thread::Builder::new().name(COMPACTION_THREAD.into()).spawn(move || {
             compacting.run();
             drop(held);
         })?;
-        let UpkeepParts { config, groups, shards, log, writes, admission, runtime, lock } = parts;
+        let UpkeepParts { config, hub, log, writes, admission, runtime, lock } = parts;
         let looking = Looking {
             shared: Arc::clone(&shared),
             config,
-            groups,
-            shards,
+            hub,
             log,
             writes,
             admission,
@@ -169,8 +168,7 @@ impl Shared {
 struct Looking {
     shared: Arc<Shared>,
     config: ClusterConfig,
-    groups: Vec<Group>,
-    shards: Vec<Arc<Shard>>,
+    hub: Hub,
     log: Log,
     writes: Arc<BlobWrites>,
     admission: Arc<Admission>,
@@ -194,12 +192,13 @@ impl Looking {
                     tracing::warn!(%error, "a large write that nothing needs could not be removed");
                 }
                 self.release_cached();
+                self.purge(&pinned);
             }
             let reports = self.reports(now, &pinned);
             self.set_door(&reports, no_space.clone());
             let budget = Budget { memory_bytes: self.config.memory_budget_bytes, age: self.config.seal_age };
             for group in decide(&reports, &budget) {
-                self.seal(group);
+                self.seal(group, pinned.contains(&group));
             }
             thread::sleep(LOOK);
         }
@@ -207,8 +206,10 @@ impl Looking {
 
     fn reports(&mut self, now: Instant, pinned: &BTreeSet<GroupId>) -> Vec<GroupReport> {
         let sealing = self.shared.sealing.lock().clone();
-        let mut reports = Vec::with_capacity(self.groups.len());
-        for group in &self.groups {
+        let groups = self.hub.groups();
+        self.dirty_since.retain(|id, _| groups.iter().any(|group| group.id() == *id));
+        let mut reports = Vec::with_capacity(groups.len());
+        for group in &groups {
             let id = group.id();
             let dirty = group.unsealed_entries() > 0;
             let age = match dirty {
@@ -262,9 +263,23 @@ impl Looking {
         }
     }
 
+    /// Groups that have sealed everything, and keep old files of the log for replicas that lag.
+    fn purge(&self, pinned: &BTreeSet<GroupId>) {
+        for group in pinned.iter().filter_map(|id| self.hub.group(*id)) {
+            if group.unsealed_entries() == 0 && group.sealed_in_log() > 0 {
+                self.runtime.spawn(async move {
+                    if let Err(why) = group.purge(true).await {
+                        tracing::debug!(group = %group.id(), %why, "not purged");
+                    }
+                });
+            }
+        }
+    }
+
     /// The generations sealed last stay for a while as a cache; together they stay bounded.
     fn release_cached(&self) {
-        let mut cached: Vec<_> = self.shards.iter().map(|shard| (shard.cached_bytes(), shard)).collect();
+        let shards = self.hub.shards();
+        let mut cached: Vec<_> = shards.iter().map(|shard| (shard.cached_bytes(), shard)).collect();
         let mut total: usize = cached.iter().map(|(bytes, _)| bytes).sum();
         cached.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
         for (bytes, shard) in cached {
@@ -276,14 +291,18 @@ impl Looking {
         }
     }
 
-    fn seal(&mut self, id: GroupId) {
-        let Some(group) = self.groups.iter().find(|group| group.id() == id).cloned() else { return };
+    fn seal(&mut self, id: GroupId, pinning: bool) {
+        let Some(group) = self.hub.group(id) else { return };
         self.shared.sealing.lock().insert(id);
         self.dirty_since.remove(&id);
         let shared = Arc::clone(&self.shared);
         self.runtime.spawn(async move {
             match group.seal().await {
                 Ok(_) => {
+                    if pinning {
+                        // What is kept for replicas that lag is what keeps the old files.
+                        let _ = group.purge(true).await; // fails only where the group stops
+                    }
                     shared.counts.seals.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(SealError::NoSpace(why)) => {
@@ -302,7 +321,7 @@ impl Looking {
 
 struct Compacting {
     shared: Arc<Shared>,
-    shards: Vec<Arc<Shard>>,
+    hub: Hub,
     config: ClusterConfig,
 }
 
@@ -316,11 +335,11 @@ impl Compacting {
                 }
                 *sealed = false;
             }
-            for shard in &self.shards {
+            for shard in self.hub.shards() {
                 if self.shared.stopped() {
                     return;
                 }
-                self.compact(shard);
+                self.compact(&shard);
             }
         }
     }

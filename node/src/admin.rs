@@ -18,14 +18,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
+
+use crate::operate::{self, ClusterRequest};
 
 const SOCKET: &str = "admin.sock";
 /// A request is a name or two.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
 /// How long either side waits for the other.
-const WAIT: Duration = Duration::from_secs(30);
+const WAIT: Duration = Duration::from_secs(40);
+const AT_ONCE_MAX: usize = 8;
 
 /// What an administrator asks for.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -69,15 +73,23 @@ pub enum AdminCommand {
     DeleteKey { id: Uuid },
 }
 
+/// What a running node is asked through its socket.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    Admin(AdminCommand),
+    Cluster(ClusterRequest),
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer {
+pub enum Answer {
     Done(Value),
     Refused(String),
 }
 
 pub fn run(data_dir: &Path, command: AdminCommand) -> anyhow::Result<()> {
-    let answer = match ask(data_dir, &command)? {
+    let answer = match ask(data_dir, &Request::Admin(command.clone()))? {
         Some(answer) => answer,
         None => directly(data_dir, command)?,
     };
@@ -91,7 +103,7 @@ pub fn run(data_dir: &Path, command: AdminCommand) -> anyhow::Result<()> {
 }
 
 /// None where no node runs.
-fn ask(data_dir: &Path, command: &AdminCommand) -> anyhow::Result<Option<Answer>> {
+pub fn ask(data_dir: &Path, request: &Request) -> anyhow::Result<Option<Answer>> {
     let socket = data_dir.join(SOCKET);
     let mut stream = match UnixStream::connect(&socket) {
         Ok(stream) => stream,
@@ -99,7 +111,7 @@ fn ask(data_dir: &Path, command: &AdminCommand) -> anyhow::Result<Option<Answer>
         Err(error) => return Err(error).with_context(|| format!("connecting to {}", socket.display())),
     };
     stream.set_read_timeout(Some(WAIT))?;
-    writeln!(stream, "{}", serde_json::to_string(command)?)?;
+    writeln!(stream, "{}", serde_json::to_string(request)?)?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).context("waiting for the node's answer")?;
     serde_json::from_str(&line).map(Some).context("the node answered something else than an administrator's answer")
@@ -143,7 +155,7 @@ pub struct Door {
 
 impl Door {
     /// The caller holds the directory's lock, so a socket that is there is left from a process that is gone.
-    pub fn open(data_dir: &Path, records: Records) -> anyhow::Result<Door> {
+    pub fn open(data_dir: &Path, cluster: Arc<Cluster>, records: Records) -> anyhow::Result<Door> {
         let socket = data_dir.join(SOCKET);
         let doing = || format!("listening for administrators on {}", socket.display());
         match std::fs::remove_file(&socket) {
@@ -152,7 +164,7 @@ impl Door {
         }
         let listener = UnixListener::bind(&socket).with_context(doing)?;
         std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).with_context(doing)?;
-        Ok(Door { task: tokio::spawn(listen(listener, records)), socket })
+        Ok(Door { task: tokio::spawn(listen(listener, cluster, records)), socket })
     }
 
     pub fn close(&self) {
@@ -163,9 +175,11 @@ impl Door {
     }
 }
 
-/// One at a time: administrators are few, and what they ask is short.
-async fn listen(listener: UnixListener, records: Records) {
+/// A few at a time: administrators are few, and most of what they ask is short.
+async fn listen(listener: UnixListener, cluster: Arc<Cluster>, records: Records) {
+    let places = Arc::new(Semaphore::new(AT_ONCE_MAX));
     loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
@@ -174,20 +188,28 @@ async fn listen(listener: UnixListener, records: Records) {
                 continue;
             }
         };
-        match tokio::time::timeout(WAIT, answer(stream, &records)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "an administrator's request was not answered"),
-            Err(_) => tracing::warn!("an administrator's request took too long"),
-        }
+        let (cluster, records) = (Arc::clone(&cluster), records.clone());
+        tokio::spawn(async move {
+            let _place = place;
+            match tokio::time::timeout(WAIT, answer(stream, &cluster, &records)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "an administrator's request was not answered"),
+                Err(_) => tracing::warn!("an administrator's request took too long"),
+            }
+        });
     }
 }
 
-async fn answer(stream: tokio::net::UnixStream, records: &Records) -> anyhow::Result<()> {
+async fn answer(stream: tokio::net::UnixStream, cluster: &Cluster, records: &Records) -> anyhow::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
     tokio::io::BufReader::new(read.take(REQUEST_BYTES_MAX)).read_line(&mut line).await?;
     let answer = match serde_json::from_str(&line) {
-        Ok(command) => carry_out(records, command).await,
+        Ok(Request::Admin(command)) => carry_out(records, command).await,
+        Ok(Request::Cluster(request)) => {
+            let done = operate::carry_out(cluster, request).await;
+            done.map_or_else(|refused| Answer::Refused(refused.why()), Answer::Done)
+        }
         Err(error) => Answer::Refused(format!("not understood: {error}")),
     };
     let mut line = serde_json::to_vec(&answer)?;

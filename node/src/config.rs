@@ -9,8 +9,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use assay_cluster::{ClusterConfig, MEMORY_BUDGET_BYTES, SHARDS_DEFAULT};
-use assay_node_http::{HttpConfig, TlsFiles};
+use assay_cluster::{CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, SHARDS_DEFAULT};
+use assay_node_http::{AdminConfig, HttpConfig, TlsFiles};
 use assay_node_objects::ObjectLimits;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -18,8 +18,17 @@ use toml::{Table, Value};
 /// In front of the environment's names.
 const ENVIRONMENT_PREFIX: &str = "ASSAY_";
 /// Names of the environment that are not settings: a secret is no setting that `assay config` may print, the others
-/// are for tests and tools.
-const NOT_SETTINGS: [&str; 4] = ["ASSAY_API_KEY", "ASSAY_CONFIG", "ASSAY_REQUIRE", "ASSAY_BIN"];
+/// are for commands, tests and tools.
+const NOT_SETTINGS: [&str; 8] = [
+    "ASSAY_API_KEY",
+    "ASSAY_ADMIN_TOKEN",
+    "ASSAY_ADMIN_URL",
+    "ASSAY_ADMIN_CA",
+    "ASSAY_CONFIG",
+    "ASSAY_REQUIRE",
+    "ASSAY_BIN",
+    assay_storage_model::sabotage::VARIABLE,
+];
 /// A configuration file is a page or two.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
@@ -28,7 +37,9 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     pub http: HttpConfig,
+    pub admin: AdminConfig,
     pub store: StoreConfig,
+    pub cluster: ClusterSettings,
     pub objects: ObjectsConfig,
     pub log: LogConfig,
     pub founding: FoundingConfig,
@@ -49,6 +60,74 @@ pub struct StoreConfig {
     pub log_budget_bytes: u64,
     /// Rows are sealed when they are this old, however few they are.
     pub seal_age_seconds: u64,
+}
+
+/// How this node and others make a cluster.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClusterSettings {
+    /// Where other nodes reach this one, as host:port; it is kept, so it need not be said at every start. A node without
+    /// one stays alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer_address: Option<String>,
+    /// Where to listen for other nodes, where that is not the address itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer_listen: Option<String>,
+    /// Replicas of each shard, for a new cluster.
+    pub replicas: u16,
+    /// A node that was silent for this long counts as gone: what it had is rebuilt on others.
+    pub dead_after_seconds: u64,
+    /// What replicas on the move may take of the network; 0 is no limit.
+    pub move_bytes_per_second: u64,
+    /// Every byte on the disk is read this often, and replicas are compared.
+    pub scrub_every_seconds: u64,
+    /// How long the certificates are valid that nodes show each other. Each node makes its own anew when a third of the
+    /// time is left, and serves on meanwhile.
+    pub certificate_valid_seconds: u64,
+}
+
+impl Default for ClusterSettings {
+    fn default() -> Self {
+        let cluster = ClusterConfig::default();
+        ClusterSettings {
+            peer_address: None,
+            peer_listen: None,
+            replicas: cluster.replicas,
+            dead_after_seconds: cluster.dead_after.as_secs(),
+            move_bytes_per_second: cluster.move_bytes_a_second,
+            scrub_every_seconds: cluster.scrub_every.as_secs(),
+            certificate_valid_seconds: cluster.certificate_valid.as_secs(),
+        }
+    }
+}
+
+impl ClusterSettings {
+    fn certificate_valid(&self) -> Result<Duration, ConfigError> {
+        let (seconds, min) = (self.certificate_valid_seconds, CERTIFICATE_VALID_MIN.as_secs());
+        if seconds < min {
+            let problem =
+                format!("{seconds} s are too short to make the next one in time; it should be at least {min}");
+            return Err(ConfigError { place: "cluster.certificate_valid_seconds".into(), problem });
+        }
+        Ok(Duration::from_secs(seconds))
+    }
+
+    /// As given here; without an address the one that the data directory has is taken.
+    fn peer(&self) -> Result<Option<PeerConfig>, ConfigError> {
+        let wrong = |place: &str, problem: String| ConfigError { place: place.into(), problem };
+        let Some(address) = &self.peer_address else {
+            return match &self.peer_listen {
+                None => Ok(None),
+                Some(_) => Err(wrong("cluster.peer_listen", "it needs `cluster.peer_address` beside it".into())),
+            };
+        };
+        let listen = self.peer_listen.as_deref().map(|listen| {
+            let problem = || format!("`{listen}` is no address and port, as 0.0.0.0:7400");
+            listen.parse().map_err(|_| wrong("cluster.peer_listen", problem()))
+        });
+        let peer = PeerConfig::new(address, listen.transpose()?);
+        peer.map(Some).map_err(|problem| wrong("cluster.peer_address", problem))
+    }
 }
 
 /// How much may wait to be written. Beyond it the answer is 429 with `Retry-After`.
@@ -141,7 +220,7 @@ impl Default for StoreConfig {
 
 impl Default for LogConfig {
     fn default() -> Self {
-        LogConfig { filter: "info,openraft=warn".into(), format: LogFormat::Text }
+        LogConfig { filter: "info,openraft=off,raft_engine=warn".into(), format: LogFormat::Text }
     }
 }
 
@@ -152,8 +231,7 @@ impl Default for FoundingConfig {
 }
 
 impl StoreConfig {
-    /// What the store is opened with.
-    pub fn cluster(&self) -> Result<ClusterConfig, ConfigError> {
+    fn cluster(&self) -> Result<ClusterConfig, ConfigError> {
         let cluster = match self.cluster_id.as_str() {
             "" => None,
             id => Some(id.parse().map_err(|_| ConfigError {
@@ -170,6 +248,21 @@ impl StoreConfig {
             seal_age: Duration::from_secs(self.seal_age_seconds),
             log: assay_cluster::LogConfig { budget_bytes: self.log_budget_bytes, ..default.log },
             ..default
+        })
+    }
+}
+
+impl Config {
+    /// What the node is opened with.
+    pub fn node(&self) -> Result<ClusterConfig, ConfigError> {
+        Ok(ClusterConfig {
+            replicas: self.cluster.replicas,
+            peer: self.cluster.peer()?,
+            dead_after: Duration::from_secs(self.cluster.dead_after_seconds),
+            move_bytes_a_second: self.cluster.move_bytes_per_second,
+            scrub_every: Duration::from_secs(self.cluster.scrub_every_seconds.max(1)),
+            certificate_valid: self.cluster.certificate_valid()?,
+            ..self.store.cluster()?
         })
     }
 }
@@ -223,7 +316,8 @@ pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
     }
     let config: Config =
         settings.try_into().map_err(|error| ConfigError { place: "settings".into(), problem: error.to_string() })?;
-    config.http.check().map_err(|problem| ConfigError { place: "settings".into(), problem })?;
+    let checked = config.http.check().and_then(|()| config.admin.check());
+    checked.map_err(|problem| ConfigError { place: "settings".into(), problem })?;
     Ok(config)
 }
 
@@ -249,7 +343,11 @@ impl Known {
         // What may be left out altogether has no default to show its type.
         config.http.public_url = Some(String::new());
         config.http.metrics_listen = Some(String::new());
-        config.http.tls = Some(TlsFiles { certificates: PathBuf::new(), private_key: PathBuf::new() });
+        config.cluster.peer_address = Some(String::new());
+        config.cluster.peer_listen = Some(String::new());
+        let files = TlsFiles { certificates: PathBuf::new(), private_key: PathBuf::new() };
+        config.http.tls = Some(files.clone());
+        config.admin = AdminConfig { listen: Some(String::new()), token_file: Some(PathBuf::new()), tls: Some(files) };
         Known(flat(&Table::try_from(config).expect("settings can be written down")))
     }
 

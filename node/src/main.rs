@@ -2,19 +2,26 @@
 
 mod admin;
 mod config;
+mod desk;
+mod dev;
 mod doctor;
 mod metrics;
+mod operate;
+mod remote;
 mod serve;
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use assay_storage_model::sabotage;
 use clap::{Args, Parser, Subcommand};
 
 use crate::admin::AdminCommand;
 use crate::config::{Config, ConfigError, Sources};
+use crate::dev::DevArgs;
 use crate::doctor::Report;
+use crate::operate::ClusterArgs;
 
 /// Assay keeps and questions what AI applications do: traces, experiments, datasets, prompts.
 ///
@@ -30,7 +37,7 @@ use crate::doctor::Report;
 /// Settings come from one file, the environment and flags; `assay config` prints what they amount to, and every name.
 /// To make more keys: `assay admin`. To look into a directory that a node refuses to open: `assay doctor`.
 #[derive(Debug, Parser)]
-#[command(name = "assay", version, arg_required_else_help = true, verbatim_doc_comment)]
+#[command(name = "assay", version = version(), arg_required_else_help = true, verbatim_doc_comment)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -44,7 +51,8 @@ enum Command {
     /// SIGTERM or SIGINT stops it: requests under way are finished, then the store is closed. A second signal, a crash
     /// or a power cut loses nothing that was acknowledged.
     ///
-    /// Environment: ASSAY_API_KEY is taken as the first key instead of making one; every setting as ASSAY_<TABLE>_<NAME>.
+    /// Environment: ASSAY_API_KEY is taken as the first key instead of making one, ASSAY_ADMIN_TOKEN as the token of
+    /// administrators; every setting as ASSAY_<TABLE>_<NAME>.
     #[command(verbatim_doc_comment)]
     Serve(SettingsArgs),
     /// Print the settings that `serve` would run with, as a configuration file
@@ -52,6 +60,43 @@ enum Command {
     /// The later word wins: defaults, then the file, then the environment, then flags.
     #[command(verbatim_doc_comment)]
     Config(SettingsArgs),
+    /// Make several nodes into one cluster, and run it
+    ///
+    /// The first machine founds it, the others join with a token each, and every one is then started as any node is:
+    ///
+    ///     first machine    assay cluster init --peer-address 10.0.0.1:7400
+    ///                      assay serve --listen 10.0.0.1:8000
+    ///                      assay cluster token                  (one line for each node that is to join)
+    ///     other machines   assay cluster join TOKEN --peer-address 10.0.0.2:7400
+    ///                      assay serve --listen 10.0.0.2:8000
+    ///     any machine      assay cluster status --wait
+    ///
+    /// From three nodes on every shard has three replicas, and any one node may fail. Any node answers any request. Nodes
+    /// speak to each other over TLS with certificates that the cluster makes itself.
+    ///
+    ///     planned stop     assay cluster drain 2, stop and start it, assay cluster undrain 2
+    ///     lost machine     join a new one, assay cluster replace 2 4
+    ///     one too many     assay cluster remove 4, assay cluster status --wait, stop it
+    ///     majority gone    assay cluster recover on a node that is left, and what it says
+    ///
+    /// A running node is asked through a socket in its data directory. From elsewhere it is asked through its
+    /// administrators' listener, which it has when it is started with `--set admin.listen=127.0.0.1:8001`; on another
+    /// address than this machine's own that needs certificates (admin.tls). Callers show the token that the node keeps in
+    /// the file admin.token in its data directory, or was given (ASSAY_ADMIN_TOKEN, admin.token_file):
+    ///
+    ///     assay cluster status --admin http://127.0.0.1:8001 --admin-token-file FILE
+    ///     curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8001/cluster/status
+    ///     curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8001/cluster/drain -d '{"node": 2}'
+    ///
+    /// There all but init, join and recover is asked for by POST /cluster/<operation>; rebalance says a line whenever
+    /// there is something to say, and its last line is the status.
+    #[command(verbatim_doc_comment)]
+    Cluster(ClusterArgs),
+    /// Run a cluster of several nodes on this machine, to try it out
+    ///
+    /// Each node is a process of its own on a directory of its own; what they say comes out here. Ctrl-C stops them.
+    #[command(verbatim_doc_comment)]
+    Dev(DevArgs),
     /// Make and list organizations, users and API keys
     ///
     /// Talks to the node that runs on the data directory, through a socket in it that only its owner may open; where none
@@ -98,6 +143,9 @@ struct SettingsArgs {
     /// Where everything is kept [default: ./assay-data]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
+    /// Where other nodes reach this one; kept, so it is said once
+    #[arg(long, value_name = "HOST:PORT")]
+    peer_address: Option<String>,
     /// Any setting, as http.public_url=https://assay.example; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
@@ -108,9 +156,14 @@ impl SettingsArgs {
         let named = |name: &str, value: Option<String>| value.map(|value| format!("{name}={value}"));
         let listen = named("http.listen", self.listen);
         let data_dir = named("store.data_dir", self.data_dir);
-        let flags = self.settings.into_iter().chain(listen).chain(data_dir).collect();
+        let peer = named("cluster.peer_address", self.peer_address);
+        let flags = self.settings.into_iter().chain(listen).chain(data_dir).chain(peer).collect();
         config::load(&Sources { file: self.config, environment: Sources::environment(), flags })
     }
+}
+
+fn version() -> &'static str {
+    sabotage::version(env!("CARGO_PKG_VERSION"))
 }
 
 fn main() -> ExitCode {
@@ -119,6 +172,8 @@ fn main() -> ExitCode {
         Command::Serve(settings) => told(settings.load().map_err(Into::into).and_then(serve::serve)),
         Command::Config(settings) => told(settings.load().map_err(Into::into).and_then(|config| show(&config))),
         Command::Admin { data_dir, command } => told(admin::run(&data_dir, command)),
+        Command::Cluster(args) => told(operate::run(args)),
+        Command::Dev(args) => told(dev::run(&args)),
     }
 }
 

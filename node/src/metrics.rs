@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
-use assay_cluster::Cluster;
+use assay_cluster::{Cluster, GroupReading, PeerCounts};
 use assay_node_objects::Objects;
 use assay_storage_model::ShardId;
 
@@ -13,12 +14,72 @@ struct Gauge(&'static str, &'static str, &'static str, f64);
 pub fn source(cluster: Arc<Cluster>, objects: Objects) -> Arc<dyn Fn() -> String + Send + Sync> {
     Arc::new(move || {
         let mut text = String::new();
-        for Gauge(name, help, kind, value) in store(&cluster).into_iter().chain(actors(&objects)) {
+        let families = store(&cluster).into_iter().chain(certificate(&cluster)).chain(actors(&objects));
+        for Gauge(name, help, kind, value) in families {
             // Writing to a string cannot fail.
             let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
         }
+        groups(&cluster, &mut text);
+        peers(&cluster, &mut text);
         text
     })
+}
+
+/// A family with one value a group, each as `reading` has it; those without one are left out.
+struct OfGroups(&'static str, &'static str, &'static str, fn(&GroupReading) -> Option<u64>);
+
+const OF_GROUPS: [OfGroups; 8] = [
+    OfGroups("assay_group_leads", "Whether this node leads the group.", "gauge", |group| Some(group.leads.into())),
+    OfGroups("assay_group_has_leader", "Whether the group's replica here knows a leader.", "gauge", |group| {
+        Some(group.has_leader.into())
+    }),
+    OfGroups("assay_group_term", "Term of the group's consensus.", "counter", |group| Some(group.term)),
+    OfGroups("assay_group_last_index", "Newest entry in the log here.", "counter", |group| group.last),
+    OfGroups("assay_group_applied_index", "Newest entry applied here.", "counter", |group| group.applied),
+    OfGroups("assay_group_behind_entries", "Entries that the slowest member lacks; at the leader.", "gauge", |group| {
+        group.behind
+    }),
+    OfGroups("assay_group_waiting_commands", "Commands that wait to become an entry.", "gauge", |group| {
+        Some(group.waiting)
+    }),
+    OfGroups(
+        "assay_group_unapplied_bytes",
+        "Bytes of entries in the log that are not applied yet.",
+        "gauge",
+        |group| Some(group.unapplied_bytes),
+    ),
+];
+
+fn groups(cluster: &Cluster, text: &mut String) {
+    let readings = cluster.readings();
+    for OfGroups(name, help, kind, reading) in OF_GROUPS {
+        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        for group in &readings {
+            if let Some(value) = reading(group) {
+                let label = group.shard.map_or_else(|| "catalog".to_owned(), |shard| shard.to_string());
+                let _ = writeln!(text, "{name}{{shard=\"{label}\"}} {value}");
+            }
+        }
+    }
+}
+
+/// Name, help, type and value of a family with one value a peer.
+type OfPeers = (&'static str, &'static str, &'static str, fn(&PeerCounts) -> u64);
+
+fn peers(cluster: &Cluster, text: &mut String) {
+    let peers = cluster.peer_counts();
+    let families: [OfPeers; 4] = [
+        ("assay_peer_connected", "Whether there is a connection to the node.", "gauge", |peer| peer.connected.into()),
+        ("assay_peer_calls_total", "Calls to the node.", "counter", |peer| peer.calls),
+        ("assay_peer_failures_total", "Calls to the node that failed.", "counter", |peer| peer.failures),
+        ("assay_peer_sent_bytes_total", "Bytes sent to the node.", "counter", |peer| peer.bytes_out),
+    ];
+    for (name, help, kind, reading) in families {
+        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        for (node, counts) in &peers {
+            let _ = writeln!(text, "{name}{{node=\"{node}\"}} {}", reading(counts));
+        }
+    }
 }
 
 fn store(cluster: &Cluster) -> Vec<Gauge> {
@@ -27,6 +88,7 @@ fn store(cluster: &Cluster) -> Vec<Gauge> {
     let sum = |of: &dyn Fn(&assay_storage_shard::ShardSize) -> f64| sizes.iter().map(of).sum::<f64>();
     let counts = cluster.counts();
     let upkeep = cluster.upkeep_counts();
+    let syncs = cluster.log_syncs();
     vec![
         Gauge(
             "assay_memory_table_bytes",
@@ -39,12 +101,21 @@ fn store(cluster: &Cluster) -> Vec<Gauge> {
         Gauge("assay_segment_rows", "Row versions in segments.", "gauge", sum(&|size| size.segment_rows as f64)),
         Gauge("assay_segment_bytes", "Bytes of segments on disk.", "gauge", sum(&|size| size.segment_bytes as f64)),
         Gauge("assay_log_bytes", "Bytes of the log on disk.", "gauge", cluster.log_bytes() as f64),
+        Gauge("assay_log_syncs_total", "Syncs of the log.", "counter", syncs.count as f64),
+        Gauge("assay_log_sync_seconds_total", "Time spent in syncs of the log.", "counter", syncs.seconds),
         Gauge("assay_entries_total", "Entries handed to consensus.", "counter", counts.entries as f64),
         Gauge("assay_commands_total", "Commands that were applied.", "counter", counts.commands as f64),
         Gauge("assay_entry_bytes_total", "Bytes of entries handed to consensus.", "counter", counts.bytes as f64),
         Gauge("assay_large_writes_total", "Writes that went through a blob.", "counter", counts.large as f64),
         Gauge("assay_writes_busy_total", "Writes refused because too many waited.", "counter", counts.busy as f64),
         Gauge("assay_writes_unknown_total", "Writes whose outcome is not known.", "counter", counts.unknown as f64),
+        Gauge(
+            "assay_snapshots_installed_total",
+            "Snapshots taken over from other nodes.",
+            "counter",
+            counts.snapshots as f64,
+        ),
+        Gauge("assay_handovers_total", "Leads handed over on purpose.", "counter", counts.handovers as f64),
         Gauge("assay_seals_total", "Seals that ended.", "counter", upkeep.seals as f64),
         Gauge(
             "assay_seals_without_room_total",
@@ -55,6 +126,16 @@ fn store(cluster: &Cluster) -> Vec<Gauge> {
         Gauge("assay_compactions_total", "Steps of compaction.", "counter", upkeep.compactions as f64),
         Gauge("assay_sealing", "Seals asked for and not ended.", "gauge", upkeep.sealing as f64),
     ]
+}
+
+fn certificate(cluster: &Cluster) -> Option<Gauge> {
+    let since = cluster.certificate_runs_out()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(Gauge(
+        "assay_certificate_expiry_seconds",
+        "When the certificate that other nodes are shown runs out, in seconds since 1970.",
+        "gauge",
+        since.as_secs_f64(),
+    ))
 }
 
 fn actors(objects: &Objects) -> Vec<Gauge> {

@@ -1,10 +1,12 @@
 //! `assay serve`: the only place where the pieces are wired, and the order in which they start and end.
 //!
-//! Start: the store; the first organization, if there is none; the actors; the door for administrators; HTTP. What was
+//! Start: the store; the actors; the door for administrators; HTTP; the first organization, if there is none, which takes
+//! a majority of the cluster. Only then the node says that it is ready. What was
 //! started ends in the opposite order: readiness says no, HTTP finishes what it has, the actors answer what they took,
 //! the store closes. A second signal ends the process at once, which is as safe as a crash.
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,23 +17,27 @@ use assay_node_auth::Secret;
 use assay_node_http::{App, Health, Server};
 use assay_node_objects::{Objects, system_clock};
 use assay_node_records::{Founding, Records};
+use assay_storage_model::sabotage;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::Door;
 use crate::config::{Config, LogFormat};
-use crate::metrics;
+use crate::{desk, metrics};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
 /// Takes the place of the key that a first start makes.
-const API_KEY_VARIABLE: &str = "ASSAY_API_KEY";
+pub const API_KEY_VARIABLE: &str = "ASSAY_API_KEY";
 /// How often deletes that could not be finished are taken up again.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
 /// Returns when a signal ended it and everything is closed.
 pub fn serve(config: Config) -> anyhow::Result<()> {
     start_log(&config)?;
+    if let Some(confession) = sabotage::confession() {
+        tracing::warn!("{confession}");
+    }
     assay_cluster::install_abort_hook();
     let runtime = Builder::new_multi_thread()
         .worker_threads(MAIN_THREADS)
@@ -59,28 +65,41 @@ fn start_log(config: &Config) -> anyhow::Result<()> {
 
 async fn run(config: Config) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
-    let cluster = Arc::new(Cluster::open(config.store.cluster()?).await?);
+    let cluster = Arc::new(Cluster::open(config.node()?).await?);
     let records = Records::new(Arc::clone(&cluster));
-    let made = records.found(founding(&config)?).await.context("making the first organization")?;
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), system_clock());
-    let door = Door::open(&config.store.data_dir, records.clone())?;
-    let sweeping = tokio::spawn(keep_sweeping(records.clone()));
-    let serving = Arc::new(AtomicBool::new(true));
+    let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone())?;
+    let serving = Arc::new(AtomicBool::new(false));
     let app = App {
-        records,
+        records: records.clone(),
         objects: objects.clone(),
-        health: health(Arc::clone(&serving)),
+        health: health(Arc::clone(&cluster), Arc::clone(&serving)),
         metrics: metrics::source(Arc::clone(&cluster), objects.clone()),
         config: config.http.clone(),
+        admin: desk::open(&config, Arc::clone(&cluster))?,
     };
-    let server = Server::bind(app).with_context(|| format!("listening on {}", config.http.listen))?;
+    let server = Server::bind(app).context("starting to listen")?;
+    // Before the node is ready: a cluster without a majority is when administrators are needed most.
+    desk::announce(&config, &server.admin_addresses())?;
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
-    announce(made.as_ref(), scheme, &server)?;
-    drop(made);
-
+    let addresses = server.addresses();
     let handle = server.handle();
     let http = tokio::spawn(server.run());
-    signals.first().await;
+    let settling = async {
+        let made = records.found_when_heard(&founding(&config)?).await.context("making the first organization")?;
+        serving.store(true, Ordering::Relaxed);
+        announce(made.as_ref(), scheme, &addresses)
+    };
+    let started = tokio::select! {
+        started = settling => Some(started),
+        () = signals.first() => None,
+    };
+    let sweeping = tokio::spawn(keep_sweeping(records.clone()));
+    match started {
+        Some(Ok(())) => signals.first().await,
+        Some(Err(why)) => return Err(why), // what was acknowledged is as safe as after a crash
+        None => {}
+    }
     tracing::info!("a signal asks this node to stop");
     serving.store(false, Ordering::Relaxed);
     sweeping.abort();
@@ -107,30 +126,30 @@ async fn keep_sweeping(records: Records) {
 }
 
 fn founding(config: &Config) -> anyhow::Result<Founding> {
-    let api_key = match std::env::var(API_KEY_VARIABLE) {
-        Ok(key) if key.trim().is_empty() => None,
-        Ok(key) => Some(Secret::new(key.trim().to_owned())),
-        Err(std::env::VarError::NotPresent) => None,
-        Err(error) => return Err(error).context(API_KEY_VARIABLE),
-    };
     Ok(Founding {
         org_name: config.founding.organization.clone(),
         owner_email: config.founding.owner_email.clone(),
-        api_key,
+        api_key: desk::variable(API_KEY_VARIABLE)?,
     })
 }
 
-fn health(serving: Arc<AtomicBool>) -> Arc<dyn Fn() -> Health + Send + Sync> {
-    Arc::new(move || Health { live: true, ready: serving.load(Ordering::Relaxed), notes: Vec::new() })
+fn health(cluster: Arc<Cluster>, serving: Arc<AtomicBool>) -> Arc<dyn Fn() -> Health + Send + Sync> {
+    Arc::new(move || {
+        let mut notes = cluster.not_ready();
+        if !serving.load(Ordering::Relaxed) {
+            notes.push("this node starts or stops".into());
+        }
+        Health { live: true, ready: notes.is_empty(), notes }
+    })
 }
 
 /// What an operator, or a program that started this one, waits for.
-fn announce(made: Option<&Secret>, scheme: &str, server: &Server) -> anyhow::Result<()> {
+fn announce(made: Option<&Secret>, scheme: &str, addresses: &[SocketAddr]) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if let Some(key) = made {
         writeln!(out, "API key (shown once): {}", key.expose())?;
     }
-    for address in server.addresses() {
+    for address in addresses {
         writeln!(out, "Assay is ready at {scheme}://{address}")?;
     }
     out.flush()?;

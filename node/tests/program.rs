@@ -91,6 +91,17 @@ fn config_prints_what_the_later_word_made_of_it() {
     assert!(said(&output).1.contains("did you mean `store.shards`?"));
 }
 
+/// What is shipped is built without the feature, and does not know the variable; what is built with it says so.
+#[test]
+fn only_a_sabotaged_build_can_be_told_to_do_wrong() {
+    let told = assay(&["--version"]).env("ASSAY_SABOTAGE", "skip-fsync").output().unwrap();
+    assert_eq!(said(&told).0.contains("SABOTAGED BUILD"), cfg!(feature = "sabotage"));
+    let dir = tempfile::tempdir().unwrap();
+    let mut node = assay(&["serve", "--listen", "nowhere", "--data-dir"]);
+    let started = node.arg(dir.path()).env("ASSAY_SABOTAGE", "no-such-fault").output().unwrap();
+    assert_eq!(said(&started).1.contains("there are ack-before-quorum"), cfg!(feature = "sabotage"), "{started:?}");
+}
+
 #[test]
 fn a_node_starts_says_its_key_once_and_stops_when_it_is_told() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,17 +1,16 @@
 //! The program as it is shipped, in a process of its own.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
 use crate::child::{Child, Next};
+use crate::probe;
 
 pub const API_KEY: &str = "sk-http-crash-storm-0001";
-/// Where the program is, if not beside this one.
-const PROGRAM_VARIABLE: &str = "ASSAY_BIN";
 /// Where the first start listens. Connections go out from 127.0.0.1, so that none of them can take the port while the
 /// server is dead: later starts need it again.
 const FIRST_ADDRESS: &str = "127.0.0.2:0";
@@ -25,26 +24,11 @@ pub struct Server {
     address: SocketAddr,
 }
 
-/// The program `assay` from the same build as this one.
-fn program() -> anyhow::Result<PathBuf> {
-    if let Some(given) = std::env::var_os(PROGRAM_VARIABLE) {
-        return Ok(given.into());
-    }
-    let own = std::env::current_exe().context("finding this program's own file")?;
-    let beside = own.with_file_name("assay");
-    anyhow::ensure!(
-        beside.exists(),
-        "{} is not built: cargo build -p assay, or name it with {PROGRAM_VARIABLE}",
-        beside.display()
-    );
-    Ok(beside)
-}
-
 impl Server {
     /// Returns when it says that it is ready, at the address that an earlier one had.
     pub fn start(dir: &Path, again_at: Option<SocketAddr>) -> anyhow::Result<Server> {
         let listen = again_at.map_or_else(|| FIRST_ADDRESS.to_owned(), |address| address.to_string());
-        let mut command = Command::new(program()?);
+        let mut command = Command::new(probe::program()?);
         command.args(["serve", "--listen", &listen, "--data-dir"]).arg(dir.join("data"));
         for setting in SETTINGS {
             command.args(["--set", setting]);

@@ -7,6 +7,8 @@
 //!     leaves gives its own places away, and no other moves. (Rendezvous: every node scores every group, the highest
 //!     scores keep it.)
 
+mod plan;
+
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -14,10 +16,12 @@ use assay_storage_model::catalog::{Members, Replica, ShardMap};
 use assay_storage_model::{GroupId, NodeId, ObjectKey, ReplicaId, ShardId};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+pub use plan::{CATALOG_VOTERS, Move, Nodes, catalog_voters, plan};
+
 /// Replicas of a shard where there are nodes enough.
 pub const SHARD_REPLICAS: usize = 3;
-/// Voters of the catalog where there are nodes enough.
-pub const CATALOG_REPLICAS: usize = 5;
+/// Members of the catalog in a first map; nodes that come later are added to them.
+const CATALOG_REPLICAS: usize = 5;
 
 /// Keeps the scores of nodes apart from every other use of the hash. On disk in effect: it decides who keeps what.
 const SCORE_SEED: u64 = 0x6173_7361_7901;

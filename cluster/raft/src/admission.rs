@@ -74,6 +74,13 @@ impl Admission {
         Ok(())
     }
 
+    /// Whether there is memory for entries that another replica sends; waits for it a little. A full disk is no reason to
+    /// refuse those: they were committed, and there is room kept for them.
+    pub(crate) async fn memory_is_open(&self, wait: Duration) -> bool {
+        let mut door = self.door.subscribe();
+        matches!(tokio::time::timeout(wait, door.wait_for(|door| *door != Door::Wait)).await, Ok(Ok(_)))
+    }
+
     /// Refuses at once what would be refused anyway.
     pub(crate) fn refusal(&self) -> Option<NotWritten> {
         match &*self.door.borrow() {

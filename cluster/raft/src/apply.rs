@@ -1,4 +1,4 @@
-//! The thread that applies one group's entries.
+//! The thread that applies one group's entries; in a simulation, a task.
 //!
 //! One thread per group and not a pool: what is applied is CPU work of up to some milliseconds an entry, it must
 //! keep its order, and a slow group must not hold up the others; an idle thread costs a stack. The worker of
@@ -13,16 +13,20 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use assay_storage_model::command::Outcome;
-use assay_storage_model::{GroupId, LogPosition};
+use assay_storage_model::{GroupId, LogPosition, NodeId, ReplicaId};
 use bytes::Bytes;
 use openraft::{EntryPayload, StoredMembership};
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::encoding;
 use crate::fatal::{APPLY_THREAD, OnFatal};
+use crate::inbound::{Lag, entry_bytes};
+use crate::large::{LargeWrites, blob_named};
 use crate::machine::{Machine, MachineError};
-use crate::types::{EntryBytes, EntryOf, position_of};
+use crate::types::{self, EntryBytes, EntryOf, position_of};
+use crate::work::Work;
 
 /// Batches that wait for the thread. The worker waits for each, so one is enough.
 const BATCHES_WAITING_MAX: usize = 1;
@@ -39,7 +43,23 @@ struct Batch {
 #[derive(Debug)]
 pub(crate) struct Applier {
     batches: mpsc::Sender<Batch>,
+    machine: Arc<dyn Machine>,
+    large: Arc<dyn LargeWrites>,
+    replica: ReplicaId,
+    lag: Arc<Lag>,
     fatal: OnFatal,
+}
+
+pub(crate) struct ApplyParts {
+    pub group: GroupId,
+    pub replica: ReplicaId,
+    pub machine: Arc<dyn Machine>,
+    pub large: Arc<dyn LargeWrites>,
+    pub applied: Arc<AppliedNext>,
+    pub lag: Arc<Lag>,
+    pub runtime: Handle,
+    pub work: Work,
+    pub fatal: OnFatal,
 }
 
 /// To wait for the end of the thread, which comes when its [`Applier`] is gone.
@@ -57,56 +77,103 @@ impl ApplyThread {
 }
 
 impl Applier {
-    pub fn start(
-        group: GroupId,
-        machine: Arc<dyn Machine>,
-        applied: Arc<AppliedNext>,
-        fatal: OnFatal,
-    ) -> io::Result<(Applier, ApplyThread)> {
-        let (sender, receiver) = mpsc::channel(BATCHES_WAITING_MAX);
-        let name = match group.shard() {
-            Some(shard) => format!("{APPLY_THREAD}{shard}"),
-            None => format!("{APPLY_THREAD}cat"),
+    pub fn start(parts: ApplyParts) -> io::Result<(Applier, ApplyThread)> {
+        let ApplyParts { group, replica, machine, large, applied, lag, runtime, work, fatal } = parts;
+        let (sender, batches) = mpsc::channel(BATCHES_WAITING_MAX);
+        let working = Arc::clone(&machine);
+        let thread = match &work {
+            Work::Threads => {
+                let name = match group.shard() {
+                    Some(shard) => format!("{APPLY_THREAD}{shard}"),
+                    None => format!("{APPLY_THREAD}cat"),
+                };
+                Some(thread::Builder::new().name(name).spawn(move || run(batches, &*working, &applied))?)
+            }
+            Work::InPlace(_) => {
+                runtime.spawn(run_in_place(work, batches, working, applied));
+                None
+            }
         };
-        let work = move || run(receiver, &*machine, &applied);
-        let handle = thread::Builder::new().name(name).spawn(work)?;
-        Ok((Applier { batches: sender, fatal }, ApplyThread(Arc::new(Mutex::new(Some(handle))))))
+        let applier = Applier { batches: sender, machine, large, replica, lag, fatal };
+        Ok((applier, ApplyThread(Arc::new(Mutex::new(thread)))))
     }
 
     /// The outcomes of each entry, in order. An error has been reported as fatal.
     pub async fn apply(&self, entries: Vec<EntryOf>) -> Result<Vec<Vec<Outcome>>, MachineError> {
+        let bytes = entry_bytes(entries.iter().map(|entry| &entry.payload));
+        self.gather(&entries).await?;
         let (answer, outcomes) = oneshot::channel();
         let sent = self.batches.send(Batch { entries, answer }).await;
         let result = match sent {
             Ok(()) => outcomes.await.unwrap_or_else(|_| Err(MachineError::fatal("the apply thread panicked"))),
             Err(_) => Err(MachineError::fatal("the apply thread is gone")),
         };
+        self.lag.applied(bytes);
         result.inspect_err(|error| self.fatal.report(format_args!("applying an entry: {error}")))
+    }
+
+    /// The blobs that these entries name, here.
+    async fn gather(&self, entries: &[EntryOf]) -> Result<(), MachineError> {
+        for (hash, length) in entries.iter().filter_map(|entry| blob_named(&entry.payload)) {
+            if let Err(error) = self.large.ensure(hash, length, self.others()?).await {
+                let error = MachineError::fatal(error);
+                self.fatal.report(format_args!("a large write: {error}"));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Nodes with another replica of the group.
+    fn others(&self) -> Result<Vec<NodeId>, MachineError> {
+        let (_, stored) = types::applied_state(&self.machine.applied()).map_err(MachineError::fatal)?;
+        let others = stored.membership().nodes().filter(|(replica, _)| **replica != self.replica.0);
+        Ok(others.map(|(_, home)| NodeId(home.node)).collect())
     }
 }
 
 fn run(mut batches: mpsc::Receiver<Batch>, machine: &dyn Machine, applied: &AppliedNext) {
     while let Some(Batch { entries, answer }) = batches.blocking_recv() {
-        let mut outcomes = Vec::with_capacity(entries.len());
-        let mut result = Ok(());
-        for entry in entries {
-            let position = position_of(&entry.log_id);
-            match apply_one(machine, position, entry) {
-                Ok(outcome) => outcomes.push(outcome),
-                Err(error) => {
-                    result = Err(error);
-                    break;
-                }
-            }
-            applied.send_replace(position.index + 1); // A1
-        }
+        let result = apply_all(entries, machine, applied);
         let failed = result.is_err();
         // The worker is gone only when its group shuts down.
-        let _ = answer.send(result.map(|()| outcomes));
+        let _ = answer.send(result);
         if failed {
             return; // A2
         }
     }
+}
+
+async fn run_in_place(
+    work: Work,
+    mut batches: mpsc::Receiver<Batch>,
+    machine: Arc<dyn Machine>,
+    applied: Arc<AppliedNext>,
+) {
+    while let Some(Batch { entries, answer }) = batches.recv().await {
+        let (machine, applied) = (Arc::clone(&machine), Arc::clone(&applied));
+        let done = work.run(move || apply_all(entries, &*machine, &applied)).await;
+        let result = done.unwrap_or_else(|error| Err(MachineError::fatal(error)));
+        let failed = result.is_err();
+        let _ = answer.send(result);
+        if failed {
+            return; // A2
+        }
+    }
+}
+
+fn apply_all(
+    entries: Vec<EntryOf>,
+    machine: &dyn Machine,
+    applied: &AppliedNext,
+) -> Result<Vec<Vec<Outcome>>, MachineError> {
+    let mut outcomes = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let position = position_of(&entry.log_id);
+        outcomes.push(apply_one(machine, position, entry)?);
+        applied.send_replace(position.index + 1); // A1
+    }
+    Ok(outcomes)
 }
 
 fn apply_one(machine: &dyn Machine, position: LogPosition, entry: EntryOf) -> Result<Vec<Outcome>, MachineError> {

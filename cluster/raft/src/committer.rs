@@ -75,6 +75,10 @@ impl Committer {
         Ok(Pending(pending))
     }
 
+    pub fn waiting(&self) -> usize {
+        self.shared.queue.lock().len()
+    }
+
     /// Nothing more is taken in; returns when what waited was answered. What waits for memory then is refused.
     pub async fn close(&self) {
         self.shared.queue.lock().close();

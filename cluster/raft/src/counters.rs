@@ -42,6 +42,10 @@ counters! {
     fence_rounds,
     /// Seals that ended well.
     seals,
+    /// Snapshots of other replicas that were taken over.
+    snapshots,
+    /// Leads that were handed over on purpose.
+    handovers,
 }
 
 impl Counters {

@@ -23,10 +23,10 @@ use thiserror::Error;
 use crate::types::{EntryBytes, EntryOf, Home, LogIdOf, MembershipOf, Replica, StoredMembershipOf};
 
 const VERSION: u8 = 1;
-const KIND_BLANK: u8 = 1;
-const KIND_NORMAL: u8 = 2;
-const KIND_MEMBERSHIP: u8 = 3;
-const TRAILER_BYTES: usize = 9;
+pub(crate) const KIND_BLANK: u8 = 1;
+pub(crate) const KIND_NORMAL: u8 = 2;
+pub(crate) const KIND_MEMBERSHIP: u8 = 3;
+pub(crate) const TRAILER_BYTES: usize = 9;
 /// Configs of one membership: one, or two while it changes. Anything above is damage.
 const CONFIGS_MAX: usize = 8;
 
@@ -102,17 +102,20 @@ pub(crate) fn decode_log_id(bytes: &[u8]) -> Result<LogIdOf, BadRecord> {
 
 pub(crate) fn encode_vote(vote: &Vote<Replica>) -> Vec<u8> {
     let mut bytes = vec![VERSION];
+    put_vote(&mut bytes, vote);
+    bytes
+}
+
+pub(crate) fn put_vote(bytes: &mut Vec<u8>, vote: &Vote<Replica>) {
     bytes.extend(vote.leader_id.term.to_le_bytes());
     bytes.extend(vote.leader_id.node_id.to_le_bytes());
     bytes.push(u8::from(vote.committed));
-    bytes
 }
 
 pub(crate) fn decode_vote(bytes: &[u8]) -> Result<Vote<Replica>, BadRecord> {
     decode_whole(bytes, |reader| {
         reader.version()?;
-        let leader_id = LeaderId::new(reader.u64()?, reader.u64()?);
-        Ok(Vote { leader_id, committed: reader.flag()? })
+        reader.vote()
     })
 }
 
@@ -137,7 +140,7 @@ pub(crate) fn decode_stored_membership(bytes: &[u8]) -> Result<StoredMembershipO
     })
 }
 
-fn encode_membership(membership: &MembershipOf) -> Vec<u8> {
+pub(crate) fn encode_membership(membership: &MembershipOf) -> Vec<u8> {
     let mut bytes = vec![VERSION];
     let configs = membership.get_joint_config();
     put_count(&mut bytes, configs.len());
@@ -171,41 +174,44 @@ fn read_membership(reader: &mut Reader<'_>) -> Result<MembershipOf, BadRecord> {
     Ok(MembershipOf::new(config, nodes))
 }
 
-fn put_log_id(bytes: &mut Vec<u8>, id: &LogIdOf) {
+pub(crate) fn put_log_id(bytes: &mut Vec<u8>, id: &LogIdOf) {
     bytes.extend(id.leader_id.term.to_le_bytes());
     bytes.extend(id.leader_id.node_id.to_le_bytes());
     bytes.extend(id.index.to_le_bytes());
 }
 
-fn put_count(bytes: &mut Vec<u8>, count: usize) {
+pub(crate) fn put_count(bytes: &mut Vec<u8>, count: usize) {
     bytes.extend(u32::try_from(count).expect("a group has few replicas").to_le_bytes());
 }
 
-fn decode_whole<T>(bytes: &[u8], read: impl FnOnce(&mut Reader<'_>) -> Result<T, BadRecord>) -> Result<T, BadRecord> {
+pub(crate) fn decode_whole<'a, T>(
+    bytes: &'a [u8],
+    read: impl FnOnce(&mut Reader<'a>) -> Result<T, BadRecord>,
+) -> Result<T, BadRecord> {
     let mut reader = Reader(bytes);
     let value = read(&mut reader)?;
     if reader.0.is_empty() { Ok(value) } else { Err(BadRecord::Damaged("bytes after its end")) }
 }
 
 /// Takes numbers from the front of bytes, never more than there are.
-struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], BadRecord> {
         let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(BadRecord::Damaged("it is cut short"))?;
         self.0 = rest;
         Ok(*taken)
     }
 
-    fn u8(&mut self) -> Result<u8, BadRecord> {
+    pub(crate) fn u8(&mut self) -> Result<u8, BadRecord> {
         self.take::<1>().map(|[byte]| byte)
     }
 
-    fn u64(&mut self) -> Result<u64, BadRecord> {
+    pub(crate) fn u64(&mut self) -> Result<u64, BadRecord> {
         self.take().map(u64::from_le_bytes)
     }
 
-    fn flag(&mut self) -> Result<bool, BadRecord> {
+    pub(crate) fn flag(&mut self) -> Result<bool, BadRecord> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -213,7 +219,7 @@ impl Reader<'_> {
         }
     }
 
-    fn version(&mut self) -> Result<(), BadRecord> {
+    pub(crate) fn version(&mut self) -> Result<(), BadRecord> {
         match self.u8()? {
             VERSION => Ok(()),
             0 => Err(BadRecord::Damaged("version 0 does not exist")),
@@ -222,7 +228,7 @@ impl Reader<'_> {
     }
 
     /// A count of items of `item_bytes` each that the rest can hold.
-    fn count(&mut self, item_bytes: usize) -> Result<usize, BadRecord> {
+    pub(crate) fn count(&mut self, item_bytes: usize) -> Result<usize, BadRecord> {
         let count = u32::from_le_bytes(self.take()?) as usize;
         if count > self.0.len() / item_bytes {
             return Err(BadRecord::Damaged("more items than bytes"));
@@ -230,7 +236,20 @@ impl Reader<'_> {
         Ok(count)
     }
 
-    fn log_id(&mut self) -> Result<LogIdOf, BadRecord> {
+    /// Bytes behind their length.
+    pub(crate) fn block(&mut self) -> Result<&'a [u8], BadRecord> {
+        let length = self.count(1)?;
+        let (block, rest) = self.0.split_at(length);
+        self.0 = rest;
+        Ok(block)
+    }
+
+    pub(crate) fn vote(&mut self) -> Result<Vote<Replica>, BadRecord> {
+        let leader_id = LeaderId::new(self.u64()?, self.u64()?);
+        Ok(Vote { leader_id, committed: self.flag()? })
+    }
+
+    pub(crate) fn log_id(&mut self) -> Result<LogIdOf, BadRecord> {
         let leader = CommittedLeaderId::new(self.u64()?, self.u64()?);
         Ok(LogId::new(leader, self.u64()?))
     }

@@ -23,6 +23,9 @@ pub enum NotWritten {
     NotLeader { leader: Option<ReplicaId> },
     #[error("a command of {bytes} bytes, at most {limit} are taken")]
     TooLarge { bytes: usize, limit: usize },
+    /// A large write has to be on a majority before its entry is proposed, and no majority took it.
+    #[error("no majority of the group could be reached: {0}")]
+    NoQuorum(String),
     #[error("a proposal without commands")]
     Empty,
     #[error("this node shuts down")]

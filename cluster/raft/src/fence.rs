@@ -8,20 +8,21 @@
 //!     asker has seen acknowledged.
 //! F2: one round answers all who joined it; while it is under way the next one gathers.
 //! F3: an answer comes when the index of its round is applied here. Waiting for that does not hold up the next round.
+//! F4: a replica that does not lead asks the one that does, once a round; while nobody leads it waits for a while.
+//! F5: who is asked by another replica answers from rounds of its own, in which nobody is asked: two replicas that each
+//!     take the other for the leader must not wait for each other's rounds.
 
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_storage_model::ReplicaId;
-use openraft::error::{CheckIsLeaderError, RaftError};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
 use crate::counters::Counters;
 use crate::error::FenceError;
-use crate::types::{Home, RaftOf, Replica};
+use crate::read_index::ReadIndex;
 
 /// How long a fence waits for its index to be applied.
 pub const FENCE_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -53,12 +54,30 @@ struct Waiting {
 }
 
 /// When the rounds are cut off, by a runtime that shuts down, who waits for the next one must not wait for ever.
-struct Rounds(Arc<Shared>);
+struct Rounds {
+    shared: Arc<Shared>,
+    /// Said under the lock that ends them: whoever asks after that begins rounds of its own, which are not ours to end.
+    ended: bool,
+}
+
+impl Rounds {
+    /// Who joined the next round. If nobody did the rounds end.
+    fn next(&mut self) -> Option<Vec<Waiter>> {
+        let mut waiting = self.shared.waiting.lock();
+        let joined = mem::take(&mut waiting.next_round);
+        if joined.is_empty() {
+            waiting.round_under_way = false;
+            self.ended = true;
+            return None;
+        }
+        Some(joined)
+    }
+}
 
 impl Drop for Rounds {
     fn drop(&mut self) {
-        let mut waiting = self.0.waiting.lock();
-        if waiting.round_under_way {
+        if !self.ended {
+            let mut waiting = self.shared.waiting.lock();
             waiting.closed = true;
             waiting.next_round.clear();
         }
@@ -70,12 +89,22 @@ impl Fences {
         Fences { shared: Arc::new(Shared { waiting: Mutex::default(), applied, runtime, counters }) }
     }
 
-    /// `confirm` asks consensus once; it is called for a round that somebody waits for.
-    pub async fn wait(&self, raft: &RaftOf) -> FenceResult {
-        let raft = raft.clone();
+    /// Returns when this replica has applied what the next round finds.
+    pub async fn wait(&self, read_index: &Arc<ReadIndex>) -> FenceResult {
+        let read_index = Arc::clone(read_index);
         let answer = self.join(move || {
-            let raft = raft.clone();
-            async move { raft.get_read_log_id().await.map(|(read, _)| read.map(|id| id.index)).map_err(refused) }
+            let read_index = Arc::clone(&read_index);
+            async move { read_index.confirm().await }
+        });
+        answer.await.unwrap_or_else(|_| Err(FenceError::Stopped("it shut down meanwhile".into())))
+    }
+
+    /// F5: for another replica; fails where this one does not lead.
+    pub async fn wait_as_leader(&self, read_index: &Arc<ReadIndex>) -> FenceResult {
+        let read_index = Arc::clone(read_index);
+        let answer = self.join(move || {
+            let read_index = Arc::clone(&read_index);
+            async move { read_index.confirm_own_lead().await }
         });
         answer.await.unwrap_or_else(|_| Err(FenceError::Stopped("it shut down meanwhile".into())))
     }
@@ -96,28 +125,19 @@ impl Fences {
             !mem::replace(&mut waiting.round_under_way, true)
         };
         if start {
-            self.shared.runtime.spawn(rounds(Rounds(Arc::clone(&self.shared)), confirm));
+            self.shared.runtime.spawn(rounds(Rounds { shared: Arc::clone(&self.shared), ended: false }, confirm));
         }
         answer
     }
 }
 
-async fn rounds<F, Round>(rounds: Rounds, confirm: F)
+async fn rounds<F, Round>(mut rounds: Rounds, confirm: F)
 where
     F: Fn() -> Round + Send + 'static,
     Round: Future<Output = Result<Option<u64>, FenceError>> + Send + 'static,
 {
-    let shared = &rounds.0;
-    loop {
-        let joined = {
-            let mut waiting = shared.waiting.lock();
-            let joined = mem::take(&mut waiting.next_round);
-            if joined.is_empty() {
-                waiting.round_under_way = false;
-                return;
-            }
-            joined
-        };
+    while let Some(joined) = rounds.next() {
+        let shared = &rounds.shared;
         Counters::add(&shared.counters.fence_rounds, 1);
         let confirmed = confirm().await;
         shared.runtime.spawn(answer(joined, confirmed, shared.applied.clone())); // F2, F3
@@ -136,16 +156,6 @@ async fn answer(joined: Vec<Waiter>, confirmed: Result<Option<u64>, FenceError>,
     };
     for waiter in joined {
         let _ = waiter.send(result.clone()); // who asked may have given up
-    }
-}
-
-fn refused(error: RaftError<Replica, CheckIsLeaderError<Replica, Home>>) -> FenceError {
-    match error {
-        RaftError::APIError(CheckIsLeaderError::ForwardToLeader(forward)) => {
-            FenceError::NotLeader { leader: forward.leader_id.map(ReplicaId) }
-        }
-        RaftError::APIError(CheckIsLeaderError::QuorumNotEnough(missing)) => FenceError::NoQuorum(missing.to_string()),
-        RaftError::Fatal(fatal) => FenceError::Stopped(fatal.to_string()),
     }
 }
 
@@ -217,5 +227,37 @@ mod tests {
         rounds.round_begins(2).await;
         rounds.applied.send_replace(10); // index 9 is applied
         assert_eq!((early.await.unwrap(), later.await.unwrap()), (Ok(9), Ok(9)));
+    }
+
+    /// Rounds that ended took those with them that had begun after: the group then refused every read until its end.
+    #[test]
+    fn rounds_that_ended_leave_those_alone_that_began_after() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let applied = watch::Sender::new(100);
+        let fences = Fences::new(applied.subscribe(), runtime.handle().clone(), Arc::default());
+        let round = || async { Ok(Some(7)) };
+        let (first, mut ending) = (fences.join(round), Rounds { shared: Arc::clone(&fences.shared), ended: false });
+        for waiter in ending.next().expect("the first") {
+            waiter.send(Ok(7)).expect("it waits");
+        }
+        assert!(ending.next().is_none(), "nobody else has asked");
+        let second = fences.join(round); // between the end of those rounds and the end of their task
+        drop(ending);
+        let third = fences.join(round);
+        let answers = runtime.block_on(async { (first.await, second.await, third.await) });
+        assert_eq!(answers, (Ok(Ok(7)), Ok(Ok(7)), Ok(Ok(7))));
+    }
+
+    #[tokio::test]
+    async fn rounds_that_are_cut_off_answer_nobody() {
+        let rounds = Harness::new();
+        let under_way = rounds.ask();
+        rounds.round_begins(1).await;
+        let waiting = rounds.ask();
+        drop(Rounds { shared: Arc::clone(&rounds.fences.shared), ended: false });
+        assert!(waiting.await.is_err() && rounds.ask().await.is_err());
+        rounds.applied.send_replace(100);
+        rounds.allowed.add_permits(1);
+        assert_eq!(under_way.await.unwrap(), Ok(0), "what was under way here goes on");
     }
 }

@@ -11,29 +11,38 @@ use assay_storage_model::command::Outcome;
 use assay_storage_model::entry::{ENTRY_BYTES_MAX, EntryBuilder};
 use assay_storage_model::{Applied, GroupId, NodeId, ReplicaId};
 use bytes::Bytes;
+use openraft::error::Fatal;
 use openraft::{Config, ServerState, SnapshotPolicy};
 use thiserror::Error;
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::sync::{Mutex, RwLock, Semaphore, watch};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::admission::Admission;
-use crate::apply::{AppliedNext, Applier, ApplyThread};
+use crate::apply::{AppliedNext, Applier, ApplyParts, ApplyThread};
 use crate::cache::CacheBudget;
 use crate::committer::{Committer, Pending};
 use crate::counters::Counters;
 use crate::error::{FenceError, NotWritten, ProposeError, SealError};
+use crate::exports::Exports;
 use crate::fatal::OnFatal;
 use crate::fence::Fences;
+use crate::inbound::{Inbound, Lag, ReceiveError};
+use crate::incoming::{Incoming, IncomingDir};
 use crate::journal::Journal;
 use crate::large::LargeWrites;
 use crate::log_store::LogStore;
 use crate::machine::Machine;
-use crate::network::NoPeers;
+use crate::network::Network;
+use crate::peers::{Chunks, FileWanted, MessageKind, PeerError, Peers, Way};
 use crate::proposer::Proposer;
+use crate::read_index::ReadIndex;
 use crate::seal::SealThreads;
 use crate::state_machine::{SealsEnded, StateMachine};
+use crate::throttle::Throttle;
 use crate::types::{self, Home, LogIdOf, RaftOf};
+use crate::work::Work;
 
 /// Decision 1: apart enough from each other that a slow fsync makes no election.
 pub const HEARTBEAT: Duration = Duration::from_millis(120);
@@ -46,6 +55,13 @@ const ENTRIES_PER_MESSAGE_MAX: u64 = 64;
 /// Proposals of one group that do not go through its committer and are under way at once.
 pub const PROPOSALS_IN_FLIGHT_MAX: usize = 8;
 
+/// Entries that a group of several members keeps behind a seal, so that one which lags a little, or was away for a
+/// moment, needs no snapshot.
+pub const ENTRIES_KEPT: u64 = 64;
+/// How long what was taken in may take to be answered when a replica stops.
+const CLOSED_WITHIN: Duration = Duration::from_secs(5);
+/// How long consensus may take to hear of a seal that ended.
+const SEAL_NOTICED_WITHIN: Duration = Duration::from_secs(2);
 /// A seal that has not ended by then is asked for again.
 const SEAL_ASKED_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
@@ -60,6 +76,11 @@ pub struct NodeParts {
     pub admission: Arc<Admission>,
     pub counters: Arc<Counters>,
     pub fatal: OnFatal,
+    pub peers: Arc<dyn Peers>,
+    /// Of snapshots that come in.
+    pub throttle: Arc<Throttle>,
+    /// Where work that blocks is done.
+    pub work: Work,
 }
 
 /// Whether a group is made now or was there.
@@ -67,8 +88,10 @@ pub struct NodeParts {
 pub enum Founding {
     /// This is the group's first start; these are its first members.
     Now(Vec<(ReplicaId, NodeId)>),
-    /// The group was there: an empty log would mean that it was lost.
+    /// The replica was there: an empty log would mean that it was lost.
     Before,
+    /// The replica is new to a group that is there: it has nothing, and waits for the group's leader.
+    Joining,
 }
 
 #[derive(Clone, Debug)]
@@ -79,6 +102,7 @@ pub struct GroupConfig {
     pub log: GroupLog,
     pub machine: Arc<dyn Machine>,
     pub large: Arc<dyn LargeWrites>,
+    pub incoming: IncomingDir,
 }
 
 #[derive(Debug, Error)]
@@ -106,12 +130,17 @@ pub struct Group {
 
 struct Shared {
     group: GroupId,
+    replica: ReplicaId,
     raft: RaftOf,
     machine: Arc<dyn Machine>,
     proposer: Proposer,
     committer: Committer,
     fences: Fences,
+    /// Of other replicas that take this one for the leader.
+    asked: Fences,
     log: LogStore,
+    inbound: Inbound,
+    read_index: Arc<ReadIndex>,
     apply_thread: ApplyThread,
     seals_ended: watch::Receiver<SealsEnded>,
     /// One seal of a group at a time, so that an answer is of a seal that began after the question.
@@ -129,14 +158,43 @@ impl Group {
     /// Applies again what was committed since the last seal, and returns when consensus runs.
     pub async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError> {
         let group = config.group;
-        let runtime = node.runtime.clone();
-        // Consensus spawns its tasks where it is started, so that must be its own runtime.
-        let started = runtime.spawn(start(config, node)).await;
+        let started = start_on_its_runtime(config, node).await;
         started.unwrap_or_else(|error| Err(StartError::Consensus { group, why: error.to_string() }))
     }
 
     pub fn id(&self) -> GroupId {
         self.shared.group
+    }
+
+    pub fn replica(&self) -> ReplicaId {
+        self.shared.replica
+    }
+
+    pub(crate) fn raft(&self) -> &RaftOf {
+        &self.shared.raft
+    }
+
+    pub(crate) fn gate(&self) -> &RwLock<()> {
+        &self.shared.proposer.gate
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.shared.proposer.counters
+    }
+
+    pub(crate) fn peers(&self) -> &Arc<dyn Peers> {
+        &self.shared.inbound.peers
+    }
+
+    /// A message of another replica of the group, answered in bytes. Must run on the runtime of consensus.
+    pub async fn receive(&self, way: Way, kind: MessageKind, body: Bytes) -> Result<Bytes, ReceiveError> {
+        let Shared { raft, asked, read_index, inbound, .. } = &*self.shared;
+        inbound.receive(raft, (asked, read_index), way, kind, body).await
+    }
+
+    /// A file of a snapshot that this replica is sending.
+    pub async fn read_export(&self, wanted: FileWanted) -> Result<Chunks, PeerError> {
+        self.shared.inbound.read_export(wanted).await
     }
 
     pub fn machine(&self) -> &Arc<dyn Machine> {
@@ -188,7 +246,7 @@ impl Group {
 
     /// Returns when this replica has applied everything that was acknowledged before the call; answers that index.
     pub async fn fence(&self) -> Result<u64, FenceError> {
-        self.shared.fences.wait(&self.shared.raft).await
+        self.shared.fences.wait(&self.shared.read_index).await
     }
 
     /// Makes everything applied before the call durable without the log, which is then purged up to there.
@@ -210,6 +268,8 @@ impl Group {
         match last {
             Some(Ok(applied)) => {
                 Counters::add(&self.shared.proposer.counters.seals, 1);
+                self.wait_noticed(&applied).await;
+                self.purge(false).await?;
                 Ok(applied)
             }
             Some(Err(why)) if self.shared.proposer.fatal.was_reported() => Err(SealError::Stopped(why)),
@@ -218,18 +278,84 @@ impl Group {
         }
     }
 
-    /// Entries in the log that are not sealed yet.
+    /// Consensus hears of a seal after it was reported, and purges nothing that it has not heard of.
+    async fn wait_noticed(&self, applied: &Applied) {
+        let index = applied.position.map(|position| position.index);
+        let mut metrics = self.shared.raft.metrics();
+        let noticed = metrics.wait_for(|metrics| metrics.snapshot.map(|id| id.index) >= index);
+        // What is not purged now is purged after the next seal.
+        let _ = timeout(SEAL_NOTICED_WITHIN, noticed).await;
+    }
+
+    /// Lets go of log entries that are sealed. Of several members it keeps some for those that lag a little, unless
+    /// `all` are wanted.
+    pub async fn purge(&self, all: bool) -> Result<(), SealError> {
+        let Some(sealed) = self.shared.machine.sealed().position else { return Ok(()) };
+        let kept = if all || self.is_alone() { 0 } else { ENTRIES_KEPT };
+        let Some(up_to) = sealed.index.checked_sub(kept) else { return Ok(()) };
+        let purged = self.shared.raft.trigger().purge_log(up_to).await;
+        purged.map_err(|fatal| SealError::Stopped(fatal.to_string()))
+    }
+
+    /// How many members the group has, asked of consensus itself and not of what it last reported; none once it stopped.
+    pub async fn count_members(&self) -> Option<usize> {
+        let count =
+            self.shared.raft.with_raft_state(|state| state.membership_state.effective().membership().nodes().count());
+        count.await.ok()
+    }
+
+    /// Whether this replica has not heard of its group yet.
+    pub fn is_joining(&self) -> bool {
+        let metrics = self.shared.raft.server_metrics();
+        let metrics = metrics.borrow();
+        metrics.membership_config.membership().nodes().next().is_none()
+    }
+
+    /// Whether this replica votes in its group: one that only learns may be far behind.
+    pub fn votes(&self) -> bool {
+        let metrics = self.shared.raft.server_metrics();
+        let metrics = metrics.borrow();
+        metrics.membership_config.membership().voter_ids().any(|voter| voter == self.shared.replica.0)
+    }
+
+    /// Whether this replica is all there is of its group.
+    pub fn is_alone(&self) -> bool {
+        let metrics = self.shared.raft.server_metrics();
+        let metrics = metrics.borrow();
+        metrics.membership_config.membership().nodes().count() <= 1
+    }
+
+    /// Applied entries that are not sealed yet.
     pub fn unsealed_entries(&self) -> u64 {
-        let applied = self.shared.machine.applied().position.map_or(0, |position| position.index + 1);
-        let kept = self.shared.log.first_index();
-        applied.saturating_sub(kept)
+        let next = |applied: Applied| applied.position.map_or(0, |position| position.index + 1);
+        next(self.shared.machine.applied()).saturating_sub(next(self.shared.machine.sealed()))
+    }
+
+    /// Sealed entries that are still in the log.
+    pub fn sealed_in_log(&self) -> u64 {
+        let sealed = self.shared.machine.sealed().position.map_or(0, |position| position.index + 1);
+        sealed.saturating_sub(self.shared.log.first_index())
+    }
+
+    /// Commands that wait to become an entry.
+    pub fn waiting_commands(&self) -> usize {
+        self.shared.committer.waiting()
+    }
+
+    /// Bytes of entries that are in the log and not applied yet.
+    pub fn unapplied_bytes(&self) -> u64 {
+        self.shared.inbound.lag.bytes()
     }
 
     /// Nothing more is taken in; what was taken in is answered; then consensus stops.
     pub async fn shutdown(&self) {
-        self.shared.committer.close().await;
+        // An entry under way may wait for a majority that has stopped before this replica: its writers hear "unknown".
+        let closed = timeout(CLOSED_WITHIN, self.shared.committer.close()).await;
         // Errors of a core that stopped before are in the log already.
         let _ = self.shared.raft.shutdown().await;
+        if closed.is_err() {
+            self.shared.committer.close().await;
+        }
     }
 
     /// For after [`Group::shutdown`], or after its runtime was shut down.
@@ -264,23 +390,46 @@ fn consensus_config(cluster_name: &str) -> Config {
         max_payload_entries: ENTRIES_PER_MESSAGE_MAX,
         // The upkeep says when: it knows bytes, age and what pins the log, consensus counts entries only.
         snapshot_policy: SnapshotPolicy::Never,
-        max_in_snapshot_log_to_keep: 0,
+        // Likewise: `Group::purge` says up to where.
+        max_in_snapshot_log_to_keep: u64::MAX,
         ..Config::default()
     }
 }
 
+/// Consensus spawns its tasks where it is started, so that must be its own runtime. No async function and not inlined:
+/// so all of consensus is compiled in this crate, once, and not in each that starts a group.
+#[inline(never)]
+fn start_on_its_runtime(config: GroupConfig, node: NodeParts) -> JoinHandle<Result<Group, StartError>> {
+    node.runtime.clone().spawn(start(config, node))
+}
+
 async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError> {
-    let GroupConfig { group, replica, founding, log, machine, large } = config;
+    let GroupConfig { group, replica, founding, log, machine, large, incoming } = config;
     let io_failed = |source| StartError::Io { group, source };
     let stopped = |why: String| StartError::Consensus { group, why };
-    let journal = Journal::new(log, node.fatal.clone());
-    let log = LogStore::open(group, journal, Arc::clone(&large), node.cache.clone()).await.map_err(io_failed)?;
+    let journal = Journal::new(log, node.work.clone(), node.fatal.clone());
+    let lag = Arc::new(Lag::default());
+    let sealed = Some(Arc::clone(&machine));
+    let opened =
+        LogStore::open((group, replica), journal, Arc::clone(&large), sealed, node.cache.clone(), Arc::clone(&lag));
+    let log = opened.await.map_err(io_failed)?;
     check_log(group, replica, &founding, &log, &*machine)?;
 
     let next = machine.applied().position.map_or(0, |position| position.index + 1);
     let applied: Arc<AppliedNext> = Arc::new(watch::Sender::new(next));
-    let (applier, apply_thread) =
-        Applier::start(group, Arc::clone(&machine), Arc::clone(&applied), node.fatal.clone()).map_err(io_failed)?;
+    log.note_blobs_from(next).await.map_err(io_failed)?;
+    let (applier, apply_thread) = Applier::start(ApplyParts {
+        group,
+        replica,
+        machine: Arc::clone(&machine),
+        large: Arc::clone(&large),
+        applied: Arc::clone(&applied),
+        lag: Arc::clone(&lag),
+        runtime: node.runtime.clone(),
+        work: node.work.clone(),
+        fatal: node.fatal.clone(),
+    })
+    .map_err(io_failed)?;
     let seals_ended = Arc::new(watch::Sender::new(SealsEnded::default()));
     let serving = Arc::new(AtomicBool::new(false));
     let state_machine = StateMachine {
@@ -290,46 +439,115 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         applied: Arc::clone(&applied),
         seals: node.seals.clone(),
         seals_ended: Arc::clone(&seals_ended),
+        work: node.work.clone(),
         serving: Arc::clone(&serving),
         fatal: node.fatal.clone(),
     };
     let consensus =
         Arc::new(consensus_config(&node.cluster_name).validate().map_err(|error| stopped(error.to_string()))?);
-    let raft = RaftOf::new(replica.0, consensus, NoPeers, log.clone(), state_machine).await;
+    let exports = Exports::new(incoming.disk.clone(), node.work.clone());
+    let incoming = Incoming::new(incoming, Arc::clone(&node.throttle), node.work.clone()).map_err(io_failed)?;
+    let network = Network { group, replica, peers: Arc::clone(&node.peers), exports: exports.clone() };
+    let raft = RaftOf::new(replica.0, consensus, network, log.clone(), state_machine).await;
     let raft = raft.map_err(|fatal| stopped(fatal.to_string()))?;
-    if let Founding::Now(members) = founding
-        && !raft.is_initialized().await.map_err(|fatal| stopped(fatal.to_string()))?
-    {
-        let members: BTreeMap<_, _> = members.iter().map(|(id, node)| (id.0, Home { node: node.0 })).collect();
-        raft.initialize(members).await.map_err(|error| stopped(error.to_string()))?;
-    }
+    initialize(&raft, founding).await.map_err(stopped)?;
+    elect_alone(&raft, replica).await.map_err(stopped)?;
     serving.store(true, Ordering::Release);
-
-    let leading = raft.server_metrics();
-    let NodeParts { runtime, admission, counters, fatal, .. } = node;
-    let fences = Fences::new(applied.subscribe(), runtime.clone(), Arc::clone(&counters));
-    let proposer = Proposer { raft: raft.clone(), leading, admission, large, counters, runtime, fatal };
-    let committer = Committer::start(proposer.clone());
-    let (seals_ended, in_flight) = (seals_ended.subscribe(), Arc::new(Semaphore::new(PROPOSALS_IN_FLIGHT_MAX)));
-    let sealing = Mutex::default();
-    let shared = Shared {
-        group,
-        raft,
-        machine,
-        proposer,
-        committer,
-        fences,
-        log,
-        apply_thread,
-        seals_ended,
-        sealing,
-        in_flight,
+    let inbound = Inbound {
+        lag,
+        exports,
+        peers: Arc::clone(&node.peers),
+        admission: Arc::clone(&node.admission),
+        machine: Arc::clone(&machine),
+        counters: Arc::clone(&node.counters),
+        incoming: Mutex::new(incoming),
     };
-    Ok(Group { shared: Arc::new(shared) })
+    let (applied, seals_ended) = (applied.subscribe(), seals_ended.subscribe());
+    Ok(Started { group, replica, raft, machine, large, log, inbound, apply_thread, applied, seals_ended }.serve(node))
+}
+
+/// Founds the group, once.
+async fn initialize(raft: &RaftOf, founding: Founding) -> Result<(), String> {
+    let Founding::Now(members) = founding else { return Ok(()) };
+    if raft.is_initialized().await.map_err(|fatal| fatal.to_string())? {
+        return Ok(());
+    }
+    let members: BTreeMap<_, _> = members.iter().map(|(id, node)| (id.0, Home { node: node.0 })).collect();
+    raft.initialize(members).await.map_err(|error| error.to_string())
+}
+
+/// Who votes alone need not wait for anybody.
+async fn elect_alone(raft: &RaftOf, replica: ReplicaId) -> Result<(), String> {
+    let alone = raft.with_raft_state(move |state| {
+        let voters = state.membership_state.effective().voter_ids();
+        voters.eq([replica.0]) && !state.vote_ref().is_committed()
+    });
+    if alone.await.map_err(|fatal| fatal.to_string())? {
+        raft.trigger().elect().await.map_err(|fatal| fatal.to_string())?;
+    }
+    Ok(())
+}
+
+/// A replica whose consensus runs, and that nobody can write to or read from yet.
+struct Started {
+    group: GroupId,
+    replica: ReplicaId,
+    raft: RaftOf,
+    machine: Arc<dyn Machine>,
+    large: Arc<dyn LargeWrites>,
+    log: LogStore,
+    inbound: Inbound,
+    apply_thread: ApplyThread,
+    applied: watch::Receiver<u64>,
+    seals_ended: watch::Receiver<SealsEnded>,
+}
+
+impl Started {
+    fn serve(self, node: NodeParts) -> Group {
+        let Started { group, replica, raft, machine, large, log, inbound, apply_thread, applied, seals_ended } = self;
+        let NodeParts { runtime, admission, counters, fatal, peers, work, .. } = node;
+        runtime.spawn(end_with_consensus(group, raft.clone(), fatal.clone()));
+        let (leading, gate) = (raft.server_metrics(), Arc::new(RwLock::new(())));
+        let read_index = Arc::new(ReadIndex { group, replica, raft: raft.clone(), peers, gate: Arc::clone(&gate) });
+        let [fences, asked] = [(); 2].map(|()| Fences::new(applied.clone(), runtime.clone(), Arc::clone(&counters)));
+        let proposer = Proposer { raft: raft.clone(), leading, admission, large, counters, runtime, work, fatal, gate };
+        let committer = Committer::start(proposer.clone());
+        let shared = Shared {
+            group,
+            replica,
+            raft,
+            machine,
+            proposer,
+            committer,
+            fences,
+            asked,
+            log,
+            inbound,
+            read_index,
+            apply_thread,
+            seals_ended,
+            sealing: Mutex::default(),
+            in_flight: Arc::new(Semaphore::new(PROPOSALS_IN_FLIGHT_MAX)),
+        };
+        Group { shared: Arc::new(shared) }
+    }
+}
+
+/// Consensus stops on any error of its own, which nobody else hears of: a replica whose consensus is gone would refuse
+/// everything for ever, so it ends the process. A replica that was asked to stop ends quietly.
+async fn end_with_consensus(group: GroupId, raft: RaftOf, fatal: OnFatal) {
+    let mut metrics = raft.metrics();
+    drop(raft);
+    let stopped = metrics.wait_for(|metrics| metrics.running_state.is_err()).await;
+    let why = stopped.ok().and_then(|metrics| metrics.running_state.clone().err());
+    if let Some(why) = why.filter(|why| !matches!(why, Fatal::Stopped)) {
+        fatal.report(format_args!("group {group}: consensus has stopped: {why}"));
+    }
 }
 
 /// openraft takes a log that is behind the state for one that a snapshot went ahead of, and goes on. In a group of
-/// one nobody sends snapshots, so there it means that the log was lost.
+/// one nobody sends snapshots, so there it means that the log was lost. With others a crash between the installation of
+/// a snapshot and its note in the log leaves the same; a log that is gone whole is seen by its vote, which is gone too.
 fn check_log(
     group: GroupId,
     replica: ReplicaId,
@@ -337,10 +555,11 @@ fn check_log(
     log: &LogStore,
     machine: &dyn Machine,
 ) -> Result<(), StartError> {
-    if *founding == Founding::Before && log.is_new() {
+    let applied = machine.applied();
+    let had_something = *founding == Founding::Before || applied.position.is_some();
+    if had_something && !matches!(founding, Founding::Now(_)) && log.is_new() {
         return Err(StartError::LogGone(group));
     }
-    let applied = machine.applied();
     let (sealed, membership) =
         types::applied_state(&applied).map_err(|error| StartError::Consensus { group, why: error.to_string() })?;
     let alone = membership.voter_ids().eq([replica.0]);

@@ -7,20 +7,27 @@ use assay_storage_log::{Done, GroupLog, GroupState, LogRecord};
 use tokio::sync::oneshot;
 
 use crate::fatal::OnFatal;
+use crate::work::Work;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
     log: GroupLog,
+    work: Work,
     fatal: OnFatal,
 }
 
 impl Journal {
-    pub fn new(log: GroupLog, fatal: OnFatal) -> Journal {
-        Journal { log, fatal }
+    pub fn new(log: GroupLog, work: Work, fatal: OnFatal) -> Journal {
+        Journal { log, work, fatal }
     }
 
     pub fn state(&self) -> GroupState {
         self.log.state()
+    }
+
+    /// An error once something has ended the node.
+    pub fn check(&self) -> io::Result<()> {
+        if self.fatal.was_reported() { Err(io::Error::other("this node stops")) } else { Ok(()) }
     }
 
     /// Durable when it returns; in the order of the calls.
@@ -48,11 +55,8 @@ impl Journal {
     /// Records `from..to`, or as many as stay below `bytes_max`, but at least one if there is one.
     pub async fn read(&self, from: u64, to: u64, bytes_max: usize) -> io::Result<Vec<LogRecord>> {
         let log = self.log.clone();
-        let read = tokio::task::spawn_blocking(move || log.read(from, to, bytes_max)).await;
-        match read {
-            Ok(result) => result.map_err(|error| self.broken(error)),
-            Err(error) => Err(io::Error::other(error)),
-        }
+        let read = self.work.run(move || log.read(from, to, bytes_max)).await?;
+        read.map_err(|error| self.broken(error))
     }
 
     /// Reports a log that failed or is damaged.

@@ -4,12 +4,16 @@
 use std::any::Any;
 use std::fmt;
 
-use assay_storage_model::GroupId;
 use assay_storage_model::catalog::CATALOG_COMMAND_BYTES_MAX;
 use assay_storage_model::command::COMMAND_BYTES_MAX;
-use assay_storage_model::entry::INLINE_WRITE_BYTES_MAX;
+use assay_storage_model::entry::{Entry, INLINE_WRITE_BYTES_MAX};
+use assay_storage_model::{GroupId, NodeId};
 use bytes::Bytes;
+use futures::future::BoxFuture;
+use openraft::EntryPayload;
 use thiserror::Error;
+
+use crate::types::{Consensus, EntryBytes};
 
 pub trait LargeWrites: Send + Sync + fmt::Debug + 'static {
     /// Commands above this travel as a blob.
@@ -22,6 +26,12 @@ pub trait LargeWrites: Send + Sync + fmt::Debug + 'static {
     }
     /// Blocking: `framed` is durable when this returns, and stays while the answer's hold lives or an entry names it.
     fn put(&self, framed: &Bytes) -> Result<LargeWrite, LargeError>;
+    /// Returns when a majority of the group has the blob, this node and `others` counted; each keeps it for a while
+    /// until an entry names it.
+    fn spread(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>>;
+    /// Returns when the blob is here, fetched from one of `others` where it has to be. For as long as none of them has
+    /// it this waits: an entry that cannot be applied must not be passed over.
+    fn ensure(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>>;
     /// The entry of `group` at `index` is about to be in the log and names this blob.
     fn named(&self, group: GroupId, index: u64, hash: [u8; 32]);
     /// Entries of `group` up to and including `index` are gone from the log.
@@ -50,9 +60,26 @@ pub enum LargeError {
     TooLarge(usize),
     #[error("no room for a large write: {0}")]
     NoSpace(String),
+    /// Too few other nodes took it.
+    #[error("{0}")]
+    NoQuorum(String),
     /// The disk failed: the node must not go on.
     #[error("a large write could not be kept: {0}")]
     Failed(String),
+}
+
+/// An entry that names a blob has exactly this many bytes.
+const BLOB_ENTRY_BYTES: usize = 41;
+
+/// The blob that an entry names, if it names one, and its length.
+pub(crate) fn blob_named(payload: &EntryPayload<Consensus>) -> Option<([u8; 32], u64)> {
+    match payload {
+        EntryPayload::Normal(EntryBytes(bytes)) if bytes.len() == BLOB_ENTRY_BYTES => match Entry::decode(bytes) {
+            Ok(Entry::Blob { hash, length }) => Some((hash, length)),
+            Ok(Entry::Commands(_)) | Err(_) => None,
+        },
+        _ => None,
+    }
 }
 
 /// For the catalog, whose commands all travel in line: they are small, but for a rare one of a megabyte.
@@ -70,6 +97,24 @@ impl LargeWrites for NoLargeWrites {
 
     fn put(&self, _framed: &Bytes) -> Result<LargeWrite, LargeError> {
         Err(LargeError::TooLarge(CATALOG_COMMAND_BYTES_MAX))
+    }
+
+    fn spread(
+        &self,
+        _hash: [u8; 32],
+        _length: u64,
+        _others: Vec<NodeId>,
+    ) -> BoxFuture<'static, Result<(), LargeError>> {
+        Box::pin(async { Err(LargeError::TooLarge(CATALOG_COMMAND_BYTES_MAX)) })
+    }
+
+    fn ensure(
+        &self,
+        _hash: [u8; 32],
+        _length: u64,
+        _others: Vec<NodeId>,
+    ) -> BoxFuture<'static, Result<(), LargeError>> {
+        Box::pin(async { Err(LargeError::Failed("an entry of a group without large writes names a blob".into())) })
     }
 
     fn named(&self, group: GroupId, index: u64, _hash: [u8; 32]) {

@@ -5,6 +5,13 @@
 //! L2: `last` is the log id of the last record, or of the last one purged where none is left.
 //! L3: an entry that names a blob is reported before it is in the log and until it is purged or truncated.
 //!
+//! L4: a process that ended does not lead when it comes back, whatever its vote says: it has to be elected anew. What it
+//!     acknowledged may lie behind the position that it remembers as committed, and a read must not miss that.
+//!
+//! L5: on the disk, entries stay until the state up to there is durable without them. openraft purges while a snapshot is
+//!     still being installed; what it is answered then holds in memory, and the disk follows before the next entry does.
+//!     A crash meanwhile leaves the log and the state of before.
+//!
 //! `committed` is remembered without a sync of its own: after a crash it may be older than it was, and never newer
 //! than what a quorum has.
 
@@ -12,26 +19,31 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+use std::time::Duration;
 
 use assay_storage_log::LogRecord;
-use assay_storage_model::GroupId;
-use assay_storage_model::entry::Entry;
+use assay_storage_model::sabotage::{self, Sabotage};
+use assay_storage_model::{GroupId, ReplicaId};
 use openraft::storage::{LogFlushed, RaftLogStorage};
 use openraft::{EntryPayload, ErrorSubject, ErrorVerb, LogState, OptionalSend, RaftLogId, RaftLogReader, Vote};
 use parking_lot::Mutex;
+use tokio::time::sleep;
 
 use crate::cache::{CacheBudget, EntryCache};
 use crate::encoding::{self, BadRecord};
+use crate::inbound::{Lag, entry_bytes};
 use crate::journal::Journal;
-use crate::large::LargeWrites;
-use crate::types::{Consensus, EntryBytes, EntryOf, LogIdOf, Replica, StorageErrorOf};
+use crate::large::{LargeWrites, blob_named};
+use crate::machine::Machine;
+use crate::sabotaged::Late;
+use crate::types::{Consensus, EntryOf, LogIdOf, Replica, StorageErrorOf};
 
 /// What one message to a follower carries at most, unless a single entry is larger.
 pub(crate) const APPEND_BYTES_MAX: usize = 2 << 20;
 /// One read of the log while a group replays.
 const READ_BYTES_MAX: usize = 8 << 20;
-/// An entry that names a blob has exactly this many bytes.
-const BLOB_ENTRY_BYTES: usize = 41;
+/// Between two looks whether a snapshot is installed that the next entry waits for.
+const INSTALLED_LOOK: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Debug)]
 pub(crate) struct LogStore {
@@ -41,10 +53,15 @@ pub(crate) struct LogStore {
 #[derive(Debug)]
 struct Shared {
     group: GroupId,
+    replica: ReplicaId,
     journal: Journal,
     large: Arc<dyn LargeWrites>,
+    /// Says what is sealed. None where all that is purged is.
+    machine: Option<Arc<dyn Machine>>,
     kept: Mutex<Kept>,
     cache: Mutex<EntryCache>,
+    lag: Arc<Lag>,
+    late: Late,
 }
 
 /// What is on disk beside the entries.
@@ -53,6 +70,8 @@ struct Kept {
     vote: Option<Vote<Replica>>,
     committed: Option<LogIdOf>,
     purged: Option<LogIdOf>,
+    /// L5: purged up to here in memory, and not yet on the disk.
+    owed: Option<LogIdOf>,
     /// The first entry, if there is one.
     first: u64,
     last: Option<LogIdOf>,
@@ -60,14 +79,19 @@ struct Kept {
 
 impl LogStore {
     pub async fn open(
-        group: GroupId,
+        (group, replica): (GroupId, ReplicaId),
         journal: Journal,
         large: Arc<dyn LargeWrites>,
+        machine: Option<Arc<dyn Machine>>,
         budget: CacheBudget,
+        lag: Arc<Lag>,
     ) -> io::Result<LogStore> {
-        let kept = load(&journal).await?;
+        let mut kept = load(&journal).await?;
+        kept.vote =
+            kept.vote.map(|vote| if vote.leader_id().voted_for() == Some(replica.0) { candidate(vote) } else { vote });
         let cache = Mutex::new(EntryCache::new(budget));
-        Ok(LogStore { shared: Arc::new(Shared { group, journal, large, kept: Mutex::new(kept), cache }) })
+        let (kept, late) = (Mutex::new(kept), Late::default());
+        Ok(LogStore { shared: Arc::new(Shared { group, replica, journal, large, machine, kept, cache, lag, late }) })
     }
 
     /// The last entry of the log, or the last one purged.
@@ -78,6 +102,22 @@ impl LogStore {
     /// The first entry that was not purged.
     pub fn first_index(&self) -> u64 {
         self.shared.kept.lock().first
+    }
+
+    /// Reports the blobs that entries from `index` on name: those behind what was applied are read by nobody at a start.
+    pub async fn note_blobs_from(&self, index: u64) -> io::Result<()> {
+        let (mut start, end) = self.present(index..);
+        while start < end {
+            let read = self.read(start, end, READ_BYTES_MAX).await?;
+            let Some(last) = read.last() else { break };
+            start = last.log_id.index + 1;
+        }
+        Ok(())
+    }
+
+    /// Whether the last vote was for this replica.
+    fn leads(&self) -> bool {
+        self.shared.kept.lock().vote.is_some_and(|vote| vote.leader_id().voted_for() == Some(self.shared.replica.0))
     }
 
     /// Whether nothing was ever written here.
@@ -103,10 +143,7 @@ impl LogStore {
     }
 
     fn note_blob(&self, entry: &EntryOf) {
-        if let EntryPayload::Normal(EntryBytes(bytes)) = &entry.payload
-            && bytes.len() == BLOB_ENTRY_BYTES
-            && let Ok(Entry::Blob { hash, .. }) = Entry::decode(bytes)
-        {
+        if let Some((hash, _)) = blob_named(&entry.payload) {
             self.shared.large.named(self.shared.group, entry.log_id.index, hash);
         }
     }
@@ -148,6 +185,11 @@ fn next_index(id: Option<LogIdOf>) -> u64 {
     id.map_or(0, |id| id.index + 1)
 }
 
+/// L4: the same vote before it was won.
+fn candidate(vote: Vote<Replica>) -> Vote<Replica> {
+    Vote { leader_id: *vote.leader_id(), committed: false }
+}
+
 async fn load(journal: &Journal) -> io::Result<Kept> {
     let state = journal.state();
     let damaged = |what: &str, error: BadRecord| journal.broken(format_args!("{what}: {error}"));
@@ -169,6 +211,7 @@ async fn load(journal: &Journal) -> io::Result<Kept> {
         committed: committed.map_err(|error| damaged("the committed position", error))?,
         first: state.first.max(next_index(purged)),
         purged,
+        owed: None,
         last,
     })
 }
@@ -218,7 +261,7 @@ impl RaftLogStorage<Consensus> for LogStore {
     }
 
     async fn save_committed(&mut self, committed: Option<LogIdOf>) -> Result<(), StorageErrorOf> {
-        if let Some(committed) = committed {
+        if let Some(committed) = committed.filter(|_| !sabotage::is(Sabotage::AckOnLeaderOnly)) {
             self.shared.journal.save_committed(encoding::encode_log_id(&committed));
             self.shared.kept.lock().committed = Some(committed);
         }
@@ -239,10 +282,16 @@ impl RaftLogStorage<Consensus> for LogStore {
             callback.log_io_completed(Ok(()));
             return Ok(());
         };
-        if let Err(error) = self.shared.journal.append(records).await {
+        let records = self.shared.late.due(records, self.leads());
+        let written = match self.purge_what_is_owed().await {
+            Ok(()) => self.shared.journal.append(records).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = written {
             callback.log_io_completed(Err(io::Error::new(error.kind(), error.to_string())));
             return Err(failed(ErrorSubject::Log(last), ErrorVerb::Write)(error));
         }
+        self.shared.lag.appended(entry_bytes(cached.iter().map(|entry| &entry.payload)));
         {
             let mut cache = self.shared.cache.lock();
             cached.into_iter().for_each(|entry| cache.push(entry));
@@ -265,11 +314,13 @@ impl RaftLogStorage<Consensus> for LogStore {
         }
         let failed_at = || failed(ErrorSubject::Log(since), ErrorVerb::Delete);
         self.shared.cache.lock().truncate(since.index);
+        self.shared.late.truncate(since.index);
         self.shared.journal.truncate(since.index).await.map_err(failed_at())?;
         self.shared.large.truncated(self.shared.group, since.index);
-        let before = match since.index.checked_sub(1) {
+        let first = self.shared.kept.lock().first;
+        let before = match since.index.checked_sub(1).filter(|before| *before >= first) {
             Some(before) => self.read_all(before, since.index).await.map_err(failed_at())?,
-            None => Vec::new(),
+            None => Vec::new(), // what comes before was purged, or there is nothing
         };
         let mut kept = self.shared.kept.lock();
         kept.last = before.last().map(|entry| *entry.get_log_id()).or(kept.purged); // L2
@@ -277,16 +328,44 @@ impl RaftLogStorage<Consensus> for LogStore {
     }
 
     async fn purge(&mut self, up_to: LogIdOf) -> Result<(), StorageErrorOf> {
-        let purged = self.shared.journal.purge(up_to.index, encoding::encode_log_id(&up_to)).await;
-        purged.map_err(failed(ErrorSubject::Log(up_to), ErrorVerb::Delete))?;
+        let owed = (!self.is_sealed(up_to)).then_some(up_to);
+        if owed.is_none() {
+            self.purge_on_disk(up_to).await.map_err(failed(ErrorSubject::Log(up_to), ErrorVerb::Delete))?;
+        }
         self.shared.cache.lock().purge(up_to.index);
-        self.shared.large.purged(self.shared.group, up_to.index);
         let mut kept = self.shared.kept.lock();
         kept.purged = Some(up_to);
+        kept.owed = owed; // L5
         kept.first = kept.first.max(up_to.index + 1);
         if next_index(kept.last) <= up_to.index + 1 {
             kept.last = Some(up_to); // L2
         }
+        Ok(())
+    }
+}
+
+impl LogStore {
+    fn is_sealed(&self, id: LogIdOf) -> bool {
+        let sealed = |machine: &Arc<dyn Machine>| machine.sealed().position.is_some_and(|at| at.index >= id.index);
+        self.shared.machine.as_ref().is_none_or(sealed)
+    }
+
+    /// L5: returns when the disk has what memory says was purged, so that the next entry can follow.
+    async fn purge_what_is_owed(&self) -> io::Result<()> {
+        let Some(owed) = self.shared.kept.lock().owed else { return Ok(()) };
+        while !self.is_sealed(owed) {
+            self.shared.journal.check()?; // a snapshot that could not be installed has ended the node
+            sleep(INSTALLED_LOOK).await;
+        }
+        self.purge_on_disk(owed).await?;
+        self.shared.kept.lock().owed = None;
+        Ok(())
+    }
+
+    async fn purge_on_disk(&self, up_to: LogIdOf) -> io::Result<()> {
+        self.shared.journal.purge(up_to.index, encoding::encode_log_id(&up_to)).await?;
+        self.shared.late.purge(up_to.index);
+        self.shared.large.purged(self.shared.group, up_to.index);
         Ok(())
     }
 }

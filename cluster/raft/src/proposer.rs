@@ -2,21 +2,24 @@
 
 use std::sync::Arc;
 
-use assay_storage_model::ReplicaId;
 use assay_storage_model::command::Outcome;
 use assay_storage_model::entry::{EntryBuilder, blob_entry};
+use assay_storage_model::sabotage::{self, Sabotage};
+use assay_storage_model::{NodeId, ReplicaId};
 use bytes::Bytes;
 use openraft::ServerState;
 use openraft::metrics::RaftServerMetrics;
 use tokio::runtime::Handle;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{RwLock, oneshot, watch};
 
 use crate::admission::Admission;
 use crate::counters::Counters;
 use crate::error::{NotWritten, ProposeError};
 use crate::fatal::OnFatal;
 use crate::large::{LargeError, LargeWrite, LargeWrites};
+use crate::sabotaged;
 use crate::types::{EntryBytes, Home, RaftOf, Replica};
+use crate::work::Work;
 
 #[derive(Clone)]
 pub(crate) struct Proposer {
@@ -26,7 +29,10 @@ pub(crate) struct Proposer {
     pub large: Arc<dyn LargeWrites>,
     pub counters: Arc<Counters>,
     pub runtime: Handle,
+    pub work: Work,
     pub fatal: OnFatal,
+    /// Held while an entry is under way; a handover takes it alone.
+    pub gate: Arc<RwLock<()>>,
 }
 
 impl std::fmt::Debug for Proposer {
@@ -56,10 +62,16 @@ impl Proposer {
     /// The outcomes of an entry's commands. Once handed over, everything but success is unknown: also an entry that
     /// this replica was told to drop may live on at another and be committed there.
     pub async fn propose(&self, entry: Bytes, commands: usize, bytes: usize) -> Result<Vec<Outcome>, ProposeError> {
-        self.check()?;
+        let _pass = self.gate.read().await;
+        self.check()?; // behind the gate: what waited for a handover is refused here, unwritten
         Counters::add(&self.counters.entries, 1);
         Counters::add(&self.counters.bytes, bytes as u64);
-        let why = match self.raft.client_write(EntryBytes(entry)).await {
+        let early = sabotage::is(Sabotage::AckBeforeQuorum).then(|| entry.clone());
+        let written = match sabotaged::written(early, self.raft.client_write(EntryBytes(entry))).await {
+            Ok(written) => written,
+            Err(hoped_for) => return Ok(hoped_for),
+        };
+        let why = match written {
             Ok(written) if written.data.len() == commands => {
                 Counters::add(&self.counters.commands, commands as u64);
                 return Ok(written.data);
@@ -84,16 +96,30 @@ impl Proposer {
         let kept = blob.await.unwrap_or_else(|_| Err(LargeError::Failed("its thread is gone".into())));
         let LargeWrite { hash, length, hold } = kept.map_err(|error| self.not_kept(error))?;
         Counters::add(&self.counters.large, 1);
+        let others = self.other_voters();
+        if !others.is_empty() {
+            // Acknowledged is what a majority has; the entry only names the blob, so the blob has to be there first.
+            self.large.spread(hash, length, others).await.map_err(|error| self.not_kept(error))?;
+        }
         let bytes = usize::try_from(length).unwrap_or(usize::MAX);
         let result = self.propose(blob_entry(hash, length), commands, bytes).await;
         drop(hold); // by now an entry names the blob, or none ever will
         result
     }
 
+    fn other_voters(&self) -> Vec<NodeId> {
+        let metrics = self.leading.borrow();
+        let membership = metrics.membership_config.membership();
+        let voters = membership.voter_ids().filter(|voter| *voter != metrics.id);
+        let home = |voter: Replica| Some(NodeId(membership.get_node(&voter)?.node));
+        voters.filter_map(home).collect()
+    }
+
     fn not_kept(&self, error: LargeError) -> NotWritten {
         match error {
             LargeError::NoSpace(why) => NotWritten::NoSpace(why),
             LargeError::TooLarge(limit) => NotWritten::TooLarge { bytes: limit + 1, limit },
+            LargeError::NoQuorum(why) => NotWritten::NoQuorum(why),
             LargeError::Failed(why) => {
                 self.fatal.report(&why);
                 NotWritten::Failed(why)
@@ -105,12 +131,18 @@ impl Proposer {
     pub fn keep_large(&self, commands: Vec<Bytes>) -> oneshot::Receiver<Result<LargeWrite, LargeError>> {
         let (sender, receiver) = oneshot::channel();
         let large = Arc::clone(&self.large);
-        self.runtime.spawn_blocking(move || {
+        let keeping = move || {
             let mut framed = EntryBuilder::for_lengths(commands.iter().map(Bytes::len));
             commands.iter().for_each(|command| framed.push(command));
             drop(commands);
-            // Whoever waited may be gone at shutdown; the hold in the answer then lets the blob go.
-            let _ = sender.send(large.put(&framed.finish()));
+            large.put(&framed.finish())
+        };
+        let work = self.work.clone();
+        self.runtime.spawn(async move {
+            if let Ok(kept) = work.run(keeping).await {
+                // Whoever waited may be gone at shutdown; the hold in the answer then lets the blob go.
+                let _ = sender.send(kept);
+            }
         });
         receiver
     }

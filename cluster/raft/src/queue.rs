@@ -80,6 +80,10 @@ impl Queue {
         self.waiting.push_back(waiting);
     }
 
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

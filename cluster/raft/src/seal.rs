@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::fatal::SEAL_THREAD;
 use crate::machine::{Machine, MachineError};
+use crate::work::Work;
 
 /// Seals of one node that are written at the same time.
 pub const SEALS_AT_ONCE: usize = 2;
@@ -24,7 +25,14 @@ struct Order {
 
 /// Hands seals to the threads. They end after `stop`, or with the last of these handles.
 #[derive(Clone, Debug)]
-pub struct SealThreads(Arc<Handle>);
+pub struct SealThreads(Seals);
+
+#[derive(Clone, Debug)]
+enum Seals {
+    Threads(Arc<Handle>),
+    /// A simulation's: done by whoever asks.
+    InPlace(Work),
+}
 
 #[derive(Debug)]
 struct Handle {
@@ -93,20 +101,30 @@ impl SealThreads {
             let thread = thread::Builder::new().name(SEAL_THREAD.into()).spawn(work)?;
             handle.threads.lock().push(thread);
         }
-        Ok(SealThreads(Arc::new(handle)))
+        Ok(SealThreads(Seals::Threads(Arc::new(handle))))
+    }
+
+    /// No threads: for a simulation.
+    pub fn in_place(work: Work) -> SealThreads {
+        SealThreads(Seals::InPlace(work))
     }
 
     pub(crate) async fn seal(&self, machine: Arc<dyn Machine>) -> Result<Applied, MachineError> {
+        let threads = match &self.0 {
+            Seals::Threads(threads) => threads,
+            Seals::InPlace(work) => return work.run(move || machine.seal()).await.map_err(MachineError::fatal)?,
+        };
         let (answer, sealed) = oneshot::channel();
-        self.0.queue.state.lock().orders.push_back(Order { machine, answer });
-        self.0.queue.wake.notify_one();
+        threads.queue.state.lock().orders.push_back(Order { machine, answer });
+        threads.queue.wake.notify_one();
         sealed.await.map_err(|_| MachineError::fatal("the seal threads are gone"))?
     }
 
     /// Blocking: until the seals under way have ended. Those that wait are given up.
     pub fn stop(&self) {
-        self.0.queue.close();
-        let threads = std::mem::take(&mut *self.0.threads.lock());
+        let Seals::Threads(handle) = &self.0 else { return };
+        handle.queue.close();
+        let threads = std::mem::take(&mut *handle.threads.lock());
         for thread in threads {
             // A panic there has ended the process.
             let _ = thread.join();

@@ -21,6 +21,7 @@ use crate::seal::SealThreads;
 use crate::types::{
     self, Consensus, EntryOf, LogIdOf, SnapshotFiles, SnapshotMetaOf, SnapshotOf, StorageErrorOf, StoredMembershipOf,
 };
+use crate::work::Work;
 
 /// How a group's seals went: how many ended, and the last of them.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +38,7 @@ pub(crate) struct StateMachine {
     pub applied: Arc<AppliedNext>,
     pub seals: SealThreads,
     pub seals_ended: Arc<watch::Sender<SealsEnded>>,
+    pub work: Work,
     /// Set when the group has started. Before, openraft asks for the current snapshot only to learn its position,
     /// and gathering the files of every group would make a start slow.
     pub serving: Arc<AtomicBool>,
@@ -51,11 +53,8 @@ impl StateMachine {
         call: impl FnOnce(&dyn Machine) -> Result<T, MachineError> + Send + 'static,
     ) -> Result<T, StorageErrorOf> {
         let machine = Arc::clone(&self.machine);
-        let result = match tokio::task::spawn_blocking(move || call(&*machine)).await {
-            Ok(result) => result,
-            Err(error) => Err(MachineError::fatal(error)),
-        };
-        result.map_err(|error| {
+        let result = self.work.run(move || call(&*machine)).await;
+        result.unwrap_or_else(|error| Err(MachineError::fatal(error))).map_err(|error| {
             self.fatal.report(format_args!("group {}, {doing}: {error}", self.group));
             snapshot_failed(error)
         })

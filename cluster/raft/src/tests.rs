@@ -2,6 +2,7 @@
 //! read, seal, stop and start again.
 
 mod group;
+mod members;
 mod suite;
 
 use std::path::Path;

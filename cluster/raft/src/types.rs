@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::encoding::{self, BadRecord};
 use crate::machine::Export;
+use crate::runtime::Runtime;
 
 openraft::declare_raft_types!(
     /// One group's consensus, whatever it keeps.
@@ -20,6 +21,7 @@ openraft::declare_raft_types!(
         NodeId = u64,
         Node = Home,
         SnapshotData = SnapshotFiles,
+        AsyncRuntime = Runtime,
 );
 
 /// The number consensus knows a replica by; a `ReplicaId`.
@@ -83,7 +85,6 @@ pub enum SnapshotFiles {
     /// Here, where they were exported.
     Exported(Export),
     /// All of them in the directory `incoming`; none where the snapshot has no files.
-    #[expect(dead_code, reason = "the transport makes these")]
     Fetched { applied: Applied, kept: Bytes, incoming: Option<PathBuf> },
 }
 

@@ -8,4 +8,7 @@ mod decide;
 mod secret;
 
 pub use decide::{Action, Decision, OrgRole, Principal, Target, decide};
-pub use secret::{API_KEY_BYTES, PEPPER_BYTES, Pepper, Secret, new_api_key, preview};
+pub use secret::{
+    ADMIN_TOKEN_LETTERS_MIN, API_KEY_BYTES, AdminToken, PEPPER_BYTES, Pepper, Secret, new_admin_token, new_api_key,
+    preview,
+};

@@ -12,6 +12,12 @@ pub const API_KEY_BYTES: usize = 32;
 pub const PEPPER_BYTES: usize = 32;
 
 const API_KEY_PREFIX: &str = "sk-";
+/// Tells one from an API key at a glance.
+const ADMIN_TOKEN_PREFIX: &str = "adm-";
+/// An operator's own token has at least as many letters: what is shorter can be guessed.
+pub const ADMIN_TOKEN_LETTERS_MIN: usize = 32;
+/// More are no token but another file.
+const ADMIN_TOKEN_LETTERS_MAX: usize = 512;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// The least number of base-62 digits that hold 256 bits; every key has as many.
 const API_KEY_DIGITS: usize = 43;
@@ -52,6 +58,15 @@ impl Drop for Secret {
 
 /// `sk-` and 43 letters and digits.
 pub fn new_api_key(random: &[u8; API_KEY_BYTES]) -> Secret {
+    prefixed(API_KEY_PREFIX, random)
+}
+
+/// `adm-` and 43 letters and digits.
+pub fn new_admin_token(random: &[u8; API_KEY_BYTES]) -> Secret {
+    prefixed(ADMIN_TOKEN_PREFIX, random)
+}
+
+fn prefixed(prefix: &str, random: &[u8; API_KEY_BYTES]) -> Secret {
     let mut number = *random;
     let mut digits = [b'0'; API_KEY_DIGITS];
     for digit in digits.iter_mut().rev() {
@@ -59,8 +74,8 @@ pub fn new_api_key(random: &[u8; API_KEY_BYTES]) -> Secret {
     }
     number.fill(0);
     black_box(&number);
-    let mut text = String::with_capacity(API_KEY_PREFIX.len() + API_KEY_DIGITS);
-    text.push_str(API_KEY_PREFIX);
+    let mut text = String::with_capacity(prefix.len() + API_KEY_DIGITS);
+    text.push_str(prefix);
     text.extend(digits.iter().copied().map(char::from));
     Secret(text)
 }
@@ -82,6 +97,42 @@ pub fn preview(secret: &str) -> String {
     let letters = secret.chars().count();
     let hidden = if letters < PREVIEW_LENGTH_MIN { letters } else { letters - PREVIEW_LETTERS };
     format!("{prefix}***{}", secret.chars().skip(hidden).collect::<String>())
+}
+
+/// The token of a node's administrators, known by its hash alone. Comparing takes the same time whatever is shown.
+#[derive(Clone)]
+pub struct AdminToken(blake3::Hash);
+
+impl AdminToken {
+    /// Says what is wrong with a text that is no token for administrators.
+    pub fn new(token: &Secret) -> Result<AdminToken, String> {
+        let text = token.expose();
+        let letters = text.len();
+        if !(ADMIN_TOKEN_LETTERS_MIN..=ADMIN_TOKEN_LETTERS_MAX).contains(&letters) {
+            return Err(format!(
+                "a token for administrators has {ADMIN_TOKEN_LETTERS_MIN} to {ADMIN_TOKEN_LETTERS_MAX} letters, and not {letters}"
+            ));
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("a token for administrators is of ASCII letters, digits and signs, without spaces".into());
+        }
+        if text.starts_with(API_KEY_PREFIX) {
+            return Err(format!(
+                "it begins with `{API_KEY_PREFIX}`, as API keys do; administrators need a token of their own"
+            ));
+        }
+        Ok(AdminToken(blake3::hash(text.as_bytes())))
+    }
+
+    pub fn is(&self, shown: &str) -> bool {
+        self.0 == blake3::hash(shown.as_bytes())
+    }
+}
+
+impl fmt::Debug for AdminToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AdminToken(..)")
+    }
 }
 
 /// The cluster's own key for fingerprints: made once, kept in the catalog.
@@ -192,6 +243,19 @@ mod tests {
             assert_eq!(carry, 0, "it fits");
         }
         number
+    }
+
+    #[test]
+    fn a_token_of_administrators_is_long_and_no_api_key() {
+        let made = new_admin_token(&[7; 32]);
+        let token = AdminToken::new(&made).expect("what is made is one");
+        assert!(token.is(made.expose()) && !token.is("") && !token.is(&made.expose()[1..]));
+        assert_eq!(format!("{token:?}"), "AdminToken(..)");
+        let refused = |text: &str| AdminToken::new(&Secret::new(text.into())).expect_err(text);
+        assert!(refused("short").contains("32 to 512 letters, and not 5"));
+        assert!(refused(&"x".repeat(513)).contains("not 513"));
+        assert!(refused(&format!("{} {}", "x".repeat(20), "y".repeat(20))).contains("without spaces"));
+        assert!(refused(new_api_key(&[7; 32]).expose()).contains("as API keys do"));
     }
 
     #[test]

@@ -95,7 +95,7 @@ pub async fn read(edge: &Edge, request: &HttpRequest, mut payload: Payload, byte
 }
 
 /// No client that is served compresses what it sends; a body that says so must not be read as if it had not.
-fn refuse_encoded(request: &HttpRequest) -> Result<(), Refusal> {
+pub fn refuse_encoded(request: &HttpRequest) -> Result<(), Refusal> {
     let Some(encoding) = request.headers().get(header::CONTENT_ENCODING) else { return Ok(()) };
     let text = encoding.to_str().unwrap_or_default().trim();
     if text.is_empty() || text.eq_ignore_ascii_case("identity") {

@@ -68,7 +68,7 @@ impl Call {
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Result<Secret, Refusal> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Result<Secret, Refusal> {
     let refuse = |why: &str| Err(Refusal::new(Kind::Unauthorized, why));
     let Some(value) = headers.get(header::AUTHORIZATION) else {
         return refuse("no credential was sent: send `Authorization: Bearer <API key>`");

@@ -17,6 +17,7 @@ pub struct Counts {
     answered: AtomicU64,
     micros: AtomicU64,
     under_way: AtomicU64,
+    begun: AtomicU64,
     pub body_bytes: AtomicU64,
     pub slow_bodies: AtomicU64,
     pub panics: AtomicU64,
@@ -29,7 +30,13 @@ pub struct UnderWay<'a>(&'a Counts);
 impl Counts {
     pub fn begin(&self) -> UnderWay<'_> {
         self.under_way.fetch_add(1, Ordering::Relaxed);
+        self.begun.fetch_add(1, Ordering::Relaxed);
         UnderWay(self)
+    }
+
+    /// Requests so far, answered or not.
+    pub fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
     }
 
     pub fn answered(&self, status: u16, took: Duration) {

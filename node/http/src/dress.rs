@@ -6,6 +6,7 @@ use actix_web::http::Method;
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use uuid::Uuid;
 
+use crate::admin::Apart;
 use crate::cors::Asked;
 use crate::refusal::Refusal;
 
@@ -17,7 +18,8 @@ pub struct Dress {
     /// Ours, never the caller's: logs must not be led astray.
     pub trace: String,
     pub path: String,
-    asked: Asked,
+    /// None where nothing is for browsers.
+    asked: Option<Asked>,
 }
 
 impl Dress {
@@ -25,8 +27,15 @@ impl Dress {
         Dress {
             trace: Uuid::new_v4().simple().to_string(),
             path: request.path().to_owned(),
-            asked: Asked::of(request.headers(), request.method() == Method::OPTIONS),
+            asked: request
+                .app_data::<Apart>()
+                .is_none()
+                .then(|| Asked::of(request.headers(), request.method() == Method::OPTIONS)),
         }
+    }
+
+    pub fn is_for_browsers(&self) -> bool {
+        self.asked.is_some()
     }
 
     pub fn body_of(&self, refusal: &Refusal) -> String {
@@ -43,7 +52,9 @@ impl Dress {
     }
 
     pub fn put_on_headers(&self, headers: &mut HeaderMap) {
-        self.asked.answer(headers);
+        if let Some(asked) = &self.asked {
+            asked.answer(headers);
+        }
         if let Ok(trace) = HeaderValue::from_str(&self.trace) {
             headers.insert(TRACE_ID, trace);
         }

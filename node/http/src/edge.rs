@@ -17,6 +17,7 @@ use futures::FutureExt;
 use tokio::time::{Instant, timeout};
 use tracing::{Instrument, Span, field};
 
+use crate::admin::Desk;
 use crate::budget::{Budget, Turns};
 use crate::config::HttpConfig;
 use crate::counts::Counts;
@@ -32,6 +33,7 @@ pub struct Edge {
     pub counts: Counts,
     pub bodies: Arc<Budget>,
     pub turns: Turns,
+    pub(crate) admin: Option<Desk>,
     health: Arc<dyn Fn() -> Health + Send + Sync>,
     metrics: Arc<dyn Fn() -> String + Send + Sync>,
     draining: AtomicBool,
@@ -46,6 +48,7 @@ impl Edge {
             bodies: Budget::new(app.config.bodies_bytes_max),
             turns: Turns::new(app.config.parsed_bytes_max),
             config: app.config,
+            admin: app.admin.map(Desk::new),
             health: app.health,
             metrics: app.metrics,
             draining: AtomicBool::new(false),
@@ -122,7 +125,7 @@ async fn serve<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    if request.method() == Method::OPTIONS {
+    if request.method() == Method::OPTIONS && dress.is_for_browsers() {
         return Ok(request.into_response(dress.put_on(HttpResponse::Ok().finish())));
     }
     let head_bytes = head_bytes(&request);
@@ -221,6 +224,7 @@ mod tests {
             health: Arc::new(move || health.clone()),
             metrics: Arc::new(String::new),
             config,
+            admin: None,
         }));
         let panics = || async { if true { panic!("a secret of the inside") } else { "" } };
         let hangs = || async {

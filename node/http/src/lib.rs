@@ -16,9 +16,11 @@
 //! | browsers of other origins | `cors` |
 //! | operations of the API that are not served yet | `operations` |
 //! | a request that is sent twice | `repeat` |
+//! | operators, on a port of their own | `admin` |
 //!
 //! A panic in a handler ends its request with a 500 and a count, never the process (decision 11 of the design).
 
+mod admin;
 mod body;
 mod budget;
 mod call;
@@ -27,6 +29,7 @@ mod cors;
 mod counts;
 mod dress;
 mod edge;
+mod farewell;
 mod operations;
 mod origin;
 mod pace;
@@ -44,6 +47,7 @@ use std::sync::Arc;
 use assay_node_objects::Objects;
 use assay_node_records::Records;
 
+pub use admin::{Admin, AdminAnswer, AdminConfig, AdminRefusal, AdminRequest};
 pub use config::{HttpConfig, TlsFiles};
 pub use server::{Handle, Server};
 
@@ -63,6 +67,8 @@ pub struct App {
     /// More metrics in Prometheus text format, put behind this room's own.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub config: HttpConfig,
+    /// None: there is no listener for administrators.
+    pub admin: Option<Admin>,
 }
 
 /// How the node is. A node that is not live should be restarted; one that is not ready should not be sent requests.

@@ -49,7 +49,7 @@ impl From<ReadError> for Refusal {
             ReadError::Busy { .. } => Kind::Busy,
             ReadError::NoSpace(_) => Kind::NoSpace,
             ReadError::Unavailable(_) => Kind::Unavailable,
-            ReadError::Internal(_) => return Refusal::internal(error),
+            ReadError::Damaged(_) | ReadError::Internal(_) => return Refusal::internal(error),
         };
         Refusal::new(kind, error.to_string())
     }

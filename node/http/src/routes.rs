@@ -107,12 +107,12 @@ async fn unrouted(request: HttpRequest) -> Answer {
 }
 
 /// Every success is a 200 with a JSON body.
-fn json(value: &impl Serialize) -> Answer {
+pub fn json(value: &impl Serialize) -> Answer {
     let body = serde_json::to_vec(value).map_err(Refusal::internal)?;
     Ok(json_builder().body(body))
 }
 
-fn json_builder() -> HttpResponseBuilder {
+pub fn json_builder() -> HttpResponseBuilder {
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::CONTENT_TYPE, "application/json"));
     answer

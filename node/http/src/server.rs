@@ -12,11 +12,14 @@ use actix_web::dev::{Server as Workers, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::web::{Data, ServiceConfig};
 use futures::future::{join_all, try_join_all};
+use tokio::task::JoinHandle;
 
-use crate::App;
+use crate::admin::Desk;
+use crate::config::TlsFiles;
 use crate::edge::{Edge, around};
-use crate::routes;
+use crate::farewell::{self, Doors};
 use crate::tls::Certificates;
+use crate::{App, admin, routes};
 
 /// Threads a worker parses large bodies on; more would only take turns on the same cores.
 const PARSE_THREADS_A_WORKER: usize = 2;
@@ -29,9 +32,11 @@ const DISCONNECT: Duration = Duration::from_secs(2);
 pub struct Server {
     edge: Data<Edge>,
     workers: Vec<Workers>,
+    doors: Arc<Vec<Doors>>,
     addresses: Vec<SocketAddr>,
     metrics_addresses: Vec<SocketAddr>,
-    certificates: Option<Arc<Certificates>>,
+    admin_addresses: Vec<SocketAddr>,
+    certificates: Vec<Arc<Certificates>>,
 }
 
 /// Stops a server from anywhere.
@@ -39,6 +44,7 @@ pub struct Server {
 pub struct Handle {
     edge: Data<Edge>,
     workers: Vec<ServerHandle>,
+    doors: Arc<Vec<Doors>>,
 }
 
 impl Server {
@@ -47,17 +53,35 @@ impl Server {
         app.config.check().map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
         let edge = Data::new(Edge::new(app));
         let config = &edge.config;
-        let certificates = config.tls.as_ref().map(Certificates::read).transpose()?;
+        let read = |files: &Option<TlsFiles>| files.as_ref().map(Certificates::read).transpose();
+        let own = read(&config.tls)?;
         let threads = if config.workers == 0 { available_parallelism()?.get() } else { config.workers };
-        let (main, addresses) = bind(&edge, &config.listen, threads, routes::all, certificates.as_ref())?;
-        let mut workers = vec![main];
-        let mut metrics_addresses = Vec::new();
+        let size = Size { workers: threads, connections: config.connections_max };
+        let (main, door, addresses) = bind(&edge, &config.listen, size, routes::all, own.as_ref())?;
+        let (mut workers, mut doors, mut certificates) = (vec![main], vec![door], Vec::from_iter(own));
+        let (mut metrics_addresses, mut admin_addresses) = (Vec::new(), Vec::new());
         if let Some(listen) = &config.metrics_listen {
-            let (metrics, bound) = bind(&edge, listen, METRICS_WORKERS, routes::metrics_alone, None)?;
+            let size = Size { workers: METRICS_WORKERS, connections: config.connections_max };
+            let (metrics, door, bound) = bind(&edge, listen, size, routes::metrics_alone, None)?;
             workers.push(metrics);
+            doors.push(door);
             metrics_addresses = bound;
         }
-        Ok(Server { edge, workers, addresses, metrics_addresses, certificates })
+        let admin = edge.admin.as_ref().map(Desk::config);
+        if let Some((admin, listen)) = admin.and_then(|admin| Some((admin, admin.listen.as_ref()?))) {
+            let refuse = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
+            admin.check().map_err(refuse)?;
+            let size = Size { workers: admin::WORKERS, connections: admin::CONNECTIONS_MAX };
+            let own = read(&admin.tls)?;
+            let (desk, door, bound) = bind(&edge, listen, size, admin::routes, own.as_ref())?;
+            admin.check_reach(&bound).map_err(|why| refuse(format!("admin.listen is `{listen}`, {why}")))?;
+            workers.push(desk);
+            doors.push(door);
+            admin_addresses = bound;
+            certificates.extend(own);
+        }
+        let doors = Arc::new(doors);
+        Ok(Server { edge, workers, doors, addresses, metrics_addresses, admin_addresses, certificates })
     }
 
     /// Where clients are served.
@@ -70,17 +94,22 @@ impl Server {
         self.metrics_addresses.clone()
     }
 
+    /// Where administrators are answered, if they have a port.
+    pub fn admin_addresses(&self) -> Vec<SocketAddr> {
+        self.admin_addresses.clone()
+    }
+
     pub fn handle(&self) -> Handle {
-        Handle { edge: self.edge.clone(), workers: self.workers.iter().map(Workers::handle).collect() }
+        let workers = self.workers.iter().map(Workers::handle).collect();
+        Handle { edge: self.edge.clone(), workers, doors: Arc::clone(&self.doors) }
     }
 
     /// Serves until it is stopped. Needs a tokio runtime; the workers have threads of their own.
     pub async fn run(self) -> io::Result<()> {
-        let looking = self.certificates.map(|certificates| tokio::spawn(certificates.keep_fresh()));
+        let looking: Vec<_> =
+            self.certificates.into_iter().map(|certificates| tokio::spawn(certificates.keep_fresh())).collect();
         let ended = try_join_all(self.workers).await.map(|_| ());
-        if let Some(looking) = looking {
-            looking.abort();
-        }
+        looking.iter().for_each(JoinHandle::abort);
         ended
     }
 }
@@ -91,28 +120,39 @@ impl Handle {
         self.edge.drain();
     }
 
-    /// Takes no more connections and returns when what is under way is answered, or the time for that is over.
+    /// Takes no more connections and returns when what is under way is answered, or the time for that is over. Clients
+    /// that send all the while lose no request by it.
     pub async fn stop(&self) {
         self.drain();
-        join_all(self.workers.iter().map(|workers| workers.stop(true))).await;
+        farewell::quiet(&self.edge).await;
+        join_all(self.workers.iter().map(ServerHandle::pause)).await;
+        let stopping = async { drop(join_all(self.workers.iter().map(|workers| workers.stop(true))).await) };
+        farewell::turn_away_while(&self.doors, stopping).await;
     }
+}
+
+/// How much one listener takes on.
+#[derive(Clone, Copy)]
+struct Size {
+    workers: usize,
+    /// Of all its workers together.
+    connections: usize,
 }
 
 /// One socket, or as many as the name stands for, and the workers behind it.
 fn bind(
     edge: &Data<Edge>,
     listen: &str,
-    workers: usize,
+    size: Size,
     serves: fn(&mut ServiceConfig),
     certificates: Option<&Arc<Certificates>>,
-) -> io::Result<(Workers, Vec<SocketAddr>)> {
+) -> io::Result<(Workers, Doors, Vec<SocketAddr>)> {
     let (config, shared) = (&edge.config, edge.clone());
     let server =
         HttpServer::new(move || actix_web::App::new().app_data(shared.clone()).wrap(from_fn(around)).configure(serves));
-    let server = server
-        .workers(workers)
-        .backlog(config.backlog)
-        .max_connections((config.connections_max / workers).max(1))
+    let mut server = server
+        .workers(size.workers)
+        .max_connections((size.connections / size.workers).max(1))
         .worker_max_blocking_threads(PARSE_THREADS_A_WORKER)
         .keep_alive(Duration::from_secs(config.keep_alive_seconds))
         .client_request_timeout(Duration::from_secs(config.head_seconds_max))
@@ -122,12 +162,15 @@ fn bind(
         .shutdown_timeout(config.stop_seconds_max)
         .disable_signals();
     let named = |error: io::Error| io::Error::new(error.kind(), format!("cannot listen on {listen}: {error}"));
-    let server = match certificates {
-        Some(certificates) => server.bind_rustls_0_23(listen, certificates.server_config()?).map_err(named)?,
-        None => server.bind(listen).map_err(named)?,
-    };
+    let doors = Doors::open(listen, config.backlog, certificates.is_none()).map_err(named)?;
+    for socket in doors.sockets().map_err(named)? {
+        server = match certificates {
+            Some(certificates) => server.listen_rustls_0_23(socket, certificates.server_config()?).map_err(named)?,
+            None => server.listen(socket).map_err(named)?,
+        };
+    }
     let addresses = server.addrs();
-    Ok((server.run(), addresses))
+    Ok((server.run(), doors, addresses))
 }
 
 impl fmt::Debug for Server {

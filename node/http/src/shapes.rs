@@ -161,6 +161,7 @@ fn fetch_request(
         version: xact("version")?,
         max_xact_id: xact("max_xact_id")?,
         max_root_span_id: text("max_root_span_id")?,
+        stale: stale(text("staleness")?)?,
     })
 }
 
@@ -172,6 +173,15 @@ fn not_a_limit(found: &str) -> Refusal {
 pub fn shortened(text: &str) -> String {
     const SHOWN_CHARS: usize = 64;
     text.chars().take(SHOWN_CHARS).collect()
+}
+
+/// Absent or empty asks for what is newest; `ok` for what is there.
+fn stale(staleness: Option<String>) -> Result<bool, Refusal> {
+    match staleness.as_deref() {
+        None | Some("") => Ok(false),
+        Some("ok") => Ok(true),
+        Some(_) => Err(Refusal::bad("`staleness` is \"ok\", or left out for what is newest")),
+    }
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use tokio::task;
 use crate::answer::{Answer, Done, Refused, answer_of};
 use crate::line::{Entered, Line};
 use crate::office::{Counters, Office, Place};
-use crate::prepare::Prepared;
+use crate::work::Work;
 
 /// Up to here a write is encoded on the actor's thread: some tens of microseconds.
 const ENCODED_HERE_BYTES_MAX: usize = 256 << 10;
@@ -37,7 +37,7 @@ const COMMITTER_WAIT_MAX: Duration = Duration::from_secs(20);
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Enter {
-    pub write: Prepared,
+    pub write: Work,
     pub place: Place,
     pub answer: oneshot::Sender<Answer>,
 }
@@ -52,8 +52,7 @@ struct Made {
 /// Who waits for a write, and the place it holds.
 struct Reply {
     request: Option<RequestId>,
-    /// Of each row its place among the rows as sent.
-    indexes: Vec<usize>,
+    rows: usize,
     answer: oneshot::Sender<Answer>,
     place: Place,
 }
@@ -83,15 +82,17 @@ impl ObjectActor {
 
     fn enter(&mut self, message: Enter, context: &mut Context<ObjectActor>) {
         let Enter { write, place, answer } = message;
-        let indexes = write.rows.iter().map(|row| row.index).collect();
-        let reply = Reply { request: write.request, indexes, answer, place };
+        let request = write.request();
+        let reply = Reply { request, rows: write.rows(), answer, place };
+        let now = (self.office.clock)();
         let Some(shard) = self.office.cluster.shard(self.shard) else {
-            return reply.send(Err(Refused::NotWritten(NotWritten::NotLeader { leader: None })));
+            let placeholder = Xact::at_micros(u64::try_from(now).unwrap_or(0));
+            return reply.send(Err(Refused::NotLeader(write.command(placeholder))));
         };
         if shard.object(&self.object).is_some_and(|record| record.dropped) {
             return reply.send(Err(Refused::Gone));
         }
-        match self.line.enter((self.office.clock)(), shard.last(), write.request.as_ref()) {
+        match self.line.enter(now, shard.last(), request.as_ref()) {
             Entered::Known { xact } => {
                 Counters::add(&self.office.counters.duplicates, 1);
                 reply.send(Ok(Done { xact, duplicate: true }));
@@ -103,24 +104,25 @@ impl ObjectActor {
 
     fn make(
         &mut self,
-        write: Prepared,
+        write: Work,
         number: u64,
         assigned: Xact,
         reply: Reply,
         shard: Arc<Shard>,
         context: &mut Context<ObjectActor>,
     ) {
-        if !write.has_merges() && write.bytes <= ENCODED_HERE_BYTES_MAX {
+        if !write.has_merges() && write.bytes() <= ENCODED_HERE_BYTES_MAX {
             let command = write.command(assigned);
             return self.made(number, command, reply, context);
         }
         let making = task::spawn_blocking(move || {
-            let merged = write.merged();
+            let (object, merged) = (write.object(), write.merged());
+            let merged: Vec<&str> = merged.iter().map(String::as_str).collect();
             if !merged.is_empty()
-                && let Err(why) = shard.fetch_bases(&write.object, &merged)
+                && let Err(why) = shard.fetch_bases(&object, &merged)
             {
                 // Apply reads them itself then, and has the last word on damage.
-                tracing::warn!(object = %write.object, %why, "could not read ahead for merges");
+                tracing::warn!(%object, %why, "could not read ahead for merges");
             }
             write.command(assigned)
         });
@@ -142,7 +144,8 @@ impl ObjectActor {
     /// Submits from the front of the line what is ready.
     fn submit(&mut self, context: &mut Context<ObjectActor>) {
         while let Some(front) = self.line.front() {
-            let submitted = self.office.cluster.submit(self.shard, front.command.clone());
+            let command = front.command.clone();
+            let submitted = self.office.cluster.submit(self.shard, command.clone());
             if matches!(submitted, Err(NotWritten::Busy(_))) && front.since.elapsed() < COMMITTER_WAIT_MAX {
                 self.asks_again = true;
                 context.run_later(COMMITTER_ASKED_AGAIN_AFTER, |actor, context| {
@@ -153,17 +156,20 @@ impl ObjectActor {
             }
             let Some(Made { reply, .. }) = self.line.pop() else { return };
             match submitted {
-                Err(why) => reply.send(Err(Refused::NotWritten(why))),
+                Err(why) => reply.send(Err(not_written(why, command))),
                 Ok(pending) => {
                     let settled = pending.outcome().into_actor(self);
-                    context.spawn(settled.map(move |outcome, actor, _| actor.settle(reply, outcome)));
+                    context.spawn(settled.map(move |outcome, actor, _| actor.settle(reply, outcome, command)));
                 }
             }
         }
     }
 
-    fn settle(&mut self, reply: Reply, outcome: Result<Outcome, ProposeError>) {
-        let answer = answer_of(outcome, &reply.indexes);
+    fn settle(&mut self, reply: Reply, outcome: Result<Outcome, ProposeError>, command: Bytes) {
+        let answer = match outcome {
+            Err(ProposeError::NotWritten(why)) => Err(not_written(why, command)),
+            outcome => answer_of(outcome),
+        };
         let counters = &self.office.counters;
         match &answer {
             Ok(Done { xact, duplicate }) => {
@@ -174,13 +180,21 @@ impl ObjectActor {
                     Counters::add(&counters.duplicates, 1);
                 } else {
                     Counters::add(&counters.writes, 1);
-                    Counters::add(&counters.rows, reply.indexes.len());
+                    Counters::add(&counters.rows, reply.rows);
                 }
             }
             Err(Refused::Unknown(_)) => Counters::add(&counters.unknown, 1),
             Err(_) => {}
         }
         reply.send(answer);
+    }
+}
+
+/// Who asked tries again where another replica leads, and so needs the command back.
+fn not_written(why: NotWritten, command: Bytes) -> Refused {
+    match why {
+        NotWritten::NotLeader { .. } => Refused::NotLeader(command),
+        why => Refused::NotWritten(why),
     }
 }
 

@@ -6,6 +6,7 @@ use assay_cluster::{NotWritten, ProposeError};
 use assay_storage_model::command::Outcome;
 use assay_storage_model::event::RowError;
 use assay_storage_model::{ObjectKey, Xact};
+use bytes::Bytes;
 
 use crate::WriteError;
 
@@ -28,25 +29,37 @@ pub(crate) enum Refused {
     /// What is there and this row make no row together.
     Row(RowError),
     NotWritten(NotWritten),
+    /// The command comes back: it is written where its shard is led.
+    NotLeader(Bytes),
     Unknown(String),
 }
 
 pub(crate) type Answer = Result<Done, Refused>;
 
-/// `indexes`: the place among the rows as sent of each row that was written.
-pub(crate) fn answer_of(outcome: Result<Outcome, ProposeError>, indexes: &[usize]) -> Answer {
+/// A row that is named counts within the write.
+pub(crate) fn answer_of(outcome: Result<Outcome, ProposeError>) -> Answer {
     match outcome {
         Ok(Outcome::Written { xact }) => Ok(Done { xact, duplicate: false }),
         Ok(Outcome::Duplicate { xact }) => Ok(Done { xact, duplicate: true }),
         Ok(Outcome::KeyReused { xact }) => Err(Refused::KeyReused { xact }),
         Ok(Outcome::ObjectGone) => Err(Refused::Gone),
         Ok(Outcome::Refused { row, reason }) => {
-            let row = indexes.get(row as usize).copied().unwrap_or_default();
-            Err(Refused::Row(RowError { row, path: String::new(), problem: reason }))
+            Err(Refused::Row(RowError { row: row as usize, path: String::new(), problem: reason }))
         }
         Ok(other) => Err(Refused::Unknown(format!("a write was answered with {other:?}"))),
         Err(ProposeError::NotWritten(why)) => Err(Refused::NotWritten(why)),
         Err(ProposeError::Unknown { why }) => Err(Refused::Unknown(why)),
+    }
+}
+
+/// `indexes`: the place among the rows as sent of each row that was written.
+pub(crate) fn as_sent(answer: Answer, indexes: &[usize]) -> Answer {
+    match answer {
+        Err(Refused::Row(error)) => {
+            let row = indexes.get(error.row).copied().unwrap_or_default();
+            Err(Refused::Row(RowError { row, ..error }))
+        }
+        answer => answer,
     }
 }
 
@@ -83,6 +96,7 @@ fn refusal(write: usize, object: &ObjectKey, refused: Refused) -> WriteError {
         Refused::NotWritten(NotWritten::NoSpace(why)) => WriteError::NoSpace(why),
         Refused::NotWritten(why @ NotWritten::TooLarge { .. }) => WriteError::TooLarge { write, why: why.to_string() },
         Refused::NotWritten(why) => WriteError::Unavailable(why.to_string()),
+        Refused::NotLeader(_) => WriteError::Unavailable(NotWritten::NotLeader { leader: None }.to_string()),
     }
 }
 
@@ -136,7 +150,7 @@ mod tests {
         assert!(matches!(one(Refused::KeyReused { xact: Xact::ZERO }), WriteError::KeyReused { .. }));
         assert!(matches!(not(NotWritten::Busy("x")), WriteError::Busy { .. }));
         assert!(matches!(not(NotWritten::TooLarge { bytes: 2, limit: 1 }), WriteError::TooLarge { write: 3, .. }));
-        let refused = answer_of(Ok(Outcome::Refused { row: 1, reason: "is too large".into() }), &[0, 7]);
+        let refused = as_sent(answer_of(Ok(Outcome::Refused { row: 1, reason: "is too large".into() })), &[0, 7]);
         let error = RowError { row: 7, path: String::new(), problem: "is too large".into() };
         assert_eq!(one(refused.expect_err("refused")), WriteError::Row { write: 3, error });
         for why in [NotWritten::Closing, NotWritten::NotLeader { leader: None }, NotWritten::Failed("x".into())] {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use assay_storage_model::event::RowError;
 use assay_storage_model::{ObjectKey, Xact};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Every variant but `Unknown` is a promise: nothing of the request was written, now or later.
@@ -35,7 +36,7 @@ pub enum WriteError {
     Unknown { why: String, written: Vec<ObjectKey> },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 pub enum ReadError {
     /// 400.
     #[error("{0}")]
@@ -55,6 +56,9 @@ pub enum ReadError {
     /// 503.
     #[error("reads are not answered at the moment: {0}")]
     Unavailable(String),
+    /// 500, where nobody else has the rows: the files of the replica that was read are damaged.
+    #[error("{0}")]
+    Damaged(String),
     /// 500.
     #[error("{0}")]
     Internal(String),

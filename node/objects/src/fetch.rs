@@ -1,14 +1,20 @@
 //! Reading pages: the fence, the version, the walk over traces, each on the thread where it may wait.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use assay_cluster::{Cluster, NotWritten, ProposeError};
+use assay_cluster::{AskError, Cluster, NoAnswer, NotWritten, ProposeError, ROUTE_WAIT_MAX, Route, Service};
 use assay_storage_model::command::Command;
-use assay_storage_model::{GroupId, ObjectKey, PaginationKey, Xact};
+use assay_storage_model::{GroupId, NodeId, ObjectKey, PaginationKey, Xact};
 use assay_storage_shard::{Shard, ShardError, Trace, View};
-use bytes::Bytes;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
 
 use crate::answer::RETRY_AFTER;
+use crate::office::Office;
 use crate::page::{Cursor, Progress, before_of};
 use crate::readers::Readers;
 use crate::render::{event, object_fields};
@@ -16,6 +22,11 @@ use crate::{FetchPage, FetchRequest, ReadError, RowHome};
 
 /// A version may lie this far ahead of the clock; the shard's ids then start above it.
 const AHEAD_SECONDS_MAX: u64 = 10;
+
+pub(crate) const FETCH: &str = "objects.fetch";
+/// One page from another node.
+const FETCH_MAX: Duration = Duration::from_secs(60);
+const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(25);
 
 /// Where a page starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +50,7 @@ pub struct Asked {
 
 pub fn asked(object: &ObjectKey, request: FetchRequest) -> Result<Asked, ReadError> {
     let refuse = |why: &str| Err(ReadError::BadRequest(why.to_owned()));
-    let FetchRequest { limit, cursor, version, max_xact_id, max_root_span_id } = request;
+    let FetchRequest { limit, cursor, version, max_xact_id, max_root_span_id, stale: _ } = request;
     if let Some(text) = cursor.filter(|text| !text.is_empty()) {
         let Some(cursor) = Cursor::parse(&text, object) else {
             return refuse("Invalid cursor: pass the one of the page before, of the same object");
@@ -58,18 +69,69 @@ pub fn asked(object: &ObjectKey, request: FetchRequest) -> Result<Asked, ReadErr
     Ok(Asked { version, start, limit })
 }
 
+/// Reads here where there is a replica, else where the shard is led; there also where the replica here turns out to be
+/// damaged. That one is being looked at then, and gives its lead away if it has it.
 pub(crate) async fn fetch(
-    cluster: &Arc<Cluster>,
+    office: &Office,
     readers: &Readers,
-    now_micros: i64,
     home: RowHome,
     request: FetchRequest,
 ) -> Result<FetchPage, ReadError> {
+    let shard = office.cluster.locate(&home.object);
+    let group = GroupId::of_shard(shard);
+    if office.cluster.shard(shard).is_some_and(|_| office.cluster.has_data(group)) {
+        // A replica that is gone by now was given up: others have the rows.
+        let is_alone = || office.cluster.group(group).is_some_and(|group| group.is_alone());
+        match fetch_here(office, readers, home, request.clone()).await {
+            Err(ReadError::Damaged(why)) if !is_alone() => tracing::error!(%shard, why, "read on another node instead"),
+            page => return page,
+        }
+    }
+    let body = serde_json::to_vec(&(&home, &request)).expect("plain data encodes");
+    let until = Instant::now() + ROUTE_WAIT_MAX;
+    loop {
+        let why = match office.cluster.route(group) {
+            Route::There(node) => match office.cluster.ask(node, FETCH, Bytes::from(body.clone()), FETCH_MAX).await {
+                Ok(answer) => match unpack(answer).unwrap_or_else(|| Err(unreadable(node))) {
+                    Err(ReadError::Damaged(why)) => why,
+                    page => return page,
+                },
+                Err(AskError::NotLeader { leader, .. }) => {
+                    office.cluster.note_leader(group, node, leader);
+                    format!("node {node} does not have shard {shard}")
+                }
+                Err(why) => {
+                    office.cluster.note_leader(group, node, None);
+                    why.to_string()
+                }
+            },
+            Route::Here | Route::Nobody => format!("nobody is known to lead shard {shard}"),
+        };
+        if Instant::now() >= until {
+            return Err(ReadError::Unavailable(why));
+        }
+        sleep(ASKED_AGAIN_AFTER).await;
+    }
+}
+
+fn unreadable(node: NodeId) -> ReadError {
+    ReadError::Unavailable(format!("the answer of node {node} does not read"))
+}
+
+async fn fetch_here(
+    office: &Office,
+    readers: &Readers,
+    home: RowHome,
+    request: FetchRequest,
+) -> Result<FetchPage, ReadError> {
+    let (cluster, now_micros, stale) = (&office.cluster, (office.clock)(), request.stale);
     let asked = asked(&home.object, request)?;
     let shard_id = cluster.locate(&home.object);
     let unavailable = |why: String| ReadError::Unavailable(why);
     let shard = cluster.shard(shard_id).ok_or_else(|| unavailable(format!("shard {shard_id} is not here")))?;
-    cluster.fence(GroupId::of_shard(shard_id)).await.map_err(|why| unavailable(why.to_string()))?;
+    if !stale {
+        cluster.fence(GroupId::of_shard(shard_id)).await.map_err(|why| unavailable(why.to_string()))?;
+    }
     let view = match asked.version {
         Some(version) if version > shard.last() => {
             advance(cluster, &shard, &home.object, version, now_micros).await?;
@@ -77,7 +139,82 @@ pub(crate) async fn fetch(
         }
         _ => shard.view(),
     };
-    readers.run(move || page(&view, &home, &asked)).await?
+    let page = readers.run(move || page(&view, &home, &asked)).await?;
+    if matches!(page, Err(ReadError::Damaged(_))) {
+        cluster.suspect(shard_id);
+    }
+    page
+}
+
+/// What a page is beside its rows.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    cursor: Option<String>,
+    version: Xact,
+}
+
+/// A JSON text of the head or of a refusal, then the rows, each behind its length.
+fn pack(page: Result<FetchPage, ReadError>) -> Bytes {
+    let (head, events) = match page {
+        Ok(FetchPage { events, cursor, version }) => (Ok(Head { cursor, version }), events),
+        Err(why) => (Err(why), Vec::new()),
+    };
+    let head = serde_json::to_vec(&head).expect("plain data encodes");
+    let mut packed =
+        BytesMut::with_capacity(head.len() + events.iter().map(|event| event.len() + 4).sum::<usize>() + 4);
+    for part in std::iter::once(&head[..]).chain(events.iter().map(|event| &event[..])) {
+        packed.put_u32_le(u32::try_from(part.len()).expect("a row is far below 4 GiB"));
+        packed.put_slice(part);
+    }
+    packed.freeze()
+}
+
+fn unpack(mut packed: Bytes) -> Option<Result<FetchPage, ReadError>> {
+    let mut part = || {
+        let length = packed.remaining().checked_sub(4).map(|_| packed.get_u32_le() as usize)?;
+        (length <= packed.remaining()).then(|| packed.split_to(length))
+    };
+    let head: Result<Head, ReadError> = serde_json::from_slice(&part()?).ok()?;
+    let mut events = Vec::new();
+    while let Some(event) = part() {
+        events.push(event);
+    }
+    if !packed.is_empty() {
+        return None;
+    }
+    Some(head.map(|Head { cursor, version }| FetchPage { events, cursor, version }))
+}
+
+/// Reads pages for nodes that do not have the shard.
+pub(crate) struct FetchDoor {
+    pub office: Arc<Office>,
+    pub readers: Arc<Readers>,
+}
+
+impl std::fmt::Debug for FetchDoor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FetchDoor")
+    }
+}
+
+impl Service for FetchDoor {
+    fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+        let (office, readers) = (Arc::clone(&self.office), Arc::clone(&self.readers));
+        async move {
+            let bad = |_| NoAnswer::Refused("a request for a page that does not read".into());
+            let (home, request): (RowHome, FetchRequest) = serde_json::from_slice(&body).map_err(bad)?;
+            let group = GroupId::of_shard(office.cluster.locate(&home.object));
+            if !office.cluster.has_data(group) {
+                let leader = match office.cluster.route(group) {
+                    Route::There(node) => Some(node),
+                    Route::Here | Route::Nobody => None,
+                };
+                return Err(NoAnswer::NotLeader { leader });
+            }
+            Ok(pack(fetch_here(&office, &readers, home, request).await))
+        }
+        .boxed()
+    }
 }
 
 /// Makes every later write of the shard get an id above `to`, so that the answer for it can never change.
@@ -168,7 +305,7 @@ fn explain(object: &ObjectKey, why: ShardError) -> ReadError {
         ShardError::ObjectGone => ReadError::Gone { object: *object },
         ShardError::Past { asked, floor } => ReadError::Past { asked, floor },
         ShardError::NotYet { .. } => ReadError::Unavailable(why.to_string()),
-        other => ReadError::Internal(other.to_string()),
+        other => ReadError::Damaged(other.to_string()),
     }
 }
 

@@ -6,6 +6,7 @@
 mod actor;
 mod answer;
 mod book;
+mod deliver;
 mod error;
 pub mod feedback;
 mod fetch;
@@ -17,6 +18,7 @@ mod prepare;
 mod readers;
 mod render;
 mod threads;
+mod work;
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,32 +29,32 @@ use assay_storage_model::command::RequestId;
 use assay_storage_model::event::Sent;
 use assay_storage_model::{ObjectKey, OrgId, Xact};
 use bytes::Bytes;
-use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout_at};
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use crate::error::{ReadError, WriteError};
 pub use crate::page::{PAGE_BYTES_MAX, TRACES_PER_PAGE_MAX};
 pub use crate::threads::OBJECTS_THREAD;
 
-use crate::answer::{Answer, Done, Refused, busy, combine};
+use crate::answer::{Answer, Done, as_sent, busy, combine};
 use crate::book::{BookLimits, Refusal, Room};
+use crate::deliver::{ANSWER_WAIT_MAX, WRITE, WriteDoor, deliver};
+use crate::fetch::{FETCH, FetchDoor};
 use crate::office::{Counters, Office};
-use crate::prepare::{Prepared, prepare_all};
+use crate::prepare::prepare_all;
 use crate::readers::Readers;
 use crate::threads::ActorThreads;
+use crate::work::Work;
 
-/// The pure steps of a write and of a page, for `tests/fuzz`, which throws at them what a client can send.
+/// The pure steps of a write and of a page: for `tests/fuzz`, which throws at them what a client can send, and for
+/// simulations, which are another shell around them.
 pub mod pure {
     pub use crate::book::{Book, BookLimits, Held, Refusal, Room, Wanted};
     pub use crate::fetch::{Asked, Start, asked, page};
+    pub use crate::line::{Entered, Line};
     pub use crate::page::Cursor;
     pub use crate::prepare::{Prepared, prepare_all};
 }
-
-/// A write that was sent is answered as unknown after this. Memory is waited for 20 s at most, and an entry takes
-/// milliseconds: whoever waits this long waits for a quorum that is not there.
-const ANSWER_WAIT_MAX: Duration = Duration::from_secs(40);
 
 /// Microseconds since the epoch, UTC.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -135,14 +137,14 @@ pub struct Written {
 }
 
 /// An object and the ids that its rows are shown with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowHome {
     pub object: ObjectKey,
     pub org: OrgId,
     pub project_id: Uuid,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchRequest {
     /// Traces.
     pub limit: Option<u64>,
@@ -152,6 +154,8 @@ pub struct FetchRequest {
     /// With `max_root_span_id` the deprecated cursor.
     pub max_xact_id: Option<Xact>,
     pub max_root_span_id: Option<String>,
+    /// What is on the node that was asked will do, without asking who leads: the answer names its version.
+    pub stale: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,7 +198,7 @@ pub struct Objects {
 struct Shared {
     office: Arc<Office>,
     threads: Arc<ActorThreads>,
-    readers: Readers,
+    readers: Arc<Readers>,
 }
 
 impl fmt::Debug for Objects {
@@ -207,35 +211,40 @@ impl Objects {
     /// Starts the threads of the actors. May be called from any runtime or from none.
     pub fn start(cluster: Arc<Cluster>, limits: ObjectLimits, clock: Clock) -> Objects {
         let threads = Arc::new(ActorThreads::start(limits.threads));
-        let office = Arc::new(Office::new(cluster, &limits, clock));
-        Objects { shared: Arc::new(Shared { office, threads, readers: Readers::start() }) }
+        let office = Arc::new(Office::new(Arc::clone(&cluster), &limits, clock));
+        let readers = Arc::new(Readers::start());
+        let door = WriteDoor { office: Arc::clone(&office), threads: Arc::clone(&threads) };
+        cluster.serve(WRITE, Arc::new(door));
+        cluster.serve(FETCH, Arc::new(FetchDoor { office: Arc::clone(&office), readers: Arc::clone(&readers) }));
+        Objects { shared: Arc::new(Shared { office, threads, readers }) }
     }
 
-    /// All or nothing before the first send: every row of every write is prepared and has its place first.
+    /// All or nothing before the first send: every row of every write is prepared, and every write to a shard that is led
+    /// here has its place first.
     pub async fn write(&self, writes: Vec<ObjectWrite>) -> Result<Vec<Written>, WriteError> {
         let Shared { office, threads, .. } = &*self.shared;
-        let objects: Vec<ObjectKey> = writes.iter().map(|write| write.object).collect();
+        let gone = writes.iter().find(|write| is_gone(office, &write.object));
+        if let Some(ObjectWrite { object, .. }) = gone {
+            return Err(WriteError::Gone { object: *object });
+        }
         let prepared = prepare_all(writes, (office.clock)()).await?;
-        let lasts = objects.iter().map(|object| last_of(office, object)).collect::<Result<Vec<Xact>, _>>()?;
-        let (writes, row_ids): (Vec<Prepared>, Vec<Vec<String>>) = prepared.into_iter().unzip();
-        // A write without rows has nothing to be ordered: it is answered with what is there.
-        let with_rows = writes.into_iter().enumerate().filter(|(_, write)| !write.rows.is_empty());
-        let (sent_to, sent): (Vec<(usize, ObjectKey)>, Vec<Prepared>) =
-            with_rows.map(|(place, write)| ((place, write.object), write)).unzip();
-        let answers = office.send(threads, sent).map_err(|why| self.no_place(why))?;
-        let mut done = combine(&sent_to, answered(answers).await)?.into_iter();
-        let all = row_ids.into_iter().zip(lasts).map(|(row_ids, last)| {
-            let still = Done { xact: last, duplicate: false };
-            let Done { xact, duplicate } = if row_ids.is_empty() { still } else { done.next().unwrap_or(still) };
-            Written { row_ids, xact, duplicate }
-        });
-        Ok(all.collect())
+        let (mut works, mut sent_to, mut indexes, mut row_ids) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (place, (write, ids)) in prepared.into_iter().enumerate() {
+            sent_to.push((place, write.object));
+            indexes.push(write.rows.iter().map(|row| row.index).collect::<Vec<_>>());
+            row_ids.push(ids);
+            works.push(Work::Prepared(write));
+        }
+        let answers = deliver(office, threads, works).await.map_err(|why| self.no_place(why))?;
+        let answers = answers.into_iter().zip(&indexes).map(|(answer, indexes)| as_sent(answer, indexes));
+        let all = row_ids.into_iter().zip(together(sent_to, answers.collect(), &indexes)?);
+        Ok(all.map(|(row_ids, Done { xact, duplicate })| Written { row_ids, xact, duplicate }).collect())
     }
 
     /// One page of whole traces, newest first; sees everything acknowledged before the call.
     pub async fn fetch(&self, home: &RowHome, request: FetchRequest) -> Result<FetchPage, ReadError> {
         let Shared { office, readers, .. } = &*self.shared;
-        let page = fetch::fetch(&office.cluster, readers, (office.clock)(), *home, request).await?;
+        let page = fetch::fetch(office, readers, *home, request).await?;
         Counters::add(&office.counters.pages, 1);
         Counters::add(&office.counters.rows_read, page.events.len());
         Ok(page)
@@ -273,27 +282,29 @@ impl Objects {
     }
 }
 
-/// The last id of the shard of an object that can be written to.
-fn last_of(office: &Office, object: &ObjectKey) -> Result<Xact, WriteError> {
-    let shard = office.cluster.locate(object);
-    let gone = || WriteError::Unavailable(format!("shard {shard} is not here"));
-    let shard = office.cluster.shard(shard).ok_or_else(gone)?;
-    match shard.object(object) {
-        Some(record) if record.dropped => Err(WriteError::Gone { object: *object }),
-        _ => Ok(shard.last()),
-    }
+/// What all came to, in their order. Where one is refused, a write without rows was not written either: it says only
+/// what is there.
+fn together(
+    sent_to: Vec<(usize, ObjectKey)>,
+    answers: Vec<Answer>,
+    indexes: &[Vec<usize>],
+) -> Result<Vec<Done>, WriteError> {
+    let has_rows = |place: usize| indexes.get(place).is_some_and(|rows| !rows.is_empty());
+    let each = sent_to.into_iter().zip(answers);
+    let (with_rows, empty): (Vec<_>, Vec<_>) = each.partition(|((place, _), _)| has_rows(*place));
+    let combined = |each: Vec<((usize, ObjectKey), Answer)>| {
+        let (sent_to, answers): (Vec<_>, Vec<_>) = each.into_iter().unzip();
+        let done = combine(&sent_to, answers)?;
+        Ok(sent_to.into_iter().zip(done).map(|((place, _), done)| (place, done)).collect::<Vec<_>>())
+    };
+    let mut done = combined(with_rows)?;
+    done.extend(combined(empty)?);
+    done.sort_by_key(|(place, _)| *place);
+    Ok(done.into_iter().map(|(_, done)| done).collect())
 }
 
-/// The answers of all, in their order. They are under way together, so one deadline holds for all of them.
-async fn answered(answers: Vec<oneshot::Receiver<Answer>>) -> Vec<Answer> {
-    let deadline = Instant::now() + ANSWER_WAIT_MAX;
-    let mut all = Vec::with_capacity(answers.len());
-    for answer in answers {
-        all.push(match timeout_at(deadline, answer).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(Refused::Unknown("the object's actor ended meanwhile".into())),
-            Err(_) => Err(Refused::Unknown(format!("no answer came within {} s", ANSWER_WAIT_MAX.as_secs()))),
-        });
-    }
-    all
+/// Whether this node knows that the object was deleted; a replica that lags has the shard's leader say so later.
+fn is_gone(office: &Office, object: &ObjectKey) -> bool {
+    let shard = office.cluster.shard(office.cluster.locate(object));
+    shard.is_some_and(|shard| shard.object(object).is_some_and(|record| record.dropped))
 }

@@ -13,8 +13,8 @@ use tokio::sync::{Notify, oneshot};
 use crate::actor::{Enter, ObjectActor};
 use crate::answer::Answer;
 use crate::book::{Book, Refusal, Wanted};
-use crate::prepare::Prepared;
 use crate::threads::ActorThreads;
+use crate::work::Work;
 use crate::{Clock, ObjectCounts, ObjectLimits};
 
 /// A mailbox has this much more room than the book gives places, so that it is the book that refuses.
@@ -87,11 +87,14 @@ impl Office {
     pub fn send(
         self: &Arc<Office>,
         threads: &ActorThreads,
-        writes: Vec<Prepared>,
+        writes: Vec<Work>,
     ) -> Result<Vec<oneshot::Receiver<Answer>>, Refusal> {
         let wanted: Vec<Wanted> = writes
             .iter()
-            .map(|write| Wanted { object: write.object, shard: self.cluster.locate(&write.object), bytes: write.bytes })
+            .map(|write| {
+                let object = write.object();
+                Wanted { object, shard: self.cluster.locate(&object), bytes: write.bytes() }
+            })
             .collect();
         let actors = self.book.lock().reserve(&wanted, |want| self.start(threads, want))?;
         let sent = writes.into_iter().zip(actors).zip(wanted).map(|((write, actor), wanted)| {

@@ -12,9 +12,7 @@ impl Records {
     /// One command, in the next entry that the catalog's committer makes: many writers share a flush.
     pub(crate) async fn propose_one(&self, command: CatalogCommand) -> Result<CatalogOutcome, RecordsError> {
         let encoded = encode(&command)?;
-        let missing = || RecordsError::Unavailable("the catalog is not on this node".into());
-        let catalog = self.cluster.group(GroupId::CATALOG).ok_or_else(missing)?;
-        of_catalog(catalog.write(encoded).await?)
+        of_catalog(self.cluster.write_catalog(encoded).await?)
     }
 
     /// One log entry: all of them are visible together. Each has an outcome of its own.

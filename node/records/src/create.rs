@@ -49,6 +49,7 @@ impl Records {
         kind: &'static Kind,
         body: Map<String, Value>,
     ) -> Result<Created, RecordsError> {
+        self.fresh().await?;
         let fields = draft::created(kind, body.clone())?;
         let place = self.place(who, kind, &fields, &body).await?;
         if kind.naming == Naming::Secret {

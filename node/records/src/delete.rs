@@ -44,6 +44,7 @@ pub struct Swept {
 impl Records {
     /// The record as it was, with `deleted_at`.
     pub async fn delete(&self, who: &Principal, kind: &'static Kind, id: Uuid) -> Result<Value, RecordsError> {
+        self.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
             let Seen { record, .. } = self.look(|state| visible(state, who, kind, id, Action::Delete)).await?;
             if let Some(object) = self.delete_seen(kind, &record).await? {

@@ -52,9 +52,9 @@ impl From<ProposeError> for RecordsError {
             ProposeError::NotWritten(NotWritten::NoSpace(_)) => RecordsError::NoSpace(said),
             ProposeError::NotWritten(NotWritten::TooLarge { .. }) => RecordsError::TooLarge(said),
             ProposeError::NotWritten(NotWritten::Empty) => RecordsError::Internal(said),
-            ProposeError::NotWritten(NotWritten::NotLeader { .. } | NotWritten::Closing | NotWritten::Failed(_)) => {
-                RecordsError::Unavailable(said)
-            }
+            ProposeError::NotWritten(
+                NotWritten::NotLeader { .. } | NotWritten::NoQuorum(_) | NotWritten::Closing | NotWritten::Failed(_),
+            ) => RecordsError::Unavailable(said),
         }
     }
 }

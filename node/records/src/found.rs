@@ -1,5 +1,7 @@
 //! The first start: an organization, its owner, the owner's key, and the pepper that keys are kept under.
 
+use std::time::{Duration, Instant};
+
 use assay_node_auth::{API_KEY_BYTES, PEPPER_BYTES, Pepper, Secret, new_api_key, preview};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, RecordKind};
 use assay_storage_model::{GroupId, OrgId};
@@ -18,6 +20,9 @@ use crate::{Records, edge};
 const OWN_KEY_LENGTH_MIN: usize = 16;
 const OWN_KEY_LENGTH_MAX: usize = 256;
 
+const FOUND_AGAIN_AFTER: Duration = Duration::from_millis(250);
+const SAID_AGAIN_AFTER: Duration = Duration::from_secs(10);
+
 /// What a first start makes.
 #[derive(Clone, Debug)]
 pub struct Founding {
@@ -28,6 +33,22 @@ pub struct Founding {
 }
 
 impl Records {
+    /// [`Records::found`], as soon as a majority of the catalog answers: on a node of several that may take a while.
+    pub async fn found_when_heard(&self, founding: &Founding) -> Result<Option<Secret>, RecordsError> {
+        let mut said: Option<Instant> = None;
+        loop {
+            let why = match self.found(founding.clone()).await {
+                Err(RecordsError::Unavailable(why) | RecordsError::Unknown(why) | RecordsError::Busy(why)) => why,
+                done => return done,
+            };
+            if said.is_none_or(|said| said.elapsed() >= SAID_AGAIN_AFTER) {
+                tracing::info!(why, "waiting for a majority of the cluster");
+                said = Some(Instant::now());
+            }
+            tokio::time::sleep(FOUND_AGAIN_AFTER).await;
+        }
+    }
+
     /// Makes the first organization where there is none; a later call changes nothing. Answers the key if one was
     /// made: it can be shown now and never again. One log entry, so a crash leaves all of it or nothing. One node of
     /// a cluster founds.

@@ -251,6 +251,7 @@ impl Records {
     ) -> Result<Vec<Value>, RecordsError> {
         let asked = Asked::read(kind, request)?;
         let cursor = request.cursor()?;
+        self.fresh().await?;
         let limit = request.limit.or(kind.list_default).unwrap_or(u64::MAX);
         let org = match self.listed_org(who, &asked).await {
             // A filter that names nothing lets nothing through.

@@ -26,6 +26,8 @@ impl Records {
         id: Uuid,
         body: Map<String, Value>,
     ) -> Result<Value, RecordsError> {
+        // Also a change that changes nothing is one of what is there now.
+        self.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
             let Seen { record, who } = self.look(|state| visible(state, who, kind, id, Action::Update)).await?;
             let stored = draft::read(&record)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use assay_node_auth::{Action, Decision, Principal, Target, decide};
 use assay_storage_catalog::State;
 use assay_storage_model::catalog::Record;
-use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
+use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -18,6 +18,7 @@ use crate::{Created, ObjectHome, ProjectRef, Records};
 
 impl Records {
     pub async fn get(&self, who: &Principal, kind: &'static Kind, id: Uuid) -> Result<Value, RecordsError> {
+        self.fresh().await?;
         let record = self.look(|state| visible(state, who, kind, id, Action::Read)).await?.record;
         self.answer(kind, &record)
     }
@@ -41,6 +42,23 @@ impl Records {
             Ok(ObjectHome { key: ObjectKey::new(who.org, kind, id), org: who.org, project_id })
         })
         .await
+    }
+
+    /// Whether the objects that [`Records::object`] found stood when this was called, for who has read or written them
+    /// meanwhile: what this node's copy of the catalog says may be older than what another node has said already, and
+    /// nobody is to see what was gone come back. Alone there are no others.
+    pub async fn still(&self, who: &Principal, objects: &[ObjectKey], action: Action) -> Result<(), RecordsError> {
+        if self.cluster.is_alone() {
+            return Ok(());
+        }
+        self.cluster.fence(GroupId::CATALOG).await?;
+        self.peek(|state| {
+            objects.iter().try_for_each(|object| {
+                let missing = || RecordsError::Internal(format!("no record stands for the object {object}"));
+                let kind = kinds::of_object(object.kind).ok_or_else(missing)?;
+                visible(state, who, kind, object.id, action).map(drop)
+            })
+        })
     }
 
     /// A project of the principal's organization by its name, made where it is missing if `create` says so.

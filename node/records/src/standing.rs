@@ -20,6 +20,10 @@ impl Records {
     /// empty one picks the oldest.
     pub async fn authenticate(&self, secret: &str, org_name: Option<&str>) -> Result<Principal, RecordsError> {
         let org_name = org_name.filter(|name| !name.is_empty());
+        if !self.cluster.hears_catalog() {
+            let why = "this node does not hear from the majority of the cluster, and cannot say who may do what";
+            return Err(RecordsError::Unavailable(why.into()));
+        }
         let look = |state: &State| {
             let fingerprint = self.pepper(state)?.fingerprint(secret);
             identify(state, &fingerprint, org_name)
@@ -36,6 +40,7 @@ impl Records {
 
     /// The organizations this principal's key speaks for, oldest first.
     pub async fn organizations(&self, who: &Principal) -> Result<Vec<OrgInfo>, RecordsError> {
+        self.fresh().await?;
         self.look(|state| {
             let key = state.get(RecordKind::API_KEY, who.key).ok_or_else(unknown_key)?;
             let found = Standing::of(key)?.organizations(state);
@@ -53,6 +58,14 @@ impl Records {
             }
             answer => answer,
         }
+    }
+
+    /// Returns when what others acknowledged before the call can be seen here. Alone there are no others.
+    pub(crate) async fn fresh(&self) -> Result<(), RecordsError> {
+        if !self.cluster.is_alone() {
+            self.cluster.fence(GroupId::CATALOG).await?;
+        }
+        Ok(())
     }
 
     /// One consistent view; a function, so that no lock lives across an await.

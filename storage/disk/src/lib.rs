@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub use faulty::{Fault, FaultPlan, FaultyDisk, Operation};
 pub use pages::{DirectFile, PageBuffer};
 pub use real::RealDisk;
-pub use simulated::SimulatedDisk;
+pub use simulated::{SEED_KEEPS_ALL, SEED_LOSES_ALL, SimulatedDisk};
 pub use space::{BALLAST_BYTES, Ballast, REFUSE_WRITES_BELOW_PERCENT, Room, Space, admit};
 
 /// What `replace_whole` adds to a file's name while the new content is not yet complete.

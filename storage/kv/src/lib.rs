@@ -18,11 +18,13 @@ mod summary;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
 
 pub use contain::panic_is_contained;
 pub use error::KvError;
 pub use faulty::{CommitFault, FaultyKv};
-pub use memory::MemoryKv;
+pub use memory::{MemoryKv, MemoryKvs};
 pub use sled_kv::{Report, SledKv};
 
 /// Longest key, in bytes.
@@ -47,6 +49,11 @@ pub trait Kv: Send + Sync + Debug {
 
     /// How many keys there are.
     fn entries(&self) -> u64;
+}
+
+/// Stores by the directories that they would be in.
+pub trait Kvs: Send + Sync + Debug {
+    fn open(&self, dir: &Path) -> Result<Arc<dyn Kv>, KvError>;
 }
 
 /// Changes for one commit. Of several to one key the last counts.

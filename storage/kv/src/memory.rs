@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
-use crate::{Batch, Entries, Kv, KvError};
+use crate::{Batch, Entries, Kv, KvError, Kvs};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -55,5 +56,24 @@ impl Kv for MemoryKv {
 
     fn entries(&self) -> u64 {
         self.entries.read().len() as u64
+    }
+}
+
+/// The stores of one machine; clones share them, what a crash leaves are others.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryKvs(Arc<Mutex<BTreeMap<PathBuf, Arc<MemoryKv>>>>);
+
+impl MemoryKvs {
+    /// The stores as they are found after a power cut: each as of its last commit.
+    pub fn power_cut(&self) -> MemoryKvs {
+        let found = self.0.lock().iter().map(|(dir, kv)| (dir.clone(), Arc::new(kv.power_cut()))).collect();
+        MemoryKvs(Arc::new(Mutex::new(found)))
+    }
+}
+
+impl Kvs for MemoryKvs {
+    fn open(&self, dir: &Path) -> Result<Arc<dyn Kv>, KvError> {
+        let kv: Arc<MemoryKv> = Arc::clone(self.0.lock().entry(dir.to_owned()).or_default());
+        Ok(kv)
     }
 }

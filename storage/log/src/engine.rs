@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use assay_storage_model::GroupId;
+use assay_storage_model::sabotage::{self, Sabotage};
 use raft_engine::env::FileSystem;
 use raft_engine::internals::{EventListener, FileId, FileSeq, LogQueue};
 use raft_engine::{Config, Engine, LogBatch, ReadableSize, RecoveryMode};
@@ -16,18 +17,22 @@ use raft_engine::{Config, Engine, LogBatch, ReadableSize, RecoveryMode};
 use crate::frame::{Frame, engine_index};
 use crate::{GIVEN_BACK_BYTES_MAX, LogConfig};
 
-/// What the rest of the crate needs of an engine, whatever file system is under it.
-pub(crate) trait Store: Send + Sync {
-    /// Writes a batch; with `sync`, everything written before it is durable too.
-    fn write(&self, batch: &mut LogBatch, sync: bool) -> Result<(), String>;
+/// What readers need of an engine; a simulation has another one.
+pub(crate) trait Records: Send + Sync {
     /// Frames of `[from, to)`, at least one.
     fn fetch(&self, group: GroupId, from: u64, to: u64, bytes_max: usize) -> Result<Vec<Frame>, String>;
-    fn note(&self, group: GroupId, key: &[u8]) -> Option<Vec<u8>>;
-    /// The engine's own first and last index of a group, in our counting.
-    fn span(&self, group: GroupId) -> Option<(u64, u64)>;
     /// Rewrites what little old files still hold, deletes some of them, and names the groups that hold many records there.
     fn give_back(&self) -> Result<Vec<u64>, String>;
     fn bytes(&self) -> u64;
+}
+
+/// What the writer needs besides, whatever file system is under it.
+pub(crate) trait Store: Records {
+    /// Writes a batch; with `sync`, everything written before it is durable too.
+    fn write(&self, batch: &mut LogBatch, sync: bool) -> Result<(), String>;
+    fn note(&self, group: GroupId, key: &[u8]) -> Option<Vec<u8>>;
+    /// The engine's own first and last index of a group, in our counting.
+    fn span(&self, group: GroupId) -> Option<(u64, u64)>;
 }
 
 /// Opens the engine. It must find nothing to repair: what had to be cut was cut before, and anything else is an error.
@@ -119,11 +124,7 @@ impl<F: FileSystem> Drop for Opened<F> {
     }
 }
 
-impl<F: FileSystem> Store for Opened<F> {
-    fn write(&self, batch: &mut LogBatch, sync: bool) -> Result<(), String> {
-        self.changing(|engine| engine.write(batch, sync)).map(|_| ())
-    }
-
+impl<F: FileSystem> Records for Opened<F> {
     fn fetch(&self, group: GroupId, from: u64, to: u64, bytes_max: usize) -> Result<Vec<Frame>, String> {
         let engine = self.engine()?;
         let mut frames = Vec::new();
@@ -134,6 +135,21 @@ impl<F: FileSystem> Store for Opened<F> {
         Ok(frames)
     }
 
+    fn give_back(&self) -> Result<Vec<u64>, String> {
+        self.changing(|engine| engine.purge_expired_files())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.engine().map_or(0, |engine| engine.get_used_size() as u64)
+    }
+}
+
+impl<F: FileSystem> Store for Opened<F> {
+    fn write(&self, batch: &mut LogBatch, sync: bool) -> Result<(), String> {
+        let sync = sync && !sabotage::is(Sabotage::SkipFsync);
+        self.changing(|engine| engine.write(batch, sync)).map(|_| ())
+    }
+
     fn note(&self, group: GroupId, key: &[u8]) -> Option<Vec<u8>> {
         self.engine().ok()?.get(group.0, key)
     }
@@ -141,14 +157,6 @@ impl<F: FileSystem> Store for Opened<F> {
     fn span(&self, group: GroupId) -> Option<(u64, u64)> {
         let engine = self.engine().ok()?;
         Some((engine.first_index(group.0)?.checked_sub(1)?, engine.last_index(group.0)?.checked_sub(1)?))
-    }
-
-    fn give_back(&self) -> Result<Vec<u64>, String> {
-        self.changing(|engine| engine.purge_expired_files())
-    }
-
-    fn bytes(&self) -> u64 {
-        self.engine().map_or(0, |engine| engine.get_used_size() as u64)
     }
 }
 

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use assay_storage_model::GroupId;
+use assay_storage_model::sabotage::{self, Sabotage};
 
 use crate::error::Corruption;
 use crate::scan::{End, Scanned};
@@ -54,6 +55,9 @@ pub(crate) fn judge(dir: &Path, survey: &Survey, levels: &Levels) -> Judgement {
             judgement.corruptions.push(corruption);
         }
     }
+    if sabotage::is(Sabotage::TruncateAtBadChecksum) {
+        judgement.corruptions.clear();
+    }
     judgement
 }
 
@@ -63,7 +67,7 @@ fn judge_file(judgement: &mut Judgement, file: &Scanned, is_last: bool) {
         End::Unused { at } => (*at, None),
         End::Damaged { at, what } => (*at, Some(what.clone())),
     };
-    if is_last {
+    if is_last || sabotage::is(Sabotage::TruncateAtBadChecksum) {
         judgement.cuts.push(Cut { file: file.path.clone(), at, bytes: file.bytes - at, torn });
     } else {
         let what = torn.unwrap_or_else(|| "nothing but zeros".to_string());

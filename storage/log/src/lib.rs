@@ -48,6 +48,7 @@ mod notes;
 mod open;
 mod round;
 mod scan;
+pub mod simulated;
 mod survey;
 mod watermark;
 mod writer;
@@ -79,6 +80,9 @@ pub const INDEX_MAX: u64 = u64::MAX - 16;
 
 /// Called once, on the thread "assay-log" (or at once by the caller's when the log takes no more work). Must not block.
 pub type Done = Box<dyn FnOnce(Result<(), LogError>) + Send>;
+
+/// Called after something was put into the inbox of a simulated log.
+pub type Arrived = std::sync::Arc<dyn Fn() + Send + Sync>;
 
 /// What one call of [`Log::pinned`] gives back.
 pub const GIVEN_BACK_BYTES_MAX: u64 = 128 << 20;

@@ -20,7 +20,7 @@ use raft_engine::env::{FileSystem, Handle, Permission};
 use raft_engine::{Command, LogBatch};
 
 use crate::direct::DirectFileSystem;
-use crate::engine::{self, Store};
+use crate::engine::{self, Records, Store};
 use crate::error::{Corruption, LogError};
 use crate::files;
 use crate::frame::engine_index;
@@ -31,20 +31,23 @@ use crate::round::Round;
 use crate::survey::survey;
 use crate::watermark::{self, Level, Watermark};
 use crate::writer::{Shared, Work, Writer};
-use crate::{LogConfig, QUEUED_BYTES_MAX};
+use crate::{Arrived, LogConfig, QUEUED_BYTES_MAX};
 
 /// All groups of a node. A cheap handle; the last one dropped ends the thread.
 #[derive(Clone, Debug)]
-pub struct Log(Arc<Inner>);
+pub struct Log(pub(crate) Arc<Inner>);
 
-struct Inner {
-    shared: Arc<Shared>,
+pub(crate) struct Inner {
+    pub shared: Arc<Shared>,
     /// None once closed.
-    store: RwLock<Option<Arc<dyn Store>>>,
-    inbox: Sender<Work>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    disk: SharedDisk,
-    dir: PathBuf,
+    pub store: RwLock<Option<Arc<dyn Records>>>,
+    pub inbox: Sender<Work>,
+    /// Of a simulated log: told after something was put into the inbox, since no thread waits there.
+    pub arrived: Option<Arrived>,
+    /// None of a simulated log, and once stopped.
+    pub thread: Mutex<Option<JoinHandle<()>>>,
+    pub disk: SharedDisk,
+    pub dir: PathBuf,
 }
 
 impl std::fmt::Debug for Inner {
@@ -98,6 +101,13 @@ impl Log {
         self.0.shared.groups.read().keys().copied().collect()
     }
 
+    /// Syncs so far, and the seconds they took, each with the writes it made durable.
+    pub fn syncs(&self) -> (u64, f64) {
+        let shared = &self.0.shared;
+        let micros = shared.sync_micros.load(Ordering::Relaxed);
+        (shared.syncs.load(Ordering::Relaxed), micros as f64 / 1e6)
+    }
+
     /// Bytes on disk, reserved space included.
     pub fn bytes(&self) -> u64 {
         match self.0.disk.list(&self.0.dir) {
@@ -146,7 +156,10 @@ impl Log {
             return work.refuse(LogError::Refused(format!("{QUEUED_BYTES_MAX} bytes wait to be written")));
         }
         if let Err(unsent) = self.0.inbox.send(work) {
-            unsent.0.refuse(shared.failure().unwrap_or(LogError::Closed));
+            return unsent.0.refuse(shared.failure().unwrap_or(LogError::Closed));
+        }
+        if let Some(arrived) = &self.0.arrived {
+            arrived();
         }
     }
 
@@ -154,7 +167,7 @@ impl Log {
         self.0.shared.groups.read().get(&group).cloned().unwrap_or_default()
     }
 
-    pub(crate) fn engine(&self) -> Result<Arc<dyn Store>, LogError> {
+    pub(crate) fn engine(&self) -> Result<Arc<dyn Records>, LogError> {
         self.0.store.read().clone().ok_or(LogError::Closed)
     }
 
@@ -297,6 +310,7 @@ fn start(
         shared,
         store: RwLock::new(Some(store)),
         inbox,
+        arrived: None,
         thread: Mutex::new(Some(thread)),
         disk,
         dir: dir.to_path_buf(),

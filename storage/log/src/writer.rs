@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use assay_storage_model::GroupId;
 use parking_lot::RwLock;
@@ -92,6 +92,9 @@ pub(crate) struct Shared {
     pub groups: RwLock<BTreeMap<GroupId, Group>>,
     pub failed: RwLock<Option<String>>,
     pub queued_bytes: AtomicU64,
+    /// Writes that were synced, and how long they took.
+    pub syncs: AtomicU64,
+    pub sync_micros: AtomicU64,
 }
 
 impl Shared {
@@ -325,10 +328,13 @@ impl Writer {
     }
 
     fn write(&mut self, batches: &mut [LogBatch], bytes: u64) -> Result<(), String> {
-        let count = batches.len();
+        let (count, began) = (batches.len(), Instant::now());
         for (place, batch) in batches.iter_mut().enumerate() {
             self.store.write(batch, place + 1 == count)?;
         }
+        self.shared.syncs.fetch_add(1, Ordering::Relaxed);
+        let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.shared.sync_micros.fetch_add(micros, Ordering::Relaxed);
         let touched = std::mem::take(&mut self.round.touched);
         let raise =
             |id: &GroupId| self.groups.get(id).map_or(Ok(()), |group| self.watermark.raise(*id, Level::of(group)));

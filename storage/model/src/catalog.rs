@@ -33,8 +33,8 @@ pub const CATALOG_COMMAND_BYTES_MAX: usize = RECORD_BODY_BYTES_MAX + UNIQUE_KEYS
 /// Shards of a cluster, fixed at init.
 pub const SHARDS_MIN: usize = 4;
 pub const SHARDS_MAX: usize = 256;
-/// Replicas of one group; more would slow every write for no gain.
-pub const REPLICAS_PER_GROUP_MAX: usize = 9;
+/// Replicas of one group. Every node has one of the catalog, most of them without a vote.
+pub const REPLICAS_PER_GROUP_MAX: usize = 255;
 /// Ids given by one command.
 pub const IDS_GIVEN_MAX: u32 = 10_000;
 

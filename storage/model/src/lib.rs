@@ -8,6 +8,7 @@ pub mod event;
 pub mod ids;
 pub mod merge;
 pub mod position;
+pub mod sabotage;
 pub mod segment;
 pub mod xact;
 

@@ -5,7 +5,8 @@ mod drop_object;
 mod raise_floor;
 mod write;
 
-use assay_storage_model::command::{Command, DecodeError, Outcome};
+use assay_storage_model::command::{Action, Command, DecodeError, Outcome, Write};
+use assay_storage_model::sabotage::{self, Sabotage};
 use bytes::Bytes;
 
 use crate::core::Core;
@@ -20,7 +21,13 @@ pub(crate) fn apply(core: &mut Core, bytes: &Bytes) -> Result<Outcome, ShardErro
         Err(bad) => return Ok(Outcome::Refused { row: 0, reason: bad.to_string() }),
     };
     match command {
-        Command::Write(write) => write::apply(core, bytes, &write),
+        Command::Write(write) => {
+            let outcome = write::apply(core, bytes, &write)?;
+            if sabotage::is(Sabotage::MergeTwice) && write.rows.iter().any(|op| op.action == Action::Merge) {
+                write::apply(core, bytes, &Write { request: None, ..write })?;
+            }
+            Ok(outcome)
+        }
         Command::Advance { to } => Ok(advance::apply(core, to)),
         Command::RaiseFloor { object, floor } => Ok(raise_floor::apply(core, &object, floor)),
         Command::DropObject { object } => Ok(drop_object::apply(core, &object)),

@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 
 use assay_storage_kv::{Batch, Kv};
+use assay_storage_model::sabotage::{self, Sabotage};
 use assay_storage_model::segment::SegmentMeta;
 use assay_storage_model::{Applied, LogPosition, ObjectKey, Xact};
 use serde_json::{Value, json};
@@ -108,7 +109,8 @@ fn load_segments(kv: &dyn Kv) -> Result<Vec<SegmentMeta>, ShardError> {
 }
 
 pub fn put_counters(batch: &mut Batch, counters: &Counters) {
-    let position = counters.applied.position.map(|p| json!([p.term, p.replica, p.index]));
+    let off = u64::from(sabotage::is(Sabotage::SnapshotOffByOne));
+    let position = counters.applied.position.map(|p| json!([p.term, p.replica, p.index + off]));
     let value = json!({
         "version": KEPT_VERSION,
         "position": position,

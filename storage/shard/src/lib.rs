@@ -29,6 +29,7 @@ mod notes;
 mod open;
 mod read;
 mod requests;
+mod scrub;
 mod seal;
 mod snapshot;
 mod text;
@@ -40,7 +41,7 @@ use std::sync::atomic::AtomicU64;
 
 use assay_storage_blobs::{BlobName, Blobs};
 use assay_storage_disk::SharedDisk;
-use assay_storage_kv::Kv;
+use assay_storage_kv::{Kv, Kvs};
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{Applied, LogPosition, ObjectKey, Xact};
 use bytes::Bytes;
@@ -54,6 +55,7 @@ pub use crate::notes::Notes;
 pub use crate::open::{CheckedShard, check_dir};
 pub use crate::read::{Event, Row, Trace, TracePage, View};
 pub use crate::requests::{REQUEST_AGE_SECONDS_MAX, REQUESTS_MAX};
+pub use crate::scrub::ShardDigest;
 pub use crate::snapshot::{Export, ExportFile};
 pub use crate::text::Text;
 
@@ -74,8 +76,10 @@ pub struct ShardConfig {
 pub enum KvKind {
     /// The real one, in the generation's directory, with a cache of this size.
     Sled { cache_bytes: u64 },
-    /// One that is handed in: simulations.
+    /// One that is handed in, whatever the directory: tests.
     Given(Arc<dyn Kv>),
+    /// One of those that are handed in, by its directory: simulations.
+    GivenByDir(Arc<dyn Kvs>),
 }
 
 /// Memory that a seal would free, and what the segments are.

@@ -77,6 +77,7 @@ pub(crate) fn open_kv(config: &ShardConfig, home: &Path) -> Result<Arc<dyn Kv>, 
             Ok(Arc::new(SledKv::open(&dir, *cache_bytes)?))
         }
         KvKind::Given(kv) => Ok(Arc::clone(kv)),
+        KvKind::GivenByDir(kvs) => Ok(kvs.open(&home.join("kv"))?),
     }
 }
 

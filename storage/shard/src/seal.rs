@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use assay_storage_kv::{Batch, Kv};
+use assay_storage_model::sabotage::{self, Sabotage};
 use assay_storage_model::segment::SegmentMeta;
 use assay_storage_model::{Applied, ObjectKey, Xact};
 use assay_storage_segments::{Mark, Segment, SegmentWriter, VersionRow, WriterOptions};
@@ -98,7 +99,9 @@ impl Shard {
         };
         let mut requests = self.core.lock().requests.plan(rotation.last);
         let mut batch = Batch::default();
-        batch.append(std::mem::take(&mut requests.batch));
+        if !sabotage::is(Sabotage::ForgetRequests) {
+            batch.append(std::mem::take(&mut requests.batch));
+        }
         kept::put_counters(&mut batch, &counters);
         for (object, record) in &rotation.objects {
             kept::put_object(&mut batch, object, record);

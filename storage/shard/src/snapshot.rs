@@ -3,7 +3,7 @@
 //! Exporting copies nothing: it lists the files and holds their segments, so that a compaction cannot take them away
 //! while they are sent. Installing never changes what is in use: files and kept state go into a new generation
 //! directory, are verified there, and `CURRENT` is switched to it. A crash before the switch leaves a directory that
-//! the next open sweeps; after it the old one is swept.
+//! the next open sweeps; after it the old one is swept, its segments by their last readers.
 //!
 //! ```text
 //! kept state:  1, count u32, (length u32, key, length u32, value)*, CRC32C of all before
@@ -101,14 +101,19 @@ impl Shard {
         let largest = self.next_segment.load(Ordering::Acquire).max(next.sealed.next_segment);
         next.sealed.next_segment = largest;
         self.next_segment.store(largest, Ordering::Release);
-        {
+        let replaced = {
             let mut current = self.core.lock();
-            *current = core;
+            let replaced = std::mem::replace(&mut *current, core);
             *self.published.write() = current.view();
-        }
+            replaced
+        };
         *upkeep = next;
+        // Whoever still reads the old segments reads them to the end; their files go with the last of these readers.
+        replaced.segments.iter().for_each(|live| live.supersede());
+        drop(replaced);
         if let KvKind::Sled { .. } = self.config.kv {
-            let old = generation_dir(&self.config.dir, before);
+            // The directory itself is a leftover that the next open sweeps.
+            let old = generation_dir(&self.config.dir, before).join("kv");
             disk.remove_dir_all(&old).map_err(ShardError::io(format!("removing {}", old.display())))?;
         }
         Ok(())

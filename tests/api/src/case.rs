@@ -73,7 +73,7 @@ pub struct Expect {
 /// Where cases are sent, and as whom.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Step i goes to the address i modulo their number.
+    /// Step i goes to the address i modulo their number; what it follows goes on from there, a page at each.
     pub urls: Vec<String>,
     pub key: String,
     /// Makes names unlike those of other runs against the same servers.
@@ -101,11 +101,12 @@ impl Case {
             ("key".into(), json!(target.key)),
         ]);
         for (place, step) in self.steps.iter().enumerate() {
-            let url = &target.urls[place % target.urls.len()];
-            variables.insert("url".into(), json!(url));
+            let mut urls = target.urls.clone();
+            urls.rotate_left(place % target.urls.len());
+            variables.insert("url".into(), json!(urls[0]));
             let title = format!("{name} step {} ({} {}): {}", place + 1, step.method, step.path, step.note);
             verdict.steps += 1;
-            match step.run(url, &mut variables) {
+            match step.run(&urls, &mut variables) {
                 Ok(complaints) if complaints.is_empty() => {}
                 Ok(complaints) => verdict.failures.push(format!("{title}\n    {}", complaints.join("\n    "))),
                 Err(error) => {
@@ -120,11 +121,11 @@ impl Case {
 
 impl Step {
     /// What does not hold; an error where the step could not be carried out at all.
-    fn run(&self, url: &str, variables: &mut Variables) -> Result<Vec<String>> {
+    fn run(&self, urls: &[String], variables: &mut Variables) -> Result<Vec<String>> {
         let deadline = Instant::now() + Duration::from_secs(self.within_seconds);
         loop {
             let mut tried = variables.clone();
-            let complaints = self.once(url, &mut tried)?;
+            let complaints = self.once(urls, &mut tried)?;
             if complaints.is_empty() || Instant::now() >= deadline {
                 *variables = tried;
                 return Ok(complaints);
@@ -133,9 +134,9 @@ impl Step {
         }
     }
 
-    fn once(&self, url: &str, variables: &mut Variables) -> Result<Vec<String>> {
+    fn once(&self, urls: &[String], variables: &mut Variables) -> Result<Vec<String>> {
         let request = self.request(variables)?;
-        let answer = if self.follow { follow(url, request.clone())? } else { http::send(url, &request)? };
+        let answer = if self.follow { follow(urls, request.clone())? } else { http::send(&urls[0], &request)? };
         let mut complaints = self.expect.complaints(&request, &answer, variables)?;
         if !complaints.is_empty() {
             let body = request.body.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
@@ -250,12 +251,12 @@ pub fn error_complaints(request: &Request, answer: &Answer, words: &str) -> Vec<
     complaints
 }
 
-/// All pages of a fetch as one answer.
-fn follow(url: &str, mut request: Request) -> Result<Answer> {
+/// All pages of a fetch as one answer, each from the next address: a cursor is good at any of them.
+fn follow(urls: &[String], mut request: Request) -> Result<Answer> {
     let mut events = Vec::new();
     let mut seen: Vec<String> = Vec::new();
     for pages in 1..=PAGES_MAX {
-        let mut answer = http::send(url, &request)?;
+        let mut answer = http::send(&urls[(pages - 1) % urls.len()], &request)?;
         let Ok(page) = json_of(&answer) else { return Ok(answer) };
         let Some(rows) = page["events"].as_array() else { return Ok(answer) };
         events.extend(rows.iter().cloned());

@@ -87,7 +87,8 @@ pub fn exchange(base: &str, request: &Request, silence_max: Duration) -> Result<
     }
 }
 
-fn request_bytes(address: &str, request: &Request) -> Vec<u8> {
+/// What is sent.
+pub fn request_bytes(address: &str, request: &Request) -> Vec<u8> {
     let mut head =
         format!("{} {} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n", request.method, request.target);
     for (name, value) in &request.headers {
@@ -116,8 +117,8 @@ fn read_all(stream: &TcpStream) -> io::Result<Vec<u8>> {
     }
 }
 
-/// None where the bytes are no whole answer.
-fn parse(bytes: &[u8]) -> Result<Option<Answer>> {
+/// An answer from all that was read; none where the bytes are no whole one.
+pub fn parse(bytes: &[u8]) -> Result<Option<Answer>> {
     let Some(end) = find(bytes, b"\r\n\r\n") else { return Ok(None) };
     let head = std::str::from_utf8(&bytes[..end]).context("a head that is no text")?;
     let mut lines = head.split("\r\n");

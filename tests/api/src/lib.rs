@@ -7,7 +7,11 @@
 
 pub mod case;
 pub mod corpus;
+pub mod dev;
 pub mod http;
+pub mod machines;
 pub mod pattern;
+pub mod process;
+pub mod rows;
 pub mod server;
 pub mod template;

@@ -1,9 +1,10 @@
-//! Every case file against one server, or against those that `ASSAY_TEST_URLS` names.
+//! Every case file against one node, against three in turn, or against the servers that `ASSAY_TEST_URLS` names.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_test_api::case::{Case, Target};
+use assay_test_api::dev::Dev;
 use assay_test_api::server::{Options, Server};
 
 fn case_files() -> Vec<PathBuf> {
@@ -29,25 +30,15 @@ fn every_case_file_reads() {
     }
 }
 
-/// Servers that run already are taken as they are: `ASSAY_TEST_URLS=http://a:1,http://b:2 ASSAY_TEST_KEY=sk-..`.
-/// `ASSAY_TEST_CASES=fetch,merge` runs only files whose names contain one of these.
-#[test]
-fn every_case_holds() {
+/// Unlike that of any other run.
+fn run_now() -> String {
     let run = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock behind 1970").as_nanos();
-    let run = format!("{run:x}");
-    let dir = tempfile::tempdir().expect("a directory");
-    let (server, target) = match std::env::var("ASSAY_TEST_URLS") {
-        Ok(urls) => {
-            let urls = urls.split(',').map(|url| url.trim().trim_end_matches('/').to_owned()).collect();
-            let key = std::env::var("ASSAY_TEST_KEY").expect("ASSAY_TEST_KEY goes with ASSAY_TEST_URLS");
-            (None, Target { urls, key, run })
-        }
-        Err(_) => {
-            let server = Server::start(&Options::new(&dir.path().join("data"))).unwrap_or_else(|e| panic!("{e:#}"));
-            let target = Target { urls: vec![server.url.clone()], key: server.key.clone(), run };
-            (Some(server), target)
-        }
-    };
+    format!("{run:x}")
+}
+
+/// Runs every case file, or those that `ASSAY_TEST_CASES=fetch,merge` names in part. `alive` says what is wrong with the
+/// servers, where something is.
+fn all_hold(target: &Target, alive: impl FnOnce() -> Result<(), String>) {
     let only = std::env::var("ASSAY_TEST_CASES").unwrap_or_default();
     let (mut steps, mut failures) = (0, Vec::new());
     for path in case_files() {
@@ -56,13 +47,34 @@ fn every_case_holds() {
             continue;
         }
         let case = Case::read(&path).unwrap_or_else(|error| panic!("{error:#}"));
-        let verdict = case.run(&name, &target);
+        let verdict = case.run(&name, target);
         steps += verdict.steps;
         failures.extend(verdict.failures);
     }
-    if let Some(mut server) = server {
-        assert!(server.lives(), "the server died:\n{}", server.log());
-    }
+    alive().unwrap_or_else(|log| panic!("a server died:\n{log}"));
     assert!(failures.is_empty(), "{} of {steps} steps do not hold\n\n{}\n", failures.len(), failures.join("\n\n"));
     println!("{steps} steps hold");
+}
+
+/// Servers that run already are taken as they are: `ASSAY_TEST_URLS=http://a:1,http://b:2 ASSAY_TEST_KEY=sk-..`.
+#[test]
+fn every_case_holds() {
+    if let Ok(urls) = std::env::var("ASSAY_TEST_URLS") {
+        let urls = urls.split(',').map(|url| url.trim().trim_end_matches('/').to_owned()).collect();
+        let key = std::env::var("ASSAY_TEST_KEY").expect("ASSAY_TEST_KEY goes with ASSAY_TEST_URLS");
+        return all_hold(&Target { urls, key, run: run_now() }, || Ok(()));
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut server = Server::start(&Options::new(&dir.path().join("data"))).unwrap_or_else(|error| panic!("{error:#}"));
+    let target = Target { urls: vec![server.url.clone()], key: server.key.clone(), run: run_now() };
+    all_hold(&target, || if server.lives() { Ok(()) } else { Err(server.log()) });
+}
+
+/// The same files; each step, and each page of what it follows, goes to another node than the one before it.
+#[test]
+fn every_case_holds_on_three_nodes_in_turn() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut dev = Dev::start(&dir.path().join("data")).unwrap_or_else(|error| panic!("{error:#}"));
+    let target = Target { urls: dev.urls.clone(), key: dev.key.clone(), run: run_now() };
+    all_hold(&target, || if dev.lives() { Ok(()) } else { Err(dev.log()) });
 }

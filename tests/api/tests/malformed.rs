@@ -1,13 +1,16 @@
-//! The corpus against one server: every request is refused with a sentence, none hangs, and nothing changes.
+//! The corpus against one node, and against three in turn: every request is refused with a sentence, none hangs, and
+//! nothing changes.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use assay_test_api::case::{error_complaints, json_of};
 use assay_test_api::corpus::{Corpus, Malformed};
+use assay_test_api::dev::Dev;
 use assay_test_api::http::{Answer, Exchange, Request, exchange, send};
 use assay_test_api::pattern::shortened;
 use assay_test_api::server::{Options, Server};
@@ -16,6 +19,8 @@ use serde_json::{Value, json};
 
 /// A refusal that takes longer than this hangs.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
+/// Three nodes are sent one in so many.
+const PART: usize = 5;
 /// Complaints that are shown; the first ones say enough.
 const SHOWN_MAX: usize = 100;
 
@@ -24,34 +29,52 @@ fn corpus() -> Corpus {
     Corpus::read(&Path::new(&folder).join("corpus")).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
-fn call(server: &Server, method: &str, target: &str, body: Option<Value>) -> Value {
+/// Who is asked: each request goes to the next of them.
+#[derive(Debug)]
+struct Nodes {
+    urls: Vec<String>,
+    key: String,
+    asked: AtomicUsize,
+}
+
+impl Nodes {
+    fn new(urls: &[String], key: &str) -> Nodes {
+        Nodes { urls: urls.to_vec(), key: key.to_owned(), asked: AtomicUsize::new(0) }
+    }
+
+    fn next(&self) -> &str {
+        &self.urls[self.asked.fetch_add(1, Ordering::Relaxed) % self.urls.len()]
+    }
+}
+
+fn call(nodes: &Nodes, method: &str, target: &str, body: Option<Value>) -> Value {
     let request = Request {
         method: method.into(),
         target: target.into(),
-        headers: vec![("authorization".into(), format!("Bearer {}", server.key))],
+        headers: vec![("authorization".into(), format!("Bearer {}", nodes.key))],
         body: body.map(|body| body.to_string().into_bytes()),
         declared_length: None,
     };
-    let answer = send(&server.url, &request).unwrap_or_else(|error| panic!("{error:#}"));
+    let answer = send(nodes.next(), &request).unwrap_or_else(|error| panic!("{error:#}"));
     assert_eq!(answer.status, 200, "{method} {target}: {}", answer.text());
     json_of(&answer).unwrap_or_else(|problem| panic!("{method} {target}: {problem}"))
 }
 
 /// Objects with a row each, so that there is something that could change.
-fn seeded(server: &Server) -> Variables {
-    let made = |path: &str, body: Value| call(server, "POST", path, Some(body))["id"].clone();
+fn seeded(nodes: &Nodes) -> Variables {
+    let made = |path: &str, body: Value| call(nodes, "POST", path, Some(body))["id"].clone();
     let project = made("/v1/project", json!({"name": "corpus"}));
     let experiment = made("/v1/experiment", json!({"project_id": project, "name": "corpus"}));
     let dataset = made("/v1/dataset", json!({"project_id": project, "name": "corpus"}));
     let variables = Variables::from([
         ("run".into(), json!("corpus")),
-        ("key".into(), json!(server.key)),
+        ("key".into(), json!(nodes.key)),
         ("project".into(), project),
         ("experiment".into(), experiment),
         ("dataset".into(), dataset),
     ]);
     for path in row_paths(&variables) {
-        call(server, "POST", &format!("{path}/insert"), Some(json!({"events": [{"id": "row", "input": {"a": [1]}}]})));
+        call(nodes, "POST", &format!("{path}/insert"), Some(json!({"events": [{"id": "row", "input": {"a": [1]}}]})));
     }
     variables
 }
@@ -62,20 +85,20 @@ fn row_paths(variables: &Variables) -> Vec<String> {
 }
 
 /// Everything that a client can see.
-fn state(server: &Server, variables: &Variables) -> BTreeMap<String, Value> {
+fn state(nodes: &Nodes, variables: &Variables) -> BTreeMap<String, Value> {
     let lists = ["project", "experiment", "dataset", "api_key"].map(|kind| format!("/v1/{kind}"));
     let mut seen: BTreeMap<_, _> =
-        lists.into_iter().map(|path| (path.clone(), call(server, "GET", &path, None))).collect();
+        lists.into_iter().map(|path| (path.clone(), call(nodes, "GET", &path, None))).collect();
     for path in row_paths(variables) {
         let path = format!("{path}/fetch");
-        seen.insert(path.clone(), call(server, "POST", &path, Some(json!({}))));
+        seen.insert(path.clone(), call(nodes, "POST", &path, Some(json!({}))));
     }
     seen
 }
 
-fn complaints(server: &Server, malformed: &Malformed) -> Vec<String> {
+fn complaints(nodes: &Nodes, malformed: &Malformed) -> Vec<String> {
     let begun = Instant::now();
-    let answer = match exchange(&server.url, &malformed.request, ANSWER_MAX) {
+    let answer = match exchange(nodes.next(), &malformed.request, ANSWER_MAX) {
         Ok(Exchange::Answered(answer)) => answer,
         Ok(Exchange::Closed) if malformed.may_close => return Vec::new(),
         Ok(Exchange::Closed) => return vec!["the connection was closed without an answer".into()],
@@ -96,25 +119,24 @@ fn complaints(server: &Server, malformed: &Malformed) -> Vec<String> {
     found
 }
 
-#[test]
-fn every_malformed_request_is_refused_and_changes_nothing() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let mut server = Server::start(&Options::new(&dir.path().join("data"))).unwrap_or_else(|error| panic!("{error:#}"));
-    let variables = seeded(&server);
-    let before = state(&server, &variables);
+/// Of all requests each `every`th. `alive` says what is wrong with the nodes, where something is.
+fn are_refused(nodes: &Nodes, every: usize, mut alive: impl FnMut() -> Result<(), String>) {
+    let variables = seeded(nodes);
+    let before = state(nodes, &variables);
     let corpus = corpus();
     let all = corpus.malformed(&variables).unwrap_or_else(|error| panic!("{error:#}"));
+    let all: Vec<Malformed> = all.into_iter().step_by(every).collect();
     let mut wrong = Vec::new();
     for malformed in &all {
-        let found = complaints(&server, malformed);
+        let found = complaints(nodes, malformed);
         if !found.is_empty() {
             let body = malformed.request.body.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
             let body: String = body.chars().take(200).collect();
             wrong.push(format!("{}\n    sent: {body}\n    {}", malformed.name, found.join("\n    ")));
         }
-        assert!(server.lives(), "{} ended the server:\n{}", malformed.name, server.log());
+        alive().unwrap_or_else(|log| panic!("{} ended a server:\n{log}", malformed.name));
     }
-    let after = state(&server, &variables);
+    let after = state(nodes, &variables);
     for (path, seen) in &before {
         if seen != &after[path] {
             wrong.push(format!(
@@ -128,10 +150,28 @@ fn every_malformed_request_is_refused_and_changes_nothing() {
     assert!(wrong.is_empty(), "{} of {} requests\n\n{shown}\n", wrong.len(), all.len());
 
     for one in corpus.unbroken(&variables).unwrap_or_else(|error| panic!("{error:#}")) {
-        let answer = send(&server.url, &one.request).unwrap_or_else(|error| panic!("{error:#}"));
+        let answer = send(nodes.next(), &one.request).unwrap_or_else(|error| panic!("{error:#}"));
         assert_eq!(answer.status, 200, "{} is no right body: {}", one.name, answer.text());
     }
     println!("{} malformed requests refused", all.len());
+}
+
+#[test]
+fn every_malformed_request_is_refused_and_changes_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut server = Server::start(&Options::new(&dir.path().join("data"))).unwrap_or_else(|error| panic!("{error:#}"));
+    let nodes = Nodes::new(std::slice::from_ref(&server.url), &server.key);
+    are_refused(&nodes, 1, || if server.lives() { Ok(()) } else { Err(server.log()) });
+}
+
+/// A node that does not lead an object sends its requests on, also those that are refused. What reads a request is the
+/// same as in one node, so a part of them will do.
+#[test]
+fn every_malformed_request_is_refused_by_three_nodes_in_turn() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut dev = Dev::start(&dir.path().join("data")).unwrap_or_else(|error| panic!("{error:#}"));
+    let nodes = Nodes::new(&dev.urls, &dev.key);
+    are_refused(&nodes, PART, || if dev.lives() { Ok(()) } else { Err(dev.log()) });
 }
 
 /// How a sender is slow.
@@ -191,8 +231,9 @@ fn slow_bodies_are_cut() {
     let mut options = Options::new(&dir.path().join("data"));
     options.settings = ["http.body_seconds_max=1", "http.body_grace_seconds=1"].map(String::from).to_vec();
     let server = Server::start(&options).unwrap_or_else(|error| panic!("{error:#}"));
-    let variables = seeded(&server);
-    let before = state(&server, &variables);
+    let nodes = Nodes::new(std::slice::from_ref(&server.url), &server.key);
+    let variables = seeded(&nodes);
+    let before = state(&nodes, &variables);
     let requests = corpus().unbroken(&variables).unwrap_or_else(|error| panic!("{error:#}"));
     let takes_body = |one: &&Malformed| one.request.body.as_ref().is_some_and(|body| body.len() > 1);
     let requests: Vec<&Malformed> = requests.iter().filter(takes_body).collect();
@@ -218,7 +259,7 @@ fn slow_bodies_are_cut() {
         ended.filter_map(|(one, slow, (text, took))| complaint(&one.name, slow, &text, took)).collect()
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(state(&server, &variables), before);
+    assert_eq!(state(&nodes, &variables), before);
 }
 
 #[test]

@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,9 @@ that deflate makes {smaller:.1f} times smaller; {spans} spans a request, the sam
 yet, takes them as JSON through its own insert; the others take OTLP as protobuf over HTTP at /v1/traces, with the
 attributes of OpenInference, which both read. Bodies are made beforehand; a connection sends its next one when the one
 before is answered. Each server first got {warm} requests that do not count. Trials of {trial:.0f} s with 1, 4 and 16
-connections said with how many each does best, then one run of {seconds:.0f} s was measured. All three run as their
-manuals say, on an empty directory, with nothing set but addresses, directories, Assay's first key, and that nothing is
-sent home.
+connections said with how many each does best (one that could not be read any more afterwards counts as none), then one
+run of {seconds:.0f} s was measured. All three run as their manuals say, on an empty directory, with nothing set but
+addresses, directories, Assay's first key, and that nothing is sent home.
 
 - Accepted and readable: spans acknowledged, by the time from the first request until the last of them could be read
   through the product's own API. Every id is looked for in what that gives out, and those not found are counted.
@@ -98,9 +99,14 @@ class Bench:
         }
 
     def rate(self, connections: int) -> float:
+        """A server that cannot be read any more after so many connections does not do best with them."""
         with self.server(f"{connections}-connections") as server:
             driven = drive(server, self.load, connections, self.options.trial_seconds)
-            rate = driven.spans() / (count(server, self.load, driven).at - driven.began)
+            try:
+                rate = driven.spans() / (count(server, self.load, driven).at - driven.began)
+            except (OSError, HTTPException) as error:
+                self.say(f"{connections} connections: {driven.spans()} spans taken, then {error!r} for every reading")
+                return 0.0
         self.say(f"{connections} connections: {rate:.0f} spans/s")
         return rate
 

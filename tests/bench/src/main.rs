@@ -1,5 +1,6 @@
 //! `assay-bench`: what the store and the server cost and how fast they are. Progress on stderr, figures as a table on stdout.
 
+mod cluster;
 mod disk;
 mod house;
 mod http;
@@ -43,6 +44,8 @@ enum Command {
     Restart(ServerArgs),
     /// What `assay serve` does when it is asked for four times what it can take
     Overload(OverloadArgs),
+    #[command(flatten)]
+    Cluster(cluster::command::ClusterCommand),
     /// The bare pipeline: reads, parses, appends to one file, syncs it once for all who wait. Serves until interrupted
     Bare(BareArgs),
     #[command(hide = true)]
@@ -151,6 +154,9 @@ struct IngestArgs {
     profile: Profile,
     #[arg(long, default_value_t = 5)]
     pairs: usize,
+    /// More than one: a cluster on this machine, against one node
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=9))]
+    nodes: u8,
 }
 
 #[derive(Debug, Args)]
@@ -203,9 +209,12 @@ struct BareArgs {
     workers: Option<usize>,
 }
 
-/// A directory of this process alone, removed when it goes.
+/// A directory of this process alone, removed when it goes, unless it is to be kept.
 #[derive(Debug)]
-struct Scratch(PathBuf);
+struct Scratch {
+    path: PathBuf,
+    keep: bool,
+}
 
 impl Scratch {
     fn within(dir: &Path) -> anyhow::Result<Scratch> {
@@ -214,14 +223,26 @@ impl Scratch {
         }
         let path = dir.join(format!("assay-bench-{}", std::process::id()));
         std::fs::create_dir_all(&path).with_context(|| format!("creating {}", path.display()))?;
-        Ok(Scratch(path.canonicalize()?))
+        Ok(Scratch { path: path.canonicalize()?, keep: false })
+    }
+
+    fn keep(&mut self) {
+        eprintln!("{} is left behind in the end, as it was asked", self.path.display());
+        self.keep = true;
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("{} is left behind: {error}", self.0.display());
+        if self.keep {
+            return;
+        }
+        if let Err(error) = std::fs::remove_dir_all(&self.path) {
+            eprintln!("{} is left behind: {error}", self.path.display());
         }
     }
 }
@@ -270,6 +291,7 @@ fn main() -> anyhow::Result<()> {
         Command::Fetch(args) => run_on_server(args, http::fetch::run),
         Command::Restart(args) => run_on_server(args, http::restart::run),
         Command::Overload(args) => run_overload(args),
+        Command::Cluster(command) => cluster::command::run(command),
         Command::Bare(args) => {
             http::bare::run(&http::bare::Options { listen: args.listen, dir: args.dir, workers: args.workers })
         }
@@ -290,7 +312,7 @@ fn run_store(args: &StoreArgs) -> anyhow::Result<()> {
         runs: args.runs,
         seed: args.common.seed,
     };
-    store::run(&options, &scratch.0, args.common.json.as_deref())
+    store::run(&options, scratch.path(), args.common.json.as_deref())
 }
 
 fn run_soak(args: &SoakArgs) -> anyhow::Result<()> {
@@ -306,13 +328,13 @@ fn run_soak(args: &SoakArgs) -> anyhow::Result<()> {
         profile: args.profile,
         seed: args.common.seed,
     };
-    soak::run(&options, &scratch.0, args.common.json.as_deref())
+    soak::run(&options, scratch.path(), args.common.json.as_deref())
 }
 
 fn run_scale(args: &ScaleArgs) -> anyhow::Result<()> {
     let scratch = Scratch::within(&args.common.dir)?;
     let task = scale::Task {
-        dir: scratch.0.clone(),
+        dir: scratch.path().to_owned(),
         rows: args.rows,
         merges: args.merges,
         seed: args.common.seed,
@@ -324,7 +346,7 @@ fn run_scale(args: &ScaleArgs) -> anyhow::Result<()> {
 
 fn run_disk(args: &DiskArgs) -> anyhow::Result<()> {
     let scratch = Scratch::within(&args.common.dir)?;
-    let limit = disk::measure(&scratch.0, args.bytes)?;
+    let limit = disk::measure(scratch.path(), args.bytes)?;
     let mut report = report::Report::new("disk");
     report.figure("1 MiB appends + fdatasync", limit.mb_per_second, "MB/s");
     report.figure("an append, p50", limit.append_ms_p50, "ms");
@@ -346,7 +368,10 @@ fn run_ingest(args: IngestArgs) -> anyhow::Result<()> {
         seed: args.common.seed,
     };
     let scratch = Scratch::within(&args.common.dir)?;
-    http::ingest::run(&options, &scratch.0, args.common.json.as_deref())
+    match args.nodes {
+        1 => http::ingest::run(&options, scratch.path(), args.common.json.as_deref()),
+        nodes => cluster::ingest::run(&options, nodes.into(), scratch.path(), args.common.json.as_deref()),
+    }
 }
 
 fn run_overload(args: OverloadArgs) -> anyhow::Result<()> {
@@ -359,7 +384,7 @@ fn run_overload(args: OverloadArgs) -> anyhow::Result<()> {
         seed: args.common.seed,
     };
     let scratch = Scratch::within(&args.common.dir)?;
-    http::overload::run(&options, &scratch.0, args.common.json.as_deref())
+    http::overload::run(&options, scratch.path(), args.common.json.as_deref())
 }
 
 type OnServer = fn(&http::load::Options, &Path, Option<&Path>) -> anyhow::Result<()>;
@@ -372,7 +397,7 @@ fn run_on_server(args: ServerArgs, command: OnServer) -> anyhow::Result<()> {
         seed: args.common.seed,
     };
     let scratch = Scratch::within(&args.common.dir)?;
-    command(&options, &scratch.0, args.common.json.as_deref())
+    command(&options, scratch.path(), args.common.json.as_deref())
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
-use assay_test_api::server::Server;
 
 /// Every package at its version. Part of the program: one that is started alone finds the environment too.
 const REQUIREMENTS: &str = include_str!("../python/requirements.lock");
@@ -29,12 +28,12 @@ pub fn environment() -> Result<&'static Path, String> {
 }
 
 /// Runs one script of `python/`; an error where it fails, or where the SDK gave rows up.
-pub fn run(python: &Path, script: &str, run: &str, server: &Server, told: Told) -> Result<()> {
+pub fn run(python: &Path, script: &str, run: &str, url: &str, key: &str, told: Told) -> Result<()> {
     let home = tempfile::tempdir()?;
-    let mut command = command(python, home.path(), &server.url, &server.key);
+    let mut command = command(python, home.path(), url, key);
     command.arg(folder().join(script)).arg(run);
     if told == Told::BothUrls {
-        command.env("BRAINTRUST_API_URL", &server.url);
+        command.env("BRAINTRUST_API_URL", url);
     }
     let output = command.output().with_context(|| format!("{} does not run", python.display()))?;
     let said = said(&output);

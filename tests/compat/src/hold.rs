@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::doctor;
 use crate::release::{KEY, Release};
+use crate::write::PEER;
 
 /// What the program of today writes into every object.
 const WRITTEN_NOW: &str = "written by a later program";
@@ -23,6 +24,7 @@ pub fn complaints(release: &Release, place: &Path) -> Result<Vec<String>> {
     doctor::examine(&data).context("as it was left")?;
 
     let mut options = Options { key: Some(KEY.into()), ..Options::new(&data) };
+    options.settings = PEER.map(str::to_owned).to_vec();
     let server = Server::start(&options)?;
     let mut found = run("as it was left", &reads, &server).failures;
     server.stop()?;

@@ -12,6 +12,9 @@ use crate::doctor;
 use crate::record::Seen;
 use crate::release::{KEY, Release};
 
+/// An address for other nodes, so that what a node keeps about itself is there as well, and a port that is free: several of
+/// them run at once.
+pub const PEER: [&str; 2] = ["cluster.peer_address=127.0.0.1:17471", "cluster.peer_listen=127.0.0.1:0"];
 /// Few shards, so that one of them gets segments enough to be compacted; and every look at them seals.
 const SEALED: [&str; 2] = ["store.shards=4", "store.seal_age_seconds=0"];
 const SEALED_CASES: [&str; 2] = ["1-kept.json", "2-changed.json"];
@@ -23,7 +26,7 @@ pub fn release(dir: &Path, place: &Path) -> Result<Release> {
     let data = place.join("data");
     let mut seen = Seen::default();
     let mut options = Options { key: Some(KEY.into()), ..Options::new(&data) };
-    options.settings = SEALED.map(str::to_owned).to_vec();
+    options.settings = SEALED.iter().chain(&PEER).map(|setting| (*setting).to_owned()).collect();
     let server = Server::start(&options)?;
     for case in SEALED_CASES {
         run(case, &server)?;
@@ -31,7 +34,7 @@ pub fn release(dir: &Path, place: &Path) -> Result<Release> {
     }
     server.stop()?;
 
-    options.settings.clear();
+    options.settings = PEER.map(str::to_owned).to_vec();
     let server = Server::start(&options)?;
     for case in UNSEALED_CASES {
         run(case, &server)?;

@@ -22,6 +22,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     ("assay-storage-catalog", &["assay-storage-disk", "assay-storage-kv", "assay-storage-model"]),
     ("assay-cluster-placement", &["assay-storage-model"]),
+    ("assay-cluster-transport", &["assay-storage-model"]),
     (
         "assay-cluster-raft",
         &[
@@ -38,6 +39,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         &[
             "assay-cluster-placement",
             "assay-cluster-raft",
+            "assay-cluster-transport",
             "assay-storage-blobs",
             "assay-storage-catalog",
             "assay-storage-disk",
@@ -51,8 +53,20 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-objects", &["assay-cluster", "assay-node-auth", "assay-storage-model", "assay-storage-shard"]),
     ("assay-node-http", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
     ("assay", &["assay-cluster", "assay-node-", "assay-storage-"]),
-    ("assay-bench", &["assay-cluster", "assay-storage-"]),
-    ("assay-chaos", &["assay-bench", "assay-cluster", "assay-storage-", "assay-test-clients"]),
+    // The bench asks placement which shard an object is in, to know whose outage it sees.
+    ("assay-bench", &["assay-cluster", "assay-cluster-placement", "assay-storage-"]),
+    // Its simulations put objects' lines and consensus together in a shell of their own.
+    (
+        "assay-chaos",
+        &[
+            "assay-bench",
+            "assay-cluster",
+            "assay-cluster-raft",
+            "assay-node-objects",
+            "assay-storage-",
+            "assay-test-clients",
+        ],
+    ),
     ("assay-test-api", &[]),
     ("assay-test-clients", &["assay-test-api"]),
     ("assay-test-compat", &["assay-test-api", "assay-tests-tidy"]),

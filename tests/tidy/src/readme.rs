@@ -10,8 +10,8 @@ pub const TEST_COMMAND: &str = "cargo test --workspace --locked";
 pub struct Command {
     /// The package whose program it runs; none for the default one.
     pub package: Option<String>,
-    /// The first word it hands to the program.
-    pub subcommand: Option<String>,
+    /// The words with which the program is told what to do: `cluster`, `join`.
+    pub subcommands: Vec<String>,
 }
 
 /// Lines of fenced blocks that begin with a program.
@@ -28,8 +28,11 @@ pub fn commands(text: &str) -> Vec<String> {
     found
 }
 
-/// `cargo run ... [-p PACKAGE] ... -- SUBCOMMAND`; none for another command.
+/// `cargo run ... [-p PACKAGE] ... -- SUBCOMMAND ...`, or the installed program; none for another command.
 pub fn parse_run(command: &str) -> Option<Command> {
+    if let Some(program) = command.strip_prefix("assay ") {
+        return Some(Command { package: None, subcommands: subcommands(program) });
+    }
     let (cargo, program) = command.split_once(" -- ").unwrap_or((command, ""));
     let words: Vec<&str> = cargo.split_whitespace().collect();
     if !words.starts_with(&["cargo", "run"]) {
@@ -37,8 +40,14 @@ pub fn parse_run(command: &str) -> Option<Command> {
     }
     let after = |flag: &str| words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1));
     let package = after("-p").or_else(|| after("--package")).map(|name| (*name).to_owned());
-    let subcommand = program.split_whitespace().next().filter(|word| !word.starts_with('-')).map(str::to_owned);
-    Some(Command { package, subcommand })
+    Some(Command { package, subcommands: subcommands(program) })
+}
+
+/// Up to the first word that is an option, or stands for what the reader puts in its place.
+fn subcommands(words: &str) -> Vec<String> {
+    let is_one =
+        |word: &&str| !word.starts_with('-') && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+    words.split_whitespace().take_while(is_one).map(str::to_owned).collect()
 }
 
 /// `crash-after-seal` as it stands in the program's source: `CrashAfterSeal`.
@@ -66,10 +75,12 @@ mod tests {
     }
 
     #[test]
-    fn a_run_command_names_its_package_and_subcommand() {
-        let run = |text: &str| parse_run(text).map(|run| (run.package, run.subcommand));
-        assert_eq!(run("cargo run --release -- doctor DIR"), Some((None, Some("doctor".into()))));
-        assert_eq!(run("cargo run -p assay-bench -- --json x"), Some((Some("assay-bench".into()), None)));
+    fn a_run_command_names_its_package_and_subcommands() {
+        let run = |text: &str| parse_run(text).map(|run| (run.package, run.subcommands));
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(run("cargo run --release -- doctor DIR"), Some((None, words(&["doctor"]))));
+        assert_eq!(run("cargo run -p assay-bench -- --json x"), Some((Some("assay-bench".into()), words(&[]))));
+        assert_eq!(run("assay cluster join TOKEN --peer-address a:1"), Some((None, words(&["cluster", "join"]))));
         assert_eq!(run("cargo test"), None);
         assert_eq!(variant_of("power-cut"), "PowerCut");
     }

@@ -96,7 +96,7 @@ fn what_the_readme_shows_is_there() {
             let package = run.package.as_deref().unwrap_or("assay");
             let member = house.crates.iter().find(|member| member.name == package);
             let member = member.unwrap_or_else(|| panic!("`{command}`: no such package"));
-            if let Some(subcommand) = run.subcommand {
+            for subcommand in run.subcommands {
                 assert!(has_variant(&house, &member.folder, &subcommand), "`{command}`: no such subcommand");
             }
         }

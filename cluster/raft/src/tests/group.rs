@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_storage_disk::RealDisk;
 use assay_storage_log::Log;
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{GroupId, NodeId, ReplicaId, Xact};
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
@@ -15,8 +17,8 @@ use tokio::runtime::Handle;
 use super::open_log;
 use crate::machine::memory::{MemoryMachine, Sealed};
 use crate::{
-    Admission, CacheBudget, Door, Founding, Group, GroupConfig, LargeError, LargeWrite, LargeWrites, NodeParts,
-    NotWritten, OnFatal, ProposeError, SealThreads, StartError,
+    Admission, CacheBudget, Door, Founding, Group, GroupConfig, IncomingDir, LargeError, LargeWrite, LargeWrites,
+    NoPeers, NodeParts, NotWritten, OnFatal, ProposeError, SealThreads, StartError, Throttle, Work,
 };
 
 const GROUP: GroupId = GroupId(16);
@@ -32,6 +34,14 @@ impl LargeWrites for Large {
     fn put(&self, framed: &Bytes) -> Result<LargeWrite, LargeError> {
         self.put.lock().push(framed.clone());
         Ok(LargeWrite { hash: [7; 32], length: framed.len() as u64, hold: Box::new(()) })
+    }
+
+    fn spread(&self, _: [u8; 32], _: u64, _: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>> {
+        panic!("a group of one has nobody to spread to");
+    }
+
+    fn ensure(&self, _: [u8; 32], _: u64, _: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>> {
+        Box::pin(async { Ok(()) })
     }
 
     fn named(&self, _group: GroupId, index: u64, hash: [u8; 32]) {
@@ -82,6 +92,9 @@ impl Harness {
             admission: Arc::clone(&self.admission),
             counters: Arc::default(),
             fatal: OnFatal::call(move |why| heard.lock().push(why)),
+            peers: Arc::new(NoPeers),
+            throttle: Arc::new(Throttle::new(0)),
+            work: Work::Threads,
         };
         let counters = Arc::clone(&node.counters);
         let config = GroupConfig {
@@ -91,6 +104,7 @@ impl Harness {
             log: log.group(GROUP),
             machine: Arc::clone(&machine) as _,
             large: Arc::clone(&self.large) as _,
+            incoming: IncomingDir { disk: Arc::new(RealDisk), dir: self.dir.path().join("incoming") },
         };
         let group = Group::start(config, node).await?;
         group.lead().await.expect("a group of one leads");

@@ -8,14 +8,16 @@ use std::sync::atomic::AtomicBool;
 use assay_storage_blobs::Blobs;
 use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_log::Log;
-use assay_storage_model::GroupId;
+use assay_storage_model::{GroupId, LogPosition, ReplicaId};
 use assay_storage_shard::{KvKind, Shard, ShardConfig};
-use openraft::testing::{StoreBuilder, Suite};
+use openraft::storage::{RaftLogStorage, RaftLogStorageExt};
+use openraft::testing::{StoreBuilder, Suite, blank_ent, log_id};
 use tempfile::TempDir;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::open_log;
-use crate::apply::Applier;
+use crate::apply::{Applier, ApplyParts};
 use crate::cache::CacheBudget;
 use crate::fatal::OnFatal;
 use crate::journal::Journal;
@@ -26,6 +28,7 @@ use crate::machine::memory::MemoryMachine;
 use crate::seal::SealThreads;
 use crate::state_machine::StateMachine;
 use crate::types::{Consensus, StorageErrorOf};
+use crate::work::Work;
 
 /// Makes empty stores, each in a directory of its own.
 struct Stores {
@@ -40,16 +43,28 @@ impl StoreBuilder<Consensus, LogStore, StateMachine, Guard> for Stores {
         let log = open_log(&dir.path().join("log"));
         let fatal = OnFatal::call(|why| panic!("the suite broke the store: {why}"));
         let group = GroupId(16);
-        let journal = Journal::new(log.group(group), fatal.clone());
-        let store = LogStore::open(group, journal, Arc::new(NoLargeWrites), CacheBudget::default());
+        let journal = Journal::new(log.group(group), Work::Threads, fatal.clone());
+        let (whose, large) = ((group, ReplicaId(1)), Arc::new(NoLargeWrites));
+        let store = LogStore::open(whose, journal, large, None, CacheBudget::default(), Arc::default());
         let store = store.await.expect("an empty log opens");
         let machine = (self.machine)(dir.path());
         let applied = Arc::new(watch::Sender::new(0));
-        let started = Applier::start(group, Arc::clone(&machine), Arc::clone(&applied), fatal.clone());
-        let (applier, _) = started.expect("a thread");
+        let (applier, _) = Applier::start(ApplyParts {
+            group,
+            replica: ReplicaId(1),
+            machine: Arc::clone(&machine),
+            large: Arc::new(NoLargeWrites),
+            applied: Arc::clone(&applied),
+            lag: Arc::default(),
+            runtime: Handle::current(),
+            work: Work::Threads,
+            fatal: fatal.clone(),
+        })
+        .expect("a thread");
         let seals = SealThreads::start(()).expect("a thread");
         let (seals_ended, serving) = (Arc::default(), Arc::new(AtomicBool::new(true)));
-        let machine = StateMachine { group, machine, applier, applied, seals, seals_ended, serving, fatal };
+        let work = Work::Threads;
+        let machine = StateMachine { group, machine, applier, applied, seals, seals_ended, work, serving, fatal };
         Ok(((dir, log), store, machine))
     }
 }
@@ -73,4 +88,48 @@ fn openraft_finds_no_fault_with_our_store() {
 #[test]
 fn openraft_finds_no_fault_with_our_store_over_a_shard() {
     Suite::test_all(Stores { machine: a_shard }).expect("the suite of openraft passes");
+}
+
+/// A node whose log began where another leader's differed asked for the entry before, which was purged, and ended; at its
+/// next start again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_that_is_behind_a_purge_can_be_taken_away() {
+    let ((_dir, log), mut store, _machine) = Stores { machine: in_memory }.build().await.expect("a store");
+    store.blocking_append((0..4).map(|index| blank_ent(1, 1, index))).await.expect("appends");
+    store.purge(log_id(1, 1, 2)).await.expect("purges");
+    store.truncate(log_id(1, 1, 3)).await.expect("truncates");
+    let state = store.get_log_state().await.expect("a state");
+    assert_eq!((state.last_purged_log_id, state.last_log_id), (Some(log_id(1, 1, 2)), Some(log_id(1, 1, 2))));
+    store.blocking_append([blank_ent(2, 2, 3)]).await.expect("appends");
+    assert_eq!(store.get_log_state().await.expect("a state").last_log_id, Some(log_id(2, 2, 3)));
+    assert_eq!(log.group(GroupId(16)).state().last, Some((3, 2)));
+}
+
+/// openraft purges while a snapshot is being installed: a crash then left a log that began behind the state.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_disk_keeps_what_is_not_sealed_yet_and_gives_it_up_before_the_next_entry() {
+    let dir = tempfile::tempdir().expect("a directory for the test");
+    let (log, group) = (open_log(dir.path()), GroupId(16));
+    let journal = Journal::new(log.group(group), Work::Threads, OnFatal::call(|why| panic!("{why}")));
+    let (machine, large) = (Arc::new(MemoryMachine::default()), Arc::new(NoLargeWrites));
+    let sealing = Some(Arc::clone(&machine) as Arc<dyn Machine>);
+    let whose = (group, ReplicaId(1));
+    let store = LogStore::open(whose, journal, large, sealing, CacheBudget::default(), Arc::default());
+    let mut store = store.await.expect("an empty log opens");
+    store.blocking_append((0..4).map(|index| blank_ent(1, 1, index))).await.expect("appends");
+    store.purge(log_id(1, 1, 5)).await.expect("purges");
+    let state = store.get_log_state().await.expect("a state");
+    assert_eq!((state.last_purged_log_id, state.last_log_id), (Some(log_id(1, 1, 5)), Some(log_id(1, 1, 5))));
+    assert_eq!((log.group(group).state().purged, log.group(group).state().last), (None, Some((3, 1))));
+    let mut next = store.clone();
+    let appending = tokio::spawn(async move { next.blocking_append([blank_ent(2, 2, 6)]).await });
+    tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+    assert!(!appending.is_finished(), "it waits for the snapshot");
+    for index in 0..6 {
+        machine.apply_blank(LogPosition { term: 1, replica: 1, index }).expect("applies");
+    }
+    machine.seal().expect("seals");
+    appending.await.expect("ends").expect("appends");
+    let state = log.group(group).state();
+    assert_eq!((state.purged.map(|purged| purged.index), state.last), (Some(5), Some((6, 2))));
 }

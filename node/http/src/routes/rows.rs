@@ -8,6 +8,7 @@ use assay_node_auth::Action;
 use assay_node_objects::{FetchPage, FetchRequest, ObjectWrite, RowHome, WriteError, feedback, ingest};
 use assay_storage_model::ObjectKind;
 use assay_storage_model::event::Sent;
+use futures::future::join;
 use serde_json::{Map, Value, json};
 use tracing::Span;
 use uuid::Uuid;
@@ -61,7 +62,12 @@ async fn fetch(kind: ObjectKind, call: Call, request: FetchRequest) -> Answer {
     let home = call.edge.records.object(&call.principal, kind, call.id()?, Action::Read).await?;
     record("object", home.key);
     let home = RowHome { object: home.key, org: home.org, project_id: home.project_id };
-    let page = call.edge.objects.fetch(&home, request).await?;
+    let (objects, any_age) = ([home.object], request.stale);
+    let still =
+        async { if any_age { Ok(()) } else { call.edge.records.still(&call.principal, &objects, Action::Read).await } };
+    let (page, still) = join(call.edge.objects.fetch(&home, request), still).await;
+    still?;
+    let page = page?;
     let mut answer = json_builder();
     answer.insert_header((VERSION, page.version.to_string()));
     Ok(answer.body(page_body(&page)?))
@@ -177,10 +183,15 @@ async fn send(call: &Call, writes: Vec<ObjectWrite>) -> Result<Vec<Vec<String>>,
     if sent.is_empty() {
         return Ok(row_ids);
     }
-    let written = call.edge.objects.write(sent).await.map_err(|error| match error {
+    let objects: Vec<_> = sent.iter().map(|write| write.object).collect();
+    let still = call.edge.records.still(&call.principal, &objects, Action::Update);
+    let (written, still) = join(call.edge.objects.write(sent), still).await;
+    let written = written.map_err(|error| match error {
         WriteError::Row { write, error } => WriteError::Row { write: places[write], error },
         other => other,
     })?;
+    // Written to what may be gone: whoever asks again is told what holds.
+    still.map_err(|why| WriteError::Unknown { why: why.to_string(), written: objects })?;
     for (place, written) in places.into_iter().zip(written) {
         record("xact", written.xact);
         row_ids[place] = written.row_ids;

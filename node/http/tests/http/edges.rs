@@ -1,6 +1,6 @@
 //! What holds for every path: browsers, unknown paths, slow senders, health, metrics, the end.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -147,4 +147,66 @@ fn a_stop_ends_idle_connections_and_takes_no_new_ones() {
     house.stop();
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert!(std::net::TcpStream::connect(house.address).is_err());
+}
+
+/// Requests were lost by every stop under load: idle connections were closed as the next request was on its way, and
+/// those that had just come went with the socket.
+#[test]
+fn clients_that_send_all_the_while_lose_no_request_by_a_stop() {
+    const CLIENTS: usize = 8;
+    let mut house = House::open();
+    let address = house.address;
+    let request = format!("GET /ping HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {KEY}\r\n\r\n");
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            let request = request.clone();
+            thread::spawn(move || send_until_refused(address, request.as_bytes()))
+        })
+        .collect();
+    thread::sleep(Duration::from_millis(300));
+    house.stop();
+    for client in clients {
+        let (answered, lost) = client.join().expect("a client ends");
+        assert!(answered > 0 && lost.is_none(), "after {answered} answers: {lost:?}");
+    }
+}
+
+/// How many answers there were until no connection was to be had, and how a request was lost, if one was.
+fn send_until_refused(address: std::net::SocketAddr, request: &[u8]) -> (u32, Option<String>) {
+    let mut answered = 0;
+    while let Ok(mut stream) = std::net::TcpStream::connect(address) {
+        stream.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
+        loop {
+            let mut answer = Vec::new();
+            let mut part = [0; 4096];
+            let sent = stream.write_all(request);
+            while sent.is_ok() && !is_whole(&answer) {
+                match stream.read(&mut part) {
+                    Ok(bytes) if bytes > 0 => answer.extend_from_slice(&part[..bytes]),
+                    end => return (answered, Some(format!("{end:?}"))),
+                }
+            }
+            if let Err(error) = sent {
+                return (answered, Some(error.to_string()));
+            }
+            answered += 1;
+            let text = String::from_utf8_lossy(&answer).to_ascii_lowercase();
+            assert!(text.starts_with("http/1.1 200") || text.contains("retry-after: 1\r"), "{text}");
+            if text.contains("retry-after") {
+                thread::sleep(Duration::from_secs(1)); // as it was told
+            }
+            if text.contains("connection: close") {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    (answered, None)
+}
+
+fn is_whole(answer: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(answer).to_ascii_lowercase();
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).map(str::parse::<usize>);
+    matches!(length, Some(Ok(length)) if body.len() >= length)
 }

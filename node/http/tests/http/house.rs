@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_auth::Secret;
-use assay_node_http::{App, Handle, Health, HttpConfig, Server};
+use assay_node_http::{Admin, App, Handle, Health, HttpConfig, Server};
 use assay_node_objects::{ObjectLimits, Objects, system_clock};
 use assay_node_records::{Founding, Records};
 use serde_json::{Value, json};
@@ -22,6 +22,7 @@ pub const ORG: &str = "acme";
 pub struct House {
     pub address: SocketAddr,
     pub metrics: Option<SocketAddr>,
+    pub admin: Option<SocketAddr>,
     pub handle: Handle,
     pub runtime: Runtime,
     cluster: Arc<Cluster>,
@@ -36,6 +37,11 @@ impl House {
     }
 
     pub fn with(change: impl FnOnce(&mut HttpConfig)) -> House {
+        House::with_admin(change, None)
+    }
+
+    /// With a listener for administrators.
+    pub fn with_admin(change: impl FnOnce(&mut HttpConfig), admin: Option<Admin>) -> House {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
         let dir = tempfile::tempdir().expect("a directory");
@@ -55,13 +61,15 @@ impl House {
                 health: Arc::new(|| Health { live: true, ready: true, notes: Vec::new() }),
                 metrics: Arc::new(|| "assay_more 1\n".into()),
                 config,
+                admin,
             };
             (cluster, objects, Server::bind(app).expect("a port"))
         });
         let (address, handle) = (server.addresses()[0], server.handle());
         let metrics = server.metrics_addresses().first().copied();
+        let admin = server.admin_addresses().first().copied();
         let serving = Some(runtime.spawn(server.run()));
-        House { address, metrics, handle, runtime, cluster, objects, serving, _dir: dir }
+        House { address, metrics, admin, handle, runtime, cluster, objects, serving, _dir: dir }
     }
 
     pub fn send(&self, bytes: &[u8]) -> Answer {

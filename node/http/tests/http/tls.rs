@@ -1,7 +1,7 @@
 //! TLS for clients, and a certificate that is renewed while the server runs.
 
 use std::fs;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,20 +16,20 @@ use crate::client::{Answer, connect, exchange, request};
 use crate::house::{House, KEY};
 
 /// Two self-signed pairs for `localhost`, of no use anywhere else.
-const FIRST: (&str, &str) = (include_str!("data/first.crt"), include_str!("data/first.key"));
+pub const FIRST: (&str, &str) = (include_str!("data/first.crt"), include_str!("data/first.key"));
 const SECOND: (&str, &str) = (include_str!("data/second.crt"), include_str!("data/second.key"));
 
-fn place(files: &TlsFiles, pair: (&str, &str)) {
+pub fn place(files: &TlsFiles, pair: (&str, &str)) {
     fs::write(&files.private_key, pair.1).expect("written");
     fs::write(&files.certificates, pair.0).expect("written");
 }
 
-fn files_in(dir: &Path) -> TlsFiles {
+pub fn files_in(dir: &Path) -> TlsFiles {
     TlsFiles { certificates: dir.join("a.crt"), private_key: dir.join("a.key") }
 }
 
 /// A caller that trusts this certificate and no other.
-fn stream(house: &House, certificate: &str) -> StreamOwned<ClientConnection, TcpStream> {
+pub fn stream(address: SocketAddr, certificate: &str) -> StreamOwned<ClientConnection, TcpStream> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(certificate.as_bytes()).expect("PEM")).expect("a root");
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
@@ -37,18 +37,18 @@ fn stream(house: &House, certificate: &str) -> StreamOwned<ClientConnection, Tcp
     let config = builder.with_root_certificates(roots).with_no_client_auth();
     let name = ServerName::try_from("localhost").expect("a name");
     let connection = ClientConnection::new(Arc::new(config), name).expect("a connection");
-    StreamOwned::new(connection, connect(house.address))
+    StreamOwned::new(connection, connect(address))
 }
 
 fn login(house: &House, certificate: &str) -> Answer {
     let bearer = format!("Bearer {KEY}");
     let bytes = request("POST", "/api/apikey/login", &[("Authorization", &bearer)], b"");
-    exchange(&mut stream(house, certificate), &bytes)
+    exchange(&mut stream(house.address, certificate), &bytes)
 }
 
 /// Whether a handshake with trust in this certificate alone succeeds.
 fn is_shown(house: &House, certificate: &str) -> bool {
-    let mut stream = stream(house, certificate);
+    let mut stream = stream(house.address, certificate);
     while stream.conn.is_handshaking() {
         if stream.conn.complete_io(&mut stream.sock).is_err() {
             return false;

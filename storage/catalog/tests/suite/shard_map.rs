@@ -60,7 +60,7 @@ fn a_map_that_breaks_a_rule_is_refused() {
     twice.shards[0].replicas[0].id = ReplicaId(1);
     let mut nowhere = map(4);
     nowhere.shards[1].replicas.clear();
-    for (bad, word) in [(map(3), "4 to 256"), (map(257), "4 to 256"), (twice, "twice"), (nowhere, "1 to 9")] {
+    for (bad, word) in [(map(3), "4 to 256"), (map(257), "4 to 256"), (twice, "twice"), (nowhere, "1 to 255")] {
         assert!(is_refused(&apply(&catalog, CatalogCommand::SetShardMap(bad)), word), "{word}");
     }
     assert!(is_refused(&change(&catalog, 1, &[replica(1, 1)]), "no shard map"));

@@ -14,6 +14,7 @@ use bincode::de::{BorrowDecoder, Decode};
 use bincode::enc::Encoder;
 use bincode::error::{DecodeError as BadBody, EncodeError};
 use bincode::{BorrowDecode, Encode};
+use bytes::{Bytes, BytesMut};
 
 use super::{
     Action, COMMAND_BYTES_MAX, COMMAND_VERSION, Command, DecodeError, ROWS_PER_WRITE_MAX, RowOp, TAG_ADVANCE,
@@ -68,6 +69,28 @@ impl<'a> Command<'a> {
             }
             unknown => Err(DecodeError::Tag(unknown)),
         }
+    }
+
+    /// The same write with another id. Where nobody else holds the bytes and both ids are as long, nothing is copied.
+    pub fn with_assigned(bytes: Bytes, assigned: Xact) -> Result<Bytes, DecodeError> {
+        let cut_short = || body("a write that is cut short".to_owned());
+        if bytes.get(..FRAME_BYTES) != Some(&[COMMAND_VERSION, TAG_WRITE]) {
+            return Err(body("not a write of this version".to_owned()));
+        }
+        let from = FRAME_BYTES + ObjectKey::BYTES;
+        let rest = bytes.get(from..).ok_or_else(cut_short)?;
+        let (_, before): (u64, usize) = bincode::decode_from_slice(rest, CONFIG).map_err(|e| body(e.to_string()))?;
+        let encoded = bincode::encode_to_vec(assigned.0, CONFIG).expect("a number always encodes");
+        if encoded.len() == before {
+            let mut own = bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+            own[from..from + before].copy_from_slice(&encoded);
+            return Ok(own.freeze());
+        }
+        let mut changed = BytesMut::with_capacity(bytes.len() + encoded.len());
+        changed.extend_from_slice(&bytes[..from]);
+        changed.extend_from_slice(&encoded);
+        changed.extend_from_slice(&bytes[from + before..]);
+        Ok(changed.freeze())
     }
 
     /// Whether the command may be proposed: what is larger encodes, but would never decode again.

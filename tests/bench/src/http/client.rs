@@ -70,6 +70,20 @@ impl Connection {
         }
     }
 
+    /// Connects, unless it is connected. An error says that a request that was to come was never sent.
+    pub async fn open(&mut self) -> anyhow::Result<()> {
+        // As any client's library looks whether the server has closed an idle connection.
+        if self.stream.as_ref().is_some_and(|stream| stream.try_read(&mut [0; 1]).is_ok()) {
+            self.stream = None;
+        }
+        if self.stream.is_none() {
+            let stream = TcpStream::connect(self.target.address).await.context("connecting")?;
+            stream.set_nodelay(true)?;
+            self.stream = Some(stream);
+        }
+        Ok(())
+    }
+
     pub async fn post(&mut self, path: &str, body: &Bytes) -> anyhow::Result<Answer> {
         self.ask("POST", path, body).await
     }
@@ -89,14 +103,8 @@ impl Connection {
     }
 
     async fn exchange(&mut self, method: &str, path: &str, body: &Bytes) -> anyhow::Result<Answer> {
-        let mut stream = match self.stream.take() {
-            Some(stream) => stream,
-            None => {
-                let stream = TcpStream::connect(self.target.address).await.context("connecting")?;
-                stream.set_nodelay(true)?;
-                stream
-            }
-        };
+        self.open().await?;
+        let mut stream = self.stream.take().context("a connection")?;
         let head = request_head(method, path, &self.host, self.target.key.as_deref(), body.len());
         let mut request = Bytes::from(head).chain(body.clone());
         stream.write_all_buf(&mut request).await.context("sending")?;

@@ -85,7 +85,12 @@ struct Inserted {
 impl Lane {
     /// Lanes over as many new projects, in turn. Returns the projects' ids as well.
     pub async fn open(target: &Target, lanes: usize, projects: usize) -> anyhow::Result<(Vec<Lane>, Vec<String>)> {
-        let mut connection = Connection::new(target);
+        Lane::spread(std::slice::from_ref(target), lanes, projects).await
+    }
+
+    /// The same over the nodes of a cluster, in turn as well.
+    pub async fn spread(targets: &[Target], lanes: usize, projects: usize) -> anyhow::Result<(Vec<Lane>, Vec<String>)> {
+        let mut connection = Connection::new(targets.first().context("no node to write to")?);
         let mut ids = Vec::new();
         for number in 0..projects.clamp(1, lanes.max(1)) {
             let body = serde_json::json!({ "name": format!("bench-{number}") }).to_string();
@@ -93,7 +98,7 @@ impl Lane {
             ids.push(answer.json::<Project>("POST /v1/project")?.id);
         }
         let lanes = (0..lanes).map(|lane| Lane {
-            connection: Connection::new(target),
+            connection: Connection::new(&targets[lane % targets.len()]),
             path: format!("/v1/project_logs/{}/insert", ids[lane % ids.len()]),
         });
         Ok((lanes.collect(), ids))

@@ -107,7 +107,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
 }
 
 /// The bodies of every lane: as many as were asked for, else as many as fit in memory.
-fn rendered(options: &Options) -> Bodies {
+pub fn rendered(options: &Options) -> Bodies {
     let mut workload = Workload::new(options.seed, options.profile, options.merges);
     workload.rows_per_write = options.rows_per_request;
     let lanes = options.connections.max(1);

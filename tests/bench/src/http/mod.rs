@@ -9,15 +9,15 @@
 //! start was acknowledged, however many lanes write to one project.
 
 pub mod bare;
-mod client;
-mod drive;
+pub mod client;
+pub mod drive;
 pub mod fetch;
 pub mod ingest;
 pub mod load;
 mod message;
 pub mod overload;
 pub mod restart;
-mod server_process;
+pub mod server_process;
 
 use std::path::PathBuf;
 
@@ -37,14 +37,14 @@ pub fn program(named: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     found.with_context(|| format!("{} is no program: build `assay` or name one with --program", program.display()))
 }
 
-fn client_runtime() -> anyhow::Result<Runtime> {
+pub fn client_runtime() -> anyhow::Result<Runtime> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.worker_threads(CLIENT_THREADS).thread_name("bench-client").enable_all();
     runtime.build().context("starting the client's threads")
 }
 
 /// The generator's object of a lane: the lanes' objects are logs of projects, which every fourth object is not.
-fn object_of_lane(lane: usize) -> u64 {
+pub fn object_of_lane(lane: usize) -> u64 {
     (lane + lane / 3) as u64
 }
 

@@ -1,6 +1,6 @@
 //! A server as a process of its own: started, known by the address it says, watched, killed.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
+use rustix::process::{Pid, Signal};
 
 use super::client::Target;
 use crate::lanes::spawn;
@@ -16,6 +17,9 @@ use crate::process::{CpuSeconds, Process, cpu_between};
 
 /// How long a server may take until it says that it is ready.
 const READY_WAIT_MAX: Duration = Duration::from_secs(120);
+/// A server gives what is under way 30 s, and then closes its store.
+const STOP_WAIT_MAX: Duration = Duration::from_secs(60);
+const STOP_LOOK: Duration = Duration::from_millis(5);
 /// Lines of a server's output that may wait to be looked at.
 const LINES_MAX: usize = 64;
 /// What the server is given for its first key, and the client sends.
@@ -37,8 +41,14 @@ pub struct ServerProcess {
 impl ServerProcess {
     /// `assay serve` on a data directory, new or left by another.
     pub fn assay(program: &Path, data_dir: &Path) -> anyhow::Result<ServerProcess> {
+        ServerProcess::assay_at(program, data_dir, SocketAddr::from(([127, 0, 0, 1], 0)))
+    }
+
+    /// The same where clients know the address already.
+    pub fn assay_at(program: &Path, data_dir: &Path, listen: SocketAddr) -> anyhow::Result<ServerProcess> {
         let mut command = Command::new(program);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir).env("ASSAY_API_KEY", KEY);
+        command.args(["serve", "--listen", &listen.to_string(), "--data-dir"]).arg(data_dir);
+        command.env("ASSAY_API_KEY", KEY);
         ServerProcess::start(command, data_dir, Some(KEY.into()))
     }
 
@@ -53,7 +63,9 @@ impl ServerProcess {
     fn start(mut command: Command, dir: &Path, key: Option<String>) -> anyhow::Result<ServerProcess> {
         // Beside the directory, which is the server's own.
         let complaints = dir.with_extension("stderr");
-        let stderr = File::create(&complaints).with_context(|| format!("creating {}", complaints.display()))?;
+        // Behind what it said before it was killed or stopped.
+        let stderr = OpenOptions::new().create(true).append(true).open(&complaints);
+        let stderr = stderr.with_context(|| format!("creating {}", complaints.display()))?;
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).spawn();
         let mut child = child.with_context(|| format!("starting {}", command.get_program().display()))?;
         let stdout = child.stdout.take().context("the server's output")?;
@@ -90,6 +102,19 @@ impl ServerProcess {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
+    }
+
+    /// SIGTERM, and waits until it has ended as it should.
+    pub fn stop(mut self) -> anyhow::Result<()> {
+        rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+        let began = Instant::now();
+        while began.elapsed() < STOP_WAIT_MAX {
+            if let Some(status) = self.child.try_wait()? {
+                return if status.success() { Ok(()) } else { Err(anyhow!("the server ended with {status}")) };
+            }
+            std::thread::sleep(STOP_LOOK);
+        }
+        bail!("the server does not stop within {} s", STOP_WAIT_MAX.as_secs())
     }
 }
 

@@ -1,0 +1,269 @@
+//! The checkers: each holds the history against what could be read after the storm, and names what does not fit.
+
+pub mod availability;
+mod convergence;
+mod exactly_once;
+mod fold;
+pub mod linear;
+mod liveness;
+mod logs;
+mod names;
+mod no_loss;
+mod no_phantom;
+mod order;
+mod session;
+mod settings;
+mod stability;
+mod sums;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::history::History;
+use super::journal::{Bodies, HISTORY};
+use super::rows::{Rows, write_of};
+use super::said::Said;
+use crate::history::{Event, load};
+use logs::Log;
+
+/// Findings told of one checker; the rest are counted.
+pub const TOLD_MAX: usize = 8;
+
+/// What a node had of an object after the storm.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Picture {
+    pub version: u64,
+    pub raw: String,
+    pub rows: Rows,
+}
+
+/// Everything a run left behind.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    pub history: History,
+    pub pictures: BTreeMap<(String, u8), Picture>,
+    /// Under which ids each write was ever seen; one if all is well.
+    pub xacts: BTreeMap<u64, BTreeSet<u64>>,
+    pub logs: Vec<Log>,
+    bodies: Option<Bodies>,
+}
+
+impl Evidence {
+    /// Of a run that ended, from its directory.
+    pub fn load(dir: &Path) -> anyhow::Result<Evidence> {
+        let events: Vec<Event<Said>> = load(&dir.join(HISTORY)).context("reading the history")?;
+        let history = History::of(&events);
+        drop(events);
+        let bodies = Bodies::of(dir);
+        let looks: BTreeSet<u64> = history.looks.values().copied().collect();
+        let mut rows = bodies.load(&looks)?;
+        let mut pictures = BTreeMap::new();
+        for read in history.reads.iter().filter(|read| looks.contains(&read.op)) {
+            let rows = rows.remove(&read.op).with_context(|| format!("the rows of the last look {}", read.op))?;
+            let picture = Picture { version: read.version, raw: read.raw.clone(), rows };
+            pictures.insert((read.object.clone(), read.node), picture);
+        }
+        let mut evidence = Evidence::of(history, pictures);
+        evidence.bodies = Some(bodies);
+        evidence.logs = logs::load(&dir.join("logs"))?;
+        Ok(evidence)
+    }
+
+    pub fn of(history: History, pictures: BTreeMap<(String, u8), Picture>) -> Evidence {
+        let mut xacts: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+        let own = pictures.values().flat_map(|picture| &picture.rows);
+        for (write, xact) in own.filter_map(|(id, row)| Some((write_of(id)?, row.xact))) {
+            xacts.entry(write).or_default().insert(xact);
+        }
+        for (write, xact) in history.reads.iter().flat_map(|read| &read.seen) {
+            xacts.entry(*write).or_default().insert(*xact);
+        }
+        Evidence { history, pictures, xacts, ..Evidence::default() }
+    }
+
+    /// The one id of a write that was applied. Where there are more, another checker says so.
+    fn xact(&self, write: u64) -> Option<u64> {
+        self.xacts.get(&write)?.first().copied()
+    }
+
+    /// What the nodes had of an object, the first first.
+    fn pictures_of(&self, object: &str) -> impl Iterator<Item = (u8, &Picture)> {
+        let from = (object.to_owned(), u8::MIN)..=(object.to_owned(), u8::MAX);
+        self.pictures.range(from).map(|((_, node), picture)| (*node, picture))
+    }
+}
+
+type Checker = fn(&Evidence) -> Vec<String>;
+
+pub const CHECKERS: [(&str, Checker); 14] = [
+    ("C1 no loss", no_loss::check),
+    ("C2 no phantom", no_phantom::check),
+    ("C3 order", order::check),
+    ("C4 exactly once", exactly_once::check),
+    ("C5 model", fold::check),
+    ("C6 session", session::check),
+    ("C7 stability", stability::check),
+    ("C8 convergence", convergence::check),
+    ("C9 sums", sums::check),
+    ("C10 liveness", liveness::check),
+    ("C10 availability", availability::check),
+    ("C11 logs and statuses", logs::check),
+    ("C12 settings are a register", settings::check),
+    ("C12 names and what is under them", names::check),
+];
+
+/// What one checker found.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    pub checker: &'static str,
+    pub findings: Vec<String>,
+    /// How many it found; not all are told.
+    pub found: usize,
+}
+
+pub fn all(evidence: &Evidence) -> Vec<Findings> {
+    let run = |(checker, check): &(&'static str, Checker)| {
+        let mut findings = check(evidence);
+        let found = findings.len();
+        findings.truncate(TOLD_MAX);
+        Findings { checker, findings, found }
+    };
+    CHECKERS.iter().map(run).collect()
+}
+
+/// What no checker could decide.
+pub fn unsure(evidence: &Evidence) -> Vec<String> {
+    let parts = [settings::unsure(evidence), names::unsure(evidence), liveness::unsure(evidence)];
+    parts.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+pub mod hand_made {
+    //! A small history that is right, for checkers to be shown what is wrong with copies of it.
+
+    use std::collections::BTreeMap;
+
+    use super::{CHECKERS, Evidence, Picture};
+    use crate::cluster::history::History;
+    use crate::cluster::model::Model;
+    use crate::cluster::rows::{Fold, Rows, merge, own, total};
+    use crate::cluster::said::{Ask, Phase, Row, Said, Told, Workload};
+    use crate::history::Event;
+
+    /// One second of storm between any two events.
+    pub const STEP: u64 = 1_000_000;
+
+    pub fn write(op: u64, write: u64, key: Option<u64>, rows: &[Row]) -> Said {
+        Said::Write { op, client: 1, node: 1, object: "set-0-0".into(), write, key, rows: rows.to_vec() }
+    }
+
+    pub fn info(op: u64) -> Said {
+        Said::Info { op, status: Some(503), why: "who knows".into() }
+    }
+
+    pub fn refused(op: u64, status: u16) -> Said {
+        Said::Fail { op, status: Some(status), why: "no".into() }
+    }
+
+    /// A read of what these writes make, by a client that sees all of them for the first time.
+    pub fn read(op: u64, asked: Option<u64>, version: u64, writes: &[(u64, &[Row])]) -> [Said; 2] {
+        let mut model = Model::default();
+        writes.iter().for_each(|(xact, rows)| model.write(*xact, rows));
+        let seen = writes.iter().map(|(xact, rows)| (own_of(rows), *xact)).collect();
+        let found = Said::Found {
+            op,
+            version,
+            raw: format!("raw {version}"),
+            fold: model.fold(),
+            rows: model.rows.len(),
+            total: total(&model.rows),
+            seen,
+        };
+        [Said::Read { op, client: 2, node: 1, object: "set-0-0".into(), version: asked }, found]
+    }
+
+    fn own_of(rows: &[Row]) -> u64 {
+        rows.iter().find_map(|row| super::write_of(&row.id)).expect("an own row")
+    }
+
+    pub fn ask(op: u64, key: &str, ask: Ask) -> Said {
+        Said::Ask { op, client: 3, node: 1, key: key.into(), ask }
+    }
+
+    pub fn told(op: u64, told: Told) -> Said {
+        Said::Told { op, told }
+    }
+
+    pub fn one() -> Vec<Row> {
+        vec![own(10, 0), merge("set-0", "k10", 1)]
+    }
+
+    pub fn two() -> Vec<Row> {
+        vec![own(20, 0), own(20, 1), merge("set-0", "k20", 1)]
+    }
+
+    /// Two writes acknowledged, one of them sent twice; one refused; one unknown that is not there; two reads.
+    pub fn good() -> Vec<Said> {
+        let (one, two, other) = (one(), two(), vec![own(30, 0)]);
+        let mut said = vec![
+            Said::Phase { phase: Phase::Storm },
+            Said::Object { object: "set-0-0".into(), workload: Workload::Set, path: "/".into() },
+            write(1, 10, Some(10), &one),
+            Said::Ok { op: 1 },
+            write(2, 20, None, &two),
+            Said::Ok { op: 2 },
+            write(3, 10, Some(10), &one),
+            Said::Ok { op: 3 },
+            write(4, 30, None, &other),
+            refused(4, 429),
+            write(5, 40, None, &[own(40, 0)]),
+            info(5),
+        ];
+        said.extend(read(6, None, 103, &[(101, &one), (102, &two)]));
+        said.extend(read(7, Some(101), 101, &[(101, &one)]));
+        said
+    }
+
+    pub fn history(said: &[Said]) -> History {
+        let events: Vec<Event<Said>> =
+            (0..).zip(said).map(|(place, said)| Event { t: place * STEP, said: said.clone() }).collect();
+        History::of(&events)
+    }
+
+    /// What every node has after these writes.
+    pub fn rows(writes: &[(u64, &[Row])]) -> Rows {
+        let mut model = Model::default();
+        writes.iter().for_each(|(xact, rows)| model.write(*xact, rows));
+        model.rows
+    }
+
+    /// Of one object that two nodes have alike.
+    pub fn evidence_of(said: &[Said], rows: &Rows) -> Evidence {
+        let picture = Picture { version: 105, raw: Fold::of(rows).text(), rows: rows.clone() };
+        let pictures = [1, 2].map(|node| (("set-0-0".to_owned(), node), picture.clone()));
+        Evidence::of(history(said), BTreeMap::from(pictures))
+    }
+
+    pub fn good_rows() -> Rows {
+        rows(&[(101, &one()), (102, &two())])
+    }
+
+    pub fn evidence() -> Evidence {
+        evidence_of(&good(), &good_rows())
+    }
+
+    /// What one checker says, by the first words of its name.
+    pub fn found(name: &str, evidence: &Evidence) -> Vec<String> {
+        let (_, check) = CHECKERS.iter().find(|(checker, _)| checker.starts_with(name)).expect("a checker");
+        check(evidence)
+    }
+
+    #[test]
+    fn a_good_history_is_found_good_by_all() {
+        for one in super::all(&evidence()) {
+            assert_eq!(one.findings, Vec::<String>::new(), "{}", one.checker);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Whether operations that overlap in time can be put into one order that a simple machine explains (Wing, Gong; Lowe).
+//!
+//! Operations are taken up as they begin. Where one ends, it must have happened by then: every way in which the operations
+//! under way can have happened up to it is kept as a configuration, once, and those in which it has not are dropped. An
+//! operation without an end may happen at any time, or never.
+
+use std::collections::{BTreeSet, HashSet};
+use std::hash::Hash;
+
+/// Configurations kept at once; with more the search says that it does not know.
+const CONFIGURATIONS_MAX: usize = 200_000;
+
+/// A machine with one state.
+pub trait Machine {
+    type State: Clone + Eq + Hash;
+    type Op;
+
+    fn start(&self) -> Self::State;
+
+    /// The states in which this operation, with what it was answered, can leave the machine; none if it cannot be.
+    fn step(&self, state: &Self::State, op: &Self::Op) -> Vec<Self::State>;
+}
+
+/// One operation and the places of its begin and end.
+#[derive(Clone, Debug)]
+pub struct Call<O> {
+    pub begin: usize,
+    pub end: Option<usize>,
+    pub op: O,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    Exists,
+    /// None explains the operation at this place among the calls, and all before it.
+    None {
+        at: usize,
+    },
+    /// The search was given up there.
+    Unknown {
+        at: usize,
+    },
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Configuration<S> {
+    state: S,
+    /// Operations under way that have happened already.
+    happened: BTreeSet<usize>,
+}
+
+pub fn order<M: Machine>(machine: &M, calls: &[Call<M::Op>]) -> Order {
+    order_within(machine, calls, CONFIGURATIONS_MAX)
+}
+
+fn order_within<M: Machine>(machine: &M, calls: &[Call<M::Op>], most: usize) -> Order {
+    // (place, is an end, call): places are those of one history, so no two are alike.
+    let mut events: Vec<(usize, bool, usize)> = Vec::new();
+    for (number, call) in calls.iter().enumerate() {
+        events.push((call.begin, false, number));
+        events.extend(call.end.map(|end| (end, true, number)));
+    }
+    events.sort_unstable();
+    let mut under_way: BTreeSet<usize> = BTreeSet::new();
+    let start = Configuration { state: machine.start(), happened: BTreeSet::new() };
+    let mut configurations = HashSet::from([start]);
+    for (_, is_end, number) in events {
+        if !is_end {
+            under_way.insert(number);
+            continue;
+        }
+        match until_happened(machine, calls, &under_way, number, configurations, most) {
+            Some(next) if next.is_empty() => return Order::None { at: number },
+            Some(next) => configurations = next,
+            None => return Order::Unknown { at: number },
+        }
+        under_way.remove(&number);
+    }
+    Order::Exists
+}
+
+/// All configurations in which `ended` has happened; nothing if they are too many.
+fn until_happened<M: Machine>(
+    machine: &M,
+    calls: &[Call<M::Op>],
+    under_way: &BTreeSet<usize>,
+    ended: usize,
+    configurations: HashSet<Configuration<M::State>>,
+    most: usize,
+) -> Option<HashSet<Configuration<M::State>>> {
+    let mut seen = configurations.clone();
+    let mut open: Vec<Configuration<M::State>> = configurations.into_iter().collect();
+    let mut done = HashSet::new();
+    while let Some(mut one) = open.pop() {
+        if one.happened.remove(&ended) {
+            done.insert(one);
+            continue;
+        }
+        for next in under_way.iter().filter(|next| !one.happened.contains(*next)) {
+            for state in machine.step(&one.state, &calls[*next].op) {
+                let mut happened = one.happened.clone();
+                happened.insert(*next);
+                let configuration = Configuration { state, happened };
+                if seen.insert(configuration.clone()) {
+                    open.push(configuration);
+                }
+            }
+        }
+        if seen.len() + done.len() > most {
+            return None;
+        }
+    }
+    Some(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A register; an operation writes or reads.
+    struct Register;
+
+    #[derive(Clone, Copy)]
+    enum Op {
+        Write(u8),
+        Read(u8),
+    }
+
+    impl Machine for Register {
+        type State = u8;
+        type Op = Op;
+
+        fn start(&self) -> u8 {
+            0
+        }
+
+        fn step(&self, state: &u8, op: &Op) -> Vec<u8> {
+            match op {
+                Op::Write(value) => vec![*value],
+                Op::Read(value) if value == state => vec![*state],
+                Op::Read(_) => Vec::new(),
+            }
+        }
+    }
+
+    /// `(begin, end, operation)`; an end of 0 is none.
+    fn check(calls: &[(usize, usize, Op)], expected: Order) {
+        let calls: Vec<Call<Op>> = calls
+            .iter()
+            .map(|(begin, end, op)| Call { begin: *begin, end: (*end > 0).then_some(*end), op: *op })
+            .collect();
+        assert_eq!(order(&Register, &calls), expected);
+    }
+
+    #[test]
+    fn what_overlaps_may_come_in_either_order() {
+        check(&[(1, 4, Op::Write(1)), (2, 3, Op::Read(0))], Order::Exists);
+        check(&[(1, 4, Op::Write(1)), (2, 3, Op::Read(1))], Order::Exists);
+        check(&[(1, 6, Op::Write(1)), (2, 3, Op::Read(1)), (4, 5, Op::Read(0))], Order::None { at: 2 });
+    }
+
+    #[test]
+    fn a_stale_read_has_no_order() {
+        check(&[(1, 2, Op::Write(1)), (3, 4, Op::Write(2)), (5, 6, Op::Read(1))], Order::None { at: 2 });
+    }
+
+    #[test]
+    fn what_has_no_end_happens_late_or_never_but_not_twice() {
+        check(&[(1, 0, Op::Write(1)), (2, 3, Op::Read(0)), (4, 5, Op::Read(1))], Order::Exists);
+        check(&[(1, 0, Op::Write(1)), (2, 3, Op::Read(0))], Order::Exists);
+        let again = [(1, 0, Op::Write(1)), (2, 3, Op::Read(1)), (4, 5, Op::Write(2)), (6, 7, Op::Read(1))];
+        check(&again, Order::None { at: 3 });
+    }
+
+    #[test]
+    fn too_many_ways_are_unknown() {
+        let mut calls: Vec<Call<Op>> = (1..=40).map(|n| Call { begin: n, end: None, op: Op::Write(n as u8) }).collect();
+        calls.push(Call { begin: 50, end: Some(51), op: Op::Read(99) });
+        assert_eq!(order_within(&Register, &calls, 1000), Order::Unknown { at: 40 });
+    }
+}

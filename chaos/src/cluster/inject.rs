@@ -1,0 +1,69 @@
+//! How each fault is installed. All of them are healed alike: by whatever the world finds out of order.
+
+mod disks;
+mod members;
+mod network;
+mod processes;
+
+use std::time::{Duration, Instant};
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::conductor::{Conductor, Done};
+use super::fault::{Kind, Planned};
+use crate::http_client::Client as Connection;
+
+/// A clock jumps by one of these, forwards or backwards.
+const JUMPS_SECONDS: [i64; 4] = [3, 8, 60, 300];
+/// A node looks at its clock's file about once a second.
+const JUMP_WAIT: Duration = Duration::from_secs(4);
+const JUMP_POLL: Duration = Duration::from_millis(200);
+const DAY_SECONDS: i64 = 86_400;
+
+impl Conductor<'_> {
+    pub fn install(&mut self, fault: &Planned) -> anyhow::Result<Done> {
+        let mut rng = ChaCha8Rng::seed_from_u64(fault.salt);
+        match fault.kind {
+            Kind::Kill => self.kill(fault, &mut rng),
+            Kind::KillAll => self.kill_all(),
+            Kind::Pause => self.pause(fault, &mut rng),
+            Kind::Rolling => self.rolling(fault, &mut rng),
+            Kind::Snapshot => self.outdate(&mut rng),
+            Kind::Isolate => self.isolate(fault, &mut rng),
+            Kind::OneWay => self.one_way(fault, &mut rng),
+            Kind::Bridge => self.bridge(&mut rng),
+            Kind::Loss => self.loss(&mut rng),
+            Kind::Slow => self.slow(fault, &mut rng),
+            Kind::PowerCut => self.power_cut(fault, &mut rng),
+            Kind::PowerCutAll => self.power_cut_all(&mut rng),
+            Kind::DiskFull => self.disk_full(fault, &mut rng),
+            Kind::Add => self.add_node(),
+            Kind::Replace => self.replace_node(&mut rng),
+            Kind::Clock => self.clock(fault, &mut rng),
+        }
+    }
+
+    /// Installed once the node itself says another time than before.
+    fn clock(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+        let node = self.choose(fault.who, rng)?;
+        let jump = JUMPS_SECONDS[rng.random_range(0..JUMPS_SECONDS.len())];
+        let jump = if rng.random_bool(0.5) { jump } else { -jump };
+        let (before, since) = (self.time_at(node)?, Instant::now());
+        self.world.node(node)?.set_clock(jump)?;
+        while since.elapsed() < JUMP_WAIT {
+            self.hold(JUMP_POLL)?;
+            let passed = i64::try_from(since.elapsed().as_secs())?;
+            let moved = (self.time_at(node)? - before - passed).rem_euclid(DAY_SECONDS);
+            if (moved - jump.rem_euclid(DAY_SECONDS)).abs() <= 1 {
+                return Ok(Done::Installed(format!("the clock of node {node} jumps by {jump} s")));
+            }
+        }
+        anyhow::bail!("the clock of node {node} does not jump by {jump} s")
+    }
+
+    fn time_at(&mut self, node: u8) -> anyhow::Result<i64> {
+        let address = self.world.node(node)?.http;
+        Connection::connect(address, "", JUMP_WAIT)?.time_of_day()
+    }
+}

@@ -1,0 +1,146 @@
+//! The deterministic layer: a whole cluster in one thread, on simulated time, wires and disks, from one seed.
+//!
+//! ```text
+//! plan (seed) ─> clients ─> doors: the product's line of an object ─> Group: committer, openraft, log store, apply
+//!            └─> faults ─> world: machines ─> lives ─> replicas              │ wires (net)          │ shard, catalog
+//!                                                      log in memory (kept) <┘   disk, keyed stores <┘
+//! ```
+//! What is simulated is the product's own code: objects' lines, consensus with its members, snapshots and handovers, the
+//! shard and the catalog. What stands below is given in memory: the log's file, the disk, the keyed store, the network,
+//! the clock. A crash takes a copy of what was durable at that moment and leaves the process, unheard, to its end.
+//!
+//! `facts` are looked at while it runs; in the end, with everything mended, the checkers of the other storms hold the
+//! history against what every node reads. One seed gives one trace, where tokio was built to let its dice be seeded
+//! (`--cfg tokio_unstable`, as `chaos/simulate` builds it).
+
+mod clients;
+mod dice;
+mod doors;
+mod end;
+mod facts;
+mod faults;
+mod kept;
+mod large;
+mod life;
+mod machine;
+mod net;
+mod plan;
+mod registers;
+mod runs;
+mod trace;
+mod world;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{Instant, sleep, timeout};
+
+use clients::{Client, Shared};
+use dice::Dice;
+use plan::Plan;
+use world::{World, groups};
+
+pub use runs::{Options, run};
+
+/// What one seed came to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub seed: u64,
+    pub findings: Vec<String>,
+    /// Of the trace.
+    pub digest: u64,
+    /// The trace, where it was asked for.
+    pub trace: String,
+    /// What happened, so that nothing at all is seen.
+    pub entries: usize,
+    pub elections: usize,
+    pub acknowledged: usize,
+    pub faults: usize,
+}
+
+/// A simulation that takes longer on its own clock hangs.
+const SIMULATED_MAX: Duration = Duration::from_secs(300);
+/// Between two looks at what replicas say of themselves.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Whether a seed gives the same trace each time in this build.
+pub const REPEATABLE: bool = cfg!(tokio_unstable);
+
+fn runtime(seed: u64) -> std::io::Result<Runtime> {
+    let mut builder = Builder::new_current_thread();
+    builder.enable_time().start_paused(true);
+    #[cfg(tokio_unstable)]
+    builder.rng_seed(tokio::runtime::RngSeed::from_bytes(&seed.to_le_bytes()));
+    #[cfg(not(tokio_unstable))]
+    let _ = seed; // tokio throws its own dice
+    builder.build()
+}
+
+/// Runs one seed to its end on this thread.
+pub fn simulate(seed: u64, keep_trace: bool) -> anyhow::Result<Outcome> {
+    assay_cluster_raft::seed_elections(seed);
+    let runtime = runtime(seed)?;
+    let plan = Plan::of(seed);
+    let faults = plan.faults.len();
+    let outcome = runtime.block_on(async move {
+        let world = World::new(plan, Dice::new(!seed), keep_trace);
+        if timeout(SIMULATED_MAX, live(&world)).await.is_err() {
+            world.facts.find(format!("it did not end within {} simulated seconds", SIMULATED_MAX.as_secs()));
+        }
+        let history = crate::history::History::of(&world.history.lock());
+        Outcome {
+            seed,
+            findings: world.facts.findings(),
+            digest: world.trace.digest(),
+            trace: world.trace.text(),
+            entries: world.facts.entries(),
+            elections: world.facts.elections(),
+            acknowledged: history.acknowledged(),
+            faults,
+        }
+    });
+    runtime.shutdown_background();
+    Ok(outcome)
+}
+
+async fn live(world: &Arc<World>) {
+    let shared = Arc::new(Shared::default());
+    world.found().await;
+    tokio::spawn(watch(Arc::clone(world)));
+    for group in groups() {
+        tokio::spawn(faults::keep_members(Arc::clone(world), group));
+    }
+    let until = Instant::now() + world.plan.faults_end;
+    let mut clients = Vec::new();
+    for number in 0..world.plan.clients {
+        let client = Client { number, world: Arc::clone(world), shared: Arc::clone(&shared), dice: world.dice.apart() };
+        clients.push(tokio::spawn(client.run(until)));
+    }
+    faults::run(Arc::clone(world), world.dice.apart()).await;
+    for client in clients {
+        if let Err(error) = client.await {
+            world.facts.find(format!("a client's task: {error}"));
+        }
+    }
+    world.mend();
+    end::check(world, &shared).await;
+}
+
+/// Looks again and again at what replicas say of themselves.
+async fn watch(world: Arc<World>) {
+    loop {
+        for life in world.lives() {
+            for group in groups() {
+                if let Some(running) = life.running(group) {
+                    let status = running.group.status();
+                    let replica = running.group.replica();
+                    world.facts.status(life.node, life.number, group, replica, &status);
+                    let sealed = running.group.machine().sealed().position.map(|position| position.index);
+                    world.facts.purged(group, replica, life.kept.log.purged(group), sealed);
+                }
+            }
+        }
+        sleep(LOOK).await;
+    }
+}

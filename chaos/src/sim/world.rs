@@ -1,0 +1,344 @@
+//! The simulated machines, and what happens to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_storage_model::{GroupId, LogPosition, NodeId, ReplicaId, ShardId};
+use parking_lot::Mutex;
+use tokio::time::sleep;
+
+use super::dice::Dice;
+use super::facts::Facts;
+use super::kept::{Cut, Kept};
+use super::life::Life;
+use super::net::Wires;
+use super::plan::Plan;
+use super::trace::Trace;
+use crate::history::{Event, Said};
+
+/// Two shards: one is too few to see that groups do not disturb each other.
+pub const SHARDS: u16 = 2;
+/// The clock of a simulation begins here.
+const BEGINS_AT_MICROS: i64 = 1_767_225_600_000_000;
+/// How long a machine is off.
+const OFF_FOR: std::ops::Range<u64> = 20_000..2_500_000;
+/// A slow disk is slower by this.
+const SLOW: u32 = 20;
+
+#[derive(Debug)]
+pub struct World {
+    pub plan: Plan,
+    pub dice: Dice,
+    pub trace: Trace,
+    pub facts: Facts,
+    pub wires: Wires,
+    pub history: Mutex<Vec<Event>>,
+    machines: Mutex<BTreeMap<NodeId, Machine>>,
+}
+
+/// One replica's place on a node.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub replica: ReplicaId,
+    /// Of the one that founds the group.
+    pub founders: Option<Vec<(ReplicaId, NodeId)>>,
+}
+
+#[derive(Debug, Default)]
+struct Machine {
+    kept: Kept,
+    places: BTreeMap<GroupId, Place>,
+    life: Option<Arc<Life>>,
+    lives: u32,
+    /// For good.
+    gone: bool,
+    clock_off_micros: i64,
+    slow: bool,
+    /// Crashes at this step of its disk, once it runs again.
+    crashes_at: Option<u64>,
+    /// Groups whose log here is of a replica that was given up.
+    to_clear: BTreeSet<GroupId>,
+    /// What replicas had that were given up.
+    given_up: BTreeMap<ReplicaId, Kept>,
+}
+
+pub fn groups() -> Vec<GroupId> {
+    let shards = (0..SHARDS).map(|shard| GroupId::of_shard(ShardId(shard)));
+    std::iter::once(GroupId::CATALOG).chain(shards).collect()
+}
+
+impl World {
+    pub fn new(plan: Plan, dice: Dice, keep_trace: bool) -> Arc<World> {
+        Arc::new(World {
+            plan,
+            dice,
+            trace: Trace::new(keep_trace),
+            facts: Facts::default(),
+            wires: Wires::default(),
+            history: Mutex::default(),
+            machines: Mutex::default(),
+        })
+    }
+
+    pub fn say(&self, said: Said) {
+        self.history.lock().push(Event { t: self.trace.micros(), said });
+    }
+
+    /// Makes the first machines, with a replica of every group on each.
+    pub async fn found(self: &Arc<Self>) {
+        let nodes: Vec<NodeId> = (1..=self.plan.nodes).map(NodeId).collect();
+        for group in groups() {
+            let ids = (self.next_replica().0..).map(ReplicaId);
+            let members: Vec<(ReplicaId, NodeId)> = ids.zip(nodes.iter().copied()).collect();
+            for (replica, node) in &members {
+                let founders = (*node == nodes[0]).then(|| members.clone());
+                let mut machines = self.machines.lock();
+                let machine = machines.entry(*node).or_default();
+                machine.places.insert(group, Place { replica: *replica, founders });
+            }
+        }
+        for node in nodes {
+            self.start(node).await;
+        }
+    }
+
+    fn next_replica(&self) -> ReplicaId {
+        let machines = self.machines.lock();
+        let used = machines.values().flat_map(|machine| machine.places.values().map(|place| place.replica));
+        let given_up = machines.values().flat_map(|machine| machine.given_up.keys().copied());
+        ReplicaId(used.chain(given_up).map(|replica| replica.0).max().unwrap_or(0) + 1)
+    }
+
+    /// Starts a machine's process, unless it runs or is gone.
+    pub async fn start(self: &Arc<Self>, node: NodeId) {
+        let (kept, number) = {
+            let mut machines = self.machines.lock();
+            let Some(machine) = machines.get_mut(&node) else { return };
+            if machine.gone || machine.life.is_some() {
+                return;
+            }
+            machine.lives += 1;
+            (machine.kept.clone(), machine.lives)
+        };
+        self.trace.say(format_args!("node {node} starts"));
+        let life = match Life::begin(self, node, number, kept) {
+            Ok(life) => life,
+            Err(why) => return self.facts.find(format!("node {node} does not start: {why}")),
+        };
+        let (places, to_clear) = {
+            let mut machines = self.machines.lock();
+            let Some(machine) = machines.get_mut(&node) else { return };
+            machine.life = Some(Arc::clone(&life));
+            if let Some(steps) = machine.crashes_at.take() {
+                life.point.choose(steps);
+            }
+            (machine.places.clone(), machine.to_clear.clone())
+        };
+        for group in to_clear {
+            self.clear(&life, group).await;
+        }
+        for (group, place) in places {
+            let started = life.start_replica(self, group, &place).await;
+            match started {
+                _ if life.is_dead() => return,
+                Ok(()) => {}
+                Err(why) => self.facts.find(format!("node {node} does not start: {why}")),
+            }
+        }
+    }
+
+    /// Ends a machine's process; it comes back after a while unless it is gone.
+    pub fn crash(self: &Arc<Self>, node: NodeId, cut: Cut) {
+        let (life, gone) = {
+            let mut machines = self.machines.lock();
+            let Some(machine) = machines.get_mut(&node) else { return };
+            let Some(life) = machine.life.take() else { return };
+            machine.kept = life.kept.after(cut, &self.dice);
+            (life, machine.gone)
+        };
+        self.trace.say(format_args!("node {node} ends: {cut:?}"));
+        life.die();
+        if !gone {
+            let (world, off) = (Arc::clone(self), self.dice.micros(&OFF_FOR));
+            tokio::spawn(async move {
+                sleep(off).await;
+                world.start(node).await;
+            });
+        }
+    }
+
+    /// The chosen step on the disk is reached, or the process ended itself.
+    pub fn crash_life(self: &Arc<Self>, node: NodeId, number: u32) {
+        if self.life(node).is_some_and(|life| life.number == number) {
+            let cut = if self.dice.one_in(2) { Cut::Kill } else { Cut::Power };
+            self.crash(node, cut);
+        }
+    }
+
+    pub fn crash_within(&self, node: NodeId, steps: u64) {
+        let mut machines = self.machines.lock();
+        let Some(machine) = machines.get_mut(&node) else { return };
+        match &machine.life {
+            Some(life) => life.point.choose(steps),
+            None => machine.crashes_at = Some(steps),
+        }
+    }
+
+    /// A machine is gone for good, and a new one comes.
+    pub async fn replace(self: &Arc<Self>, node: NodeId) {
+        {
+            let mut machines = self.machines.lock();
+            let Some(machine) = machines.get_mut(&node) else { return };
+            machine.gone = true;
+            let lost: Vec<ReplicaId> = machine.places.values().map(|place| place.replica).collect();
+            let kept = machine.life.as_ref().map_or(&machine.kept, |life| &life.kept).clone();
+            machine.places.clear();
+            machine.given_up.extend(lost.into_iter().map(|replica| (replica, kept.clone())));
+        }
+        self.crash(node, Cut::Kill);
+        let new = NodeId(self.machines.lock().keys().map(|node| node.0).max().unwrap_or(0) + 1);
+        self.trace.say(format_args!("node {new} takes the place of node {node}"));
+        self.machines.lock().insert(new, Machine::default());
+        for group in groups() {
+            let place = Place { replica: self.next_replica(), founders: None };
+            if let Some(machine) = self.machines.lock().get_mut(&new) {
+                machine.places.insert(group, place);
+            }
+        }
+        self.start(new).await;
+    }
+
+    /// A replica is given up and made anew under another id.
+    pub async fn rebuild(self: &Arc<Self>, node: NodeId, group: GroupId) {
+        let Some(life) = self.life(node) else { return };
+        let replica = self.next_replica();
+        let place = {
+            let mut machines = self.machines.lock();
+            let Some(machine) = machines.get_mut(&node) else { return };
+            let Some(old) = machine.places.get(&group).map(|place| place.replica) else { return };
+            // What it had counts for what was acknowledged before.
+            machine.given_up.insert(old, life.kept.after(Cut::Kill, &self.dice));
+            let place = Place { replica, founders: None };
+            machine.places.insert(group, place.clone());
+            machine.to_clear.insert(group);
+            place
+        };
+        self.trace.say(format_args!("node {node} gives its replica of group {group} up for replica {replica}"));
+        self.clear(&life, group).await;
+        if life.is_dead() {
+            return;
+        }
+        if let Err(why) = life.start_replica(self, group, &place).await
+            && !life.is_dead()
+        {
+            self.facts.find(format!("node {node}: a new replica does not start: {why}"));
+        }
+    }
+
+    /// A crash before its end has it done at the next start.
+    async fn clear(&self, life: &Life, group: GroupId) {
+        life.give_up(group).await;
+        if !life.is_dead()
+            && let Some(machine) = self.machines.lock().get_mut(&life.node)
+        {
+            machine.to_clear.remove(&group);
+        }
+    }
+
+    pub fn life(&self, node: NodeId) -> Option<Arc<Life>> {
+        self.machines.lock().get(&node)?.life.clone()
+    }
+
+    pub fn lives(&self) -> Vec<Arc<Life>> {
+        self.machines.lock().values().filter_map(|machine| machine.life.clone()).collect()
+    }
+
+    /// Machines that are not gone, whether they run or not.
+    pub fn nodes(&self) -> Vec<NodeId> {
+        let machines = self.machines.lock();
+        machines.iter().filter(|(_, machine)| !machine.gone).map(|(node, _)| *node).collect()
+    }
+
+    /// Who is to be in a group.
+    pub fn wanted(&self, group: GroupId) -> BTreeMap<ReplicaId, NodeId> {
+        let machines = self.machines.lock();
+        let places = machines.iter().filter_map(|(node, machine)| Some((machine.places.get(&group)?.replica, *node)));
+        places.collect()
+    }
+
+    /// The process that leads a group, as far as it knows.
+    pub fn leader(&self, group: GroupId) -> Option<Arc<Life>> {
+        self.lives().into_iter().find(|life| life.running(group).is_some_and(|running| running.group.leads()))
+    }
+
+    pub fn jump_clock(&self, node: NodeId, micros: i64) {
+        if let Some(machine) = self.machines.lock().get_mut(&node) {
+            machine.clock_off_micros = micros;
+        }
+    }
+
+    /// What a node takes for the time, in microseconds since 1970.
+    pub fn clock(&self, node: NodeId) -> i64 {
+        let off = self.machines.lock().get(&node).map_or(0, |machine| machine.clock_off_micros);
+        BEGINS_AT_MICROS + i64::try_from(self.trace.micros()).unwrap_or(0) + off
+    }
+
+    pub fn slow_down(&self, node: NodeId) {
+        if let Some(machine) = self.machines.lock().get_mut(&node) {
+            machine.slow = true;
+        }
+    }
+
+    /// What a write to the log of a node takes, and making it durable.
+    pub fn log_takes(&self, node: NodeId) -> (Duration, Duration) {
+        let slow = self.machines.lock().get(&node).is_some_and(|machine| machine.slow);
+        let times = if slow { SLOW } else { 1 };
+        (self.dice.micros(&self.plan.write), self.dice.micros(&self.plan.sync) * times)
+    }
+
+    /// No fault lasts longer than this, and none is to come.
+    pub fn mend(&self) {
+        self.wires.mend();
+        for machine in self.machines.lock().values_mut() {
+            (machine.slow, machine.crashes_at) = (false, None);
+            if let Some(life) = &machine.life {
+                life.point.forget();
+            }
+        }
+    }
+
+    /// What is applied must be durable on a majority of those who vote.
+    pub fn check_quorum(&self, life: &Life, group: GroupId, position: LogPosition) {
+        let Some(running) = life.running(group) else { return };
+        let status = running.group.status();
+        if status.joint {
+            return; // two majorities count, and which was asked is not known here
+        }
+        let voters: Vec<_> = status.members.iter().filter(|member| member.voter).collect();
+        let holds = voters.iter().filter(|member| self.holds(group, member.replica, member.node, position)).count();
+        if !voters.is_empty() && holds * 2 <= voters.len() {
+            let who: Vec<ReplicaId> = voters.iter().map(|member| member.replica).collect();
+            self.facts.find(format!(
+                "group {group}: {position} is applied on node {} and durable on {holds} of {who:?}",
+                life.node
+            ));
+        }
+    }
+
+    fn holds(&self, group: GroupId, replica: ReplicaId, node: NodeId, position: LogPosition) -> bool {
+        let machines = self.machines.lock();
+        let Some(machine) = machines.get(&node) else { return false };
+        if let Some(kept) = machine.given_up.get(&replica) {
+            return kept.log.holds(group, position.index, position.term);
+        }
+        let here = machine.places.get(&group).is_some_and(|place| place.replica == replica);
+        let kept = machine.life.as_ref().map_or(&machine.kept, |life| &life.kept);
+        let sealed = || {
+            let running = machine.life.as_ref().and_then(|life| life.running(group));
+            running.and_then(|running| running.group.machine().sealed().position)
+        };
+        here && (kept.log.holds(group, position.index, position.term)
+            || sealed().is_some_and(|sealed| sealed.index >= position.index))
+    }
+}

@@ -1,0 +1,230 @@
+//! What other replicas of a group send to this one: each message is read, handed to consensus, and its answer written.
+//!
+//! A follower that applies more slowly than it is sent entries holds the sender up before it takes more: what waits for
+//! apply is bounded in bytes, as is the memory that a seal has yet to free.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use assay_storage_model::{NodeId, ReplicaId};
+use bytes::Bytes;
+use openraft::{EntryPayload, ServerState};
+use thiserror::Error;
+use tokio::sync::{Mutex, Notify};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::admission::Admission;
+use crate::counters::Counters;
+use crate::encoding::BadRecord;
+use crate::error::FenceError;
+use crate::exports::Exports;
+use crate::fence::Fences;
+use crate::group::ELECTION_MAX;
+use crate::incoming::{FetchError, Incoming};
+use crate::machine::Machine;
+use crate::peers::{Chunks, FileWanted, MessageKind, PeerError, Peers, Way};
+use crate::read_index::ReadIndex;
+use crate::types::{EntryBytes, RaftOf, SnapshotFiles, SnapshotOf, snapshot_meta};
+use crate::wire;
+
+/// Bytes of entries that were taken in and not yet applied, above which a follower takes no more.
+pub const UNAPPLIED_BYTES_MAX: i64 = 64 << 20;
+/// How long a message of entries waits for that; the sender has given up by then.
+const ROOM_WAIT_MAX: Duration = Duration::from_millis(100);
+/// After the lease of the leader before has passed, so that no voter is still bound to it.
+const AFTER_LEASE: Duration = Duration::from_millis(20);
+/// How long one election may take before another is tried.
+const ELECTION_WAIT: Duration = Duration::from_millis(250);
+const ELECTIONS_MAX: u32 = 4;
+
+/// Why a message was not answered. The sender is told the sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ReceiveError {
+    #[error("a message that does not read: {0}")]
+    Malformed(String),
+    #[error("busy: {0}")]
+    Busy(&'static str),
+    #[error("this replica does not lead its group")]
+    NotLeader { leader: Option<ReplicaId> },
+    #[error("{0}")]
+    Failed(String),
+    #[error("the group has stopped: {0}")]
+    Stopped(String),
+}
+
+impl From<BadRecord> for ReceiveError {
+    fn from(error: BadRecord) -> Self {
+        ReceiveError::Malformed(error.to_string())
+    }
+}
+
+/// Bytes of entries between the log and apply.
+#[derive(Debug, Default)]
+pub(crate) struct Lag {
+    bytes: AtomicI64,
+    less: Notify,
+}
+
+impl Lag {
+    pub fn appended(&self, bytes: usize) {
+        self.bytes.fetch_add(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::AcqRel);
+    }
+
+    /// Entries that were in the log before this process are counted here only: below zero counts as nothing.
+    pub fn applied(&self, bytes: usize) {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let less = |lag: i64| Some(lag.saturating_sub(bytes).max(0));
+        let _ = self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+        self.less.notify_waiters();
+    }
+
+    pub fn bytes(&self) -> u64 {
+        u64::try_from(self.bytes.load(Ordering::Acquire)).unwrap_or(0)
+    }
+
+    fn is_large(&self) -> bool {
+        self.bytes.load(Ordering::Acquire) > UNAPPLIED_BYTES_MAX
+    }
+
+    async fn room(&self) -> bool {
+        let until = Instant::now() + ROOM_WAIT_MAX;
+        loop {
+            let less = self.less.notified();
+            if !self.is_large() {
+                return true;
+            }
+            if timeout(until.saturating_duration_since(Instant::now()), less).await.is_err() {
+                return !self.is_large();
+            }
+        }
+    }
+}
+
+pub(crate) fn entry_bytes<'a>(payloads: impl Iterator<Item = &'a EntryPayload<crate::types::Consensus>>) -> usize {
+    payloads
+        .map(|payload| match payload {
+            EntryPayload::Normal(EntryBytes(bytes)) => bytes.len(),
+            EntryPayload::Blank | EntryPayload::Membership(_) => 0,
+        })
+        .sum()
+}
+
+#[derive(Debug)]
+pub(crate) struct Inbound {
+    pub lag: Arc<Lag>,
+    pub exports: Exports,
+    pub peers: Arc<dyn Peers>,
+    pub admission: Arc<Admission>,
+    pub machine: Arc<dyn Machine>,
+    pub counters: Arc<Counters>,
+    /// One snapshot at a time.
+    pub incoming: Mutex<Incoming>,
+}
+
+impl Inbound {
+    pub async fn receive(
+        &self,
+        raft: &RaftOf,
+        (asked, read_index): (&Fences, &Arc<ReadIndex>),
+        way: Way,
+        kind: MessageKind,
+        body: Bytes,
+    ) -> Result<Bytes, ReceiveError> {
+        let stopped = |why: String| ReceiveError::Stopped(why);
+        match kind {
+            MessageKind::Append => {
+                let append = wire::decode_append(&body)?;
+                self.make_room(!append.entries.is_empty()).await?;
+                let answer = raft.append_entries(append).await.map_err(|error| stopped(error.to_string()))?;
+                Ok(wire::encode_appended(&answer))
+            }
+            MessageKind::Vote => {
+                let request = wire::decode_vote_request(&body)?;
+                let answer = raft.vote(request).await.map_err(|error| stopped(error.to_string()))?;
+                Ok(wire::encode_voted(&answer))
+            }
+            MessageKind::Snapshot => self.snapshot(raft, way, &body).await,
+            MessageKind::ReadIndex => {
+                let metrics = raft.server_metrics().borrow().clone();
+                if metrics.state != ServerState::Leader {
+                    return Err(ReceiveError::NotLeader { leader: metrics.current_leader.map(ReplicaId) });
+                }
+                drop(metrics);
+                match asked.wait_as_leader(read_index).await {
+                    Ok(index) => Ok(wire::encode_read_index(Some(index))),
+                    Err(FenceError::NotLeader { leader }) => Err(ReceiveError::NotLeader { leader }),
+                    Err(error) => Err(ReceiveError::Failed(error.to_string())),
+                }
+            }
+            MessageKind::TakeOver => take_over(raft).await,
+        }
+    }
+
+    pub async fn read_export(&self, wanted: FileWanted) -> Result<Chunks, PeerError> {
+        self.exports.read(wanted).await
+    }
+
+    async fn make_room(&self, has_entries: bool) -> Result<(), ReceiveError> {
+        if !has_entries {
+            return Ok(()); // heartbeats pass, or a slow follower would begin elections
+        }
+        if !self.lag.room().await {
+            return Err(ReceiveError::Busy("this replica has yet to apply what it has"));
+        }
+        if !self.admission.memory_is_open(ROOM_WAIT_MAX).await {
+            return Err(ReceiveError::Busy("this node's memory is used up"));
+        }
+        Ok(())
+    }
+
+    async fn snapshot(&self, raft: &RaftOf, way: Way, body: &[u8]) -> Result<Bytes, ReceiveError> {
+        let stopped = |why: String| ReceiveError::Stopped(why);
+        let offer = wire::decode_offer(body)?;
+        let mut incoming = self.incoming.lock().await;
+        let vote = raft.with_raft_state(|state| *state.vote_ref()).await.map_err(|error| stopped(error.to_string()))?;
+        let applied = self.machine.applied().position.map(crate::types::log_id_of);
+        let offered = offer.applied.position.map(crate::types::log_id_of);
+        if offer.vote < vote || offered <= applied {
+            let newer = if offer.vote < vote { vote } else { offer.vote };
+            return Ok(wire::encode_installed(&newer)); // nothing to fetch
+        }
+        tracing::info!(group = %way.group, from = %way.to, files = offer.files.len(), "fetching a snapshot");
+        let fetched = incoming.fetch(&*self.peers, way, &offer).await.map_err(|error| match error {
+            FetchError::Peer(error) => ReceiveError::Failed(format!("fetching a snapshot: {error}")),
+            other => ReceiveError::Failed(other.to_string()),
+        })?;
+        let meta = snapshot_meta(&offer.applied)?;
+        let files = SnapshotFiles::Fetched { applied: offer.applied, kept: fetched.kept, incoming: fetched.dir };
+        let snapshot = SnapshotOf { meta, snapshot: Box::new(files) };
+        let installed = raft.install_full_snapshot(offer.vote, snapshot).await;
+        // The files were moved into place, or are of no use.
+        incoming.sweep().map_err(|error| ReceiveError::Failed(error.to_string()))?;
+        let answer = installed.map_err(|error| stopped(error.to_string()))?;
+        Counters::add(&self.counters.snapshots, 1);
+        Ok(wire::encode_installed(&answer.vote))
+    }
+}
+
+/// Makes this replica lead: the leader before has stopped its heartbeats and holds back what it is sent. Answers when
+/// it leads.
+async fn take_over(raft: &RaftOf) -> Result<Bytes, ReceiveError> {
+    let stopped = |why: String| ReceiveError::Stopped(why);
+    sleep(ELECTION_MAX + AFTER_LEASE).await;
+    let mut metrics = raft.server_metrics();
+    for _ in 0..ELECTIONS_MAX {
+        raft.trigger().elect().await.map_err(|error| stopped(error.to_string()))?;
+        let leads = timeout(ELECTION_WAIT, metrics.wait_for(|metrics| metrics.state == ServerState::Leader)).await;
+        if matches!(leads, Ok(Ok(_))) {
+            return Ok(wire::encode_read_index(None));
+        }
+    }
+    Err(ReceiveError::Failed("no majority elected this replica".into()))
+}
+
+/// The node that a replica is on, as far as the group's members are known here.
+pub(crate) fn node_of(raft: &RaftOf, replica: ReplicaId) -> Option<NodeId> {
+    let metrics = raft.server_metrics();
+    let metrics = metrics.borrow();
+    metrics.membership_config.membership().get_node(&replica.0).map(|home| NodeId(home.node))
+}

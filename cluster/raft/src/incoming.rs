@@ -1,0 +1,196 @@
+//! A snapshot on its way in: fetched file by file from the replica that offers it, synced, and handed to consensus.
+//!
+//! What was fetched stays while the process lives: where the sender or the connection fails, the next offer of the same
+//! replica goes on where this one stopped, since a replica never gives one file name to two contents. What a process
+//! before this one left is swept: nothing of it was synced. Whether the files are what they say is for the machine to
+//! find out, which reads every byte of them before it switches over.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use assay_storage_disk::{DiskFile, SharedDisk};
+use assay_storage_model::ReplicaId;
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use thiserror::Error;
+
+use crate::peers::{FileWanted, PeerError, Peers, Way};
+use crate::throttle::Throttle;
+use crate::wire::{Offer, OfferedFile};
+use crate::work::Work;
+
+/// The kept state of a group in memory while it is fetched.
+const KEPT_BYTES_MAX: u64 = 256 << 20;
+/// A file is synced as it grows: the log's own sync, on the same disk, must not wait for a large one.
+const SYNC_EVERY_BYTES: u64 = 4 << 20;
+/// Tries at one file, each of which must have brought it further than the one before.
+const TRIES_WITHOUT_PROGRESS_MAX: u32 = 3;
+
+#[derive(Debug, Error)]
+pub(crate) enum FetchError {
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+    #[error("keeping a snapshot: {0}")]
+    Disk(#[from] io::Error),
+    #[error("{0}")]
+    Wrong(String),
+}
+
+/// Where the files of snapshots are put, on the disk that the group's own files are on.
+#[derive(Clone, Debug)]
+pub struct IncomingDir {
+    pub disk: SharedDisk,
+    pub dir: PathBuf,
+}
+
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    place: IncomingDir,
+    throttle: Arc<Throttle>,
+    work: Work,
+    /// Whose files lie there, and how much of each.
+    from: Option<ReplicaId>,
+    files: BTreeMap<String, (Arc<dyn DiskFile>, u64)>,
+}
+
+/// What was fetched: the kept state, and where the files are, if there are any.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub kept: Bytes,
+    pub dir: Option<PathBuf>,
+}
+
+impl Incoming {
+    pub fn new(place: IncomingDir, throttle: Arc<Throttle>, work: Work) -> io::Result<Incoming> {
+        let mut incoming = Incoming { place, throttle, work, from: None, files: BTreeMap::new() };
+        incoming.sweep()?;
+        Ok(incoming)
+    }
+
+    /// Takes away what lies there.
+    pub fn sweep(&mut self) -> io::Result<()> {
+        self.files.clear();
+        self.from = None;
+        let IncomingDir { disk, dir } = &self.place;
+        if disk.exists(dir)? {
+            disk.remove_dir_all(dir)?;
+        }
+        Ok(())
+    }
+
+    /// All of an offer. `way` leads to its sender.
+    pub async fn fetch(&mut self, peers: &dyn Peers, way: Way, offer: &Offer) -> Result<Fetched, FetchError> {
+        if self.from != Some(way.to) {
+            self.sweep()?;
+            self.from = Some(way.to);
+        }
+        let kept = self.fetch_kept(peers, way, offer).await?;
+        if offer.files.is_empty() {
+            return Ok(Fetched { kept, dir: None });
+        }
+        let IncomingDir { disk, dir } = self.place.clone();
+        disk.create_dir_all(&dir)?;
+        self.forget_others(offer)?;
+        for (number, file) in (0..).zip(&offer.files) {
+            self.fetch_file(peers, way, FileWanted { export: offer.export, file: number, offset: 0 }, file).await?;
+        }
+        let dir = self.work.run(move || disk.sync_dir(&dir).map(|()| dir)).await??;
+        Ok(Fetched { kept, dir: Some(dir) })
+    }
+
+    /// Files of an earlier offer that this one does not have.
+    fn forget_others(&mut self, offer: &Offer) -> io::Result<()> {
+        let wanted = |name: &str| offer.files.iter().any(|file| file.name == name);
+        let others: Vec<String> = self.files.keys().filter(|name| !wanted(name)).cloned().collect();
+        for name in others {
+            self.files.remove(&name);
+            self.place.disk.remove(&self.place.dir.join(&name))?;
+        }
+        Ok(())
+    }
+
+    async fn fetch_kept(&self, peers: &dyn Peers, way: Way, offer: &Offer) -> Result<Bytes, FetchError> {
+        if offer.kept_bytes > KEPT_BYTES_MAX {
+            return Err(FetchError::Wrong(format!("a snapshot whose kept state has {} bytes", offer.kept_bytes)));
+        }
+        let file = u32::try_from(offer.files.len()).map_err(|_| FetchError::Wrong("too many files".into()))?;
+        let mut chunks = peers.fetch(way, FileWanted { export: offer.export, file, offset: 0 }).await?;
+        let mut kept = BytesMut::new();
+        while let Some(chunk) = chunks.next().await {
+            kept.extend_from_slice(&chunk?);
+            if kept.len() as u64 > offer.kept_bytes {
+                break;
+            }
+        }
+        if kept.len() as u64 != offer.kept_bytes {
+            return Err(FetchError::Wrong(format!("{} of {} bytes of kept state came", kept.len(), offer.kept_bytes)));
+        }
+        Ok(kept.freeze())
+    }
+
+    async fn fetch_file(
+        &mut self,
+        peers: &dyn Peers,
+        way: Way,
+        wanted: FileWanted,
+        file: &OfferedFile,
+    ) -> Result<(), FetchError> {
+        if !self.files.contains_key(&file.name) {
+            let path = self.place.dir.join(&file.name);
+            let disk = self.place.disk.clone();
+            let made = self.work.run(move || disk.create(&path)).await??;
+            self.files.insert(file.name.clone(), (made, 0));
+        }
+        let mut without_progress = 0;
+        loop {
+            let (_, have) = &self.files[&file.name];
+            let have = *have;
+            if have == file.length {
+                break;
+            }
+            let more = self.fetch_rest(peers, way, FileWanted { offset: have, ..wanted.clone() }, file).await;
+            let got = self.files[&file.name].1;
+            without_progress = if got > have { 0 } else { without_progress + 1 };
+            match more {
+                Ok(()) if got == file.length => break,
+                Ok(()) if without_progress < TRIES_WITHOUT_PROGRESS_MAX => {}
+                Ok(()) => return Err(FetchError::Wrong(format!("{} ends after {got} bytes", file.name))),
+                Err(FetchError::Peer(PeerError::Lost(_))) if without_progress < TRIES_WITHOUT_PROGRESS_MAX => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let done = Arc::clone(&self.files[&file.name].0);
+        Ok(self.work.run(move || done.sync()).await??)
+    }
+
+    async fn fetch_rest(
+        &mut self,
+        peers: &dyn Peers,
+        way: Way,
+        wanted: FileWanted,
+        file: &OfferedFile,
+    ) -> Result<(), FetchError> {
+        let mut chunks = peers.fetch(way, wanted).await?;
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk?;
+            self.throttle.take(chunk.len()).await;
+            let (handle, have) = self.files.get_mut(&file.name).expect("made before its bytes are asked for");
+            let after = *have + chunk.len() as u64;
+            if after > file.length {
+                return Err(FetchError::Wrong(format!("{} is longer than it was said to be", file.name)));
+            }
+            let handle = Arc::clone(handle);
+            let at = *have;
+            let sync = at / SYNC_EVERY_BYTES != after / SYNC_EVERY_BYTES;
+            let written = self.work.run(move || {
+                handle.write_at(at, &chunk)?;
+                if sync { handle.sync() } else { Ok(()) }
+            });
+            written.await??;
+            self.files.get_mut(&file.name).expect("still there").1 = after;
+        }
+        Ok(())
+    }
+}

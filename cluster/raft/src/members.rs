@@ -1,0 +1,149 @@
+//! Who is in a group, as consensus has it, and changing that: one change at a time, each finished or undone by asking
+//! for it again.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use assay_storage_model::{NodeId, ReplicaId};
+use openraft::error::{ChangeMembershipError, ClientWriteError, RaftError};
+use openraft::{ChangeMembers, ServerState};
+use thiserror::Error;
+use tokio::time::timeout;
+
+use crate::group::Group;
+use crate::types::{Home, Replica};
+
+/// A change that has no majority waits no longer than this; asking again finishes it or finds it done.
+const CHANGE_WAIT_MAX: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub replica: ReplicaId,
+    pub node: NodeId,
+    /// Of the configuration that holds now, or of either while it changes.
+    pub voter: bool,
+    /// How much of the log it is known to have; only the leader knows.
+    pub matched: Option<u64>,
+}
+
+/// What one replica knows of its group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupStatus {
+    pub leads: bool,
+    pub leader: Option<ReplicaId>,
+    pub term: u64,
+    pub members: Vec<Member>,
+    /// A change of members is under way.
+    pub joint: bool,
+    pub last: Option<u64>,
+    pub applied: Option<u64>,
+    pub sealed: Option<u64>,
+    pub purged: Option<u64>,
+    /// Of a leader: since a majority last confirmed it.
+    pub quorum_heard: Option<Duration>,
+}
+
+/// A leader that no majority confirmed for this long counts as none: one that is cut off does not step down by itself.
+pub const LEAD_DOUBTED_AFTER: Duration = Duration::from_secs(5);
+
+impl GroupStatus {
+    /// Whether this replica leads, and a majority confirmed that lately.
+    pub fn leads_confirmed(&self) -> bool {
+        self.leads && self.quorum_heard.is_some_and(|since| since < LEAD_DOUBTED_AFTER)
+    }
+
+    /// Whether somebody leads, as far as this replica can know.
+    pub fn is_led(&self) -> bool {
+        if self.leads { self.leads_confirmed() } else { self.leader.is_some() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ChangeError {
+    #[error("this replica does not lead its group")]
+    NotLeader { leader: Option<ReplicaId> },
+    #[error("another change of members is under way")]
+    UnderWay,
+    #[error("{0}")]
+    Failed(String),
+}
+
+type Refused = RaftError<Replica, ClientWriteError<Replica, Home>>;
+
+fn refused(error: Refused) -> ChangeError {
+    match error {
+        RaftError::APIError(ClientWriteError::ForwardToLeader(forward)) => {
+            ChangeError::NotLeader { leader: forward.leader_id.map(ReplicaId) }
+        }
+        RaftError::APIError(ClientWriteError::ChangeMembershipError(ChangeMembershipError::InProgress(_))) => {
+            ChangeError::UnderWay
+        }
+        other => ChangeError::Failed(other.to_string()),
+    }
+}
+
+impl Group {
+    pub fn status(&self) -> GroupStatus {
+        let receiver = self.raft().metrics();
+        let metrics = receiver.borrow().clone();
+        let membership = metrics.membership_config.membership();
+        let voters: BTreeSet<Replica> = membership.voter_ids().collect();
+        let matched = |replica: &Replica| {
+            if *replica == self.replica().0 {
+                return metrics.last_log_index;
+            }
+            metrics.replication.as_ref()?.get(replica)?.map(|id| id.index)
+        };
+        let member = |(replica, home): (&Replica, &Home)| Member {
+            replica: ReplicaId(*replica),
+            node: NodeId(home.node),
+            voter: voters.contains(replica),
+            matched: matched(replica),
+        };
+        GroupStatus {
+            leads: metrics.state == ServerState::Leader,
+            leader: metrics.current_leader.map(ReplicaId),
+            term: metrics.current_term,
+            members: membership.nodes().map(member).collect(),
+            joint: membership.get_joint_config().len() > 1,
+            last: metrics.last_log_index,
+            applied: metrics.last_applied.map(|id| id.index),
+            sealed: metrics.snapshot.map(|id| id.index),
+            purged: metrics.purged.map(|id| id.index),
+            quorum_heard: metrics.millis_since_quorum_ack.map(Duration::from_millis),
+        }
+    }
+
+    /// Returns when the group knows of the learner, not when that one has caught up.
+    pub async fn add_learner(&self, replica: ReplicaId, node: NodeId) -> Result<(), ChangeError> {
+        let _pass = self.gate().read().await;
+        let home = Home { node: node.0 };
+        bounded(async { self.raft().add_learner(replica.0, home, false).await.map(drop).map_err(refused) }).await
+    }
+
+    /// Makes exactly these vote. All of them must be members; voters that are not named leave the group.
+    pub async fn set_voters(&self, voters: BTreeSet<ReplicaId>) -> Result<(), ChangeError> {
+        let _pass = self.gate().read().await;
+        let wanted: BTreeSet<Replica> = voters.iter().map(|replica| replica.0).collect();
+        bounded(async {
+            let changes = ChangeMembers::ReplaceAllVoters(wanted);
+            self.raft().change_membership(changes, false).await.map(drop).map_err(refused)
+        })
+        .await
+    }
+
+    /// Takes a learner out of the group.
+    pub async fn remove_learner(&self, replica: ReplicaId) -> Result<(), ChangeError> {
+        let _pass = self.gate().read().await;
+        bounded(async {
+            let changes = ChangeMembers::RemoveNodes(BTreeSet::from([replica.0]));
+            self.raft().change_membership(changes, false).await.map(drop).map_err(refused)
+        })
+        .await
+    }
+}
+
+async fn bounded(change: impl Future<Output = Result<(), ChangeError>>) -> Result<(), ChangeError> {
+    let late = || ChangeError::Failed(format!("no majority agreed within {} s", CHANGE_WAIT_MAX.as_secs()));
+    timeout(CHANGE_WAIT_MAX, change).await.unwrap_or_else(|_| Err(late()))
+}

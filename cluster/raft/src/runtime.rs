@@ -1,0 +1,98 @@
+//! The runtime that consensus runs on: tokio's. Only the dice of election timeouts are ours, so that a simulation can
+//! throw them again the same way.
+
+use std::cell::RefCell;
+use std::fmt::Debug;
+use std::future::Future;
+use std::time::Duration;
+
+use openraft::{AsyncRuntime, OptionalSend, TokioRuntime};
+use rand_of_openraft::rngs::StdRng;
+use rand_of_openraft::{Error, RngCore, SeedableRng, thread_rng};
+
+thread_local! {
+    static SEEDED: RefCell<Option<StdRng>> = const { RefCell::new(None) };
+}
+
+/// From here on the election timeouts of groups on this thread follow from `seed`. For simulations.
+pub fn seed_elections(seed: u64) {
+    SEEDED.with_borrow_mut(|seeded| *seeded = Some(StdRng::seed_from_u64(seed)));
+}
+
+/// The dice of this thread: the machine's, unless they were seeded.
+#[derive(Clone, Copy, Debug)]
+pub struct Dice;
+
+impl RngCore for Dice {
+    fn next_u32(&mut self) -> u32 {
+        SEEDED.with_borrow_mut(|seeded| seeded.as_mut().map_or_else(|| thread_rng().next_u32(), RngCore::next_u32))
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        SEEDED.with_borrow_mut(|seeded| seeded.as_mut().map_or_else(|| thread_rng().next_u64(), RngCore::next_u64))
+    }
+
+    fn fill_bytes(&mut self, bytes: &mut [u8]) {
+        SEEDED.with_borrow_mut(|seeded| match seeded {
+            Some(seeded) => seeded.fill_bytes(bytes),
+            None => thread_rng().fill_bytes(bytes),
+        });
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+        self.fill_bytes(bytes);
+        Ok(())
+    }
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Runtime;
+
+impl AsyncRuntime for Runtime {
+    type JoinError = <TokioRuntime as AsyncRuntime>::JoinError;
+    type JoinHandle<T: OptionalSend + 'static> = <TokioRuntime as AsyncRuntime>::JoinHandle<T>;
+    type Sleep = <TokioRuntime as AsyncRuntime>::Sleep;
+    type Instant = <TokioRuntime as AsyncRuntime>::Instant;
+    type TimeoutError = <TokioRuntime as AsyncRuntime>::TimeoutError;
+    type Timeout<R, T: Future<Output = R> + OptionalSend> = <TokioRuntime as AsyncRuntime>::Timeout<R, T>;
+    type ThreadLocalRng = Dice;
+    type OneshotSender<T: OptionalSend> = <TokioRuntime as AsyncRuntime>::OneshotSender<T>;
+    type OneshotReceiver<T: OptionalSend> = <TokioRuntime as AsyncRuntime>::OneshotReceiver<T>;
+    type OneshotReceiverError = <TokioRuntime as AsyncRuntime>::OneshotReceiverError;
+
+    fn spawn<T>(future: T) -> Self::JoinHandle<T::Output>
+    where
+        T: Future + OptionalSend + 'static,
+        T::Output: OptionalSend + 'static,
+    {
+        TokioRuntime::spawn(future)
+    }
+
+    fn sleep(duration: Duration) -> Self::Sleep {
+        TokioRuntime::sleep(duration)
+    }
+
+    fn sleep_until(deadline: Self::Instant) -> Self::Sleep {
+        TokioRuntime::sleep_until(deadline)
+    }
+
+    fn timeout<R, F: Future<Output = R> + OptionalSend>(duration: Duration, future: F) -> Self::Timeout<R, F> {
+        TokioRuntime::timeout(duration, future)
+    }
+
+    fn timeout_at<R, F: Future<Output = R> + OptionalSend>(deadline: Self::Instant, future: F) -> Self::Timeout<R, F> {
+        TokioRuntime::timeout_at(deadline, future)
+    }
+
+    fn is_panic(error: &Self::JoinError) -> bool {
+        TokioRuntime::is_panic(error)
+    }
+
+    fn thread_rng() -> Dice {
+        Dice
+    }
+
+    fn oneshot<T: OptionalSend>() -> (Self::OneshotSender<T>, Self::OneshotReceiver<T>) {
+        TokioRuntime::oneshot()
+    }
+}

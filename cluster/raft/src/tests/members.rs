@@ -1,0 +1,383 @@
+//! Groups of three members in one process, each with a log of its own, over a network that can be cut.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_storage_disk::RealDisk;
+use assay_storage_log::Log;
+use assay_storage_model::{GroupId, NodeId, ReplicaId};
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parking_lot::{Mutex, RwLock};
+use tempfile::TempDir;
+use tokio::runtime::Handle;
+
+use super::open_log;
+use crate::machine::memory::{MemoryMachine, Sealed};
+use crate::{
+    Admission, CacheBudget, Chunks, FileWanted, Founding, Group, GroupConfig, IncomingDir, Message, NoLargeWrites,
+    NodeParts, OnFatal, PeerError, Peers, ProposeError, ReceiveError, SealThreads, Throttle, Way, Work,
+};
+
+const GROUP: GroupId = GroupId(16);
+const SETTLED_WITHIN: Duration = Duration::from_secs(20);
+
+/// Who can be reached, and who is cut off.
+#[derive(Clone, Debug, Default)]
+struct Wire {
+    running: Arc<RwLock<BTreeMap<ReplicaId, Group>>>,
+    cut: Arc<Mutex<BTreeSet<ReplicaId>>>,
+}
+
+impl Wire {
+    fn reach(&self, way: Way) -> Result<(Group, Way), PeerError> {
+        let cut = self.cut.lock();
+        let unreachable = || PeerError::Unreachable("cut off".into());
+        if cut.contains(&way.from) || cut.contains(&way.to) {
+            return Err(unreachable());
+        }
+        let group = self.running.read().get(&way.to).cloned().ok_or_else(unreachable)?;
+        Ok((group, Way { from: way.to, to: way.from, node: NodeId(way.from.0), ..way }))
+    }
+}
+
+impl Peers for Wire {
+    fn send(&self, message: Message) -> BoxFuture<'static, Result<Bytes, PeerError>> {
+        let reached = self.reach(message.way);
+        async move {
+            let (group, way) = reached?;
+            let answer = tokio::time::timeout(message.within, group.receive(way, message.kind, message.body)).await;
+            match answer {
+                Err(_) => Err(PeerError::Lost("too late".into())),
+                Ok(Ok(answer)) => Ok(answer),
+                Ok(Err(ReceiveError::NotLeader { leader })) => {
+                    Err(PeerError::Refused { why: "does not lead".into(), leader })
+                }
+                Ok(Err(error)) => Err(PeerError::Refused { why: error.to_string(), leader: None }),
+            }
+        }
+        .boxed()
+    }
+
+    fn fetch(&self, way: Way, wanted: FileWanted) -> BoxFuture<'static, Result<Chunks, PeerError>> {
+        let reached = self.reach(way);
+        async move { reached?.0.read_export(wanted).await }.boxed()
+    }
+}
+
+/// One replica, and what of it survives a crash.
+struct Place {
+    dir: TempDir,
+    sealed: Sealed,
+    machine: Mutex<Option<Arc<MemoryMachine>>>,
+    log: Mutex<Option<Log>>,
+}
+
+struct House {
+    wire: Wire,
+    places: BTreeMap<ReplicaId, Place>,
+    fatal: Arc<Mutex<Vec<String>>>,
+}
+
+fn replica(number: u64) -> ReplicaId {
+    ReplicaId(number)
+}
+
+impl House {
+    fn new(replicas: u64) -> House {
+        let place = || Place {
+            dir: tempfile::tempdir().expect("a directory"),
+            sealed: Sealed::default(),
+            machine: Mutex::default(),
+            log: Mutex::default(),
+        };
+        let places = (1..=replicas).map(|number| (replica(number), place())).collect();
+        House { wire: Wire::default(), places, fatal: Arc::default() }
+    }
+
+    /// A group founded by its first `members`.
+    async fn founded(replicas: u64, members: u64) -> House {
+        let house = House::new(replicas);
+        let all: Vec<_> = (1..=members).map(|number| (replica(number), NodeId(number))).collect();
+        house.start(replica(1), Founding::Now(all)).await;
+        for number in 2..=members {
+            house.start(replica(number), Founding::Joining).await;
+        }
+        house
+    }
+
+    async fn start(&self, id: ReplicaId, founding: Founding) {
+        let place = &self.places[&id];
+        let log = open_log(&place.dir.path().join("log"));
+        let machine = Arc::new(MemoryMachine::open(Arc::clone(&place.sealed)));
+        let heard = Arc::clone(&self.fatal);
+        let node = NodeParts {
+            cluster_name: "test".into(),
+            runtime: Handle::current(),
+            cache: CacheBudget::default(),
+            seals: SealThreads::start(()).expect("a thread"),
+            admission: Arc::new(Admission::default()),
+            counters: Arc::default(),
+            fatal: OnFatal::call(move |why| heard.lock().push(why)),
+            peers: Arc::new(self.wire.clone()),
+            throttle: Arc::new(Throttle::new(0)),
+            work: Work::Threads,
+        };
+        let dir: PathBuf = place.dir.path().join("incoming");
+        let config = GroupConfig {
+            group: GROUP,
+            replica: id,
+            founding,
+            log: log.group(GROUP),
+            machine: Arc::clone(&machine) as _,
+            large: Arc::new(NoLargeWrites),
+            incoming: IncomingDir { disk: Arc::new(RealDisk), dir },
+        };
+        let group = Group::start(config, node).await.expect("a replica starts");
+        self.wire.running.write().insert(id, group);
+        *place.machine.lock() = Some(machine);
+        *place.log.lock() = Some(log);
+    }
+
+    /// As a crash: memory is gone, what was sealed and logged stays.
+    async fn crash(&self, id: ReplicaId) {
+        let group = self.wire.running.write().remove(&id).expect("it runs");
+        group.shutdown().await;
+        drop(group);
+        let place = &self.places[&id];
+        *place.machine.lock() = None;
+        let log = place.log.lock().take().expect("it has a log");
+        tokio::task::spawn_blocking(move || log.shutdown()).await.expect("ends").expect("closes");
+    }
+
+    fn group(&self, id: ReplicaId) -> Group {
+        self.wire.running.read()[&id].clone()
+    }
+
+    fn commands(&self, id: ReplicaId) -> Vec<Bytes> {
+        self.places[&id].machine.lock().as_ref().expect("it runs").commands()
+    }
+
+    async fn leader(&self) -> ReplicaId {
+        self.wait("a leader", |house| {
+            let cut = house.wire.cut.lock().clone();
+            let running = house.wire.running.read();
+            running.iter().find(|(id, group)| group.leads() && !cut.contains(id)).map(|(id, _)| *id)
+        })
+        .await
+    }
+
+    async fn wait<T>(&self, what: &str, look: impl Fn(&House) -> Option<T>) -> T {
+        let until = Instant::now() + SETTLED_WITHIN;
+        loop {
+            if let Some(found) = look(self) {
+                return found;
+            }
+            assert!(Instant::now() < until, "{what} did not come; fatal: {:?}", self.fatal.lock());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Writes where the group is led, again and again until it is surely written. No two texts are the same.
+    async fn write(&self, text: &str) {
+        let until = Instant::now() + SETTLED_WITHIN;
+        loop {
+            let leader = self.leader().await;
+            match self.group(leader).write(Bytes::copy_from_slice(text.as_bytes())).await {
+                Ok(_) => return,
+                Err(ProposeError::NotWritten(_)) if Instant::now() < until => {}
+                // On a machine that is busy a lead may be lost at any time.
+                Err(ProposeError::Unknown { .. }) if Instant::now() < until => {
+                    let leader = self.leader().await;
+                    if self.group(leader).fence().await.is_ok()
+                        && self.commands(leader).contains(&Bytes::from(text.to_owned()))
+                    {
+                        return;
+                    }
+                }
+                Err(error) => panic!("{text}: {error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn everywhere(&self, count: usize) {
+        let ids: Vec<ReplicaId> = self.wire.running.read().keys().copied().collect();
+        for id in ids {
+            self.wait(&format!("{count} commands at {id}"), |house| (house.commands(id).len() >= count).then_some(()))
+                .await;
+        }
+    }
+}
+
+fn voters(group: &Group) -> BTreeSet<ReplicaId> {
+    group.status().members.iter().filter(|member| member.voter).map(|member| member.replica).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_written_is_on_all_and_any_of_them_reads_it() {
+    let house = House::founded(3, 3).await;
+    for number in 0..20 {
+        house.write(&format!("w{number}")).await;
+        for id in house.places.keys() {
+            house.group(*id).fence().await.expect("a fence passes anywhere");
+            assert_eq!(house.commands(*id).len(), number + 1, "after a fence replica {id} has what was acknowledged");
+        }
+    }
+    house.everywhere(20).await;
+    assert!(house.fatal.lock().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_is_cut_off_neither_writes_nor_confirms_and_the_others_go_on() {
+    let house = House::founded(3, 3).await;
+    house.write("before").await;
+    let old = house.leader().await;
+    house.wire.cut.lock().insert(old);
+    let alone = house.group(old);
+    let lost = tokio::spawn(async move { alone.write(Bytes::from_static(b"lost")).await });
+    let asked = house.group(old);
+    let fence = tokio::spawn(async move { asked.fence().await });
+    house.write("after").await;
+    let new = house.leader().await;
+    assert!(fence.await.expect("ends").is_err(), "a leader without a majority confirms nothing");
+    house.wire.cut.lock().clear();
+    assert!(matches!(lost.await.expect("ends"), Err(ProposeError::Unknown { .. } | ProposeError::NotWritten(_))));
+    // Until it hears of the new one, the old leader takes writes whose outcome is then unknown.
+    house.wait("the old leader's fall", |house| (house.group(old).status().leader == Some(new)).then_some(())).await;
+    house.write("healed").await;
+    house.everywhere(3).await;
+    for id in house.places.keys() {
+        house.group(*id).fence().await.expect("passes");
+        assert_eq!(house.commands(*id), ["before", "after", "healed"].map(|text| Bytes::from_static(text.as_bytes())));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_was_away_too_long_is_given_a_snapshot() {
+    let house = House::founded(3, 3).await;
+    house.write("first").await;
+    let leader = house.leader().await;
+    let away = *house.places.keys().find(|id| **id != leader).expect("another");
+    house.crash(away).await;
+    for number in 0..200 {
+        house.write(&format!("w{number}")).await;
+    }
+    let leader = house.leader().await;
+    house.group(leader).seal().await.expect("seals");
+    house.group(leader).purge(true).await.expect("purges");
+    let purged = |house: &House| house.group(leader).status().purged.filter(|index| *index > 100).map(drop);
+    house.wait("a purge", purged).await;
+    house.start(away, Founding::Joining).await;
+    house.everywhere(201).await;
+    assert!(house.group(away).status().sealed.is_some(), "it was installed and not replayed");
+    house.write("last").await;
+    house.everywhere(202).await;
+    assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_come_and_go_one_change_at_a_time() {
+    let house = House::founded(4, 1).await;
+    house.write("alone").await;
+    let first = house.group(replica(1));
+    for number in 2..=4 {
+        house.start(replica(number), Founding::Joining).await;
+        first.add_learner(replica(number), NodeId(number)).await.expect("a learner is added");
+    }
+    house.everywhere(1).await;
+    first.set_voters([1, 2, 3].map(replica).into()).await.expect("three vote");
+    house.write("three").await;
+    assert_eq!(voters(&first), [1, 2, 3].map(replica).into());
+    house.wire.cut.lock().insert(replica(3));
+    first.set_voters([1, 2, 4].map(replica).into()).await.expect("the one that is gone is replaced");
+    house.wire.cut.lock().clear();
+    house.write("replaced").await;
+    assert_eq!(voters(&first), [1, 2, 4].map(replica).into());
+    assert!(first.status().members.iter().all(|member| member.replica != replica(3)), "it is no member any more");
+    for id in [1, 2, 4].map(replica) {
+        house.wait("the last write", |house| (house.commands(id).len() == 3).then_some(())).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_lead_is_handed_over_and_writes_that_waited_are_refused_unwritten() {
+    let house = House::founded(3, 3).await;
+    house.write("before").await;
+    let from = house.leader().await;
+    let to = *house.places.keys().find(|id| **id != from).expect("another");
+    let (giving, writing) = (house.group(from), house.group(from));
+    let began = Instant::now();
+    let handed = tokio::spawn(async move { giving.hand_over(to).await });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let held = writing.write(Bytes::from_static(b"held")).await;
+    handed.await.expect("ends").expect("the lead is handed over");
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert!(matches!(held, Err(ProposeError::NotWritten(_))), "{held:?}");
+    assert!(house.group(to).leads() && !house.group(from).leads());
+    house.write("after").await;
+    house.everywhere(2).await;
+    assert_eq!(house.commands(to), [Bytes::from_static(b"before"), Bytes::from_static(b"after")]);
+}
+
+/// One that led on after its restart confirmed reads up to what it remembered as committed, which is less than what it
+/// had acknowledged.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_restarts_leads_only_if_it_is_elected_anew() {
+    for members in [1, 3] {
+        let house = House::founded(members, members).await;
+        house.write("acknowledged").await;
+        let old = house.leader().await;
+        let term = house.group(old).status().term;
+        for id in house.places.keys() {
+            house.crash(*id).await;
+        }
+        for id in house.places.keys() {
+            house.start(*id, Founding::Before).await;
+        }
+        house.group(old).fence().await.expect("a fence passes once there is a leader");
+        assert_eq!(house.commands(old), [Bytes::from_static(b"acknowledged")]);
+        assert!(house.group(house.leader().await).status().term > term, "whoever leads was elected since");
+        assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
+    }
+}
+
+/// The old leader passed questions of reads on to the new one, whose own round waited for the old one's answer: both stood
+/// still until their questions timed out, two seconds, and with them every read of the group.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_at_the_next_leader_go_on_while_the_lead_is_handed_to_it() {
+    const ROUNDS: usize = 4;
+    let house = House::founded(3, 3).await;
+    house.write("before").await;
+    for round in 0..ROUNDS {
+        let from = house.leader().await;
+        let to = *house.places.keys().find(|id| **id != from).expect("another");
+        let reading: Vec<_> = house.places.keys().map(|id| house.group(*id)).collect();
+        let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let readers: Vec<_> = reading
+            .into_iter()
+            .map(|group| {
+                let stop = Arc::clone(&stop);
+                tokio::spawn(async move {
+                    let mut passed = 0;
+                    while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        group.fence().await.expect("a fence passes");
+                        passed += 1;
+                        tokio::time::sleep(Duration::from_millis(1)).await;
+                    }
+                    passed
+                })
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        house.group(from).hand_over(to).await.expect("the lead is handed over");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        for reader in readers {
+            assert!(reader.await.expect("ends") > 0, "round {round}");
+        }
+    }
+}

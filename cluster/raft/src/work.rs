@@ -1,0 +1,42 @@
+//! Where work that blocks is done: on threads; or in place, where a whole cluster is simulated on one thread. In place a
+//! pause stands for the time it takes, so that other things happen meanwhile.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+#[derive(Clone, Default)]
+pub enum Work {
+    #[default]
+    Threads,
+    InPlace(Pause),
+}
+
+/// How long the next piece of work takes.
+pub type Pause = Arc<dyn Fn() -> Duration + Send + Sync>;
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Work::Threads => "Threads",
+            Work::InPlace(_) => "InPlace",
+        })
+    }
+}
+
+impl Work {
+    /// What it comes to; an error where its thread panicked or its runtime is gone.
+    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+        match self {
+            Work::Threads => spawn_blocking(work).await.map_err(io::Error::other),
+            Work::InPlace(pause) => {
+                sleep(pause()).await;
+                Ok(work())
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The replicas that run on this node, by group. They come and go while it runs; who needs one asks for it each time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use assay_cluster_raft::Group;
+use assay_storage_model::{GroupId, ReplicaId, ShardId};
+use assay_storage_shard::Shard;
+use parking_lot::RwLock;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Hosted {
+    pub group: Group,
+    /// None of the catalog.
+    pub shard: Option<Arc<Shard>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hub {
+    hosted: Arc<RwLock<BTreeMap<GroupId, Hosted>>>,
+}
+
+impl Hub {
+    pub fn add(&self, hosted: Hosted) {
+        self.hosted.write().insert(hosted.group.id(), hosted);
+    }
+
+    pub fn remove(&self, group: GroupId) -> Option<Hosted> {
+        self.hosted.write().remove(&group)
+    }
+
+    pub fn group(&self, group: GroupId) -> Option<Group> {
+        self.hosted.read().get(&group).map(|hosted| hosted.group.clone())
+    }
+
+    /// The group, if it is this replica that is here.
+    pub fn replica(&self, group: GroupId, replica: ReplicaId) -> Option<Group> {
+        self.group(group).filter(|found| found.replica() == replica)
+    }
+
+    pub fn shard(&self, shard: ShardId) -> Option<Arc<Shard>> {
+        self.hosted.read().get(&GroupId::of_shard(shard))?.shard.clone()
+    }
+
+    /// By group.
+    pub fn all(&self) -> Vec<Hosted> {
+        self.hosted.read().values().cloned().collect()
+    }
+
+    pub fn groups(&self) -> Vec<Group> {
+        self.hosted.read().values().map(|hosted| hosted.group.clone()).collect()
+    }
+
+    pub fn shards(&self) -> Vec<Arc<Shard>> {
+        self.hosted.read().values().filter_map(|hosted| hosted.shard.clone()).collect()
+    }
+}

@@ -1,0 +1,213 @@
+//! This node's place in the network: what groups and services send goes out here, what others send comes in here.
+//!
+//! There may be no transport, on a node that was told no address: then nobody is reached. It is set once, where the node
+//! has its certificate.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use assay_cluster_raft::{Chunks, FileWanted, Message, MessageKind, PeerError, Peers, ReceiveError, Way};
+use assay_cluster_transport::{
+    Address, ByteStream, Call, CallError, Handler, Handlers, Lane, Received, Refusal, RefusalCode, StreamHandler,
+    Transport,
+};
+use assay_storage_model::{NodeId, ReplicaId};
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt, TryFutureExt};
+use parking_lot::RwLock;
+
+use crate::hub::Hub;
+
+/// A piece of a snapshot that does not come within this time does not come.
+const CHUNK_WAIT_MAX: Duration = Duration::from_secs(10);
+const SNAPSHOT_FILE: &str = "raft.snapshot-file";
+
+#[derive(Clone, Default)]
+pub(crate) struct Net {
+    transport: Arc<OnceLock<Transport>>,
+    /// Their certificates stay good; what they say is not heard any more.
+    removed: Arc<RwLock<BTreeSet<NodeId>>>,
+}
+
+impl fmt::Debug for Net {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Net").field("connected", &self.transport.get().is_some()).finish()
+    }
+}
+
+fn no_transport() -> String {
+    "this node was given no address for other nodes".into()
+}
+
+impl Net {
+    pub fn set_removed(&self, removed: BTreeSet<NodeId>) {
+        *self.removed.write() = removed;
+    }
+
+    /// Refuses what a node says that was removed from the cluster.
+    pub fn check(&self, from: Option<NodeId>) -> Result<(), Refusal> {
+        match from.filter(|from| self.removed.read().contains(from)) {
+            Some(from) => {
+                Err(refuse(RefusalCode::NotAuthenticated, format!("node {from} was removed from this cluster")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub fn transport(&self) -> Option<&Transport> {
+        self.transport.get()
+    }
+
+    /// Groups of this node can be reached from here on.
+    pub fn open(&self, transport: Transport, hub: &Hub) {
+        let mut doors =
+            Handlers::new().stream(SNAPSHOT_FILE, Arc::new(FileDoor { hub: hub.clone(), net: self.clone() }));
+        for kind in MessageKind::ALL {
+            doors = doors.call(kind.name(), Arc::new(GroupDoor { hub: hub.clone(), net: self.clone(), kind }));
+        }
+        transport.register(doors);
+        // Set once, by the start.
+        let _ = self.transport.set(transport);
+    }
+
+    /// Every node that has an address, whatever group it has replicas of.
+    pub fn peers(&self) -> Vec<NodeId> {
+        self.transport.get().map(|transport| transport.counts().into_keys().collect()).unwrap_or_default()
+    }
+
+    pub async fn call(&self, to: NodeId, call: Call) -> Result<Bytes, CallError> {
+        match self.transport.get() {
+            Some(transport) => transport.clone().call(to, call).await,
+            None => Err(CallError::NotReached(no_transport())),
+        }
+    }
+}
+
+fn peer_error(error: CallError) -> PeerError {
+    match error {
+        CallError::NotReached(why) => PeerError::Unreachable(why),
+        CallError::Refused(refusal) if refusal.code.may_have_been_done() => PeerError::Lost(refusal.why),
+        CallError::Refused(refusal) => PeerError::Refused { leader: replica_in(&refusal.detail), why: refusal.why },
+        CallError::Lost(why) => PeerError::Lost(why),
+    }
+}
+
+fn replica_in(detail: &[u8]) -> Option<ReplicaId> {
+    detail.try_into().ok().map(u64::from_le_bytes).map(ReplicaId)
+}
+
+fn address_of(way: Way) -> Option<Address> {
+    Some(Address { group: way.group, from: way.from, to: way.to })
+}
+
+impl Peers for Net {
+    fn send(&self, message: Message) -> BoxFuture<'static, Result<Bytes, PeerError>> {
+        let net = self.clone();
+        let Message { way, kind, body, within } = message;
+        // A heartbeat must not wait behind two megabytes of entries.
+        let lane = if kind == MessageKind::Append && body.len() > 4096 { Lane::Bulk } else { Lane::Control };
+        let call = Call { service: kind.name(), address: address_of(way), body, within, lane };
+        async move { net.call(way.node, call).await.map_err(peer_error) }.boxed()
+    }
+
+    fn fetch(&self, way: Way, wanted: FileWanted) -> BoxFuture<'static, Result<Chunks, PeerError>> {
+        let net = self.clone();
+        let mut body = BytesMut::with_capacity(20);
+        body.put_u64_le(wanted.export);
+        body.put_u32_le(wanted.file);
+        body.put_u64_le(wanted.offset);
+        let call = Call {
+            service: SNAPSHOT_FILE,
+            address: address_of(way),
+            body: body.freeze(),
+            within: CHUNK_WAIT_MAX,
+            lane: Lane::Bulk,
+        };
+        let fetch = async move {
+            let transport = net.transport.get().ok_or_else(|| PeerError::Unreachable(no_transport()))?.clone();
+            let stream: ByteStream = transport.stream(way.node, call).await.map_err(peer_error)?;
+            Ok(stream.map(|chunk| chunk.map_err(peer_error)).boxed())
+        };
+        fetch.boxed()
+    }
+}
+
+/// Where messages for the groups of this node come in.
+#[derive(Debug)]
+struct GroupDoor {
+    hub: Hub,
+    net: Net,
+    kind: MessageKind,
+}
+
+fn refuse(code: RefusalCode, why: impl Into<String>) -> Refusal {
+    Refusal { code, why: why.into(), detail: Bytes::new() }
+}
+
+/// The way back to the sender, if the replica that is meant is here.
+fn arrived(hub: &Hub, net: &Net, received: &Received) -> Result<(assay_cluster_raft::Group, Way), Refusal> {
+    net.check(received.from)?;
+    let bad = || refuse(RefusalCode::BadRequest, "a message to a group names sender and receiver");
+    let (Some(address), Some(node)) = (received.address, received.from) else { return Err(bad()) };
+    let Address { group, from, to } = address;
+    let not_here = || refuse(RefusalCode::NotHere, format!("replica {to} of group {group} is not on this node"));
+    let found = hub.replica(group, to).ok_or_else(not_here)?;
+    Ok((found, Way { group, from: to, to: from, node }))
+}
+
+impl Handler for GroupDoor {
+    fn call(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
+        let arrived = arrived(&self.hub, &self.net, &received);
+        let kind = self.kind;
+        async move {
+            let (group, way) = arrived?;
+            group.receive(way, kind, received.body).await.map_err(|error| {
+                let why = error.to_string();
+                match error {
+                    ReceiveError::Malformed(_) => refuse(RefusalCode::BadRequest, why),
+                    ReceiveError::Busy(_) => refuse(RefusalCode::Busy, why),
+                    ReceiveError::NotLeader { leader } => {
+                        let detail = leader.map(|leader| Bytes::copy_from_slice(&leader.0.to_le_bytes()));
+                        Refusal { code: RefusalCode::NotLeader, why, detail: detail.unwrap_or_default() }
+                    }
+                    ReceiveError::Failed(_) | ReceiveError::Stopped(_) => refuse(RefusalCode::Unavailable, why),
+                }
+            })
+        }
+        .boxed()
+    }
+}
+
+#[derive(Debug)]
+struct FileDoor {
+    hub: Hub,
+    net: Net,
+}
+
+fn file_wanted(body: &[u8]) -> Option<FileWanted> {
+    let (export, rest) = body.split_first_chunk::<8>()?;
+    let (file, rest) = rest.split_first_chunk::<4>()?;
+    let offset = u64::from_le_bytes(rest.try_into().ok()?);
+    Some(FileWanted { export: u64::from_le_bytes(*export), file: u32::from_le_bytes(*file), offset })
+}
+
+type ChunkStream = BoxStream<'static, Result<Bytes, Refusal>>;
+
+impl StreamHandler for FileDoor {
+    fn stream(&self, received: Received) -> ChunkStream {
+        let arrived = arrived(&self.hub, &self.net, &received);
+        let opened = async move {
+            let (group, _) = arrived?;
+            let bad = || refuse(RefusalCode::BadRequest, "a request for a file that does not read");
+            let wanted = file_wanted(&received.body).ok_or_else(bad)?;
+            let failed = |error: PeerError| refuse(RefusalCode::Unavailable, error.to_string());
+            let chunks = group.read_export(wanted).await.map_err(failed)?;
+            Ok(chunks.map(move |chunk| chunk.map_err(failed)))
+        };
+        opened.try_flatten_stream().boxed()
+    }
+}

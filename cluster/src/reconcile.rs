@@ -1,0 +1,76 @@
+//! Bringing what is to what is wanted. Each reconciler compares the two, makes a step, and takes no other input; what a
+//! crash cut short is found again by looking.
+//!
+//! | reconciler | on | compares | does |
+//! |---|---|---|---|
+//! | planner | the catalog's leader | nodes, places | changes the map: a group is to be elsewhere |
+//! | members | a group's leader | the map, the group's members | learners, voters, one change at a time; who leads |
+//! | replicas | every node | the map, what is on this node | starts replicas, takes away those that left |
+//! | scrub | every node | what is on the disk, and what others applied | gives damaged replicas up |
+//! | news | every node | the catalog, what this node keeps | addresses of others, its own; whether the catalog is heard |
+//! | certificates | every node | the certificate in use, the files, the day | makes a new one in time, takes another up |
+
+mod certificates;
+mod members;
+mod news;
+mod planner;
+mod replicas;
+mod scrub;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_cluster_placement::catalog_voters;
+use assay_storage_model::catalog::Replica;
+use assay_storage_model::{GroupId, ReplicaId};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+use crate::Shared;
+
+pub(crate) use scrub::{DIGEST, Digests, QUARANTINE, Quarantines, Suspects};
+
+/// Between two looks of each reconciler.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// A handle on the tasks.
+#[derive(Debug)]
+pub(crate) struct Reconcilers {
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Reconcilers {
+    pub fn start(shared: Arc<Shared>, runtime: &Handle) -> Reconcilers {
+        let tasks = vec![
+            runtime.spawn(news::run(Arc::clone(&shared))),
+            runtime.spawn(replicas::run(Arc::clone(&shared))),
+            runtime.spawn(members::run(Arc::clone(&shared))),
+            runtime.spawn(scrub::run(Arc::clone(&shared))),
+            runtime.spawn(certificates::run(Arc::clone(&shared))),
+            runtime.spawn(planner::run(shared)),
+        ];
+        Reconcilers { tasks: Mutex::new(tasks) }
+    }
+
+    /// Whatever they were doing is found again by the next start.
+    pub async fn stop(&self) {
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        tasks.iter().for_each(JoinHandle::abort);
+        for task in tasks {
+            let _ = task.await; // aborted
+        }
+    }
+}
+
+impl Drop for Reconcilers {
+    fn drop(&mut self) {
+        self.tasks.lock().iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Which of a group's replicas are to vote: all of a shard's, of the catalog the first few.
+pub(crate) fn voters_wanted(group: GroupId, replicas: &[Replica]) -> Vec<ReplicaId> {
+    let count = if group == GroupId::CATALOG { catalog_voters(replicas.len()) } else { replicas.len() };
+    replicas.iter().take(count).map(|replica| replica.id).collect()
+}

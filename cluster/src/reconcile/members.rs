@@ -1,0 +1,238 @@
+//! The members of the groups that this node leads: made to be those of the map, one change at a time. Then who is to
+//! lead: not a node that drains; else the one that rendezvous puts first, so that leaders are spread over nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_cluster_placement::nodes_of;
+use assay_cluster_raft::{ChangeError, Group, GroupStatus, HandOverError};
+use assay_storage_model::catalog::Replica;
+use assay_storage_model::{GroupId, NodeId, ReplicaId};
+use parking_lot::Mutex;
+use tokio::time::sleep;
+
+use super::{LOOK, voters_wanted};
+use crate::Shared;
+use crate::nodes::{self, NodeState};
+use crate::status::CLOSE_ENTRIES;
+
+/// A leader is left in peace for this long before the lead is given to who is to have it.
+const LEADS_AT_LEAST: Duration = Duration::from_secs(10);
+/// After a handover that did not come about.
+const HANDED_AGAIN_AFTER: Duration = Duration::from_secs(15);
+/// Handovers for the sake of balance at once: each holds its group's writes back for less than a second.
+const BALANCING_MAX: usize = 2;
+
+#[derive(Debug, Default)]
+struct Book {
+    /// Groups that a step is under way for.
+    busy: BTreeSet<GroupId>,
+    leads_since: BTreeMap<GroupId, Instant>,
+    not_before: BTreeMap<GroupId, Instant>,
+    balancing: usize,
+}
+
+pub(super) async fn run(shared: Arc<Shared>) {
+    let book = Arc::new(Mutex::new(Book::default()));
+    loop {
+        for group in shared.hub.groups() {
+            let status = group.status();
+            if !status.leads {
+                book.lock().leads_since.remove(&group.id());
+                continue;
+            }
+            book.lock().leads_since.entry(group.id()).or_insert_with(|| {
+                tracing::info!(group = %group.id(), term = status.term, "leads");
+                Instant::now()
+            });
+            if book.lock().busy.insert(group.id()) {
+                let (shared, book) = (Arc::clone(&shared), Arc::clone(&book));
+                tokio::spawn(async move {
+                    step(&shared, &group, &status, &book).await;
+                    book.lock().busy.remove(&group.id());
+                });
+            }
+        }
+        sleep(LOOK).await;
+    }
+}
+
+async fn step(shared: &Shared, group: &Group, status: &GroupStatus, book: &Mutex<Book>) {
+    let map = shared.catalog.read().shard_map().cloned();
+    let Some(members) = map.as_ref().and_then(|map| map.group(group.id())) else { return };
+    let wanted = &members.replicas;
+    let result = match next_change(group.id(), group.replica(), status, wanted) {
+        Some(change) => {
+            tracing::info!(group = %group.id(), ?change, "changing members");
+            make(group, change).await
+        }
+        None => {
+            lead_or_give(shared, group, status, book).await;
+            Ok(())
+        }
+    };
+    match result {
+        Ok(()) | Err(ChangeError::NotLeader { .. } | ChangeError::UnderWay) => {}
+        Err(ChangeError::Failed(why)) => tracing::warn!(group = %group.id(), why, "a change of members; tried again"),
+    }
+}
+
+/// One step from what a group is to what it is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Change {
+    AddLearner(ReplicaId, NodeId),
+    /// Also finishes a change that was cut short.
+    SetVoters(BTreeSet<ReplicaId>),
+    RemoveLearner(ReplicaId),
+    /// A leader that is to leave gives the lead away first.
+    HandOver(ReplicaId),
+}
+
+/// Pure. Where voters are to change, those that are new to it must be close behind first: a majority must not wait for
+/// one that has yet to be filled.
+fn next_change(group: GroupId, own: ReplicaId, status: &GroupStatus, wanted: &[Replica]) -> Option<Change> {
+    let member = |replica: ReplicaId| status.members.iter().find(|member| member.replica == replica);
+    let voters: BTreeSet<ReplicaId> = voters_wanted(group, wanted).into_iter().collect();
+    let known: BTreeSet<ReplicaId> = voters.iter().copied().filter(|voter| member(*voter).is_some()).collect();
+    if status.joint && !known.is_empty() {
+        return Some(Change::SetVoters(known));
+    }
+    if let Some(missing) = wanted.iter().find(|replica| member(replica.id).is_none()) {
+        return Some(Change::AddLearner(missing.id, missing.node));
+    }
+    let voting: BTreeSet<ReplicaId> =
+        status.members.iter().filter(|member| member.voter).map(|member| member.replica).collect();
+    if voting != voters {
+        let last = status.last.unwrap_or(0);
+        let close = |voter: &ReplicaId| {
+            let matched = member(*voter).and_then(|member| member.matched);
+            matched.is_some_and(|matched| matched + CLOSE_ENTRIES >= last)
+        };
+        if !voters.difference(&voting).all(close) {
+            return None;
+        }
+        if !voters.contains(&own)
+            && let Some(successor) = voters.intersection(&voting).find(|voter| close(voter))
+        {
+            return Some(Change::HandOver(*successor));
+        }
+        return Some(Change::SetVoters(voters));
+    }
+    let leaving = status.members.iter().find(|member| wanted.iter().all(|replica| replica.id != member.replica));
+    leaving.map(|member| Change::RemoveLearner(member.replica))
+}
+
+async fn make(group: &Group, change: Change) -> Result<(), ChangeError> {
+    match change {
+        Change::AddLearner(replica, node) => group.add_learner(replica, node).await,
+        Change::SetVoters(voters) => group.set_voters(voters).await,
+        Change::RemoveLearner(replica) => group.remove_learner(replica).await,
+        Change::HandOver(to) => match group.hand_over(to).await {
+            Ok(()) | Err(HandOverError::NotLeader) => Ok(()),
+            Err(why) => Err(ChangeError::Failed(why.to_string())),
+        },
+    }
+}
+
+async fn lead_or_give(shared: &Shared, group: &Group, status: &GroupStatus, book: &Mutex<Book>) {
+    let Some((to, drains)) = better_leader(shared, group, status) else { return };
+    {
+        let mut book = book.lock();
+        let now = Instant::now();
+        let young = book.leads_since.get(&group.id()).is_none_or(|since| now - *since < LEADS_AT_LEAST);
+        let failed = book.not_before.get(&group.id()).is_some_and(|until| now < *until);
+        if !drains && (young || failed || book.balancing >= BALANCING_MAX) {
+            return;
+        }
+        book.balancing += 1;
+    }
+    let handed = group.hand_over(to).await;
+    let mut book = book.lock();
+    book.balancing -= 1;
+    if let Err(why) = handed {
+        tracing::debug!(group = %group.id(), %why, "the lead was not handed over");
+        book.not_before.insert(group.id(), Instant::now() + HANDED_AGAIN_AFTER);
+    }
+}
+
+/// Who should lead instead of this replica, and whether that is because this node drains.
+fn better_leader(shared: &Shared, group: &Group, status: &GroupStatus) -> Option<(ReplicaId, bool)> {
+    let nodes = nodes::all(&shared.catalog.read());
+    let active = |node: NodeId| nodes.get(&node).is_none_or(|(record, _)| record.state == NodeState::Active);
+    if !active(shared.node) {
+        return shared.successor(group).map(|to| (to, true));
+    }
+    let last = status.last.unwrap_or(0);
+    let fit = status.members.iter().filter(|member| {
+        member.voter && active(member.node) && member.matched.is_some_and(|matched| matched + CLOSE_ENTRIES >= last)
+    });
+    let fit: Vec<_> = fit.collect();
+    let homes: Vec<NodeId> = fit.iter().map(|member| member.node).collect();
+    let best = *nodes_of(group.id(), &homes, 1).first()?;
+    let to = fit.iter().find(|member| member.node == best)?.replica;
+    (to != group.replica()).then_some((to, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_cluster_raft::Member;
+
+    use super::*;
+
+    const SHARD: GroupId = GroupId(16);
+
+    fn replica(id: u64) -> Replica {
+        Replica { id: ReplicaId(id), node: NodeId(id) }
+    }
+
+    fn member(id: u64, voter: bool, matched: u64) -> Member {
+        Member { replica: ReplicaId(id), node: NodeId(id), voter, matched: Some(matched) }
+    }
+
+    fn status(members: Vec<Member>) -> GroupStatus {
+        GroupStatus { leads: true, leader: Some(ReplicaId(1)), last: Some(1000), members, ..GroupStatus::default() }
+    }
+
+    fn next(members: Vec<Member>, wanted: &[u64]) -> Option<Change> {
+        let wanted: Vec<Replica> = wanted.iter().copied().map(replica).collect();
+        next_change(SHARD, ReplicaId(1), &status(members), &wanted)
+    }
+
+    fn voters(ids: &[u64]) -> Option<Change> {
+        Some(Change::SetVoters(ids.iter().copied().map(ReplicaId).collect()))
+    }
+
+    #[test]
+    fn a_new_replica_learns_first_and_votes_when_it_is_close() {
+        let three = || vec![member(1, true, 1000), member(2, true, 1000), member(3, true, 0)];
+        assert_eq!(next(three(), &[1, 2, 3]), None, "a silent voter that is wanted changes nothing");
+        assert_eq!(next(three(), &[1, 2, 4]), Some(Change::AddLearner(ReplicaId(4), NodeId(4))));
+        let with = |matched| [three(), vec![member(4, false, matched)]].concat();
+        assert_eq!(next(with(10), &[1, 2, 4]), None);
+        assert_eq!(next(with(990), &[1, 2, 4]), voters(&[1, 2, 4]));
+    }
+
+    #[test]
+    fn a_change_cut_short_is_finished_and_learners_that_are_not_wanted_go() {
+        let members = vec![member(1, true, 1000), member(2, true, 1000), member(3, true, 1000)];
+        let joint = GroupStatus { joint: true, ..status(members.clone()) };
+        let wanted = [replica(1), replica(2)];
+        assert_eq!(next_change(SHARD, ReplicaId(1), &joint, &wanted), voters(&[1, 2]));
+        let left = [members[..2].to_vec(), vec![member(9, false, 5)]].concat();
+        assert_eq!(next(left, &[1, 2]), Some(Change::RemoveLearner(ReplicaId(9))));
+    }
+
+    #[test]
+    fn a_leader_that_leaves_gives_the_lead_away_first() {
+        let members = vec![member(1, true, 1000), member(2, true, 1000), member(3, true, 1000)];
+        assert_eq!(next(members, &[2, 3]), Some(Change::HandOver(ReplicaId(2))));
+    }
+
+    #[test]
+    fn of_the_catalog_an_odd_number_votes() {
+        let members: Vec<Member> = (1..=4).map(|id| member(id, id <= 3, 1000)).collect();
+        let wanted: Vec<Replica> = (1..=4).map(replica).collect();
+        assert_eq!(next_change(GroupId::CATALOG, ReplicaId(1), &status(members), &wanted), None);
+    }
+}

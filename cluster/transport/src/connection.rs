@@ -1,0 +1,278 @@
+//! One connection to another node, from the dial to the exchange of a request for an answer.
+//!
+//! A connection counts as made when the other side has answered a greeting: under TLS 1.3 a caller learns only then
+//! that its certificate was accepted. So whatever goes wrong before was surely not executed.
+//!
+//! HTTP/2 is spoken through hyper and not through tonic's channel, which would not tell a request that was never
+//! written from one whose answer was lost.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper::{HeaderMap, Method, Request, Uri, Version};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::ClientConfig;
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::TlsConnector;
+use tonic::Streaming;
+use tonic::body::Body;
+
+use crate::call::{Address, CallError};
+use crate::frame::{Frame, MESSAGE_BYTES_MAX, frames_of_answer, request_body};
+use crate::heading::{self, Form};
+use crate::names::server_name;
+use crate::refusal::{Refusal, RefusalCode};
+use crate::traffic::Traffic;
+use crate::wire::{PING_EVERY, Wire};
+
+/// TCP, TLS and the greeting together.
+pub(crate) const CONNECT_WITHIN: Duration = Duration::from_secs(1);
+/// What one call or stream may send ahead of its reader. An append of a mebibyte goes without waiting.
+pub(crate) const STREAM_WINDOW_BYTES: u32 = 2 << 20;
+/// What all of a connection may send ahead of their readers.
+pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 256 << 20;
+/// A frame of HTTP/2: larger ones cost less, and delay what waits behind them.
+pub(crate) const HTTP_FRAME_BYTES_MAX: u32 = 64 << 10;
+/// What is handed to HTTP/2 ahead of the socket, for each stream.
+pub(crate) const SEND_BUFFER_BYTES: usize = 1 << 20;
+/// Headers of one request or answer.
+pub(crate) const HEADER_BYTES_MAX: u32 = 16 << 10;
+/// Requests at once that a server takes on one connection; also how many that were let go are remembered, until what
+/// was on its way for them has come. Both sides are nodes of one cluster: letting go of many calls is no attack.
+pub(crate) const REQUESTS_MAX: u32 = 1024;
+/// The wire itself watches for silence; the limit on pongs must never come first.
+pub(crate) const PONG_WITHIN: Duration = Duration::from_secs(24 * 3600);
+/// Calls under way on one connection; the next waits its turn. Below what the other side allows.
+const CALLS_MAX: usize = 448;
+/// Streams under way on one connection; the next waits its turn.
+const STREAMS_MAX: usize = 64;
+/// Bodies of requests under way on one connection, in units: what waits, waits here, and not half sent on the wire.
+const BODIES_BYTES_MAX: usize = 96 << 20;
+const BODY_UNIT_BYTES: usize = 1 << 10;
+
+// Streams that nobody reads never close the window to the answers of calls.
+const _: () = assert!(STREAMS_MAX * STREAM_WINDOW_BYTES as usize <= CONNECTION_WINDOW_BYTES as usize / 2);
+const _: () = assert!(MESSAGE_BYTES_MAX < BODIES_BYTES_MAX);
+const _: () = assert!(CALLS_MAX + STREAMS_MAX <= REQUESTS_MAX as usize / 2);
+
+/// Why there is no connection.
+#[derive(Clone, Debug)]
+pub(crate) enum NoConnection {
+    NotReached(String),
+    /// The greeting was refused.
+    Refused(Refusal),
+}
+
+impl From<NoConnection> for CallError {
+    fn from(why: NoConnection) -> CallError {
+        match why {
+            NoConnection::NotReached(why) => CallError::NotReached(why),
+            NoConnection::Refused(refusal) => CallError::Refused(refusal),
+        }
+    }
+}
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(crate) enum NoAnswer {
+    /// The connection was gone before anything was written.
+    NotSent(String),
+    Lost(String),
+}
+
+/// Whom to dial, and as whom.
+#[derive(Debug)]
+pub(crate) struct Goal<'a> {
+    /// `host:port`.
+    pub(crate) address: &'a str,
+    /// What the other side's certificate has to bear.
+    pub(crate) name: &'a str,
+    pub(crate) tls: Arc<ClientConfig>,
+    /// The lasting part of every request's headers.
+    pub(crate) headers: HeaderMap,
+    pub(crate) traffic: Arc<Traffic>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Connection {
+    requests: SendRequest<Body>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    headers: HeaderMap,
+    /// `https://` and the name of the other side.
+    origin: String,
+    calls: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    bodies: Arc<Semaphore>,
+}
+
+/// A place among what is under way on a connection; held until the answer is whole.
+#[derive(Debug)]
+pub(crate) struct Place {
+    _under_way: OwnedSemaphorePermit,
+    _body: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    /// Dials and greets; must run within the runtime that is to drive the connection.
+    pub(crate) async fn make(goal: Goal<'_>) -> Result<Connection, NoConnection> {
+        let ends = Instant::now() + CONNECT_WITHIN;
+        let address = goal.address.to_owned();
+        let not_reached = |why: String| NoConnection::NotReached(format!("{address}: {why}"));
+        let made = timeout_at(ends, async {
+            let connection = dial(goal).await.map_err(not_reached)?;
+            connection.greet(ends).await.map_err(|why| match why {
+                NoConnection::NotReached(why) => not_reached(why),
+                refused => refused,
+            })?;
+            Ok(connection)
+        });
+        made.await.unwrap_or_else(|_| Err(not_reached(format!("no connection in {} ms", CONNECT_WITHIN.as_millis()))))
+    }
+
+    async fn greet(&self, ends: Instant) -> Result<(), NoConnection> {
+        let within = ends.duration_since(Instant::now());
+        let hello = Frame::Body(Bytes::new());
+        let request = self.request(Form::Greeting, "", None, within, hello).map_err(NoConnection::Refused)?;
+        let answered = async { only_frame(self.send(request).await?, ends).await };
+        match answered.await {
+            Ok(Frame::Body(_)) => Ok(()),
+            Ok(Frame::Refused(refusal)) => Err(NoConnection::Refused(refusal)),
+            Ok(frame) => Err(NoConnection::NotReached(format!("a greeting was answered with {frame:?}"))),
+            Err(NoAnswer::NotSent(why) | NoAnswer::Lost(why)) => Err(NoConnection::NotReached(why)),
+        }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        !self.requests.is_closed()
+    }
+
+    /// When its turn comes.
+    pub(crate) async fn place(&self, form: Form, body_bytes: usize) -> Place {
+        const NEVER_CLOSED: &str = "the semaphore is never closed";
+        let under_way = if form == Form::Stream { &self.shared.streams } else { &self.shared.calls };
+        let under_way = Arc::clone(under_way).acquire_owned().await.expect(NEVER_CLOSED);
+        let units = u32::try_from(body_bytes / BODY_UNIT_BYTES).expect("checked against the largest message");
+        let body = Arc::clone(&self.shared.bodies).acquire_many_owned(units).await.expect(NEVER_CLOSED);
+        Place { _under_way: under_way, _body: body }
+    }
+
+    pub(crate) fn request(
+        &self,
+        form: Form,
+        service: &str,
+        address: Option<Address>,
+        within: Duration,
+        frame: Frame,
+    ) -> Result<Request<Body>, Refusal> {
+        let bytes = if let Frame::Body(body) = &frame { body.len() } else { 0 };
+        let uri = Uri::try_from(format!("{}{}", self.shared.origin, form.path(service)));
+        let uri = uri.map_err(|error| Refusal::new(RefusalCode::BadRequest, format!("`{service}`: {error}")))?;
+        let mut request = Request::new(request_body(frame));
+        *request.method_mut() = Method::POST;
+        *request.version_mut() = Version::HTTP_2;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = self.shared.headers.clone();
+        heading::add(request.headers_mut(), address, within, bytes);
+        Ok(request)
+    }
+
+    /// Sends, and returns when the answer begins.
+    pub(crate) async fn send(&self, request: Request<Body>) -> Result<Streaming<Frame>, NoAnswer> {
+        let sent = self.requests.clone().try_send_request(request).await;
+        let answer = sent.map_err(|mut error| {
+            // The request comes back only if not a byte of it was written.
+            let never_written = error.take_message().is_some();
+            let why = with_causes(&error.into_error());
+            if never_written { NoAnswer::NotSent(why) } else { NoAnswer::Lost(why) }
+        })?;
+        if !answer.status().is_success() {
+            return Err(NoAnswer::Lost(format!("answered with status {}", answer.status())));
+        }
+        Ok(frames_of_answer(answer))
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("origin", &self.shared.origin)
+            .field("open", &self.is_open())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The one frame of an answer that is no stream. Reads to the end: an answer let go before would be reset.
+pub(crate) async fn only_frame(mut frames: Streaming<Frame>, ends: Instant) -> Result<Frame, NoAnswer> {
+    let frame = timeout_at(ends, next_frame(&mut frames)).await;
+    let frame = frame.map_err(|_| NoAnswer::Lost("no answer in time".into()))??;
+    // The frame is whole; whatever befalls the rest changes nothing.
+    drop(timeout_at(ends, frames.message()).await);
+    Ok(frame)
+}
+
+pub(crate) async fn next_frame(frames: &mut Streaming<Frame>) -> Result<Frame, NoAnswer> {
+    match frames.message().await {
+        Ok(Some(frame)) => Ok(frame),
+        Ok(None) => Err(NoAnswer::Lost("the answer ended before it was whole".into())),
+        Err(status) => Err(NoAnswer::Lost(with_causes(&status))),
+    }
+}
+
+async fn dial(goal: Goal<'_>) -> Result<Connection, String> {
+    let socket = TcpStream::connect(goal.address).await.map_err(|error| error.to_string())?;
+    let wire = Wire::new(socket, goal.traffic).map_err(|error| error.to_string())?;
+    let secured = TlsConnector::from(goal.tls).connect(server_name(goal.name), wire).await;
+    let secured = secured.map_err(|error| format!("TLS with {}: {error}", goal.name))?;
+    let (requests, driver) = Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_frame_size(HTTP_FRAME_BYTES_MAX)
+        .max_send_buf_size(SEND_BUFFER_BYTES)
+        .max_header_list_size(HEADER_BYTES_MAX)
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PONG_WITHIN)
+        .keep_alive_while_idle(true)
+        .max_concurrent_reset_streams(REQUESTS_MAX as usize)
+        .max_local_error_reset_streams(None)
+        .handshake(TokioIo::new(secured))
+        .await
+        .map_err(|error| with_causes(&error))?;
+    // Ends with the connection: when the last handle is gone and what was under way is over, or when it breaks.
+    tokio::spawn(async move {
+        if let Err(error) = driver.await {
+            tracing::debug!(error = with_causes(&error), "a connection ended");
+        }
+    });
+    let places = |places| Arc::new(Semaphore::new(places));
+    let shared = Shared {
+        headers: goal.headers,
+        origin: format!("https://{}", goal.name),
+        calls: places(CALLS_MAX),
+        streams: places(STREAMS_MAX),
+        bodies: places(BODIES_BYTES_MAX / BODY_UNIT_BYTES),
+    };
+    Ok(Connection { requests, shared: Arc::new(shared) })
+}
+
+/// An error and what it comes from: the outermost sentence alone rarely says it.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,152 @@
+//! A node's certificate and key, and what TLS makes of them. TLS 1.3 alone, both sides show a certificate of the
+//! cluster's authority; a caller may show none, and then reaches open calls only (`serve`).
+//!
+//! Sessions are never resumed: each connection is checked anew, with the certificates of its day.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use assay_storage_model::{ClusterId, NodeId};
+use rustls::client::Resumption;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::version::TLS13;
+use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
+
+use crate::error::TransportError;
+use crate::names::{bears, node_name};
+
+/// HTTP/2, said in the handshake.
+const PROTOCOL: &[u8] = b"h2";
+/// An authority and its successor, with room to spare.
+const CERTIFICATES_MAX: usize = 16;
+/// The first moment of the year 10000, which no certificate can name (RFC 5280, 4.1.2.5): by then each has run out.
+const AFTER_ALL_TIMES: Duration = Duration::from_secs(253_402_300_800);
+
+/// The certificates of this node, as PEM. Several authorities are trusted alike while one takes over from another.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Identity {
+    pub authority_pem: String,
+    pub certificate_pem: String,
+    pub key_pem: String,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("authority_pem", &self.authority_pem)
+            .field("certificate_pem", &self.certificate_pem)
+            .field("key_pem", &"(kept)")
+            .finish()
+    }
+}
+
+impl Identity {
+    /// When its certificate runs out, whoever made it.
+    pub fn runs_out(&self) -> Result<SystemTime, TransportError> {
+        let chain = certificates(&self.certificate_pem)?;
+        let verifier = verifier_of(Arc::new(roots_of(&self.authority_pem)?))?;
+        // The one who checks certificates reads their times: a date is looked at before a signature.
+        let checked = verifier.verify_client_cert(&chain[0], &chain[1..], UnixTime::since_unix_epoch(AFTER_ALL_TIMES));
+        match checked {
+            Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
+                Ok(UNIX_EPOCH + Duration::from_secs(not_after.as_secs()))
+            }
+            Err(why) => Err(wrong(why)),
+            Ok(_) => Err(wrong("its certificate does not say when it runs out")),
+        }
+    }
+
+    /// Whether its certificate is by this authority, also if it has run out.
+    pub fn is_by(&self, authority_pem: &str) -> Result<bool, TransportError> {
+        let chain = certificates(&self.certificate_pem)?;
+        let verifier = verifier_of(Arc::new(roots_of(authority_pem)?))?;
+        let end = self.runs_out()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(verifier.verify_client_cert(&chain[0], &chain[1..], UnixTime::since_unix_epoch(end)).is_ok())
+    }
+}
+
+/// An identity as TLS uses it.
+#[derive(Clone, Debug)]
+pub(crate) struct Credentials {
+    pub(crate) identity: Identity,
+    pub(crate) client: Arc<ClientConfig>,
+    pub(crate) server: Arc<ServerConfig>,
+}
+
+impl Credentials {
+    /// Refuses at once what no peer would accept: another node's certificate, another authority's, a key that does not fit.
+    pub(crate) fn of(identity: &Identity, cluster: ClusterId, node: NodeId) -> Result<Credentials, TransportError> {
+        let roots = Arc::new(roots_of(&identity.authority_pem)?);
+        let chain = certificates(&identity.certificate_pem)?;
+        let verifier = verifier_of(Arc::clone(&roots))?;
+        verifier.verify_client_cert(&chain[0], &chain[1..], UnixTime::now()).map_err(wrong)?;
+        let name = node_name(cluster, node);
+        if !bears(&chain[0], &name) {
+            return Err(wrong(format!("it does not bear the name {name}")));
+        }
+        let key = || PrivateKeyDer::from_pem_slice(identity.key_pem.as_bytes()).map_err(wrong);
+        let client = client_builder()?.with_root_certificates(roots);
+        let client = client.with_client_auth_cert(chain.clone(), key()?).map_err(wrong)?;
+        let server =
+            ServerConfig::builder_with_provider(provider()).with_protocol_versions(&[&TLS13]).map_err(wrong)?;
+        let server = server.with_client_cert_verifier(verifier).with_single_cert(chain, key()?);
+        let mut server = server.map_err(wrong)?;
+        server.alpn_protocols = vec![PROTOCOL.to_vec()];
+        server.session_storage = Arc::new(NoServerSessionStorage {});
+        server.send_tls13_tickets = 0;
+        Ok(Credentials { identity: identity.clone(), client: Arc::new(finished(client)), server: Arc::new(server) })
+    }
+}
+
+/// Of one who has no certificate yet.
+pub(crate) fn client_without_certificate(authority_pem: &str) -> Result<ClientConfig, TransportError> {
+    let client = client_builder()?.with_root_certificates(roots_of(authority_pem)?);
+    Ok(finished(client.with_no_client_auth()))
+}
+
+fn client_builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, TransportError> {
+    ClientConfig::builder_with_provider(provider()).with_protocol_versions(&[&TLS13]).map_err(wrong)
+}
+
+fn finished(mut client: ClientConfig) -> ClientConfig {
+    client.alpn_protocols = vec![PROTOCOL.to_vec()];
+    client.resumption = Resumption::disabled();
+    client
+}
+
+fn roots_of(authority_pem: &str) -> Result<RootCertStore, TransportError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(authority_pem)? {
+        roots.add(certificate).map_err(wrong)?;
+    }
+    Ok(roots)
+}
+
+fn verifier_of(roots: Arc<RootCertStore>) -> Result<Arc<dyn ClientCertVerifier>, TransportError> {
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
+    verifier.allow_unauthenticated().build().map_err(wrong)
+}
+
+/// At least one.
+fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, TransportError> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).take(CERTIFICATES_MAX + 1).collect();
+    let found = found.map_err(wrong)?;
+    match found.len() {
+        0 => Err(wrong("no certificate in the PEM")),
+        1..=CERTIFICATES_MAX => Ok(found),
+        _ => Err(wrong(format!("more than {CERTIFICATES_MAX} certificates"))),
+    }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+fn wrong(why: impl fmt::Display) -> TransportError {
+    TransportError::Certificate { what: "the node's identity", why: why.to_string() }
+}

@@ -1,0 +1,49 @@
+//! The one call of a node that is not in the cluster yet: no certificate, no id, only what its token told it.
+
+use std::sync::Arc;
+
+use assay_storage_model::ClusterId;
+use bytes::Bytes;
+use tokio::time::{Instant, timeout_at};
+
+use crate::call::{Call, CallError};
+use crate::connection::{Connection, Goal, NoAnswer, only_frame};
+use crate::frame::{Frame, check_size};
+use crate::heading::{self, Form};
+use crate::identity::client_without_certificate;
+use crate::names::any_name;
+use crate::refusal::{Refusal, RefusalCode};
+use crate::traffic::Traffic;
+
+/// Calls an open service of whatever node of the cluster listens at `address` (`host:port`). The node has to show a
+/// certificate of the cluster by the authority that the caller was told of. The lane means nothing here.
+pub async fn join_call(authority_pem: &str, cluster: ClusterId, address: &str, call: Call) -> Result<Bytes, CallError> {
+    let ends = Instant::now() + call.within();
+    let bad = |why: String| CallError::Refused(Refusal::new(RefusalCode::BadRequest, why));
+    check_size(&call.body).map_err(bad)?;
+    let tls = client_without_certificate(authority_pem).map_err(|error| CallError::NotReached(error.to_string()))?;
+    let goal = Goal {
+        address,
+        name: &any_name(cluster),
+        tls: Arc::new(tls),
+        headers: heading::lasting(cluster, None, None),
+        traffic: Arc::new(Traffic::default()),
+    };
+    let connection = timeout_at(ends, Connection::make(goal)).await;
+    let connection = connection.map_err(|_| CallError::NotReached(format!("{address}: no connection in time")))??;
+    let left = ends.saturating_duration_since(Instant::now());
+    let request = connection.request(Form::Call, call.service, call.address, left, Frame::Body(call.body));
+    let sent = timeout_at(ends, connection.send(request.map_err(CallError::Refused)?)).await;
+    let frames = match sent {
+        Ok(Ok(frames)) => frames,
+        Ok(Err(NoAnswer::NotSent(why))) => return Err(CallError::NotReached(why)),
+        Ok(Err(NoAnswer::Lost(why))) => return Err(CallError::Lost(why)),
+        Err(_) => return Err(CallError::Lost("no answer in time".into())),
+    };
+    match only_frame(frames, ends).await {
+        Ok(Frame::Body(body)) => Ok(body),
+        Ok(Frame::Refused(refusal)) => Err(CallError::Refused(refusal)),
+        Ok(frame) => Err(CallError::Lost(format!("answered with {frame:?}"))),
+        Err(NoAnswer::NotSent(why) | NoAnswer::Lost(why)) => Err(CallError::Lost(why)),
+    }
+}

@@ -1,0 +1,157 @@
+//! One lane to one peer: at most one connection, made when it is needed, by one attempt that all callers share.
+//!
+//! ```text
+//!   Idle ──call──> Connecting ──made──> Up ──closed, and a call──> Connecting
+//!                      └──failed──> Down ──the pause is over, and a call──> Connecting
+//! ```
+//! While a lane is down every call fails at once. The pauses are short: a peer that comes back is reached quickly, and
+//! a refused connection costs next to nothing.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_storage_model::{ClusterId, NodeId};
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+use parking_lot::{Mutex, RwLock};
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use crate::connection::{Connection, Goal, NoConnection};
+use crate::heading;
+use crate::identity::Credentials;
+use crate::names::node_name;
+use crate::traffic::Traffic;
+
+/// After the first failure; each further one doubles it.
+const PAUSE_FIRST: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_millis(200);
+
+/// As whom this node dials.
+#[derive(Debug)]
+pub(crate) struct Dialer {
+    pub(crate) cluster: ClusterId,
+    pub(crate) node: NodeId,
+    pub(crate) credentials: RwLock<Credentials>,
+    pub(crate) runtime: Handle,
+}
+
+type Attempt = Shared<BoxFuture<'static, Result<Connection, NoConnection>>>;
+
+pub(crate) struct Lane {
+    dialer: Arc<Dialer>,
+    to: NodeId,
+    address: String,
+    traffic: Arc<Traffic>,
+    state: Mutex<State>,
+}
+
+struct State {
+    stands: Stands,
+    failures: u32,
+}
+
+enum Stands {
+    Idle,
+    Connecting(Attempt),
+    Up(Connection),
+    Down { until: Instant, why: NoConnection },
+}
+
+impl Lane {
+    pub(crate) fn new(dialer: Arc<Dialer>, to: NodeId, address: String, traffic: Arc<Traffic>) -> Arc<Lane> {
+        let state = Mutex::new(State { stands: Stands::Idle, failures: 0 });
+        Arc::new(Lane { dialer, to, address, traffic, state })
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(&self.state.lock().stands, Stands::Up(connection) if connection.is_open())
+    }
+
+    /// A connection that stood a moment ago.
+    pub(crate) async fn connection(self: &Arc<Lane>) -> Result<Connection, NoConnection> {
+        let attempt = {
+            let mut state = self.state.lock();
+            match &state.stands {
+                Stands::Up(connection) if connection.is_open() => return Ok(connection.clone()),
+                Stands::Down { until, why } if Instant::now() < *until => return Err(why.clone()),
+                Stands::Connecting(attempt) => attempt.clone(),
+                Stands::Idle | Stands::Up(_) | Stands::Down { .. } => {
+                    let attempt = self.begin();
+                    state.stands = Stands::Connecting(attempt.clone());
+                    attempt
+                }
+            }
+        };
+        attempt.await
+    }
+
+    /// In a task of its own: a caller that gives up takes nobody's connection with it.
+    fn begin(self: &Arc<Lane>) -> Attempt {
+        let lane = Arc::clone(self);
+        let task = self.dialer.runtime.spawn(async move {
+            let made = lane.make().await;
+            lane.settle(&made);
+            made
+        });
+        let lane = Arc::clone(self);
+        let ended = async move {
+            task.await.unwrap_or_else(|error| {
+                let failed = Err(NoConnection::NotReached(format!("the attempt to connect ended: {error}")));
+                lane.settle(&failed);
+                failed
+            })
+        };
+        ended.boxed().shared()
+    }
+
+    async fn make(&self) -> Result<Connection, NoConnection> {
+        let Dialer { cluster, node, credentials, .. } = &*self.dialer;
+        let tls = Arc::clone(&credentials.read().client);
+        Connection::make(Goal {
+            address: &self.address,
+            name: &node_name(*cluster, self.to),
+            tls,
+            headers: heading::lasting(*cluster, Some(*node), Some(self.to)),
+            traffic: Arc::clone(&self.traffic),
+        })
+        .await
+    }
+
+    fn settle(&self, made: &Result<Connection, NoConnection>) {
+        let mut state = self.state.lock();
+        match made {
+            Ok(connection) => {
+                self.traffic.connected();
+                *state = State { stands: Stands::Up(connection.clone()), failures: 0 };
+            }
+            Err(why) => {
+                let pause = pause(state.failures);
+                let until = Instant::now() + pause;
+                *state = State { stands: Stands::Down { until, why: why.clone() }, failures: state.failures + 1 };
+            }
+        }
+    }
+}
+
+fn pause(failures_before: u32) -> Duration {
+    PAUSE_FIRST.saturating_mul(1 << failures_before.min(16)).min(PAUSE_MAX)
+}
+
+impl fmt::Debug for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lane").field("to", &self.to).field("up", &self.is_up()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_their_limit() {
+        let pauses: Vec<u128> = [0, 1, 2, 3, 4, 40, u32::MAX].map(|failures| pause(failures).as_millis()).into();
+        assert_eq!(pauses, [20, 40, 80, 160, 200, 200, 200]);
+    }
+}

@@ -1,0 +1,146 @@
+//! One peer at one address: its two lanes, and how a call and a stream go over them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_storage_model::NodeId;
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use tokio::time::{Instant, timeout_at};
+use tonic::Streaming;
+
+use crate::call::{ByteStream, Call, CallError, Lane as LaneName};
+use crate::connection::{Connection, NoAnswer, Place, next_frame, only_frame};
+use crate::frame::{Frame, check_size};
+use crate::heading::Form;
+use crate::lane::{Dialer, Lane};
+use crate::refusal::{Refusal, RefusalCode};
+use crate::traffic::{PeerCounts, Traffic};
+
+/// A connection can turn out to be gone before the request is written; then a new one is tried, once.
+const ATTEMPTS: usize = 2;
+
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: String,
+    pub(crate) traffic: Arc<Traffic>,
+    control: Arc<Lane>,
+    bulk: Arc<Lane>,
+}
+
+impl Peer {
+    pub(crate) fn new(dialer: &Arc<Dialer>, node: NodeId, address: String, traffic: Arc<Traffic>) -> Arc<Peer> {
+        let lane = || Lane::new(Arc::clone(dialer), node, address.clone(), Arc::clone(&traffic));
+        Arc::new(Peer { control: lane(), bulk: lane(), address, traffic })
+    }
+
+    pub(crate) fn counts(&self) -> PeerCounts {
+        self.traffic.read(self.control.is_up() || self.bulk.is_up())
+    }
+
+    fn lane(&self, lane: LaneName) -> &Arc<Lane> {
+        match lane {
+            LaneName::Control => &self.control,
+            LaneName::Bulk => &self.bulk,
+        }
+    }
+
+    pub(crate) async fn call(&self, call: &Call, ends: Instant) -> Result<Bytes, CallError> {
+        let begun = Begun::new(self, call, ends, Form::Call).await?;
+        match only_frame(begun.frames, ends).await.map_err(lost)? {
+            Frame::Body(body) => Ok(body),
+            frame => Err(not_a_body(frame)),
+        }
+    }
+
+    /// Returns with the first chunk, so that a refusal is seen here.
+    pub(crate) async fn stream(&self, call: &Call, ends: Instant) -> Result<ByteStream, CallError> {
+        let mut begun = Begun::new(self, call, ends, Form::Stream).await?;
+        let within = call.within();
+        let Some(first) = next_chunk(&mut begun.frames, within).await? else {
+            return Ok(stream::empty().boxed());
+        };
+        let traffic = Arc::clone(&self.traffic);
+        let rest = stream::unfold(Some(begun), move |begun| {
+            let traffic = Arc::clone(&traffic);
+            async move {
+                let mut begun = begun?;
+                match next_chunk(&mut begun.frames, within).await {
+                    Ok(chunk) => chunk.map(|chunk| (Ok(chunk), Some(begun))),
+                    Err(error) => {
+                        traffic.failed();
+                        Some((Err(error), None))
+                    }
+                }
+            }
+        });
+        Ok(stream::iter([Ok(first)]).chain(rest).boxed())
+    }
+}
+
+/// A request that was sent and whose answer has begun.
+struct Begun {
+    frames: Streaming<Frame>,
+    // Both are held until the answer is whole: the place to bound what is under way, the connection to keep it open.
+    _place: Place,
+    _connection: Connection,
+}
+
+impl Begun {
+    async fn new(peer: &Peer, call: &Call, ends: Instant, form: Form) -> Result<Begun, CallError> {
+        check_size(&call.body).map_err(|why| CallError::Refused(Refusal::new(RefusalCode::BadRequest, why)))?;
+        let too_late = |what: &str| CallError::NotReached(format!("{what} in {} ms", call.within().as_millis()));
+        let mut gone = String::new();
+        for _ in 0..ATTEMPTS {
+            let connection = timeout_at(ends, peer.lane(call.lane).connection()).await;
+            let connection = connection.map_err(|_| too_late("no connection"))??;
+            let place = timeout_at(ends, connection.place(form, call.body.len()))
+                .await
+                .map_err(|_| too_late("no free place"))?;
+            let left = ends.duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(too_late("not sent"));
+            }
+            // A stream's time is for each chunk: what was spent on connecting is not taken from the later ones.
+            let within = if form == Form::Stream { call.within() } else { left };
+            let frame = Frame::Body(call.body.clone());
+            let request = connection.request(form, call.service, call.address, within, frame);
+            let request = request.map_err(CallError::Refused)?;
+            match timeout_at(ends, connection.send(request)).await {
+                Ok(Ok(frames)) => return Ok(Begun { frames, _place: place, _connection: connection }),
+                Ok(Err(NoAnswer::NotSent(why))) => gone = why,
+                Ok(Err(NoAnswer::Lost(why))) => return Err(CallError::Lost(why)),
+                Err(_) => return Err(no_answer(call.within())),
+            }
+        }
+        Err(CallError::NotReached(gone))
+    }
+}
+
+/// None at the end that the other side declared.
+async fn next_chunk(frames: &mut Streaming<Frame>, within: Duration) -> Result<Option<Bytes>, CallError> {
+    let next = timeout_at(Instant::now() + within, next_frame(frames)).await;
+    match next.map_err(|_| no_answer(within))?.map_err(lost)? {
+        Frame::Body(chunk) => Ok(Some(chunk)),
+        Frame::End => Ok(None),
+        frame => Err(not_a_body(frame)),
+    }
+}
+
+fn no_answer(within: Duration) -> CallError {
+    CallError::Lost(format!("no answer in {} ms", within.as_millis()))
+}
+
+fn lost(why: NoAnswer) -> CallError {
+    match why {
+        NoAnswer::NotSent(why) | NoAnswer::Lost(why) => CallError::Lost(why),
+    }
+}
+
+/// An answer of a kind that was not asked for says nothing of what was done.
+fn not_a_body(frame: Frame) -> CallError {
+    CallError::Refused(match frame {
+        Frame::Refused(refusal) => refusal,
+        frame => Refusal::new(RefusalCode::Unknown, format!("answered with {frame:?}")),
+    })
+}

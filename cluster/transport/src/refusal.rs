@@ -1,0 +1,111 @@
+//! A no that was said by the other side, and whether anything may have been done all the same.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+/// Why not. The numbers go over the wire: never reuse one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum RefusalCode {
+    /// The call is meant for another cluster.
+    WrongCluster = 1,
+    /// The call is meant for another node.
+    WrongReceiver = 2,
+    /// The caller is not who it says it is, or says nothing where it must.
+    NotAuthenticated = 3,
+    /// Nobody answers to this name here, or not in this form.
+    NoService = 4,
+    /// The replica that was named is not on this node.
+    NotHere = 5,
+    /// The detail names who leads, where that is known.
+    NotLeader = 6,
+    /// Too much at once; later it may go.
+    Busy = 7,
+    /// The disk is full.
+    NoSpace = 8,
+    /// The node starts or stops.
+    Unavailable = 9,
+    /// The request cannot be understood, or is larger than allowed.
+    BadRequest = 10,
+    /// The receiver does not know whether it was done.
+    Unknown = 11,
+    /// Something broke, a panic included. Also every code that this version does not know.
+    Failed = 12,
+}
+
+impl RefusalCode {
+    pub const ALL: [RefusalCode; 12] = [
+        RefusalCode::WrongCluster,
+        RefusalCode::WrongReceiver,
+        RefusalCode::NotAuthenticated,
+        RefusalCode::NoService,
+        RefusalCode::NotHere,
+        RefusalCode::NotLeader,
+        RefusalCode::Busy,
+        RefusalCode::NoSpace,
+        RefusalCode::Unavailable,
+        RefusalCode::BadRequest,
+        RefusalCode::Unknown,
+        RefusalCode::Failed,
+    ];
+
+    pub(crate) fn from_byte(byte: u8) -> RefusalCode {
+        Self::ALL.into_iter().find(|code| *code as u8 == byte).unwrap_or(RefusalCode::Failed)
+    }
+
+    /// Every other code says that nothing was done, now or ever.
+    pub fn may_have_been_done(self) -> bool {
+        matches!(self, RefusalCode::Unknown | RefusalCode::Failed)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub code: RefusalCode,
+    /// For people; cut to [`Refusal::WHY_BYTES_MAX`] on its way.
+    pub why: String,
+    /// For the caller's program; its meaning depends on the service and the code.
+    pub detail: Bytes,
+}
+
+impl Refusal {
+    pub const WHY_BYTES_MAX: usize = 1024;
+
+    pub fn new(code: RefusalCode, why: impl Into<String>) -> Refusal {
+        Refusal { code, why: why.into(), detail: Bytes::new() }
+    }
+
+    pub fn with_detail(self, detail: Bytes) -> Refusal {
+        Refusal { detail, ..self }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.code, self.why)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_survives_its_byte_and_a_newer_one_is_a_failure() {
+        for code in RefusalCode::ALL {
+            assert_eq!(RefusalCode::from_byte(code as u8), code);
+        }
+        for byte in [0, 13, 255] {
+            assert_eq!(RefusalCode::from_byte(byte), RefusalCode::Failed);
+        }
+    }
+
+    #[test]
+    fn only_two_codes_leave_it_open_whether_it_was_done() {
+        let open: Vec<_> = RefusalCode::ALL.into_iter().filter(|code| code.may_have_been_done()).collect();
+        assert_eq!(open, [RefusalCode::Unknown, RefusalCode::Failed]);
+    }
+}

@@ -1,0 +1,253 @@
+//! The listening side: accepts, shakes hands, and serves each connection until it ends or the node does.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use assay_storage_model::{ClusterId, NodeId};
+use hyper::server::conn::http2::Builder;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use parking_lot::RwLock;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::connection::{
+    CONNECTION_WINDOW_BYTES, HEADER_BYTES_MAX, HTTP_FRAME_BYTES_MAX, PONG_WITHIN, REQUESTS_MAX, SEND_BUFFER_BYTES,
+    STREAM_WINDOW_BYTES, with_causes,
+};
+use crate::handlers::Handlers;
+use crate::lane::Dialer;
+use crate::serve::{ROOM_UNIT_BYTES, Visitor};
+use crate::traffic::Traffic;
+use crate::under_way::Counter;
+use crate::wire::{PING_EVERY, Wire};
+
+/// Accepted connections at once. A peer has two, and for a moment some that are about to end.
+const CONNECTIONS_MAX: usize = 1024;
+/// Connections of callers without a certificate: those who join, and those who should not be here.
+const STRANGERS_MAX: usize = 32;
+/// One call and its answer.
+const STRANGER_STAYS: Duration = Duration::from_secs(30);
+/// Requests at once on one connection.
+const REQUESTS_OF_STRANGER_MAX: u32 = 4;
+/// TLS from the first byte on.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(2);
+/// Large bodies of requests being taken in or answered, in the whole node. One peer sends 96 MiB at once in each lane.
+const BODIES_BYTES_MAX: usize = 512 << 20;
+/// After an accept that failed: no descriptor is free, most likely.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// For the last answers to leave, once nothing is under way.
+const CLOSE_WITHIN: Duration = Duration::from_millis(500);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    Running,
+    /// Nothing new: no connection, no call.
+    Draining,
+    /// Connections end.
+    Closing,
+}
+
+/// What all connections share.
+pub(crate) struct Server {
+    pub(crate) cluster: ClusterId,
+    pub(crate) node: NodeId,
+    pub(crate) handlers: RwLock<Handlers>,
+    pub(crate) under_way: Counter,
+    dialer: Arc<Dialer>,
+    stage: watch::Receiver<Stage>,
+    connections: Arc<Semaphore>,
+    strangers: Arc<Semaphore>,
+    room: Arc<Semaphore>,
+}
+
+impl Server {
+    pub(crate) fn new(dialer: Arc<Dialer>, handlers: Handlers, stage: watch::Receiver<Stage>) -> Arc<Server> {
+        Arc::new(Server {
+            cluster: dialer.cluster,
+            node: dialer.node,
+            handlers: RwLock::new(handlers),
+            under_way: Counter::new(),
+            dialer,
+            stage,
+            connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            strangers: Arc::new(Semaphore::new(STRANGERS_MAX)),
+            room: Arc::new(Semaphore::new(BODIES_BYTES_MAX / ROOM_UNIT_BYTES)),
+        })
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stage.borrow() != Stage::Running
+    }
+
+    /// None when there is none now. To wait would be to leave what was sent on the wire, before what others wait for.
+    pub(crate) fn room_for(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let units = u32::try_from(bytes.div_ceil(ROOM_UNIT_BYTES)).expect("checked against the largest message");
+        Arc::clone(&self.room).try_acquire_many_owned(units).ok()
+    }
+
+    /// Accepts until the node stops. The listener is closed with it.
+    pub(crate) async fn accept(self: Arc<Server>, listener: TcpListener) {
+        let mut stage = self.stage.clone();
+        let stopping = reached(&mut stage, Stage::Draining);
+        let mut stopping = std::pin::pin!(stopping);
+        loop {
+            let place = Arc::clone(&self.connections).acquire_owned();
+            let accepted = async { (place.await, listener.accept().await) };
+            let (place, accepted) = tokio::select! {
+                biased;
+                () = &mut stopping => return,
+                accepted = accepted => accepted,
+            };
+            match accepted {
+                Ok((socket, _)) => drop(tokio::spawn(Arc::clone(&self).serve(socket, place))),
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// One connection. `_place` is held until it ends.
+    async fn serve<Place>(self: Arc<Server>, socket: TcpStream, _place: Place) {
+        let from = socket.peer_addr();
+        let secured = match timeout(HANDSHAKE_WITHIN, self.shake_hands(socket)).await {
+            Ok(Ok(secured)) => secured,
+            Ok(Err(error)) => return tracing::debug!(?from, %error, "a connection was refused"),
+            Err(_) => return tracing::debug!(?from, "a connection was refused: no handshake in time"),
+        };
+        let certificate = secured.get_ref().1.peer_certificates().and_then(|chain| chain.first()).cloned();
+        if certificate.is_some() {
+            return self.serve_until(secured, Visitor::new(&self, certificate), REQUESTS_MAX, None).await;
+        }
+        let Ok(_stranger) = Arc::clone(&self.strangers).try_acquire_owned() else {
+            return tracing::debug!(?from, "a connection was refused: too many without a certificate");
+        };
+        let leaves = Instant::now() + STRANGER_STAYS;
+        self.serve_until(secured, Visitor::new(&self, None), REQUESTS_OF_STRANGER_MAX, Some(leaves)).await;
+    }
+
+    async fn shake_hands(&self, socket: TcpStream) -> std::io::Result<TlsStream<Wire>> {
+        // Traffic is counted where this node calls: what is said here is an answer to that of others.
+        let wire = Wire::new(socket, Arc::new(Traffic::default()))?;
+        let config = Arc::clone(&self.dialer.credentials.read().server);
+        TlsAcceptor::from(config).accept(wire).await
+    }
+
+    async fn serve_until(
+        &self,
+        secured: TlsStream<Wire>,
+        visitor: Arc<Visitor>,
+        requests_max: u32,
+        leaves: Option<Instant>,
+    ) {
+        // For peers the limit on those let go at once is enough; a stranger has one for all its stay.
+        let resets_max = visitor.certificate.is_none().then_some(requests_max as usize);
+        let answer = move |request| {
+            let visitor = Arc::clone(&visitor);
+            async move { Ok::<_, Infallible>(visitor.answer(request).await) }
+        };
+        let connection = Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .max_frame_size(HTTP_FRAME_BYTES_MAX)
+            .max_send_buf_size(SEND_BUFFER_BYTES)
+            .max_header_list_size(HEADER_BYTES_MAX)
+            .max_concurrent_streams(requests_max)
+            .max_pending_accept_reset_streams(requests_max as usize)
+            .max_local_error_reset_streams(resets_max)
+            .keep_alive_interval(PING_EVERY)
+            .keep_alive_timeout(PONG_WITHIN)
+            .auto_date_header(false)
+            .serve_connection(TokioIo::new(secured), service_fn(answer));
+        let mut connection = std::pin::pin!(connection);
+        let mut stage = self.stage.clone();
+        let over = async {
+            match leaves {
+                Some(leaves) => sleep_until(leaves).await,
+                None => std::future::pending().await,
+            }
+        };
+        let ended = tokio::select! {
+            ended = &mut connection => Some(ended),
+            () = reached(&mut stage, Stage::Closing) => None,
+            () = over => None,
+        };
+        let ended = match ended {
+            Some(ended) => ended,
+            None => {
+                connection.as_mut().graceful_shutdown();
+                timeout(CLOSE_WITHIN, connection).await.unwrap_or(Ok(()))
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(error = with_causes(&error), "an accepted connection ended");
+        }
+    }
+
+    /// Until every accepted connection has ended.
+    pub(crate) async fn until_closed(&self) {
+        let all = u32::try_from(CONNECTIONS_MAX).expect("a small number");
+        drop(timeout(CLOSE_WITHIN * 2, self.connections.acquire_many(all)).await);
+    }
+}
+
+impl Visitor {
+    fn new(server: &Arc<Server>, certificate: Option<rustls::pki_types::CertificateDer<'static>>) -> Arc<Visitor> {
+        Arc::new(Visitor { server: Arc::clone(server), certificate, known_as: OnceLock::new() })
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("cluster", &self.cluster).field("node", &self.node).finish_non_exhaustive()
+    }
+}
+
+/// Until the stage is at least this, or nobody is left to say.
+async fn reached(stage: &mut watch::Receiver<Stage>, wanted: Stage) {
+    let _ = stage.wait_for(|stage| *stage >= wanted).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Handle;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::authority::{Authority, new_request};
+    use crate::frame::MESSAGE_BYTES_MAX;
+    use crate::identity::{Credentials, Identity};
+
+    fn server() -> Arc<Server> {
+        let (cluster, node) = (ClusterId(Uuid::new_v4()), NodeId(1));
+        let authority = Authority::new(cluster).expect("an authority");
+        let (key_pem, request) = new_request().expect("a request");
+        let certificate_pem = authority.issue(node, &request, Duration::from_secs(3600)).expect("a certificate");
+        let identity = Identity { authority_pem: authority.certificate_pem().to_owned(), certificate_pem, key_pem };
+        let credentials = RwLock::new(Credentials::of(&identity, cluster, node).expect("a good identity"));
+        let dialer = Arc::new(Dialer { cluster, node, credentials, runtime: Handle::current() });
+        let (_, stage) = watch::channel(Stage::Running);
+        Server::new(dialer, Handlers::new(), stage)
+    }
+
+    #[tokio::test]
+    async fn room_for_large_bodies_runs_out_and_comes_back() {
+        let server = server();
+        let mut held = Vec::new();
+        while let Some(room) = server.room_for(MESSAGE_BYTES_MAX) {
+            held.push(room);
+        }
+        assert_eq!(held.len(), BODIES_BYTES_MAX / MESSAGE_BYTES_MAX);
+        assert!(server.room_for(MESSAGE_BYTES_MAX / 4).is_some(), "a smaller one fits in beside them");
+        held.pop();
+        assert!(server.room_for(MESSAGE_BYTES_MAX).is_some());
+    }
+}

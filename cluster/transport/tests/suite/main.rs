@@ -1,0 +1,11 @@
+//! The transport over real sockets: what arrives, what is refused, what is lost, and what each side is told of it.
+
+mod calls;
+mod identities;
+mod lifecycle;
+mod proxy;
+mod raw;
+mod silence;
+mod storms;
+mod streams;
+mod town;

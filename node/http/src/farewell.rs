@@ -1,0 +1,146 @@
+//! The end of a socket that takes connections: a client that is being served, or comes at that moment, is answered.
+//!
+//! ```text
+//! drain    every answer says that its connection closes: clients that go on leave by themselves
+//! pause    the workers take no more connections; who comes is told to come again (503, Retry-After)
+//! stop     the workers answer what they have; what is idle by then is closed
+//! close    the queue is empty; then the port refuses
+//! ```
+//! An HTTP connection that a server closes while it is idle may cost a request that was just sent, and so does a queue of
+//! connections that goes with its socket. So idle connections are closed late, and the queue is emptied first.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::time::Duration;
+
+use rustix::net::Shutdown;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::edge::Edge;
+
+/// Clients that send something at least this often learn from an answer that their connection closes.
+const QUIET: Duration = Duration::from_millis(150);
+/// Clients that never pause are not waited for.
+const QUIET_WAIT_MAX: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(25);
+/// A connection that was taken just before is served if its request comes within this time.
+const STRAGGLER_WAIT: Duration = Duration::from_millis(100);
+/// What somebody in the queue is asked before it is sent away.
+const TURNED_AWAY_WITHIN: Duration = Duration::from_millis(300);
+const READ_BYTES: usize = 16 << 10;
+const COME_AGAIN: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+
+/// A second handle on every socket that connections come in by.
+#[derive(Debug)]
+pub(crate) struct Doors {
+    sockets: Vec<TcpListener>,
+    /// What comes in is plain HTTP, so that it can be answered by hand.
+    plain: bool,
+}
+
+impl Doors {
+    /// Takes the address, or all that the name stands for.
+    pub fn open(listen: &str, backlog: u32, plain: bool) -> io::Result<Doors> {
+        let (mut sockets, mut failed) = (Vec::new(), None);
+        for address in listen.to_socket_addrs()? {
+            match open_one(address, backlog) {
+                Ok(socket) => sockets.push(socket),
+                Err(error) => failed = Some(error),
+            }
+        }
+        match failed {
+            Some(error) if sockets.is_empty() => Err(error),
+            _ if sockets.is_empty() => Err(io::Error::new(io::ErrorKind::NotFound, "the name stands for no address")),
+            _ => Ok(Doors { sockets, plain }),
+        }
+    }
+
+    /// For the workers.
+    pub fn sockets(&self) -> io::Result<Vec<TcpListener>> {
+        self.sockets.iter().map(TcpListener::try_clone).collect()
+    }
+
+    /// Who waits at the door is told to come again.
+    fn turn_away(&self, turned_away: &mut JoinSet<()>) {
+        for socket in &self.sockets {
+            // Not blocking: the workers made it so.
+            while let Ok((stream, _)) = socket.accept() {
+                let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+                if let Ok(stream) = stream
+                    && self.plain
+                {
+                    turned_away.spawn(turn_away(stream));
+                }
+            }
+        }
+    }
+
+    /// Nobody gets in from here on.
+    fn close(&self) {
+        for socket in &self.sockets {
+            if let Err(error) = rustix::net::shutdown(socket, Shutdown::Both) {
+                tracing::debug!(%error, "a socket was closed already");
+            }
+        }
+    }
+}
+
+fn open_one(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+    let socket = TcpListener::bind(address)?;
+    rustix::net::listen(&socket, i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    Ok(socket)
+}
+
+/// Answers one request by hand, and reads what else comes: closing on unread bytes would take the answer back.
+async fn turn_away(mut stream: TcpStream) {
+    let told = async {
+        let mut received = vec![0; READ_BYTES];
+        if stream.read(&mut received).await? > 0 {
+            stream.write_all(COME_AGAIN).await?;
+            stream.shutdown().await?;
+            while stream.read(&mut received).await? > 0 {}
+        }
+        io::Result::Ok(())
+    };
+    // Whoever hung up or is slow has nothing coming.
+    let _ = timeout(TURNED_AWAY_WITHIN, told).await;
+}
+
+/// Returns when no request has come for a moment, or they do not cease to come.
+pub(crate) async fn quiet(edge: &Edge) {
+    let until = Instant::now() + QUIET_WAIT_MAX;
+    let (mut seen, mut since) = (edge.counts.begun(), Instant::now());
+    while since.elapsed() < QUIET && Instant::now() < until {
+        sleep(LOOK).await;
+        let now = edge.counts.begun();
+        if now != seen {
+            (seen, since) = (now, Instant::now());
+        }
+    }
+}
+
+/// The workers take no more connections, and stop. Whoever comes meanwhile is turned away; then the doors are closed.
+pub(crate) async fn turn_away_while(doors: &[Doors], stopping: impl Future<Output = ()>) {
+    let mut turned_away = JoinSet::new();
+    let mut turn_away = || doors.iter().for_each(|doors| doors.turn_away(&mut turned_away));
+    let stopping = async {
+        sleep(STRAGGLER_WAIT).await;
+        stopping.await;
+    };
+    tokio::pin!(stopping);
+    loop {
+        turn_away();
+        tokio::select! {
+            () = &mut stopping => break,
+            () = sleep(LOOK) => {}
+        }
+    }
+    turn_away();
+    // Only now: the workers' own thread would take it for a fault of the socket.
+    doors.iter().for_each(Doors::close);
+    turned_away.join_all().await;
+}

@@ -1,0 +1,185 @@
+//! `assay dev`: a cluster on one machine, for trying it out. Each node is a process of its own, started from this very
+//! program, on a directory of its own; what they say goes to one log, each line behind the number of its node.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+
+use crate::operate;
+
+/// More would only share the same disk and cores.
+const NODES_MAX: usize = 9;
+/// A node that does not say that it is ready within this time does not start.
+const READY_MAX: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(100);
+const READY: &str = "Assay is ready at ";
+
+#[derive(Clone, Debug, Args)]
+pub struct DevArgs {
+    /// How many nodes
+    #[arg(long, default_value_t = 3)]
+    nodes: usize,
+    /// Where the first node listens; the ports of the others count up from it
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8000")]
+    listen: SocketAddr,
+    /// Where everything is kept
+    #[arg(long, value_name = "DIR", default_value = "./assay-dev")]
+    data_dir: PathBuf,
+}
+
+/// A node that runs. It is ended with this.
+struct Node {
+    process: Child,
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.process.kill(); // it may have ended by itself
+        let _ = self.process.wait();
+    }
+}
+
+impl Node {
+    /// Asks it to stop as an operator would.
+    fn ask_to_stop(&self) {
+        let id = rustix::process::Pid::from_child(&self.process);
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM); // it may have ended by itself
+    }
+}
+
+pub fn run(args: &DevArgs) -> anyhow::Result<()> {
+    let DevArgs { nodes, listen, data_dir } = args;
+    anyhow::ensure!((1..=NODES_MAX).contains(nodes), "--nodes {nodes}: between 1 and {NODES_MAX} nodes");
+    let asked_to_stop = Arc::new(AtomicBool::new(false));
+    heed_signals(Arc::clone(&asked_to_stop))?;
+    let mut running = Vec::new();
+    for number in 1..=*nodes {
+        let dir = operate::dev_dir(data_dir, number);
+        if !dir.join("FORMAT").exists() {
+            let address = free_address()?;
+            if number == 1 {
+                operate::init(&dir, &address, assay_cluster::SHARDS_DEFAULT, assay_cluster::REPLICAS_DEFAULT)?;
+            } else {
+                let token = operate::token(&operate::dev_dir(data_dir, 1))?;
+                operate::join(&dir, &token, &address)?;
+            }
+        }
+        running.push(start(number, &dir, port_of(*listen, number))?);
+        if number == 1 && *nodes > 1 && joins_are_due(data_dir, *nodes) {
+            wait_ready(&mut running[0])?;
+        }
+        if asked_to_stop.load(Ordering::Relaxed) {
+            return stop(running);
+        }
+    }
+    let mut addresses = Vec::new();
+    for node in &mut running {
+        addresses.push(wait_ready(node)?);
+    }
+    operate::settled(&operate::dev_dir(data_dir, 1))?;
+    println!("A cluster of {nodes} is ready: {}", addresses.join(" "));
+    std::io::stdout().flush()?;
+    while !asked_to_stop.load(Ordering::Relaxed) {
+        thread::sleep(LOOK);
+    }
+    stop(running)
+}
+
+fn joins_are_due(data_dir: &Path, nodes: usize) -> bool {
+    (2..=nodes).any(|number| !operate::dev_dir(data_dir, number).join("FORMAT").exists())
+}
+
+fn port_of(listen: SocketAddr, number: usize) -> SocketAddr {
+    let port = match listen.port() {
+        0 => 0,
+        first => first.saturating_add(u16::try_from(number - 1).unwrap_or(0)),
+    };
+    SocketAddr::new(listen.ip(), port)
+}
+
+/// For other nodes, on this machine only. It is written down with the node, which keeps it.
+fn free_address() -> anyhow::Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
+    Ok(listener.local_addr()?.to_string())
+}
+
+/// A node and the line with which it will say that it is ready.
+struct Started {
+    number: usize,
+    node: Node,
+    ready: mpsc::Receiver<String>,
+    address: Option<String>,
+}
+
+fn start(number: usize, dir: &Path, listen: SocketAddr) -> anyhow::Result<Started> {
+    let mut command = Command::new(std::env::current_exe().context("finding this program")?);
+    command.args(["serve", "--listen", &listen.to_string(), "--data-dir"]).arg(dir);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().context("starting a node")?;
+    let (sender, ready) = mpsc::channel();
+    let (out, err) = (process.stdout.take().context("its output")?, process.stderr.take().context("its log")?);
+    thread::spawn(move || {
+        for line in BufReader::new(out).lines().map_while(Result::ok) {
+            println!("node {number} | {line}");
+            if let Some(address) = line.strip_prefix(READY) {
+                let _ = sender.send(address.to_owned()); // nobody waits any more for who started before
+            }
+        }
+    });
+    thread::spawn(move || {
+        for line in BufReader::new(err).lines().map_while(Result::ok) {
+            eprintln!("node {number} | {line}");
+        }
+    });
+    Ok(Started { number, node: Node { process }, ready, address: None })
+}
+
+fn wait_ready(started: &mut Started) -> anyhow::Result<String> {
+    if let Some(address) = &started.address {
+        return Ok(address.clone());
+    }
+    let address = started.ready.recv_timeout(READY_MAX);
+    let address =
+        address.with_context(|| format!("node {} did not become ready; see its lines above", started.number))?;
+    started.address = Some(address.clone());
+    Ok(address)
+}
+
+/// One after the other, so that what each leads is handed over while others are there to take it.
+fn stop(running: Vec<Started>) -> anyhow::Result<()> {
+    for mut started in running.into_iter().rev() {
+        started.node.ask_to_stop();
+        started.node.process.wait().with_context(|| format!("waiting for node {}", started.number))?;
+    }
+    Ok(())
+}
+
+/// The nodes hear Ctrl-C as well, from the terminal; they are waited for all the same.
+fn heed_signals(asked: Arc<AtomicBool>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    thread::Builder::new().name("assay-signals".into()).spawn(move || {
+        runtime.block_on(async {
+            use tokio::signal::unix::{SignalKind, signal};
+            let (Ok(mut terminate), Ok(mut interrupt)) =
+                (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+            else {
+                return;
+            };
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            asked.store(true, Ordering::Relaxed);
+        });
+    })?;
+    Ok(())
+}

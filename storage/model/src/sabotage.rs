@@ -1,0 +1,118 @@
+//! Deliberate faults of the product: the storm has to see each of them, or it proves nothing.
+//!
+//! Without the feature `sabotage` there is none: [`is`] is a constant `false`, whoever asks it compiles to nothing, and
+//! no variable is read. With it the variable `ASSAY_SABOTAGE` names the one fault that the process has; where it is
+//! not set the process is honest. Such a program is never shipped, and says what it is.
+
+/// Whether this program can be told to do wrong.
+pub const BUILT: bool = cfg!(feature = "sabotage");
+/// Names the fault, in a program that can be told.
+pub const VARIABLE: &str = "ASSAY_SABOTAGE";
+/// What such a program says of itself.
+const WARNING: &str = "SABOTAGED BUILD: IT CAN BE TOLD TO LOSE AND TO FALSIFY DATA. FOR TESTS OF THE STORM ONLY";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sabotage {
+    /// A leader takes for written what a majority has not answered for in time.
+    AckBeforeQuorum,
+    /// The log writes, and says that it is synced.
+    SkipFsync,
+    /// A follower answers for entries that it has in memory only.
+    AckOnLeaderOnly,
+    /// Who thinks that it leads answers reads without asking the others.
+    StaleRead,
+    /// What a seal keeps lacks the ids of requests.
+    ForgetRequests,
+    /// What a seal keeps claims one entry more than it has.
+    SnapshotOffByOne,
+    /// A write with a merge is applied a second time, as the next write.
+    MergeTwice,
+    /// A log is cut wherever it does not read.
+    TruncateAtBadChecksum,
+}
+
+use Sabotage::*;
+
+/// All of them, with their names.
+pub const ALL: [(Sabotage, &str); 8] = [
+    (AckBeforeQuorum, "ack-before-quorum"),
+    (SkipFsync, "skip-fsync"),
+    (AckOnLeaderOnly, "ack-on-leader-only"),
+    (StaleRead, "stale-read"),
+    (ForgetRequests, "forget-requests"),
+    (SnapshotOffByOne, "snapshot-off-by-one"),
+    (MergeTwice, "merge-twice"),
+    (TruncateAtBadChecksum, "truncate-at-bad-checksum"),
+];
+
+/// Whether this process is to do this wrong.
+#[cfg(not(feature = "sabotage"))]
+pub const fn is(_: Sabotage) -> bool {
+    false
+}
+
+/// Whether this process is to do this wrong. An unknown name ends it: a fault that is not there cannot be seen.
+#[cfg(feature = "sabotage")]
+pub fn is(what: Sabotage) -> bool {
+    chosen().is_some_and(|(chosen, _)| *chosen == what)
+}
+
+/// What is to be said of this process in its log, if it is not a plain one.
+pub fn confession() -> Option<String> {
+    let told = chosen().map_or("nothing, so it is honest", |(_, name)| name);
+    BUILT.then(|| format!("{WARNING}. {VARIABLE} SAYS: {told}"))
+}
+
+/// What the program says when it is asked for its version.
+pub fn version(plain: &'static str) -> &'static str {
+    static SAID: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    if BUILT { SAID.get_or_init(|| format!("{plain}\n{WARNING}")) } else { plain }
+}
+
+#[cfg(not(feature = "sabotage"))]
+const fn chosen() -> Option<&'static (Sabotage, &'static str)> {
+    None
+}
+
+#[cfg(feature = "sabotage")]
+fn chosen() -> Option<&'static (Sabotage, &'static str)> {
+    static CHOSEN: std::sync::OnceLock<Option<&'static (Sabotage, &'static str)>> = std::sync::OnceLock::new();
+    *CHOSEN.get_or_init(|| {
+        let told = std::env::var_os(VARIABLE)?;
+        let found = named(&told.to_string_lossy());
+        Some(found.unwrap_or_else(|known| panic!("{VARIABLE}={}: there are {known}", told.display())))
+    })
+}
+
+/// The fault of this name; otherwise the names that there are.
+#[cfg(any(feature = "sabotage", test))]
+fn named(told: &str) -> Result<&'static (Sabotage, &'static str), String> {
+    let names = || ALL.map(|(_, name)| name).join(", ");
+    ALL.iter().find(|(_, name)| *name == told).ok_or_else(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_one_fault_and_another_word_none() {
+        for (place, (what, name)) in ALL.iter().enumerate() {
+            assert_eq!((*what as usize, named(name)), (place, Ok(&ALL[place])));
+        }
+        assert!(named("skip-fsynk").is_err_and(|known| known.contains("skip-fsync, ack-on-leader-only")));
+    }
+
+    /// Nobody sets the variable of a test's process: with or without the feature it does nothing wrong.
+    #[test]
+    fn a_process_that_is_told_nothing_is_honest() {
+        assert!(ALL.iter().all(|(what, _)| !is(*what)));
+        assert_eq!(confession().is_some(), cfg!(feature = "sabotage"));
+    }
+
+    #[cfg(not(feature = "sabotage"))]
+    #[test]
+    fn without_the_feature_it_is_known_when_compiling() {
+        const { assert!(!is(SkipFsync)) };
+    }
+}

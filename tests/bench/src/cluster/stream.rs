@@ -1,0 +1,200 @@
+//! A heavy load for as long as something else happens: clients that insert traces as fast as they are acknowledged, each
+//! into a project of its own, and afterwards ask every node for every one of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use anyhow::{Context, bail, ensure};
+use assay_bench::generate::{ObjectStream, Profile, Workload};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::runtime::Runtime;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
+
+use super::readback::page;
+use super::roamer::{Roamer, Troubles};
+use crate::http::client::{Connection, Target};
+use crate::http::object_of_lane;
+
+/// One client's part: what it wrote is rows 0 to `rows` of object `object` of the workload.
+#[derive(Debug)]
+pub struct Sent {
+    path: String,
+    object: u64,
+    pub rows: u64,
+    pub troubles: Troubles,
+    pub told: Vec<String>,
+}
+
+/// Clients that go on until they are told to end.
+#[derive(Debug)]
+pub struct Stream {
+    runtime: Runtime,
+    stop: Arc<AtomicBool>,
+    /// Of bodies that were acknowledged.
+    bytes: Arc<AtomicU64>,
+    clients: Vec<JoinHandle<anyhow::Result<Sent>>>,
+}
+
+#[derive(Deserialize)]
+struct Project {
+    id: String,
+}
+
+impl Stream {
+    pub fn start(
+        runtime: Runtime,
+        targets: &Arc<Vec<Target>>,
+        clients: usize,
+        rows_per_request: usize,
+        seed: u64,
+    ) -> anyhow::Result<Stream> {
+        let paths = runtime.block_on(projects(&targets[0], clients))?;
+        let (stop, bytes) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (workload, began) = (workload(seed, rows_per_request), Instant::now());
+        let mut handles = Vec::new();
+        for (place, path) in paths.into_iter().enumerate() {
+            let mut client = Client {
+                roamer: Roamer::new(targets, place, began),
+                stream: workload.stream(object_of_lane(place)),
+                path,
+                troubles: Troubles::default(),
+            };
+            let (stop, bytes) = (Arc::clone(&stop), Arc::clone(&bytes));
+            handles.push(runtime.spawn(async move {
+                while !stop.load(Ordering::Relaxed) {
+                    bytes.fetch_add(client.insert().await?, Ordering::Relaxed);
+                }
+                let (object, rows) = (client.stream.number(), client.stream.rows());
+                let told = client.roamer.told();
+                anyhow::Ok(Sent { path: client.path, object, rows, troubles: client.troubles, told })
+            }));
+        }
+        Ok(Stream { runtime, stop, bytes, clients: handles })
+    }
+
+    /// Bytes of bodies acknowledged so far; an error when a client gave up.
+    pub fn bytes(&self) -> anyhow::Result<u64> {
+        ensure!(!self.clients.iter().any(JoinHandle::is_finished), "a client gave up");
+        Ok(self.bytes.load(Ordering::Relaxed))
+    }
+
+    pub fn end(self) -> anyhow::Result<(Runtime, Vec<Sent>)> {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut sent = Vec::new();
+        for client in self.clients {
+            sent.push(self.runtime.block_on(client).context("a client panicked")??);
+        }
+        Ok((self.runtime, sent))
+    }
+}
+
+fn workload(seed: u64, rows_per_request: usize) -> Workload {
+    let mut workload = Workload::new(seed, Profile::Even, 0.0);
+    workload.rows_per_write = rows_per_request;
+    workload
+}
+
+async fn projects(target: &Target, count: usize) -> anyhow::Result<Vec<String>> {
+    let mut connection = Connection::new(target);
+    let mut paths = Vec::new();
+    for number in 0..count {
+        let body = Bytes::from(json!({ "name": format!("stream-{number}") }).to_string());
+        let project: Project = connection.post("/v1/project", &body).await?.json("POST /v1/project")?;
+        paths.push(format!("/v1/project_logs/{}", project.id));
+    }
+    Ok(paths)
+}
+
+struct Client {
+    roamer: Roamer,
+    stream: ObjectStream,
+    path: String,
+    troubles: Troubles,
+}
+
+impl Client {
+    /// The next body, until it is acknowledged; its size.
+    async fn insert(&mut self) -> anyhow::Result<u64> {
+        let events = self.stream.next_events();
+        let (_, troubles) = self.roamer.deliver(&format!("{}/insert", self.path), &events.body).await?;
+        self.troubles.join(troubles);
+        Ok(events.body.len() as u64)
+    }
+}
+
+/// What one node has of all that was sent.
+#[derive(Debug, Default, Serialize)]
+pub struct Found {
+    pub node: u64,
+    pub rows: u64,
+    pub missing: u64,
+    /// Sent by nobody, or there twice.
+    pub strange: u64,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    events: Vec<Event>,
+    cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Event {
+    id: String,
+    span_attributes: Attributes,
+}
+
+#[derive(Deserialize)]
+struct Attributes {
+    exec_counter: u64,
+}
+
+/// Asks one node for all that was sent, several projects at a time.
+pub async fn find(target: &Target, node: u64, sent: &Arc<Vec<Sent>>, seed: u64) -> anyhow::Result<Found> {
+    const AT_ONCE: usize = 4;
+    let mut found = Found { node, ..Found::default() };
+    let (mut tasks, mut left) = (JoinSet::new(), 0..sent.len());
+    loop {
+        while tasks.len() < AT_ONCE
+            && let Some(place) = left.next()
+        {
+            let (target, sent) = (target.clone(), Arc::clone(sent));
+            tasks.spawn(async move { of_client(&target, &sent[place], seed).await });
+        }
+        let Some(done) = tasks.join_next().await else { return Ok(found) };
+        let (rows, missing, strange) = done.context("a reader panicked")?.with_context(|| format!("node {node}"))?;
+        found.rows += rows;
+        found.missing += missing;
+        found.strange += strange;
+    }
+}
+
+/// Rows found, missing and strange.
+async fn of_client(target: &Target, sent: &Sent, seed: u64) -> anyhow::Result<(u64, u64, u64)> {
+    let workload = workload(seed, 1);
+    let (mut connection, path) = (Connection::new(target), format!("{}/fetch", sent.path));
+    let mut seen = vec![false; usize::try_from(sent.rows)?];
+    let (mut rows, mut strange, mut cursor) = (0, 0, None::<String>);
+    loop {
+        let page: Page = page(&mut connection, &path, cursor.as_deref()).await?;
+        for event in &page.events {
+            rows += 1;
+            let number = event.span_attributes.exec_counter;
+            let place = usize::try_from(number).ok().and_then(|number| seen.get_mut(number));
+            match place {
+                Some(seen) if !*seen && workload.row(sent.object, number).id() == event.id => *seen = true,
+                _ => strange += 1,
+            }
+        }
+        if strange > sent.rows {
+            bail!("pages without an end");
+        }
+        cursor = page.cursor.filter(|cursor| !cursor.is_empty());
+        if cursor.is_none() || page.events.is_empty() {
+            return Ok((rows, seen.iter().filter(|seen| !**seen).count() as u64, strange));
+        }
+    }
+}

@@ -198,12 +198,15 @@ impl Life {
         }
     }
 
-    /// Gives a replica up: it ends, and its log with it.
-    pub async fn give_up(&self, group: GroupId) {
+    /// Ends a replica, which will not run again here.
+    pub async fn end_replica(&self, group: GroupId) {
         let running = self.groups.write().remove(&group);
         if let Some(running) = running {
             running.group.shutdown().await;
         }
+    }
+
+    pub async fn remove_log(&self, group: GroupId) {
         let (sender, gone) = tokio::sync::oneshot::channel();
         self.log.group(group).remove(Box::new(move |removed| drop(sender.send(removed))));
         drop(gone.await);

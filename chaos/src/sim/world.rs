@@ -1,6 +1,6 @@
 //! The simulated machines, and what happens to them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,9 +57,9 @@ struct Machine {
     slow: bool,
     /// Crashes at this step of its disk, once it runs again.
     crashes_at: Option<u64>,
-    /// Groups whose log here is of a replica that was given up.
-    to_clear: BTreeSet<GroupId>,
-    /// What replicas had that were given up.
+    /// Groups whose log here is of this replica, which was given up.
+    to_clear: BTreeMap<GroupId, ReplicaId>,
+    /// What replicas had that were given up; of one that is still to end, what it has.
     given_up: BTreeMap<ReplicaId, Kept>,
 }
 
@@ -135,8 +135,8 @@ impl World {
             }
             (machine.places.clone(), machine.to_clear.clone())
         };
-        for group in to_clear {
-            self.clear(&life, group).await;
+        for (group, old) in to_clear {
+            self.clear(&life, group, old).await;
         }
         for (group, place) in places {
             let started = life.start_replica(self, group, &place).await;
@@ -213,19 +213,18 @@ impl World {
     pub async fn rebuild(self: &Arc<Self>, node: NodeId, group: GroupId) {
         let Some(life) = self.life(node) else { return };
         let replica = self.next_replica();
-        let place = {
+        let (place, old) = {
             let mut machines = self.machines.lock();
             let Some(machine) = machines.get_mut(&node) else { return };
             let Some(old) = machine.places.get(&group).map(|place| place.replica) else { return };
-            // What it had counts for what was acknowledged before.
-            machine.given_up.insert(old, life.kept.after(Cut::Kill, &self.dice));
+            machine.given_up.insert(old, life.kept.clone());
             let place = Place { replica, founders: None };
             machine.places.insert(group, place.clone());
-            machine.to_clear.insert(group);
-            place
+            machine.to_clear.insert(group, old);
+            (place, old)
         };
         self.trace.say(format_args!("node {node} gives its replica of group {group} up for replica {replica}"));
-        self.clear(&life, group).await;
+        self.clear(&life, group, old).await;
         if life.is_dead() {
             return;
         }
@@ -236,9 +235,18 @@ impl World {
         }
     }
 
-    /// A crash before its end has it done at the next start.
-    async fn clear(&self, life: &Life, group: GroupId) {
-        life.give_up(group).await;
+    /// A crash before its end has it done at the next start. What the replica had when it ended counts for what was
+    /// acknowledged before.
+    async fn clear(&self, life: &Life, group: GroupId, old: ReplicaId) {
+        life.end_replica(group).await;
+        if life.is_dead() {
+            return;
+        }
+        let had = life.kept.after(Cut::Kill, &self.dice);
+        if let Some(machine) = self.machines.lock().get_mut(&life.node) {
+            machine.given_up.insert(old, had);
+        }
+        life.remove_log(group).await;
         if !life.is_dead()
             && let Some(machine) = self.machines.lock().get_mut(&life.node)
         {

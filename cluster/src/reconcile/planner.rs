@@ -73,7 +73,7 @@ async fn step(shared: &Shared, reports: &BTreeMap<NodeId, OwnReport>, nodes: &No
             rebuild(shared, &map, *group, *node, *lost).await?;
         }
     }
-    let moving = in_motion(&map, &shared.status_of(reports).groups, &nodes.removed);
+    let moving = in_motion(&map, &shared.status_of(reports, true).groups, &nodes.removed);
     let room = MOVES_AT_ONCE.saturating_sub(moving.len());
     let due = plan(&map, nodes, replicas).into_iter().filter(|one| !moving.contains(&one.group)).take(room);
     for one in due.collect::<Vec<_>>() {

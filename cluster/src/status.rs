@@ -123,7 +123,7 @@ impl Shared {
                 term: status.term,
                 replicas: status.members.iter().map(replica).collect(),
                 applied: status.applied,
-                changing: status.joint,
+                changing: status.changing,
             });
         }
         let (kept, ending) = (self.kept.lock(), self.ending.lock());

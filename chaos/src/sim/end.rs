@@ -92,7 +92,7 @@ fn apart(world: &World) -> Option<String> {
         let wanted = world.wanted(group);
         let voters =
             status.members.iter().filter(|member| member.voter && wanted.contains_key(&member.replica)).count();
-        if status.joint || voters != wanted.len() || status.members.len() != wanted.len() {
+        if status.changing || voters != wanted.len() || status.members.len() != wanted.len() {
             return Some(format!("group {group} has the members {:?} and is to have {wanted:?}", status.members));
         }
         for life in &lives {

@@ -122,14 +122,16 @@ fn purge_all(world: &Arc<World>) {
     }
 }
 
-/// Every group has the members that it is to have, as its leader knows, and each has nearly all there is.
+/// Every group has the members that it is to have, as a majority knows, and each has nearly all there is. Else the loss of
+/// one more is the loss of a quorum, which is promised to nobody.
 fn is_whole(world: &World) -> bool {
     groups().into_iter().all(|group| {
         let Some(running) = world.leader(group).and_then(|life| life.running(group)) else { return false };
         let status = running.group.status();
         let wanted = world.wanted(group);
         let members = status.members.iter().filter(|member| member.voter && member.matched.is_some());
-        !status.joint
+        !status.changing
+            && status.leads_confirmed()
             && status.members.len() == wanted.len()
             && members.filter(|member| wanted.contains_key(&member.replica)).count() == wanted.len()
     })

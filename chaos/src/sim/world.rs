@@ -320,8 +320,8 @@ impl World {
     pub fn check_quorum(&self, life: &Life, group: GroupId, position: LogPosition) {
         let Some(running) = life.running(group) else { return };
         let status = running.group.status();
-        if status.joint {
-            return; // two majorities count, and which was asked is not known here
+        if status.changing {
+            return; // which majorities were asked is not known here
         }
         let voters: Vec<_> = status.members.iter().filter(|member| member.voter).collect();
         let holds = voters.iter().filter(|member| self.holds(group, member.replica, member.node, position)).count();

@@ -33,8 +33,11 @@ pub struct GroupStatus {
     pub leader: Option<ReplicaId>,
     pub term: u64,
     pub members: Vec<Member>,
-    /// A change of members is under way.
+    /// The members are of two configurations, and majorities of both count.
     pub joint: bool,
+    /// A change of members is under way: they are joint, or what they are now is not yet known to be committed. Until it
+    /// is, losing a member that is on its way out may still lose the quorum.
+    pub changing: bool,
     pub last: Option<u64>,
     pub applied: Option<u64>,
     pub sealed: Option<u64>,
@@ -94,6 +97,8 @@ impl Group {
             }
             metrics.replication.as_ref()?.get(replica)?.map(|id| id.index)
         };
+        let joint = membership.get_joint_config().len() > 1;
+        let committed = *metrics.membership_config.log_id() <= metrics.last_applied;
         let member = |(replica, home): (&Replica, &Home)| Member {
             replica: ReplicaId(*replica),
             node: NodeId(home.node),
@@ -105,7 +110,8 @@ impl Group {
             leader: metrics.current_leader.map(ReplicaId),
             term: metrics.current_term,
             members: membership.nodes().map(member).collect(),
-            joint: membership.get_joint_config().len() > 1,
+            joint,
+            changing: joint || !committed,
             last: metrics.last_log_index,
             applied: metrics.last_applied.map(|id| id.index),
             sealed: metrics.snapshot.map(|id| id.index),

@@ -98,6 +98,9 @@ fn next_change(group: GroupId, own: ReplicaId, status: &GroupStatus, wanted: &[R
     if status.joint && !known.is_empty() {
         return Some(Change::SetVoters(known));
     }
+    if status.changing {
+        return None; // the last step is not committed, and a next one would be refused
+    }
     if let Some(missing) = wanted.iter().find(|replica| member(replica.id).is_none()) {
         return Some(Change::AddLearner(missing.id, missing.node));
     }
@@ -216,9 +219,11 @@ mod tests {
     #[test]
     fn a_change_cut_short_is_finished_and_learners_that_are_not_wanted_go() {
         let members = vec![member(1, true, 1000), member(2, true, 1000), member(3, true, 1000)];
-        let joint = GroupStatus { joint: true, ..status(members.clone()) };
+        let joint = GroupStatus { joint: true, changing: true, ..status(members.clone()) };
         let wanted = [replica(1), replica(2)];
         assert_eq!(next_change(SHARD, ReplicaId(1), &joint, &wanted), voters(&[1, 2]));
+        let uncommitted = GroupStatus { changing: true, ..status(members.clone()) };
+        assert_eq!(next_change(SHARD, ReplicaId(1), &uncommitted, &wanted), None);
         let left = [members[..2].to_vec(), vec![member(9, false, 5)]].concat();
         assert_eq!(next(left, &[1, 2]), Some(Change::RemoveLearner(ReplicaId(9))));
     }

@@ -39,10 +39,12 @@ pub struct Options {
 }
 
 /// What clients got in one part of the run.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Part {
     seconds: f64,
     mb_per_second: f64,
+    /// Second by second, in MB.
+    course: Vec<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -108,12 +110,18 @@ fn replace(nodes: &mut Nodes, stream: &Stream, dir: &Path) -> anyhow::Result<Mea
 fn part(stream: &Stream, over: impl Fn(Instant) -> anyhow::Result<bool>) -> anyhow::Result<Part> {
     const WAIT_MAX: Duration = Duration::from_secs(3600);
     let (began, before) = (Instant::now(), stream.bytes()?);
+    let (mut course, mut last) = (Vec::new(), (began, before));
     while !over(began)? {
         ensure!(began.elapsed() < WAIT_MAX, "not settled after {} s", WAIT_MAX.as_secs());
         std::thread::sleep(TICK);
+        let (since, bytes) = (last.0.elapsed().as_secs_f64(), stream.bytes()?);
+        if since >= 1.0 {
+            course.push(((bytes - last.1) as f64 / 1e5 / since).round() / 10.0);
+            last = (Instant::now(), bytes);
+        }
     }
     let seconds = began.elapsed().as_secs_f64();
-    Ok(Part { seconds, mb_per_second: (stream.bytes()? - before) as f64 / 1e6 / seconds })
+    Ok(Part { seconds, mb_per_second: (stream.bytes()? - before) as f64 / 1e6 / seconds, course })
 }
 
 fn figures(report: &mut Report, measured: &Measured) {

@@ -184,6 +184,7 @@ fn answering(nodes: &[NodeReport]) -> Nodes {
     let with = |state: fn(NodeState) -> bool| nodes.iter().filter(move |node| state(node.state)).map(|node| node.id);
     Nodes {
         able: with(|state| state != NodeState::Removed).collect(),
+        silent: nodes.iter().filter(|node| !node.answers).map(|node| node.id).collect(),
         removed: with(|state| state == NodeState::Removed).collect(),
     }
 }

@@ -17,7 +17,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use assay_cluster_raft::fatal::{COMPACTION_THREAD, UPKEEP_THREAD};
-use assay_cluster_raft::{Admission, Door, SealError};
+use assay_cluster_raft::{Admission, Door, Keep, SealError};
 use assay_storage_disk::{REFUSE_WRITES_BELOW_PERCENT, Room, admit};
 use assay_storage_log::Log;
 use assay_storage_model::GroupId;
@@ -34,6 +34,8 @@ use decide::{Budget, GroupReport, decide};
 
 /// Between two looks at the node.
 const LOOK: Duration = Duration::from_millis(25);
+/// Above its budget so many times the log no longer keeps what other members need: they are sent a snapshot instead.
+const LOG_STRETCH: u64 = 4;
 /// Between two tries to give log files back, and two measures of the disk.
 const LOOK_AT_DISK: Duration = Duration::from_millis(250);
 /// While memory is above this share of its budget, seals and applies need the machine more than compaction does.
@@ -182,6 +184,7 @@ impl Looking {
         let mut disk_due = Instant::now();
         let mut pinned = BTreeSet::new();
         let mut no_space = None;
+        let mut keep = Keep::Needed;
         while !self.shared.stopped() {
             let now = Instant::now();
             if now >= disk_due {
@@ -192,19 +195,21 @@ impl Looking {
                     tracing::warn!(%error, "a large write that nothing needs could not be removed");
                 }
                 self.release_cached();
-                self.purge(&pinned);
+                let log_max = self.config.log.budget_bytes.saturating_mul(LOG_STRETCH);
+                keep = if !pinned.is_empty() && self.log.bytes() > log_max { Keep::Nothing } else { Keep::Needed };
+                self.purge(&pinned, keep);
             }
-            let reports = self.reports(now, &pinned);
+            let reports = self.reports(now, &pinned, keep);
             self.set_door(&reports, no_space.clone());
             let budget = Budget { memory_bytes: self.config.memory_budget_bytes, age: self.config.seal_age };
             for group in decide(&reports, &budget) {
-                self.seal(group, pinned.contains(&group));
+                self.seal(group, pinned.contains(&group).then_some(keep));
             }
             thread::sleep(LOOK);
         }
     }
 
-    fn reports(&mut self, now: Instant, pinned: &BTreeSet<GroupId>) -> Vec<GroupReport> {
+    fn reports(&mut self, now: Instant, pinned: &BTreeSet<GroupId>, keep: Keep) -> Vec<GroupReport> {
         let sealing = self.shared.sealing.lock().clone();
         let groups = self.hub.groups();
         self.dirty_since.retain(|id, _| groups.iter().any(|group| group.id() == *id));
@@ -225,7 +230,8 @@ impl Looking {
                 memory_bytes,
                 dirty,
                 age,
-                pinned: pinned.contains(&id),
+                // A seal would not help where others need what is sealed already.
+                pinned: pinned.contains(&id) && (keep == Keep::Nothing || !group.keeps_needed()),
                 sealing: sealing.contains(&id),
             });
         }
@@ -264,11 +270,11 @@ impl Looking {
     }
 
     /// Groups that have sealed everything, and keep old files of the log for replicas that lag.
-    fn purge(&self, pinned: &BTreeSet<GroupId>) {
+    fn purge(&self, pinned: &BTreeSet<GroupId>, keep: Keep) {
         for group in pinned.iter().filter_map(|id| self.hub.group(*id)) {
             if group.unsealed_entries() == 0 && group.sealed_in_log() > 0 {
                 self.runtime.spawn(async move {
-                    if let Err(why) = group.purge(true).await {
+                    if let Err(why) = group.purge(keep).await {
                         tracing::debug!(group = %group.id(), %why, "not purged");
                     }
                 });
@@ -291,7 +297,8 @@ impl Looking {
         }
     }
 
-    fn seal(&mut self, id: GroupId, pinning: bool) {
+    /// `pinning` says what is to be left of the log, where its old files are kept by this group.
+    fn seal(&mut self, id: GroupId, pinning: Option<Keep>) {
         let Some(group) = self.hub.group(id) else { return };
         self.shared.sealing.lock().insert(id);
         self.dirty_since.remove(&id);
@@ -299,9 +306,9 @@ impl Looking {
         self.runtime.spawn(async move {
             match group.seal().await {
                 Ok(_) => {
-                    if pinning {
+                    if let Some(keep) = pinning {
                         // What is kept for replicas that lag is what keeps the old files.
-                        let _ = group.purge(true).await; // fails only where the group stops
+                        let _ = group.purge(keep).await; // fails only where the group stops
                     }
                     shared.counts.seals.fetch_add(1, Ordering::Relaxed);
                 }

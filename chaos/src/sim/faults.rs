@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_cluster_raft::Keep;
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -115,7 +116,7 @@ fn purge_all(world: &Arc<World>) {
             tokio::spawn(async move {
                 // It may stop meanwhile.
                 if running.group.seal().await.is_ok() {
-                    drop(running.group.purge(true).await);
+                    drop(running.group.purge(Keep::Nothing).await);
                 }
             });
         }

@@ -22,6 +22,12 @@ const SEED_TAKES_MAX: Duration = Duration::from_secs(90);
 /// Seeds that found something once, and what it was. They are run before any other.
 const REGRESSIONS: &[(u64, &str)] = &[
     (23, "a node ended itself at every start: its log was purged up to where another leader's began to differ"),
+    (8187, "members that no majority knew of yet passed for settled, and one more was given up"),
+    (
+        11178,
+        "an entry under way that a snapshot took the place of was waited for without end, and its group took no more",
+    ),
+    (11809, "a node ended itself: a sender of a term that was over asked for entries that had been purged"),
     (185, "a leader that led on after its restart confirmed reads from before what it had acknowledged"),
 ];
 

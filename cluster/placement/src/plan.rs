@@ -4,7 +4,8 @@
 //! L2: it never has fewer replicas than it had because a node is silent: one that is silent keeps its place until
 //!     another node can take it. A node that was removed keeps nothing.
 //! L3: two nodes are no safer than one, so a cluster of one that grows waits for the third.
-//! L4: replicas that stay keep their numbers and their order; new ones come behind them.
+//! L4: while a replica of a shard is silent, none of the others moves: each is one of few that still have everything.
+//! L5: replicas that stay keep their numbers and their order; new ones come behind them.
 
 use std::collections::BTreeSet;
 
@@ -21,6 +22,8 @@ pub const CATALOG_VOTERS: usize = 5;
 pub struct Nodes {
     /// They may be given something.
     pub able: BTreeSet<NodeId>,
+    /// They do not answer now. Those that are able as well are expected back.
+    pub silent: BTreeSet<NodeId>,
     /// They never come back.
     pub removed: BTreeSet<NodeId>,
 }
@@ -47,7 +50,8 @@ fn moved(group: GroupId, members: &Members, nodes: &Nodes, replicas: usize) -> O
         GroupId::CATALOG => wanted != now, // its order says who votes
         _ => wanted.iter().collect::<BTreeSet<_>>() != now.iter().collect::<BTreeSet<_>>(),
     };
-    (changed && !wanted.is_empty()).then_some(Move { group, epoch: members.epoch, nodes: wanted })
+    let waits = group != GroupId::CATALOG && wanted.iter().any(|node| nodes.silent.contains(node)); // L4
+    (changed && !waits && !wanted.is_empty()).then_some(Move { group, epoch: members.epoch, nodes: wanted })
 }
 
 fn wanted(group: GroupId, now: &[NodeId], nodes: &Nodes, replicas: usize) -> Vec<NodeId> {
@@ -61,7 +65,7 @@ fn wanted(group: GroupId, now: &[NodeId], nodes: &Nodes, replicas: usize) -> Vec
         return vec![*only]; // L3
     }
     let chosen: BTreeSet<NodeId> = nodes_of(group, &able, replicas).into_iter().collect(); // L1
-    let mut kept: Vec<NodeId> = now.iter().filter(|node| chosen.contains(node)).copied().collect(); // L4
+    let mut kept: Vec<NodeId> = now.iter().filter(|node| chosen.contains(node)).copied().collect(); // L5
     kept.extend(chosen.iter().filter(|node| !now.contains(node)));
     let silent = now.iter().filter(stays).filter(|node| !nodes.able.contains(node));
     let room = now.iter().filter(stays).count().max(kept.len()).min(replicas);
@@ -89,7 +93,7 @@ mod tests {
 
     fn nodes(able: &[u64], removed: &[u64]) -> Nodes {
         let set = |numbers: &[u64]| numbers.iter().copied().map(NodeId).collect();
-        Nodes { able: set(able), removed: set(removed) }
+        Nodes { able: set(able), removed: set(removed), silent: BTreeSet::new() }
     }
 
     /// Carries a plan out, with new numbers from `next` on.
@@ -140,6 +144,19 @@ mod tests {
         let moves = plan(&map, &nodes(&[1, 2, 4], &[]), 3);
         assert_eq!(moves.len(), 17);
         assert!(moves.iter().skip(1).all(|one| one.nodes.contains(&NodeId(4)) && !one.nodes.contains(&NodeId(3))));
+    }
+
+    #[test]
+    fn while_one_is_silent_the_others_stay_where_they_are() {
+        let map = first_map(&[NodeId(1), NodeId(2), NodeId(3)], 16, 3);
+        let silent = Nodes { silent: BTreeSet::from([NodeId(2)]), ..nodes(&[1, 2, 3, 4], &[]) };
+        let moves = plan(&map, &silent, 3);
+        let shards: Vec<_> = moves.iter().filter(|one| one.group != GroupId::CATALOG).collect();
+        assert!(shards.iter().all(|one| !one.nodes.contains(&NodeId(2))), "none but the silent one moves: {shards:?}");
+        let map = carried_out(&map, &moves, &mut 100);
+        let gone = plan(&map, &nodes(&[1, 3, 4], &[2]), 3);
+        assert!(gone.iter().all(|one| one.nodes.iter().all(|node| *node != NodeId(2))));
+        assert_eq!(sizes(&carried_out(&map, &gone, &mut 200)), BTreeSet::from([3]));
     }
 
     #[test]

@@ -1,16 +1,20 @@
 //! Snapshots that this replica is sending: held until the receiver has fetched them, and read from where they lie.
 //!
+//! What is sent, and for a moment what was, keeps the entries behind it in the log: see [`crate::keep`].
+//!
 //! The kept state is handed out like a file, behind the others; its number is the count of files.
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use assay_storage_disk::SharedDisk;
 use bytes::Bytes;
 use futures::StreamExt;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::machine::Export;
 use crate::peers::{Chunks, FileWanted, PeerError};
@@ -19,6 +23,8 @@ use crate::work::Work;
 
 /// What one read of a file takes from the disk and one message carries.
 const CHUNK_BYTES: usize = 1 << 20;
+/// How long consensus may take to notice that a snapshot has arrived, and to go on behind it.
+const NOTICED_WITHIN: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Exports {
@@ -30,6 +36,8 @@ struct Shared {
     disk: SharedDisk,
     work: Work,
     held: Mutex<HashMap<u64, Arc<Export>>>,
+    /// The position of the one that was let go last, and when.
+    let_go: Mutex<Option<(u64, Instant)>>,
     next: AtomicU64,
 }
 
@@ -43,6 +51,8 @@ pub(crate) struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
+        let position = self.export.applied.position.map_or(0, |position| position.index);
+        *self.shared.let_go.lock() = Some((position, Instant::now()));
         self.shared.held.lock().remove(&self.number);
     }
 }
@@ -62,7 +72,16 @@ impl Held {
 
 impl Exports {
     pub fn new(disk: SharedDisk, work: Work) -> Exports {
-        Exports { shared: Arc::new(Shared { disk, work, held: Mutex::default(), next: AtomicU64::new(1) }) }
+        let (held, let_go, next) = (Mutex::default(), Mutex::default(), AtomicU64::new(1));
+        Exports { shared: Arc::new(Shared { disk, work, held, let_go, next }) }
+    }
+
+    /// The position behind which entries are needed for what is sent.
+    pub fn needed_behind(&self) -> Option<u64> {
+        let held = self.shared.held.lock();
+        let sent = held.values().map(|export| export.applied.position.map_or(0, |position| position.index));
+        let let_go = self.shared.let_go.lock().filter(|(_, since)| since.elapsed() < NOTICED_WITHIN);
+        sent.chain(let_go.map(|(position, _)| position)).min()
     }
 
     pub fn hold(&self, export: Export) -> Held {

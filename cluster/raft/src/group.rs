@@ -17,7 +17,7 @@ use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, RwLock, Semaphore, watch};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::admission::Admission;
 use crate::apply::{AppliedNext, Applier, ApplyParts, ApplyThread};
@@ -31,6 +31,7 @@ use crate::fence::Fences;
 use crate::inbound::{Inbound, Lag, ReceiveError};
 use crate::incoming::{Incoming, IncomingDir};
 use crate::journal::Journal;
+use crate::keep::{Keep, Nearer};
 use crate::large::LargeWrites;
 use crate::log_store::LogStore;
 use crate::machine::Machine;
@@ -41,7 +42,7 @@ use crate::read_index::ReadIndex;
 use crate::seal::SealThreads;
 use crate::state_machine::{SealsEnded, StateMachine};
 use crate::throttle::Throttle;
-use crate::types::{self, Home, LogIdOf, RaftOf};
+use crate::types::{self, Home, LogIdOf, RaftOf, Replica};
 use crate::work::Work;
 
 /// Decision 1: apart enough from each other that a slow fsync makes no election.
@@ -146,6 +147,7 @@ struct Shared {
     /// One seal of a group at a time, so that an answer is of a seal that began after the question.
     sealing: Mutex<()>,
     in_flight: Arc<Semaphore>,
+    nearer: parking_lot::Mutex<Nearer>,
 }
 
 impl std::fmt::Debug for Group {
@@ -269,7 +271,7 @@ impl Group {
             Some(Ok(applied)) => {
                 Counters::add(&self.shared.proposer.counters.seals, 1);
                 self.wait_noticed(&applied).await;
-                self.purge(false).await?;
+                self.purge(Keep::Some).await?;
                 Ok(applied)
             }
             Some(Err(why)) if self.shared.proposer.fatal.was_reported() => Err(SealError::Stopped(why)),
@@ -287,14 +289,34 @@ impl Group {
         let _ = timeout(SEAL_NOTICED_WITHIN, noticed).await;
     }
 
-    /// Lets go of log entries that are sealed. Of several members it keeps some for those that lag a little, unless
-    /// `all` are wanted.
-    pub async fn purge(&self, all: bool) -> Result<(), SealError> {
+    /// Lets go of log entries that are sealed.
+    pub async fn purge(&self, keep: Keep) -> Result<(), SealError> {
         let Some(sealed) = self.shared.machine.sealed().position else { return Ok(()) };
-        let kept = if all || self.is_alone() { 0 } else { ENTRIES_KEPT };
-        let Some(up_to) = sealed.index.checked_sub(kept) else { return Ok(()) };
+        let few = if keep == Keep::Some && !self.is_alone() { ENTRIES_KEPT } else { 0 };
+        let needed = if keep == Keep::Nothing { None } else { self.needed_behind() };
+        let Some(up_to) = sealed.index.checked_sub(few) else { return Ok(()) };
+        let up_to = needed.map_or(up_to, |needed| needed.min(up_to));
         let purged = self.shared.raft.trigger().purge_log(up_to).await;
         purged.map_err(|fatal| SealError::Stopped(fatal.to_string()))
+    }
+
+    /// The last entry that no other member will ask for, as far as is known; none where nobody asks.
+    fn needed_behind(&self) -> Option<u64> {
+        let matched: Vec<_> = {
+            let receiver = self.shared.raft.metrics();
+            let metrics = receiver.borrow();
+            let of = |(replica, id): (&Replica, &Option<LogIdOf>)| Some((*replica, id.as_ref()?.index));
+            let others = metrics.replication.iter().flatten().filter_map(of);
+            others.filter(|(replica, _)| *replica != self.shared.replica.0).collect()
+        };
+        let nearer = self.shared.nearer.lock().look(&matched, Instant::now());
+        self.shared.inbound.exports.needed_behind().into_iter().chain(nearer).min()
+    }
+
+    /// Whether sealed entries are in the log for other members that need them.
+    pub fn keeps_needed(&self) -> bool {
+        let sealed = self.shared.machine.sealed().position.map_or(0, |position| position.index);
+        self.sealed_in_log() > 0 && self.needed_behind().is_some_and(|needed| needed < sealed)
     }
 
     /// How many members the group has, asked of consensus itself and not of what it last reported; none once it stopped.
@@ -460,7 +482,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         admission: Arc::clone(&node.admission),
         machine: Arc::clone(&machine),
         counters: Arc::clone(&node.counters),
-        incoming: Mutex::new(incoming),
+        incoming: Arc::new(Mutex::new(incoming)),
     };
     let (applied, seals_ended) = (applied.subscribe(), seals_ended.subscribe());
     Ok(Started { group, replica, raft, machine, large, log, inbound, apply_thread, applied, seals_ended }.serve(node))
@@ -528,6 +550,7 @@ impl Started {
             seals_ended,
             sealing: Mutex::default(),
             in_flight: Arc::new(Semaphore::new(PROPOSALS_IN_FLIGHT_MAX)),
+            nearer: parking_lot::Mutex::default(),
         };
         Group { shared: Arc::new(shared) }
     }

@@ -119,7 +119,7 @@ pub(crate) struct Inbound {
     pub machine: Arc<dyn Machine>,
     pub counters: Arc<Counters>,
     /// One snapshot at a time.
-    pub incoming: Mutex<Incoming>,
+    pub incoming: Arc<Mutex<Incoming>>,
 }
 
 impl Inbound {
@@ -181,7 +181,7 @@ impl Inbound {
     async fn snapshot(&self, raft: &RaftOf, way: Way, body: &[u8]) -> Result<Bytes, ReceiveError> {
         let stopped = |why: String| ReceiveError::Stopped(why);
         let offer = wire::decode_offer(body)?;
-        let mut incoming = self.incoming.lock().await;
+        let mut incoming = Arc::clone(&self.incoming).lock_owned().await;
         let vote = raft.with_raft_state(|state| *state.vote_ref()).await.map_err(|error| stopped(error.to_string()))?;
         let applied = self.machine.applied().position.map(crate::types::log_id_of);
         let offered = offer.applied.position.map(crate::types::log_id_of);
@@ -197,10 +197,17 @@ impl Inbound {
         let meta = snapshot_meta(&offer.applied)?;
         let files = SnapshotFiles::Fetched { applied: offer.applied, kept: fetched.kept, incoming: fetched.dir };
         let snapshot = SnapshotOf { meta, snapshot: Box::new(files) };
-        let installed = raft.install_full_snapshot(offer.vote, snapshot).await;
-        // The files were moved into place, or are of no use.
-        incoming.sweep().map_err(|error| ReceiveError::Failed(error.to_string()))?;
-        let answer = installed.map_err(|error| stopped(error.to_string()))?;
+        // A task of its own, which has the files until it ends: the sender may no longer wait, and send another one.
+        let (raft, vote) = (raft.clone(), offer.vote);
+        let installing = tokio::spawn(async move {
+            let answer =
+                raft.install_full_snapshot(vote, snapshot).await.map_err(|error| stopped(error.to_string()))?;
+            // The files were moved into place, or are of no use. Where consensus stopped they may still be moved: the
+            // next start sweeps what is left.
+            incoming.sweep().map_err(|error| ReceiveError::Failed(error.to_string()))?;
+            Ok::<_, ReceiveError>(answer)
+        });
+        let answer = installing.await.map_err(|error| stopped(error.to_string()))??;
         Counters::add(&self.counters.snapshots, 1);
         Ok(wire::encode_installed(&answer.vote))
     }

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use assay_storage_log::{Done, GroupLog, GroupState, LogRecord};
+use assay_storage_log::{Done, GroupLog, GroupState, LogError, LogRecord};
 use tokio::sync::oneshot;
 
 use crate::fatal::OnFatal;
@@ -54,9 +54,18 @@ impl Journal {
 
     /// Records `from..to`, or as many as stay below `bytes_max`, but at least one if there is one.
     pub async fn read(&self, from: u64, to: u64, bytes_max: usize) -> io::Result<Vec<LogRecord>> {
+        let read = self.read_unless_purged(from, to, bytes_max).await?;
+        read.ok_or_else(|| self.broken(format_args!("entry {from} is wanted and was purged")))
+    }
+
+    /// The same; none where the first of them was purged.
+    pub async fn read_unless_purged(&self, from: u64, to: u64, bytes_max: usize) -> io::Result<Option<Vec<LogRecord>>> {
         let log = self.log.clone();
-        let read = self.work.run(move || log.read(from, to, bytes_max)).await?;
-        read.map_err(|error| self.broken(error))
+        match self.work.run(move || log.read(from, to, bytes_max)).await? {
+            Ok(records) => Ok(Some(records)),
+            Err(LogError::Purged { .. }) => Ok(None),
+            Err(error) => Err(self.broken(error)),
+        }
     }
 
     /// Reports a log that failed or is damaged.

@@ -29,6 +29,7 @@ mod handover;
 mod inbound;
 mod incoming;
 mod journal;
+mod keep;
 mod large;
 mod log_store;
 pub mod machine;
@@ -64,6 +65,7 @@ pub use group::{
 pub use handover::HandOverError;
 pub use inbound::{ReceiveError, UNAPPLIED_BYTES_MAX};
 pub use incoming::IncomingDir;
+pub use keep::Keep;
 pub use large::{LargeError, LargeWrite, LargeWrites, NoLargeWrites};
 pub use machine::{Export, ExportFile, Machine, MachineError};
 pub use members::{ChangeError, GroupStatus, Member};

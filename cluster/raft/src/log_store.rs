@@ -12,6 +12,8 @@
 //!     still being installed; what it is answered then holds in memory, and the disk follows before the next entry does.
 //!     A crash meanwhile leaves the log and the state of before.
 //!
+//! L6: a reader that comes too late for what was purged finds nothing, which is no damage.
+//!
 //! `committed` is remembered without a sync of its own: after a crash it may be older than it was, and never newer
 //! than what a quorum has.
 
@@ -127,10 +129,17 @@ impl LogStore {
     }
 
     async fn read(&self, start: u64, end: u64, bytes_max: usize) -> io::Result<Vec<EntryOf>> {
-        if let Some(found) = self.shared.cache.lock().get(start, end, bytes_max) {
+        if let Some(found) = self.cached(start, end, bytes_max) {
             return Ok(found);
         }
-        let records = self.shared.journal.read(start, end, bytes_max).await?;
+        self.decode_all(&self.shared.journal.read(start, end, bytes_max).await?)
+    }
+
+    fn cached(&self, start: u64, end: u64, bytes_max: usize) -> Option<Vec<EntryOf>> {
+        self.shared.cache.lock().get(start, end, bytes_max)
+    }
+
+    fn decode_all(&self, records: &[LogRecord]) -> io::Result<Vec<EntryOf>> {
         records.iter().map(|record| self.decode(record)).collect()
     }
 
@@ -229,11 +238,19 @@ impl RaftLogReader<Consensus> for LogStore {
         self.read_all(start, end).await.map_err(failed(ErrorSubject::Logs, ErrorVerb::Read))
     }
 
+    /// L6. Who asks for it led in an earlier term and does not know yet that this is over:
+    /// openraft sends a heartbeat instead, and hears it.
     async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> Result<Vec<EntryOf>, StorageErrorOf> {
         if start >= end {
             return Ok(Vec::new());
         }
-        self.read(start, end, APPEND_BYTES_MAX).await.map_err(failed(ErrorSubject::Logs, ErrorVerb::Read))
+        let failed = failed(ErrorSubject::Logs, ErrorVerb::Read);
+        if let Some(found) = self.cached(start, end, APPEND_BYTES_MAX) {
+            return Ok(found);
+        }
+        let records = self.shared.journal.read_unless_purged(start, end, APPEND_BYTES_MAX).await;
+        let decoded = records.and_then(|records| self.decode_all(&records.unwrap_or_default()));
+        decoded.map_err(failed)
     }
 }
 

@@ -1,16 +1,18 @@
 //! Hands entries to consensus and says honestly what became of them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use assay_storage_model::command::Outcome;
 use assay_storage_model::entry::{EntryBuilder, blob_entry};
 use assay_storage_model::sabotage::{self, Sabotage};
 use assay_storage_model::{NodeId, ReplicaId};
 use bytes::Bytes;
-use openraft::ServerState;
 use openraft::metrics::RaftServerMetrics;
+use openraft::{LeaderId, ServerState};
 use tokio::runtime::Handle;
 use tokio::sync::{RwLock, oneshot, watch};
+use tokio::time::sleep;
 
 use crate::admission::Admission;
 use crate::counters::Counters;
@@ -20,6 +22,9 @@ use crate::large::{LargeError, LargeWrite, LargeWrites};
 use crate::sabotaged;
 use crate::types::{EntryBytes, Home, RaftOf, Replica};
 use crate::work::Work;
+
+/// How long after the lead was lost an entry under way may still be found committed by the next leader.
+const ANSWERED_AFTER_LEAD: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
 pub(crate) struct Proposer {
@@ -67,7 +72,16 @@ impl Proposer {
         Counters::add(&self.counters.entries, 1);
         Counters::add(&self.counters.bytes, bytes as u64);
         let early = sabotage::is(Sabotage::AckBeforeQuorum).then(|| entry.clone());
-        let written = match sabotaged::written(early, self.raft.client_write(EntryBytes(entry))).await {
+        let leader = *self.leading.borrow().vote.leader_id();
+        let written = tokio::select! {
+            biased;
+            written = sabotaged::written(early, self.raft.client_write(EntryBytes(entry))) => written,
+            () = self.forgotten(leader) => {
+                Counters::add(&self.counters.unknown, 1);
+                return Err(ProposeError::Unknown { why: "this replica lost the lead before it was known".into() });
+            }
+        };
+        let written = match written {
             Ok(written) => written,
             Err(hoped_for) => return Ok(hoped_for),
         };
@@ -85,6 +99,20 @@ impl Proposer {
         };
         Counters::add(&self.counters.unknown, 1);
         Err(ProposeError::Unknown { why })
+    }
+
+    /// Returns a while after this replica no longer leads in this term. openraft says nothing of an entry that a snapshot
+    /// took the place of, and whoever waits for it would wait for ever.
+    async fn forgotten(&self, leader: LeaderId<Replica>) {
+        let mut leading = self.leading.clone();
+        let is_over = |metrics: &RaftServerMetrics<Replica, Home>| {
+            metrics.state != ServerState::Leader || *metrics.vote.leader_id() != leader
+        };
+        if leading.wait_for(is_over).await.map(drop).is_err() {
+            // Consensus has stopped, and answers for what it had.
+            return std::future::pending().await;
+        }
+        sleep(ANSWERED_AFTER_LEAD).await;
     }
 
     /// Waits for the blob and proposes the entry that names it.

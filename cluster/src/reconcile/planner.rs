@@ -25,7 +25,7 @@ use crate::status::{GroupReport, OwnReport, ReplicaReport, unsettled_group};
 const TOKENS_KEPT: Duration = Duration::from_secs(24 * 3600);
 const PLAN_EVERY: Duration = Duration::from_millis(500);
 /// Groups whose members are being changed at the same time.
-const MOVES_AT_ONCE: usize = 4;
+const MOVES_AT_ONCE: usize = 2;
 
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut heard: BTreeMap<NodeId, Instant> = BTreeMap::new();
@@ -50,6 +50,8 @@ fn who_is_able(shared: &Shared, reports: &BTreeMap<NodeId, OwnReport>, heard: &m
         let last = heard.entry(node).or_insert(now);
         if reports.contains_key(&node) {
             *last = now;
+        } else {
+            found.silent.insert(node);
         }
         let silent = now - *last > shared.config.dead_after;
         match record.state {
@@ -206,7 +208,8 @@ mod tests {
         };
         assert_eq!(moving(&[]), BTreeSet::from([GroupId::CATALOG]), "it may yet come back");
         assert_eq!(moving(&[4]), BTreeSet::new());
-        let able = Nodes { able: [1, 2, 3, 6].map(NodeId).into(), removed: [NodeId(4)].into() };
+        let removed = [NodeId(4)].into();
+        let able = Nodes { able: [1, 2, 3, 6].map(NodeId).into(), removed, ..Nodes::default() };
         let planned = plan(&map, &able, 3).into_iter().find(|one| one.group == GroupId::CATALOG).expect("a move");
         assert_eq!(planned.nodes, [1, 2, 3, 6].map(NodeId));
     }

@@ -18,8 +18,8 @@ use tokio::runtime::Handle;
 use super::open_log;
 use crate::machine::memory::{MemoryMachine, Sealed};
 use crate::{
-    Admission, CacheBudget, Chunks, FileWanted, Founding, Group, GroupConfig, IncomingDir, Message, NoLargeWrites,
-    NodeParts, OnFatal, PeerError, Peers, ProposeError, ReceiveError, SealThreads, Throttle, Way, Work,
+    Admission, CacheBudget, Chunks, FileWanted, Founding, Group, GroupConfig, IncomingDir, Keep, Message,
+    NoLargeWrites, NodeParts, OnFatal, PeerError, Peers, ProposeError, ReceiveError, SealThreads, Throttle, Way, Work,
 };
 
 const GROUP: GroupId = GroupId(16);
@@ -268,7 +268,7 @@ async fn one_that_was_away_too_long_is_given_a_snapshot() {
     }
     let leader = house.leader().await;
     house.group(leader).seal().await.expect("seals");
-    house.group(leader).purge(true).await.expect("purges");
+    house.group(leader).purge(Keep::Nothing).await.expect("purges");
     let purged = |house: &House| house.group(leader).status().purged.filter(|index| *index > 100).map(drop);
     house.wait("a purge", purged).await;
     house.start(away, Founding::Joining).await;

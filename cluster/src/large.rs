@@ -2,12 +2,13 @@
 //! that are on their way there. The others go, from the upkeep's thread.
 //!
 //! A large write is on a majority of its group's nodes before its entry is proposed: the leader sends it ahead, and who
-//! gets it keeps it until the entry comes, or for ten minutes. Who lacks it when the entry is to be applied fetches it.
+//! gets it keeps it until the entry comes, or for ten minutes. Who lacks it when the entry comes fetches it before the
+//! entry goes into the log. So whoever has the entry has the blob, until the entry is purged, and gives it to others.
 //!
 //! Nothing of this is on disk: a start learns the names from the log, then sweeps what none of them is.
 
 use std::any::Any;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,8 +40,6 @@ const TRIES_PER_WARNING: u32 = 50;
 pub(crate) struct BlobWrites {
     blobs: Arc<Blobs>,
     needed: Mutex<Needed>,
-    /// Sent by others ahead of the entries that will name them, oldest first.
-    expected: Mutex<VecDeque<(Instant, Hold)>>,
     /// Putting takes it shared, removing alone: a blob must not go while the same content is put again.
     gate: RwLock<()>,
 }
@@ -50,6 +49,8 @@ struct Needed {
     by_entry: BTreeMap<(GroupId, u64), BlobName>,
     /// By how many entries and holds.
     uses: HashMap<BlobName, usize>,
+    /// Here ahead of the entries that will name them; each is a use.
+    expected: HashMap<BlobName, Instant>,
     unused: Vec<BlobName>,
 }
 
@@ -64,6 +65,18 @@ impl Needed {
         if *uses == 0 {
             self.uses.remove(&name);
             self.unused.push(name);
+        }
+    }
+
+    fn expect(&mut self, name: BlobName) {
+        if self.expected.insert(name, Instant::now()).is_none() {
+            self.take(name);
+        }
+    }
+
+    fn came(&mut self, name: BlobName) {
+        if self.expected.remove(&name).is_some() {
+            self.give_back(name);
         }
     }
 
@@ -104,28 +117,31 @@ pub(crate) struct LargeDoor {
 
 impl BlobWrites {
     pub fn new(blobs: Arc<Blobs>) -> Arc<BlobWrites> {
-        Arc::new(BlobWrites { blobs, needed: Mutex::default(), expected: Mutex::default(), gate: RwLock::default() })
+        Arc::new(BlobWrites { blobs, needed: Mutex::default(), gate: RwLock::default() })
     }
 
     /// Blocking: keeps what another node sends until its entry comes, or for a while.
-    fn expect(self: &Arc<Self>, framed: &[u8]) -> Result<(), BlobError> {
+    fn expect(&self, framed: &[u8]) -> Result<(), BlobError> {
         let _shared = self.gate.read();
-        let name = BlobName::of(framed);
-        self.needed.lock().take(name);
-        let hold = Hold { writes: Arc::clone(self), name };
-        self.blobs.put(framed)?;
-        self.expected.lock().push_back((Instant::now(), hold));
-        Ok(())
+        self.blobs.put(framed).map(|name| self.needed.lock().expect(name))
+    }
+
+    /// Blocking: whether it is here, and then kept until its entry comes.
+    fn expect_here(&self, name: BlobName) -> Result<bool, BlobError> {
+        let _shared = self.gate.read();
+        let here = self.blobs.contains(name)?;
+        if here {
+            self.needed.lock().expect(name);
+        }
+        Ok(here)
     }
 
     /// Those whose entry never came.
     fn forget_expected(&self) {
-        let old: Vec<_> = {
-            let mut expected = self.expected.lock();
-            let count = expected.iter().take_while(|(since, _)| since.elapsed() > EXPECTED_FOR).count();
-            expected.drain(..count).collect()
-        };
-        drop(old); // behind the lock: each takes another one
+        let mut needed = self.needed.lock();
+        let old = needed.expected.iter().filter(|(_, since)| since.elapsed() > EXPECTED_FOR);
+        let old: Vec<BlobName> = old.map(|(name, _)| *name).collect();
+        old.into_iter().for_each(|name| needed.came(name));
     }
 
     /// After a start: blobs that no entry names are left over from before.
@@ -186,12 +202,27 @@ impl LargeWrites for LargeDoor {
         ensure(Arc::clone(&self.writes), self.net.clone(), BlobName(hash), length, others).boxed()
     }
 
+    fn expect(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>> {
+        let (writes, net) = (Arc::clone(&self.writes), self.net.clone());
+        async move {
+            loop {
+                ensure(Arc::clone(&writes), net.clone(), BlobName(hash), length, others.clone()).await?;
+                let here = Arc::clone(&writes);
+                if blocking(move || here.expect_here(BlobName(hash))).await? {
+                    return Ok(());
+                }
+            }
+        }
+        .boxed()
+    }
+
     fn named(&self, group: GroupId, index: u64, hash: [u8; 32]) {
         let mut needed = self.writes.needed.lock();
         needed.take(BlobName(hash));
         if let Some(before) = needed.by_entry.insert((group, index), BlobName(hash)) {
             needed.give_back(before);
         }
+        needed.came(BlobName(hash));
     }
 
     fn purged(&self, group: GroupId, index: u64) {
@@ -348,6 +379,21 @@ mod tests {
         door.purged(GROUP, 3);
         assert_eq!(writes.collect().expect("collects"), 1);
         assert!(!writes.blobs.contains(name).expect("looks"));
+    }
+
+    #[test]
+    fn what_others_sent_ahead_stays_until_its_entry_has_come_and_gone() {
+        let writes = writes();
+        let door = LargeDoor { writes: Arc::clone(&writes), net: Net::default() };
+        let name = BlobName::of(b"ahead");
+        assert!(!writes.expect_here(name).expect("looks"));
+        writes.expect(b"ahead").expect("keeps");
+        assert!(writes.expect_here(name).expect("looks"), "and once more, as a message that is sent again");
+        assert_eq!(writes.collect().expect("collects"), 0);
+        door.named(GROUP, 7, name.0);
+        assert_eq!(writes.collect().expect("collects"), 0);
+        door.purged(GROUP, 7);
+        assert_eq!(writes.collect().expect("collects"), 1, "its entry came, and nothing else holds it");
     }
 
     #[test]

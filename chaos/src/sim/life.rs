@@ -26,7 +26,7 @@ use tokio::time::sleep;
 
 use super::doors::Lines;
 use super::kept::{CrashPoint, Kept, WatchedDisk, WatchedKvs};
-use super::large::Large;
+use super::large::{Large, Names};
 use super::machine::{State, Watched};
 use super::net::Wired;
 use super::world::{Place, World};
@@ -40,6 +40,7 @@ pub struct Life {
     pub number: u32,
     pub kept: Kept,
     pub blobs: Arc<Blobs>,
+    pub names: Mutex<Names>,
     pub groups: RwLock<BTreeMap<GroupId, Running>>,
     pub lines: Mutex<BTreeMap<u8, Arc<Lines>>>,
     pub point: Arc<CrashPoint>,
@@ -84,6 +85,7 @@ impl Life {
             number,
             kept,
             blobs: Arc::new(blobs),
+            names: Mutex::default(),
             groups: RwLock::default(),
             lines: Mutex::default(),
             point,

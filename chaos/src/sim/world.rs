@@ -146,6 +146,7 @@ impl World {
                 Err(why) => self.facts.find(format!("node {node} does not start: {why}")),
             }
         }
+        life.sweep_blobs();
     }
 
     /// Ends a machine's process; it comes back after a while unless it is gone.

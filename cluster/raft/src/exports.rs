@@ -143,3 +143,32 @@ async fn blocking<T: Send + 'static>(
     let failed = |error: io::Error| PeerError::Refused { why: format!("reading a snapshot: {error}"), leader: None };
     work.run(read).await.and_then(|read| read).map_err(failed)
 }
+
+#[cfg(test)]
+mod tests {
+    use assay_storage_disk::SimulatedDisk;
+    use assay_storage_model::{Applied, LogPosition};
+
+    use super::*;
+    use crate::machine::Hold;
+
+    #[tokio::test(start_paused = true)]
+    async fn entries_are_needed_behind_what_is_sent_and_a_moment_longer() {
+        let exports = Exports::new(Arc::new(SimulatedDisk::new()), Work::Threads);
+        let export = |index| {
+            let position = Some(LogPosition { term: 1, replica: 1, index });
+            let applied = Applied { position, ..Applied::default() };
+            Export { applied, kept: Bytes::new(), files: Vec::new(), hold: Hold::of(()) }
+        };
+        assert_eq!(exports.needed_behind(), None);
+        let (old, new) = (exports.hold(export(10)), exports.hold(export(20)));
+        assert_eq!(exports.needed_behind(), Some(10));
+        drop(old);
+        assert_eq!(exports.needed_behind(), Some(10), "it has just arrived");
+        tokio::time::sleep(NOTICED_WITHIN).await;
+        assert_eq!(exports.needed_behind(), Some(20));
+        drop(new);
+        tokio::time::sleep(NOTICED_WITHIN).await;
+        assert_eq!(exports.needed_behind(), None);
+    }
+}

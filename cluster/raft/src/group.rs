@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use crate::admission::Admission;
+use crate::ahead::Ahead;
 use crate::apply::{AppliedNext, Applier, ApplyParts, ApplyThread};
 use crate::cache::CacheBudget;
 use crate::committer::{Committer, Pending};
@@ -439,7 +440,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
 
     let next = machine.applied().position.map_or(0, |position| position.index + 1);
     let applied: Arc<AppliedNext> = Arc::new(watch::Sender::new(next));
-    log.note_blobs_from(next).await.map_err(io_failed)?;
+    log.note_blobs().await.map_err(io_failed)?;
     let (applier, apply_thread) = Applier::start(ApplyParts {
         group,
         replica,
@@ -480,6 +481,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         exports,
         peers: Arc::clone(&node.peers),
         admission: Arc::clone(&node.admission),
+        ahead: Ahead::new(Arc::clone(&large)),
         machine: Arc::clone(&machine),
         counters: Arc::clone(&node.counters),
         incoming: Arc::new(Mutex::new(incoming)),

@@ -15,6 +15,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::admission::Admission;
+use crate::ahead::Ahead;
 use crate::counters::Counters;
 use crate::encoding::BadRecord;
 use crate::error::FenceError;
@@ -22,10 +23,11 @@ use crate::exports::Exports;
 use crate::fence::Fences;
 use crate::group::ELECTION_MAX;
 use crate::incoming::{FetchError, Incoming};
+use crate::large::blob_named;
 use crate::machine::Machine;
 use crate::peers::{Chunks, FileWanted, MessageKind, PeerError, Peers, Way};
 use crate::read_index::ReadIndex;
-use crate::types::{EntryBytes, RaftOf, SnapshotFiles, SnapshotOf, snapshot_meta};
+use crate::types::{EntryBytes, EntryOf, RaftOf, SnapshotFiles, SnapshotOf, snapshot_meta};
 use crate::wire;
 
 /// Bytes of entries that were taken in and not yet applied, above which a follower takes no more.
@@ -116,6 +118,7 @@ pub(crate) struct Inbound {
     pub exports: Exports,
     pub peers: Arc<dyn Peers>,
     pub admission: Arc<Admission>,
+    pub ahead: Ahead,
     pub machine: Arc<dyn Machine>,
     pub counters: Arc<Counters>,
     /// One snapshot at a time.
@@ -136,6 +139,7 @@ impl Inbound {
             MessageKind::Append => {
                 let append = wire::decode_append(&body)?;
                 self.make_room(!append.entries.is_empty()).await?;
+                self.have_blobs(raft, way, &append.entries).await?;
                 let answer = raft.append_entries(append).await.map_err(|error| stopped(error.to_string()))?;
                 Ok(wire::encode_appended(&answer))
             }
@@ -174,6 +178,16 @@ impl Inbound {
         }
         if !self.admission.memory_is_open(ROOM_WAIT_MAX).await {
             return Err(ReceiveError::Busy("this node's memory is used up"));
+        }
+        Ok(())
+    }
+
+    async fn have_blobs(&self, raft: &RaftOf, way: Way, entries: &[EntryOf]) -> Result<(), ReceiveError> {
+        for (hash, length) in entries.iter().filter_map(|entry| blob_named(&entry.payload)) {
+            let others = others_of(raft, way);
+            if !self.ahead.is_here(hash, length, &others, ROOM_WAIT_MAX).await {
+                return Err(ReceiveError::Busy("a large write has yet to arrive"));
+            }
         }
         Ok(())
     }
@@ -227,6 +241,15 @@ async fn take_over(raft: &RaftOf) -> Result<Bytes, ReceiveError> {
         }
     }
     Err(ReceiveError::Failed("no majority elected this replica".into()))
+}
+
+/// The sender's node, then those of the other members as far as they are known here.
+fn others_of(raft: &RaftOf, way: Way) -> Vec<NodeId> {
+    let metrics = raft.server_metrics();
+    let metrics = metrics.borrow();
+    let homes = metrics.membership_config.membership().nodes();
+    let others = homes.filter(|(replica, _)| **replica != metrics.id).map(|(_, home)| NodeId(home.node));
+    std::iter::once(way.node).chain(others.filter(|node| *node != way.node)).collect()
 }
 
 /// The node that a replica is on, as far as the group's members are known here.

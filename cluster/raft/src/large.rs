@@ -32,6 +32,8 @@ pub trait LargeWrites: Send + Sync + fmt::Debug + 'static {
     /// Returns when the blob is here, fetched from one of `others` where it has to be. For as long as none of them has
     /// it this waits: an entry that cannot be applied must not be passed over.
     fn ensure(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>>;
+    /// Like `ensure`, for an entry that is not in the log yet: the blob stays for a while until one names it.
+    fn expect(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>>;
     /// The entry of `group` at `index` is about to be in the log and names this blob.
     fn named(&self, group: GroupId, index: u64, hash: [u8; 32]);
     /// Entries of `group` up to and including `index` are gone from the log.
@@ -115,6 +117,10 @@ impl LargeWrites for NoLargeWrites {
         _others: Vec<NodeId>,
     ) -> BoxFuture<'static, Result<(), LargeError>> {
         Box::pin(async { Err(LargeError::Failed("an entry of a group without large writes names a blob".into())) })
+    }
+
+    fn expect(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>> {
+        self.ensure(hash, length, others)
     }
 
     fn named(&self, group: GroupId, index: u64, _hash: [u8; 32]) {

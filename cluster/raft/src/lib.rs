@@ -14,6 +14,7 @@
 //! seals for all. A failure or a panic on any of them ends the process (`fatal`).
 
 mod admission;
+mod ahead;
 mod apply;
 mod cache;
 mod committer;

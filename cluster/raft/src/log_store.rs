@@ -106,9 +106,9 @@ impl LogStore {
         self.shared.kept.lock().first
     }
 
-    /// Reports the blobs that entries from `index` on name: those behind what was applied are read by nobody at a start.
-    pub async fn note_blobs_from(&self, index: u64) -> io::Result<()> {
-        let (mut start, end) = self.present(index..);
+    /// Reports the blobs that entries name, also those of entries that are sealed: other members may be sent them.
+    pub async fn note_blobs(&self) -> io::Result<()> {
+        let (mut start, end) = self.present(..);
         while start < end {
             let read = self.read(start, end, READ_BYTES_MAX).await?;
             let Some(last) = read.last() else { break };

@@ -44,6 +44,10 @@ impl LargeWrites for Large {
         Box::pin(async { Ok(()) })
     }
 
+    fn expect(&self, _: [u8; 32], _: u64, _: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>> {
+        panic!("a group of one is sent no entries");
+    }
+
     fn named(&self, _group: GroupId, index: u64, hash: [u8; 32]) {
         assert_eq!(hash, [7; 32]);
         self.named.lock().insert(index);

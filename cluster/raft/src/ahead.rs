@@ -1,0 +1,76 @@
+//! Blobs that arrive before the entries which name them: an entry goes into this replica's log only once its blob is here.
+//!
+//! H1: whoever has an entry has its blob until the entry is purged. So who is sent an entry can fetch the blob from the
+//!     sender, and a replica never has to apply what nobody can give it any more.
+//!
+//! A message of entries is given up by its sender after a moment and sent again; fetching goes on meanwhile.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_storage_model::NodeId;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, timeout};
+
+use crate::large::LargeWrites;
+
+/// One blob on its way. Whoever still wants it begins again.
+const FETCH_MAX: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    large: Arc<dyn LargeWrites>,
+    coming: Arc<Coming>,
+}
+
+#[derive(Debug, Default)]
+struct Coming {
+    hashes: Mutex<HashSet<[u8; 32]>>,
+    ended: Notify,
+}
+
+impl Ahead {
+    pub fn new(large: Arc<dyn LargeWrites>) -> Ahead {
+        Ahead { large, coming: Arc::default() }
+    }
+
+    /// Whether the blob is here within that time. It is on its way otherwise.
+    pub async fn is_here(&self, hash: [u8; 32], length: u64, others: &[NodeId], within: Duration) -> bool {
+        let until = Instant::now() + within;
+        loop {
+            let ended = self.coming.ended.notified();
+            let left = until.saturating_duration_since(Instant::now());
+            if self.coming.hashes.lock().insert(hash) {
+                let fetched = self.fetch(hash, length, others.to_vec());
+                return matches!(timeout(left, fetched).await, Ok(Ok(true)));
+            }
+            if timeout(left, ended).await.is_err() {
+                return false;
+            }
+        }
+    }
+
+    /// Goes on when nobody waits.
+    fn fetch(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> oneshot::Receiver<bool> {
+        let (sender, fetched) = oneshot::channel();
+        let expected = self.large.expect(hash, length, others);
+        let coming = Arc::clone(&self.coming);
+        tokio::spawn(async move {
+            let here = match timeout(FETCH_MAX, expected).await {
+                Ok(Ok(())) => true,
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "a large write ahead of its entry");
+                    false
+                }
+                Err(_) => false,
+            };
+            coming.hashes.lock().remove(&hash);
+            coming.ended.notify_waiters();
+            // Whoever asked may have given up.
+            let _ = sender.send(here);
+        });
+        fetched
+    }
+}

@@ -129,8 +129,13 @@ impl LargeWrites for Large {
         async move {
             let (world, life) = both?;
             let framed = life.blobs.get(BlobName(hash), length).map_err(failed)?;
+            let voters = others.len() + 1;
             let mut have = 1;
-            for node in &others {
+            let first = usize::try_from(world.dice.below(others.len() as u64)).unwrap_or(0);
+            for node in others.iter().cycle().skip(first).take(others.len()) {
+                if have > voters / 2 {
+                    break; // as the product, which waits for no more; who lacks it then has to fetch it
+                }
                 let Some(there) = world.pass(&life, *node).await else { continue };
                 there.names.lock().expected.insert(hash);
                 let kept = there.blobs.put(&framed).is_ok();
@@ -138,7 +143,6 @@ impl LargeWrites for Large {
                     have += 1;
                 }
             }
-            let voters = others.len() + 1;
             if have > voters / 2 { Ok(()) } else { Err(LargeError::NoQuorum(format!("{have} of {voters} took it"))) }
         }
         .boxed()

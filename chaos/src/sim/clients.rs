@@ -17,11 +17,13 @@ use super::registers::Registers;
 use super::world::World;
 use crate::dump::digest;
 use crate::history::Said;
-use crate::rows::{RowSpec, random_write};
+use crate::rows::{RowSpec, large_write, random_write};
 use crate::store::Told;
 
 /// Longer texts of rows are cut to this: simulations are many and small.
 const TEXT_MAX: u32 = 600;
+/// Of writes, those that travel as a blob: who has one, and for how long, is worth more tries than it gets elsewhere.
+const LARGE_ONE_IN: u32 = 10;
 /// Operations of one client: what there is to check grows with their square.
 const OPERATIONS_MAX: u32 = 150;
 
@@ -173,7 +175,8 @@ impl Client {
 }
 
 fn small_write(rng: &mut ChaCha8Rng) -> Vec<RowSpec> {
-    let mut rows = random_write(rng);
+    let large = rng.random_ratio(1, LARGE_ONE_IN);
+    let mut rows = if large { large_write(rng) } else { random_write(rng) };
     for row in &mut rows {
         row.pad = match row.pad {
             // A large write is one that travels as a blob, however small that is here.

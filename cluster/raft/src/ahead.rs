@@ -74,3 +74,71 @@ impl Ahead {
         fetched
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use assay_storage_model::GroupId;
+    use bytes::Bytes;
+    use futures::FutureExt;
+    use futures::future::BoxFuture;
+
+    use super::*;
+    use crate::large::{LargeError, LargeWrite};
+
+    /// Has nothing until it is told.
+    #[derive(Debug, Default)]
+    struct Slow {
+        asked: AtomicU32,
+        arrives: Arc<Notify>,
+    }
+
+    impl LargeWrites for Slow {
+        fn put(&self, _: &Bytes) -> Result<LargeWrite, LargeError> {
+            panic!("nothing is written here")
+        }
+
+        fn spread(&self, _: [u8; 32], _: u64, _: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>> {
+            panic!("nothing is written here")
+        }
+
+        fn ensure(&self, _: [u8; 32], _: u64, _: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>> {
+            panic!("nothing is applied here")
+        }
+
+        fn expect(&self, _: [u8; 32], _: u64, from: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>> {
+            assert_eq!(from, [NodeId(1)]);
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            let arrives = Arc::clone(&self.arrives);
+            async move {
+                arrives.notified().await;
+                Ok(())
+            }
+            .boxed()
+        }
+
+        fn named(&self, _: GroupId, _: u64, _: [u8; 32]) {}
+
+        fn purged(&self, _: GroupId, _: u64) {}
+
+        fn truncated(&self, _: GroupId, _: u64) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_blob_is_fetched_once_however_often_its_entry_is_sent() {
+        let slow = Arc::new(Slow::default());
+        let ahead = Arc::new(Ahead::new(Arc::clone(&slow) as Arc<dyn LargeWrites>));
+        let within = Duration::from_millis(100);
+        for _ in 0..3 {
+            assert!(!ahead.is_here([1; 32], 9, &[NodeId(1)], within).await);
+        }
+        assert_eq!(slow.asked.load(Ordering::Relaxed), 1, "it goes on when nobody waits");
+        slow.arrives.notify_one();
+        tokio::task::yield_now().await;
+        slow.arrives.notify_one(); // it is looked for once more, and found at once
+        assert!(ahead.is_here([1; 32], 9, &[NodeId(1)], within).await);
+        assert_eq!(slow.asked.load(Ordering::Relaxed), 2);
+        assert!(ahead.coming.hashes.lock().is_empty());
+    }
+}

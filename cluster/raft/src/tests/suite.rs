@@ -10,6 +10,7 @@ use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_log::Log;
 use assay_storage_model::{GroupId, LogPosition, ReplicaId};
 use assay_storage_shard::{KvKind, Shard, ShardConfig};
+use openraft::RaftLogReader;
 use openraft::storage::{RaftLogStorage, RaftLogStorageExt};
 use openraft::testing::{StoreBuilder, Suite, blank_ent, log_id};
 use tempfile::TempDir;
@@ -103,6 +104,16 @@ async fn all_that_is_behind_a_purge_can_be_taken_away() {
     store.blocking_append([blank_ent(2, 2, 3)]).await.expect("appends");
     assert_eq!(store.get_log_state().await.expect("a state").last_log_id, Some(log_id(2, 2, 3)));
     assert_eq!(log.group(GroupId(16)).state().last, Some((3, 2)));
+}
+
+/// A sender of a term that was over asked for entries that had been purged meanwhile, and its node ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_too_late_for_what_was_purged_is_sent_nothing() {
+    let (_log, mut store, _machine) = Stores { machine: in_memory }.build().await.expect("a store");
+    store.blocking_append((0..4).map(|index| blank_ent(1, 1, index))).await.expect("appends");
+    store.purge(log_id(1, 1, 2)).await.expect("purges");
+    assert_eq!(store.limited_get_log_entries(1, 3).await.expect("reads"), []);
+    assert_eq!(store.limited_get_log_entries(3, 4).await.expect("reads"), [blank_ent(1, 1, 3)]);
 }
 
 /// openraft purges while a snapshot is being installed: a crash then left a log that began behind the state.

@@ -44,7 +44,6 @@ impl Machine for Name {
             Op::Making if state.is_none() => self.unclaimed.iter().cloned().map(Some).collect(),
             Op::Dropped(id) if is(id) => vec![None],
             Op::Dropping(id) if is(id) => vec![None],
-            Op::Making | Op::Dropping(_) => vec![state.clone()],
             Op::Alive(id) if is(id) => vec![state.clone()],
             Op::Dead(id) if !is(id) => vec![state.clone()],
             _ => Vec::new(),

@@ -279,6 +279,37 @@ async fn one_that_was_away_too_long_is_given_a_snapshot() {
     assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
 }
 
+/// Its place in the log is inside the snapshot, so nothing ever comes that commits it or drops it; whoever waited for it
+/// kept the group from its next lead.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_whose_entry_a_snapshot_takes_the_place_of_is_answered() {
+    let house = House::founded(3, 3).await;
+    house.write("before").await;
+    let old = house.leader().await;
+    house.wire.cut.lock().insert(old);
+    let alone = house.group(old);
+    let lost = tokio::spawn(async move { alone.write(Bytes::from_static(b"lost")).await });
+    for number in 0..20 {
+        house.write(&format!("w{number}")).await;
+    }
+    let others: Vec<ReplicaId> = house.places.keys().copied().filter(|id| *id != old).collect();
+    for id in others {
+        house.wait("all writes", |house| (house.commands(id).len() == 21).then_some(())).await;
+        let group = house.group(id);
+        let written = group.status().applied;
+        group.seal().await.expect("seals");
+        group.purge(Keep::Nothing).await.expect("purges");
+        house.wait("a purge", |_| group.status().purged.filter(|index| Some(*index) >= written).map(drop)).await;
+    }
+    house.wire.cut.lock().clear();
+    let answer = tokio::time::timeout(SETTLED_WITHIN, lost).await.expect("an answer").expect("ends");
+    assert!(matches!(answer, Err(ProposeError::Unknown { .. })), "{answer:?}");
+    house.write("healed").await;
+    house.wait("the snapshot and what followed", |house| (house.commands(old).len() == 22).then_some(())).await;
+    assert!(house.group(old).status().sealed.is_some(), "it was installed and not replayed");
+    assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_come_and_go_one_change_at_a_time() {
     let house = House::founded(4, 1).await;

@@ -29,7 +29,7 @@ use crate::join::JoinDoor;
 use crate::keeping::NodeFile;
 use crate::large::{self, BlobService};
 use crate::nodes::{self, NodeRecord, NodeState};
-use crate::reconcile::{DIGEST, Digests, QUARANTINE, Quarantines};
+use crate::reconcile::{CLOCK, DIGEST, Digests, OwnClock, QUARANTINE, Quarantines, SPARE, Spares};
 use crate::route::{PROPOSE, Proposals};
 use crate::status::{Reports, STATUS};
 
@@ -49,7 +49,7 @@ pub(crate) struct Settings {
     pub replicas: u16,
 }
 
-fn setting(name: &str) -> UniqueKey {
+pub(crate) fn setting(name: &str) -> UniqueKey {
     UniqueKey::new("cluster_setting", name)
 }
 
@@ -205,6 +205,8 @@ impl Shared {
         self.serve(STATUS, Arc::new(Reports(Arc::clone(self))));
         self.serve(DIGEST, Arc::new(Digests(Arc::clone(self))));
         self.serve(QUARANTINE, Arc::new(Quarantines(Arc::clone(self))));
+        self.serve(SPARE, Arc::new(Spares(Arc::clone(self))));
+        self.serve(CLOCK, Arc::new(OwnClock));
         self.serve(large::PUT, Arc::new(BlobService::Put(Arc::clone(&self.writes))));
         self.serve(large::GET, Arc::new(BlobService::Get(Arc::clone(&self.writes))));
     }

@@ -34,6 +34,7 @@ mod operate;
 mod readings;
 mod reconcile;
 mod recover;
+mod removal;
 mod replicas;
 mod route;
 mod service;
@@ -70,6 +71,7 @@ pub use join::{JoinError, Joined, join};
 pub use nodes::{NodeRecord, NodeState};
 pub use operate::OperateError;
 pub use readings::{GroupReading, LogSyncs};
+pub use reconcile::PeersTime;
 pub use recover::{Recovery, recover, recovery};
 pub use route::{ROUTE_WAIT_MAX, Route};
 pub use service::{AskError, NoAnswer, Service};
@@ -80,7 +82,7 @@ use crate::hub::Hub;
 use crate::keeping::{Keeping, KeptReplica};
 use crate::large::BlobWrites;
 use crate::net::Net;
-use crate::reconcile::{Reconcilers, Suspects};
+use crate::reconcile::{Clocks, Reconcilers, Spared, Suspects};
 use crate::route::Hints;
 use crate::start::ConsensusRuntime;
 use crate::upkeep::Upkeep;
@@ -110,6 +112,10 @@ pub(crate) struct Shared {
     pub ending: Mutex<BTreeSet<GroupId>>,
     /// What readers met.
     pub suspects: Suspects,
+    /// Which damaged replicas the groups led here were last asked to do without.
+    pub spared: Spared,
+    /// What time it is at the other nodes.
+    pub clocks: Clocks,
     /// When a fence of the catalog last passed.
     pub catalog_heard: Mutex<Option<Instant>>,
     pub closing: AtomicBool,

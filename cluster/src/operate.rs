@@ -1,10 +1,11 @@
 //! What operators do to a running cluster. Every operation states what is wanted in the catalog and is done when asked
 //! again; reconcilers on the nodes bring it about.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use assay_cluster_raft::{Group, HandOverError, ProposeError};
+use assay_cluster_raft::{Group, HandOverError, Member, ProposeError};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect};
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
@@ -75,7 +76,7 @@ impl Shared {
 }
 
 impl Cluster {
-    async fn set_state(&self, node: NodeId, state: NodeState) -> Result<NodeRecord, OperateError> {
+    pub(crate) async fn set_state(&self, node: NodeId, state: NodeState) -> Result<NodeRecord, OperateError> {
         self.fence(GroupId::CATALOG).await?;
         let change = |record: &NodeRecord| match (record.state, state) {
             (NodeState::Removed, NodeState::Removed) => Ok(record.clone()),
@@ -106,40 +107,17 @@ impl Cluster {
         self.set_state(node, NodeState::Active).await.map(drop)
     }
 
-    /// The node never comes back: what it has is rebuilt on others. Refused where others could not hold it.
-    pub async fn remove(&self, node: NodeId) -> Result<(), OperateError> {
-        self.fence(GroupId::CATALOG).await?;
-        let others: BTreeSet<NodeId> = {
-            let known = nodes::all(&self.shared.catalog.read());
-            let stay = |(other, (record, _)): (&NodeId, &(NodeRecord, u64))| {
-                (*other != node && record.state != NodeState::Removed).then_some(*other)
-            };
-            known.iter().filter_map(stay).collect()
-        };
-        if others.is_empty() {
-            return Err(OperateError::Refused(format!("node {node} is the only one there is")));
-        }
-        self.set_state(node, NodeState::Removed).await.map(drop)
-    }
-
-    /// A node that joined takes the place of another one, which never comes back.
-    pub async fn replace(&self, old: NodeId, new: NodeId) -> Result<(), OperateError> {
-        self.fence(GroupId::CATALOG).await?;
-        let known = nodes::all(&self.shared.catalog.read());
-        match known.get(&new) {
-            Some((record, _)) if record.state == NodeState::Active && new != old => self.remove(old).await,
-            Some(_) => {
-                Err(OperateError::Refused(format!("node {new} cannot take over: it is not active, or the same")))
-            }
-            None => Err(OperateError::NoNode(new)),
-        }
-    }
-
     /// Gives away what this node leads, all groups side by side; who cannot be given away is found by an election later.
     pub(crate) async fn hand_over_all(&self) {
+        let leads = self.shared.hub.groups().into_iter().filter(Group::leads).collect::<Vec<_>>();
+        if leads.is_empty() {
+            return;
+        }
+        let answering: BTreeSet<NodeId> = self.shared.reports().await.into_keys().collect();
         let mut handing = JoinSet::new();
-        for group in self.shared.hub.groups() {
-            if let Some(to) = self.shared.successor(&group) {
+        for group in leads {
+            let to = self.shared.successors(&group).into_iter().find(|one| answering.contains(&one.node));
+            if let Some(to) = to.map(|one| one.replica) {
                 if handing.len() >= HANDOVERS_AT_ONCE {
                     handing.join_next().await;
                 }
@@ -159,16 +137,30 @@ async fn hand_over(group: &Group, to: ReplicaId) -> Result<(), HandOverError> {
 }
 
 impl Shared {
-    /// Who may lead a group that this node leads: a voter close behind, on a node that is to lead things.
-    pub fn successor(&self, group: &Group) -> Option<ReplicaId> {
+    /// Who may lead a group that this node leads: voters on nodes that are to lead things, those that have most first.
+    /// Whether they answer is not known here: what a leader knows of one that died stays as it was.
+    pub fn successors(&self, group: &Group) -> Vec<Member> {
         let status = group.status();
         if !status.leads {
-            return None;
+            return Vec::new();
         }
         let nodes = nodes::all(&self.catalog.read());
         let may_lead = |node: &NodeId| nodes.get(node).is_none_or(|(record, _)| record.state == NodeState::Active);
-        let voters = status.members.iter().filter(|member| member.voter && member.replica != group.replica());
-        let best = voters.filter(|member| may_lead(&member.node)).max_by_key(|member| (member.matched, member.replica));
-        best.filter(|member| member.matched.is_some()).map(|member| member.replica)
+        let able = |member: &Member| {
+            member.voter && member.replica != group.replica() && member.matched.is_some() && may_lead(&member.node)
+        };
+        let mut able: Vec<Member> = status.members.into_iter().filter(able).collect();
+        able.sort_by_key(|member| Reverse((member.matched, member.replica)));
+        able
+    }
+
+    /// The first of them that answers.
+    pub async fn first_there(&self, members: Vec<Member>) -> Option<ReplicaId> {
+        for member in members {
+            if self.answers(member.node).await {
+                return Some(member.replica);
+            }
+        }
+        None
     }
 }

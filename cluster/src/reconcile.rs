@@ -9,8 +9,10 @@
 //! | scrub | every node | what is on the disk, and what others applied | gives damaged replicas up |
 //! | news | every node | the catalog, what this node keeps | addresses of others, its own; whether the catalog is heard |
 //! | certificates | every node | the certificate in use, the files, the day | makes a new one in time, takes another up |
+//! | clocks | every node | what time the other nodes say it is | remembers it for whoever assigns ids |
 
 mod certificates;
+mod clocks;
 mod members;
 mod news;
 mod planner;
@@ -29,7 +31,9 @@ use tokio::task::JoinHandle;
 
 use crate::Shared;
 
-pub(crate) use scrub::{DIGEST, Digests, QUARANTINE, Quarantines, Suspects};
+pub use clocks::PeersTime;
+pub(crate) use clocks::{CLOCK, Clocks, OwnClock};
+pub(crate) use scrub::{DIGEST, Digests, QUARANTINE, Quarantines, SPARE, Spared, Spares, Suspects};
 
 /// Between two looks of each reconciler.
 const LOOK: Duration = Duration::from_millis(250);
@@ -48,6 +52,7 @@ impl Reconcilers {
             runtime.spawn(members::run(Arc::clone(&shared))),
             runtime.spawn(scrub::run(Arc::clone(&shared))),
             runtime.spawn(certificates::run(Arc::clone(&shared))),
+            runtime.spawn(clocks::run(Arc::clone(&shared))),
             runtime.spawn(planner::run(shared)),
         ];
         Reconcilers { tasks: Mutex::new(tasks) }

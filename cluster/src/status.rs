@@ -144,6 +144,11 @@ impl Shared {
         reports
     }
 
+    /// Whether the node says anything just now.
+    pub async fn answers(&self, node: NodeId) -> bool {
+        node == self.node || self.ask(node, STATUS, Bytes::new(), ASK_MAX).await.is_ok()
+    }
+
     pub fn status_of(&self, reports: &BTreeMap<NodeId, OwnReport>, quorum: bool) -> ClusterStatus {
         let (map, nodes, replicas) = {
             let state = self.catalog.read();
@@ -165,8 +170,11 @@ impl Shared {
             })
             .collect();
         for (node, report) in reports {
-            unsettled
-                .extend(report.lost.iter().map(|(group, _)| format!("group {group} is to be rebuilt on node {node}")));
+            let named = |(group, replica): &&(GroupId, ReplicaId)| {
+                map.group(*group).is_some_and(|members| members.replicas.iter().any(|one| one.id == *replica))
+            };
+            let lost = report.lost.iter().filter(named);
+            unsettled.extend(lost.map(|(group, _)| format!("group {group} is to be rebuilt on node {node}")));
         }
         let due = plan(&map, &answering(&nodes), replicas).len();
         if due > 0 {
@@ -190,7 +198,7 @@ fn answering(nodes: &[NodeReport]) -> Nodes {
 }
 
 /// The group as its newest leader sees it, else as the map says it should be.
-fn groups_of(map: &ShardMap, reports: &BTreeMap<NodeId, OwnReport>) -> Vec<GroupReport> {
+pub(crate) fn groups_of(map: &ShardMap, reports: &BTreeMap<NodeId, OwnReport>) -> Vec<GroupReport> {
     let ids = std::iter::once(GroupId::CATALOG).chain(
         (0..map.shards.len())
             .map(|shard| GroupId::of_shard(ShardId(u16::try_from(shard).expect("at most 256 shards")))),
@@ -213,7 +221,7 @@ fn groups_of(map: &ShardMap, reports: &BTreeMap<NodeId, OwnReport>) -> Vec<Group
 
 /// What keeps a group from being as the map has it.
 pub(crate) fn unsettled_group(map: &ShardMap, group: &GroupReport) -> Option<String> {
-    let name = group.shard.map_or_else(|| "the catalog".to_owned(), |shard| format!("shard {shard}"));
+    let name = name_of(group);
     if group.leader.is_none() {
         return Some(format!("{name} has no leader"));
     }
@@ -234,7 +242,11 @@ pub(crate) fn unsettled_group(map: &ShardMap, group: &GroupReport) -> Option<Str
     }
 }
 
-fn has_most(group: &GroupReport) -> u64 {
+pub(crate) fn name_of(group: &GroupReport) -> String {
+    group.shard.map_or_else(|| "the catalog".to_owned(), |shard| format!("shard {shard}"))
+}
+
+pub(crate) fn has_most(group: &GroupReport) -> u64 {
     group.replicas.iter().filter_map(|replica| replica.matched).max().unwrap_or(0)
 }
 

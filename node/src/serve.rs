@@ -15,7 +15,7 @@ use anyhow::Context;
 use assay_cluster::Cluster;
 use assay_node_auth::Secret;
 use assay_node_http::{App, Health, Server};
-use assay_node_objects::{Objects, system_clock};
+use assay_node_objects::{Objects, node_clock};
 use assay_node_records::{Founding, Records};
 use assay_storage_model::sabotage;
 use tokio::runtime::Builder;
@@ -67,7 +67,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let cluster = Arc::new(Cluster::open(config.node()?).await?);
     let records = Records::new(Arc::clone(&cluster));
-    let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), system_clock());
+    let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
     let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
     let app = App {

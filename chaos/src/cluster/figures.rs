@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::check::Evidence;
-use super::check::availability::successes;
+use super::check::availability::{Gap, gaps};
 use super::history::{FaultRecord, Went};
 use super::said::{Phase, Said};
 use super::status::Status;
@@ -15,7 +15,8 @@ pub fn of(evidence: &Evidence) -> Map<String, Value> {
     figures.insert("operations".into(), operations(evidence));
     figures.insert("latency_ms".into(), latencies(evidence));
     figures.insert("longest_outage_s".into(), outages(evidence));
-    figures.insert("faults".into(), evidence.history.faults.iter().map(|fault| told(evidence, fault)).collect());
+    let gaps = all_gaps(evidence);
+    figures.insert("faults".into(), evidence.history.faults.iter().map(|fault| told(&gaps, fault)).collect());
     figures.insert("leader_changes".into(), leader_changes(evidence).into());
     figures.insert("nodes_at_the_end".into(), last_gauges(evidence));
     figures
@@ -24,8 +25,9 @@ pub fn of(evidence: &Evidence) -> Map<String, Value> {
 /// The same for people: what was done to the cluster, and how it took it.
 pub fn notes(evidence: &Evidence) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
+    let gaps = all_gaps(evidence);
     for fault in &evidence.history.faults {
-        let told = told(evidence, fault);
+        let told = told(&gaps, fault);
         let number = |name: &str| told[name].as_f64().map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.1}"));
         notes.push(format!(
             "{:>6} s  {} {}: {}; longest outage {} s, all served {} s after the heal",
@@ -78,17 +80,18 @@ fn latencies(evidence: &Evidence) -> Value {
     times.into_iter().map(|(name, times)| (name, percentiles(times))).collect::<Map<String, Value>>().into()
 }
 
-/// The longest time without a success between two successes, of everything that was in use.
+/// The longest time without a success between two successes, of everything that was asked for.
 fn outages(evidence: &Evidence) -> Value {
-    let longest = |times: &Vec<u64>| times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
-    let successes = successes(evidence).into_iter();
-    successes
-        .map(|(about, times)| (about.to_owned(), json!(seconds(longest(&times)))))
-        .collect::<Map<String, Value>>()
-        .into()
+    let longest = |gaps: Vec<Gap>| gaps.iter().map(Gap::long).max().unwrap_or(0);
+    let gaps = gaps(evidence).into_iter();
+    gaps.map(|(about, gaps)| (about.to_owned(), json!(seconds(longest(gaps))))).collect::<Map<String, Value>>().into()
 }
 
-fn told(evidence: &Evidence, fault: &FaultRecord) -> Value {
+fn all_gaps(evidence: &Evidence) -> Vec<Gap> {
+    gaps(evidence).into_values().flatten().collect()
+}
+
+fn told(gaps: &[Gap], fault: &FaultRecord) -> Value {
     let seconds_of = |t: Option<u64>| t.map(seconds);
     let span = fault.begun.zip(fault.healed);
     json!({
@@ -98,31 +101,21 @@ fn told(evidence: &Evidence, fault: &FaultRecord) -> Value {
         "outcome": fault.outcome,
         "begun_s": seconds_of(fault.begun),
         "healed_s": seconds_of(fault.healed),
-        "outage_s": span.map(|(begun, healed)| seconds(outage(evidence, begun, healed))),
-        "recovered_s": span.map(|(begun, healed)| seconds(recovery(evidence, begun, healed))),
+        "outage_s": span.map(|(begun, healed)| seconds(outage(gaps, begun, healed))),
+        "recovered_s": fault.healed.map(|healed| seconds(recovery(gaps, healed))),
     })
 }
 
-/// Times of success of what was in use before the fault began and after it was healed.
-fn through(evidence: &Evidence, begun: u64, healed: u64) -> impl Iterator<Item = Vec<u64>> {
-    let in_use = move |times: &Vec<u64>| times.first().is_some_and(|t| *t < begun) && times.last() > Some(&healed);
-    successes(evidence).into_values().filter(in_use)
-}
-
 /// The longest that anything went without a success from the fault's begin on, until it was healed and served again.
-fn outage(evidence: &Evidence, begun: u64, healed: u64) -> u64 {
-    let longest = |times: Vec<u64>| {
-        let next = times.iter().copied().find(|t| *t > healed).unwrap_or(healed);
-        let gaps = times.windows(2).filter(|pair| pair[1] > begun && pair[1] <= next).map(|pair| pair[1] - pair[0]);
-        gaps.max().unwrap_or(0)
-    };
-    through(evidence, begun, healed).map(longest).max().unwrap_or(0)
+fn outage(gaps: &[Gap], begun: u64, healed: u64) -> u64 {
+    let within = gaps.iter().filter(|gap| gap.to > begun && gap.from <= healed);
+    within.map(Gap::long).max().unwrap_or(0)
 }
 
 /// How long after the heal everything had succeeded again.
-fn recovery(evidence: &Evidence, begun: u64, healed: u64) -> u64 {
-    let next = |times: Vec<u64>| times.into_iter().find(|t| *t > healed).map_or(0, |t| t - healed);
-    through(evidence, begun, healed).map(next).max().unwrap_or(0)
+fn recovery(gaps: &[Gap], healed: u64) -> u64 {
+    let over = gaps.iter().filter(|gap| gap.from <= healed && gap.to > healed);
+    over.map(|gap| gap.to - healed).max().unwrap_or(0)
 }
 
 fn seconds(micros: u64) -> f64 {
@@ -175,7 +168,7 @@ mod tests {
         let figures = of(&evidence());
         assert_eq!(figures["operations"]["write"], json!({"ok": 3, "refused": 1, "unknown": 1}));
         assert_eq!(figures["latency_ms"]["write in the storm"]["p50"], json!(1000.0));
-        assert_eq!(figures["longest_outage_s"]["set-0-0"], json!(6.0));
+        assert_eq!(figures["longest_outage_s"]["set-0-0"], json!(5.0));
     }
 
     #[test]
@@ -191,7 +184,7 @@ mod tests {
             healed: Some(11 * STEP),
         });
         let fault = &of(&evidence)["faults"][0];
-        assert_eq!((&fault["outage_s"], &fault["recovered_s"]), (&json!(6.0), &json!(2.0)));
+        assert_eq!((&fault["outage_s"], &fault["recovered_s"]), (&json!(5.0), &json!(2.0)));
     }
 
     #[test]

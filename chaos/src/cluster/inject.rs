@@ -14,8 +14,8 @@ use super::conductor::{Conductor, Done};
 use super::fault::{Kind, Planned};
 use crate::http_client::Client as Connection;
 
-/// A clock jumps by one of these, forwards or backwards.
-const JUMPS_SECONDS: [i64; 4] = [3, 8, 60, 300];
+/// A clock jumps by one of these, forwards or backwards; the last by more than requests are remembered for.
+const JUMPS_SECONDS: [i64; 5] = [3, 8, 60, 300, 26 * 3600];
 /// A node looks at its clock's file about once a second.
 const JUMP_WAIT: Duration = Duration::from_secs(4);
 const JUMP_POLL: Duration = Duration::from_millis(200);

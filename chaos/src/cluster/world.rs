@@ -250,6 +250,18 @@ impl World {
         Err(last.unwrap_or_else(|| anyhow::anyhow!("no node runs")))
     }
 
+    /// The same again until it is done: what is refused now may be allowed once the others have caught up.
+    pub fn cluster_insisting(&mut self, words: &[&str], wait: Duration) -> anyhow::Result<String> {
+        let until = Instant::now() + wait;
+        loop {
+            match self.cluster_anywhere(words, wait) {
+                Ok(said) => return Ok(said),
+                Err(why) if Instant::now() >= until => return Err(why),
+                Err(_) => std::thread::sleep(SETTLE_PAUSE),
+            }
+        }
+    }
+
     pub fn status_of(&mut self, number: u8) -> anyhow::Result<Value> {
         let text = self.cluster(number, &["status", "--json"], COMMAND_WAIT)?;
         serde_json::from_str(&text).with_context(|| format!("the status of node {number}"))

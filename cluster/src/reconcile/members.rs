@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_cluster_placement::nodes_of;
-use assay_cluster_raft::{ChangeError, Group, GroupStatus, HandOverError};
+use assay_cluster_raft::{ChangeError, Group, GroupStatus, HandOverError, Member};
 use assay_storage_model::catalog::Replica;
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use parking_lot::Mutex;
@@ -139,7 +139,10 @@ async fn make(group: &Group, change: Change) -> Result<(), ChangeError> {
 }
 
 async fn lead_or_give(shared: &Shared, group: &Group, status: &GroupStatus, book: &Mutex<Book>) {
-    let Some((to, drains)) = better_leader(shared, group, status) else { return };
+    let (better, drains) = better_leaders(shared, group, status);
+    if better.is_empty() {
+        return;
+    }
     {
         let mut book = book.lock();
         let now = Instant::now();
@@ -150,37 +153,38 @@ async fn lead_or_give(shared: &Shared, group: &Group, status: &GroupStatus, book
         }
         book.balancing += 1;
     }
-    let handed = group.hand_over(to).await;
+    let handed = match shared.first_there(better).await {
+        Some(to) => group.hand_over(to).await.map_err(|why| why.to_string()),
+        None => Err("who should have it does not answer".to_owned()),
+    };
     let mut book = book.lock();
     book.balancing -= 1;
     if let Err(why) = handed {
-        tracing::debug!(group = %group.id(), %why, "the lead was not handed over");
+        tracing::debug!(group = %group.id(), why, "the lead was not handed over");
         book.not_before.insert(group.id(), Instant::now() + HANDED_AGAIN_AFTER);
     }
 }
 
 /// Who should lead instead of this replica, and whether that is because this node drains.
-fn better_leader(shared: &Shared, group: &Group, status: &GroupStatus) -> Option<(ReplicaId, bool)> {
+fn better_leaders(shared: &Shared, group: &Group, status: &GroupStatus) -> (Vec<Member>, bool) {
     let nodes = nodes::all(&shared.catalog.read());
     let active = |node: NodeId| nodes.get(&node).is_none_or(|(record, _)| record.state == NodeState::Active);
     if !active(shared.node) {
-        return shared.successor(group).map(|to| (to, true));
+        return (shared.successors(group), true);
     }
     let last = status.last.unwrap_or(0);
     let fit = status.members.iter().filter(|member| {
         member.voter && active(member.node) && member.matched.is_some_and(|matched| matched + CLOSE_ENTRIES >= last)
     });
-    let fit: Vec<_> = fit.collect();
+    let fit: Vec<Member> = fit.cloned().collect();
     let homes: Vec<NodeId> = fit.iter().map(|member| member.node).collect();
-    let best = *nodes_of(group.id(), &homes, 1).first()?;
-    let to = fit.iter().find(|member| member.node == best)?.replica;
-    (to != group.replica()).then_some((to, false))
+    let best = nodes_of(group.id(), &homes, 1).first().copied();
+    let better = fit.into_iter().filter(|one| Some(one.node) == best && one.replica != group.replica());
+    (better.collect(), false)
 }
 
 #[cfg(test)]
 mod tests {
-    use assay_cluster_raft::Member;
-
     use super::*;
 
     const SHARD: GroupId = GroupId(16);

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use assay_cluster_placement::{Move, Nodes, plan};
 use assay_storage_model::catalog::{
-    CatalogCommand, CatalogOutcome, ChangeReplicas, DeleteRecord, Expect, GiveIds, RecordKind, Replica, ShardMap,
+    CatalogCommand, CatalogOutcome, ChangeReplicas, DeleteRecord, Expect, GiveIds, Members, RecordKind, Replica,
+    ShardMap,
 };
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use tokio::time::sleep;
@@ -19,7 +20,7 @@ use crate::authority::{now_micros, settings};
 use crate::join;
 use crate::nodes::{self, NodeState};
 use crate::operate::OperateError;
-use crate::status::{GroupReport, OwnReport, ReplicaReport, unsettled_group};
+use crate::status::{GroupReport, OwnReport, ReplicaReport, groups_of, unsettled_group};
 
 /// How long a token is kept after it expired.
 const TOKENS_KEPT: Duration = Duration::from_secs(24 * 3600);
@@ -75,20 +76,23 @@ async fn step(shared: &Shared, reports: &BTreeMap<NodeId, OwnReport>, nodes: &No
             rebuild(shared, &map, *group, *node, *lost).await?;
         }
     }
-    let moving = in_motion(&map, &shared.status_of(reports, true).groups, &nodes.removed);
+    let groups = groups_of(&map, reports);
+    let moving = in_motion(&map, &groups, &nodes.able);
     let room = MOVES_AT_ONCE.saturating_sub(moving.len());
     let due = plan(&map, nodes, replicas).into_iter().filter(|one| !moving.contains(&one.group)).take(room);
     for one in due.collect::<Vec<_>>() {
-        place(shared, &map, one).await?;
+        let members = groups.iter().find(|group| group.group == one.group && !group.changing);
+        let members = members.map(|group| group.replicas.as_slice()).unwrap_or_default();
+        place(shared, &map, one, members).await?;
     }
     Ok(())
 }
 
 /// Groups that are not yet as the map has them. One that merely has no leader is not helped by waiting, nor is one that
-/// the map has on a node that never comes back: its members are changed when all of it is close behind, which never is.
-fn in_motion(map: &ShardMap, groups: &[GroupReport], removed: &BTreeSet<NodeId>) -> BTreeSet<GroupId> {
+/// the map has on a node that is gone: its members are changed when all of it is close behind, which never is.
+fn in_motion(map: &ShardMap, groups: &[GroupReport], able: &BTreeSet<NodeId>) -> BTreeSet<GroupId> {
     let replicas = |group| map.group(group).map(|members| members.replicas.as_slice()).unwrap_or_default();
-    let in_vain = |group| replicas(group).iter().any(|replica| removed.contains(&replica.node));
+    let in_vain = |group| replicas(group).iter().any(|replica| !able.contains(&replica.node));
     let moving = groups.iter().filter(|group| group.leader.is_some() && unsettled_members(map, group));
     moving.map(|group| group.group).filter(|group| !in_vain(*group)).collect()
 }
@@ -143,10 +147,11 @@ async fn rebuild(
     Ok(())
 }
 
-async fn place(shared: &Shared, map: &ShardMap, one: Move) -> Result<(), OperateError> {
+/// `present` are the members that the group has now, where they are not being changed.
+async fn place(shared: &Shared, map: &ShardMap, one: Move, present: &[ReplicaReport]) -> Result<(), OperateError> {
     let Move { group, epoch, nodes } = one;
     let Some(members) = map.group(group) else { return Ok(()) };
-    let has = |node: NodeId| members.replicas.iter().find(|replica| replica.node == node).copied();
+    let has = |node: NodeId| has(members, present, node);
     let new = u32::try_from(nodes.iter().filter(|node| has(**node).is_none()).count()).unwrap_or(u32::MAX);
     let mut next = if new > 0 {
         match shared.change(CatalogCommand::GiveIds(GiveIds { nodes: 0, replicas: new })).await? {
@@ -176,6 +181,16 @@ async fn place(shared: &Shared, map: &ShardMap, one: Move) -> Result<(), Operate
     }
 }
 
+/// The replica that a node has of a group: the one that the map names; else one that it was to lose, and is a member still
+/// because the one in its place never came. A node has one replica of a group at a time, so a new number for it would wait
+/// for the old one to leave, which as a voter waits for the new one. Should it have left just now after all, its node does
+/// not make it again: it says that it lost it, and the planner gives a number that was never used.
+fn has(members: &Members, present: &[ReplicaReport], node: NodeId) -> Option<Replica> {
+    let named = members.replicas.iter().find(|replica| replica.node == node).copied();
+    let member = || present.iter().find(|one| one.node == node).map(|one| Replica { id: one.replica, node });
+    named.or_else(member)
+}
+
 #[cfg(test)]
 mod tests {
     use assay_cluster_placement::first_map;
@@ -203,14 +218,28 @@ mod tests {
             applied: Some(100),
             changing: false,
         };
-        let moving = |removed: &[u64]| {
-            in_motion(&map, std::slice::from_ref(&catalog), &removed.iter().copied().map(NodeId).collect())
-        };
-        assert_eq!(moving(&[]), BTreeSet::from([GroupId::CATALOG]), "it may yet come back");
-        assert_eq!(moving(&[4]), BTreeSet::new());
+        let moving =
+            |able: &[u64]| in_motion(&map, std::slice::from_ref(&catalog), &able.iter().copied().map(NodeId).collect());
+        assert_eq!(moving(&[1, 2, 3, 4, 6]), BTreeSet::from([GroupId::CATALOG]), "it may yet come back");
+        assert_eq!(moving(&[1, 2, 3, 6]), BTreeSet::new(), "removed, or silent for too long");
         let removed = [NodeId(4)].into();
         let able = Nodes { able: [1, 2, 3, 6].map(NodeId).into(), removed, ..Nodes::default() };
         let planned = plan(&map, &able, 3).into_iter().find(|one| one.group == GroupId::CATALOG).expect("a move");
         assert_eq!(planned.nodes, [1, 2, 3, 6].map(NodeId));
+    }
+
+    /// A group that was to move from node 3 to node 4 and goes back, because node 4 died before it was filled: with a new
+    /// number on node 3 it waited for ever for the old one there to leave.
+    #[test]
+    fn a_replica_that_never_left_keeps_its_number_when_it_is_wanted_again() {
+        let on = |id: u64, node: u64| Replica { id: ReplicaId(id), node: NodeId(node) };
+        let members = Members { epoch: 2, replicas: vec![on(1, 1), on(2, 2), on(9, 4)] };
+        let report =
+            |one: Replica| ReplicaReport { replica: one.id, node: one.node, role: Role::Voter, matched: Some(100) };
+        let present: Vec<ReplicaReport> = [on(1, 1), on(2, 2), on(3, 3)].map(report).into();
+        assert_eq!(has(&members, &present, NodeId(3)), Some(on(3, 3)));
+        assert_eq!(has(&members, &present, NodeId(4)), Some(on(9, 4)), "the map goes first");
+        assert_eq!(has(&members, &present, NodeId(5)), None);
+        assert_eq!(has(&members, &[], NodeId(3)), None, "while they change nobody knows");
     }
 }

@@ -2,7 +2,7 @@
 //! hold what they applied against what the other members did. What a reader met is looked at without waiting for that.
 //!
 //! A replica that is damaged is given up only where the others can do without it: it leads nothing, and a majority of the
-//! group is close behind without it. Then it stops, what it has is set aside, and the planner names a new one on the same
+//! group answers and is close behind without it. Its group's leader says so, to one replica of the group at a time. Then it stops, what it has is set aside, and the planner names a new one on the same
 //! node, which the group's leader fills. Where the others cannot do without it, it stays, and every look says so again.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,11 +22,13 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use crate::Shared;
+use crate::removal::able_without;
 use crate::service::{NoAnswer, Service};
-use crate::status::CLOSE_ENTRIES;
+use crate::status::{GroupReport, OwnReport};
 
 pub(crate) const DIGEST: &str = "cluster.digest";
 pub(crate) const QUARANTINE: &str = "cluster.quarantine";
+pub(crate) const SPARE: &str = "cluster.spare";
 /// What reading for damage may take of the disk.
 const SCRUB_BYTES_A_SECOND: u64 = 32 << 20;
 const ASK_MAX: Duration = Duration::from_secs(5);
@@ -35,6 +37,8 @@ const COMPARISONS_MAX: usize = 50;
 const COMPARED_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// How long the others may take to be seen to do without a replica.
 const DISPENSABLE_WITHIN: Duration = Duration::from_secs(10);
+/// A replica that may be given up is given up by then, and says that it was.
+const SPARED_FOR: Duration = Duration::from_secs(120);
 /// A replica that the others cannot do without stays, and must not be read over and over.
 const SUSPECTED_AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// Of the findings in one replica, as many are said as help.
@@ -129,7 +133,7 @@ async fn read_all(shared: &Arc<Shared>, id: GroupId, replica: ReplicaId, shard: 
 async fn quarantine(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) {
     let Some(found) = shared.hub.replica(group, replica) else { return };
     if found.leads() {
-        let Some(successor) = shared.successor(&found) else {
+        let Some(successor) = shared.first_there(shared.successors(&found)).await else {
             tracing::error!(%group, %replica, "this replica is damaged and nobody else can lead its group");
             return;
         };
@@ -155,16 +159,70 @@ async fn quarantine(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) {
     }
 }
 
-/// Whether a majority of the group is close behind without this replica.
-async fn dispensable(shared: &Shared, group: GroupId, replica: ReplicaId) -> bool {
+/// Whether the group's leader says that it can do without this replica.
+async fn dispensable(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) -> bool {
     let reports = shared.reports().await;
-    let led = reports.values().flat_map(|report| &report.led).filter(|led| led.group == group);
-    let Some(led) = led.max_by_key(|led| led.term) else { return false };
-    let last = led.replicas.iter().filter_map(|member| member.matched).max().unwrap_or(0);
-    let voters = led.replicas.iter().filter(|member| member.votes());
-    let majority = voters.clone().count() / 2 + 1;
-    let close = |matched: Option<u64>| matched.is_some_and(|matched| matched + CLOSE_ENTRIES >= last);
-    voters.filter(|member| member.replica != replica && close(member.matched)).count() >= majority
+    let led = |report: &OwnReport| report.led.iter().find(|led| led.group == group).map(|led| led.term);
+    let leader = reports.iter().filter_map(|(node, report)| Some((led(report)?, *node))).max();
+    match leader {
+        Some((_, node)) if node == shared.node => spare(shared, group, replica).await,
+        Some((_, node)) => {
+            let body = Bytes::from(serde_json::to_vec(&(group, replica)).expect("plain data encodes"));
+            let answer = shared.ask(node, SPARE, body, ASK_MAX).await;
+            answer.is_ok_and(|answer| serde_json::from_slice(&answer).unwrap_or(false))
+        }
+        None => false,
+    }
+}
+
+/// Replicas that groups led here were asked to do without, and when.
+#[derive(Debug, Default)]
+pub(crate) struct Spared {
+    last: Mutex<BTreeMap<GroupId, (ReplicaId, Instant)>>,
+}
+
+impl Spared {
+    /// Whether this one may go: no other one of the group went just now. A next leader does not know of it; it does not
+    /// count on who says that they lost theirs.
+    fn one(&self, group: GroupId, replica: ReplicaId) -> bool {
+        let (mut last, now) = (self.last.lock(), Instant::now());
+        let other = last.get(&group).filter(|(other, at)| *other != replica && now < *at + SPARED_FOR);
+        if other.is_some() {
+            return false;
+        }
+        last.insert(group, (replica, now));
+        true
+    }
+}
+
+async fn spare(shared: &Shared, group: GroupId, replica: ReplicaId) -> bool {
+    let reports = shared.reports().await;
+    let own = reports.get(&shared.node).and_then(|report| report.led.iter().find(|led| led.group == group));
+    own.is_some_and(|led| goes_without(led, replica, &reports)) && shared.spared.one(group, replica)
+}
+
+/// Whether a majority answers and is close behind without this replica, and the members are not being changed.
+fn goes_without(led: &GroupReport, replica: ReplicaId, reports: &BTreeMap<NodeId, OwnReport>) -> bool {
+    let voters = led.replicas.iter().filter(|member| member.votes()).count();
+    let others = able_without(led, reports).filter(|(other, _)| *other != replica).count();
+    !led.changing && others > voters / 2
+}
+
+/// Says whether a group that is led here can do without a replica.
+#[derive(Debug)]
+pub(crate) struct Spares(pub Arc<Shared>);
+
+impl Service for Spares {
+    fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+        let shared = Arc::clone(&self.0);
+        async move {
+            let bad = |_| NoAnswer::Refused("a request that does not read".into());
+            let (group, replica): (GroupId, ReplicaId) = serde_json::from_slice(&body).map_err(bad)?;
+            let spared = spare(&shared, group, replica).await;
+            Ok(Bytes::from(serde_json::to_vec(&spared).expect("plain data encodes")))
+        }
+        .boxed()
+    }
 }
 
 /// What this leader applied against what the other members did; whoever is alone with what they have is damaged.
@@ -261,5 +319,61 @@ impl Service for Quarantines {
             Ok(Bytes::new())
         }
         .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::{ReplicaReport, Role};
+
+    const SHARD: GroupId = GroupId(16);
+
+    fn led(matched: [u64; 3]) -> GroupReport {
+        let voter = |(id, matched)| ReplicaReport {
+            replica: ReplicaId(id),
+            node: NodeId(id),
+            role: Role::Voter,
+            matched: Some(matched),
+        };
+        GroupReport {
+            group: SHARD,
+            shard: SHARD.shard(),
+            leader: Some(NodeId(1)),
+            term: 3,
+            replicas: (1..).zip(matched).map(voter).collect(),
+            applied: Some(1000),
+            changing: false,
+        }
+    }
+
+    #[test]
+    fn a_replica_is_spared_only_where_the_others_are_really_there() {
+        let answering = |nodes: &[u64]| -> BTreeMap<NodeId, OwnReport> {
+            nodes.iter().map(|node| (NodeId(*node), OwnReport::default())).collect()
+        };
+        let spared = |led: &GroupReport, reports: &BTreeMap<_, _>| goes_without(led, ReplicaId(2), reports);
+        assert!(spared(&led([1000, 1000, 990]), &answering(&[1, 2, 3])));
+        assert!(
+            !spared(&led([1000, 1000, 990]), &answering(&[1, 2])),
+            "what is known of one that died stays as it was"
+        );
+        assert!(!spared(&led([1000, 1000, 10]), &answering(&[1, 2, 3])), "one that is being filled");
+        let changing = GroupReport { changing: true, ..led([1000, 1000, 1000]) };
+        assert!(!spared(&changing, &answering(&[1, 2, 3])));
+        let mut reports = answering(&[1, 2, 3]);
+        reports.get_mut(&NodeId(3)).expect("there").lost.push((SHARD, ReplicaId(3)));
+        assert!(!spared(&led([1000, 1000, 1000]), &reports), "one that was given up");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_replica_of_a_group_goes_at_a_time() {
+        let spared = Spared::default();
+        assert!(spared.one(SHARD, ReplicaId(2)));
+        assert!(spared.one(SHARD, ReplicaId(2)), "it asks again");
+        assert!(!spared.one(SHARD, ReplicaId(3)));
+        assert!(spared.one(GroupId(17), ReplicaId(3)), "another group");
+        tokio::time::advance(SPARED_FOR).await;
+        assert!(spared.one(SHARD, ReplicaId(3)));
     }
 }

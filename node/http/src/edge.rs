@@ -205,7 +205,7 @@ mod tests {
     use actix_web::test::{TestRequest, init_service, read_body};
     use actix_web::web;
     use assay_cluster::{Cluster, ClusterConfig};
-    use assay_node_objects::{ObjectLimits, system_clock};
+    use assay_node_objects::{ObjectLimits, node_clock};
     use serde_json::Value;
 
     use super::*;
@@ -215,7 +215,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let cluster = ClusterConfig { data_dir: dir.path().join("data"), shards: 4, ..ClusterConfig::default() };
         let cluster = Arc::new(Cluster::open(cluster).await.expect("a cluster"));
-        let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), system_clock());
+        let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
         let config = HttpConfig { request_seconds_max: 1, body_seconds_max: 1, ..HttpConfig::default() };
         let health = Health { live: true, ready: true, notes: Vec::new() };
         let edge = Data::new(Edge::new(App {

@@ -6,6 +6,7 @@
 mod actor;
 mod answer;
 mod book;
+mod clock;
 mod deliver;
 mod error;
 pub mod feedback;
@@ -22,7 +23,7 @@ mod work;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use assay_cluster::Cluster;
 use assay_storage_model::command::RequestId;
@@ -32,6 +33,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use crate::clock::{Clock, node_clock};
 pub use crate::error::{ReadError, WriteError};
 pub use crate::page::{PAGE_BYTES_MAX, TRACES_PER_PAGE_MAX};
 pub use crate::threads::OBJECTS_THREAD;
@@ -54,17 +56,6 @@ pub mod pure {
     pub use crate::line::{Entered, Line};
     pub use crate::page::Cursor;
     pub use crate::prepare::{Prepared, prepare_all};
-}
-
-/// Microseconds since the epoch, UTC.
-pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
-
-/// The machine's clock.
-pub fn system_clock() -> Clock {
-    Arc::new(|| {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
-    })
 }
 
 /// What the actors may hold at once. Memory for a write that waits is about twice its bytes: its rows, then its command.

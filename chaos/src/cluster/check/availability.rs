@@ -1,9 +1,9 @@
-//! While a majority of nodes can talk, nothing that is in use goes without a success for longer than ten seconds.
+//! While a majority of nodes can talk, nothing that somebody asks for goes without a success for longer than ten seconds.
 
 use std::collections::BTreeMap;
 
 use super::Evidence;
-use crate::cluster::history::{FaultRecord, Went};
+use crate::cluster::history::{FaultRecord, Operation, Went};
 use crate::cluster::said::{Outcome, Phase};
 
 /// A leader that is gone, cut off or held is replaced by then.
@@ -11,7 +11,6 @@ pub const OUTAGE_MAX_MICROS: u64 = 10_000_000;
 
 pub fn check(evidence: &Evidence) -> Vec<String> {
     let history = &evidence.history;
-    let successes = successes(evidence);
     let mut findings = Vec::new();
     let windows: Vec<(&FaultRecord, u64, u64)> = history
         .faults
@@ -19,12 +18,8 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
         .filter(|fault| fault.majority && fault.outcome == Outcome::Installed)
         .filter_map(|fault| Some((fault, fault.begun?, fault.healed?)))
         .collect();
-    for (about, times) in &successes {
-        for pair in times.windows(2) {
-            let (from, to) = (pair[0], pair[1]);
-            if to - from <= OUTAGE_MAX_MICROS {
-                continue;
-            }
+    for (about, gaps) in gaps(evidence) {
+        for Gap { from, to } in gaps.into_iter().filter(|gap| gap.long() > OUTAGE_MAX_MICROS) {
             // All of the gap within one fault: what reaches beyond may be another's.
             let during = windows.iter().find(|(_, begun, healed)| {
                 let within = to.min(*healed).saturating_sub(from.max(*begun));
@@ -40,17 +35,50 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
     findings
 }
 
-/// When operations on each object or key succeeded, in order; from the storm on.
-pub fn successes(evidence: &Evidence) -> BTreeMap<&str, Vec<u64>> {
-    let mut successes: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+/// A time in which something was asked for and nothing succeeded, between two successes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The success before; or, where nobody asked for anything just then, when somebody did.
+    pub from: u64,
+    pub to: u64,
+}
+
+impl Gap {
+    pub fn long(&self) -> u64 {
+        self.to - self.from
+    }
+}
+
+/// Of each object or key, in order; from the storm on.
+pub fn gaps(evidence: &Evidence) -> BTreeMap<&str, Vec<Gap>> {
+    let mut asked: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
     for one in evidence.history.operations.values() {
-        let counts = matches!(one.phase, Phase::Storm | Phase::Calm) && one.kind != "read at a version";
-        if let Some((t, Went::Well)) = one.ended.filter(|_| counts) {
-            successes.entry(&one.about).or_default().push(t);
+        if matches!(one.phase, Phase::Storm | Phase::Calm) && one.kind != "read at a version" {
+            asked.entry(&one.about).or_default().push(one);
         }
     }
-    successes.values_mut().for_each(|times| times.sort_unstable());
-    successes
+    asked.into_iter().map(|(about, operations)| (about, gaps_of(operations))).collect()
+}
+
+fn gaps_of(mut operations: Vec<&Operation>) -> Vec<Gap> {
+    let end = |one: &Operation| one.ended.map_or(u64::MAX, |(t, _)| t);
+    let well = operations.iter().filter_map(|one| one.ended.filter(|(_, went)| *went == Went::Well));
+    let mut successes: Vec<u64> = well.map(|(t, _)| t).collect();
+    successes.sort_unstable();
+    // With the earliest ends first: those from a place on are the ones that were under way at some time after it.
+    operations.sort_unstable_by_key(|one| end(one));
+    let mut earliest = vec![u64::MAX; operations.len() + 1];
+    for (place, one) in operations.iter().enumerate().rev() {
+        earliest[place] = one.began.min(earliest[place + 1]);
+    }
+    let mut next = 0;
+    let mut gaps = Vec::new();
+    for pair in successes.windows(2) {
+        let (from, to) = (pair[0], pair[1]);
+        next += operations[next..].iter().take_while(|one| end(one) <= from).count();
+        gaps.push(Gap { from: from.max(earliest[next].min(to)), to });
+    }
+    gaps
 }
 
 #[cfg(test)]
@@ -63,7 +91,7 @@ mod tests {
         let with = |healed: u64, next: u64| {
             let mut evidence = evidence();
             let last = evidence.history.operations.values_mut().next_back().expect("an operation");
-            last.ended = Some((next, Went::Well));
+            (last.began, last.ended) = (13 * STEP, Some((next, Went::Well)));
             last.kind = "write";
             evidence.history.faults.push(FaultRecord {
                 number: 1,
@@ -79,5 +107,33 @@ mod tests {
         assert_eq!(with(40 * STEP, 23 * STEP), Vec::<String>::new());
         assert!(with(40 * STEP, 30 * STEP)[0].contains("17.0 s without a success during kill"));
         assert_eq!(with(20 * STEP, 30 * STEP), Vec::<String>::new(), "healed by then");
+    }
+
+    #[test]
+    fn what_nobody_asks_for_is_not_out() {
+        let one = |began: u64, end: u64, went: Went| Operation {
+            about: "a".into(),
+            kind: "write",
+            phase: Phase::Storm,
+            began,
+            ended: Some((end, went)),
+        };
+        let gaps = |operations: &[Operation]| -> Vec<(u64, u64)> {
+            gaps_of(operations.iter().collect()).iter().map(|gap| (gap.from, gap.to)).collect()
+        };
+        let (first, last) = (one(1, 2, Went::Well), one(39, 40, Went::Well));
+        assert_eq!(gaps(&[first.clone(), last.clone()]), [(39, 40)], "left alone for a while");
+        assert_eq!(
+            gaps(&[first.clone(), one(20, 21, Went::Refused), last.clone()]),
+            [(20, 40)],
+            "refused, asked again"
+        );
+        assert_eq!(
+            gaps(&[first.clone(), one(1, 30, Went::Unknown), last.clone()]),
+            [(2, 40)],
+            "waited for all the time"
+        );
+        let hangs = Operation { ended: None, ..one(5, 0, Went::Well) };
+        assert_eq!(gaps(&[first, hangs, last]), [(5, 40)], "waited for to this day");
     }
 }

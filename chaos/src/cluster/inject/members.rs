@@ -22,7 +22,7 @@ impl Conductor<'_> {
             let id = self.world.id_of(number)?.to_string();
             self.world.cluster_anywhere(&["drain", &id], MOVE_MAX)?;
             self.world.settle()?;
-            self.world.cluster_anywhere(&["remove", &id], MOVE_MAX)?;
+            self.world.cluster_insisting(&["remove", &id], MOVE_MAX)?;
             // As an operator is told to: what it has is rebuilt first. With the next node lost a group would have lost two.
             self.world.settle()?;
             self.world.bury(number)?;
@@ -45,7 +45,7 @@ impl Conductor<'_> {
         self.stage.set_nodes(self.world.nodes_at());
         let new = self.world.add()?;
         let new_id = self.world.id_of(new)?.to_string();
-        self.world.cluster_anywhere(&["replace", &old_id, &new_id], MOVE_MAX)?;
+        self.world.cluster_insisting(&["replace", &old_id, &new_id], MOVE_MAX)?;
         self.stage.set_nodes(self.world.nodes_at());
         self.world.settle()?;
         Ok(Done::Installed(format!("node {old} is lost, node {new} takes its place")))

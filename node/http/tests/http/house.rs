@@ -7,7 +7,7 @@ use std::time::Duration;
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_auth::Secret;
 use assay_node_http::{Admin, App, Handle, Health, HttpConfig, Server};
-use assay_node_objects::{ObjectLimits, Objects, system_clock};
+use assay_node_objects::{ObjectLimits, Objects, node_clock};
 use assay_node_records::{Founding, Records};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -54,7 +54,7 @@ impl House {
             let api_key = Some(Secret::new(KEY.into()));
             let founding = Founding { org_name: ORG.into(), owner_email: "owner@example.com".into(), api_key };
             records.found(founding).await.expect("founded");
-            let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), system_clock());
+            let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
             let app = App {
                 records,
                 objects: objects.clone(),

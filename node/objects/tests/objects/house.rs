@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig, OnFatal};
 use assay_node_objects::{
-    FetchPage, FetchRequest, ObjectLimits, ObjectWrite, Objects, ReadError, RowHome, WriteError, Written, system_clock,
+    FetchPage, FetchRequest, ObjectLimits, ObjectWrite, Objects, ReadError, RowHome, WriteError, Written, node_clock,
 };
 use assay_storage_log::LogConfig;
 use assay_storage_model::command::{Command, RequestId};
@@ -35,7 +35,7 @@ pub async fn house_with(limits: ObjectLimits) -> House {
         ..ClusterConfig::default()
     };
     let cluster = Arc::new(Cluster::open(config).await.expect("opens"));
-    House { objects: Objects::start(Arc::clone(&cluster), limits, system_clock()), cluster, _dir: dir }
+    House { objects: Objects::start(Arc::clone(&cluster), limits, node_clock(&cluster)), cluster, _dir: dir }
 }
 
 pub fn key(kind: ObjectKind, n: u128) -> ObjectKey {

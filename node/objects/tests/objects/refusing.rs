@@ -139,11 +139,9 @@ async fn a_write_without_rows_is_answered_and_changes_nothing() {
 fn it_starts_without_any_runtime_and_ends_when_it_is_dropped() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let cluster = runtime.block_on(house()).cluster;
-    let objects = assay_node_objects::Objects::start(
-        cluster,
-        ObjectLimits { threads: 3, ..ObjectLimits::default() },
-        assay_node_objects::system_clock(),
-    );
+    let clock = assay_node_objects::node_clock(&cluster);
+    let limits = ObjectLimits { threads: 3, ..ObjectLimits::default() };
+    let objects = assay_node_objects::Objects::start(cluster, limits, clock);
     let write = ObjectWrite { object: log(1), rows: sent(vec![json!({"id": "a"})]), request: None };
     runtime.block_on(objects.write(vec![write])).expect("writes");
 }

@@ -15,7 +15,8 @@
 //! answer; so it is never ahead of the log.
 //!
 //! Locks, in the order they are taken: `compacting`, `upkeep`, `core`, then the leaves (a generation, a segment's ends,
-//! `published`). Apply takes `core` alone; readers take none of them for longer than copying references.
+//! `published`, `sealed`). Apply takes `core` alone; readers take none of them for longer than copying references.
+//! `compacting` and `upkeep` are held while the disk works: nothing that consensus waits for may take them.
 
 mod apply;
 mod bases;
@@ -103,6 +104,8 @@ pub struct Shard {
     /// One compaction at a time.
     compacting: Mutex<()>,
     next_segment: AtomicU64,
+    /// How far what is durable reaches. A copy of what `upkeep` has, since consensus asks at any time.
+    sealed: Mutex<Applied>,
 }
 
 impl Shard {
@@ -111,9 +114,9 @@ impl Shard {
         self.core.lock().applied.clone()
     }
 
-    /// How far the durable state reaches; replay starts behind it.
+    /// How far the durable state reaches; replay starts behind it. Never waits for a seal, an install or a compaction.
     pub fn sealed(&self) -> Applied {
-        self.upkeep.lock().sealed.applied.clone()
+        self.sealed.lock().clone()
     }
 
     /// The shard's last id: a read at or below it can never change.

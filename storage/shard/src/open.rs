@@ -30,6 +30,7 @@ impl Shard {
         let (core, upkeep) = load(&config, number)?;
         let view = core.view();
         let next = upkeep.sealed.next_segment;
+        let sealed = upkeep.sealed.applied.clone();
         Ok(Arc::new(Shard {
             config,
             core: Mutex::new(core),
@@ -37,6 +38,7 @@ impl Shard {
             upkeep: Mutex::new(upkeep),
             compacting: Mutex::new(()),
             next_segment: AtomicU64::new(next),
+            sealed: Mutex::new(sealed),
         }))
     }
 }

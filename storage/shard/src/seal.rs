@@ -81,7 +81,11 @@ impl Shard {
         }
         let rotation = upkeep.rotation.take().expect("just made, or left by a seal that failed");
         match self.finish_seal(&mut upkeep, &rotation) {
-            Ok(()) => Ok(rotation.applied),
+            Ok(()) => {
+                // Durable, and readers were switched over: from here on the log may be purged.
+                self.sealed.lock().clone_from(&rotation.applied);
+                Ok(rotation.applied)
+            }
             Err(why) => {
                 upkeep.rotation = Some(rotation);
                 Err(why)
@@ -192,5 +196,90 @@ fn version_row(object: ObjectKey, row: &MemoryRow, last: Xact) -> VersionRow<'_>
         patch: given(&row.patch).then_some(&row.patch[..]),
         rules: given(&row.rules).then_some(&row.rules[..]),
         audit: given(&row.audit).then_some(&row.audit[..]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::mpsc::{self, Receiver, Sender};
+    use std::time::Duration;
+
+    use assay_storage_blobs::Blobs;
+    use assay_storage_disk::SimulatedDisk;
+    use assay_storage_kv::{Entries, KvError, MemoryKv};
+    use assay_storage_model::LogPosition;
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::{KvKind, ShardConfig};
+
+    /// Its next commit says that it began, and waits to be told to go on.
+    #[derive(Debug, Default)]
+    struct SlowKv {
+        kv: MemoryKv,
+        next: Mutex<Option<(Sender<()>, Receiver<()>)>>,
+    }
+
+    impl Kv for SlowKv {
+        fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
+            self.kv.get(key)
+        }
+
+        fn scan(&self, prefix: &[u8]) -> Result<Entries, KvError> {
+            self.kv.scan(prefix)
+        }
+
+        fn commit(&self, batch: &Batch) -> Result<(), KvError> {
+            let slow = self.next.lock().take();
+            if let Some((began, go_on)) = slow {
+                began.send(()).expect("the test waits");
+                go_on.recv().expect("the test goes on");
+            }
+            self.kv.commit(batch)
+        }
+
+        fn entries(&self) -> u64 {
+            self.kv.entries()
+        }
+    }
+
+    /// What `sealed` answers while `work` is in the middle of its commit.
+    fn sealed_during(shard: &Arc<Shard>, kv: &SlowKv, work: impl FnOnce(&Shard) + Send + 'static) -> Applied {
+        let ((began, begun), (go_on, going)) = (mpsc::channel(), mpsc::channel());
+        *kv.next.lock() = Some((began, going));
+        let (working, asked) = (Arc::clone(shard), Arc::clone(shard));
+        let working = std::thread::spawn(move || work(&working));
+        begun.recv().expect("it commits");
+        let (told, answer) = mpsc::channel();
+        std::thread::spawn(move || told.send(asked.sealed()));
+        let sealed = answer.recv_timeout(Duration::from_secs(10));
+        go_on.send(()).expect("it waits");
+        working.join().expect("ends");
+        sealed.expect("an answer while the disk works")
+    }
+
+    #[test]
+    fn what_is_sealed_is_said_at_any_time_and_not_before_it_is_durable() {
+        let disk: assay_storage_disk::SharedDisk = Arc::new(SimulatedDisk::new());
+        let blobs = Arc::new(Blobs::open(Arc::clone(&disk), Path::new("/blobs")).expect("opens"));
+        let kv = Arc::new(SlowKv::default());
+        let config = ShardConfig { disk, dir: "/shard".into(), blobs, kv: KvKind::Given(kv.clone()) };
+        let shard = Shard::open(config).expect("opens");
+        let position = |index| LogPosition { term: 1, replica: 1, index };
+
+        shard.apply_blank(position(1));
+        let during = sealed_during(&shard, &kv, |shard| drop(shard.seal().expect("seals")));
+        assert_eq!(during, Applied::default());
+        assert_eq!(shard.sealed().position, Some(position(1)));
+
+        let export = shard.export().expect("exports");
+        shard.apply_blank(position(2));
+        shard.seal().expect("seals");
+        let install = move |shard: &Shard| shard.install(&export.kept, Path::new("/incoming")).expect("installs");
+        let during = sealed_during(&shard, &kv, install);
+        assert_eq!(during.position, Some(position(2)));
+        assert_eq!(shard.sealed().position, Some(position(1)), "it is where the snapshot is");
+        assert_eq!(shard.sealed(), shard.applied());
     }
 }

@@ -107,6 +107,7 @@ impl Shard {
             *self.published.write() = current.view();
             replaced
         };
+        self.sealed.lock().clone_from(&next.sealed.applied);
         *upkeep = next;
         // Whoever still reads the old segments reads them to the end; their files go with the last of these readers.
         replaced.segments.iter().for_each(|live| live.supersede());

@@ -284,6 +284,9 @@ fn wanted(name: BlobName, length: u64) -> Bytes {
 
 /// From any of the others, for as long as it takes: those of the group first, then whoever else there is, since a replica
 /// that is new to its group does not know yet who they are.
+///
+/// One that is here and damaged is fetched like one that is not, and replaced: an entry that names it could not be applied,
+/// which would end this node at each of its starts.
 async fn ensure(
     writes: Arc<BlobWrites>,
     net: Net,
@@ -294,7 +297,7 @@ async fn ensure(
     let mut tries = 0_u32;
     loop {
         let here = Arc::clone(&writes);
-        if blocking(move || Ok(here.blobs.contains(name)?)).await? {
+        if blocking(move || Ok(here.blobs.is_sound(name)?)).await? {
             return Ok(());
         }
         let everybody = others.iter().copied().chain(net.peers().into_iter().filter(|node| !others.contains(node)));
@@ -351,10 +354,13 @@ impl Service for BlobService {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
+    use assay_cluster_transport::{Handlers, Received, Refusal};
     use assay_storage_disk::SimulatedDisk;
 
     use super::*;
+    use crate::net::tests::{OTHER, with_other};
 
     const GROUP: GroupId = GroupId(16);
 
@@ -394,6 +400,33 @@ mod tests {
         assert_eq!(writes.collect().expect("collects"), 0);
         door.purged(GROUP, 7);
         assert_eq!(writes.collect().expect("collects"), 1, "its entry came, and nothing else holds it");
+    }
+
+    /// Its entry could not be applied, which ended the node at every start, although others had it.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_damaged_blob_is_fetched_again_from_another_node() {
+        const CONTENT: &[u8] = b"large enough";
+        let disk = SimulatedDisk::new();
+        let open = || Blobs::open(Arc::new(disk.clone()), Path::new("/blobs")).expect("opens");
+        let name = open().put(CONTENT).expect("puts");
+        let path = Path::new("/blobs").join(&name.to_string()[..2]).join(name.to_string());
+        disk.flip_bit(&path, 9).expect("flips");
+        let asked = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&asked);
+        let answer = move |_: Received| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            async { Ok::<_, Refusal>(Bytes::from_static(CONTENT)) }
+        };
+        let (net, _other) = with_other(Handlers::new().call(GET, Arc::new(answer)));
+        let length = CONTENT.len() as u64;
+        let door = LargeDoor { writes: BlobWrites::new(Arc::new(open())), net };
+        assert!(door.writes.blobs.get(name, length).is_err());
+        for _ in 0..2 {
+            door.ensure(name.0, length, vec![OTHER]).await.expect("fetches");
+            assert_eq!(door.writes.blobs.get(name, length).expect("is whole"), CONTENT);
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        assert_eq!(open().get(name, length).expect("stays whole"), CONTENT);
     }
 
     #[test]

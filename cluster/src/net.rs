@@ -211,3 +211,37 @@ impl StreamHandler for FileDoor {
         opened.try_flatten_stream().boxed()
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::collections::BTreeMap;
+    use std::net::SocketAddr;
+
+    use assay_cluster_transport::{Authority, Identity, TransportConfig, new_request};
+    use assay_storage_model::ClusterId;
+    use tokio::runtime::Handle;
+    use uuid::Uuid;
+
+    use super::*;
+
+    pub const OTHER: NodeId = NodeId(2);
+
+    /// A node that reaches one other, which answers to this.
+    pub fn with_other(answers: Handlers) -> (Net, Transport) {
+        let cluster = ClusterId(Uuid::from_u128(7));
+        let authority = Authority::new(cluster).expect("an authority");
+        let start = |node, handlers| {
+            let (key_pem, request) = new_request().expect("a request");
+            let certificate_pem = authority.issue(node, &request, Duration::from_secs(3600)).expect("a certificate");
+            let identity = Identity { authority_pem: authority.certificate_pem().to_owned(), certificate_pem, key_pem };
+            let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+            let config = TransportConfig { cluster, node, listen, identity, weather: None, runtime: Handle::current() };
+            Transport::start(config, handlers).expect("a transport")
+        };
+        let (own, other) = (start(NodeId(1), Handlers::new()), start(OTHER, answers));
+        own.set_addresses(BTreeMap::from([(OTHER, other.local_addr().to_string())]));
+        let net = Net::default();
+        net.open(own, &Hub::default());
+        (net, other)
+    }
+}

@@ -29,7 +29,7 @@ pub trait LargeWrites: Send + Sync + fmt::Debug + 'static {
     /// Returns when a majority of the group has the blob, this node and `others` counted; each keeps it for a while
     /// until an entry names it.
     fn spread(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>>;
-    /// Returns when the blob is here, fetched from one of `others` where it has to be. For as long as none of them has
+    /// Returns when the blob is here and what its name says, fetched from one of `others` where it has to be. For as long as none of them has
     /// it this waits: an entry that cannot be applied must not be passed over.
     fn ensure(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>>;
     /// Like `ensure`, for an entry that is not in the log yet: the blob stays for a while until one names it.

@@ -7,19 +7,24 @@
 //! what is there writes nothing, unless what is there is damaged: then it is replaced.
 //!
 //! A sync that fails stops all further writes of this store until it is opened anew, since the kernel may have dropped
-//! what it could not write; reads go on. Knows nothing of who refers to a blob: the shard says when one may be removed,
+//! what it could not write; reads go on.
+//!
+//! Each blob is read whole once by a process that did not write it, when it is asked whether it is sound: a disk may have
+//! changed it meanwhile. Knows nothing of who refers to a blob: the shard says when one may be removed,
 //! and never while a `put` of the same name is under way.
 
 mod error;
 mod name;
 mod verify;
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use assay_storage_disk::SharedDisk;
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 pub use error::BlobError;
 pub use name::BlobName;
@@ -43,6 +48,8 @@ pub struct Blobs {
     made: [AtomicBool; FAN_OUT],
     temporaries: AtomicU64,
     stopped: AtomicBool,
+    /// Blobs whose content this process wrote or read, and whether it is what their name says.
+    looked: Mutex<HashMap<BlobName, bool>>,
 }
 
 impl Blobs {
@@ -64,7 +71,7 @@ impl Blobs {
         }
         disk.sync_dir(dir)?;
         let (temporaries, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
-        Ok(Blobs { disk, dir: dir.to_path_buf(), made, temporaries, stopped })
+        Ok(Blobs { disk, dir: dir.to_path_buf(), made, temporaries, stopped, looked: Mutex::default() })
     }
 
     /// Keeps `bytes`; durable when it returns.
@@ -79,6 +86,7 @@ impl Blobs {
         if self.is_whole(name, bytes)? {
             // Its bytes were synced before it got its name; the name may be another put's that has not synced it yet.
             self.stop_on_error(self.disk.sync_dir(&self.dir_of(name)))?;
+            self.note(name, true);
             return Ok(name);
         }
         let temporary = self.next_temporary();
@@ -87,6 +95,7 @@ impl Blobs {
             let _ = self.disk.remove(&temporary);
             return Err(error);
         }
+        self.note(name, true);
         Ok(name)
     }
 
@@ -105,12 +114,35 @@ impl Blobs {
         let mut content = vec![0; usize::try_from(length).map_err(|_| BlobError::TooLarge { length })?];
         file.read_at(0, &mut content)?;
         if BlobName::of(&content) != name {
+            self.note(name, false);
             return Err(damaged("does not have the hash that is its name".to_owned()));
         }
         Ok(content.into())
     }
 
-    /// Whether a blob has this name. Says nothing of its content: `get` does.
+    /// Whether the blob is here and is what its name says. Reads it the first time that this process is asked.
+    pub fn is_sound(&self, name: BlobName) -> io::Result<bool> {
+        if !self.contains(name)? {
+            return Ok(false);
+        }
+        if let Some(sound) = self.looked.lock().get(&name) {
+            return Ok(*sound);
+        }
+        let found = verify::hash_of(&*self.disk, &self.path_of(name));
+        let sound = match &found {
+            Ok((found, _)) => *found == name,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(_) => false, // what cannot be read is replaced like what is wrong
+        };
+        if !sound {
+            let error = found.err().map(tracing::field::display);
+            tracing::error!(path = %self.path_of(name).display(), error, "a blob is damaged: it has to come from another replica");
+        }
+        self.note(name, sound);
+        Ok(sound)
+    }
+
+    /// Whether a blob has this name. Says nothing of its content: `get` and `is_sound` do.
     pub fn contains(&self, name: BlobName) -> io::Result<bool> {
         self.disk.exists(&self.path_of(name))
     }
@@ -124,6 +156,7 @@ impl Blobs {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             other => other?,
         }
+        self.looked.lock().remove(&name);
         self.stop_on_error(self.disk.sync_dir(&self.dir_of(name)))?;
         Ok(true)
     }
@@ -155,6 +188,10 @@ impl Blobs {
         self.disk.rename(temporary, &self.path_of(name))?;
         self.stop_on_error(self.disk.sync_dir(&dir))?;
         Ok(())
+    }
+
+    fn note(&self, name: BlobName, sound: bool) {
+        self.looked.lock().insert(name, sound);
     }
 
     /// Whether the blob is there with exactly these bytes. One that cannot be read counts as damaged: it is replaced.

@@ -82,7 +82,8 @@ fn check(disk: &dyn Disk, path: &Path, name: BlobName) -> Result<u64, String> {
     Err(format!("{} bytes that do not have the hash that is their name: fetch it from another replica", found.1))
 }
 
-fn hash_of(disk: &dyn Disk, path: &Path) -> io::Result<(BlobName, u64)> {
+/// The name that the file's content has, and its length; a piece at a time.
+pub(crate) fn hash_of(disk: &dyn Disk, path: &Path) -> io::Result<(BlobName, u64)> {
     let file = disk.open(path)?;
     let length = file.len()?;
     let mut hasher = blake3::Hasher::new();

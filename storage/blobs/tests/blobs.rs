@@ -111,6 +111,26 @@ fn a_damaged_blob_is_never_served_and_healed_by_the_next_put() {
 }
 
 #[test]
+fn a_blob_is_read_once_by_a_process_that_did_not_write_it() {
+    let (disk, dir) = simulated();
+    let (good, bad) = (content(0), content(3));
+    let (good_name, bad_name) = (open(&disk).put(&good).unwrap(), open(&disk).put(&bad).unwrap());
+    disk.flip_bit(&path_of(bad_name), 4_321).unwrap();
+    let faulty = FaultyDisk::new(Arc::new(disk.clone()), FaultPlan::none());
+    let blobs = Blobs::open(Arc::new(faulty.clone()), &dir).unwrap();
+    for _ in 0..3 {
+        assert!(blobs.is_sound(good_name).unwrap());
+        assert!(!blobs.is_sound(bad_name).unwrap());
+    }
+    assert_eq!(faulty.calls(Operation::Open), 2, "each was read once");
+    assert_eq!(blobs.put(&bad).unwrap(), bad_name);
+    assert!(blobs.is_sound(bad_name).unwrap(), "it was replaced");
+    assert_eq!(open(&disk).get(bad_name, bad.len() as u64).unwrap(), bad);
+    blobs.remove(good_name).unwrap();
+    assert!(!blobs.is_sound(good_name).unwrap());
+}
+
+#[test]
 fn every_bit_of_a_blob_is_guarded() {
     let (disk, _) = simulated();
     let blobs = open(&disk);

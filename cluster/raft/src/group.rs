@@ -469,7 +469,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
     let consensus =
         Arc::new(consensus_config(&node.cluster_name).validate().map_err(|error| stopped(error.to_string()))?);
     let exports = Exports::new(incoming.disk.clone(), node.work.clone());
-    let incoming = Incoming::new(incoming, Arc::clone(&node.throttle), node.work.clone()).map_err(io_failed)?;
+    let incoming = Incoming::new(incoming, Arc::clone(&node.throttle), node.work.clone()).await.map_err(io_failed)?;
     let network = Network { group, replica, peers: Arc::clone(&node.peers), exports: exports.clone() };
     let raft = RaftOf::new(replica.0, consensus, network, log.clone(), state_machine).await;
     let raft = raft.map_err(|fatal| stopped(fatal.to_string()))?;

@@ -218,7 +218,7 @@ impl Inbound {
                 raft.install_full_snapshot(vote, snapshot).await.map_err(|error| stopped(error.to_string()))?;
             // The files were moved into place, or are of no use. Where consensus stopped they may still be moved: the
             // next start sweeps what is left.
-            incoming.sweep().map_err(|error| ReceiveError::Failed(error.to_string()))?;
+            incoming.sweep().await.map_err(|error| ReceiveError::Failed(error.to_string()))?;
             Ok::<_, ReceiveError>(answer)
         });
         let answer = installing.await.map_err(|error| stopped(error.to_string()))??;

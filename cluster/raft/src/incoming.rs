@@ -4,10 +4,13 @@
 //! replica goes on where this one stopped, since a replica never gives one file name to two contents. What a process
 //! before this one left is swept: nothing of it was synced. Whether the files are what they say is for the machine to
 //! find out, which reads every byte of them before it switches over.
+//!
+//! Whoever fetches may be given up in the middle, and the work on the disk goes on. So it is done in turn: what comes next
+//! begins when the work before has ended, whether or not anybody still waited for it.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use assay_storage_disk::{DiskFile, SharedDisk};
@@ -15,6 +18,7 @@ use assay_storage_model::ReplicaId;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use thiserror::Error;
+use tokio::sync::Mutex;
 
 use crate::peers::{FileWanted, PeerError, Peers, Way};
 use crate::throttle::Throttle;
@@ -50,6 +54,7 @@ pub(crate) struct Incoming {
     place: IncomingDir,
     throttle: Arc<Throttle>,
     work: Work,
+    turn: Arc<Mutex<()>>,
     /// Whose files lie there, and how much of each.
     from: Option<ReplicaId>,
     files: BTreeMap<String, (Arc<dyn DiskFile>, u64)>,
@@ -63,52 +68,63 @@ pub(crate) struct Fetched {
 }
 
 impl Incoming {
-    pub fn new(place: IncomingDir, throttle: Arc<Throttle>, work: Work) -> io::Result<Incoming> {
-        let mut incoming = Incoming { place, throttle, work, from: None, files: BTreeMap::new() };
-        incoming.sweep()?;
+    pub async fn new(place: IncomingDir, throttle: Arc<Throttle>, work: Work) -> io::Result<Incoming> {
+        let (turn, files) = (Arc::default(), BTreeMap::new());
+        let mut incoming = Incoming { place, throttle, work, turn, from: None, files };
+        incoming.sweep().await?;
         Ok(incoming)
     }
 
     /// Takes away what lies there.
-    pub fn sweep(&mut self) -> io::Result<()> {
+    pub async fn sweep(&mut self) -> io::Result<()> {
         self.files.clear();
         self.from = None;
-        let IncomingDir { disk, dir } = &self.place;
-        if disk.exists(dir)? {
-            disk.remove_dir_all(dir)?;
-        }
-        Ok(())
+        let removing =
+            |disk: &SharedDisk, dir: &Path| if disk.exists(dir)? { disk.remove_dir_all(dir) } else { Ok(()) };
+        self.in_turn(removing).await
+    }
+
+    async fn in_turn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&SharedDisk, &Path) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let IncomingDir { disk, dir } = self.place.clone();
+        let done = self.work.run(move || {
+            let _turn = turn; // held to the end of the work, not of the wait for it
+            work(&disk, &dir)
+        });
+        done.await?
     }
 
     /// All of an offer. `way` leads to its sender.
     pub async fn fetch(&mut self, peers: &dyn Peers, way: Way, offer: &Offer) -> Result<Fetched, FetchError> {
         if self.from != Some(way.to) {
-            self.sweep()?;
+            self.sweep().await?;
             self.from = Some(way.to);
         }
         let kept = self.fetch_kept(peers, way, offer).await?;
         if offer.files.is_empty() {
             return Ok(Fetched { kept, dir: None });
         }
-        let IncomingDir { disk, dir } = self.place.clone();
-        disk.create_dir_all(&dir)?;
-        self.forget_others(offer)?;
+        self.in_turn(|disk, dir| disk.create_dir_all(dir)).await?;
+        self.forget_others(offer).await?;
         for (number, file) in (0..).zip(&offer.files) {
             self.fetch_file(peers, way, FileWanted { export: offer.export, file: number, offset: 0 }, file).await?;
         }
-        let dir = self.work.run(move || disk.sync_dir(&dir).map(|()| dir)).await??;
+        let dir = self.in_turn(|disk, dir| disk.sync_dir(dir).map(|()| dir.to_owned())).await?;
         Ok(Fetched { kept, dir: Some(dir) })
     }
 
     /// Files of an earlier offer that this one does not have.
-    fn forget_others(&mut self, offer: &Offer) -> io::Result<()> {
+    async fn forget_others(&mut self, offer: &Offer) -> io::Result<()> {
         let wanted = |name: &str| offer.files.iter().any(|file| file.name == name);
         let others: Vec<String> = self.files.keys().filter(|name| !wanted(name)).cloned().collect();
-        for name in others {
-            self.files.remove(&name);
-            self.place.disk.remove(&self.place.dir.join(&name))?;
+        if others.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        others.iter().for_each(|name| drop(self.files.remove(name)));
+        self.in_turn(move |disk, dir| others.iter().try_for_each(|name| remove_if_there(disk, &dir.join(name)))).await
     }
 
     async fn fetch_kept(&self, peers: &dyn Peers, way: Way, offer: &Offer) -> Result<Bytes, FetchError> {
@@ -138,9 +154,13 @@ impl Incoming {
         file: &OfferedFile,
     ) -> Result<(), FetchError> {
         if !self.files.contains_key(&file.name) {
-            let path = self.place.dir.join(&file.name);
-            let disk = self.place.disk.clone();
-            let made = self.work.run(move || disk.create(&path)).await??;
+            let name = file.name.clone();
+            let making = self.in_turn(move |disk, dir| {
+                let path = dir.join(name);
+                remove_if_there(disk, &path)?; // made for a fetch that was given up before it heard of it
+                disk.create(&path)
+            });
+            let made = making.await?;
             self.files.insert(file.name.clone(), (made, 0));
         }
         let mut without_progress = 0;
@@ -162,7 +182,7 @@ impl Incoming {
             }
         }
         let done = Arc::clone(&self.files[&file.name].0);
-        Ok(self.work.run(move || done.sync()).await??)
+        Ok(self.in_turn(move |_, _| done.sync()).await?)
     }
 
     async fn fetch_rest(
@@ -184,13 +204,20 @@ impl Incoming {
             let handle = Arc::clone(handle);
             let at = *have;
             let sync = at / SYNC_EVERY_BYTES != after / SYNC_EVERY_BYTES;
-            let written = self.work.run(move || {
+            let written = self.in_turn(move |_, _| {
                 handle.write_at(at, &chunk)?;
                 if sync { handle.sync() } else { Ok(()) }
             });
-            written.await??;
+            written.await?;
             self.files.get_mut(&file.name).expect("still there").1 = after;
         }
         Ok(())
+    }
+}
+
+fn remove_if_there(disk: &SharedDisk, path: &Path) -> io::Result<()> {
+    match disk.remove(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
 }

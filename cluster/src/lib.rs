@@ -82,7 +82,7 @@ use crate::hub::Hub;
 use crate::keeping::{Keeping, KeptReplica};
 use crate::large::BlobWrites;
 use crate::net::Net;
-use crate::reconcile::{Clocks, Reconcilers, Spared, Suspects};
+use crate::reconcile::{Clocks, Reconcilers, Spared};
 use crate::route::Hints;
 use crate::start::ConsensusRuntime;
 use crate::upkeep::Upkeep;
@@ -110,8 +110,6 @@ pub(crate) struct Shared {
     pub kept: Mutex<Vec<KeptReplica>>,
     /// Groups whose replica here is being taken away.
     pub ending: Mutex<BTreeSet<GroupId>>,
-    /// What readers met.
-    pub suspects: Suspects,
     /// Which damaged replicas the groups led here were last asked to do without.
     pub spared: Spared,
     /// What time it is at the other nodes.
@@ -168,7 +166,7 @@ impl Cluster {
     /// A reader met damage in the shard's replica on this node: it is looked at now, and rebuilt where the others can do
     /// without it.
     pub fn suspect(&self, shard: ShardId) {
-        self.shared.suspects.add(GroupId::of_shard(shard));
+        self.shared.net.suspects().add(GroupId::of_shard(shard));
     }
 
     pub fn catalog(&self) -> &Arc<Catalog> {

@@ -21,16 +21,21 @@ use futures::{FutureExt, StreamExt, TryFutureExt};
 use parking_lot::RwLock;
 
 use crate::hub::Hub;
+use crate::reconcile::Suspects;
 
 /// A piece of a snapshot that does not come within this time does not come.
 const CHUNK_WAIT_MAX: Duration = Duration::from_secs(10);
 const SNAPSHOT_FILE: &str = "raft.snapshot-file";
+/// The detail of a refused snapshot that is not what its sender once wrote. A replica, which is what else stands there, has
+/// eight bytes.
+const DAMAGED: &[u8] = b"damaged";
 
 #[derive(Clone, Default)]
 pub(crate) struct Net {
     transport: Arc<OnceLock<Transport>>,
     /// Their certificates stay good; what they say is not heard any more.
     removed: Arc<RwLock<BTreeSet<NodeId>>>,
+    suspects: Arc<Suspects>,
 }
 
 impl fmt::Debug for Net {
@@ -56,6 +61,11 @@ impl Net {
             }
             None => Ok(()),
         }
+    }
+
+    /// Groups whose replica here is to be looked at.
+    pub fn suspects(&self) -> &Arc<Suspects> {
+        &self.suspects
     }
 
     pub fn transport(&self) -> Option<&Transport> {
@@ -111,7 +121,18 @@ impl Peers for Net {
         // A heartbeat must not wait behind two megabytes of entries.
         let lane = if kind == MessageKind::Append && body.len() > 4096 { Lane::Bulk } else { Lane::Control };
         let call = Call { service: kind.name(), address: address_of(way), body, within, lane };
-        async move { net.call(way.node, call).await.map_err(peer_error) }.boxed()
+        let sent = async move {
+            let answer = net.call(way.node, call).await;
+            if let Err(CallError::Refused(refusal)) = &answer
+                && kind == MessageKind::Snapshot
+                && refusal.detail == DAMAGED
+            {
+                tracing::error!(group = %way.group, to = %way.node, why = refusal.why, "a snapshot of this replica was refused");
+                net.suspects.add(way.group);
+            }
+            answer.map_err(peer_error)
+        };
+        sent.boxed()
     }
 
     fn fetch(&self, way: Way, wanted: FileWanted) -> BoxFuture<'static, Result<Chunks, PeerError>> {
@@ -165,20 +186,23 @@ impl Handler for GroupDoor {
         let kind = self.kind;
         async move {
             let (group, way) = arrived?;
-            group.receive(way, kind, received.body).await.map_err(|error| {
-                let why = error.to_string();
-                match error {
-                    ReceiveError::Malformed(_) => refuse(RefusalCode::BadRequest, why),
-                    ReceiveError::Busy(_) => refuse(RefusalCode::Busy, why),
-                    ReceiveError::NotLeader { leader } => {
-                        let detail = leader.map(|leader| Bytes::copy_from_slice(&leader.0.to_le_bytes()));
-                        Refusal { code: RefusalCode::NotLeader, why, detail: detail.unwrap_or_default() }
-                    }
-                    ReceiveError::Failed(_) | ReceiveError::Stopped(_) => refuse(RefusalCode::Unavailable, why),
-                }
-            })
+            group.receive(way, kind, received.body).await.map_err(refusal_of)
         }
         .boxed()
+    }
+}
+
+fn refusal_of(error: ReceiveError) -> Refusal {
+    let why = error.to_string();
+    match error {
+        ReceiveError::Malformed(_) => refuse(RefusalCode::BadRequest, why),
+        ReceiveError::Busy(_) => refuse(RefusalCode::Busy, why),
+        ReceiveError::NotLeader { leader } => {
+            let detail = leader.map(|leader| Bytes::copy_from_slice(&leader.0.to_le_bytes()));
+            Refusal { code: RefusalCode::NotLeader, why, detail: detail.unwrap_or_default() }
+        }
+        ReceiveError::Damaged(_) => refuse(RefusalCode::Unavailable, why).with_detail(Bytes::from_static(DAMAGED)),
+        ReceiveError::Failed(_) | ReceiveError::Stopped(_) => refuse(RefusalCode::Unavailable, why),
     }
 }
 
@@ -218,7 +242,7 @@ pub(crate) mod tests {
     use std::net::SocketAddr;
 
     use assay_cluster_transport::{Authority, Identity, TransportConfig, new_request};
-    use assay_storage_model::ClusterId;
+    use assay_storage_model::{ClusterId, GroupId};
     use tokio::runtime::Handle;
     use uuid::Uuid;
 
@@ -243,5 +267,31 @@ pub(crate) mod tests {
         let net = Net::default();
         net.open(own, &Hub::default());
         (net, other)
+    }
+
+    /// What a replica at the other node answers to a snapshot.
+    async fn send_snapshot(group: GroupId, answer: ReceiveError) -> (Net, Result<Bytes, PeerError>) {
+        let refuse = move |_: Received| {
+            let refusal = refusal_of(answer.clone());
+            async move { Err::<Bytes, _>(refusal) }
+        };
+        let (net, _other) = with_other(Handlers::new().call(MessageKind::Snapshot.name(), Arc::new(refuse)));
+        let way = Way { group, from: ReplicaId(1), to: ReplicaId(2), node: OTHER };
+        let within = Duration::from_secs(20);
+        let sent = net.send(Message { way, kind: MessageKind::Snapshot, body: Bytes::new(), within }).await;
+        (net, sent)
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn whoever_sent_a_damaged_snapshot_looks_at_what_it_has() {
+        let group = GroupId(16);
+        let (net, sent) = send_snapshot(group, ReceiveError::Damaged("a block".into())).await;
+        let Err(PeerError::Refused { why, leader: None }) = sent else { panic!("{sent:?}") };
+        assert!(why.contains("a block"), "{why}");
+        assert_eq!(net.suspects().waiting(), [group]);
+
+        let (net, sent) = send_snapshot(group, ReceiveError::Failed("no room".into())).await;
+        assert!(matches!(sent, Err(PeerError::Refused { .. })), "{sent:?}");
+        assert!(net.suspects().waiting().is_empty(), "that says nothing of what it has");
     }
 }

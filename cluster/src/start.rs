@@ -32,7 +32,7 @@ use crate::hub::Hub;
 use crate::keeping::{FOUNDER, Keeping, KeptReplica, KeptState, NodeFile, replicas_of_founder};
 use crate::large::BlobWrites;
 use crate::net::Net;
-use crate::reconcile::{Clocks, Reconcilers, Spared, Suspects};
+use crate::reconcile::{Clocks, Reconcilers, Spared};
 use crate::replicas::{finish_leaving, give_up, open_shard};
 use crate::route::Hints;
 use crate::upkeep::{Upkeep, UpkeepParts};
@@ -105,7 +105,6 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
         kept: Mutex::new(states.kept),
         ending: Mutex::default(),
         keeping,
-        suspects: Suspects::default(),
         spared: Spared::default(),
         clocks: Clocks::default(),
         catalog_heard: Mutex::new(None),

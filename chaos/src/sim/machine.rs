@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
-use assay_cluster_raft::{Export, Machine, MachineError};
+use assay_cluster_raft::{BadSnapshot, Export, Machine, MachineError};
 use assay_storage_catalog::Catalog;
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{Applied, GroupId, LogPosition, ReplicaId};
@@ -112,6 +112,10 @@ impl Machine for Watched {
 
     fn export(&self) -> Result<Export, MachineError> {
         self.inner.export()
+    }
+
+    fn check(&self, kept: &[u8], incoming: Option<&Path>) -> Result<(), BadSnapshot> {
+        self.inner.check(kept, incoming)
     }
 
     fn install(&self, kept: &[u8], incoming: Option<&Path>) -> Result<(), MachineError> {

@@ -24,7 +24,7 @@ use crate::fence::Fences;
 use crate::group::ELECTION_MAX;
 use crate::incoming::{FetchError, Incoming};
 use crate::large::blob_named;
-use crate::machine::Machine;
+use crate::machine::{BadSnapshot, Machine};
 use crate::peers::{Chunks, FileWanted, MessageKind, PeerError, Peers, Way};
 use crate::read_index::ReadIndex;
 use crate::types::{EntryBytes, EntryOf, RaftOf, SnapshotFiles, SnapshotOf, snapshot_meta};
@@ -49,6 +49,9 @@ pub enum ReceiveError {
     Busy(&'static str),
     #[error("this replica does not lead its group")]
     NotLeader { leader: Option<ReplicaId> },
+    /// What the sender has is not what it wrote: it must look at it.
+    #[error("a damaged snapshot: {0}")]
+    Damaged(String),
     #[error("{0}")]
     Failed(String),
     #[error("the group has stopped: {0}")]
@@ -58,6 +61,16 @@ pub enum ReceiveError {
 impl From<BadRecord> for ReceiveError {
     fn from(error: BadRecord) -> Self {
         ReceiveError::Malformed(error.to_string())
+    }
+}
+
+impl From<FetchError> for ReceiveError {
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::Peer(error) => ReceiveError::Failed(format!("fetching a snapshot: {error}")),
+            FetchError::Bad(BadSnapshot::Damaged(what)) => ReceiveError::Damaged(what),
+            other => ReceiveError::Failed(other.to_string()),
+        }
     }
 }
 
@@ -203,17 +216,20 @@ impl Inbound {
             let newer = if offer.vote < vote { vote } else { offer.vote };
             return Ok(wire::encode_installed(&newer)); // nothing to fetch
         }
+        if incoming.refused_lately(way.to) {
+            return Err(ReceiveError::Busy(
+                "the last snapshot of this replica was of no use, and it is too soon for another",
+            ));
+        }
         tracing::info!(group = %way.group, from = %way.to, files = offer.files.len(), "fetching a snapshot");
-        let fetched = incoming.fetch(&*self.peers, way, &offer).await.map_err(|error| match error {
-            FetchError::Peer(error) => ReceiveError::Failed(format!("fetching a snapshot: {error}")),
-            other => ReceiveError::Failed(other.to_string()),
-        })?;
+        let fetched = incoming.fetch(&*self.peers, way, &offer).await?;
         let meta = snapshot_meta(&offer.applied)?;
-        let files = SnapshotFiles::Fetched { applied: offer.applied, kept: fetched.kept, incoming: fetched.dir };
-        let snapshot = SnapshotOf { meta, snapshot: Box::new(files) };
         // A task of its own, which has the files until it ends: the sender may no longer wait, and send another one.
-        let (raft, vote) = (raft.clone(), offer.vote);
+        let (raft, vote, machine) = (raft.clone(), offer.vote, Arc::clone(&self.machine));
         let installing = tokio::spawn(async move {
+            incoming.check(machine, way, &fetched).await?;
+            let files = SnapshotFiles::Fetched { applied: offer.applied, kept: fetched.kept, incoming: fetched.dir };
+            let snapshot = SnapshotOf { meta, snapshot: Box::new(files) };
             let answer =
                 raft.install_full_snapshot(vote, snapshot).await.map_err(|error| stopped(error.to_string()))?;
             // The files were moved into place, or are of no use. Where consensus stopped they may still be moved: the

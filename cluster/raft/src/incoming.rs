@@ -2,8 +2,10 @@
 //!
 //! What was fetched stays while the process lives: where the sender or the connection fails, the next offer of the same
 //! replica goes on where this one stopped, since a replica never gives one file name to two contents. What a process
-//! before this one left is swept: nothing of it was synced. Whether the files are what they say is for the machine to
-//! find out, which reads every byte of them before it switches over.
+//! before this one left is swept: nothing of it was synced.
+//!
+//! Whether the files are what they say is for the machine to find out, which reads every byte of them before consensus
+//! hears of the snapshot. What it refuses is swept and said to the sender; the replica goes on with what it has.
 //!
 //! Whoever fetches may be given up in the middle, and the work on the disk goes on. So it is done in turn: what comes next
 //! begins when the work before has ended, whether or not anybody still waited for it.
@@ -12,6 +14,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use assay_storage_disk::{DiskFile, SharedDisk};
 use assay_storage_model::ReplicaId;
@@ -19,7 +22,9 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use thiserror::Error;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
+use crate::machine::{BadSnapshot, Machine};
 use crate::peers::{FileWanted, PeerError, Peers, Way};
 use crate::throttle::Throttle;
 use crate::wire::{Offer, OfferedFile};
@@ -29,6 +34,8 @@ use crate::work::Work;
 const KEPT_BYTES_MAX: u64 = 256 << 20;
 /// A file is synced as it grows: the log's own sync, on the same disk, must not wait for a large one.
 const SYNC_EVERY_BYTES: u64 = 4 << 20;
+/// After a snapshot of no use: another one of the same replica is likely to be the same, and costs as much to fetch.
+const REFUSED_FOR: Duration = Duration::from_secs(3);
 /// Tries at one file, each of which must have brought it further than the one before.
 const TRIES_WITHOUT_PROGRESS_MAX: u32 = 3;
 
@@ -40,6 +47,8 @@ pub(crate) enum FetchError {
     Disk(#[from] io::Error),
     #[error("{0}")]
     Wrong(String),
+    #[error(transparent)]
+    Bad(#[from] BadSnapshot),
 }
 
 /// Where the files of snapshots are put, on the disk that the group's own files are on.
@@ -55,13 +64,15 @@ pub(crate) struct Incoming {
     throttle: Arc<Throttle>,
     work: Work,
     turn: Arc<Mutex<()>>,
+    /// Whose snapshot was of no use, and when.
+    refused: Option<(ReplicaId, Instant)>,
     /// Whose files lie there, and how much of each.
     from: Option<ReplicaId>,
     files: BTreeMap<String, (Arc<dyn DiskFile>, u64)>,
 }
 
 /// What was fetched: the kept state, and where the files are, if there are any.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Fetched {
     pub kept: Bytes,
     pub dir: Option<PathBuf>,
@@ -70,7 +81,7 @@ pub(crate) struct Fetched {
 impl Incoming {
     pub async fn new(place: IncomingDir, throttle: Arc<Throttle>, work: Work) -> io::Result<Incoming> {
         let (turn, files) = (Arc::default(), BTreeMap::new());
-        let mut incoming = Incoming { place, throttle, work, turn, from: None, files };
+        let mut incoming = Incoming { place, throttle, work, turn, refused: None, from: None, files };
         incoming.sweep().await?;
         Ok(incoming)
     }
@@ -95,6 +106,21 @@ impl Incoming {
             work(&disk, &dir)
         });
         done.await?
+    }
+
+    /// Whether a snapshot of this replica was refused a moment ago.
+    pub fn refused_lately(&self, from: ReplicaId) -> bool {
+        self.refused.is_some_and(|(refused, at)| refused == from && at.elapsed() < REFUSED_FOR)
+    }
+
+    /// Whether the machine can install what was fetched. What it cannot is swept.
+    pub async fn check(&mut self, machine: Arc<dyn Machine>, way: Way, fetched: &Fetched) -> Result<(), FetchError> {
+        let Fetched { kept, dir } = fetched.clone();
+        let Err(bad) = self.work.run(move || machine.check(&kept, dir.as_deref())).await? else { return Ok(()) };
+        tracing::error!(group = %way.group, from = %way.to, node = %way.node, %bad, "a snapshot is of no use and was not installed");
+        self.sweep().await?;
+        self.refused = Some((way.to, Instant::now()));
+        Err(bad.into())
     }
 
     /// All of an offer. `way` leads to its sender.

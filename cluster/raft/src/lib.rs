@@ -68,7 +68,7 @@ pub use inbound::{ReceiveError, UNAPPLIED_BYTES_MAX};
 pub use incoming::IncomingDir;
 pub use keep::Keep;
 pub use large::{LargeError, LargeWrite, LargeWrites, NoLargeWrites};
-pub use machine::{Export, ExportFile, Machine, MachineError};
+pub use machine::{BadSnapshot, Export, ExportFile, Machine, MachineError};
 pub use members::{ChangeError, GroupStatus, Member};
 pub use peers::{Chunks, FileWanted, Message, MessageKind, NoPeers, PeerError, Peers, Way};
 pub use queue::{COMMAND_BYTES_WAITING_MAX, COMMANDS_WAITING_MAX};

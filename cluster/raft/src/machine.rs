@@ -6,6 +6,8 @@
 //!     answers that position from then on, also after a restart.
 //! M3: after a restart `applied` equals `sealed`; the log from there on is applied again.
 //! M4: `seal` and `export` may run while entries are applied; `install` never does.
+//! M5: what came from another replica is installed only after `check` found it good: an install that fails ends the node,
+//!     which would be offered the same again.
 
 use std::any::Any;
 use std::error::Error;
@@ -17,6 +19,7 @@ use std::sync::Arc;
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{Applied, LogPosition};
 use bytes::Bytes;
+use thiserror::Error;
 
 mod catalog;
 #[cfg(test)]
@@ -26,7 +29,7 @@ mod shard;
 pub trait Machine: Send + Sync + fmt::Debug + 'static {
     /// How far entries were applied, in memory.
     fn applied(&self) -> Applied;
-    /// How far they are durable without the log.
+    /// How far they are durable without the log. Asked by consensus itself, so it waits for nothing that takes long.
     fn sealed(&self) -> Applied;
     /// One outcome per command of the entry. An error means that this replica is damaged.
     fn apply(&self, position: LogPosition, entry: &Bytes) -> Result<Vec<Outcome>, MachineError>;
@@ -39,6 +42,9 @@ pub trait Machine: Send + Sync + fmt::Debug + 'static {
     fn memory_bytes(&self) -> usize;
     /// Blocking: what another replica needs to stand where this one last sealed.
     fn export(&self) -> Result<Export, MachineError>;
+    /// Blocking: whether another replica's kept state and the files in `incoming`, every byte of them, are what `install`
+    /// can take. Changes nothing, and may run beside anything else.
+    fn check(&self, kept: &[u8], incoming: Option<&Path>) -> Result<(), BadSnapshot>;
     /// Blocking: replaces everything with the kept state of another replica, whose files lie in `incoming`. There is
     /// no `incoming` where the export had no files.
     fn install(&self, kept: &[u8], incoming: Option<&Path>) -> Result<(), MachineError>;
@@ -54,7 +60,7 @@ pub struct Export {
     pub hold: Hold,
 }
 
-/// One file of an export. Its content carries its own checksums, which `install` verifies.
+/// One file of an export. Its content carries its own checksums, which `check` verifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportFile {
     pub name: String,
@@ -76,6 +82,17 @@ impl fmt::Debug for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hold")
     }
+}
+
+/// Why a machine does not take a snapshot. Nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BadSnapshot {
+    /// It is not what was written once. Most likely its sender's disk changed it.
+    #[error("damaged: {0}")]
+    Damaged(String),
+    /// It is of no use here, and its sender need not doubt what it has.
+    #[error("{0}")]
+    Unusable(String),
 }
 
 /// Why a machine could not do what it was asked.

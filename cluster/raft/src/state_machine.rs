@@ -118,6 +118,7 @@ impl RaftStateMachine<Consensus> for StateMachine {
         if position != meta.last_log_id || membership != meta.last_membership {
             return Err(snapshot_failed(format_args!("{meta} came with the content of {position:?}")));
         }
+        // It was checked where it came in, so what fails now is this node's own.
         self.blocking("installing a snapshot", move |machine| machine.install(&kept, incoming.as_deref())).await?;
         self.applied.send_replace(position.map_or(0, |id| id.index + 1));
         Ok(())

@@ -1,5 +1,6 @@
 //! Looking for damage that nobody has met: every byte of the segments is read from time to time, and the leaders of groups
-//! hold what they applied against what the other members did. What a reader met is looked at without waiting for that.
+//! hold what they applied against what the other members did. What a reader met is looked at without waiting for that, and so
+//! is a replica whose snapshot another one refused as damaged.
 //!
 //! A replica that is damaged is given up only where the others can do without it: it leads nothing, and a majority of the
 //! group answers and is close behind without it. Its group's leader says so, to one replica of the group at a time. Then it stops, what it has is set aside, and the planner names a new one on the same
@@ -51,7 +52,7 @@ struct Compared {
     digest: u64,
 }
 
-/// Groups whose replica here could not be read, until they are looked at.
+/// Groups whose replica here could not be read, or gave another one a damaged snapshot, until they are looked at.
 #[derive(Debug, Default)]
 pub(crate) struct Suspects {
     waiting: Mutex<BTreeSet<GroupId>>,
@@ -62,6 +63,11 @@ impl Suspects {
     pub fn add(&self, group: GroupId) {
         self.waiting.lock().insert(group);
         self.told.notify_one();
+    }
+
+    #[cfg(test)]
+    pub fn waiting(&self) -> Vec<GroupId> {
+        self.waiting.lock().iter().copied().collect()
     }
 
     async fn next(&self) -> GroupId {
@@ -80,13 +86,13 @@ pub(super) async fn run(shared: Arc<Shared>) {
     loop {
         tokio::select! {
             () = tokio::time::sleep_until(due) => {}
-            group = shared.suspects.next() => {
+            group = shared.net.suspects().next() => {
                 let now = Instant::now();
                 looked.retain(|_, at| now < *at + SUSPECTED_AGAIN_AFTER);
                 if let Some(replica) = shared.hub.group(group).map(|found| found.replica())
                     && looked.insert((group, replica), now).is_none()
                 {
-                    tracing::warn!(%group, %replica, "a reader met damage; looking");
+                    tracing::warn!(%group, %replica, "damage was met; looking");
                     look_at(&shared, group, replica).await;
                 }
                 continue;

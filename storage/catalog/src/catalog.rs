@@ -157,6 +157,11 @@ impl Catalog {
         export(&self.state.read())
     }
 
+    /// Whether [`Catalog::install`] can take what another replica exported. Changes nothing.
+    pub fn check_export(bytes: &[u8]) -> Result<(), CatalogError> {
+        import(bytes).map(drop)
+    }
+
     /// Becomes what another replica exported. Durable when it returns; after a crash the old state or the new one is
     /// there, whole. Not while entries are applied.
     pub fn install(&self, bytes: &[u8]) -> Result<Applied, CatalogError> {

@@ -9,6 +9,8 @@ use assay_storage_model::merge::MergeError;
 use assay_storage_segments::SegmentError;
 use thiserror::Error;
 
+use crate::snapshot::SnapshotError;
+
 #[derive(Debug, Error)]
 pub enum ShardError {
     /// The replica's own files say something impossible. It must stop and be rebuilt.
@@ -16,6 +18,10 @@ pub enum ShardError {
         "this replica is damaged: {0}; rebuild it from the others, or restore a backup (`assay doctor` shows more)"
     )]
     Damaged(String),
+    #[error("what this replica keeps was written by a newer program: {0}")]
+    Newer(String),
+    #[error("a snapshot: {0}")]
+    Snapshot(#[from] SnapshotError),
     #[error("the kept state: {0}")]
     Kv(#[from] KvError),
     #[error("a segment: {0}")]

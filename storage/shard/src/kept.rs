@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use assay_storage_kv::{Batch, Kv};
 use assay_storage_model::sabotage::{self, Sabotage};
-use assay_storage_model::segment::SegmentMeta;
+use assay_storage_model::segment::{BadSegmentMeta, SegmentMeta};
 use assay_storage_model::{Applied, LogPosition, ObjectKey, Xact};
 use serde_json::{Value, json};
 
@@ -87,8 +87,10 @@ fn load_segments(kv: &dyn Kv) -> Result<Vec<SegmentMeta>, ShardError> {
     let order = kv.get(SEGMENT_ORDER)?.unwrap_or_default();
     let mut described = BTreeMap::new();
     for (key, value) in kv.scan(SEGMENT_PREFIX)? {
-        let meta = SegmentMeta::decode(&value)
-            .map_err(|why| ShardError::Damaged(format!("the description of segment {key:02x?}: {why}")))?;
+        let meta = SegmentMeta::decode(&value).map_err(|why| match why {
+            BadSegmentMeta::Newer(_) => ShardError::Newer(why.to_string()),
+            BadSegmentMeta::Body(_) => ShardError::Damaged(format!("the description of segment {key:02x?}: {why}")),
+        })?;
         described.insert(meta.seq, meta);
     }
     let mut segments = Vec::new();
@@ -187,9 +189,9 @@ fn decode(bytes: &[u8], what: &str) -> Result<Value, ShardError> {
     let value: Value = serde_json::from_slice(bytes).map_err(|why| ShardError::Damaged(format!("{what}: {why}")))?;
     match value["version"].as_u64() {
         Some(KEPT_VERSION) => Ok(value),
-        Some(newer) => Err(ShardError::Damaged(format!(
-            "{what} has version {newer}; this program knows {KEPT_VERSION}: upgrade it"
-        ))),
+        Some(newer) => {
+            Err(ShardError::Newer(format!("{what} has version {newer}; this program knows {KEPT_VERSION}: upgrade it")))
+        }
         None => Err(missing("version")),
     }
 }

@@ -57,7 +57,7 @@ pub use crate::open::{CheckedShard, check_dir};
 pub use crate::read::{Event, Row, Trace, TracePage, View};
 pub use crate::requests::{REQUEST_AGE_SECONDS_MAX, REQUESTS_MAX};
 pub use crate::scrub::ShardDigest;
-pub use crate::snapshot::{Export, ExportFile};
+pub use crate::snapshot::{Export, ExportFile, SnapshotError};
 pub use crate::text::Text;
 
 use crate::core::Core;

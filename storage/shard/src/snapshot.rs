@@ -1,9 +1,10 @@
 //! A snapshot is the sealed state: the files of its segments and an export of what is kept beside them.
 //!
 //! Exporting copies nothing: it lists the files and holds their segments, so that a compaction cannot take them away
-//! while they are sent. Installing never changes what is in use: files and kept state go into a new generation
-//! directory, are verified there, and `CURRENT` is switched to it. A crash before the switch leaves a directory that
-//! the next open sweeps; after it the old one is swept, its segments by their last readers.
+//! while they are sent. What came in is checked first, every byte of it, and refused where it is not what it says: the
+//! replica goes on with what it has. Installing then never changes what is in use: files and kept state go into a new
+//! generation directory, and `CURRENT` is switched to it. A crash before the switch leaves a directory that the next
+//! open sweeps; after it the old one is swept, its segments by their last readers.
 //!
 //! ```text
 //! kept state:  1, count u32, (length u32, key, length u32, value)*, CRC32C of all before
@@ -13,9 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use assay_storage_kv::{Batch, Entries};
+use assay_storage_kv::{Batch, Entries, Kv, MemoryKv};
 use assay_storage_model::Applied;
-use assay_storage_segments::{file_name, verify};
+use assay_storage_segments::{Segment, SegmentError, file_name, verify};
+use thiserror::Error;
 
 use crate::error::ShardError;
 use crate::kept::Kept;
@@ -26,6 +28,27 @@ use crate::{KvKind, Shard};
 const KEPT_EXPORT_VERSION: u8 = 1;
 /// The kept state of one shard, exported.
 pub const KEPT_EXPORT_BYTES_MAX: usize = 256 << 20;
+
+/// Why a snapshot cannot be installed. Nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SnapshotError {
+    /// Not what was written once: its sender's disk changed it, or the one it came to.
+    #[error("{0}")]
+    Damaged(String),
+    /// Sound for all that can be seen here, where nobody can read it.
+    #[error("{0}")]
+    Newer(String),
+}
+
+impl From<ShardError> for SnapshotError {
+    fn from(error: ShardError) -> Self {
+        match error {
+            ShardError::Newer(what) => SnapshotError::Newer(what),
+            ShardError::Damaged(what) => SnapshotError::Damaged(what),
+            other => SnapshotError::Damaged(other.to_string()),
+        }
+    }
+}
 
 /// One file of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +83,25 @@ impl Shard {
         Ok(Export { applied: upkeep.sealed.applied.clone(), files, kept: encode_kept(&pairs), _held: held })
     }
 
+    /// Reads every byte of a snapshot whose files lie in `incoming`, and changes nothing. Blocks for as long as that
+    /// takes, and holds nothing that anyone waits for.
+    pub fn check_snapshot(&self, kept: &[u8], incoming: &Path) -> Result<(), SnapshotError> {
+        let disk = &self.config.disk;
+        for meta in read_kept(kept)?.segments {
+            if let Err(newer @ SegmentError::Newer { .. }) = Segment::open(Arc::clone(disk), incoming, &meta) {
+                return Err(SnapshotError::Newer(newer.to_string()));
+            }
+            if let Some(finding) = verify(disk, incoming, &meta).into_iter().next() {
+                return Err(SnapshotError::Damaged(finding));
+            }
+        }
+        Ok(())
+    }
+
     /// Replaces this replica's state by a snapshot whose files lie in `incoming`, on the same disk; they are moved.
+    /// [`Shard::check_snapshot`] must have found it good. The rows are not read again: between the two looks only this
+    /// process has the files, and what a disk changes in that time is met as it is in any other file, by readers and by
+    /// the scrub.
     pub fn install(&self, kept: &[u8], incoming: &Path) -> Result<(), ShardError> {
         let _one = self.compacting.lock();
         let mut upkeep = self.upkeep.lock();
@@ -89,11 +130,8 @@ impl Shard {
                     disk.rename(&incoming.join(&name), &segments_dir.join(&name))
                         .map_err(ShardError::io(format!("taking over {name}")))?;
                 }
-                disk.sync_dir(&segments_dir).map_err(ShardError::io("syncing the new segments' directory"))?;
-                if let Some(finding) = verify(disk, &segments_dir, meta).into_iter().next() {
-                    return Err(ShardError::Damaged(format!("the snapshot does not hold what it says: {finding}")));
-                }
             }
+            disk.sync_dir(&segments_dir).map_err(ShardError::io("syncing the new segments' directory"))?;
         }
         write_current(disk, &self.config.dir, number)?;
 
@@ -135,8 +173,18 @@ fn encode_kept(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     bytes
 }
 
-fn decode_kept(bytes: &[u8]) -> Result<Entries, ShardError> {
-    let refuse = |what: &str| ShardError::Damaged(format!("the kept state of a snapshot {what}"));
+/// The kept state as it would be loaded, in memory.
+fn read_kept(bytes: &[u8]) -> Result<Kept, SnapshotError> {
+    let kv = MemoryKv::new();
+    let mut batch = Batch::default();
+    decode_kept(bytes)?.into_iter().for_each(|(key, value)| batch.put(key, value));
+    kv.commit(&batch).map_err(ShardError::from)?;
+    drop(batch); // it may be large
+    Ok(Kept::load(&kv)?)
+}
+
+fn decode_kept(bytes: &[u8]) -> Result<Entries, SnapshotError> {
+    let refuse = |what: &str| SnapshotError::Damaged(format!("the kept state of a snapshot {what}"));
     if bytes.len() > KEPT_EXPORT_BYTES_MAX {
         return Err(refuse("is too large"));
     }
@@ -146,14 +194,16 @@ fn decode_kept(bytes: &[u8]) -> Result<Entries, ShardError> {
     }
     let (&version, mut rest) = body.split_first().ok_or_else(|| refuse("is empty"))?;
     if version != KEPT_EXPORT_VERSION {
-        return Err(refuse("has a version this program does not know: upgrade it"));
+        let what =
+            format!("the kept state of a snapshot has version {version}, which this program does not know: upgrade it");
+        return Err(SnapshotError::Newer(what));
     }
     let (count, tail) = rest.split_first_chunk::<4>().ok_or_else(|| refuse("lacks its count"))?;
     let count = u32::from_le_bytes(*count);
     rest = tail;
     let mut pairs = Vec::new();
     for _ in 0..count {
-        let mut part = || -> Result<Vec<u8>, ShardError> {
+        let mut part = || -> Result<Vec<u8>, SnapshotError> {
             let (number, tail) = rest.split_first_chunk::<4>().ok_or_else(|| refuse("lacks a length"))?;
             let length = u32::from_le_bytes(*number) as usize;
             let part = tail.get(..length).ok_or_else(|| refuse("is cut short"))?;
@@ -179,5 +229,19 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert!(decode_kept(&flipped).is_err(), "bit {bit}");
         }
+    }
+
+    #[test]
+    fn what_a_newer_program_kept_is_told_from_damage() {
+        let counters = |version| vec![(b"c".to_vec(), format!(r#"{{"version": {version}}}"#).into_bytes())];
+        assert!(matches!(read_kept(&encode_kept(&counters(2))), Err(SnapshotError::Newer(_))));
+        assert!(matches!(read_kept(&encode_kept(&counters(1))), Err(SnapshotError::Damaged(_))), "it lacks the rest");
+        let mut newer = encode_kept(&[]);
+        newer[0] += 1;
+        let body = newer.len() - 4;
+        let sum = crc32c::crc32c(&newer[..body]).to_le_bytes();
+        newer[body..].copy_from_slice(&sum);
+        let Err(SnapshotError::Newer(why)) = read_kept(&newer) else { panic!("it reads") };
+        assert!(why.contains("upgrade"), "{why}");
     }
 }

@@ -65,6 +65,20 @@ fn two_replicas_that_seal_at_different_times_are_equal() {
     }
 }
 
+#[test]
+fn a_damaged_snapshot_is_refused_and_the_shard_goes_on() {
+    let mut world = World::new(300);
+    for _ in 0..3 {
+        (0..20).for_each(|_| world.write());
+        world.seal();
+    }
+    world.refuse_damaged_snapshots();
+    world.write();
+    world.check_everything();
+    world.install_own_snapshot();
+    world.check_everything();
+}
+
 /// Ends that come while a segment is written, and marks that come while segments are merged, must not be lost.
 #[test]
 fn writes_go_on_beside_seals_and_compactions() {

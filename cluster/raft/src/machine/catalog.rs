@@ -8,7 +8,7 @@ use assay_storage_model::command::Outcome;
 use assay_storage_model::{Applied, LogPosition};
 use bytes::Bytes;
 
-use super::{Export, Machine, MachineError};
+use super::{BadSnapshot, Export, Machine, MachineError};
 
 impl Machine for Catalog {
     fn applied(&self) -> Applied {
@@ -42,6 +42,11 @@ impl Machine for Catalog {
     fn export(&self) -> Result<Export, MachineError> {
         let export = Catalog::export(self).map_err(MachineError::fatal)?;
         Ok(Export { applied: export.applied, kept: export.bytes, ..Export::default() })
+    }
+
+    fn check(&self, kept: &[u8], _incoming: Option<&Path>) -> Result<(), BadSnapshot> {
+        // No scrub looks into a catalog, so there is nothing to ask of its sender.
+        Catalog::check_export(kept).map_err(|error| BadSnapshot::Unusable(error.to_string()))
     }
 
     fn install(&self, kept: &[u8], _incoming: Option<&Path>) -> Result<(), MachineError> {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::{Export, Machine, MachineError};
+use super::{BadSnapshot, Export, Machine, MachineError};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
@@ -96,6 +96,11 @@ impl Machine for MemoryMachine {
         let kept = Kept { position: sealed.applied.position, membership: sealed.applied.membership.clone(), commands };
         let kept = serde_json::to_vec(&kept).map_err(MachineError::fatal)?.into();
         Ok(Export { applied: sealed.applied.clone(), kept, ..Export::default() })
+    }
+
+    fn check(&self, kept: &[u8], _incoming: Option<&Path>) -> Result<(), BadSnapshot> {
+        let read = serde_json::from_slice::<Kept>(kept);
+        read.map(drop).map_err(|error| BadSnapshot::Damaged(error.to_string()))
     }
 
     fn install(&self, kept: &[u8], _incoming: Option<&Path>) -> Result<(), MachineError> {

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{Applied, LogPosition};
-use assay_storage_shard::{Shard, ShardError};
+use assay_storage_shard::{Shard, ShardError, SnapshotError};
 use bytes::Bytes;
 
-use super::{Export, ExportFile, Hold, Machine, MachineError, disk_was_full};
+use super::{BadSnapshot, Export, ExportFile, Hold, Machine, MachineError, disk_was_full};
 
 impl Machine for Shard {
     fn applied(&self) -> Applied {
@@ -54,6 +54,13 @@ impl Machine for Shard {
         };
         let (applied, kept) = (export.applied.clone(), Bytes::copy_from_slice(&export.kept));
         Ok(Export { applied, kept, files: export.files.iter().map(file).collect(), hold: Hold::of(export) })
+    }
+
+    fn check(&self, kept: &[u8], incoming: Option<&Path>) -> Result<(), BadSnapshot> {
+        Shard::check_snapshot(self, kept, incoming.unwrap_or(Path::new(""))).map_err(|error| match error {
+            SnapshotError::Damaged(what) => BadSnapshot::Damaged(what),
+            SnapshotError::Newer(what) => BadSnapshot::Unusable(what),
+        })
     }
 
     fn install(&self, kept: &[u8], incoming: Option<&Path>) -> Result<(), MachineError> {

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use assay_storage_disk::RealDisk;
 use assay_storage_log::Log;
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use bytes::Bytes;
-use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use parking_lot::{Mutex, RwLock};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
@@ -30,6 +31,9 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(20);
 struct Wire {
     running: Arc<RwLock<BTreeMap<ReplicaId, Group>>>,
     cut: Arc<Mutex<BTreeSet<ReplicaId>>>,
+    /// Whether what is read of a snapshot is not what was written.
+    spoils: Arc<AtomicBool>,
+    refused_as_damaged: Arc<AtomicU32>,
 }
 
 impl Wire {
@@ -46,7 +50,7 @@ impl Wire {
 
 impl Peers for Wire {
     fn send(&self, message: Message) -> BoxFuture<'static, Result<Bytes, PeerError>> {
-        let reached = self.reach(message.way);
+        let (reached, refused) = (self.reach(message.way), Arc::clone(&self.refused_as_damaged));
         async move {
             let (group, way) = reached?;
             let answer = tokio::time::timeout(message.within, group.receive(way, message.kind, message.body)).await;
@@ -56,15 +60,25 @@ impl Peers for Wire {
                 Ok(Err(ReceiveError::NotLeader { leader })) => {
                     Err(PeerError::Refused { why: "does not lead".into(), leader })
                 }
-                Ok(Err(error)) => Err(PeerError::Refused { why: error.to_string(), leader: None }),
+                Ok(Err(error)) => {
+                    if matches!(error, ReceiveError::Damaged(_)) {
+                        refused.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Err(PeerError::Refused { why: error.to_string(), leader: None })
+                }
             }
         }
         .boxed()
     }
 
     fn fetch(&self, way: Way, wanted: FileWanted) -> BoxFuture<'static, Result<Chunks, PeerError>> {
-        let reached = self.reach(way);
-        async move { reached?.0.read_export(wanted).await }.boxed()
+        let (reached, spoils) = (self.reach(way), self.spoils.load(Ordering::Relaxed));
+        let spoiled = move |chunk: Bytes| {
+            let mut bytes = chunk.to_vec();
+            bytes.iter_mut().take(usize::from(spoils)).for_each(|byte| *byte ^= 1);
+            Bytes::from(bytes)
+        };
+        async move { Ok(reached?.0.read_export(wanted).await?.map_ok(spoiled).boxed()) }.boxed()
     }
 }
 
@@ -256,8 +270,8 @@ async fn a_leader_that_is_cut_off_neither_writes_nor_confirms_and_the_others_go_
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_was_away_too_long_is_given_a_snapshot() {
+/// A group of three of which one was away for 200 writes, whose entries are gone.
+async fn house_that_went_on_without_one() -> (House, ReplicaId) {
     let house = House::founded(3, 3).await;
     house.write("first").await;
     let leader = house.leader().await;
@@ -271,11 +285,35 @@ async fn one_that_was_away_too_long_is_given_a_snapshot() {
     house.group(leader).purge(Keep::Nothing).await.expect("purges");
     let purged = |house: &House| house.group(leader).status().purged.filter(|index| *index > 100).map(drop);
     house.wait("a purge", purged).await;
+    (house, away)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_was_away_too_long_is_given_a_snapshot() {
+    let (house, away) = house_that_went_on_without_one().await;
     house.start(away, Founding::Joining).await;
     house.everywhere(201).await;
     assert!(house.group(away).status().sealed.is_some(), "it was installed and not replayed");
     house.write("last").await;
     house.everywhere(202).await;
+    assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
+}
+
+/// It was installed unread, which ended the node; at its next start it was offered the same, and so on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_snapshot_is_refused_and_said_to_its_sender_and_nothing_ends() {
+    let (house, away) = house_that_went_on_without_one().await;
+    house.wire.spoils.store(true, Ordering::Relaxed);
+    house.start(away, Founding::Joining).await;
+    let refused = |house: &House| (house.wire.refused_as_damaged.load(Ordering::Relaxed) > 0).then_some(());
+    house.wait("a refusal", refused).await;
+    assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
+    assert!(house.commands(away).len() <= 1, "nothing of it was taken");
+    house.write("meanwhile").await;
+    house.wire.spoils.store(false, Ordering::Relaxed);
+    house.everywhere(202).await;
+    let refused = house.wire.refused_as_damaged.load(Ordering::Relaxed);
+    assert!(refused <= 4, "what is of no use is not fetched over and over: {refused}");
     assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
 }
 

@@ -119,10 +119,12 @@ fn an_export_that_was_cut_or_changed_is_refused_and_nothing_changes() {
     for place in (0..bytes.len()).step_by(97).chain([bytes.len() - 1]) {
         let mut changed = bytes.to_vec();
         changed[place] ^= 4;
+        assert!(matches!(Catalog::check_export(&changed), Err(CatalogError::BadExport(_))), "{place}");
         assert!(matches!(other.install(&changed), Err(CatalogError::BadExport(_))), "{place}");
         assert!(matches!(other.install(&bytes[..place]), Err(CatalogError::BadExport(_))), "{place}");
     }
     assert_eq!(other.read().digest(), before);
+    Catalog::check_export(&bytes).expect("whole, it is taken");
     other.install(&bytes).expect("whole, it installs");
     assert_eq!(other.read().digest(), catalog.read().digest());
 }

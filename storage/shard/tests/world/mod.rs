@@ -11,7 +11,7 @@ use assay_storage_model::command::{Action, Command, Outcome, RequestId, RowOp, W
 use assay_storage_model::entry::EntryBuilder;
 use assay_storage_model::merge::fold;
 use assay_storage_model::{LogPosition, ObjectKey, ObjectKind, OrgId, PaginationKey, Xact};
-use assay_storage_shard::{KvKind, Shard, ShardConfig, ShardError};
+use assay_storage_shard::{Export, ExportFile, KvKind, Shard, ShardConfig, ShardError, SnapshotError};
 use bytes::Bytes;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -261,8 +261,8 @@ impl World {
         );
     }
 
-    /// Seals, and installs a copy of that state; the log since is applied again.
-    pub fn install_own_snapshot(&mut self) {
+    /// A copy of the sealed state, as another replica would have fetched it.
+    fn fetched(&self) -> (Export, PathBuf) {
         let export = self.shard().export().expect("exports");
         let incoming = PathBuf::from("/incoming");
         self.disk.create_dir_all(&incoming).expect("makes");
@@ -270,7 +270,43 @@ impl World {
             let bytes = assay_storage_disk::read_whole(self.disk.as_ref(), &file.path, file.length).expect("reads");
             assay_storage_disk::replace_whole(self.disk.as_ref(), &incoming.join(&file.name), &bytes).expect("writes");
         }
+        (export, incoming)
+    }
+
+    /// What is wrong anywhere in a snapshot is seen before anything changes.
+    pub fn refuse_damaged_snapshots(&mut self) {
+        const BIT: u8 = 1;
+        let (export, incoming) = self.fetched();
+        assert!(!export.files.is_empty());
+        let check = |kept: &[u8]| self.shard().check_snapshot(kept, &incoming);
+        assert_eq!(check(&export.kept), Ok(()));
+        let mut kept = export.kept.clone();
+        kept[export.kept.len() / 2] ^= BIT;
+        assert!(matches!(check(&kept), Err(SnapshotError::Damaged(_))));
+        for ExportFile { name, length, .. } in &export.files {
+            let path = incoming.join(name);
+            for at in [0, length / 3, length / 2, length - 1] {
+                let flip = || {
+                    let file = self.disk.open(&path).expect("opens");
+                    let mut byte = [0];
+                    file.read_at(at, &mut byte).expect("reads");
+                    file.write_at(at, &[byte[0] ^ BIT]).expect("writes");
+                };
+                flip();
+                assert!(matches!(check(&export.kept), Err(SnapshotError::Damaged(_))), "{name} at {at}");
+                flip();
+            }
+        }
+        assert_eq!(check(&export.kept), Ok(()));
+        self.disk.remove(&incoming.join(&export.files[0].name)).expect("removes");
+        assert!(matches!(check(&export.kept), Err(SnapshotError::Damaged(_))));
+    }
+
+    /// Seals, and installs a copy of that state; the log since is applied again.
+    pub fn install_own_snapshot(&mut self) {
+        let (export, incoming) = self.fetched();
         let from = export.applied.position.map_or(0, |position| position.index + 1);
+        assert_eq!(self.shard().check_snapshot(&export.kept, &incoming), Ok(()));
         self.shard().install(&export.kept, &incoming).expect("installs");
         for (index, entry) in &self.log {
             if *index >= from {

@@ -275,8 +275,7 @@ impl Group {
                 self.purge(Keep::Some).await?;
                 Ok(applied)
             }
-            Some(Err(why)) if self.shared.proposer.fatal.was_reported() => Err(SealError::Stopped(why)),
-            Some(Err(why)) => Err(SealError::NoSpace(why)),
+            Some(Err(why)) => Err(why),
             None => Err(gone()),
         }
     }

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use assay_storage_model::Applied;
 use parking_lot::{Condvar, Mutex};
+use thiserror::Error;
 use tokio::sync::oneshot;
 
 use crate::fatal::SEAL_THREAD;
@@ -18,9 +19,19 @@ use crate::work::Work;
 /// Seals of one node that are written at the same time.
 pub const SEALS_AT_ONCE: usize = 2;
 
+/// Why there is no seal.
+#[derive(Debug, Error)]
+pub(crate) enum NotSealed {
+    /// Its turn did not come before the threads were told to stop: nothing was done.
+    #[error("this node stops")]
+    Stopped,
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+}
+
 struct Order {
     machine: Arc<dyn Machine>,
-    answer: oneshot::Sender<Result<Applied, MachineError>>,
+    answer: oneshot::Sender<Result<Applied, NotSealed>>,
 }
 
 /// Hands seals to the threads. They end after `stop`, or with the last of these handles.
@@ -53,6 +64,13 @@ struct State {
     closed: bool,
 }
 
+impl Order {
+    fn give_up(self) {
+        // Nobody may wait any more.
+        let _ = self.answer.send(Err(NotSealed::Stopped));
+    }
+}
+
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queue").field("waiting", &self.state.lock().orders.len()).finish_non_exhaustive()
@@ -65,7 +83,6 @@ impl Queue {
         let mut state = self.state.lock();
         loop {
             if state.closed {
-                state.orders.clear();
                 return None;
             }
             if let Some(order) = state.orders.pop_front() {
@@ -75,8 +92,24 @@ impl Queue {
         }
     }
 
+    fn add(&self, order: Order) {
+        let mut state = self.state.lock();
+        if state.closed {
+            drop(state);
+            return order.give_up();
+        }
+        state.orders.push_back(order);
+        drop(state);
+        self.wake.notify_one();
+    }
+
     fn close(&self) {
-        self.state.lock().closed = true;
+        let waiting = {
+            let mut state = self.state.lock();
+            state.closed = true;
+            std::mem::take(&mut state.orders)
+        };
+        waiting.into_iter().for_each(Order::give_up);
         self.wake.notify_all();
     }
 }
@@ -94,7 +127,7 @@ impl SealThreads {
                         continue; // its group shut down while it waited
                     }
                     // Nobody waits any more at shutdown; the seal is good all the same.
-                    let _ = answer.send(machine.seal());
+                    let _ = answer.send(machine.seal().map_err(NotSealed::Machine));
                 }
                 drop(hold);
             };
@@ -109,14 +142,16 @@ impl SealThreads {
         SealThreads(Seals::InPlace(work))
     }
 
-    pub(crate) async fn seal(&self, machine: Arc<dyn Machine>) -> Result<Applied, MachineError> {
+    pub(crate) async fn seal(&self, machine: Arc<dyn Machine>) -> Result<Applied, NotSealed> {
         let threads = match &self.0 {
             Seals::Threads(threads) => threads,
-            Seals::InPlace(work) => return work.run(move || machine.seal()).await.map_err(MachineError::fatal)?,
+            Seals::InPlace(work) => {
+                let sealed = work.run(move || machine.seal()).await.map_err(MachineError::fatal)?;
+                return sealed.map_err(NotSealed::Machine);
+            }
         };
         let (answer, sealed) = oneshot::channel();
-        threads.queue.state.lock().orders.push_back(Order { machine, answer });
-        threads.queue.wake.notify_one();
+        threads.queue.add(Order { machine, answer });
         sealed.await.map_err(|_| MachineError::fatal("the seal threads are gone"))?
     }
 
@@ -135,5 +170,55 @@ impl SealThreads {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.queue.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::machine::memory::{MemoryMachine, Sealed};
+
+    /// Machines that seal until `release` is dropped.
+    fn slow_machines(release: mpsc::Receiver<()>) -> [Arc<MemoryMachine>; SEALS_AT_ONCE] {
+        let disks = [(); SEALS_AT_ONCE].map(|()| Sealed::default());
+        let machines = disks.clone().map(|disk| Arc::new(MemoryMachine::open(disk)));
+        let (ready, is_ready) = mpsc::channel();
+        thread::spawn(move || {
+            let _held = disks.each_ref().map(|disk| disk.lock());
+            ready.send(()).expect("somebody waits");
+            release.recv().expect_err("it is dropped");
+        });
+        is_ready.recv().expect("comes");
+        machines
+    }
+
+    /// Whoever waited took the end of the threads for a failure, and a planned stop ended with an abort.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn who_waits_when_the_threads_stop_hears_that_they_stop() {
+        let seals = SealThreads::start(()).expect("threads");
+        let (release, held) = mpsc::channel();
+        let sealing = slow_machines(held).map(|machine| {
+            let seals = seals.clone();
+            tokio::spawn(async move { seals.seal(machine).await })
+        });
+        let waits = {
+            let seals = seals.clone();
+            tokio::spawn(async move { seals.seal(Arc::new(MemoryMachine::default())).await })
+        };
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        let stopping = {
+            let seals = seals.clone();
+            tokio::task::spawn_blocking(move || seals.stop())
+        };
+        assert!(matches!(waits.await.expect("ends"), Err(NotSealed::Stopped)), "while the others still seal");
+        drop(release);
+        stopping.await.expect("the threads end");
+        for sealed in sealing {
+            sealed.await.expect("ends").expect("a seal under way comes to its end");
+        }
+        let late = seals.seal(Arc::new(MemoryMachine::default())).await;
+        assert!(matches!(late, Err(NotSealed::Stopped)), "nobody is left to do it");
     }
 }

@@ -1,8 +1,8 @@
 //! One group's machine, as openraft wants it: apply on the group's thread, and a snapshot that is a seal.
 //!
 //! openraft purges the log up to the position that a built snapshot names, and M2 says that everything up to there
-//! is durable without the log. A seal that found no room changes nothing: it is answered with the position sealed
-//! before, so that nothing is purged, and tried again later.
+//! is durable without the log. A seal that found no room, or whose turn did not come before the node stops, changes
+//! nothing: it is answered with the position sealed before, so that nothing is purged, and tried again later.
 
 use std::io;
 use std::sync::Arc;
@@ -15,9 +15,10 @@ use openraft::{ErrorSubject, ErrorVerb, OptionalSend, RaftSnapshotBuilder};
 use tokio::sync::watch;
 
 use crate::apply::{AppliedNext, Applier};
+use crate::error::SealError;
 use crate::fatal::OnFatal;
 use crate::machine::{Machine, MachineError};
-use crate::seal::SealThreads;
+use crate::seal::{NotSealed, SealThreads};
 use crate::types::{
     self, Consensus, EntryOf, LogIdOf, SnapshotFiles, SnapshotMetaOf, SnapshotOf, StorageErrorOf, StoredMembershipOf,
 };
@@ -27,7 +28,7 @@ use crate::work::Work;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SealsEnded {
     pub count: u64,
-    pub last: Option<Result<Applied, String>>,
+    pub last: Option<Result<Applied, SealError>>,
 }
 
 #[derive(Debug)]
@@ -158,10 +159,13 @@ impl RaftSnapshotBuilder<Consensus> for SealBuilder {
         let sealed = self.seals.seal(Arc::clone(&self.machine)).await;
         let (applied, report) = match sealed {
             Ok(applied) => (applied.clone(), Ok(applied)),
-            Err(error) if error.is_no_space() => (Applied::default(), Err(error.to_string())),
-            Err(error) => {
+            Err(stopped @ NotSealed::Stopped) => (Applied::default(), Err(SealError::Stopped(stopped.to_string()))),
+            Err(NotSealed::Machine(error)) if error.is_no_space() => {
+                (Applied::default(), Err(SealError::NoSpace(error.to_string())))
+            }
+            Err(NotSealed::Machine(error)) => {
                 self.fatal.report(format_args!("group {}, sealing: {error}", self.group));
-                self.report(Err(error.to_string()));
+                self.report(Err(SealError::Stopped(error.to_string())));
                 return Err(snapshot_failed(error));
             }
         };
@@ -172,7 +176,7 @@ impl RaftSnapshotBuilder<Consensus> for SealBuilder {
 }
 
 impl SealBuilder {
-    fn report(&self, result: Result<Applied, String>) {
+    fn report(&self, result: Result<Applied, SealError>) {
         self.ended.send_modify(|ended| {
             ended.count += 1;
             ended.last = Some(result);

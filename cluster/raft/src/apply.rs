@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::encoding;
 use crate::fatal::{APPLY_THREAD, OnFatal};
-use crate::inbound::{Lag, entry_bytes};
+use crate::lag::Lag;
 use crate::large::{LargeWrites, blob_named};
 use crate::machine::{Machine, MachineError};
 use crate::types::{self, EntryBytes, EntryOf, position_of};
@@ -100,7 +100,7 @@ impl Applier {
 
     /// The outcomes of each entry, in order. An error has been reported as fatal.
     pub async fn apply(&self, entries: Vec<EntryOf>) -> Result<Vec<Vec<Outcome>>, MachineError> {
-        let bytes = entry_bytes(entries.iter().map(|entry| &entry.payload));
+        let last = entries.last().map_or(0, |entry| entry.log_id.index);
         self.gather(&entries).await?;
         let (answer, outcomes) = oneshot::channel();
         let sent = self.batches.send(Batch { entries, answer }).await;
@@ -108,7 +108,7 @@ impl Applier {
             Ok(()) => outcomes.await.unwrap_or_else(|_| Err(MachineError::fatal("the apply thread panicked"))),
             Err(_) => Err(MachineError::fatal("the apply thread is gone")),
         };
-        self.lag.applied(bytes);
+        self.lag.passed(last);
         result.inspect_err(|error| self.fatal.report(format_args!("applying an entry: {error}")))
     }
 

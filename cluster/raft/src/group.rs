@@ -21,6 +21,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::admission::Admission;
 use crate::ahead::Ahead;
+use crate::appends::Appends;
 use crate::apply::{AppliedNext, Applier, ApplyParts, ApplyThread};
 use crate::cache::CacheBudget;
 use crate::committer::{Committer, Pending};
@@ -29,10 +30,11 @@ use crate::error::{FenceError, NotWritten, ProposeError, SealError};
 use crate::exports::Exports;
 use crate::fatal::OnFatal;
 use crate::fence::Fences;
-use crate::inbound::{Inbound, Lag, ReceiveError};
+use crate::inbound::{Inbound, ReceiveError};
 use crate::incoming::{Incoming, IncomingDir};
 use crate::journal::Journal;
 use crate::keep::{Keep, Nearer};
+use crate::lag::Lag;
 use crate::large::LargeWrites;
 use crate::log_store::LogStore;
 use crate::machine::Machine;
@@ -478,6 +480,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
     let inbound = Inbound {
         lag,
         exports,
+        appends: Appends::default(),
         peers: Arc::clone(&node.peers),
         admission: Arc::clone(&node.admission),
         ahead: Ahead::new(Arc::clone(&large)),

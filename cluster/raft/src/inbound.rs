@@ -4,18 +4,18 @@
 //! apply is bounded in bytes, as is the memory that a seal has yet to free.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use assay_storage_model::{NodeId, ReplicaId};
 use bytes::Bytes;
-use openraft::{EntryPayload, ServerState};
+use openraft::ServerState;
 use thiserror::Error;
-use tokio::sync::{Mutex, Notify};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::sync::Mutex;
+use tokio::time::{sleep, timeout};
 
 use crate::admission::Admission;
 use crate::ahead::Ahead;
+use crate::appends::Appends;
 use crate::counters::Counters;
 use crate::encoding::BadRecord;
 use crate::error::FenceError;
@@ -23,16 +23,15 @@ use crate::exports::Exports;
 use crate::fence::Fences;
 use crate::group::ELECTION_MAX;
 use crate::incoming::{FetchError, Incoming};
+use crate::lag::Lag;
 use crate::large::blob_named;
 use crate::machine::{BadSnapshot, Machine};
 use crate::peers::{Chunks, FileWanted, MessageKind, PeerError, Peers, Way};
 use crate::read_index::ReadIndex;
-use crate::types::{EntryBytes, EntryOf, RaftOf, SnapshotFiles, SnapshotOf, snapshot_meta};
+use crate::types::{EntryOf, RaftOf, SnapshotFiles, SnapshotOf, snapshot_meta};
 use crate::wire;
 
-/// Bytes of entries that were taken in and not yet applied, above which a follower takes no more.
-pub const UNAPPLIED_BYTES_MAX: i64 = 64 << 20;
-/// How long a message of entries waits for that; the sender has given up by then.
+/// How long a message of entries waits for each thing that it needs here; then its sender pauses for a moment.
 const ROOM_WAIT_MAX: Duration = Duration::from_millis(100);
 /// After the lease of the leader before has passed, so that no voter is still bound to it.
 const AFTER_LEASE: Duration = Duration::from_millis(20);
@@ -74,60 +73,10 @@ impl From<FetchError> for ReceiveError {
     }
 }
 
-/// Bytes of entries between the log and apply.
-#[derive(Debug, Default)]
-pub(crate) struct Lag {
-    bytes: AtomicI64,
-    less: Notify,
-}
-
-impl Lag {
-    pub fn appended(&self, bytes: usize) {
-        self.bytes.fetch_add(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::AcqRel);
-    }
-
-    /// Entries that were in the log before this process are counted here only: below zero counts as nothing.
-    pub fn applied(&self, bytes: usize) {
-        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        let less = |lag: i64| Some(lag.saturating_sub(bytes).max(0));
-        let _ = self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
-        self.less.notify_waiters();
-    }
-
-    pub fn bytes(&self) -> u64 {
-        u64::try_from(self.bytes.load(Ordering::Acquire)).unwrap_or(0)
-    }
-
-    fn is_large(&self) -> bool {
-        self.bytes.load(Ordering::Acquire) > UNAPPLIED_BYTES_MAX
-    }
-
-    async fn room(&self) -> bool {
-        let until = Instant::now() + ROOM_WAIT_MAX;
-        loop {
-            let less = self.less.notified();
-            if !self.is_large() {
-                return true;
-            }
-            if timeout(until.saturating_duration_since(Instant::now()), less).await.is_err() {
-                return !self.is_large();
-            }
-        }
-    }
-}
-
-pub(crate) fn entry_bytes<'a>(payloads: impl Iterator<Item = &'a EntryPayload<crate::types::Consensus>>) -> usize {
-    payloads
-        .map(|payload| match payload {
-            EntryPayload::Normal(EntryBytes(bytes)) => bytes.len(),
-            EntryPayload::Blank | EntryPayload::Membership(_) => 0,
-        })
-        .sum()
-}
-
 #[derive(Debug)]
 pub(crate) struct Inbound {
     pub lag: Arc<Lag>,
+    pub appends: Appends,
     pub exports: Exports,
     pub peers: Arc<dyn Peers>,
     pub admission: Arc<Admission>,
@@ -153,8 +102,7 @@ impl Inbound {
                 let append = wire::decode_append(&body)?;
                 self.make_room(!append.entries.is_empty()).await?;
                 self.have_blobs(raft, way, &append.entries).await?;
-                let answer = raft.append_entries(append).await.map_err(|error| stopped(error.to_string()))?;
-                Ok(wire::encode_appended(&answer))
+                self.appends.pass(raft, append).await.map(|answer| wire::encode_appended(&answer))
             }
             MessageKind::Vote => {
                 let request = wire::decode_vote_request(&body)?;
@@ -186,7 +134,7 @@ impl Inbound {
         if !has_entries {
             return Ok(()); // heartbeats pass, or a slow follower would begin elections
         }
-        if !self.lag.room().await {
+        if !self.lag.room(ROOM_WAIT_MAX).await {
             return Err(ReceiveError::Busy("this replica has yet to apply what it has"));
         }
         if !self.admission.memory_is_open(ROOM_WAIT_MAX).await {

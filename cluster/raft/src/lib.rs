@@ -15,6 +15,7 @@
 
 mod admission;
 mod ahead;
+mod appends;
 mod apply;
 mod cache;
 mod committer;
@@ -31,6 +32,7 @@ mod inbound;
 mod incoming;
 mod journal;
 mod keep;
+mod lag;
 mod large;
 mod log_store;
 pub mod machine;
@@ -64,10 +66,11 @@ pub use group::{
     ELECTION_MAX, ELECTION_MIN, Founding, Group, GroupConfig, HEARTBEAT, NodeParts, PROPOSALS_IN_FLIGHT_MAX, StartError,
 };
 pub use handover::HandOverError;
-pub use inbound::{ReceiveError, UNAPPLIED_BYTES_MAX};
+pub use inbound::ReceiveError;
 pub use incoming::IncomingDir;
 pub use keep::Keep;
 pub use large::{LargeError, LargeWrite, LargeWrites, NoLargeWrites};
+pub use lag::UNAPPLIED_BYTES_MAX;
 pub use machine::{BadSnapshot, Export, ExportFile, Machine, MachineError};
 pub use members::{ChangeError, GroupStatus, Member};
 pub use peers::{Chunks, FileWanted, Message, MessageKind, NoPeers, PeerError, Peers, Way};

@@ -33,8 +33,8 @@ use tokio::time::sleep;
 
 use crate::cache::{CacheBudget, EntryCache};
 use crate::encoding::{self, BadRecord};
-use crate::inbound::{Lag, entry_bytes};
 use crate::journal::Journal;
+use crate::lag::Lag;
 use crate::large::{LargeWrites, blob_named};
 use crate::machine::Machine;
 use crate::sabotaged::Late;
@@ -308,7 +308,7 @@ impl RaftLogStorage<Consensus> for LogStore {
             callback.log_io_completed(Err(io::Error::new(error.kind(), error.to_string())));
             return Err(failed(ErrorSubject::Log(last), ErrorVerb::Write)(error));
         }
-        self.shared.lag.appended(entry_bytes(cached.iter().map(|entry| &entry.payload)));
+        self.shared.lag.appended(cached.iter());
         {
             let mut cache = self.shared.cache.lock();
             cached.into_iter().for_each(|entry| cache.push(entry));
@@ -344,6 +344,7 @@ impl RaftLogStorage<Consensus> for LogStore {
         Ok(())
     }
 
+        self.shared.lag.truncated(since.index);
     async fn purge(&mut self, up_to: LogIdOf) -> Result<(), StorageErrorOf> {
         let owed = (!self.is_sealed(up_to)).then_some(up_to);
         if owed.is_none() {
@@ -362,6 +363,7 @@ impl RaftLogStorage<Consensus> for LogStore {
 }
 
 impl LogStore {
+        self.shared.lag.passed(up_to.index);
     fn is_sealed(&self, id: LogIdOf) -> bool {
         let sealed = |machine: &Arc<dyn Machine>| machine.sealed().position.is_some_and(|at| at.index >= id.index);
         self.shared.machine.as_ref().is_none_or(sealed)

@@ -3,6 +3,7 @@
 
 mod group;
 mod members;
+mod stalled;
 mod suite;
 
 use std::path::Path;

@@ -9,12 +9,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use assay_cluster_raft::force_alone;
+use assay_cluster_raft::{follow_state, force_alone};
+use assay_storage_blobs::Blobs;
 use assay_storage_catalog::{Catalog, CatalogConfig};
 use assay_storage_disk::SharedDisk;
 use assay_storage_log::{Log, LogConfig};
 use assay_storage_model::catalog::{CatalogCommand, ChangeReplicas, Expect, Replica};
-use assay_storage_model::{GroupId, NodeId, ShardId};
+use assay_storage_model::{GroupId, LogPosition, NodeId, ShardId};
 use serde::Serialize;
 
 use crate::Shared;
@@ -24,6 +25,7 @@ use crate::error::OpenError;
 use crate::home::{HomeError, Lock, read_format};
 use crate::keeping::{Keeping, KeptReplica, KeptState};
 use crate::nodes::{self, NodeRecord, NodeState};
+use crate::replicas::open_shard;
 use crate::start::kept_replicas;
 
 const RECOVERING: &str = "RECOVERING";
@@ -82,13 +84,34 @@ fn open(config: &ClusterConfig) -> Result<Opened, OpenError> {
     Ok(Opened { keeping, kept, recovery, log, _lock: lock })
 }
 
+/// How far the state of each replica reaches.
+fn sealed(config: &ClusterConfig, kept: &[KeptReplica]) -> Result<Vec<Option<LogPosition>>, OpenError> {
+    let (disk, dir) = (&config.disk, &config.data_dir);
+    let blobs = Blobs::open(disk.clone(), &dir.join("blobs")).map_err(OpenError::io("opening the blobs"))?;
+    let blobs = Arc::new(blobs);
+    let of = |replica: &KeptReplica| match replica.group.shard() {
+        Some(shard) => Ok(open_shard(config, &blobs, shard, &replica.dir)?.sealed().position),
+        None => {
+            let (disk, dir) = (disk.clone(), dir.join(&replica.dir));
+            let catalog = Catalog::open(CatalogConfig { disk, dir, kv_cache_bytes: config.kv_cache_bytes })?;
+            Ok(catalog.sealed().position)
+        }
+    };
+    kept.iter().map(of).collect()
+}
+
 /// Makes this node a cluster of its own out of what it has.
 pub async fn recover(config: &ClusterConfig) -> Result<Recovery, OpenError> {
     let opening = {
         let config = config.clone();
-        tokio::task::spawn_blocking(move || open(&config))
+        tokio::task::spawn_blocking(move || {
+            let opened = open(&config)?;
+            let sealed = sealed(&config, &opened.kept)?;
+            Ok::<_, OpenError>((opened, sealed))
+        })
     };
     let opened = opening.await.map_err(|error| OpenError::io("opening the store")(std::io::Error::other(error)))??;
+    let (opened, sealed) = opened;
     let Opened { keeping, kept, recovery, log, _lock } = opened;
     if !recovery.lost.is_empty() {
         return Err(OpenError::NotAllHere(recovery.lost));
@@ -96,9 +119,10 @@ pub async fn recover(config: &ClusterConfig) -> Result<Recovery, OpenError> {
     let marker = keeping.dir.join(RECOVERING);
     let written = assay_storage_disk::replace_whole(&*keeping.disk, &marker, b"the next start finishes a recovery\n");
     written.map_err(OpenError::io(format!("writing {}", marker.display())))?;
-    for replica in &kept {
-        let forced = force_alone(log.group(replica.group), replica.replica, recovery.node).await;
-        forced.map_err(OpenError::io(format!("group {}", replica.group)))?;
+    for (replica, sealed) in kept.iter().zip(sealed) {
+        let failed = || OpenError::io(format!("group {}", replica.group));
+        follow_state(log.group(replica.group), sealed).await.map_err(failed())?;
+        force_alone(log.group(replica.group), replica.replica, recovery.node).await.map_err(failed())?;
     }
     let closing = tokio::task::spawn_blocking(move || log.shutdown());
     closing.await.map_err(|error| OpenError::io("closing the log")(std::io::Error::other(error)))??;

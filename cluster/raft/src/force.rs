@@ -9,20 +9,38 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use assay_storage_log::{GroupLog, LogRecord};
-use assay_storage_model::{NodeId, ReplicaId};
+use assay_storage_model::{LogPosition, NodeId, ReplicaId};
 use openraft::{CommittedLeaderId, EntryPayload, LogId, Vote};
 
 use crate::encoding::{self, BadRecord};
 use crate::fatal::OnFatal;
 use crate::journal::Journal;
-use crate::types::{EntryOf, Home, MembershipOf};
+use crate::types::{EntryOf, Home, MembershipOf, log_id_of};
 use crate::work::Work;
+
+/// Purges what a snapshot took the place of. Where a process ended after it installed one and before its log followed,
+/// the state is ahead of the log, and an entry behind the log's end would lie inside the state, where nobody looks.
+/// To be called before [`force_alone`], with the position that the state has reached.
+pub async fn follow_state(log: GroupLog, sealed: Option<LogPosition>) -> io::Result<()> {
+    let state = log.state();
+    let last = state.last.map(|(index, _)| index).max(state.purged.map(|purged| purged.index));
+    match sealed {
+        Some(sealed) if Some(sealed.index) > last => {
+            journal_of(log).purge(sealed.index, encoding::encode_log_id(&log_id_of(sealed))).await
+        }
+        _ => Ok(()),
+    }
+}
+
+fn journal_of(log: GroupLog) -> Journal {
+    let group = log.group();
+    Journal::new(log, Work::Threads, OnFatal::call(move |why| tracing::error!(%group, why, "the log failed")))
+}
 
 /// To be called while nothing runs on the log. Doing it again adds another such entry and changes nothing else.
 pub async fn force_alone(log: GroupLog, replica: ReplicaId, node: NodeId) -> io::Result<()> {
     let group = log.group();
-    let journal =
-        Journal::new(log, Work::Threads, OnFatal::call(move |why| tracing::error!(%group, why, "the log failed")));
+    let journal = journal_of(log);
     let state = journal.state();
     let damaged = |error: BadRecord| io::Error::new(io::ErrorKind::InvalidData, error.to_string());
     let vote = state.vote.as_deref().map(encoding::decode_vote).transpose().map_err(damaged)?;

@@ -377,6 +377,7 @@ impl Group {
         let closed = timeout(CLOSED_WITHIN, self.shared.committer.close()).await;
         // Errors of a core that stopped before are in the log already.
         let _ = self.shared.raft.shutdown().await;
+        self.shared.log.close().await;
         if closed.is_err() {
             self.shared.committer.close().await;
         }
@@ -479,8 +480,8 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
     serving.store(true, Ordering::Release);
     let inbound = Inbound {
         lag,
-        exports,
         appends: Appends::default(),
+        exports,
         peers: Arc::clone(&node.peers),
         admission: Arc::clone(&node.admission),
         ahead: Ahead::new(Arc::clone(&large)),

@@ -61,7 +61,7 @@ pub use counters::{Counters, Counts};
 pub use error::{FenceError, NotWritten, ProposeError, SealError};
 pub use fatal::{OnFatal, install_abort_hook};
 pub use fence::FENCE_WAIT_MAX;
-pub use force::force_alone;
+pub use force::{follow_state, force_alone};
 pub use group::{
     ELECTION_MAX, ELECTION_MIN, Founding, Group, GroupConfig, HEARTBEAT, NodeParts, PROPOSALS_IN_FLIGHT_MAX, StartError,
 };
@@ -69,8 +69,8 @@ pub use handover::HandOverError;
 pub use inbound::ReceiveError;
 pub use incoming::IncomingDir;
 pub use keep::Keep;
-pub use large::{LargeError, LargeWrite, LargeWrites, NoLargeWrites};
 pub use lag::UNAPPLIED_BYTES_MAX;
+pub use large::{LargeError, LargeWrite, LargeWrites, NoLargeWrites};
 pub use machine::{BadSnapshot, Export, ExportFile, Machine, MachineError};
 pub use members::{ChangeError, GroupStatus, Member};
 pub use peers::{Chunks, FileWanted, Message, MessageKind, NoPeers, PeerError, Peers, Way};

@@ -1,7 +1,7 @@
 //! The log and the vote of one group, as openraft wants them.
 //!
 //! L1: `append`, `truncate`, `purge` and `save_vote` return only when what they did is durable, and openraft calls
-//!     one after the other, so no write is ever in flight beside another of the same group.
+//!     one after the other. What is owed (L5) may be purged beside a vote, and beside nothing else.
 //! L2: `last` is the log id of the last record, or of the last one purged where none is left.
 //! L3: an entry that names a blob is reported before it is in the log and until it is purged or truncated.
 //!
@@ -9,8 +9,8 @@
 //!     acknowledged may lie behind the position that it remembers as committed, and a read must not miss that.
 //!
 //! L5: on the disk, entries stay until the state up to there is durable without them. openraft purges while a snapshot is
-//!     still being installed; what it is answered then holds in memory, and the disk follows before the next entry does.
-//!     A crash meanwhile leaves the log and the state of before.
+//!     still being installed; what it is answered then holds in memory. The disk follows when the snapshot is installed,
+//!     and in any case before the next entry does. A crash meanwhile leaves the log and the state of before.
 //!
 //! L6: a reader that comes too late for what was purged finds nothing, which is no damage.
 //!
@@ -20,7 +20,7 @@
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use assay_storage_log::LogRecord;
@@ -44,7 +44,7 @@ use crate::types::{Consensus, EntryOf, LogIdOf, Replica, StorageErrorOf};
 pub(crate) const APPEND_BYTES_MAX: usize = 2 << 20;
 /// One read of the log while a group replays.
 const READ_BYTES_MAX: usize = 8 << 20;
-/// Between two looks whether a snapshot is installed that the next entry waits for.
+/// Between two looks whether a snapshot is installed that the disk waits for.
 const INSTALLED_LOOK: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Debug)]
@@ -61,9 +61,17 @@ struct Shared {
     /// Says what is sealed. None where all that is purged is.
     machine: Option<Arc<dyn Machine>>,
     kept: Mutex<Kept>,
+    /// Held while the disk gives entries up: L1.
+    giving_up: tokio::sync::Mutex<GivingUp>,
     cache: Mutex<EntryCache>,
     lag: Arc<Lag>,
     late: Late,
+}
+
+/// Whether the disk may still give entries up on its own.
+#[derive(Debug, Default)]
+struct GivingUp {
+    closed: bool,
 }
 
 /// What is on disk beside the entries.
@@ -92,8 +100,9 @@ impl LogStore {
         kept.vote =
             kept.vote.map(|vote| if vote.leader_id().voted_for() == Some(replica.0) { candidate(vote) } else { vote });
         let cache = Mutex::new(EntryCache::new(budget));
-        let (kept, late) = (Mutex::new(kept), Late::default());
-        Ok(LogStore { shared: Arc::new(Shared { group, replica, journal, large, machine, kept, cache, lag, late }) })
+        let (kept, giving_up, late) = (Mutex::new(kept), Default::default(), Late::default());
+        let shared = Shared { group, replica, journal, large, machine, kept, giving_up, cache, lag, late };
+        Ok(LogStore { shared: Arc::new(shared) })
     }
 
     /// The last entry of the log, or the last one purged.
@@ -330,10 +339,12 @@ impl RaftLogStorage<Consensus> for LogStore {
             return Ok(());
         }
         let failed_at = || failed(ErrorSubject::Log(since), ErrorVerb::Delete);
+        let _giving_up = self.shared.giving_up.lock().await;
         self.shared.cache.lock().truncate(since.index);
         self.shared.late.truncate(since.index);
         self.shared.journal.truncate(since.index).await.map_err(failed_at())?;
         self.shared.large.truncated(self.shared.group, since.index);
+        self.shared.lag.truncated(since.index);
         let first = self.shared.kept.lock().first;
         let before = match since.index.checked_sub(1).filter(|before| *before >= first) {
             Some(before) => self.read_all(before, since.index).await.map_err(failed_at())?,
@@ -344,13 +355,15 @@ impl RaftLogStorage<Consensus> for LogStore {
         Ok(())
     }
 
-        self.shared.lag.truncated(since.index);
     async fn purge(&mut self, up_to: LogIdOf) -> Result<(), StorageErrorOf> {
+        let _giving_up = self.shared.giving_up.lock().await;
         let owed = (!self.is_sealed(up_to)).then_some(up_to);
-        if owed.is_none() {
-            self.purge_on_disk(up_to).await.map_err(failed(ErrorSubject::Log(up_to), ErrorVerb::Delete))?;
+        match owed {
+            None => self.purge_on_disk(up_to).await.map_err(failed(ErrorSubject::Log(up_to), ErrorVerb::Delete))?,
+            Some(_) => drop(tokio::spawn(give_up_when_sealed(Arc::downgrade(&self.shared)))),
         }
         self.shared.cache.lock().purge(up_to.index);
+        self.shared.lag.passed(up_to.index);
         let mut kept = self.shared.kept.lock();
         kept.purged = Some(up_to);
         kept.owed = owed; // L5
@@ -363,7 +376,6 @@ impl RaftLogStorage<Consensus> for LogStore {
 }
 
 impl LogStore {
-        self.shared.lag.passed(up_to.index);
     fn is_sealed(&self, id: LogIdOf) -> bool {
         let sealed = |machine: &Arc<dyn Machine>| machine.sealed().position.is_some_and(|at| at.index >= id.index);
         self.shared.machine.as_ref().is_none_or(sealed)
@@ -371,14 +383,32 @@ impl LogStore {
 
     /// L5: returns when the disk has what memory says was purged, so that the next entry can follow.
     async fn purge_what_is_owed(&self) -> io::Result<()> {
-        let Some(owed) = self.shared.kept.lock().owed else { return Ok(()) };
-        while !self.is_sealed(owed) {
+        while !self.give_up_owed().await? {
             self.shared.journal.check()?; // a snapshot that could not be installed has ended the node
             sleep(INSTALLED_LOOK).await;
         }
+        Ok(())
+    }
+
+    /// L5: whether nothing is owed any more.
+    async fn give_up_owed(&self) -> io::Result<bool> {
+        let giving_up = self.shared.giving_up.lock().await;
+        let owed = self.shared.kept.lock().owed;
+        let Some(owed) = owed else { return Ok(true) };
+        if giving_up.closed {
+            return Err(io::Error::other("the group has stopped"));
+        }
+        if !self.is_sealed(owed) {
+            return Ok(false);
+        }
         self.purge_on_disk(owed).await?;
         self.shared.kept.lock().owed = None;
-        Ok(())
+        Ok(true)
+    }
+
+    /// From here on nothing is given up that is owed; for when consensus has stopped, and the log is about to be closed.
+    pub async fn close(&self) {
+        self.shared.giving_up.lock().await.closed = true;
     }
 
     async fn purge_on_disk(&self, up_to: LogIdOf) -> io::Result<()> {
@@ -386,6 +416,19 @@ impl LogStore {
         self.shared.late.purge(up_to.index);
         self.shared.large.purged(self.shared.group, up_to.index);
         Ok(())
+    }
+}
+
+/// L5. Whoever stops keeping the log ends this as well.
+async fn give_up_when_sealed(shared: Weak<Shared>) {
+    loop {
+        sleep(INSTALLED_LOOK).await;
+        let Some(store) = shared.upgrade().map(|shared| LogStore { shared }) else { return };
+        match store.give_up_owed().await {
+            Ok(false) if store.shared.journal.check().is_ok() => {}
+            // An error has been reported as fatal, or the group has stopped.
+            Ok(_) | Err(_) => return,
+        }
     }
 }
 

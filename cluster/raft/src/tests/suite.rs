@@ -10,9 +10,10 @@ use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_log::Log;
 use assay_storage_model::{GroupId, LogPosition, ReplicaId};
 use assay_storage_shard::{KvKind, Shard, ShardConfig};
-use openraft::RaftLogReader;
-use openraft::storage::{RaftLogStorage, RaftLogStorageExt};
+use bytes::Bytes;
+use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftStateMachine};
 use openraft::testing::{StoreBuilder, Suite, blank_ent, log_id};
+use openraft::{EntryPayload, RaftLogReader, RaftSnapshotBuilder};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -20,15 +21,17 @@ use tokio::sync::watch;
 use super::open_log;
 use crate::apply::{Applier, ApplyParts};
 use crate::cache::CacheBudget;
+use crate::error::SealError;
 use crate::fatal::OnFatal;
 use crate::journal::Journal;
+use crate::lag::Lag;
 use crate::large::NoLargeWrites;
 use crate::log_store::LogStore;
 use crate::machine::Machine;
 use crate::machine::memory::MemoryMachine;
 use crate::seal::SealThreads;
 use crate::state_machine::StateMachine;
-use crate::types::{Consensus, StorageErrorOf};
+use crate::types::{Consensus, EntryBytes, EntryOf, StorageErrorOf};
 use crate::work::Work;
 
 /// Makes empty stores, each in a directory of its own.
@@ -143,4 +146,53 @@ async fn the_disk_keeps_what_is_not_sealed_yet_and_gives_it_up_before_the_next_e
     appending.await.expect("ends").expect("appends");
     let state = log.group(group).state();
     assert_eq!((state.purged.map(|purged| purged.index), state.last), (Some(5), Some((6, 2))));
+    // And where no entry follows, a moment after the snapshot is installed.
+    store.purge(log_id(2, 2, 9)).await.expect("purges");
+    machine.apply_blank(LogPosition { term: 2, replica: 2, index: 9 }).expect("applies");
+    assert_eq!(log.group(group).state().purged.map(|purged| purged.index), Some(5));
+    machine.seal().expect("seals");
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    let state = log.group(group).state();
+    assert_eq!((state.purged.map(|purged| purged.index), state.last), (Some(9), None));
+    // But not behind the back of whoever closes the log.
+    store.purge(log_id(2, 2, 12)).await.expect("purges");
+    store.close().await;
+    machine.apply_blank(LogPosition { term: 2, replica: 2, index: 12 }).expect("applies");
+    machine.seal().expect("seals");
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    assert_eq!(log.group(group).state().purged.map(|purged| purged.index), Some(9));
+}
+
+/// Entries that are never applied were waited for: after 64 MiB of them a voter took nothing more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn entries_that_leave_the_log_unapplied_no_longer_count_as_unapplied() {
+    let dir = tempfile::tempdir().expect("a directory for the test");
+    let (log, group, lag) = (open_log(dir.path()), GroupId(16), Arc::new(Lag::default()));
+    let journal = Journal::new(log.group(group), Work::Threads, OnFatal::call(|why| panic!("{why}")));
+    let (whose, large) = ((group, ReplicaId(1)), Arc::new(NoLargeWrites));
+    let store = LogStore::open(whose, journal, large, None, CacheBudget::default(), Arc::clone(&lag));
+    let mut store = store.await.expect("an empty log opens");
+    let entry = |index| EntryOf {
+        log_id: log_id(1, 1, index),
+        payload: EntryPayload::Normal(EntryBytes(Bytes::from_static(b"0123456789"))),
+    };
+    store.blocking_append((0..10).map(entry)).await.expect("appends");
+    assert_eq!(lag.bytes(), 100);
+    store.truncate(log_id(1, 1, 6)).await.expect("truncates");
+    assert_eq!(lag.bytes(), 60);
+    store.purge(log_id(1, 1, 3)).await.expect("purges");
+    assert_eq!(lag.bytes(), 20);
+    store.purge(log_id(1, 1, 50)).await.expect("purges");
+    assert_eq!(lag.bytes(), 0);
+}
+
+/// Consensus is told of it as of a seal that changed nothing; an error there ends the process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_seal_that_is_asked_for_while_the_node_stops_is_no_failure() {
+    let (_log, _store, mut machine) = Stores { machine: in_memory }.build().await.expect("a store");
+    let mut ended = machine.seals_ended.subscribe();
+    machine.seals.stop();
+    let snapshot = machine.get_snapshot_builder().await.build_snapshot().await.expect("nothing has failed");
+    assert_eq!(snapshot.meta.last_log_id, None, "nothing may be purged");
+    assert!(matches!(ended.borrow_and_update().last, Some(Err(SealError::Stopped(_)))));
 }

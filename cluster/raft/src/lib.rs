@@ -35,6 +35,7 @@ mod keep;
 mod lag;
 mod large;
 mod log_store;
+mod long_append;
 pub mod machine;
 mod members;
 mod network;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use assay_storage_disk::RealDisk;
@@ -17,10 +17,12 @@ use tempfile::TempDir;
 use tokio::runtime::Handle;
 
 use super::open_log;
+use crate::machine::Machine;
 use crate::machine::memory::{MemoryMachine, Sealed};
 use crate::{
     Admission, CacheBudget, Chunks, FileWanted, Founding, Group, GroupConfig, IncomingDir, Keep, Message,
     NoLargeWrites, NodeParts, OnFatal, PeerError, Peers, ProposeError, ReceiveError, SealThreads, Throttle, Way, Work,
+    follow_state, force_alone,
 };
 
 const GROUP: GroupId = GroupId(16);
@@ -34,6 +36,8 @@ struct Wire {
     /// Whether what is read of a snapshot is not what was written.
     spoils: Arc<AtomicBool>,
     refused_as_damaged: Arc<AtomicU32>,
+    /// Bytes that each link carries in a second; 0 is all that come.
+    rate: Arc<AtomicU64>,
 }
 
 impl Wire {
@@ -51,9 +55,15 @@ impl Wire {
 impl Peers for Wire {
     fn send(&self, message: Message) -> BoxFuture<'static, Result<Bytes, PeerError>> {
         let (reached, refused) = (self.reach(message.way), Arc::clone(&self.refused_as_damaged));
+        let bytes = message.body.len() as u64;
+        let takes = (bytes * 1_000_000).checked_div(self.rate.load(Ordering::Relaxed)).map(Duration::from_micros);
         async move {
             let (group, way) = reached?;
-            let answer = tokio::time::timeout(message.within, group.receive(way, message.kind, message.body)).await;
+            let received = async {
+                tokio::time::sleep(takes.unwrap_or_default()).await;
+                group.receive(way, message.kind, message.body).await
+            };
+            let answer = tokio::time::timeout(message.within, received).await;
             match answer {
                 Err(_) => Err(PeerError::Lost("too late".into())),
                 Ok(Ok(answer)) => Ok(answer),
@@ -314,6 +324,59 @@ async fn a_damaged_snapshot_is_refused_and_said_to_its_sender_and_nothing_ends()
     house.everywhere(202).await;
     let refused = house.wire.refused_as_damaged.load(Ordering::Relaxed);
     assert!(refused <= 4, "what is of no use is not fetched over and over: {refused}");
+    assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
+}
+
+/// What did not reach a follower within one heartbeat was sent again whole, for ever, and no heartbeat went meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_entry_passes_a_slow_link_and_its_leader_stays() {
+    let house = House::founded(3, 3).await;
+    house.write("before").await;
+    let (leader, term) = (house.leader().await, house.group(house.leader().await).status().term);
+    for (megabits, entries) in [(50, 1), (8, 2)] {
+        house.wire.rate.store(megabits * 1_000_000 / 8, Ordering::Relaxed);
+        let began = Instant::now();
+        for number in 0..entries {
+            house.write(&format!("{megabits} {number}{}", "x".repeat(1_000_000))).await;
+        }
+        eprintln!("{entries} entries of 1 MB over {megabits} Mbit/s: {:?}", began.elapsed());
+    }
+    house.everywhere(4).await;
+    assert_eq!((house.leader().await, house.group(leader).status().term), (leader, term), "nobody missed a heartbeat");
+    assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
+}
+
+/// The state was at the snapshot and the log on the disk before it: the membership of one was written where nobody looks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_ended_right_after_a_snapshot_came_can_be_made_a_group_of_its_own() {
+    let house = House::founded(3, 3).await;
+    house.write("first").await;
+    let leader = house.leader().await;
+    let left = *house.places.keys().find(|id| **id != leader).expect("another");
+    house.crash(left).await;
+    for number in 0..20 {
+        house.write(&format!("w{number}")).await;
+    }
+    let leader = house.leader().await;
+    house.group(leader).seal().await.expect("seals");
+    let snapshot = house.places[&leader].sealed.lock().clone();
+    for id in house.places.keys().copied().filter(|id| *id != left) {
+        house.crash(id).await;
+    }
+    *house.places[&left].sealed.lock() = snapshot;
+    let sealed = MemoryMachine::open(Arc::clone(&house.places[&left].sealed)).sealed().position;
+    let log = open_log(&house.places[&left].dir.path().join("log"));
+    let before = log.group(GROUP).state().last.map(|(index, _)| index);
+    assert!(before < sealed.map(|sealed| sealed.index), "{before:?} {sealed:?}");
+    for _ in 0..2 {
+        follow_state(log.group(GROUP), sealed).await.expect("the log follows");
+        force_alone(log.group(GROUP), left, NodeId(left.0)).await.expect("a membership is written");
+    }
+    tokio::task::spawn_blocking(move || log.shutdown()).await.expect("ends").expect("closes");
+    house.start(left, Founding::Before).await;
+    house.write("alone").await;
+    assert_eq!(house.commands(left).len(), 22);
+    assert_eq!(voters(&house.group(left)), [left].into());
     assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
 }
 

@@ -70,7 +70,7 @@ pub struct ClusterConfig {
     pub dead_after: Duration,
     /// 0 is no limit.
     pub move_bytes_a_second: u64,
-    /// Every byte of every replica is read this often.
+    /// The segments of every shard's replica here are read this often, and replicas are compared.
     pub scrub_every: Duration,
     /// Of certificates that this node makes, for itself and for nodes that join through it.
     pub certificate_valid: Duration,

@@ -79,7 +79,8 @@ pub struct ClusterSettings {
     pub dead_after_seconds: u64,
     /// What replicas on the move may take of the network; 0 is no limit.
     pub move_bytes_per_second: u64,
-    /// Every byte on the disk is read this often, and replicas are compared.
+    /// The segments of shards are read this often, every byte of them, and replicas are compared. The log, the kept state
+    /// and large writes are not: `assay doctor` reads those, of a node that is stopped.
     pub scrub_every_seconds: u64,
     /// How long the certificates are valid that nodes show each other. Each node makes its own anew when a third of the
     /// time is left, and serves on meanwhile.

@@ -1,4 +1,4 @@
-//! Reading every byte of what a shard has on disk while it serves, to find what no reader has met yet; and a digest of
+//! Reading every byte of a shard's segments while it serves, to find what no reader has met yet; and a digest of
 //! all it applied, to be held against that of another replica.
 //!
 //! A segment is read as of a moment: a seal may replace its marks, and compaction take it away, meanwhile. So what looks

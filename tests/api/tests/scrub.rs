@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// Rows are on the disk soon.
 const SEALS: (&str, &str) = ("ASSAY_STORE_SEAL_AGE_SECONDS", "1");
-/// As often as may be; without it every byte is read once a day.
+/// As often as may be; without it segments are read once a day.
 const SCRUBS: (&str, &str) = ("ASSAY_CLUSTER_SCRUB_EVERY_SECONDS", "1");
 const DAMAGED: usize = 2;
 const OBJECTS: usize = 6;

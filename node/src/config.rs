@@ -1,10 +1,13 @@
 //! What a node is told before it starts: defaults, then one file, then the environment, then flags; the later word wins.
+//! A variable of the environment that is empty counts as not set: who passes variables on, as compose files do, passes
+//! on empty ones for those that nobody set.
 //!
 //! Every setting has one name, as `http.listen`. In the file that is key `listen` in table `[http]`; in the environment
 //! `ASSAY_HTTP_LISTEN`; as a flag `--set http.listen=...`, and the two that everyone needs have flags of their own.
 //! A name or value that is not understood is an error that says which, where it stands, and what would be right.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -383,6 +386,9 @@ impl Known {
                 let problem = unknown(name, names.keys().map(String::as_str));
                 return Err(ConfigError { place, problem });
             };
+            if value.is_empty() {
+                continue;
+            }
             self.set_text(settings, setting, value, &place)?;
         }
         Ok(())
@@ -407,6 +413,11 @@ impl Known {
     fn unknown(&self, name: &str) -> String {
         unknown(name, self.0.keys().map(String::as_str))
     }
+}
+
+/// What a variable of the environment names; one that is empty names nothing, as of settings.
+pub fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// The environment's name of a setting.
@@ -490,6 +501,22 @@ mod tests {
         assert_eq!(config.store.data_dir, Path::new("/flag"));
         assert_eq!((config.store.shards, config.store.seal_age_seconds), (32, 7));
         assert_eq!(config.store.memory_budget_bytes, MEMORY_BUDGET_BYTES);
+    }
+
+    /// A compose file passed on what nobody had set, and the node started for ever.
+    #[test]
+    fn an_empty_variable_counts_as_not_set() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("assay.toml");
+        std::fs::write(&file, "[store]\nshards = 8\ncluster_id = \"x\"\n").unwrap();
+        let empty = [("ASSAY_HTTP_PUBLIC_URL", ""), ("ASSAY_STORE_SHARDS", ""), ("ASSAY_STORE_CLUSTER_ID", "")];
+        let config = load(&sources(None, &empty, &[])).unwrap();
+        assert_eq!((config.http.public_url, config.store.shards), (None, SHARDS_DEFAULT));
+        let config = load(&sources(Some(&file), &empty, &[])).unwrap();
+        assert_eq!((config.store.shards, config.store.cluster_id.as_str()), (8, "x"), "what the file says holds");
+        let typo = load(&sources(None, &[("ASSAY_HTTP_PUBLIC_ULR", "")], &[])).unwrap_err();
+        assert!(typo.problem.contains("did you mean `ASSAY_HTTP_PUBLIC_URL`?"), "{typo}");
+        assert!(load(&sources(None, &[], &["http.public_url="])).is_err(), "a flag says what it says");
     }
 
     #[test]

@@ -23,6 +23,9 @@ use crate::dev::DevArgs;
 use crate::doctor::Report;
 use crate::operate::ClusterArgs;
 
+/// Names the configuration file where no flag does.
+const FILE_VARIABLE: &str = "ASSAY_CONFIG";
+
 /// Assay keeps and questions what AI applications do: traces, experiments, datasets, prompts.
 ///
 /// One command starts a node that is a whole product, with everything it keeps in one directory:
@@ -52,12 +55,13 @@ enum Command {
     /// or a power cut loses nothing that was acknowledged.
     ///
     /// Environment: ASSAY_API_KEY is taken as the first key instead of making one, ASSAY_ADMIN_TOKEN as the token of
-    /// administrators; every setting as ASSAY_<TABLE>_<NAME>.
+    /// administrators; every setting as ASSAY_<TABLE>_<NAME>. A variable that is empty counts as not set.
     #[command(verbatim_doc_comment)]
     Serve(SettingsArgs),
     /// Print the settings that `serve` would run with, as a configuration file
     ///
-    /// The later word wins: defaults, then the file, then the environment, then flags.
+    /// The later word wins: defaults, then the file, then the environment, then flags. A variable of the environment that
+    /// is empty counts as not set.
     #[command(verbatim_doc_comment)]
     Config(SettingsArgs),
     /// Make several nodes into one cluster, and run it
@@ -135,7 +139,7 @@ enum Command {
 #[derive(Debug, Args)]
 struct SettingsArgs {
     /// A configuration file, as `assay config` prints it; also ASSAY_CONFIG
-    #[arg(long, value_name = "FILE", env = "ASSAY_CONFIG")]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Where to listen; port 0 lets the system choose [default: 127.0.0.1:8000]
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -158,7 +162,8 @@ impl SettingsArgs {
         let data_dir = named("store.data_dir", self.data_dir);
         let peer = named("cluster.peer_address", self.peer_address);
         let flags = self.settings.into_iter().chain(listen).chain(data_dir).chain(peer).collect();
-        config::load(&Sources { file: self.config, environment: Sources::environment(), flags })
+        let file = self.config.or_else(|| config::variable(FILE_VARIABLE).map(PathBuf::from));
+        config::load(&Sources { file, environment: Sources::environment(), flags })
     }
 }
 

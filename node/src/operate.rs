@@ -140,7 +140,7 @@ fn token_valid_minutes() -> u64 {
 
 pub fn run(args: ClusterArgs) -> anyhow::Result<()> {
     let ClusterArgs { data_dir, json: as_json, remote, command } = args;
-    let data_dir = &data_dir;
+    let (data_dir, remote) = (&data_dir, remote.or_environment()?);
     if let Some(url) = &remote.admin
         && let Some(name) = on_a_directory(&command)
     {

@@ -1,5 +1,6 @@
 //! Asking a node through its administrators' listener: one request, one connection, one answer.
 
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -15,9 +16,14 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::{Value, json};
 
+use crate::config;
 use crate::desk::{self, TOKEN_FILE, TOKEN_VARIABLE};
 use crate::operate::ClusterRequest;
 
+const URL_VARIABLE: &str = "ASSAY_ADMIN_URL";
+/// As the setting of a node, which has such a file too.
+const TOKEN_FILE_VARIABLE: &str = "ASSAY_ADMIN_TOKEN_FILE";
+const CA_VARIABLE: &str = "ASSAY_ADMIN_CA";
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// Without a byte for this long the node is not waited for any more; a drain takes up to 30 s.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
@@ -28,15 +34,29 @@ const ANSWER_BYTES_MAX: u64 = 16 << 20;
 #[derive(Clone, Debug, Default, Args)]
 pub struct RemoteArgs {
     /// Ask the node whose administrators' listener is there, as http://127.0.0.1:8001, instead of the one that runs on
-    /// --data-dir
-    #[arg(long, value_name = "URL", env = "ASSAY_ADMIN_URL", global = true)]
+    /// --data-dir; also ASSAY_ADMIN_URL
+    #[arg(long, value_name = "URL", global = true)]
     pub admin: Option<String>,
-    /// A file with that node's token; else ASSAY_ADMIN_TOKEN, else `admin.token` in --data-dir
-    #[arg(long, value_name = "FILE", env = "ASSAY_ADMIN_TOKEN_FILE", global = true)]
+    /// A file with that node's token, also ASSAY_ADMIN_TOKEN_FILE; else ASSAY_ADMIN_TOKEN, else `admin.token` in --data-dir
+    #[arg(long, value_name = "FILE", global = true)]
     pub admin_token_file: Option<PathBuf>,
-    /// The certificate to trust for https, or that of its authority, as PEM
-    #[arg(long, value_name = "FILE", env = "ASSAY_ADMIN_CA", global = true)]
+    /// The certificate to trust for https, or that of its authority, as PEM; also ASSAY_ADMIN_CA
+    #[arg(long, value_name = "FILE", global = true)]
     pub admin_ca: Option<PathBuf>,
+}
+
+impl RemoteArgs {
+    /// What no flag says is taken from the environment, where an empty variable says nothing.
+    pub fn or_environment(self) -> anyhow::Result<RemoteArgs> {
+        let file = |name: &str| config::variable(name).map(PathBuf::from);
+        let url = config::variable(URL_VARIABLE).map(OsString::into_string).transpose();
+        let url = url.map_err(|_| anyhow::anyhow!("{URL_VARIABLE} is no text"))?;
+        Ok(RemoteArgs {
+            admin: self.admin.or(url),
+            admin_token_file: self.admin_token_file.or_else(|| file(TOKEN_FILE_VARIABLE)),
+            admin_ca: self.admin_ca.or_else(|| file(CA_VARIABLE)),
+        })
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -91,6 +91,20 @@ fn config_prints_what_the_later_word_made_of_it() {
     assert!(said(&output).1.contains("did you mean `store.shards`?"));
 }
 
+/// As a compose file passes on what nobody set.
+#[test]
+fn empty_variables_of_the_environment_count_as_not_set() {
+    let empty = |mut command: Command| {
+        let names =
+            ["API_KEY", "CONFIG", "HTTP_PUBLIC_URL", "ADMIN_URL", "ADMIN_TOKEN", "ADMIN_TOKEN_FILE", "ADMIN_CA"];
+        said(&command.envs(names.map(|name| (format!("ASSAY_{name}"), ""))).output().unwrap())
+    };
+    let (printed, errors) = empty(assay(&["config"]));
+    assert!(printed.contains("# http.public_url") && errors.is_empty(), "{printed}{errors}");
+    let (_, errors) = empty(assay(&["cluster", "status", "--data-dir", "/nowhere"]));
+    assert!(errors.contains("no node runs on /nowhere"), "{errors}");
+}
+
 /// What is shipped is built without the feature, and does not know the variable; what is built with it says so.
 #[test]
 fn only_a_sabotaged_build_can_be_told_to_do_wrong() {

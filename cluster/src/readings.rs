@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use assay_cluster_raft::GroupStatus;
 use assay_cluster_transport::PeerCounts;
 use assay_storage_model::{NodeId, ShardId};
 
@@ -12,7 +13,9 @@ use crate::Cluster;
 pub struct GroupReading {
     /// None of the catalog.
     pub shard: Option<ShardId>,
+    /// And a majority confirmed it lately.
     pub leads: bool,
+    /// One that is not known to be cut off.
     pub has_leader: bool,
     pub term: u64,
     pub last: Option<u64>,
@@ -30,24 +33,29 @@ pub struct LogSyncs {
     pub seconds: f64,
 }
 
+/// What consensus says of it. A leader that is cut off does not step down by itself, and must not look well for ever.
+fn reading_of(shard: Option<ShardId>, status: &GroupStatus) -> GroupReading {
+    let slowest = status.members.iter().map(|member| member.matched.unwrap_or(0)).min();
+    let behind = slowest.zip(status.last).map(|(slowest, last)| last.saturating_sub(slowest));
+    let leads = status.leads_confirmed();
+    GroupReading {
+        shard,
+        leads,
+        has_leader: status.is_led(),
+        term: status.term,
+        last: status.last,
+        applied: status.applied,
+        behind: behind.filter(|_| leads),
+        ..GroupReading::default()
+    }
+}
+
 impl Cluster {
     pub fn readings(&self) -> Vec<GroupReading> {
         let groups = self.shared.hub.groups();
         let reading = |group: &assay_cluster_raft::Group| {
-            let status = group.status();
-            let slowest = status.members.iter().map(|member| member.matched.unwrap_or(0)).min();
-            let behind = slowest.zip(status.last).map(|(slowest, last)| last.saturating_sub(slowest));
-            GroupReading {
-                shard: group.id().shard(),
-                leads: status.leads,
-                has_leader: status.leader.is_some(),
-                term: status.term,
-                last: status.last,
-                applied: status.applied,
-                behind: behind.filter(|_| status.leads),
-                waiting: group.waiting_commands() as u64,
-                unapplied_bytes: group.unapplied_bytes(),
-            }
+            let (waiting, unapplied_bytes) = (group.waiting_commands() as u64, group.unapplied_bytes());
+            GroupReading { waiting, unapplied_bytes, ..reading_of(group.id().shard(), &group.status()) }
         };
         groups.iter().map(reading).collect()
     }
@@ -59,5 +67,42 @@ impl Cluster {
     pub fn log_syncs(&self) -> LogSyncs {
         let (count, seconds) = self.shared.log.syncs();
         LogSyncs { count, seconds }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use assay_cluster_raft::Member;
+    use assay_storage_model::ReplicaId;
+
+    use super::*;
+
+    /// A leader that was cut off was told to lead, and to have a leader, for as long as it was.
+    #[test]
+    fn a_leader_that_nobody_confirms_leads_nothing() {
+        let member = |replica: u64, matched| Member {
+            replica: ReplicaId(replica),
+            node: NodeId(replica),
+            voter: true,
+            matched: Some(matched),
+        };
+        let status = |leads: bool, heard: Option<u64>| GroupStatus {
+            leads,
+            leader: Some(ReplicaId(1)),
+            members: vec![member(1, 9), member(2, 5)],
+            last: Some(9),
+            quorum_heard: heard.map(Duration::from_secs),
+            ..GroupStatus::default()
+        };
+        let read = |leads: bool, heard: Option<u64>| {
+            let GroupReading { leads, has_leader, behind, .. } = reading_of(None, &status(leads, heard));
+            (leads, has_leader, behind)
+        };
+        assert_eq!(read(true, Some(1)), (true, true, Some(4)));
+        assert_eq!(read(true, Some(60)), (false, false, None));
+        assert_eq!(read(true, None), (false, false, None));
+        assert_eq!(read(false, None), (false, true, None), "one that follows knows no better");
     }
 }

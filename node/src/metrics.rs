@@ -29,10 +29,18 @@ pub fn source(cluster: Arc<Cluster>, objects: Objects) -> Arc<dyn Fn() -> String
 struct OfGroups(&'static str, &'static str, &'static str, fn(&GroupReading) -> Option<u64>);
 
 const OF_GROUPS: [OfGroups; 8] = [
-    OfGroups("assay_group_leads", "Whether this node leads the group.", "gauge", |group| Some(group.leads.into())),
-    OfGroups("assay_group_has_leader", "Whether the group's replica here knows a leader.", "gauge", |group| {
-        Some(group.has_leader.into())
-    }),
+    OfGroups(
+        "assay_group_leads",
+        "Whether this node leads the group, and a majority confirmed it lately.",
+        "gauge",
+        |group| Some(group.leads.into()),
+    ),
+    OfGroups(
+        "assay_group_has_leader",
+        "Whether the group's replica here knows a leader that is not cut off.",
+        "gauge",
+        |group| Some(group.has_leader.into()),
+    ),
     OfGroups("assay_group_term", "Term of the group's consensus.", "counter", |group| Some(group.term)),
     OfGroups("assay_group_last_index", "Newest entry in the log here.", "counter", |group| group.last),
     OfGroups("assay_group_applied_index", "Newest entry applied here.", "counter", |group| group.applied),

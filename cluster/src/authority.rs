@@ -71,8 +71,12 @@ pub(crate) fn now_micros() -> i64 {
 }
 
 pub(crate) fn settings(state: &State) -> Settings {
-    let found = state.find(&setting("placement")).and_then(|record| serde_json::from_slice(&record.body).ok());
-    found.unwrap_or(Settings { replicas: crate::config::REPLICAS_DEFAULT })
+    kept_settings(state).unwrap_or(Settings { replicas: crate::config::REPLICAS_DEFAULT })
+}
+
+/// None where the catalog of this node does not have them, or not yet.
+pub(crate) fn kept_settings(state: &State) -> Option<Settings> {
+    state.find(&setting("placement")).and_then(|record| serde_json::from_slice(&record.body).ok())
 }
 
 impl Shared {

@@ -24,8 +24,9 @@ use crate::home::HomeError;
 /// Who founds a cluster.
 pub(crate) const FOUNDER: NodeId = NodeId(1);
 
+/// Who a node is, as its directory says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NodeFile {
+pub struct NodeFile {
     pub node: NodeId,
     /// Where other nodes reach it.
     pub address: Option<String>,
@@ -52,6 +53,11 @@ pub(crate) struct KeptReplica {
 pub(crate) struct Keeping {
     pub disk: SharedDisk,
     pub dir: PathBuf,
+}
+
+/// Who the node of a directory is that has a format file; needs no lock, for it is replaced whole.
+pub fn read_node(disk: SharedDisk, dir: &Path) -> Result<NodeFile, HomeError> {
+    Keeping { disk, dir: dir.to_owned() }.node()
 }
 
 impl Keeping {

@@ -68,6 +68,7 @@ pub use config::{
 pub use error::OpenError;
 pub use home::{FORMAT_VERSION, Format, HomeError, Lock, read_format};
 pub use join::{JoinError, Joined, join};
+pub use keeping::{NodeFile, read_node};
 pub use nodes::{NodeRecord, NodeState};
 pub use operate::OperateError;
 pub use readings::{GroupReading, LogSyncs};

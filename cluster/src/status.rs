@@ -12,7 +12,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use serde::{Deserialize, Serialize};
 
-use crate::authority::settings;
+use crate::authority::{kept_settings, settings};
 use crate::keeping::KeptState;
 use crate::nodes::{self, NodeState};
 use crate::service::{NoAnswer, Service};
@@ -29,6 +29,10 @@ pub struct ClusterStatus {
     pub node: NodeId,
     pub nodes: Vec<NodeReport>,
     pub groups: Vec<GroupReport>,
+    /// That each shard is to have, as its founder chose; none where the node that was asked does not know, or is of before
+    /// this was said.
+    #[serde(default)]
+    pub replicas: Option<u16>,
     /// Whether a majority of the catalog answered just now. Without it nothing can be changed, and what is shown is what
     /// the node that was asked knew last.
     #[serde(default = "answered")]
@@ -150,10 +154,10 @@ impl Shared {
     }
 
     pub fn status_of(&self, reports: &BTreeMap<NodeId, OwnReport>, quorum: bool) -> ClusterStatus {
-        let (map, nodes, replicas) = {
+        let (map, nodes, kept, replicas) = {
             let state = self.catalog.read();
             let map = state.shard_map().cloned().unwrap_or_default();
-            (map, nodes::all(&state), usize::from(settings(&state).replicas))
+            (map, nodes::all(&state), kept_settings(&state), usize::from(settings(&state).replicas))
         };
         let groups = groups_of(&map, reports);
         let no_quorum = (!quorum).then(|| "no majority of the catalog answers: nothing can be changed".to_owned());
@@ -183,7 +187,8 @@ impl Shared {
         let silent = nodes.iter().filter(|node| !node.answers && node.state != NodeState::Removed);
         unsettled.extend(silent.map(|node| format!("node {} does not answer", node.id)));
         let (cluster, node, settled) = (self.id, self.node, unsettled.is_empty());
-        ClusterStatus { cluster, node, nodes, groups, quorum, settled, unsettled }
+        let replicas = kept.map(|settings| settings.replicas);
+        ClusterStatus { cluster, node, nodes, groups, replicas, quorum, settled, unsettled }
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 
-use crate::operate;
+use crate::operate::{self, Wanted};
 
 /// More would only share the same disk and cores.
 const NODES_MAX: usize = 9;
@@ -67,7 +67,7 @@ pub fn run(args: &DevArgs) -> anyhow::Result<()> {
         if !dir.join("FORMAT").exists() {
             let address = free_address()?;
             if number == 1 {
-                operate::init(&dir, &address, assay_cluster::SHARDS_DEFAULT, assay_cluster::REPLICAS_DEFAULT)?;
+                operate::init(&dir, Wanted { peer_address: &address, shards: None, replicas: None })?;
             } else {
                 let token = operate::token(&operate::dev_dir(data_dir, 1))?;
                 operate::join(&dir, &token, &address)?;

@@ -4,6 +4,8 @@
 //! a running node, through the socket in its directory or its administrators' listener (`remote`, `desk`); any node of the
 //! cluster will do. Asked again, each finds its work done.
 
+mod founded;
+
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,7 +15,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use assay_cluster::{Cluster, ClusterConfig, ClusterStatus, NodeState, OperateError, PeerConfig, read_format};
+use assay_cluster::{Cluster, ClusterConfig, ClusterStatus, NodeState, OperateError, PeerConfig};
 use assay_storage_disk::RealDisk;
 use assay_storage_model::NodeId;
 use clap::{Args, Subcommand};
@@ -22,6 +24,7 @@ use serde_json::{Value, json};
 
 use crate::admin::{Answer, Request, ask};
 use crate::remote::{Remote, RemoteArgs};
+pub use founded::{Wanted, init};
 
 /// How long `status --wait` waits.
 pub const SETTLE_MAX: Duration = Duration::from_secs(600);
@@ -55,12 +58,12 @@ pub enum ClusterCommand {
         /// Where other nodes reach this one: host:port
         #[arg(long, value_name = "HOST:PORT")]
         peer_address: String,
-        /// Shards, fixed from then on (4 to 256)
-        #[arg(long, default_value_t = assay_cluster::SHARDS_DEFAULT)]
-        shards: u16,
-        /// Replicas of each shard, once there are nodes enough
-        #[arg(long, default_value_t = assay_cluster::REPLICAS_DEFAULT)]
-        replicas: u16,
+        /// Shards, fixed from then on (4 to 256) [default: 16]
+        #[arg(long)]
+        shards: Option<u16>,
+        /// Replicas of each shard, once there are nodes enough; fixed from then on [default: 3]
+        #[arg(long)]
+        replicas: Option<u16>,
     },
     /// Print a token with which one node may join
     Token {
@@ -150,7 +153,7 @@ pub fn run(args: ClusterArgs) -> anyhow::Result<()> {
     }
     match command {
         ClusterCommand::Init { peer_address, shards, replicas } => {
-            made(data_dir, as_json, &init(data_dir, &peer_address, shards, replicas)?)
+            made(data_dir, as_json, &init(data_dir, Wanted { peer_address: &peer_address, shards, replicas })?)
         }
         ClusterCommand::Join { token, token_file, peer_address } => {
             made(data_dir, as_json, &join(data_dir, &given(token, token_file)?, &peer_address)?)
@@ -264,28 +267,6 @@ fn asked(data_dir: &Path, request: ClusterRequest) -> anyhow::Result<Value> {
             data_dir.display()
         ),
     }
-}
-
-/// Founds a directory, or says that it was.
-pub fn init(data_dir: &Path, peer_address: &str, shards: u16, replicas: u16) -> anyhow::Result<Value> {
-    let peer = PeerConfig::new(peer_address, None).map_err(anyhow::Error::msg)?;
-    let founded =
-        |format: assay_cluster::Format, before: bool| json!({"cluster": format.cluster, "node": 1, "before": before});
-    if let Some(format) = read_format(&RealDisk, data_dir)?
-        && format.founded
-    {
-        return Ok(founded(format, true));
-    }
-    let config =
-        ClusterConfig { data_dir: data_dir.to_owned(), shards, replicas, peer: Some(peer), ..ClusterConfig::default() };
-    let runtime = tokio::runtime::Runtime::new()?;
-    runtime.block_on(async {
-        let cluster = Cluster::open(config).await?;
-        cluster.shutdown().await?;
-        anyhow::Ok(())
-    })?;
-    let format = read_format(&RealDisk, data_dir)?.context("the directory that was just founded has no format file")?;
-    Ok(founded(format, false))
 }
 
 pub fn join(data_dir: &Path, token: &str, peer_address: &str) -> anyhow::Result<Value> {
@@ -486,4 +467,18 @@ pub fn token(data_dir: &Path) -> anyhow::Result<String> {
 /// Where the data of a node of `assay dev` is.
 pub fn dev_dir(data_dir: &Path, node: usize) -> PathBuf {
     data_dir.join(format!("node-{node}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_names_the_defaults_that_init_takes() {
+        let mut command = ClusterCommand::augment_subcommands(clap::Command::new("cluster"));
+        let help = command.find_subcommand_mut("init").expect("a subcommand").render_long_help().to_string();
+        for default in [assay_cluster::SHARDS_DEFAULT, assay_cluster::REPLICAS_DEFAULT] {
+            assert!(help.contains(&format!("[default: {default}]")), "{help}");
+        }
+    }
 }

@@ -61,41 +61,49 @@ pub fn run(args: &DevArgs) -> anyhow::Result<()> {
     anyhow::ensure!((1..=NODES_MAX).contains(nodes), "--nodes {nodes}: between 1 and {NODES_MAX} nodes");
     let asked_to_stop = Arc::new(AtomicBool::new(false));
     heed_signals(Arc::clone(&asked_to_stop))?;
-    let mut running = Vec::new();
-    for number in 1..=*nodes {
-        let dir = operate::dev_dir(data_dir, number);
-        if !dir.join("FORMAT").exists() {
-            let address = free_address()?;
-            if number == 1 {
-                operate::init(&dir, Wanted { peer_address: &address, shards: None, replicas: None })?;
-            } else {
-                let token = operate::token(&operate::dev_dir(data_dir, 1))?;
-                operate::join(&dir, &token, &address)?;
-            }
-        }
-        running.push(start(number, &dir, port_of(*listen, number))?);
-        if number == 1 && *nodes > 1 && joins_are_due(data_dir, *nodes) {
-            wait_ready(&mut running[0])?;
-        }
-        if asked_to_stop.load(Ordering::Relaxed) {
-            return stop(running);
-        }
+    let first = operate::dev_dir(data_dir, 1);
+    if !is_prepared(&first) {
+        operate::init(&first, Wanted { peer_address: &free_address()?, shards: None, replicas: None })?;
     }
+    let mut running = Vec::new();
+    let (prepared, missing): (Vec<usize>, Vec<usize>) =
+        (1..=*nodes).partition(|number| is_prepared(&operate::dev_dir(data_dir, *number)));
+    for number in prepared {
+        running.push(start(number, &operate::dev_dir(data_dir, number), port_of(*listen, number))?);
+    }
+    let asked = || asked_to_stop.load(Ordering::Relaxed);
+    // Another one is let in by a majority of those that are in, so all of them are started, and waited for, first.
+    if !missing.is_empty() && !asked() {
+        running.iter_mut().try_for_each(|node| wait_ready(node).map(drop))?;
+    }
+    for number in missing {
+        if asked() {
+            break;
+        }
+        let dir = operate::dev_dir(data_dir, number);
+        operate::join(&dir, &operate::token(&first)?, &free_address()?)?;
+        running.push(start(number, &dir, port_of(*listen, number))?);
+    }
+    if asked() {
+        return stop(running);
+    }
+    running.sort_by_key(|started| started.number);
     let mut addresses = Vec::new();
     for node in &mut running {
         addresses.push(wait_ready(node)?);
     }
-    operate::settled(&operate::dev_dir(data_dir, 1))?;
+    operate::settled(&first)?;
     println!("A cluster of {nodes} is ready: {}", addresses.join(" "));
     std::io::stdout().flush()?;
-    while !asked_to_stop.load(Ordering::Relaxed) {
+    while !asked() {
         thread::sleep(LOOK);
     }
     stop(running)
 }
 
-fn joins_are_due(data_dir: &Path, nodes: usize) -> bool {
-    (2..=nodes).any(|number| !operate::dev_dir(data_dir, number).join("FORMAT").exists())
+/// Whether the directory is a node's, so that it only has to be started.
+fn is_prepared(dir: &Path) -> bool {
+    dir.join("FORMAT").exists()
 }
 
 fn port_of(listen: SocketAddr, number: usize) -> SocketAddr {

@@ -1,5 +1,5 @@
-//! A cluster on this machine, as `assay dev` runs one: three nodes, each a process of its own below the one that is
-//! started here.
+//! A cluster on this machine, as `assay dev` runs one: three nodes, or more, each a process of its own below the one that
+//! is started here.
 
 use std::fs;
 use std::path::Path;
@@ -20,12 +20,12 @@ const GONE_POLL: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Dev {
     process: Process,
-    /// Of node 1, 2 and 3, once they are ready.
+    /// Of node 1, 2 and so on, once they are ready.
     nodes: Vec<u32>,
-    /// Of node 1, 2 and 3.
+    /// Of node 1, 2 and so on.
     pub urls: Vec<String>,
     pub key: String,
-    /// Where administrators are answered, of node 1, 2 and 3, where they have such a listener.
+    /// Where administrators are answered, of each node in turn, where they have such a listener.
     pub admin_urls: Vec<String>,
     /// How long it took to be ready, on a new directory with founding, joining and moving replicas.
     pub ready_after: Duration,
@@ -38,9 +38,13 @@ impl Dev {
 
     /// With settings, as the environment has them: `ASSAY_HTTP_LISTEN` and its value.
     pub fn start_with(data_dir: &Path, environment: &[(&str, &str)]) -> Result<Dev> {
+        Dev::start_nodes(NODES, data_dir, environment)
+    }
+
+    pub fn start_nodes(nodes: usize, data_dir: &Path, environment: &[(&str, &str)]) -> Result<Dev> {
         let mut command = command(&program()?);
         command.env("ASSAY_API_KEY", TEST_KEY).envs(environment.iter().copied());
-        command.args(["dev", "--nodes", &NODES.to_string(), "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir);
+        command.args(["dev", "--nodes", &nodes.to_string(), "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir);
         let begun = Instant::now();
         let process = Process::start(&mut command, &data_dir.with_extension("log"))?;
         // From here on whatever runs is ended with this.
@@ -49,22 +53,24 @@ impl Dev {
             nodes: Vec::new(),
             urls: Vec::new(),
             key: TEST_KEY.into(),
-            admin_urls: vec![String::new(); NODES],
+            admin_urls: vec![String::new(); nodes],
             ready_after: Duration::ZERO,
         };
-        let ready = format!("A cluster of {NODES} is ready: ");
+        let ready = format!("A cluster of {nodes} is ready: ");
         let admin_urls = &mut dev.admin_urls;
         let urls = dev.process.until(|line| {
-            if let Some((node, url)) = admin_of(line) {
-                admin_urls[node - 1] = url.to_owned();
+            if let Some((node, url)) = admin_of(line)
+                && let Some(known) = node.checked_sub(1).and_then(|place| admin_urls.get_mut(place))
+            {
+                *known = url.to_owned();
             }
             line.strip_prefix(&ready).map(str::to_owned)
         })?;
         dev.urls = urls.split_whitespace().map(|url| url.trim_end_matches('/').to_owned()).collect();
         dev.ready_after = begun.elapsed();
-        dev.nodes = (1..=NODES).map(|node| node_below(dev.process.id(), data_dir, node)).collect::<Result<_>>()?;
-        if dev.urls.len() != NODES {
-            bail!("it named not {NODES} addresses but: {urls}");
+        dev.nodes = (1..=nodes).map(|node| node_below(dev.process.id(), data_dir, node)).collect::<Result<_>>()?;
+        if dev.urls.len() != nodes {
+            bail!("it named not {nodes} addresses but: {urls}");
         }
         Ok(dev)
     }
@@ -74,7 +80,7 @@ impl Dev {
         drop(self);
     }
 
-    /// SIGKILL to node 1, 2 or 3.
+    /// SIGKILL to one node; they count from 1.
     pub fn kill(&self, node: usize) -> Result<()> {
         let process = self.nodes[node - 1];
         if !self.runs(process) {
@@ -90,7 +96,7 @@ impl Dev {
     /// SIGTERM to the one process that was started; an error where a node is left behind.
     pub fn stop(mut self) -> Result<ExitStatus> {
         // One node after the other, and each has its time.
-        let status = self.process.stop(STOP_MAX * u32::try_from(NODES)?)?;
+        let status = self.process.stop(STOP_MAX * u32::try_from(self.nodes.len())?)?;
         let left: Vec<u32> = self.nodes.iter().copied().filter(|node| stat_of(*node).is_some()).collect();
         if !left.is_empty() {
             bail!("it ended ({status}), and left {left:?} running");
@@ -131,8 +137,7 @@ impl Drop for Dev {
 /// `node 2 | Administrators are answered at http://127.0.0.1:1234`
 fn admin_of(line: &str) -> Option<(usize, &str)> {
     let (node, said) = line.strip_prefix("node ")?.split_once(" | ")?;
-    let node: usize = node.parse().ok().filter(|node| (1..=NODES).contains(node))?;
-    Some((node, said.strip_prefix("Administrators are answered at ")?))
+    Some((node.parse().ok()?, said.strip_prefix("Administrators are answered at ")?))
 }
 
 /// The process of a node, found by the directory it was started on.

@@ -1,4 +1,5 @@
-//! `assay dev`: three nodes serve soon, go on when one is killed, stop together, and come back with all they had.
+//! `assay dev`: three nodes serve soon, go on when one is killed, stop together, come back with all they had, and take
+//! another one in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -248,4 +249,22 @@ fn what_one_node_has_denied_no_other_shows() {
     };
     (0..DELETES).try_for_each(one).unwrap_or_else(|error| panic!("{error:#}\nthe nodes said:\n{}", dev.log()));
     assert!(dev.stop().unwrap_or_else(|error| panic!("{error:#}")).success());
+}
+
+/// A directory of three nodes, started with more: a token is made by two of three, and the first was waited for alone.
+#[test]
+fn a_cluster_is_started_again_with_another_node() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let data = dir.path().join("data");
+    let few = Dev::start(&data).unwrap_or_else(|error| panic!("{error:#}"));
+    let made = call(&few.urls[0], &few.key, "POST", "/v1/project", &json!({"name": "kept"}));
+    let project = made.unwrap_or_else(|error| panic!("{error:#}"))["id"].clone();
+    assert!(few.stop().unwrap_or_else(|error| panic!("{error:#}")).success());
+
+    let more = Dev::start_nodes(NODES + 1, &data, &[]).unwrap_or_else(|error| panic!("{error:#}"));
+    let path = format!("/v1/project/{}", project.as_str().expect("an id"));
+    let found = call(&more.urls[NODES], &more.key, "GET", &path, &Value::Null);
+    let found = found.unwrap_or_else(|error| panic!("{error:#}\nthe nodes said:\n{}", more.log()));
+    assert_eq!(found["name"], "kept", "the new node knows what the others do");
+    assert!(more.stop().unwrap_or_else(|error| panic!("{error:#}")).success());
 }

@@ -138,6 +138,11 @@ pub struct Joined {
     pub before: bool,
 }
 
+/// Whether this is what `assay cluster token` prints. Whether it still lets a node in only the cluster knows.
+pub fn is_token(text: &str) -> bool {
+    Token::decode(text).is_ok()
+}
+
 impl Cluster {
     /// A token with which one node may join within the time.
     pub async fn make_token(&self, valid: Duration) -> Result<String, OperateError> {
@@ -167,16 +172,17 @@ impl Cluster {
 /// Lets a directory join the cluster of a token. The node is not started; doing it again is answered as before.
 pub async fn join(disk: SharedDisk, dir: &Path, token: &str, address: &str) -> Result<Joined, JoinError> {
     let token = Token::decode(token)?;
+    let keeping = Keeping { disk: disk.clone(), dir: dir.to_owned() };
+    // A node that joined may run, and hold the lock: it is asked for only by who has something to do.
+    if let Some(before) = joined_before(&keeping, token.cluster)? {
+        return Ok(before);
+    }
     let io = |source| JoinError::Home(HomeError::Io { doing: format!("making {}", dir.display()), source });
     disk.create_dir_all(dir).map_err(io)?;
     let _lock = Lock::take(dir)?;
-    let keeping = Keeping { disk: disk.clone(), dir: dir.to_owned() };
-    match read_format(&*disk, dir)? {
-        Some(found) if found.cluster == token.cluster => {
-            return Ok(Joined { cluster: found.cluster, node: keeping.node()?.node, before: true });
-        }
-        Some(found) => return Err(JoinError::Other { dir: dir.to_owned(), found: found.cluster }),
-        None => {}
+    // Another process may have been faster.
+    if let Some(before) = joined_before(&keeping, token.cluster)? {
+        return Ok(before);
     }
     crate::home::check_empty(&*disk, dir)?;
     let (key_pem, request) = kept_key(dir)?;
@@ -188,6 +194,18 @@ pub async fn join(disk: SharedDisk, dir: &Path, token: &str, address: &str) -> R
     let answer = answer.map_err(|error| refused(error.to_string()))?;
     let admitted: Admission = serde_json::from_slice(&answer).map_err(|error| refused(error.to_string()))?;
     keep(&keeping, key_pem, admitted, address)
+}
+
+/// What a directory is already; none of one that may join. The format file is the last that a join writes, so it needs no
+/// lock to be believed.
+fn joined_before(keeping: &Keeping, cluster: ClusterId) -> Result<Option<Joined>, JoinError> {
+    match read_format(&*keeping.disk, &keeping.dir)? {
+        Some(found) if found.cluster == cluster => {
+            Ok(Some(Joined { cluster, node: keeping.node()?.node, before: true }))
+        }
+        Some(found) => Err(JoinError::Other { dir: keeping.dir.clone(), found: found.cluster }),
+        None => Ok(None),
+    }
 }
 
 /// Made once for a directory, so that asking again is seen to be the same node.
@@ -408,6 +426,33 @@ mod tests {
         cluster.shutdown().await.expect("closes");
     }
 
+    fn token_of(cluster: ClusterId) -> String {
+        let (address, authority, secret) = ("127.0.0.1:1".into(), "pem".into(), "s".into());
+        Token { cluster, address, authority, secret }.encode()
+    }
+
+    /// Asked again while its node runs, a join failed for the lock, and what waited for it never started.
+    #[tokio::test]
+    async fn a_directory_that_joined_says_so_also_while_its_node_runs() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let disk: SharedDisk = Arc::new(assay_storage_disk::RealDisk);
+        let (cluster, other) = (ClusterId(Uuid::from_u128(7)), ClusterId(Uuid::from_u128(8)));
+        let keeping = Keeping { disk: disk.clone(), dir: dir.path().to_owned() };
+        keeping.set_node(&NodeFile { node: NodeId(2), address: Some("127.0.0.1:2".into()) }).expect("writes");
+        write_format(&*disk, dir.path(), &Format { cluster, shards: 4, founded: true }).expect("writes");
+        let _running = Lock::take(dir.path()).expect("free");
+
+        let joined = join(disk.clone(), dir.path(), &token_of(cluster), "127.0.0.1:2").await;
+        assert_eq!(joined.expect("it had joined"), Joined { cluster, node: NodeId(2), before: true });
+        let refused = join(disk.clone(), dir.path(), &token_of(other), "127.0.0.1:2").await;
+        assert!(matches!(&refused, Err(JoinError::Other { found, .. }) if *found == cluster), "{refused:?}");
+
+        let new = tempfile::tempdir().expect("a directory");
+        let _busy = Lock::take(new.path()).expect("free");
+        let refused = join(disk, new.path(), &token_of(cluster), "127.0.0.1:2").await;
+        assert!(matches!(refused, Err(JoinError::Home(HomeError::Locked(_)))), "{refused:?}");
+    }
+
     #[test]
     fn a_token_reads_back_and_a_damaged_one_is_refused() {
         let token = Token {
@@ -418,6 +463,7 @@ mod tests {
         };
         let text = token.encode();
         assert_eq!(Token::decode(&format!(" {text}\n")).expect("reads").address, "10.0.0.1:7400");
+        assert!(is_token(&text) && !is_token(&text[1..]));
         for wrong in ["", "assay-join-", "assay-join-%%", &text[1..], &text[..text.len() - 3]] {
             assert!(Token::decode(wrong).is_err(), "{wrong}");
         }

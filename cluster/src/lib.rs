@@ -67,7 +67,7 @@ pub use config::{
 };
 pub use error::OpenError;
 pub use home::{FORMAT_VERSION, Format, HomeError, Lock, read_format};
-pub use join::{JoinError, Joined, join};
+pub use join::{JoinError, Joined, is_token, join};
 pub use keeping::{NodeFile, read_node};
 pub use nodes::{NodeRecord, NodeState};
 pub use operate::OperateError;

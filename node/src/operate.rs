@@ -2,13 +2,15 @@
 //!
 //! `init` and `join` prepare a directory while no node runs on it, and `recover` changes one. Everything else is asked of
 //! a running node, through the socket in its directory or its administrators' listener (`remote`, `desk`); any node of the
-//! cluster will do. Asked again, each finds its work done.
+//! cluster will do.
+//!
+//! Asked again, each finds its work done: `init` and `join` also where a node runs on the directory by now, and without
+//! asking it. Only a token that is printed is another one every time; one that is in a file (`--output`) stays, and nobody
+//! is asked for it. So whatever prepares a cluster may run before every start of it, when no majority is there yet.
 
 mod founded;
+mod ticket;
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -70,9 +72,13 @@ pub enum ClusterCommand {
         /// How long it is valid
         #[arg(long, value_name = "MINUTES", default_value_t = TOKEN_VALID_MINUTES)]
         minutes: u64,
-        /// Write it to a file that only its owner can read, instead of printing it
+        /// Write it to a file that only its owner can read, instead of printing it; where that holds a token already, it
+        /// stays, and no node is asked
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Write another one over the token that is in the file: that one was used, or ran out
+        #[arg(long, requires = "output")]
+        anew: bool,
     },
     /// Let an empty directory join the cluster of a token; the node is then started with `assay serve`
     Join {
@@ -181,11 +187,14 @@ fn on_a_directory(command: &ClusterCommand) -> Option<&'static str> {
 
 fn ask_node(node: &Node, command: ClusterCommand, as_json: bool) -> anyhow::Result<()> {
     match command {
-        ClusterCommand::Token { minutes, output } => {
-            let answer = node.ask(ClusterRequest::Token { minutes })?;
+        ClusterCommand::Token { minutes, output, anew } => {
+            let ask = || node.ask(ClusterRequest::Token { minutes });
             match output {
-                Some(file) => keep_token(&file, text(&answer["token"])),
-                None => said(as_json, &answer, |answer| text(&answer["token"]).to_owned()),
+                Some(file) => {
+                    let make = || Ok(text(&ask()?["token"]).to_owned());
+                    said(as_json, &ticket::keep(&file, anew, make)?, ticket::in_words)
+                }
+                None => said(as_json, &ask()?, |answer| text(&answer["token"]).to_owned()),
             }
         }
         ClusterCommand::Status { wait } => show(node, wait, as_json),
@@ -289,12 +298,6 @@ fn given(token: Option<String>, file: Option<PathBuf>) -> anyhow::Result<String>
         (None, Some(file)) => std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display())),
         (None, None) => anyhow::bail!("name a token, or a file that holds one with --token-file"),
     }
-}
-
-fn keep_token(file: &Path, token: &str) -> anyhow::Result<()> {
-    let doing = || format!("writing {}", file.display());
-    let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);
-    writeln!(opened.with_context(doing)?, "{token}").with_context(doing)
 }
 
 fn recover(data_dir: &Path, force: bool, yes: bool, as_json: bool) -> anyhow::Result<()> {

@@ -9,6 +9,7 @@
 //! is asked for it. So whatever prepares a cluster may run before every start of it, when no majority is there yet.
 
 mod founded;
+mod stopping;
 mod ticket;
 
 use std::path::{Path, PathBuf};
@@ -242,7 +243,10 @@ fn said(as_json: bool, value: &Value, in_words: impl Fn(&Value) -> String) -> an
 }
 
 fn done(node: &Node, as_json: bool, request: ClusterRequest) -> anyhow::Result<()> {
-    said(as_json, &node.ask(request)?, |answer| text(&answer["done"]).to_owned())
+    said(as_json, &node.ask(request)?, |answer| match answer["warning"].as_str() {
+        Some(warning) => format!("{}; {warning}", text(&answer["done"])),
+        None => text(&answer["done"]).to_owned(),
+    })
 }
 
 /// Says on stderr what the node still leads, while it is waited for.
@@ -443,6 +447,9 @@ pub async fn carry_out(cluster: &Cluster, request: ClusterRequest) -> Result<Val
         }
         ClusterRequest::Drain { node } => {
             cluster.drain(NodeId(node)).await?;
+            if let Some(warning) = stopping::against(cluster, NodeId(node)).await {
+                return Ok(json!({ "done": format!("node {node} leads nothing"), "warning": warning }));
+            }
             format!("node {node} leads nothing and may be stopped")
         }
         ClusterRequest::Undrain { node } => {

@@ -5,6 +5,7 @@
 //! wants none; each module's own tests run it on bad samples and want the complaint, so that a check that can no
 //! longer fail is seen. Reads manifests and sources as text; builds nothing.
 
+pub mod compose;
 pub mod features;
 pub mod formats;
 pub mod functions;
@@ -13,6 +14,8 @@ pub mod imports;
 pub mod packaging;
 pub mod readme;
 pub mod rooms;
+pub mod settings;
 pub mod sizes;
 pub mod sources;
 pub mod wings;
+pub mod yaml;

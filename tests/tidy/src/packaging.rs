@@ -1,7 +1,8 @@
 //! What `docker/` ships, as far as it can be judged without the programs that will read it: instructions and settings
-//! that exist, an image that is not root and says when it is ill, versions that agree. `.ci/packaging` asks the programs.
+//! that exist, an image that is not root and says when it is ill, versions that agree. What composes services is read in
+//! `compose`. `.ci/packaging` asks the programs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 const INSTRUCTIONS: [&str; 14] = [
     "FROM",
@@ -111,77 +112,6 @@ pub fn unit(text: &str) -> Vec<String> {
     found
 }
 
-/// Values by their path (`services.assay.image`, items as `services.assay.ports.0`) of the YAML that these files keep
-/// to: mappings and lists of texts, two blanks a level, no tabs, nothing in flow form but `{}`.
-pub fn yaml(text: &str) -> Result<BTreeMap<String, String>, String> {
-    let (mut values, mut open): (BTreeMap<String, String>, Vec<(usize, String)>) = (BTreeMap::new(), Vec::new());
-    let mut items: BTreeMap<String, usize> = BTreeMap::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        let content = line.trim_start_matches(' ');
-        let level = line.len() - content.len();
-        if content.is_empty() || content.starts_with('#') {
-            continue;
-        }
-        if content.starts_with('\t') || level % 2 == 1 {
-            return Err(format!("line {number}: two blanks a level, no tabs"));
-        }
-        open.retain(|(above, _)| *above < level);
-        let mut path: Vec<&str> = open.iter().map(|(_, name)| name.as_str()).collect();
-        let (name, value) = match content.strip_prefix("- ") {
-            Some(item) => {
-                let count = items.entry(path.join(".")).or_default();
-                *count += 1;
-                ((*count - 1).to_string(), item)
-            }
-            None => match content.split_once(':') {
-                Some((name, value)) if value.is_empty() || value.starts_with(' ') => (name.to_owned(), value.trim()),
-                _ => return Err(format!("line {number}: `{content}` is neither `name: value` nor `- item`")),
-            },
-        };
-        path.push(&name);
-        let path = path.join(".");
-        if value.is_empty() {
-            open.push((level, name));
-        } else if values.insert(path.clone(), value.trim_matches('"').to_owned()).is_some() {
-            return Err(format!("line {number}: {path} is said twice"));
-        }
-    }
-    Ok(values)
-}
-
-/// What is wrong with a compose file for one node.
-pub fn compose(text: &str) -> Vec<String> {
-    let values = match yaml(text) {
-        Ok(values) => values,
-        Err(problem) => return vec![problem],
-    };
-    let mut found = Vec::new();
-    let said = |path: &str| values.get(&format!("services.assay.{path}")).map(String::as_str);
-    let begins = |path: &str, wanted: &str| {
-        let path = format!("services.assay.{path}.");
-        values.iter().any(|(name, value)| name.starts_with(&path) && value.starts_with(wanted))
-    };
-    for (path, wanted) in [("restart", "unless-stopped"), ("read_only", "true")] {
-        if said(path) != Some(wanted) {
-            found.push(format!("{path} is not {wanted}"));
-        }
-    }
-    for (path, wanted) in [
-        ("cap_drop", "ALL"),
-        ("security_opt", "no-new-privileges"),
-        ("ports", "127.0.0.1:"),
-        ("volumes", "assay-data:"),
-    ] {
-        if !begins(path, wanted) {
-            found.push(format!("{path} has no {wanted}"));
-        }
-    }
-    if !values.contains_key("volumes.assay-data") {
-        found.push("the volume assay-data is not declared".into());
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,18 +141,5 @@ mod tests {
         assert_eq!(unit(&format!("{good}UMask=1\n")), ["line 11: UMask is said twice"]);
         assert_eq!(unit(&format!("{good}nothing\n")), ["line 11: `nothing` belongs to no section or sets nothing"]);
         assert_eq!(unit(&good.replace("UMask=x\n", "")), ["UMask is not said"]);
-    }
-
-    #[test]
-    fn yaml_of_our_kind_is_read_and_other_is_refused() {
-        let values = yaml("a:\n  b: \"1\"\n  c:\n    - x\n    - y: z\nd: {}\n").unwrap();
-        let expected = [("a.b", "1"), ("a.c.0", "x"), ("a.c.1", "y: z"), ("d", "{}")];
-        assert_eq!(values, expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
-        for bad in ["a:\n\tb: 1\n", "a:\n   b: 1\n", "a b\n", "a: 1\na: 2\n"] {
-            assert!(yaml(bad).is_err(), "{bad:?}");
-        }
-        assert!(
-            compose("services:\n  assay:\n    restart: no\n").contains(&"restart is not unless-stopped".to_owned())
-        );
     }
 }

@@ -1,8 +1,10 @@
 //! What `docker/` ships, on this repository.
 
+use assay_tests_tidy::compose::{STOP_GRACE, compose};
 use assay_tests_tidy::house::House;
-use assay_tests_tidy::packaging::{compose, dockerfile, instructions, unit};
+use assay_tests_tidy::packaging::{dockerfile, instructions, unit};
 use assay_tests_tidy::readme::broken_links;
+use assay_tests_tidy::settings::variables;
 
 #[track_caller]
 fn none(complaints: &[String]) {
@@ -28,10 +30,17 @@ fn the_build_gets_every_member_of_the_workspace() {
 }
 
 #[test]
-fn the_unit_and_the_compose_file_are_fit_to_ship() {
+fn the_unit_and_the_compose_files_are_fit_to_ship() {
     let house = House::this();
-    none(&unit(&house.read_text("docker/assay.service")));
-    none(&compose(&house.read_text("docker/compose.yaml")));
+    let service = house.read_text("docker/assay.service");
+    none(&unit(&service));
+    let stop = format!("TimeoutStopSec={}", STOP_GRACE.trim_end_matches('s'));
+    assert!(service.lines().any(|line| line == stop), "the unit gives a stop another time than {STOP_GRACE}");
+    let known =
+        variables(&house.sources().into_iter().filter(|source| source.path.starts_with("node/")).collect::<Vec<_>>());
+    for file in ["docker/compose.yaml", "docker/compose.cluster.yaml"] {
+        none(&compose(&house.read_text(file), &known));
+    }
 }
 
 #[test]

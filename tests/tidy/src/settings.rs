@@ -1,0 +1,60 @@
+//! Which variables of the environment the program knows, as its sources have them.
+
+use std::collections::BTreeSet;
+
+use crate::house::Source;
+
+const PREFIX: &str = "ASSAY_";
+const ROOT: &str = "Config";
+
+/// Every setting, by the fields of `Config` and of what those are, and what the program asks the environment for by name.
+pub fn variables(sources: &[Source]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
+    below(&texts, ROOT, PREFIX, &mut found);
+    for text in texts {
+        for (name, value) in text.lines().filter_map(constant) {
+            if name.contains("VARIABLE") {
+                found.insert(value.to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// `const NAME: &str = "VALUE";`
+fn constant(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once("const ")?.1.split_once(": &str = \"")?;
+    Some((name, value.strip_suffix("\";")?)).filter(|(_, value)| value.starts_with(PREFIX))
+}
+
+fn below(texts: &[&str], kind: &str, prefix: &str, found: &mut BTreeSet<String>) {
+    for (name, kind) in texts.iter().find_map(|text| fields(text, kind)).unwrap_or_default() {
+        let path = format!("{prefix}{}", name.to_uppercase());
+        let kind = kind.strip_prefix("Option<").and_then(|rest| rest.strip_suffix('>')).unwrap_or(kind);
+        match texts.iter().any(|text| fields(text, kind).is_some()) {
+            true => below(texts, kind, &format!("{path}_"), found),
+            false => drop(found.insert(path)),
+        }
+    }
+}
+
+/// The public fields of a struct, each with its type; none where it is not in this text.
+fn fields<'a>(text: &'a str, name: &str) -> Option<Vec<(&'a str, &'a str)>> {
+    let body = text.split_once(&format!("\npub struct {name} {{\n"))?.1.split("\n}").next()?;
+    let field = |line: &'a str| line.strip_prefix("    pub ")?.strip_suffix(',')?.split_once(": ");
+    Some(body.lines().filter_map(field).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_and_constants_are_variables() {
+        let text = "\npub struct Config {\n    /// X.\n    pub http: Http,\n}\n\npub struct Http {\n    pub url: Option<String>,\n    \
+            pub tls: Option<Tls>,\n}\n\npub struct Tls {\n    pub key: PathBuf,\n}\nconst KEY_VARIABLE: &str = \"ASSAY_KEY\";\n";
+        let found = variables(&[Source { path: "a.rs".into(), text: text.into() }]);
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["ASSAY_HTTP_TLS_KEY", "ASSAY_HTTP_URL", "ASSAY_KEY"]);
+    }
+}

@@ -1,8 +1,8 @@
 //! Reading a body: by content and never by what a header calls it, within limits, at a pace, and parsed once.
 //!
 //! ```text
-//! claimed length -> [ bytes come: limit, budget, pace ] -> depth, values counted -> its turn -> parsed once -> handler
-//!      413               413      429     408                 400     413                           400
+//! claimed length -> [ bytes come: limit, budget, pace ] -> depth, values, rows counted -> its turn -> parsed once -> handler
+//!      413               413      429     408                 400    413     413                         400
 //! ```
 //! Bodies that came wait for their turn as bytes: as trees they take several times the room. Turns are given in the order
 //! in which they were asked for.
@@ -13,7 +13,8 @@ use actix_web::HttpRequest;
 use actix_web::error::PayloadError;
 use actix_web::http::header;
 use actix_web::web::{self, Payload};
-use assay_storage_model::event::{self, values_within};
+use assay_storage_model::command::ROWS_PER_WRITE_MAX;
+use assay_storage_model::event::{self, Counted, counted_within};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use serde::de::DeserializeSeed;
@@ -35,14 +36,56 @@ const DEPTH_MAX: usize = event::DEPTH_MAX + LEVELS_AROUND_ROWS;
 const VALUES_MAX: usize = 2_000_000;
 /// What a value takes beyond its text: its place in a list or map, and the map.
 const VALUE_BYTES: usize = 100;
+/// The most rows that one body may hold, of all its objects together. One object takes fewer at a time, and 20 MiB hold
+/// no more rows that say anything: this is where rows of a few bytes each end.
+pub const ROWS_MAX: usize = 50_000;
+/// What a row takes beyond its values: its lists, its ids, and those of what it is written as.
+const ROW_BYTES: usize = 1 << 10;
 
 /// Larger bodies are parsed on a thread of their own: others on this worker would wait for over a millisecond.
 const PARSE_INLINE_BYTES_MAX: usize = 128 << 10;
+/// And so are bodies of more rows: an item of feedback is made into rows while it is parsed.
+const PARSE_INLINE_ROWS_MAX: usize = 256;
 
 /// Room made before the first bytes came, whatever length was claimed: a claim costs its sender nothing.
 const CLAIM_BYTES_MAX: usize = 64 << 10;
 /// Once that came the claim is believed up to here, so that most bodies have no more room than they need.
 const CLAIM_BELIEVED_BYTES_MAX: usize = 1 << 20;
+
+/// Where the rows of a body stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowsAt {
+    /// It has none.
+    Nowhere,
+    /// `{"events": [row]}`
+    List,
+    /// `{"experiment": {"<id>": {"events": [row]}}}`
+    ListsByObject,
+}
+
+impl RowsAt {
+    /// The level of a row, the body being of level 1; none is of level 0.
+    fn level(self) -> usize {
+        match self {
+            RowsAt::Nowhere => 0,
+            RowsAt::List => 3,
+            RowsAt::ListsByObject => LEVELS_AROUND_ROWS + 1,
+        }
+    }
+}
+
+/// About what a body takes when it is parsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    pub bytes: usize,
+    rows: usize,
+}
+
+impl Room {
+    fn is_small(&self, body: &[u8]) -> bool {
+        body.len() <= PARSE_INLINE_BYTES_MAX && self.rows <= PARSE_INLINE_ROWS_MAX
+    }
+}
 
 /// A body that came whole. What it takes of the budget it gives back when it is dropped.
 #[derive(Debug)]
@@ -97,8 +140,8 @@ pub async fn read(edge: &Edge, request: &HttpRequest, mut payload: Payload, byte
 /// No client that is served compresses what it sends; a body that says so must not be read as if it had not.
 pub fn refuse_encoded(request: &HttpRequest) -> Result<(), Refusal> {
     let Some(encoding) = request.headers().get(header::CONTENT_ENCODING) else { return Ok(()) };
-    let text = encoding.to_str().unwrap_or_default().trim();
-    if text.is_empty() || text.eq_ignore_ascii_case("identity") {
+    let text = encoding.as_bytes().trim_ascii();
+    if text.is_empty() || text.eq_ignore_ascii_case(b"identity") {
         return Ok(());
     }
     let why = "bodies are taken as they are: leave out `Content-Encoding`, or send `identity`";
@@ -130,17 +173,18 @@ impl Body {
     }
 
     pub async fn json(self) -> Result<Parsed<Value>, Refusal> {
-        self.parsed(parse).await
+        self.parsed(RowsAt::Nowhere, parse).await
     }
 
-    pub async fn parsed<T, P>(self, parse: P) -> Result<Parsed<T>, Refusal>
+    pub async fn parsed<T, P>(self, rows: RowsAt, parse: P) -> Result<Parsed<T>, Refusal>
     where
         T: Send + 'static,
         P: FnOnce(&[u8]) -> Result<T, Refusal> + Send + 'static,
     {
         let Body { bytes, held, turns } = self;
-        let turn = turns.wait(room_of(&bytes)?).await;
-        let value = if bytes.len() <= PARSE_INLINE_BYTES_MAX {
+        let room = room_of(&bytes, rows)?;
+        let turn = turns.wait(room.bytes).await;
+        let value = if room.is_small(&bytes) {
             parse(&bytes)?
         } else {
             web::block(move || parse(&bytes)).await.map_err(Refusal::internal)??
@@ -155,13 +199,26 @@ impl Body {
 }
 
 /// About what a body takes when it is parsed. Before that its depth is counted: the parser recurses.
-pub fn room_of(bytes: &[u8]) -> Result<usize, Refusal> {
-    let values = values_within(bytes, DEPTH_MAX).map_err(|deep| Refusal::bad(format!("the body is {deep}")))?;
+pub fn room_of(bytes: &[u8], rows: RowsAt) -> Result<Room, Refusal> {
+    let counted = counted_within(bytes, DEPTH_MAX, rows.level());
+    let Counted { values, objects: rows } = counted.map_err(|deep| Refusal::bad(format!("the body is {deep}")))?;
     if values > VALUES_MAX {
         let why = format!("the body holds about {values} values; at most {VALUES_MAX} are taken in one request");
         return Err(Refusal::new(Kind::TooLarge, why));
     }
-    Ok(bytes.len() + values * VALUE_BYTES)
+    if rows > ROWS_MAX {
+        return Err(too_many_rows(rows));
+    }
+    Ok(Room { bytes: bytes.len() + values * VALUE_BYTES + rows * ROW_BYTES, rows })
+}
+
+/// More rows than all objects of one request may be sent together.
+pub fn too_many_rows(rows: usize) -> Refusal {
+    let why = format!(
+        "the body holds about {rows} rows: at most {ROWS_MAX} are taken in one request, {ROWS_PER_WRITE_MAX} of them of \
+         one object; send the rest in another request"
+    );
+    Refusal::new(Kind::TooLarge, why)
 }
 
 pub fn parse(bytes: &[u8]) -> Result<Value, Refusal> {
@@ -195,7 +252,7 @@ mod tests {
 
     #[track_caller]
     fn refused(text: &[u8], part: &str) {
-        let refusal = room_of(text).and_then(|_| parse(text)).expect_err(part);
+        let refusal = room_of(text, RowsAt::Nowhere).and_then(|_| parse(text)).expect_err(part);
         assert_eq!(refusal.kind, Kind::BadRequest);
         assert!(refusal.message.contains(part), "{}", refusal.message);
     }
@@ -224,9 +281,28 @@ mod tests {
 
     #[test]
     fn small_values_take_room_of_their_own_and_are_bounded() {
-        assert_eq!(room_of(b"[1,[],{}]").ok(), Some(9 + 6 * VALUE_BYTES));
-        let refusal = room_of(format!("[{}0]", "0,".repeat(VALUES_MAX)).as_bytes()).expect_err("too many");
+        let room = |text: &str| room_of(text.as_bytes(), RowsAt::Nowhere);
+        assert_eq!(room("[1,[],{}]").ok(), Some(Room { bytes: 9 + 6 * VALUE_BYTES, rows: 0 }));
+        let refusal = room(&format!("[{}0]", "0,".repeat(VALUES_MAX))).expect_err("too many");
         assert_eq!(refusal.kind, Kind::TooLarge);
+    }
+
+    /// Ten thousand rows of a dozen bytes were counted as 2 MB, and took 28.
+    #[test]
+    fn small_rows_take_room_of_their_own_and_are_bounded() {
+        let one = |rows: usize| format!("{{\"events\":[{}{{}}]}}", "{},".repeat(rows - 1));
+        let by_object = |rows: usize| format!("{{\"dataset\":{{\"x\":{}}}}}", one(rows));
+        for (text, at) in [(one(10_000), RowsAt::List), (by_object(10_000), RowsAt::ListsByObject)] {
+            let room = room_of(text.as_bytes(), at).expect("room");
+            assert!(room.rows == 10_000 && room.bytes > 10_000 * ROW_BYTES, "{room:?}");
+            assert!(!room.is_small(text.as_bytes()), "its rows are made on a thread of their own");
+        }
+        assert!(room_of(one(ROWS_MAX).as_bytes(), RowsAt::List).is_ok());
+        let refusal = room_of(one(999_000).as_bytes(), RowsAt::List).expect_err("too many");
+        assert_eq!(refusal.kind, Kind::TooLarge);
+        assert!(refusal.message.contains("about 999000 rows: at most 50000 are taken"), "{}", refusal.message);
+        assert!(room_of(by_object(ROWS_MAX + 1).as_bytes(), RowsAt::ListsByObject).is_err());
+        assert!(room_of(one(ROWS_MAX + 1).as_bytes(), RowsAt::Nowhere).is_ok(), "what is no row is no row");
     }
 
     /// With some of its features the parser takes these for its own and puts something else in their place.

@@ -53,9 +53,9 @@ pub use server::{Handle, Server};
 
 /// The pure steps of reading a body, for `tests/fuzz`, which throws at them what a client can send.
 pub mod pure {
-    pub use crate::body::{object, parse, room_of};
+    pub use crate::body::{RowsAt, object, parse, room_of};
     pub use crate::refusal::{Kind, Refusal};
-    pub use crate::shapes::{CrossPart, cross_parts, fetch_body, fetch_query, logs3_rows, required_array, rows};
+    pub use crate::shapes::{CrossPart, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, rows};
 }
 
 /// What the server stands on.

@@ -1,12 +1,14 @@
 //! What the bodies that write and read rows look like. Pure. Fields that are not known are ignored: clients send many.
 
 use assay_node_objects::FetchRequest;
-use assay_storage_model::event::{BodyOfRows, RowsUnder, Sent};
+use assay_storage_model::command::{ROWS_PER_WRITE_MAX, TooLarge};
+use assay_storage_model::event::{BodyOfList, ListUnder, Sent};
 use assay_storage_model::{ObjectKind, Xact};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::body::{no_object, parse_as};
+use crate::body::{ROWS_MAX, no_object, parse_as, too_many_rows};
 use crate::refusal::{Kind, Refusal};
 
 /// The keys of `POST /v1/insert`, in the order in which they are written.
@@ -38,11 +40,6 @@ pub fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// An array that has to be there, such as `feedback`.
-pub fn required_array(body: &mut Map<String, Value>, name: &str) -> Result<Vec<Value>, Refusal> {
-    optional_array(body, name, name)?.ok_or_else(|| missing(name))
-}
-
 fn missing(name: &str) -> Refusal {
     Refusal::bad(format!("`{name}` is missing; it should be an array"))
 }
@@ -61,25 +58,40 @@ fn optional_array(body: &mut Map<String, Value>, name: &str, path: &str) -> Resu
 
 /// The rows of `POST /logs3`.
 pub fn logs3_rows(body: &[u8]) -> Result<Vec<Sent>, Refusal> {
-    match parse_as(body, RowsUnder("rows"))? {
-        BodyOfRows::Other(Value::Object(_)) => {
+    match parse_as(body, ListUnder::new("rows", ROWS_MAX))? {
+        BodyOfList::Other(Value::Object(_)) => {
             Err(Refusal::bad("`rows` is an object; this server has announced no overflow uploads, send the rows"))
         }
-        found => required_rows(found, "rows"),
+        found => required(found, "rows", too_many_rows),
     }
 }
 
 /// The rows of one object, which stand under this name.
 pub fn rows(body: &[u8], name: &str) -> Result<Vec<Sent>, Refusal> {
-    required_rows(parse_as(body, RowsUnder(name))?, name)
+    of_one_object(body, name)
 }
 
-fn required_rows(found: BodyOfRows, name: &str) -> Result<Vec<Sent>, Refusal> {
+/// What is said about rows of one object.
+pub fn feedback_items(body: &[u8]) -> Result<Vec<Value>, Refusal> {
+    of_one_object(body, "feedback")
+}
+
+fn of_one_object<T: DeserializeOwned>(body: &[u8], name: &str) -> Result<Vec<T>, Refusal> {
+    required(parse_as(body, ListUnder::new(name, ROWS_PER_WRITE_MAX))?, name, too_many_of_one)
+}
+
+/// As the object itself would say of a write.
+fn too_many_of_one(rows: usize) -> Refusal {
+    Refusal::new(Kind::TooLarge, TooLarge::Rows(rows).to_string())
+}
+
+fn required<T>(found: BodyOfList<T>, name: &str, too_many: fn(usize) -> Refusal) -> Result<Vec<T>, Refusal> {
     match found {
-        BodyOfRows::Rows(rows) => Ok(rows),
-        BodyOfRows::Missing => Err(missing(name)),
-        BodyOfRows::Other(found) => Err(no_array(name, &found)),
-        BodyOfRows::NoObject(found) => Err(no_object(&found)),
+        BodyOfList::List(list) => Ok(list),
+        BodyOfList::TooMany(items) => Err(too_many(items)),
+        BodyOfList::Missing => Err(missing(name)),
+        BodyOfList::Other(found) => Err(no_array(name, &found)),
+        BodyOfList::NoObject(found) => Err(no_object(&found)),
     }
 }
 
@@ -118,6 +130,10 @@ fn cross_part(kind: ObjectKind, name: String, part: Value) -> Result<CrossPart, 
     let id = Uuid::parse_str(&name).map_err(|_| Refusal::bad(format!("`{path}`: the id is not a UUID")))?;
     let events = optional_array(&mut part, "events", &format!("{path}.events"))?;
     let feedback = optional_array(&mut part, "feedback", &format!("{path}.feedback"))?;
+    let items = events.as_ref().map_or(0, Vec::len) + feedback.as_ref().map_or(0, Vec::len);
+    if items > ROWS_PER_WRITE_MAX {
+        return Err(too_many_of_one(items));
+    }
     Ok(CrossPart { kind, name, id, events, feedback })
 }
 
@@ -202,16 +218,26 @@ mod tests {
 
     #[test]
     fn rows_come_as_an_array() {
-        assert_eq!(required_array(&mut map(json!({"events": [1, 2]})), "events").expect("an array"), [1, 2]);
-        refused(required_array(&mut map(json!({})), "events"), "`events` is missing; it should be an array");
-        refused(
-            required_array(&mut map(json!({"events": null})), "events"),
-            "`events` is missing; it should be an array",
-        );
-        refused(
-            required_array(&mut map(json!({"events": {}})), "events"),
-            "`events` is an object; it should be an array",
-        );
+        let read = |body: Value| feedback_items(body.to_string().as_bytes());
+        assert_eq!(read(json!({"feedback": [1, 2]})).expect("an array"), [1, 2]);
+        refused(read(json!({})), "`feedback` is missing; it should be an array");
+        refused(read(json!({"feedback": null})), "`feedback` is missing; it should be an array");
+        refused(read(json!({"feedback": {}})), "`feedback` is an object; it should be an array");
+    }
+
+    #[test]
+    fn more_rows_than_are_taken_are_refused_before_they_are_held() {
+        let list = |name: &str, items: usize| format!(r#"{{"{name}":[{}1]}}"#, "1,".repeat(items - 1));
+        let said = "a write of 10001 rows: at most 10000 fit; send the rest in another request";
+        let (most, more) = (ROWS_PER_WRITE_MAX, ROWS_PER_WRITE_MAX + 1);
+        assert_eq!(rows(list("events", most).as_bytes(), "events").map(|rows| rows.len()).ok(), Some(most));
+        refused(rows(list("events", more).as_bytes(), "events"), said);
+        refused(feedback_items(list("feedback", more).as_bytes()), said);
+        let part = json!({"events": vec![1; most], "feedback": [1]});
+        refused(cross_parts(&mut map(json!({"dataset": {A: part}}))), said);
+        assert_eq!(logs3_rows(list("rows", ROWS_MAX).as_bytes()).map(|rows| rows.len()).ok(), Some(ROWS_MAX));
+        let refusal = logs3_rows(list("rows", ROWS_MAX + 1).as_bytes()).expect_err("too many");
+        assert_eq!((refusal.kind, refusal.message.contains("50001 rows")), (Kind::TooLarge, true));
     }
 
     #[test]

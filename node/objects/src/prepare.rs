@@ -1,6 +1,6 @@
 //! A client's rows as what will be proposed: checked, folded, measured. Nothing is written before this passed.
 
-use assay_storage_model::command::{Action, Command, RequestId, RowOp, Write};
+use assay_storage_model::command::{Action, Command, ROWS_PER_WRITE_MAX, RequestId, RowOp, TooLarge, Write};
 use assay_storage_model::event::{PrepareContext, PreparedRow, Sent, prepare};
 use assay_storage_model::merge::fold_batch;
 use assay_storage_model::{ObjectKey, Xact};
@@ -11,6 +11,11 @@ use crate::{ObjectWrite, WriteError};
 
 /// Bytes of documents after which others get their turn on this thread: about half a millisecond.
 const YIELD_AFTER_BYTES: usize = 256 << 10;
+/// What a row counts for beside its document, which may be next to nothing.
+const ROW_BYTES: usize = 256;
+/// Rows of one write as they are looked at. As many as fit, and as many again, since some fold into others and an item of
+/// feedback makes two; each takes about a kilobyte, however little it says.
+const SENT_ROWS_MAX: usize = 2 * ROWS_PER_WRITE_MAX;
 
 /// One write that lacks only its id.
 #[derive(Debug)]
@@ -52,12 +57,16 @@ pub async fn prepare_all(
     let mut since_yield = 0;
     for (place, ObjectWrite { object, rows, request }) in writes.into_iter().enumerate() {
         let refuse = |error| WriteError::Row { write: place, error };
+        let too_large = |why: TooLarge| WriteError::TooLarge { write: place, why: why.to_string() };
+        if rows.len() > SENT_ROWS_MAX {
+            return Err(too_large(TooLarge::Rows(rows.len())));
+        }
         let mut ready: Vec<PreparedRow> = Vec::with_capacity(rows.len());
         let mut row_ids = Vec::with_capacity(rows.len());
         let mut new = NewIds { request, made: 0 };
         for (index, row) in rows.into_iter().enumerate() {
             let mut row = one(object, index, row, now_micros, &mut new).map_err(refuse)?;
-            since_yield += row.doc.len();
+            since_yield += row.doc.len() + ROW_BYTES;
             row_ids.push(std::mem::take(&mut row.row_id));
             ready.push(row);
             if since_yield > YIELD_AFTER_BYTES {
@@ -68,7 +77,7 @@ pub async fn prepare_all(
         let rows = fold_batch(ready).map_err(refuse)?;
         let mut write = Prepared { object, request, rows, bytes: 0 };
         let command = write.unencoded(Xact::ZERO);
-        command.check_limits().map_err(|why| WriteError::TooLarge { write: place, why: why.to_string() })?;
+        command.check_limits().map_err(too_large)?;
         write.bytes = command.bytes_about();
         prepared.push((write, row_ids));
     }
@@ -164,7 +173,15 @@ mod tests {
 
     #[tokio::test]
     async fn more_rows_than_a_write_holds_are_refused() {
-        let rows = (0..=assay_storage_model::command::ROWS_PER_WRITE_MAX).map(|n| json!({"id": n.to_string()}));
+        let rows = (0..=ROWS_PER_WRITE_MAX).map(|n| json!({"id": n.to_string()}));
         assert!(matches!(prepared(None, rows.collect()).await, Err(WriteError::TooLarge { write: 0, .. })));
+    }
+
+    #[tokio::test]
+    async fn far_too_many_rows_are_refused_before_any_is_looked_at() {
+        let rows = vec![json!({"id": 1}); SENT_ROWS_MAX + 1];
+        let refused = prepared(None, rows).await.map(drop);
+        let why = "a write of 20001 rows: at most 10000 fit; send the rest in another request".into();
+        assert_eq!(refused, Err(WriteError::TooLarge { write: 0, why }));
     }
 }

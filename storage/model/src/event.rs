@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-pub use self::sent::{BodyOfRows, RowsUnder, Sent, SentRow};
+pub use self::sent::{BodyOfList, ListUnder, Sent, SentRow};
 pub use self::time::{format_micros, parse_created};
 
 use self::control::Control;
@@ -400,13 +400,27 @@ pub struct TooDeep {
 /// and a value that is parsed takes far more room than its text. Only counts brackets and commas outside of strings, so
 /// an empty list counts as one more; text that is no JSON is the parser's to refuse.
 pub fn values_within(text: &[u8], depth_max: usize) -> Result<usize, TooDeep> {
-    let (mut depth, mut values, mut at) = (0_usize, 1_usize, 0);
+    counted_within(text, depth_max, 0).map(|counted| counted.values)
+}
+
+/// What a JSON text holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    pub values: usize,
+    /// Objects of the level that was asked for, which are among the values.
+    pub objects: usize,
+}
+
+/// The same, and how many objects there are at one level, the outermost value being of level 1.
+pub fn counted_within(text: &[u8], depth_max: usize, level: usize) -> Result<Counted, TooDeep> {
+    let (mut depth, mut values, mut objects, mut at) = (0_usize, 1_usize, 0_usize, 0);
     while let Some(byte) = text.get(at) {
         match byte {
             b'"' => at = end_of_string(text, at + 1),
             b'[' | b'{' => {
                 depth += 1;
                 values += 1;
+                objects += usize::from(depth == level && *byte == b'{');
             }
             b']' | b'}' => depth = depth.saturating_sub(1),
             b',' => values += 1,
@@ -417,7 +431,7 @@ pub fn values_within(text: &[u8], depth_max: usize) -> Result<usize, TooDeep> {
         }
         at += 1;
     }
-    Ok(values)
+    Ok(Counted { values, objects })
 }
 
 /// Where the quote stands that ends a string; behind the text where none does.

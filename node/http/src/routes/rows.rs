@@ -14,7 +14,7 @@ use tracing::Span;
 use uuid::Uuid;
 
 use super::{Answer, json, json_builder};
-use crate::body::{Body, object};
+use crate::body::{Body, RowsAt, object, parse};
 use crate::call::Call;
 use crate::refusal::{Kind, Refusal};
 use crate::repeat::Repeat;
@@ -27,7 +27,7 @@ pub async fn insert(kind: ObjectKind, call: Call, payload: Payload) -> Answer {
     let id = call.id()?;
     let body = call.body_of_rows(payload).await?;
     let repeat = repeat_of(&call, &body)?;
-    let mut parsed = body.parsed(|bytes| shapes::rows(bytes, "events")).await?;
+    let mut parsed = body.parsed(RowsAt::List, |bytes| shapes::rows(bytes, "events")).await?;
     let write = write_to(&call, kind, id, std::mem::take(&mut parsed.value), repeat.as_ref()).await?;
     let row_ids = send(&call, vec![write]).await?.pop().unwrap_or_default();
     json(&json!({ "row_ids": row_ids }))
@@ -37,10 +37,11 @@ pub async fn feedback(kind: ObjectKind, call: Call, payload: Payload) -> Answer 
     let id = call.id()?;
     let body = call.body_of_rows(payload).await?;
     let repeat = repeat_of(&call, &body)?;
-    let mut json_body = body.json().await?;
-    let items = shapes::required_array(&mut object(json_body.value.take())?, "feedback")?;
-    let rows = feedback::rows(items, now_micros())?.into_iter().map(Sent::from).collect();
-    let write = write_to(&call, kind, id, rows, repeat.as_ref()).await?;
+    let now = now_micros();
+    // While it is parsed: an item makes rows of several trees, and where they are many that is not on this worker.
+    let made = move |bytes: &[u8]| Ok(sent(feedback::rows(shapes::feedback_items(bytes)?, now)?));
+    let mut parsed = body.parsed(RowsAt::List, made).await?;
+    let write = write_to(&call, kind, id, std::mem::take(&mut parsed.value), repeat.as_ref()).await?;
     send(&call, vec![write]).await?;
     json(&json!({"status": "success"}))
 }
@@ -97,15 +98,12 @@ fn page_body(page: &FetchPage) -> Result<Bytes, Refusal> {
 pub async fn cross_insert(call: Call, payload: Payload) -> Answer {
     let body = call.body_of_rows(payload).await?;
     let repeat = repeat_of(&call, &body)?;
-    let mut json_body = body.json().await?;
-    let parts = shapes::cross_parts(&mut object(json_body.value.take())?)?;
-    let (mut writes, mut answers, now) = (Vec::new(), Vec::new(), now_micros());
-    for part in parts {
-        let mut rows = part.events.unwrap_or_default();
-        answers.push((part.kind, part.name, rows.len()));
-        rows.extend(feedback::rows(part.feedback.unwrap_or_default(), now)?);
-        let rows = rows.into_iter().map(Sent::from).collect();
-        writes.push(write_to(&call, part.kind, part.id, rows, repeat.as_ref()).await?);
+    let now = now_micros();
+    let mut parsed = body.parsed(RowsAt::ListsByObject, move |bytes| cross_rows(bytes, now)).await?;
+    let (mut writes, mut answers) = (Vec::new(), Vec::new());
+    for part in std::mem::take(&mut parsed.value) {
+        answers.push((part.kind, part.name, part.events));
+        writes.push(write_to(&call, part.kind, part.id, part.rows, repeat.as_ref()).await?);
     }
     let sent = send(&call, writes).await.map_err(|error| match &error {
         WriteError::Row { write, error } => {
@@ -123,11 +121,36 @@ pub async fn cross_insert(call: Call, payload: Payload) -> Answer {
     json(&answer)
 }
 
+/// One object's part of a cross insert.
+struct CrossRows {
+    kind: ObjectKind,
+    name: String,
+    id: Uuid,
+    /// How many of the rows are events; the others are its feedback.
+    events: usize,
+    rows: Vec<Sent>,
+}
+
+fn cross_rows(body: &[u8], now_micros: i64) -> Result<Vec<CrossRows>, Refusal> {
+    let parts = shapes::cross_parts(&mut object(parse(body)?)?)?;
+    let each = parts.into_iter().map(|part| {
+        let mut rows = part.events.unwrap_or_default();
+        let events = rows.len();
+        rows.extend(feedback::rows(part.feedback.unwrap_or_default(), now_micros)?);
+        Ok(CrossRows { kind: part.kind, name: part.name, id: part.id, events, rows: sent(rows) })
+    });
+    each.collect()
+}
+
+fn sent(rows: Vec<Value>) -> Vec<Sent> {
+    rows.into_iter().map(Sent::from).collect()
+}
+
 /// `POST /logs3`: rows name their objects themselves. The answer's ids stand where their rows stood.
 pub async fn logs3(call: Call, payload: Payload) -> Answer {
     let body = call.body_of_rows(payload).await?;
     let repeat = repeat_of(&call, &body)?;
-    let mut parsed = body.parsed(shapes::logs3_rows).await?;
+    let mut parsed = body.parsed(RowsAt::List, shapes::logs3_rows).await?;
     let rows = std::mem::take(&mut parsed.value);
     let mut row_ids = vec![String::new(); rows.len()];
     let (mut writes, mut places): (Vec<_>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());

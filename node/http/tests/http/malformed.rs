@@ -60,6 +60,33 @@ fn every_route_that_takes_a_body_refuses_what_is_none() {
     }
 }
 
+/// Each took a kilobyte or more before they were counted, and all were held at once.
+#[test]
+fn a_body_of_very_many_rows_is_refused() {
+    let house = House::open();
+    let project = house.project("p");
+    let body = |list: &str, row: &str, rows: usize| {
+        let rows = format!("{},", row).repeat(rows - 1) + row;
+        format!("{{\"{list}\": [{rows}]}}").into_bytes()
+    };
+    let at = |what: &str| format!("/v1/project_logs/{project}/{what}");
+    let item = r#"{"id":"a","comment":"b"}"#;
+    let of_project = format!(r#"{{"project_id":"{project}"}}"#);
+    for (path, body, part) in [
+        (at("insert"), body("events", r#"{"input":1}"#, 999_000), "about 999000 rows: at most 50000"),
+        (at("insert"), body("events", "{}", 10_001), "a write of 10001 rows: at most 10000 fit"),
+        (at("insert"), body("events", "1", 999_000), "a write of 999000 rows: at most 10000 fit"),
+        (at("feedback"), body("feedback", item, 400_000), "about 400000 rows: at most 50000"),
+        (at("feedback"), body("feedback", item, 10_001), "a write of 10001 rows: at most 10000 fit"),
+        ("/logs3".into(), body("rows", "1", 999_000), "about 999000 rows: at most 50000"),
+        ("/logs3".into(), body("rows", &of_project, 20_001), "a write of 20001 rows: at most 10000 fit"),
+    ] {
+        let said = house.call("POST", &path, &[], &body).refused(413);
+        assert!(said.contains(part), "{path}: {said}");
+    }
+    assert_eq!(house.events("project_logs", &project), [] as [serde_json::Value; 0]);
+}
+
 #[test]
 fn sizes_and_encodings_that_are_not_taken_are_said_to_be_so() {
     let house = House::with(|config| {
@@ -80,6 +107,7 @@ fn sizes_and_encodings_that_are_not_taken_are_said_to_be_so() {
     chunked.push_str(&format!("{:x}\r\n{}\r\n0\r\n\r\n", 20_000, " ".repeat(20_000)));
     house.send(chunked.as_bytes()).refused(413);
     house.call("POST", &path, &[("Content-Encoding", "gzip")], b"\x1f\x8b").refused(415);
+    house.call("POST", &path, &[("Content-Encoding", "gzîp")], b"\x1f\x8b").refused(415);
     house
         .call("POST", &path, &[("Content-Encoding", "identity"), ("Content-Type", "image/png")], body(1).as_bytes())
         .ok();

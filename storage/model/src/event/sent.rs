@@ -8,10 +8,11 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -21,7 +22,7 @@ use super::{DEPTH_MAX, KEY_BYTES_MAX};
 const TEXTS: [&str; 6] = ["input", "output", "expected", "metadata", "context", "error"];
 /// Up to here the keys of an object are looked for one by one; above, by their hashes.
 const KEYS_SEARCHED_MAX: usize = 16;
-/// Room for the texts of a row of the usual size.
+/// Room for the texts of a row of the usual size. A row that fills less than half of it gives the rest back.
 const TEXT_BYTES_USUAL: usize = 2 << 10;
 /// The level of a field's value, the row being the first.
 const FIELD_LEVEL: usize = 2;
@@ -61,6 +62,13 @@ impl SentRow {
         self.text.len() + self.fields.len() * FIELD_BYTES
     }
 
+    /// Many rows may wait to be written, and small ones must not take as much room as large ones.
+    fn give_back(&mut self) {
+        if self.text.len() < self.text.capacity() / 2 {
+            self.text.shrink_to_fit();
+        }
+    }
+
     fn put(&mut self, name: String, value: Value) {
         self.texts.retain(|(known, _)| *known != name);
         self.fields.insert(name, value);
@@ -76,10 +84,12 @@ impl From<Value> for Sent {
     }
 }
 
-/// A body of rows: an object with the list of them under a name that the caller of `RowsUnder` says.
+/// A body with a list: an object with the list under a name that the caller of `ListUnder` says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum BodyOfRows {
-    Rows(Vec<Sent>),
+pub enum BodyOfList<T> {
+    List(Vec<T>),
+    /// So many items, more than are taken.
+    TooMany(usize),
     /// Nothing, or null, stands under the name.
     Missing,
     /// Something else stands under the name.
@@ -88,14 +98,25 @@ pub enum BodyOfRows {
     NoObject(Value),
 }
 
-/// Reads a body of rows; members of other names are read and forgotten.
+/// Reads a body with a list; members of other names are read and forgotten. Items beyond the most that are taken are
+/// counted and not made: small ones take a hundred times their bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct RowsUnder<'n>(pub &'n str);
+pub struct ListUnder<'n, T> {
+    name: &'n str,
+    items_max: usize,
+    items: PhantomData<T>,
+}
 
-impl<'de> DeserializeSeed<'de> for RowsUnder<'_> {
-    type Value = BodyOfRows;
+impl<'n, T> ListUnder<'n, T> {
+    pub fn new(name: &'n str, items_max: usize) -> ListUnder<'n, T> {
+        ListUnder { name, items_max, items: PhantomData }
+    }
+}
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<BodyOfRows, D::Error> {
+impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for ListUnder<'_, T> {
+    type Value = BodyOfList<T>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<BodyOfList<T>, D::Error> {
         from.deserialize_any(Shaped(self))
     }
 }
@@ -171,41 +192,55 @@ impl<'de, S: Shape<'de>> Visitor<'de> for Shaped<S> {
     }
 }
 
-impl<'de> Shape<'de> for RowsUnder<'_> {
-    type Out = BodyOfRows;
+impl<'de, T: Deserialize<'de>> Shape<'de> for ListUnder<'_, T> {
+    type Out = BodyOfList<T>;
 
-    fn other(value: Value) -> BodyOfRows {
-        BodyOfRows::NoObject(value)
+    fn other(value: Value) -> BodyOfList<T> {
+        BodyOfList::NoObject(value)
     }
 
-    fn map<A: MapAccess<'de>>(self, mut map: A) -> Result<BodyOfRows, A::Error> {
-        let mut rows = BodyOfRows::Missing;
+    fn map<A: MapAccess<'de>>(self, mut map: A) -> Result<BodyOfList<T>, A::Error> {
+        let mut list = BodyOfList::Missing;
         while let Some(name) = map.next_key::<String>()? {
-            if name == self.0 {
-                rows = map.next_value_seed(Shaped(ListShape))?;
+            if name == self.name {
+                // Of two lists of one name the first goes before the second is made.
+                drop(std::mem::replace(&mut list, BodyOfList::Missing));
+                list = map.next_value_seed(Shaped(ListShape { items_max: self.items_max, items: PhantomData }))?;
             } else {
-                map.next_value::<Value>()?;
+                let mut forgotten = Vec::new();
+                let to = &mut Transcript { text: &mut forgotten, keys: Vec::new(), irregular: false };
+                map.next_value_seed(Element { to, level: FIELD_LEVEL })?;
             }
         }
-        Ok(rows)
+        Ok(list)
     }
 }
 
-struct ListShape;
+struct ListShape<T> {
+    items_max: usize,
+    items: PhantomData<T>,
+}
 
-impl<'de> Shape<'de> for ListShape {
-    type Out = BodyOfRows;
+impl<'de, T: Deserialize<'de>> Shape<'de> for ListShape<T> {
+    type Out = BodyOfList<T>;
 
-    fn other(value: Value) -> BodyOfRows {
-        if value.is_null() { BodyOfRows::Missing } else { BodyOfRows::Other(value) }
+    fn other(value: Value) -> BodyOfList<T> {
+        if value.is_null() { BodyOfList::Missing } else { BodyOfList::Other(value) }
     }
 
-    fn seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<BodyOfRows, A::Error> {
-        let mut rows = Vec::new();
-        while let Some(row) = seq.next_element()? {
-            rows.push(row);
+    fn seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<BodyOfList<T>, A::Error> {
+        let mut list = Vec::new();
+        while list.len() < self.items_max {
+            match seq.next_element()? {
+                Some(item) => list.push(item),
+                None => return Ok(BodyOfList::List(list)),
+            }
         }
-        Ok(BodyOfRows::Rows(rows))
+        let mut more = 0;
+        while seq.next_element::<IgnoredAny>()?.is_some() {
+            more += 1;
+        }
+        Ok(if more == 0 { BodyOfList::List(list) } else { BodyOfList::TooMany(list.len() + more) })
     }
 }
 
@@ -241,6 +276,7 @@ impl<'de> Shape<'de> for RowShape {
                 }
             }
         }
+        row.give_back();
         Ok(Sent::Row(row))
     }
 }
@@ -443,5 +479,25 @@ impl<'de> Visitor<'de> for Key<'_, '_> {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
         self.0.put(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capacity(row: &str) -> usize {
+        match serde_json::from_str(row).expect("a row") {
+            Sent::Row(row) => row.text.capacity(),
+            Sent::Other(other) => panic!("{other} is no row"),
+        }
+    }
+
+    #[test]
+    fn a_small_row_keeps_no_room_for_a_usual_one() {
+        assert!(capacity(r#"{"id":"a","input":1}"#) <= 16);
+        assert_eq!(capacity(r#"{"id":"a","input":{"a":1,"a":2}}"#), 0, "what became a tree has no text");
+        let usual = format!(r#"{{"input":"{}"}}"#, "x".repeat(TEXT_BYTES_USUAL - 100));
+        assert_eq!(capacity(&usual), TEXT_BYTES_USUAL, "and a usual one is left where it is");
     }
 }

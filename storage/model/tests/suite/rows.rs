@@ -3,8 +3,8 @@
 use assay_storage_model::ObjectKind;
 use assay_storage_model::command::Action;
 use assay_storage_model::event::{
-    ARRAY_DELETES_MAX, DEPTH_MAX, ID_BYTES_MAX, KEY_BYTES_MAX, MERGE_PATHS_MAX, ROW_BYTES_MAX, TooDeep, parse_created,
-    values_within,
+    ARRAY_DELETES_MAX, DEPTH_MAX, ID_BYTES_MAX, KEY_BYTES_MAX, MERGE_PATHS_MAX, ROW_BYTES_MAX, TooDeep, counted_within,
+    parse_created, values_within,
 };
 use serde_json::{Value, json};
 
@@ -336,4 +336,7 @@ fn depth_and_values_are_counted_before_parsing() {
         assert_eq!(values_within(body.as_bytes(), max), wanted.map_err(|at| TooDeep { max, at }), "{body}");
     }
     assert!(values_within("[".repeat(10_000_000).as_bytes(), DEPTH_MAX).is_err());
+    let body = br#"{"events":[{"a":{}},{},[{}],1,"{"],"x":{"y":{}}}"#;
+    let objects = |level| counted_within(body, 9, level).map(|counted| counted.objects);
+    assert_eq!([0, 1, 2, 3, 4, 5].map(objects), [Ok(0), Ok(1), Ok(1), Ok(3), Ok(2), Ok(0)]);
 }

@@ -1,9 +1,12 @@
 //! Rows read from text without a tree, held against the same text read as a tree.
 
+use std::cell::Cell;
+
 use assay_storage_model::ObjectKind;
-use assay_storage_model::event::{BodyOfRows, DEPTH_MAX, KEY_BYTES_MAX, RowsUnder, Sent};
+use assay_storage_model::event::{BodyOfList, DEPTH_MAX, KEY_BYTES_MAX, ListUnder, Sent};
 use proptest::prelude::*;
-use serde::de::DeserializeSeed;
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny};
 use serde_json::Value;
 
 use crate::{prepared_one, text};
@@ -116,17 +119,46 @@ fn rows_with_fields_twice_or_of_other_shapes_are_judged_alike() {
 fn a_body_of_rows_is_read_from_under_its_name() {
     let read = |body: &str| {
         let mut from = serde_json::Deserializer::from_str(body);
-        RowsUnder("rows").deserialize(&mut from)
+        ListUnder::<Sent>::new("rows", 2).deserialize(&mut from)
     };
     let row = |value: &str| serde_json::from_str::<Sent>(value).expect("JSON");
     assert_eq!(
         read(r#"{"x":[{}],"rows":[{"input":1},2]}"#).unwrap(),
-        BodyOfRows::Rows(vec![row(r#"{"input":1}"#), row("2")])
+        BodyOfList::List(vec![row(r#"{"input":1}"#), row("2")])
     );
-    assert_eq!(read(r#"{"rows":[1],"rows":null}"#).unwrap(), BodyOfRows::Missing);
-    assert_eq!(read(r#"{"rows":"x"}"#).unwrap(), BodyOfRows::Other("x".into()));
-    assert_eq!(read("7").unwrap(), BodyOfRows::NoObject(7.into()));
+    assert_eq!(read(r#"{"rows":[1],"rows":null}"#).unwrap(), BodyOfList::Missing);
+    assert_eq!(read(r#"{"rows":"x"}"#).unwrap(), BodyOfList::Other("x".into()));
+    assert_eq!(read("7").unwrap(), BodyOfList::NoObject(7.into()));
     assert!(read(r#"{"rows":[],"x":1e999}"#).is_err());
+    assert!(read(r#"{"rows":[],"x":"\ud800"}"#).is_err());
+    assert_eq!(read(r#"{"rows":[1,2,{"input":3}]}"#).unwrap(), BodyOfList::TooMany(3));
+    assert_eq!(read(r#"{"rows":[1,2,3],"rows":[]}"#).unwrap(), BodyOfList::List(Vec::new()));
+    assert!(read(r#"{"rows":[1,2,3,"#).is_err());
+}
+
+thread_local! {
+    static MADE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// An item that is counted when it is made.
+#[derive(Debug, PartialEq)]
+struct Item;
+
+impl<'de> Deserialize<'de> for Item {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Item, D::Error> {
+        IgnoredAny::deserialize(from)?;
+        MADE.set(MADE.get() + 1);
+        Ok(Item)
+    }
+}
+
+/// They were all made and then refused: a body of 12 MB took 2.5 GB.
+#[test]
+fn items_beyond_the_most_are_never_made() {
+    let body = format!(r#"{{"rows":[{}1]}}"#, r#"{"input":1},"#.repeat(100_000));
+    let mut from = serde_json::Deserializer::from_str(&body);
+    let read = ListUnder::<Item>::new("rows", 1000).deserialize(&mut from).unwrap();
+    assert_eq!((read, MADE.get()), (BodyOfList::TooMany(100_001), 1000));
 }
 
 /// Any JSON, its keys few so that they meet.

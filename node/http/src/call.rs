@@ -1,6 +1,8 @@
 //! A call by someone who is known: what every handler but the public ones begins with. A handler that does not name
 //! it has no principal, and so no way to ask for anything.
 
+use std::borrow::Cow;
+
 use actix_web::dev::Payload as RawPayload;
 use actix_web::http::header::{self, HeaderMap};
 use actix_web::web::{Data, Payload, Query};
@@ -39,9 +41,10 @@ impl Call {
         let edge = request.app_data::<Data<Edge>>().cloned();
         let edge = edge.ok_or_else(|| Refusal::internal("a route without its edge"))?;
         let secret = bearer(request.headers())?;
-        let org_name = header_text(request.headers(), ORG_NAME);
-        let principal = edge.records.authenticate(secret.expose(), org_name).await?;
-        refuse_impersonation(&principal, header_text(request.headers(), IMPERSONATE))?;
+        let org_name = header_text(request.headers(), ORG_NAME)?;
+        let wanted = header_text(request.headers(), IMPERSONATE)?;
+        let principal = edge.records.authenticate(secret.expose(), org_name.as_deref()).await?;
+        refuse_impersonation(&principal, wanted.as_deref())?;
         Span::current().record("principal", tracing::field::display(principal.user));
         Ok(Call { edge, request, principal })
     }
@@ -82,9 +85,21 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Result<Secret, Refusal> {
     }
 }
 
-/// None if it is not there, is no text, or is empty.
-fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim).filter(|text| !text.is_empty())
+/// None if it is not there or is empty. What is there is never left out: the caller would be served as somebody else, or
+/// in another organization, and not know it. Clients send UTF-8 or, as Python's `requests` does, Latin-1.
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<Cow<'a, str>>, Refusal> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    let bytes = value.as_bytes().trim_ascii();
+    let text = match str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(bytes.iter().map(|byte| char::from(*byte)).collect()),
+    };
+    if text.contains(char::is_control) {
+        return Err(Refusal::bad(format!(
+            "`{name}` is no text: send it as UTF-8 or Latin-1, without control characters"
+        )));
+    }
+    Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
 /// Acting as someone else is refused and never left out: the caller would act as itself and not know it.
@@ -119,6 +134,28 @@ mod tests {
             assert_eq!(bearer_of(other), None, "{other}");
         }
         assert_eq!(bearer(&HeaderMap::new()).expect_err("none").kind, Kind::Unauthorized);
+    }
+
+    #[test]
+    fn a_header_is_read_as_utf_8_or_latin_1_and_never_left_out() {
+        let read = |bytes: &[u8]| {
+            let mut headers = HeaderMap::new();
+            let name = header::HeaderName::from_static(ORG_NAME);
+            headers.insert(name, HeaderValue::from_bytes(bytes).expect("what comes over the wire"));
+            header_text(&headers, ORG_NAME).map(|text| text.map(Cow::into_owned))
+        };
+        for bytes in ["Société".as_bytes(), b"Soci\xe9t\xe9", b" Soci\xe9t\xe9 "] {
+            assert_eq!(read(bytes).expect("text").as_deref(), Some("Société"), "{bytes:?}");
+        }
+        assert_eq!(read(" acme\t".as_bytes()).expect("text").as_deref(), Some("acme"));
+        assert_eq!(read("協会".as_bytes()).expect("text").as_deref(), Some("協会"));
+        assert_eq!(read(b"  ").expect("nothing"), None);
+        assert_eq!(header_text(&HeaderMap::new(), ORG_NAME).expect("nothing"), None);
+        for bytes in [&b"acme\x93"[..], b"a\tb", "a\u{85}".as_bytes()] {
+            let refusal = read(bytes).expect_err("no text");
+            assert_eq!(refusal.kind, Kind::BadRequest);
+            assert!(refusal.message.contains("`x-bt-org-name` is no text"), "{}", refusal.message);
+        }
     }
 
     #[test]

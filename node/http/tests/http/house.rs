@@ -18,6 +18,7 @@ use crate::client::{Answer, connect, exchange, request};
 
 pub const KEY: &str = "sk-the-key-of-the-tests-0123456789";
 pub const ORG: &str = "acme";
+const OWNER: &str = "owner@example.com";
 
 pub struct House {
     pub address: SocketAddr,
@@ -52,7 +53,7 @@ impl House {
             let cluster = Arc::new(Cluster::open(cluster).await.expect("a cluster"));
             let records = Records::new(Arc::clone(&cluster));
             let api_key = Some(Secret::new(KEY.into()));
-            let founding = Founding { org_name: ORG.into(), owner_email: "owner@example.com".into(), api_key };
+            let founding = Founding { org_name: ORG.into(), owner_email: OWNER.into(), api_key };
             records.found(founding).await.expect("founded");
             let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
             let app = App {
@@ -70,6 +71,12 @@ impl House {
         let admin = server.admin_addresses().first().copied();
         let serving = Some(runtime.spawn(server.run()));
         House { address, metrics, admin, handle, runtime, cluster, objects, serving, _dir: dir }
+    }
+
+    /// Another organization, of the same owner.
+    pub fn organization(&self, name: &str) {
+        let records = Records::new(Arc::clone(&self.cluster));
+        self.runtime.block_on(records.admin_create_organization(name, OWNER)).expect("an organization");
     }
 
     pub fn send(&self, bytes: &[u8]) -> Answer {

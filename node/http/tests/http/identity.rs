@@ -71,3 +71,28 @@ fn without_a_known_key_nothing_is_answered() {
         assert!(!said.contains("sk-of-nobody"), "{said}");
     }
 }
+
+/// A name with an accent was taken for no name: rows went to the oldest organization, and whoever should act as somebody
+/// else acted as themselves.
+#[test]
+fn names_in_headers_are_read_as_clients_send_them() {
+    let house = House::open();
+    house.organization("Société");
+    let asked = |header: &[u8]| {
+        let head =
+            format!("GET /v1/project HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer {KEY}\r\n");
+        house.send(&[head.as_bytes(), header, b"\r\n\r\n"].concat())
+    };
+    house.project("of acme");
+    let made = house.call("POST", "/v1/project", &[("x-bt-org-name", "Société")], br#"{"name":"of the other"}"#).ok();
+    for header in ["x-bt-org-name: Société".as_bytes(), b"x-bt-org-name: Soci\xe9t\xe9"] {
+        assert_eq!(asked(header).ok()["objects"][0]["id"], made["id"], "{header:?}");
+    }
+    asked("x-bt-org-name: Société anonyme".as_bytes()).refused(404);
+    assert!(asked(b"x-bt-org-name: acme\x93").refused(400).contains("`x-bt-org-name` is no text"));
+    for header in
+        ["x-bt-impersonate-user: j\u{f6}rg@example.com".as_bytes(), b"x-bt-impersonate-user: j\xf6rg@example.com"]
+    {
+        asked(header).refused(501);
+    }
+}

@@ -33,7 +33,7 @@ use std::sync::{Arc, OnceLock};
 
 use assay_cluster::Cluster;
 use assay_node_auth::{Pepper, Secret};
-use assay_storage_model::{ObjectKey, OrgId};
+use assay_storage_model::{ObjectKey, OrgId, ShardId};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -83,6 +83,7 @@ pub struct ObjectHome {
     pub key: ObjectKey,
     pub org: OrgId,
     pub project_id: Uuid,
+    pub shard: ShardId,
 }
 
 /// A project that was named, not identified.

@@ -13,7 +13,7 @@ use crate::draft::{self, Body, Frame};
 use crate::error::RecordsError;
 use crate::kind::Kind;
 use crate::kinds::{self, PROJECT};
-use crate::standing::within;
+use crate::standing::{key_of, within};
 use crate::{Created, ObjectHome, ProjectRef, Records};
 
 impl Records {
@@ -39,14 +39,15 @@ impl Records {
             let project = of.project_of(&record);
             let project_id =
                 project.ok_or_else(|| RecordsError::Internal(format!("{} {id} is in no project", of.name)))?;
-            Ok(ObjectHome { key: ObjectKey::new(who.org, kind, id), org: who.org, project_id })
+            let key = ObjectKey::new(who.org, kind, id);
+            Ok(ObjectHome { key, org: who.org, project_id, shard: self.cluster.locate(&key) })
         })
         .await
     }
 
-    /// Whether the objects that [`Records::object`] found stood when this was called, for who has read or written them
-    /// meanwhile: what this node's copy of the catalog says may be older than what another node has said already, and
-    /// nobody is to see what was gone come back. Alone there are no others.
+    /// Whether the objects that [`Records::object`] found, and the caller's key, stood when this was called, for who has
+    /// read or written them meanwhile: what this node's copy of the catalog says may be older than what another node has
+    /// said already, and nobody is to see what was gone come back. Alone there are no others.
     pub async fn still(&self, who: &Principal, objects: &[ObjectKey], action: Action) -> Result<(), RecordsError> {
         if self.cluster.is_alone() {
             return Ok(());
@@ -105,7 +106,8 @@ pub(crate) struct Seen {
     pub who: Principal,
 }
 
-/// The record, if it is there and the principal may do this to it: unknown and forbidden answer alike.
+/// The record, if it is there and the principal may do this to it: unknown and forbidden answer alike. First of all their
+/// key has to be there still, so that one that is gone learns of nothing.
 pub(crate) fn visible(
     state: &State,
     who: &Principal,
@@ -113,6 +115,7 @@ pub(crate) fn visible(
     id: Uuid,
     action: Action,
 ) -> Result<Seen, RecordsError> {
+    key_of(state, who)?;
     let missing = || RecordsError::NotFound(format!("no {} with the id {id} is visible to this credential", kind.name));
     let record = state.get(kind.record, id).filter(|record| kind.lives(state, record)).ok_or_else(missing)?;
     let org = record.org.ok_or_else(missing)?;

@@ -42,8 +42,7 @@ impl Records {
     pub async fn organizations(&self, who: &Principal) -> Result<Vec<OrgInfo>, RecordsError> {
         self.fresh().await?;
         self.look(|state| {
-            let key = state.get(RecordKind::API_KEY, who.key).ok_or_else(unknown_key)?;
-            let found = Standing::of(key)?.organizations(state);
+            let found = Standing::of(key_of(state, who)?)?.organizations(state);
             found.into_iter().map(|org| Ok(OrgInfo { id: OrgId(org.id), name: name_of(&org)? })).collect()
         })
         .await
@@ -173,15 +172,20 @@ pub(crate) fn text_in(body: &Body, name: &str) -> String {
     body.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// The principal as they stand in another organization of theirs; none where their key does not speak for it. Ids
-/// name things of any organization, so what decides is the organization of the thing.
+/// The principal's key. It may be gone by now: what is looked at may be newer than the state that knew the key, and says
+/// nothing to it any more.
+pub(crate) fn key_of<'s>(state: &'s State, who: &Principal) -> Result<&'s Record, RecordsError> {
+    state.get(RecordKind::API_KEY, who.key).map(Arc::as_ref).ok_or_else(unknown_key)
+}
+
+/// The principal as they stand in an organization; none where their key does not speak for it. Ids name things of any
+/// organization, so what decides is the organization of the thing.
 pub(crate) fn within(state: &State, who: &Principal, org: OrgId) -> Result<Option<Principal>, RecordsError> {
+    let key = key_of(state, who)?;
     if org == who.org {
-        return Ok(Some(who.clone()));
+        let is_member = state.find(&member_key(org, who.user)).is_some();
+        return Ok(is_member.then(|| who.clone()));
     }
-    let Some(key) = state.get(RecordKind::API_KEY, who.key) else {
-        return Ok(None);
-    };
     let standing = Standing::of(key)?;
     match state.get(RecordKind::ORGANIZATION, org.0) {
         Some(record) if standing.speaks_for(state, org) => standing.principal(state, record).map(Some),
@@ -191,6 +195,7 @@ pub(crate) fn within(state: &State, who: &Principal, org: OrgId) -> Result<Optio
 
 /// The same for an organization that was named.
 pub(crate) fn within_named(state: &State, who: &Principal, name: &str) -> Result<Principal, RecordsError> {
+    key_of(state, who)?;
     if name == who.org_name {
         return Ok(who.clone());
     }

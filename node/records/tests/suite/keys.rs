@@ -1,7 +1,9 @@
 //! API keys: shown once, told by a preview, refused as soon as they are deleted.
 
-use assay_node_records::RecordsError;
-use assay_node_records::kinds::API_KEY;
+use assay_node_auth::Action;
+use assay_node_records::kinds::{API_KEY, PROJECT};
+use assay_node_records::{ListRequest, RecordsError};
+use assay_storage_model::ObjectKind;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -43,6 +45,35 @@ async fn a_deleted_key_is_refused_at_once() {
     assert!(matches!(refused, Err(RecordsError::Unauthenticated(_))), "{refused:?}");
     assert!(matches!(world.records.organizations(&who).await, Err(RecordsError::Unauthenticated(_))));
     missing(world.records.get(&world.owner, &API_KEY, id).await);
+}
+
+/// Who was let in on a node that had not heard of the delete yet: whatever looks at fresher state lets them do nothing.
+#[tokio::test]
+async fn a_key_that_goes_while_it_is_used_does_nothing_more() {
+    let world = world().await;
+    let records = &world.records;
+    let project = world.project("p").await;
+    let made = records.create(&world.owner, &API_KEY, body(json!({"name": "k"}))).await.expect("creates");
+    let who = records.authenticate(made.secret.expect("a secret").expose(), None).await.expect("is known");
+    records.object(&who, ObjectKind::ProjectLogs, project, Action::Update).await.expect("is reached");
+    records.delete(&world.owner, &API_KEY, id_of(&made.object)).await.expect("deletes");
+
+    for id in [project, Uuid::from_u128(9)] {
+        refused(records.get(&who, &PROJECT, id).await);
+        refused(records.object(&who, ObjectKind::ProjectLogs, id, Action::Update).await);
+        refused(records.patch(&who, &PROJECT, id, body(json!({"name": "q"}))).await);
+        refused(records.delete(&who, &PROJECT, id).await);
+    }
+    for sent in [json!({"name": "q"}), json!({"name": "q", "org_name": "none"})] {
+        refused(records.create(&who, &PROJECT, body(sent)).await);
+    }
+    refused(records.list(&who, &PROJECT, &ListRequest::default()).await);
+    assert_eq!(world.listed(&PROJECT, &[]).await, ["p"]);
+}
+
+#[track_caller]
+fn refused<T: std::fmt::Debug>(outcome: Result<T, RecordsError>) {
+    assert!(matches!(outcome, Err(RecordsError::Unauthenticated(_))), "{outcome:?}");
 }
 
 #[tokio::test]

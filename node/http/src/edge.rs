@@ -15,7 +15,7 @@ use assay_node_objects::Objects;
 use assay_node_records::Records;
 use futures::FutureExt;
 use tokio::time::{Instant, timeout};
-use tracing::{Instrument, Span, field};
+use tracing::{Instrument, Level, Span, field};
 
 use crate::admin::Desk;
 use crate::budget::{Budget, Turns};
@@ -96,13 +96,22 @@ pub async fn around<B: MessageBody + 'static>(
     edge.counts.answered(status.as_u16(), took);
     span.in_scope(|| {
         let (status, micros) = (status.as_u16(), took.as_micros());
-        if status == 500 {
-            tracing::warn!(status, micros, "answered");
-        } else {
-            tracing::debug!(status, micros, "answered");
+        match said_at(status) {
+            Level::WARN => tracing::warn!(status, micros, "answered"),
+            Level::INFO => tracing::info!(status, micros, "answered"),
+            _ => tracing::debug!(status, micros, "answered"),
         }
     });
     served
+}
+
+/// Whoever is told that the server failed, or to come again, may name the trace id of it, and an operator looks for that.
+fn said_at(status: u16) -> Level {
+    match status {
+        500 => Level::WARN,
+        503 | 507 => Level::INFO,
+        _ => Level::DEBUG,
+    }
 }
 
 /// One span a request. The fields left empty are filled in by whoever learns them.
@@ -209,6 +218,14 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+
+    #[test]
+    fn what_is_to_be_asked_again_is_said_where_an_operator_reads_it() {
+        assert_eq!([500, 503, 507].map(said_at), [Level::WARN, Level::INFO, Level::INFO]);
+        for status in [200, 400, 401, 404, 413, 429] {
+            assert_eq!(said_at(status), Level::DEBUG, "{status}: callers alone decide how many of these there are");
+        }
+    }
 
     /// What the edge makes of a handler that answers, panics, or never ends; and how many panics it counted.
     async fn answered(path: &str) -> (u16, Value, u64) {

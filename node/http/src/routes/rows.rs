@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use actix_web::web::{Bytes, BytesMut, Payload};
 use assay_node_auth::Action;
 use assay_node_objects::{FetchPage, FetchRequest, ObjectWrite, RowHome, WriteError, feedback, ingest};
+use assay_node_records::ObjectHome;
 use assay_storage_model::ObjectKind;
 use assay_storage_model::event::Sent;
 use futures::future::join;
@@ -61,7 +62,7 @@ pub async fn fetch_by_body(kind: ObjectKind, call: Call, payload: Payload) -> An
 
 async fn fetch(kind: ObjectKind, call: Call, request: FetchRequest) -> Answer {
     let home = call.edge.records.object(&call.principal, kind, call.id()?, Action::Read).await?;
-    record("object", home.key);
+    record_home(&home);
     let home = RowHome { object: home.key, org: home.org, project_id: home.project_id };
     let (objects, any_age) = ([home.object], request.stale);
     let still =
@@ -191,7 +192,7 @@ async fn write_to(
     repeat: Option<&Repeat>,
 ) -> Result<ObjectWrite, Refusal> {
     let home = call.edge.records.object(&call.principal, kind, id, Action::Update).await?;
-    record("object", home.key);
+    record_home(&home);
     let request = repeat.map(|repeat| repeat.at(&call.principal, &home.key));
     Ok(ObjectWrite { object: home.key, rows, request })
 }
@@ -220,6 +221,12 @@ async fn send(call: &Call, writes: Vec<ObjectWrite>) -> Result<Vec<Vec<String>>,
         row_ids[place] = written.row_ids;
     }
     Ok(row_ids)
+}
+
+/// Says in this request's span where its rows are; of several objects the last.
+fn record_home(home: &ObjectHome) {
+    record("object", home.key);
+    record("shard", home.shard);
 }
 
 /// Fills in a field of this request's span.

@@ -11,8 +11,9 @@ const REQUEST_HEADERS: &str = "Content-Type, X-Amz-Date, Authorization, X-Api-Ke
     x-stainless-os, x-stainless-lang, x-stainless-package-version, x-stainless-runtime, x-stainless-runtime-version, \
     x-stainless-arch, Idempotency-Key, x-bt-impersonate-user";
 
+/// The same, and what this server says beside it: the trace id, the version of a page, when to come again.
 const EXPOSED: &str = "x-bt-cursor, x-bt-found-existing, x-bt-found-existing-experiment, x-bt-span-id, \
-    x-bt-span-export, x-bt-internal-trace-id";
+    x-bt-span-export, x-bt-internal-trace-id, x-bt-version, Retry-After";
 
 const MAX_AGE_SECONDS: &str = "86400";
 
@@ -75,7 +76,9 @@ mod tests {
         let answer = answered(&[("origin", "https://a.example")], false);
         says(&answer, "access-control-allow-origin", "https://a.example");
         says(&answer, "access-control-allow-credentials", "true");
-        says(&answer, "access-control-expose-headers", "x-bt-found-existing");
+        for name in ["x-bt-found-existing", "x-bt-internal-trace-id", "x-bt-version", "Retry-After"] {
+            says(&answer, "access-control-expose-headers", name);
+        }
         says(&answer, "vary", "Origin");
         assert!(!answer.contains_key("access-control-allow-methods"));
     }

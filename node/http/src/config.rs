@@ -40,9 +40,14 @@ pub struct HttpConfig {
     pub bodies_bytes_max: usize,
     /// About what the bodies that are parsed may take of memory; the others wait for their turn as bytes.
     pub parsed_bytes_max: usize,
+    /// Pages of rows that are on their way to their readers, of all of them together. Beyond it the answer is 503.
+    pub answers_bytes_max: usize,
+    /// A connection whose other end takes nothing of what was sent to it for this long is closed.
+    pub unread_seconds_max: u32,
     /// A whole body must have come by then.
     pub body_seconds_max: u64,
-    /// After the grace a body must have come at least this fast, or it is cut: a slow sender holds memory.
+    /// After the grace a body must have come at least this fast, or it is cut: a slow sender holds memory. A page of rows
+    /// must be taken as fast.
     pub body_bytes_per_second_min: u64,
     /// A body may stall so long before its rate counts.
     pub body_grace_seconds: u64,
@@ -79,6 +84,8 @@ impl Default for HttpConfig {
             small_body_bytes_max: 2 << 20,
             bodies_bytes_max: 64 << 20,
             parsed_bytes_max: 64 << 20,
+            answers_bytes_max: 256 << 20,
+            unread_seconds_max: 60,
             body_seconds_max: 60,
             body_bytes_per_second_min: 4 << 10,
             body_grace_seconds: 10,
@@ -99,6 +106,8 @@ impl HttpConfig {
             ("body_bytes_max", self.body_bytes_max as u64),
             ("small_body_bytes_max", self.small_body_bytes_max as u64),
             ("parsed_bytes_max", self.parsed_bytes_max as u64),
+            ("answers_bytes_max", self.answers_bytes_max as u64),
+            ("unread_seconds_max", u64::from(self.unread_seconds_max)),
             ("body_seconds_max", self.body_seconds_max),
             ("body_bytes_per_second_min", self.body_bytes_per_second_min),
             ("request_seconds_max", self.request_seconds_max),

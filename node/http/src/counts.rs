@@ -54,7 +54,7 @@ impl Counts {
     }
 
     /// Prometheus text format.
-    pub fn text(&self, body_bytes_held: usize) -> String {
+    pub fn text(&self, body_bytes_held: usize, answer_bytes_held: usize) -> String {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut text = String::new();
         // Writing to a String cannot fail.
@@ -76,6 +76,7 @@ impl Counts {
         for (name, kind, value) in [
             ("requests_under_way", "gauge", read(&self.under_way)),
             ("body_bytes_held", "gauge", body_bytes_held as u64),
+            ("answer_bytes_held", "gauge", answer_bytes_held as u64),
             ("body_bytes_total", "counter", read(&self.body_bytes)),
             ("slow_bodies_total", "counter", read(&self.slow_bodies)),
             ("panics_total", "counter", read(&self.panics)),
@@ -103,7 +104,7 @@ mod tests {
         counts.answered(200, Duration::from_millis(4));
         counts.answered(404, Duration::from_secs(90));
         counts.answered(418, Duration::ZERO);
-        let text = counts.text(7);
+        let text = counts.text(7, 8);
         for line in [
             "assay_http_answers_total{status=\"200\"} 1",
             "assay_http_answers_total{status=\"404\"} 1",
@@ -113,10 +114,11 @@ mod tests {
             "assay_http_answer_seconds_bucket{le=\"+Inf\"} 3",
             "assay_http_requests_under_way 1",
             "assay_http_body_bytes_held 7",
+            "assay_http_answer_bytes_held 8",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
         }
         drop(under_way);
-        assert!(counts.text(0).contains("assay_http_requests_under_way 0"));
+        assert!(counts.text(0, 0).contains("assay_http_requests_under_way 0"));
     }
 }

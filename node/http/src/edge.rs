@@ -32,6 +32,7 @@ pub struct Edge {
     pub config: HttpConfig,
     pub counts: Counts,
     pub bodies: Arc<Budget>,
+    pub answers: Arc<Budget>,
     pub turns: Turns,
     pub(crate) admin: Option<Desk>,
     health: Arc<dyn Fn() -> Health + Send + Sync>,
@@ -46,6 +47,7 @@ impl Edge {
             objects: app.objects,
             counts: Counts::default(),
             bodies: Budget::new(app.config.bodies_bytes_max),
+            answers: Budget::new(app.config.answers_bytes_max),
             turns: Turns::new(app.config.parsed_bytes_max),
             config: app.config,
             admin: app.admin.map(Desk::new),
@@ -74,7 +76,7 @@ impl Edge {
     }
 
     pub fn metrics_text(&self) -> String {
-        let mut text = self.counts.text(self.bodies.taken());
+        let mut text = self.counts.text(self.bodies.taken(), self.answers.taken());
         text.push_str(&(self.metrics)());
         text
     }

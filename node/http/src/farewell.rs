@@ -1,4 +1,4 @@
-//! The end of a socket that takes connections: a client that is being served, or comes at that moment, is answered.
+//! A socket that takes connections, and its end: a client that is being served, or comes at that moment, is answered.
 //!
 //! ```text
 //! drain    every answer says that its connection closes: clients that go on leave by themselves
@@ -19,6 +19,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::config::HttpConfig;
 use crate::edge::Edge;
 
 /// Clients that send something at least this often learn from an answer that their connection closes.
@@ -44,10 +45,10 @@ pub(crate) struct Doors {
 
 impl Doors {
     /// Takes the address, or all that the name stands for.
-    pub fn open(listen: &str, backlog: u32, plain: bool) -> io::Result<Doors> {
+    pub fn open(listen: &str, config: &HttpConfig, plain: bool) -> io::Result<Doors> {
         let (mut sockets, mut failed) = (Vec::new(), None);
         for address in listen.to_socket_addrs()? {
-            match open_one(address, backlog) {
+            match open_one(address, config) {
                 Ok(socket) => sockets.push(socket),
                 Err(error) => failed = Some(error),
             }
@@ -89,9 +90,12 @@ impl Doors {
     }
 }
 
-fn open_one(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+fn open_one(address: SocketAddr, config: &HttpConfig) -> io::Result<TcpListener> {
     let socket = TcpListener::bind(address)?;
-    rustix::net::listen(&socket, i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    rustix::net::listen(&socket, i32::try_from(config.backlog).unwrap_or(i32::MAX))?;
+    // Connections have it from the socket they came in by. The workers have no clock for what nobody reads.
+    let unread_millis = config.unread_seconds_max.saturating_mul(1000).min(i32::MAX.unsigned_abs());
+    rustix::net::sockopt::set_tcp_user_timeout(&socket, unread_millis)?;
     Ok(socket)
 }
 

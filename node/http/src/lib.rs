@@ -11,6 +11,7 @@
 //! |---|---|
 //! | which path does what | `routes` and a file for each family below it |
 //! | who is calling, for which organization | `call` |
+//! | pages and their readers | `sending` |
 //! | limits of a body: bytes, depth, rate, and of all bodies together | `body`, `pace`, `budget` |
 //! | kinds of refusal, their statuses and bodies | `refusal`, `refused` |
 //! | browsers of other origins | `cors` |
@@ -37,6 +38,7 @@ mod refusal;
 mod refused;
 mod repeat;
 mod routes;
+mod sending;
 mod server;
 mod shapes;
 mod tls;

@@ -162,7 +162,7 @@ fn bind(
         .shutdown_timeout(config.stop_seconds_max)
         .disable_signals();
     let named = |error: io::Error| io::Error::new(error.kind(), format!("cannot listen on {listen}: {error}"));
-    let doors = Doors::open(listen, config.backlog, certificates.is_none()).map_err(named)?;
+    let doors = Doors::open(listen, config, certificates.is_none()).map_err(named)?;
     for socket in doors.sockets().map_err(named)? {
         server = match certificates {
             Some(certificates) => server.listen_rustls_0_23(socket, certificates.server_config()?).map_err(named)?,

@@ -19,6 +19,7 @@ use crate::body::{Body, RowsAt, object, parse};
 use crate::call::Call;
 use crate::refusal::{Kind, Refusal};
 use crate::repeat::Repeat;
+use crate::sending::{self, Sending};
 use crate::shapes;
 
 /// The version that a page was read at.
@@ -72,16 +73,21 @@ async fn fetch(kind: ObjectKind, call: Call, request: FetchRequest) -> Answer {
     let page = page?;
     let mut answer = json_builder();
     answer.insert_header((VERSION, page.version.to_string()));
-    Ok(answer.body(page_body(&page)?))
+    let held = sending::room(&call.edge, page_bytes(&page))?;
+    Ok(answer.body(Sending::new(&call.edge.config, page_body(&page)?, held)))
+}
+
+/// Of its events, with their commas.
+fn page_bytes(page: &FetchPage) -> usize {
+    page.events.iter().map(|event| event.len() + 1).sum()
 }
 
 /// The events are JSON already.
 fn page_body(page: &FetchPage) -> Result<Bytes, Refusal> {
     const AROUND: &[&[u8]] = &[b"{\"events\":[", b"],\"cursor\":", b"}"];
     let cursor = serde_json::to_vec(&page.cursor).map_err(Refusal::internal)?;
-    let events: usize = page.events.iter().map(|event| event.len() + 1).sum();
     let around: usize = AROUND.iter().map(|part| part.len()).sum();
-    let mut body = BytesMut::with_capacity(events + around + cursor.len());
+    let mut body = BytesMut::with_capacity(page_bytes(page) + around + cursor.len());
     body.extend_from_slice(AROUND[0]);
     for (place, event) in page.events.iter().enumerate() {
         if place > 0 {

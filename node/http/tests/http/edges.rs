@@ -117,6 +117,39 @@ fn more_bodies_than_there_is_room_for_are_asked_to_come_again() {
     }
 }
 
+/// Nothing ended an answer that nobody read: the page stayed in memory for as long as the connection.
+#[test]
+fn a_page_that_nobody_reads_holds_its_room_for_a_while_and_no_longer() {
+    const ROW_BYTES: usize = 5 << 20;
+    let house = House::with(|config| (config.answers_bytes_max, config.unread_seconds_max) = (4 * ROW_BYTES, 3));
+    let project = house.project("p");
+    for id in ["a", "b", "c"] {
+        let row = json!({"id": id, "input": "x".repeat(ROW_BYTES)});
+        house.post(&format!("/v1/project_logs/{project}/insert"), &json!({"events": [row]})).ok();
+    }
+    let path = format!("/v1/project_logs/{project}/fetch");
+    let bearer = format!("Bearer {KEY}");
+    let mut asleep = connect(house.address);
+    asleep.write_all(&request("GET", &path, &[("Authorization", &bearer)], b"")).expect("sent");
+    let held = || {
+        let text = house.knock("GET", "/metrics").text();
+        let line = text.lines().find_map(|line| line.strip_prefix("assay_http_answer_bytes_held "));
+        line.and_then(|bytes| bytes.parse::<usize>().ok()).expect("a number")
+    };
+    let waited = Instant::now();
+    while held() < 2 * ROW_BYTES {
+        assert!(waited.elapsed() < Duration::from_secs(10), "the page is on its way");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let refused = house.get(&path);
+    assert!(refused.refused(503).contains("slow readers") && refused.header("retry-after").is_some());
+    while held() > 0 {
+        assert!(waited.elapsed() < Duration::from_secs(40), "who reads nothing is left");
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(house.get(&path).ok()["events"].as_array().map(Vec::len), Some(3), "there is room again");
+}
+
 #[test]
 fn metrics_and_health_are_shown_where_they_should_be() {
     let house = House::open();

@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::Context;
 use assay_cluster::Cluster;
 use assay_node_auth::Secret;
-use assay_node_http::{App, Health, Server};
+use assay_node_http::{App, Health, HttpConfig, Server};
 use assay_node_objects::{Objects, node_clock};
 use assay_node_records::{Founding, Records};
 use assay_storage_model::sabotage;
@@ -83,6 +83,9 @@ async fn run(config: Config) -> anyhow::Result<()> {
     desk::announce(&config, &server.admin_addresses())?;
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
     let addresses = server.addresses();
+    if let Some(warning) = beyond_this_machine(&config.http, &addresses) {
+        tracing::warn!("{warning}");
+    }
     let handle = server.handle();
     let http = tokio::spawn(server.run());
     let settling = async {
@@ -143,6 +146,16 @@ fn health(cluster: Arc<Cluster>, serving: Arc<AtomicBool>) -> Arc<dyn Fn() -> He
     })
 }
 
+/// What an operator should know who serves more than this machine. Without `public_url` login hands out the origin that a
+/// request says it used, and that is where clients then send their keys.
+fn beyond_this_machine(http: &HttpConfig, addresses: &[SocketAddr]) -> Option<&'static str> {
+    let is_alone = addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
+    (!is_alone && http.public_url.is_none() && http.tls.is_none()).then_some(
+        "clients on other machines are spoken to in plain text, and login hands out the origin that each of them says it \
+         used: set http.public_url to the origin of the proxy in front of this node, or http.tls",
+    )
+}
+
 /// What an operator, or a program that started this one, waits for.
 fn announce(made: Option<&Secret>, scheme: &str, addresses: &[SocketAddr]) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
@@ -172,5 +185,24 @@ impl Signals {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_serves_others_in_the_open_is_warned() {
+        let warned = |address: &str, change: fn(&mut HttpConfig)| {
+            let mut http = HttpConfig::default();
+            change(&mut http);
+            beyond_this_machine(&http, &[address.parse().expect("an address")]).is_some()
+        };
+        assert!(warned("0.0.0.0:8000", |_| {}) && warned("[::]:8000", |_| {}) && warned("10.0.0.1:8000", |_| {}));
+        for here in ["127.0.0.1:8000", "[::1]:8000", "[::ffff:127.0.0.1]:8000"] {
+            assert!(!warned(here, |_| {}), "{here}");
+        }
+        assert!(!warned("0.0.0.0:8000", |http| http.public_url = Some("https://assay.example.com".into())));
     }
 }

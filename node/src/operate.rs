@@ -103,9 +103,10 @@ pub enum ClusterCommand {
     Drain { node: u64 },
     /// Let a drained node lead again
     Undrain { node: u64 },
-    /// Give up a node that never comes back: what it had is rebuilt on others, its number is not used again
+    /// Give up a node that never comes back: what it had is rebuilt on others, its number is not used again. Refused while
+    /// a group would lose its majority by it
     Remove { node: u64 },
-    /// Give up a node for one that has joined
+    /// Give up a node for one that has joined and runs; refused as remove is
     Replace { old: u64, new: u64 },
     /// Wait until replicas are where they are to be; nodes move them by themselves
     Rebalance,

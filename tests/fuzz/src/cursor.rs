@@ -68,7 +68,7 @@ fn request(choices: &mut Unstructured<'_>, world: &World) -> Result<()> {
         1 => Some(format!("trace-{}", choices.int_in_range(0..=15)?)),
         _ => Some(choices.arbitrary::<&str>()?.to_owned()),
     };
-    match pure::asked(&home.object, FetchRequest { limit, cursor, version, max_xact_id, max_root_span_id }) {
+    match pure::asked(&home.object, FetchRequest { limit, cursor, version, max_xact_id, max_root_span_id, stale: false }) {
         Ok(asked) => walk(world, home, asked),
         Err(refused) => assert!(matches!(refused, ReadError::BadRequest(_)), "{refused}"),
     }

@@ -15,7 +15,7 @@
 //!
 //! Opening changes files even if nothing is committed: sled writes a snapshot, may cut a torn tail, and creates what it
 //! lacks. So does `check`; look at a copy if the files are evidence. sled works on its own threads (`sled-io-…`), also
-//! while it opens; a panic there ends that thread only, so `open` runs with a deadline: what hangs is damaged.
+//! while it opens; a panic there ends that thread only, so `open` runs with a deadline. What hangs may be damaged or slow, and nobody can tell which.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -201,7 +201,7 @@ fn open_verified(dir: &Path, cache_bytes: u64) -> Result<Verified, KvError> {
         Ok(outcome) => outcome,
         Err(RecvTimeoutError::Disconnected) => Err(KvError::damaged(dir, "sled panicked twice")),
         Err(RecvTimeoutError::Timeout) => {
-            return Err(KvError::damaged(dir, format!("sled did not open it in {} s", patience.as_secs())));
+            return Err(KvError::TooSlow { dir: dir.to_path_buf(), seconds: patience.as_secs() });
         }
     };
     // It has sent its answer, so it ends without waiting for anything.

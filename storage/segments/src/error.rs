@@ -35,4 +35,18 @@ impl SegmentError {
     pub(crate) fn damaged(file: &Path, offset: u64, what: impl Into<String>) -> SegmentError {
         SegmentError::Damaged { file: file.to_owned(), offset, what: what.into() }
     }
+
+    /// Whether what is on the disk is wrong, and not merely what was asked of it or how it could be read just now. Names
+    /// every kind, so that a new one has to be decided: what is damaged may be given up.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            SegmentError::Damaged { .. } => true,
+            SegmentError::Newer { .. }
+            | SegmentError::OutOfOrder { .. }
+            | SegmentError::TooLarge { .. }
+            | SegmentError::NoSuchRows { .. }
+            | SegmentError::Io { .. }
+            | SegmentError::Encode { .. } => false,
+        }
+    }
 }

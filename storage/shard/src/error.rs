@@ -18,6 +18,7 @@ pub enum ShardError {
         "this replica is damaged: {0}; rebuild it from the others, or restore a backup (`assay doctor` shows more)"
     )]
     Damaged(String),
+    /// It is whole, and this program must not judge it.
     #[error("what this replica keeps was written by a newer program: {0}")]
     Newer(String),
     #[error("a snapshot: {0}")]
@@ -50,5 +51,60 @@ impl ShardError {
     pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> ShardError {
         let doing = doing.into();
         move |source| ShardError::Io { doing, source }
+    }
+
+    /// Whether this replica's own files are wrong, and not merely what was asked of them or how they could be read just
+    /// now: a full table of open files, a refused permission and a newer version are none of that. Names every kind, so
+    /// that a new one has to be decided: a replica that is damaged may be given up.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            ShardError::Damaged(_) => true,
+            ShardError::Kv(error) => error.is_damage(),
+            ShardError::Segment(error) => error.is_damage(),
+            // A blob is no part of the replica: it is fetched again. Nor is the entry that was to be applied.
+            ShardError::Blob(_) | ShardError::Entry(_) | ShardError::Command(_) | ShardError::Merge(_) => false,
+            // What came from another replica was not taken.
+            ShardError::Snapshot(_)
+            | ShardError::Newer(_)
+            | ShardError::Io { .. }
+            | ShardError::NotYet { .. }
+            | ShardError::Past { .. }
+            | ShardError::ObjectGone => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A replica was given up, its log and votes with it, because a process had too few open files.
+    #[test]
+    fn only_bytes_that_are_wrong_are_damage() {
+        let place = || PathBuf::from("/data/shards/003");
+        let busy = || io::Error::from_raw_os_error(24); // EMFILE
+        let whole = [
+            ShardError::Io { doing: "reading".into(), source: busy() },
+            ShardError::Kv(KvError::Io(busy())),
+            ShardError::Kv(KvError::InUse { dir: place() }),
+            ShardError::Kv(KvError::TooSlow { dir: place(), seconds: 60 }),
+            ShardError::Segment(SegmentError::Io { file: place(), source: busy() }),
+            ShardError::Segment(SegmentError::Newer { file: place(), found: 2, known: 1 }),
+            ShardError::Newer("the counters have version 2".into()),
+        ];
+        for error in whole {
+            assert!(!error.is_damage(), "{error}");
+        }
+        let damaged = [
+            ShardError::Damaged("segment 4 is listed but not described".into()),
+            ShardError::Kv(KvError::Damaged { dir: place(), what: "a flipped bit".into() }),
+            ShardError::Segment(SegmentError::Damaged { file: place(), offset: 7, what: "a flipped bit".into() }),
+        ];
+        for error in damaged {
+            assert!(error.is_damage(), "{error}");
+        }
     }
 }

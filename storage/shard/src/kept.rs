@@ -254,7 +254,15 @@ mod tests {
         let mut batch = Batch::default();
         batch.put(COUNTERS, r#"{"version": 2}"#);
         kv.commit(&batch).expect("commits");
-        let refused = Kept::load(&kv).expect_err("newer").to_string();
-        assert!(refused.contains("upgrade"), "{refused}");
+        let refused = Kept::load(&kv).expect_err("newer");
+        assert!(refused.to_string().contains("upgrade") && !refused.is_damage(), "{refused}");
+
+        let kv = MemoryKv::default();
+        let mut batch = Batch::default();
+        put_counters(&mut batch, &Counters::default());
+        batch.put(segment_key(1), [u8::MAX, 0]);
+        kv.commit(&batch).expect("commits");
+        let refused = Kept::load(&kv).expect_err("newer");
+        assert!(matches!(refused, ShardError::Newer(_)), "{refused}");
     }
 }

@@ -135,6 +135,11 @@ impl Requests {
         for (key, value) in pages {
             let number = run_number(key)
                 .ok_or_else(|| ShardError::Damaged(format!("a request page with the key {key:02x?}")))?;
+            if let Some(newer) = value.first().filter(|version| **version > PAGE_VERSION) {
+                return Err(ShardError::Newer(format!(
+                    "request page {key:02x?} has version {newer}; this program knows {PAGE_VERSION}: upgrade it"
+                )));
+            }
             let items = decode_page(value)
                 .ok_or_else(|| ShardError::Damaged(format!("request page {key:02x?} does not decode")))?;
             match &mut open {

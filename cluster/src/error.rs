@@ -22,7 +22,9 @@ pub enum OpenError {
     NoCatalog,
     #[error("this node is alone: there is no majority that it could have lost, and nothing to recover from")]
     Alone,
-    #[error("nothing of shards {} is on this node: recover on one that has them, or restore from backups", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    #[error("nothing of the catalog is on this node, which was to be filled: recover on another one")]
+    NothingOfCatalog,
+    #[error("nothing whole of shards {} is on this node: recover on one that has them, or restore from backups", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     NotAllHere(Vec<ShardId>),
     #[error("finishing a recovery: {0}")]
     Recovery(String),
@@ -43,8 +45,16 @@ pub enum OpenError {
     Log(#[from] LogError),
     #[error("the catalog: {0}")]
     Catalog(#[from] CatalogError),
-    #[error("shard {shard}: {source}")]
+    #[error(
+        "shard {shard} does not open, and nothing of it was changed: {source}. Mend what keeps it from opening (the limit \
+         of open files, permissions, room on the disk, this program's version), then start again"
+    )]
     Shard { shard: ShardId, source: ShardError },
+    #[error(
+        "shard {shard} is damaged, and no other node has it as far as this one knows: {source}. Nothing was changed: \
+         restore this node's directory from a backup, or run `assay doctor` to see more"
+    )]
+    DamagedAlone { shard: ShardId, source: ShardError },
     #[error(transparent)]
     Group(#[from] StartError),
     #[error("a group did not come to lead: {0}")]

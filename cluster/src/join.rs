@@ -33,7 +33,7 @@ use uuid::Uuid;
 use crate::authority::now_micros;
 use crate::home::{Format, HomeError, Lock, read_format, write_format};
 use crate::keeping::{Keeping, KeptReplica, KeptState, NodeFile};
-use crate::nodes::{self, NodeRecord, NodeState};
+use crate::nodes::{self, NodeRecord, NodeState, Removed};
 use crate::operate::OperateError;
 use crate::{Cluster, Shared};
 
@@ -331,7 +331,7 @@ impl Shared {
     async fn note_node(self: &Arc<Self>, node: NodeId, address: &str) -> Result<(), String> {
         let known = nodes::all(&self.catalog.read()).remove(&node);
         let expect = known.as_ref().map_or(Expect::Absent, |(_, revision)| Expect::Revision(*revision));
-        if known.is_some_and(|(known, _)| known.state == NodeState::Removed) {
+        if Removed::of(&self.catalog.read()).contains(node) {
             return Err("this node was removed from the cluster; make a new token for an empty directory".into());
         }
         let record = NodeRecord { node, address: Some(address.to_owned()), state: NodeState::Active };

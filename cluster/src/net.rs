@@ -3,7 +3,6 @@
 //! There may be no transport, on a node that was told no address: then nobody is reached. It is set once, where the node
 //! has its certificate.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -21,6 +20,7 @@ use futures::{FutureExt, StreamExt, TryFutureExt};
 use parking_lot::RwLock;
 
 use crate::hub::Hub;
+use crate::nodes::Removed;
 use crate::reconcile::Suspects;
 
 /// A piece of a snapshot that does not come within this time does not come.
@@ -34,7 +34,7 @@ const DAMAGED: &[u8] = b"damaged";
 pub(crate) struct Net {
     transport: Arc<OnceLock<Transport>>,
     /// Their certificates stay good; what they say is not heard any more.
-    removed: Arc<RwLock<BTreeSet<NodeId>>>,
+    removed: Arc<RwLock<Removed>>,
     suspects: Arc<Suspects>,
 }
 
@@ -49,13 +49,13 @@ fn no_transport() -> String {
 }
 
 impl Net {
-    pub fn set_removed(&self, removed: BTreeSet<NodeId>) {
+    pub fn set_removed(&self, removed: Removed) {
         *self.removed.write() = removed;
     }
 
     /// Refuses what a node says that was removed from the cluster.
     pub fn check(&self, from: Option<NodeId>) -> Result<(), Refusal> {
-        match from.filter(|from| self.removed.read().contains(from)) {
+        match from.filter(|from| self.removed.read().contains(*from)) {
             Some(from) => {
                 Err(refuse(RefusalCode::NotAuthenticated, format!("node {from} was removed from this cluster")))
             }

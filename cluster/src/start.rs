@@ -33,6 +33,7 @@ use crate::keeping::{FOUNDER, Keeping, KeptReplica, KeptState, NodeFile, replica
 use crate::large::BlobWrites;
 use crate::net::Net;
 use crate::reconcile::{Clocks, Reconcilers, Spared};
+use crate::recover::check_recovery;
 use crate::replicas::{finish_leaving, give_up, open_shard};
 use crate::route::Hints;
 use crate::upkeep::{Upkeep, UpkeepParts};
@@ -192,6 +193,7 @@ fn open_states(config: &ClusterConfig, keeping: &Keeping, format: Format) -> Res
     let blobs = Arc::new(blobs);
     let mut kept = kept_replicas(keeping, format)?;
     finish_leaving(keeping, &mut kept, &log)?;
+    check_recovery(config, &kept, &log)?;
     let catalog_dir = kept.iter().find(|replica| replica.group == GroupId::CATALOG);
     let catalog_dir = catalog_dir.ok_or(OpenError::NoCatalog)?.dir.clone();
     let catalog = Catalog::open(CatalogConfig {

@@ -43,6 +43,7 @@ mod peers;
 mod proposer;
 mod queue;
 mod read_index;
+mod recorded;
 mod runtime;
 mod sabotaged;
 mod seal;
@@ -62,7 +63,7 @@ pub use counters::{Counters, Counts};
 pub use error::{FenceError, NotWritten, ProposeError, SealError};
 pub use fatal::{OnFatal, install_abort_hook};
 pub use fence::FENCE_WAIT_MAX;
-pub use force::{follow_state, force_alone};
+pub use force::{Forced, TERMS_SKIPPED};
 pub use group::{
     ELECTION_MAX, ELECTION_MIN, Founding, Group, GroupConfig, HEARTBEAT, NodeParts, PROPOSALS_IN_FLIGHT_MAX, StartError,
 };
@@ -77,6 +78,7 @@ pub use members::{ChangeError, GroupStatus, Member};
 pub use peers::{Chunks, FileWanted, Message, MessageKind, NoPeers, PeerError, Peers, Way};
 pub use queue::{COMMAND_BYTES_WAITING_MAX, COMMANDS_WAITING_MAX};
 pub use read_index::LEADER_WAIT_MAX;
+pub use recorded::Recorded;
 pub use runtime::seed_elections;
 pub use seal::{SEALS_AT_ONCE, SealThreads};
 pub use throttle::Throttle;

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::LOOK;
 use crate::Shared;
-use crate::nodes::{self, NodeRecord, NodeState};
+use crate::nodes::{self, NodeRecord, Removed};
 
 /// How often the catalog's leader is asked to confirm itself where nobody else asks.
 const LISTEN_EVERY: Duration = Duration::from_secs(1);
@@ -39,9 +39,7 @@ async fn listen(shared: &Shared) {
 
 /// The catalog's addresses go to the transport, and into a file for the next start.
 fn tell_addresses(shared: &Shared, known: &mut Option<BTreeMap<NodeId, String>>) {
-    let nodes = nodes::all(&shared.catalog.read()).into_values().map(|(record, _)| record);
-    let removed = nodes.filter(|record| record.state == NodeState::Removed).map(|record| record.node);
-    shared.net.set_removed(removed.collect());
+    shared.net.set_removed(Removed::of(&shared.catalog.read()));
     let mut addresses = nodes::addresses(&shared.catalog.read());
     addresses.remove(&shared.node);
     if known.as_ref() == Some(&addresses) || !may_be_told(shared, &addresses) {

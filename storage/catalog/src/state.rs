@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use assay_storage_model::catalog::{Record, RecordKind, ShardMap, UniqueKey};
-use assay_storage_model::{LogPosition, OrgId};
+use assay_storage_model::{LogPosition, NodeId, OrgId, ReplicaId};
 use uuid::Uuid;
 
 use crate::deleted::Deleted;
@@ -62,6 +62,11 @@ impl State {
     /// Every record of a kind, by id.
     pub fn all(&self, kind: RecordKind) -> impl Iterator<Item = &Arc<Record>> {
         self.records.range((kind, Uuid::nil())..=(kind, Uuid::max())).map(|(_, record)| record)
+    }
+
+    /// Ids below these were given out.
+    pub fn next_ids(&self) -> (NodeId, ReplicaId) {
+        (NodeId(self.next_node), ReplicaId(self.next_replica))
     }
 
     pub fn records(&self) -> usize {

@@ -126,6 +126,13 @@ pub struct GroupState {
     pub committed: Option<Vec<u8>>,
 }
 
+impl GroupState {
+    /// Whether there ever was an entry, also where all of them were purged. A vote alone is none.
+    pub fn has_entries(&self) -> bool {
+        self.last.is_some() || self.purged.is_some()
+    }
+}
+
 /// Everything up to `index` was given up; `note` is the caller's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purged {

@@ -22,7 +22,7 @@ use crate::machine::memory::{MemoryMachine, Sealed};
 use crate::{
     Admission, CacheBudget, Chunks, FileWanted, Founding, Group, GroupConfig, IncomingDir, Keep, Message,
     NoLargeWrites, NodeParts, OnFatal, PeerError, Peers, ProposeError, ReceiveError, SealThreads, Throttle, Way, Work,
-    follow_state, force_alone,
+    Forced,
 };
 
 const GROUP: GroupId = GroupId(16);
@@ -369,8 +369,8 @@ async fn who_ended_right_after_a_snapshot_came_can_be_made_a_group_of_its_own() 
     let before = log.group(GROUP).state().last.map(|(index, _)| index);
     assert!(before < sealed.map(|sealed| sealed.index), "{before:?} {sealed:?}");
     for _ in 0..2 {
-        follow_state(log.group(GROUP), sealed).await.expect("the log follows");
-        force_alone(log.group(GROUP), left, NodeId(left.0)).await.expect("a membership is written");
+        let forced = Forced::plan(log.group(GROUP), left, NodeId(left.0), sealed).expect("a plan");
+        forced.write().await.expect("a membership is written");
     }
     tokio::task::spawn_blocking(move || log.shutdown()).await.expect("ends").expect("closes");
     house.start(left, Founding::Before).await;

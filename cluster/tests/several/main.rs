@@ -1,0 +1,4 @@
+//! Several nodes in one process: what is damaged, what fails for a while, and going on with one of them.
+
+mod nodes;
+mod recovered;

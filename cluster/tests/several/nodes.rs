@@ -1,0 +1,200 @@
+//! Nodes on this machine, rows on them, and what they have on the disk.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_cluster::{Cluster, ClusterConfig, HomeError, OnFatal, OpenError, PeerConfig, join};
+use assay_storage_disk::{RealDisk, SharedDisk};
+use assay_storage_log::LogError;
+use assay_storage_model::command::{Action, Command, Outcome, RowOp, Write};
+use assay_storage_model::{GroupId, NodeId, ObjectKey, ObjectKind, OrgId, ShardId, Xact};
+use bytes::Bytes;
+use uuid::Uuid;
+
+pub const SHARDS: u16 = 4;
+const OBJECTS: u128 = 24;
+pub const SETTLED_MAX: Duration = Duration::from_secs(60);
+const TOKEN_VALID: Duration = Duration::from_secs(60);
+
+/// Where one node lives.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub dir: PathBuf,
+    pub address: String,
+    pub replicas: u16,
+}
+
+impl Place {
+    pub fn new(home: &Path, name: &str, replicas: u16) -> Place {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        Place { dir: home.join(name), address, replicas }
+    }
+
+    pub fn config(&self, disk: SharedDisk) -> ClusterConfig {
+        ClusterConfig {
+            data_dir: self.dir.clone(),
+            shards: SHARDS,
+            replicas: self.replicas,
+            peer: Some(PeerConfig::new(&self.address, None).expect("an address")),
+            on_fatal: OnFatal::call(|why| panic!("{why}")),
+            disk,
+            ..ClusterConfig::default()
+        }
+    }
+
+    /// A node before this one ends in the background where it was not stopped, as one does that refused to start.
+    pub async fn try_open(&self) -> Result<Cluster, OpenError> {
+        loop {
+            match self.open_on(Arc::new(RealDisk)).await {
+                Err(OpenError::Home(HomeError::Locked(_)) | OpenError::Log(LogError::Io { .. })) => {
+                    tokio::time::sleep(Duration::from_millis(20)).await
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    pub async fn open_on(&self, disk: SharedDisk) -> Result<Cluster, OpenError> {
+        Cluster::open(self.config(disk)).await
+    }
+
+    pub async fn open(&self) -> Cluster {
+        self.try_open().await.expect("opens")
+    }
+
+    /// Made part of the cluster, through a node of it.
+    pub async fn join(&self, through: &Cluster) -> NodeId {
+        let token = through.make_token(TOKEN_VALID).await.expect("a token");
+        join(Arc::new(RealDisk), &self.dir, &token, &self.address).await.expect("joins").node
+    }
+
+    /// What `REPLICAS` says of each group: number, directory, state. A founder has none before anything moves.
+    pub fn replicas(&self) -> BTreeMap<GroupId, (u64, PathBuf, String)> {
+        let text = std::fs::read_to_string(self.dir.join("REPLICAS")).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| line.strip_prefix("replica "));
+        let parsed = lines.map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let number = |at: usize| words[at].parse::<u64>().expect("a number");
+            (GroupId(number(0)), (number(1), self.dir.join(words[2]), words[3].to_owned()))
+        });
+        parsed.collect()
+    }
+}
+
+pub async fn wait_for(what: &str, mut done: impl AsyncFnMut() -> bool) {
+    let begun = Instant::now();
+    while !done().await {
+        assert!(begun.elapsed() < SETTLED_MAX, "{what}: not within {SETTLED_MAX:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+pub async fn settled(cluster: &Cluster) {
+    wait_for("settled", async || cluster.is_ready() && cluster.status().await.settled).await;
+}
+
+/// That many nodes, each with its replicas, and rows on them.
+pub async fn founded(home: &Path, nodes: usize, replicas: u16) -> Vec<(Place, Cluster)> {
+    let mut all: Vec<(Place, Cluster)> = Vec::new();
+    for number in 1..=nodes {
+        let place = Place::new(home, &number.to_string(), replicas);
+        if let Some((_, first)) = all.first() {
+            place.join(first).await;
+        }
+        let opened = place.open().await;
+        all.push((place, opened));
+    }
+    let first = &all[0].1;
+    wait_for("all are known", async || first.status().await.nodes.len() == nodes).await;
+    settled(first).await;
+    write_rows(first, "first").await;
+    all
+}
+
+fn object(number: u128) -> ObjectKey {
+    ObjectKey::new(OrgId(Uuid::from_u128(1)), ObjectKind::ProjectLogs, Uuid::from_u128(number))
+}
+
+/// One row of each object.
+pub async fn write_rows(cluster: &Cluster, id: &str) {
+    for number in 0..OBJECTS {
+        let doc = format!(r#"{{"id":"{id}","input":"some text"}}"#);
+        let row = RowOp {
+            id,
+            action: Action::Upsert,
+            span_id: id,
+            root_span_id: id,
+            is_root: true,
+            created: 0,
+            doc: doc.as_bytes(),
+            rules: b"",
+            audit: b"",
+        };
+        let write = Write { object: object(number), assigned: Xact::ZERO, request: None, rows: vec![row] };
+        let shard = cluster.locate(&object(number));
+        let command = Bytes::from(Command::Write(write).encode());
+        // A lead that moves leaves the outcome unknown; the same row again is the same row.
+        wait_for("written", async || {
+            matches!(cluster.write(shard, command.clone()).await, Ok(Outcome::Written { .. }))
+        })
+        .await;
+    }
+}
+
+/// Of every object whose shard is on this node the row is there; answers how many those are.
+pub async fn rows_are_there(cluster: &Cluster, id: &str) -> usize {
+    let mut found = 0;
+    for object in (0..OBJECTS).map(object) {
+        let shard = cluster.locate(&object);
+        let Some(here) = cluster.shard(shard) else { continue };
+        cluster.fence(GroupId::of_shard(shard)).await.expect("fences");
+        let view = here.view();
+        assert!(view.get(&object, id, view.version()).expect("reads").is_some(), "{id} of {object:?}");
+        found += 1;
+    }
+    found
+}
+
+pub async fn seal_all(cluster: &Cluster) {
+    let groups = (0..SHARDS).map(|number| GroupId::of_shard(ShardId(number))).chain([GroupId::CATALOG]);
+    for group in groups.filter(|group| cluster.group(*group).is_some()) {
+        cluster.seal(group).await.expect("seals");
+    }
+}
+
+pub async fn stop(cluster: Cluster) {
+    cluster.shutdown().await.expect("closes");
+}
+
+/// The file of this name anywhere below.
+pub fn file_below(dir: &Path, name: &str) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(dir).expect("a directory").flatten().map(|entry| entry.path());
+    entries.into_iter().find_map(|path| match path.is_dir() {
+        true => file_below(&path, name),
+        false => path.file_name().is_some_and(|found| found == name).then_some(path),
+    })
+}
+
+/// Done again it is undone.
+pub fn flip_a_bit(file: &Path) {
+    let mut bytes = std::fs::read(file).expect("reads");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(file, bytes).expect("writes");
+}
+
+pub fn copy_all(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("made");
+    for entry in std::fs::read_dir(from).expect("a directory").flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_all(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).expect("copied");
+        }
+    }
+}

@@ -51,6 +51,11 @@ impl Hub {
         self.hosted.read().values().map(|hosted| hosted.group.clone()).collect()
     }
 
+    /// Of which groups there is a replica.
+    pub fn ids(&self) -> Vec<GroupId> {
+        self.hosted.read().keys().copied().collect()
+    }
+
     pub fn shards(&self) -> Vec<Arc<Shard>> {
         self.hosted.read().values().filter_map(|hosted| hosted.shard.clone()).collect()
     }

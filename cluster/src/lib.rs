@@ -84,6 +84,7 @@ use crate::keeping::{Keeping, KeptReplica};
 use crate::large::BlobWrites;
 use crate::net::Net;
 use crate::reconcile::{Clocks, Reconcilers, Spared};
+use crate::replicas::Resting;
 use crate::route::Hints;
 use crate::start::ConsensusRuntime;
 use crate::upkeep::Upkeep;
@@ -115,6 +116,8 @@ pub(crate) struct Shared {
     pub spared: Spared,
     /// What time it is at the other nodes.
     pub clocks: Clocks,
+    /// Replicas that do not run.
+    pub resting: Resting,
     /// When a fence of the catalog last passed.
     pub catalog_heard: Mutex<Option<Instant>>,
     pub closing: AtomicBool,

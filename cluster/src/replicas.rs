@@ -1,16 +1,25 @@
 //! Opening, starting, taking away and giving up the replicas of this node.
 //!
 //! A new replica is written down in `REPLICAS` before its directory is made. One that leaves is written down as leaving,
-//! stopped, its log forgotten, its directory removed, and then its line; a crash in between is finished by the next
-//! start. The log is kept by group, so a group's next replica comes to this node only after the one before is gone.
+//! stopped, its log forgotten, its directory removed, and then its line. What fails in between is done again as long as
+//! the node runs, and by its next start. The log is kept by group, so a group's next replica comes to this node only
+//! after the one before is gone.
+//!
+//! A replica whose state is damaged stays closed, with its log, its votes and its directory as they are. It is given up
+//! only once the others were heard to do without it, and its number never comes back.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use assay_cluster_raft::{Founding, Group, GroupConfig, IncomingDir, LargeWrites, Machine, NoLargeWrites, StartError};
+use assay_cluster_raft::{
+    Founding, Group, GroupConfig, IncomingDir, LargeWrites, Machine, NoLargeWrites, Recorded, StartError,
+};
 use assay_storage_log::Log;
-use assay_storage_model::{GroupId, ReplicaId, ShardId};
+use assay_storage_model::catalog::ShardMap;
+use assay_storage_model::{GroupId, NodeId, ReplicaId, ShardId};
 use assay_storage_shard::{KvKind, Shard, ShardConfig};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
@@ -23,8 +32,46 @@ use crate::large::LargeDoor;
 
 /// Below the directory of the replica that fetches.
 const INCOMING: &str = "incoming";
-/// How long readers, seals and compaction may hold on to a shard that left.
+/// How long readers, seals and compaction may hold on to a shard that is damaged.
 const LET_GO_MAX: Duration = Duration::from_secs(60);
+/// And to one that leaves: that is tried again, and other replicas wait meanwhile.
+const LEAVING_LET_GO_MAX: Duration = Duration::from_secs(2);
+
+/// Replicas of this node that do not run, beside what `REPLICAS` says of them.
+#[derive(Debug, Default)]
+pub(crate) struct Resting {
+    damaged: Mutex<BTreeSet<(GroupId, ReplicaId)>>,
+    /// Shards of replicas that ended, as long as somebody may still hold them.
+    held: Mutex<BTreeMap<GroupId, Weak<Shard>>>,
+}
+
+/// A replica that stays closed, and the blobs that its log needs if it is ever opened again.
+pub(crate) struct Closed {
+    pub group: GroupId,
+    pub replica: ReplicaId,
+    pub blobs: Vec<(u64, [u8; 32])>,
+}
+
+/// Decides about a damaged replica at a start: it stays closed where others vote in its group. Where nobody else can have
+/// what it has, the node does not start without it. Blocking.
+pub(crate) fn close_damaged(
+    (log, keeping): (&Log, &Keeping),
+    kept: &KeptReplica,
+    map: Option<&ShardMap>,
+    node: NodeId,
+) -> Result<Option<Closed>, OpenError> {
+    let recorded = Recorded::read(&log.group(kept.group));
+    let recorded = recorded.map_err(OpenError::io(format!("reading the log of group {}", kept.group)))?;
+    let placed = map.and_then(|map| map.group(kept.group));
+    let others = match (&recorded.voters, placed) {
+        (Some(voters), _) => voters.iter().any(|voter| *voter != kept.replica),
+        // Purged with what is sealed; the map says where the group is to be, and was, as this node heard last.
+        (None, Some(members)) => members.replicas.iter().any(|replica| replica.node != node),
+        // The catalog here was not sealed since this node joined. Others may have it, and closed it costs nothing.
+        (None, None) => !keeping.peers()?.is_empty(),
+    };
+    Ok(others.then_some(Closed { group: kept.group, replica: kept.replica, blobs: recorded.blobs }))
+}
 
 pub(crate) fn open_shard(
     config: &ClusterConfig,
@@ -53,16 +100,6 @@ fn set_aside(keeping: &Keeping, replica: &KeptReplica) -> Result<(), OpenError> 
     }
     keeping.disk.rename(&from, &to).map_err(failed())?;
     keeping.disk.sync_dir(assay_storage_disk::parent_of(&to)).map_err(failed())
-}
-
-/// A replica whose state does not open is given up, where there are others that it can be rebuilt from. Blocking.
-pub(crate) fn give_up(keeping: &Keeping, kept: &mut [KeptReplica], log: &Log, group: GroupId) -> Result<(), OpenError> {
-    let Some(damaged) = kept.iter_mut().find(|replica| replica.group == group) else { return Ok(()) };
-    damaged.state = KeptState::Lost;
-    let damaged = damaged.clone();
-    keeping.set_replicas(kept)?;
-    forget_log(log, group)?;
-    set_aside(keeping, &damaged)
 }
 
 /// What a crash left of replicas that were on their way out. Blocking.
@@ -141,43 +178,81 @@ impl Shared {
         Ok(started)
     }
 
-    /// Makes room for a replica that the map names, and starts it empty: the group's leader fills it.
+    /// Changes what `REPLICAS` says, on the disk first.
+    fn write_down(&self, change: impl FnOnce(&mut Vec<KeptReplica>)) -> Result<(), OpenError> {
+        let mut kept = self.kept.lock();
+        let mut next = kept.clone();
+        change(&mut next);
+        self.keeping.set_replicas(&next)?;
+        *kept = next;
+        Ok(())
+    }
+
+    /// What `REPLICAS` says of the group.
+    pub fn kept_of(&self, group: GroupId) -> Option<KeptReplica> {
+        self.kept.lock().iter().find(|kept| kept.group == group).cloned()
+    }
+
+    /// Whether its replica is on its way out at this moment.
+    pub fn is_ending(&self, group: GroupId) -> bool {
+        self.ending.lock().contains(&group)
+    }
+
+    /// Whether the state of this replica was found damaged, so that it is closed.
+    pub fn is_damaged(&self, group: GroupId, replica: ReplicaId) -> bool {
+        self.resting.damaged.lock().contains(&(group, replica))
+    }
+
+    /// Keeps a damaged replica closed, and what its log needs on the disk.
+    pub fn keep_closed(&self, closed: Closed) {
+        let Closed { group, replica, blobs } = closed;
+        let door = LargeDoor { writes: Arc::clone(&self.writes), net: self.net.clone() };
+        blobs.into_iter().for_each(|(index, hash)| door.named(group, index, hash));
+        self.resting.damaged.lock().insert((group, replica));
+    }
+
+    /// Makes room for a replica that the map names, and starts it empty: the group's leader fills it. One that was given
+    /// up makes way for it.
     pub async fn add_replica(self: &Arc<Self>, group: GroupId, replica: ReplicaId) -> Result<(), OpenError> {
+        let new = KeptReplica { group, replica, dir: dir_of(group, replica), state: KeptState::Kept };
+        let mut made = false;
+        self.write_down(|kept| {
+            let is_before = |other: &KeptReplica| other.group == group && other.state != KeptState::Lost;
+            // The one before may be here still, or end just now.
+            if !self.is_ending(group) && !kept.iter().any(is_before) {
+                kept.retain(|other| other.group != group);
+                kept.push(new.clone());
+                made = true;
+            }
+        })?;
+        if made { self.start_kept(&new).await } else { Ok(()) }
+    }
+
+    /// Opens and starts a replica that is written down and does not run.
+    pub async fn start_kept(self: &Arc<Self>, kept: &KeptReplica) -> Result<(), OpenError> {
+        let KeptReplica { group, replica, dir, .. } = kept.clone();
         let Some(shard) = group.shard() else { return Ok(()) }; // the catalog's is made when a node joins
-        let dir = dir_of(group, replica);
-        {
-            let mut kept = self.kept.lock();
-            if self.ending.lock().contains(&group) {
-                return Ok(()); // the one before is on its way out
-            }
-            // The one before is still here; or it was given up, and the planner has not yet named another.
-            if kept
-                .iter()
-                .any(|other| other.group == group && (other.state != KeptState::Lost || other.replica == replica))
-            {
-                return Ok(());
-            }
-            kept.retain(|other| other.group != group);
-            kept.push(KeptReplica { group, replica, dir: dir.clone(), state: KeptState::Kept });
-            self.keeping.set_replicas(&kept)?;
-        }
         let (config, blobs, place) = (self.config.clone(), Arc::clone(&self.blobs), dir.clone());
         let opening = tokio::task::spawn_blocking(move || open_shard(&config, &blobs, shard, &place));
-        let opened =
-            opening.await.map_err(|error| OpenError::io("opening a shard")(std::io::Error::other(error)))??;
-        self.start_replica(group, replica, &dir, Founding::Joining, Some(opened)).await?;
+        let opened = opening.await.map_err(|error| OpenError::io("opening a shard")(std::io::Error::other(error)))?;
+        if let Err(OpenError::Shard { source, .. }) = &opened
+            && source.is_damage()
+        {
+            self.resting.damaged.lock().insert((group, replica));
+        }
+        self.start_replica(group, replica, &dir, Founding::Joining, Some(opened?)).await?;
         tracing::info!(%group, %replica, "a new replica waits for its group's leader");
         Ok(())
     }
 
-    /// Stops a replica that left its group, and takes it from the disk.
+    /// Stops a replica that left its group, and takes it from the disk. To be asked again until that is done.
     pub async fn drop_replica(self: &Arc<Self>, group: GroupId, replica: ReplicaId) -> Result<(), OpenError> {
-        self.end_replica(group, replica, KeptState::Leaving).await
+        self.end_replica(group, replica, KeptState::Leaving, LEAVING_LET_GO_MAX).await
     }
 
     /// Stops a damaged replica for good, and sets aside what it has.
     pub async fn lose_replica(self: &Arc<Self>, group: GroupId, replica: ReplicaId) -> Result<(), OpenError> {
-        self.end_replica(group, replica, KeptState::Lost).await
+        self.end_replica(group, replica, KeptState::Lost, LET_GO_MAX).await
     }
 
     async fn end_replica(
@@ -185,29 +260,15 @@ impl Shared {
         group: GroupId,
         replica: ReplicaId,
         state: KeptState,
+        let_go_max: Duration,
     ) -> Result<(), OpenError> {
         let _ending = Ending::begin(self, group);
-        let leaving = {
-            let mut kept = self.kept.lock();
-            let Some(found) = kept.iter_mut().find(|kept| kept.group == group && kept.replica == replica) else {
-                return Ok(());
-            };
-            found.state = state;
-            let leaving = found.clone();
-            self.keeping.set_replicas(&kept)?;
-            leaving
-        };
-        if let Some(Hosted { group: stopped, shard }) = self.hub.remove(group) {
-            stopped.shutdown().await;
-            let thread = stopped.apply_thread();
-            // Its thread ends soon: nothing is handed to it any more.
-            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
-            drop(stopped);
-            if !let_go(shard).await {
-                let why = format!("replica {replica} of group {group} is still held after {} s", LET_GO_MAX.as_secs());
-                return Err(OpenError::io("stopping a replica")(std::io::Error::other(why)));
-            }
+        let is_it = |kept: &KeptReplica| kept.group == group && kept.replica == replica;
+        let Some(leaving) = self.kept.lock().iter().find(|kept| is_it(kept)).cloned() else { return Ok(()) };
+        if leaving.state != state {
+            self.write_down(|kept| kept.iter_mut().filter(|kept| is_it(kept)).for_each(|kept| kept.state = state))?;
         }
+        self.stop_replica(group, replica, let_go_max).await?;
         let door = LargeDoor { writes: Arc::clone(&self.writes), net: self.net.clone() };
         door.purged(group, u64::MAX);
         let (forgotten, removed) = oneshot::channel();
@@ -220,23 +281,40 @@ impl Shared {
             KeptState::Kept | KeptState::Leaving => remove_dir(&keeping, &leaving),
         });
         removing.await.map_err(|error| OpenError::io("removing a replica")(std::io::Error::other(error)))??;
+        self.resting.damaged.lock().remove(&(group, replica));
         if state == KeptState::Lost {
             return Ok(()); // its line stays until the planner names another
         }
-        let mut kept = self.kept.lock();
-        kept.retain(|other| other.replica != replica || other.group != group);
-        self.keeping.set_replicas(&kept)?;
+        self.write_down(|kept| kept.retain(|other| !is_it(other)))?;
         tracing::info!(%group, %replica, "a replica left this node");
+        Ok(())
+    }
+
+    /// Ends consensus of the replica, if it runs, and returns when nobody holds its files any more.
+    async fn stop_replica(&self, group: GroupId, replica: ReplicaId, let_go_max: Duration) -> Result<(), OpenError> {
+        if let Some(Hosted { group: stopped, shard }) = self.hub.remove(group) {
+            if let Some(shard) = &shard {
+                // Whoever asks again finds nothing in the hub, and must wait for the same holders.
+                self.resting.held.lock().insert(group, Arc::downgrade(shard));
+            }
+            stopped.shutdown().await;
+            let thread = stopped.apply_thread();
+            // Its thread ends soon: nothing is handed to it any more.
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+        let held = self.resting.held.lock().get(&group).cloned();
+        if !let_go(held.unwrap_or_default(), let_go_max).await {
+            let why = format!("replica {replica} of group {group} is still held after {} s", let_go_max.as_secs());
+            return Err(OpenError::io("stopping a replica")(std::io::Error::other(why)));
+        }
+        self.resting.held.lock().remove(&group);
         Ok(())
     }
 }
 
-/// Waits until nobody else holds the shard.
-async fn let_go(shard: Option<Arc<Shard>>) -> bool {
-    let Some(shard) = shard else { return true };
-    let held = Arc::downgrade(&shard);
-    drop(shard);
-    let until = Instant::now() + LET_GO_MAX;
+/// Waits until nobody holds the shard.
+async fn let_go(held: Weak<Shard>, at_most: Duration) -> bool {
+    let until = Instant::now() + at_most;
     while held.strong_count() > 0 {
         if Instant::now() >= until {
             return false;

@@ -16,8 +16,8 @@ use assay_storage_disk::Ballast;
 use assay_storage_log::Log;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, SHARDS_MAX, SHARDS_MIN, ShardMap};
 use assay_storage_model::command::Outcome;
-use assay_storage_model::{ClusterId, GroupId};
-use assay_storage_shard::{Shard, ShardError};
+use assay_storage_model::{ClusterId, GroupId, NodeId};
+use assay_storage_shard::Shard;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -34,7 +34,7 @@ use crate::large::BlobWrites;
 use crate::net::Net;
 use crate::reconcile::{Clocks, Reconcilers, Spared};
 use crate::recover::check_recovery;
-use crate::replicas::{finish_leaving, give_up, open_shard};
+use crate::replicas::{Closed, Resting, close_damaged, finish_leaving, open_shard};
 use crate::route::Hints;
 use crate::upkeep::{Upkeep, UpkeepParts};
 use crate::{Cluster, Shared};
@@ -49,6 +49,8 @@ struct States {
     catalog: Arc<Catalog>,
     /// With the state of each shard.
     replicas: Vec<(KeptReplica, Option<Arc<Shard>>)>,
+    /// Damaged ones.
+    closed: Vec<Closed>,
     /// What `REPLICAS` says.
     kept: Vec<KeptReplica>,
 }
@@ -71,7 +73,7 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     let began = Instant::now();
     let Home { lock, format, keeping, node } = take_home(&config)?;
     let config = with_kept_address(config, &node)?;
-    let states = states(&config, &keeping, format).await?;
+    let states = states(&config, &keeping, format, node.node).await?;
     tracing::info!(cluster = %format.cluster, node = %node.node, ms = began.elapsed().as_millis(), "store opened");
 
     let runtime = ConsensusRuntime::start()?;
@@ -108,9 +110,11 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
         keeping,
         spared: Spared::default(),
         clocks: Clocks::default(),
+        resting: Resting::default(),
         catalog_heard: Mutex::new(None),
         closing: AtomicBool::new(false),
     });
+    states.closed.into_iter().for_each(|closed| shared.keep_closed(closed));
     // Others are to be reached before a group asks them for votes.
     shared.open_network().await?;
     start_groups(&shared, states.replicas, format).await?;
@@ -179,13 +183,13 @@ pub(crate) fn kept_replicas(keeping: &Keeping, format: Format) -> Result<Vec<Kep
     Ok(keeping.replicas()?.unwrap_or_else(|| replicas_of_founder(&founding_map(format))))
 }
 
-async fn states(config: &ClusterConfig, keeping: &Keeping, format: Format) -> Result<States, OpenError> {
+async fn states(config: &ClusterConfig, keeping: &Keeping, format: Format, node: NodeId) -> Result<States, OpenError> {
     let (config, keeping) = (config.clone(), keeping.clone());
-    let opening = tokio::task::spawn_blocking(move || open_states(&config, &keeping, format)).await;
+    let opening = tokio::task::spawn_blocking(move || open_states(&config, &keeping, format, node)).await;
     opening.map_err(|error| OpenError::io("opening the store")(std::io::Error::other(error)))?
 }
 
-fn open_states(config: &ClusterConfig, keeping: &Keeping, format: Format) -> Result<States, OpenError> {
+fn open_states(config: &ClusterConfig, keeping: &Keeping, format: Format, node: NodeId) -> Result<States, OpenError> {
     let dir = &config.data_dir;
     let disk = &config.disk;
     let log = Log::open(disk.clone(), &dir.join("log"), config.log.clone())?;
@@ -202,20 +206,27 @@ fn open_states(config: &ClusterConfig, keeping: &Keeping, format: Format) -> Res
         kv_cache_bytes: config.kv_cache_bytes,
     })?;
     let mut replicas = Vec::with_capacity(kept.len());
-    let has_others = !keeping.peers()?.is_empty();
-    let here: Vec<KeptReplica> = kept.iter().filter(|replica| replica.state == KeptState::Kept).cloned().collect();
-    for replica in here {
+    let mut closed = Vec::new();
+    let map = catalog.read().shard_map().cloned();
+    for replica in kept.iter().filter(|replica| replica.state == KeptState::Kept).cloned() {
         let opened = replica.group.shard().map(|shard| open_shard(config, &blobs, shard, &replica.dir)).transpose();
         match opened {
             Ok(shard) => replicas.push((replica, shard)),
-            Err(OpenError::Shard { shard, source }) if has_others && !matches!(source, ShardError::Io { .. }) => {
-                tracing::error!(%shard, replica = %replica.replica, %source, "a replica is given up; it is rebuilt from the others");
-                give_up(keeping, &mut kept, &log, replica.group)?;
+            // Whatever else keeps it from opening passes or is mended: giving a whole replica up could cost its quorum.
+            Err(OpenError::Shard { shard, source }) if source.is_damage() => {
+                match close_damaged((&log, keeping), &replica, map.as_deref(), node)? {
+                    Some(stays) => {
+                        let replica = replica.replica;
+                        tracing::error!(%shard, %replica, %source, "a replica is damaged and stays closed");
+                        closed.push(stays);
+                    }
+                    None => return Err(OpenError::DamagedAlone { shard, source }),
+                }
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(States { log, blobs, catalog, replicas, kept })
+    Ok(States { log, blobs, catalog, replicas, closed, kept })
 }
 
 /// A runtime that may be dropped anywhere, also where async code runs: it then ends in the background.

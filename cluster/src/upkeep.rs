@@ -342,10 +342,17 @@ impl Compacting {
                 }
                 *sealed = false;
             }
-            for shard in self.hub.shards() {
-                if self.shared.stopped() {
-                    return;
-                }
+            self.compact_all();
+        }
+    }
+
+    /// One shard after the other, each held no longer than its own turn: a replica that leaves waits for whoever holds it.
+    fn compact_all(&self) {
+        for shard in self.hub.ids().into_iter().filter_map(GroupId::shard) {
+            if self.shared.stopped() {
+                return;
+            }
+            if let Some(shard) = self.hub.shard(shard) {
                 self.compact(&shard);
             }
         }

@@ -166,7 +166,7 @@ async fn quarantine(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) {
 }
 
 /// Whether the group's leader says that it can do without this replica.
-async fn dispensable(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) -> bool {
+pub(super) async fn dispensable(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) -> bool {
     let reports = shared.reports().await;
     let led = |report: &OwnReport| report.led.iter().find(|led| led.group == group).map(|led| led.term);
     let leader = reports.iter().filter_map(|(node, report)| Some((led(report)?, *node))).max();

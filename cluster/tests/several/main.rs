@@ -1,4 +1,6 @@
 //! Several nodes in one process: what is damaged, what fails for a while, and going on with one of them.
 
+mod damaged;
 mod nodes;
 mod recovered;
+mod retried;

@@ -1,0 +1,111 @@
+//! A replica that does not open at a start: nothing is taken away before the others were heard to do without it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_cluster::OpenError;
+use assay_storage_disk::RealDisk;
+use assay_storage_disk::faulty::{Fault, FaultPlan, FaultyDisk, Operation};
+use assay_storage_model::{GroupId, ShardId};
+
+use crate::nodes::{file_below, flip_a_bit, founded, rows_are_there, seal_all, settled, stop, wait_for, write_rows};
+
+/// Long enough for many looks at what does not run.
+const A_WHILE: Duration = Duration::from_secs(3);
+const SHARD: ShardId = ShardId(0);
+
+fn group() -> GroupId {
+    GroupId::of_shard(SHARD)
+}
+
+/// A node that could not open a shard's files deleted its log and its votes. The next node that was restarted did the
+/// same, and the quorum was lost for good.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_voters_neither_damage_nor_a_failing_disk_takes_one_away() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut nodes = founded(home.path(), 2, 2).await;
+    let (place, second) = nodes.pop().expect("two");
+    let (_, first) = nodes.pop().expect("two");
+    seal_all(&second).await;
+    write_rows(&first, "in the log").await;
+    stop(second).await;
+    let kept = place.replicas();
+    let dir = kept[&group()].1.clone();
+
+    let no_files = FaultPlan::fail(Operation::Open, 1, Fault::InputOutput).on_path(".parquet").lasting();
+    let refused = place.open_on(Arc::new(FaultyDisk::new(Arc::new(RealDisk), no_files))).await;
+    let refused = refused.expect_err("a start that cannot read its files is none");
+    assert!(matches!(refused, OpenError::Shard { .. }), "{refused}");
+    assert!(refused.to_string().contains("nothing of it was changed"), "{refused}");
+    assert_eq!(place.replicas(), kept, "nothing was given up");
+    // Like a node that was dropped, it ends in the background.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+
+    let seal = file_below(&dir, "kv.seal").expect("a kept state");
+    flip_a_bit(&seal);
+    let second = place.open().await;
+    tokio::time::sleep(A_WHILE).await;
+    assert!(second.shard(SHARD).is_none(), "it is closed");
+    assert!(second.shard(ShardId(1)).is_some(), "the others are not");
+    assert_eq!(place.replicas(), kept, "without it there is no majority, so it stays");
+    assert!(dir.join("CURRENT").exists());
+    stop(second).await;
+
+    flip_a_bit(&seal);
+    let second = place.open().await;
+    settled(&first).await;
+    assert_eq!(place.replicas(), kept);
+    assert!(rows_are_there(&second, "in the log").await > 0 && rows_are_there(&first, "first").await > 0);
+    write_rows(&second, "after").await;
+    stop(second).await;
+    stop(first).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_three_voters_a_damaged_one_is_rebuilt_under_another_number() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut nodes = founded(home.path(), 3, 3).await;
+    let (place, third) = nodes.pop().expect("three");
+    seal_all(&third).await;
+    stop(third).await;
+    let (number, dir, _) = place.replicas()[&group()].clone();
+    flip_a_bit(&file_below(&dir, "kv.seal").expect("a kept state"));
+    let third = place.open().await;
+    wait_for("it is rebuilt", async || {
+        let now = &place.replicas()[&group()];
+        now.0 != number && now.2 == "kept" && third.has_data(group())
+    })
+    .await;
+    settled(&nodes[0].1).await;
+    let objects = rows_are_there(&third, "first").await;
+    assert_eq!(objects, rows_are_there(&nodes[0].1, "first").await);
+    assert!(dir.with_extension("damaged").exists(), "what it had is set aside");
+    stop(third).await;
+    for (_, node) in nodes {
+        stop(node).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_no_other_node_has_stops_the_start_and_stays() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut nodes = founded(home.path(), 2, 1).await;
+    let (place, second) = nodes.pop().expect("two");
+    seal_all(&second).await;
+    stop(second).await;
+    let kept = place.replicas();
+    let shard = kept.keys().find(|group| **group != GroupId::CATALOG).expect("a shard is on the second node");
+    let seal = file_below(&kept[shard].1, "kv.seal").expect("a kept state");
+    flip_a_bit(&seal);
+    let refused = place.try_open().await.expect_err("nobody else has it");
+    assert!(matches!(refused, OpenError::DamagedAlone { .. }), "{refused}");
+    assert_eq!(place.replicas(), kept);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+
+    flip_a_bit(&seal);
+    let second = place.open().await;
+    settled(&nodes[0].1).await;
+    assert!(rows_are_there(&second, "first").await > 0);
+    stop(second).await;
+    stop(nodes.remove(0).1).await;
+}

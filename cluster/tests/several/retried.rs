@@ -1,0 +1,87 @@
+//! What a reconciler began and could not end is ended while the node runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_cluster::{OpenError, recover, recovery};
+use assay_storage_disk::RealDisk;
+use assay_storage_disk::faulty::{Fault, FaultPlan, FaultyDisk, Operation};
+use assay_storage_model::{GroupId, ShardId};
+
+use crate::nodes::{Place, SHARDS, founded, rows_are_there, settled, stop, wait_for};
+
+/// Longer than a round of the reconciler, and than what it waits for holders of a shard.
+const A_WHILE: Duration = Duration::from_secs(4);
+
+/// A replica was written down, its directory found no room, and nobody came back to it before the next start. And until
+/// it was filled, a recovery on that node took it for a whole one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_that_found_no_room_starts_when_there_is() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut nodes = founded(home.path(), 1, 2).await;
+    let (_, first) = nodes.pop().expect("one");
+    let place = Place::new(home.path(), "2", 2);
+    place.join(&first).await;
+    let full = || FaultPlan::fail(Operation::CreateDirAll, 1, Fault::NoSpace).on_path("/shards/").lasting();
+    let second = place.open_on(Arc::new(FaultyDisk::new(Arc::new(RealDisk), full()))).await.expect("opens");
+    wait_for("replicas are written down", async || place.replicas().len() > 1 && second.hears_catalog()).await;
+    stop(second).await;
+
+    let config = place.config(Arc::new(RealDisk));
+    let found = recovery(&config).expect("looks");
+    assert_eq!(found.lost, (0..SHARDS).map(ShardId).collect::<Vec<_>>(), "they were never filled: {found:?}");
+    let refused = recover(&config).await.expect_err("there is nothing to go on with");
+    assert!(matches!(refused, OpenError::NotAllHere(_)), "{refused}");
+    assert!(!place.dir.join("RECOVERING").exists(), "nothing was begun");
+
+    let disk = Arc::new(FaultyDisk::new(Arc::new(RealDisk), full()));
+    let second = place.open_on(Arc::clone(&disk) as _).await;
+    // A start makes what is written down, and finds no room either.
+    assert!(matches!(second, Err(OpenError::Shard { .. })));
+    disk.set_plan(FaultPlan::none());
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let second = place.open_on(Arc::clone(&disk) as _).await.expect("opens");
+    settled(&first).await;
+    assert!(rows_are_there(&second, "first").await > 0);
+    stop(second).await;
+
+    let third = Place::new(home.path(), "3", 2);
+    let second = place.open().await;
+    settled(&first).await;
+    third.join(&first).await;
+    disk.set_plan(full());
+    let opened = third.open_on(Arc::clone(&disk) as _).await.expect("opens");
+    wait_for("a replica is written down", async || third.replicas().len() > 1).await;
+    tokio::time::sleep(A_WHILE).await;
+    assert!((0..SHARDS).all(|shard| opened.shard(ShardId(shard)).is_none()));
+    disk.set_plan(FaultPlan::none());
+    settled(&first).await;
+    let here = (0..SHARDS).filter(|shard| opened.has_data(GroupId::of_shard(ShardId(*shard)))).count();
+    assert!(here > 0 && here == third.replicas().len() - 1, "{here} of {:?}", third.replicas());
+    for node in [opened, second, first] {
+        stop(node).await;
+    }
+}
+
+/// A replica that left was still read by somebody, and its directory stayed until the next start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_that_leaves_goes_when_nobody_holds_it() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut nodes = founded(home.path(), 1, 1).await;
+    let (own, first) = nodes.pop().expect("one");
+    let held: Vec<_> = (0..SHARDS).filter_map(|shard| first.shard(ShardId(shard))).collect();
+    let place = Place::new(home.path(), "2", 1);
+    place.join(&first).await;
+    let second = place.open().await;
+    let leaving = || own.replicas().into_values().filter(|(_, _, state)| state == "leaving").collect::<Vec<_>>();
+    wait_for("replicas leave", async || !leaving().is_empty()).await;
+    tokio::time::sleep(A_WHILE).await;
+    let left = leaving();
+    assert!(!left.is_empty() && left.iter().all(|(_, dir, _)| dir.exists()), "they are held: {left:?}");
+    drop(held);
+    wait_for("they are gone", async || leaving().is_empty() && left.iter().all(|(_, dir, _)| !dir.exists())).await;
+    settled(&first).await;
+    assert!(rows_are_there(&first, "first").await + rows_are_there(&second, "first").await > 0);
+    stop(second).await;
+    stop(first).await;
+}

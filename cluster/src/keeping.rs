@@ -36,6 +36,7 @@ pub struct NodeFile {
 pub(crate) enum KeptState {
     Kept,
     Leaving,
+    /// It has nothing any more: it left, or was damaged and given up. Its number is not used again here.
     Lost,
 }
 

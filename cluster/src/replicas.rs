@@ -108,7 +108,8 @@ pub(crate) fn finish_leaving(keeping: &Keeping, kept: &mut Vec<KeptReplica>, log
     for replica in leaving {
         forget_log(log, replica.group)?;
         remove_dir(keeping, &replica)?;
-        kept.retain(|other| other.replica != replica.replica);
+        let left = kept.iter_mut().filter(|other| other.replica == replica.replica);
+        left.for_each(|left| left.state = KeptState::Lost);
         keeping.set_replicas(kept)?;
     }
     for replica in kept.iter().filter(|replica| replica.state == KeptState::Lost) {
@@ -285,7 +286,10 @@ impl Shared {
         if state == KeptState::Lost {
             return Ok(()); // its line stays until the planner names another
         }
-        self.write_down(|kept| kept.retain(|other| !is_it(other)))?;
+        // So does this one: wanted again, it must not come back empty under its number, for it has given votes.
+        self.write_down(|kept| {
+            kept.iter_mut().filter(|kept| is_it(kept)).for_each(|kept| kept.state = KeptState::Lost)
+        })?;
         tracing::info!(%group, %replica, "a replica left this node");
         Ok(())
     }

@@ -98,7 +98,7 @@ pub struct ReplicaReport {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct OwnReport {
     pub led: Vec<GroupReport>,
-    /// Replicas that were found damaged and given up.
+    /// Replicas that have nothing any more: found damaged and given up, or gone from their group.
     #[serde(default)]
     pub lost: Vec<(GroupId, ReplicaId)>,
 }

@@ -18,9 +18,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use assay_cluster::{Cluster, ClusterConfig, ClusterStatus, NodeState, OperateError, PeerConfig};
+use assay_cluster::{Cluster, ClusterConfig, ClusterStatus, NodeState, OperateError, PeerConfig, Recovery};
 use assay_storage_disk::RealDisk;
-use assay_storage_model::NodeId;
+use assay_storage_model::{NodeId, ShardId};
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -305,30 +305,45 @@ fn given(token: Option<String>, file: Option<PathBuf>) -> anyhow::Result<String>
     }
 }
 
+/// What is asked before a recovery.
+fn would_be_lost(found: &Recovery) -> String {
+    let list = |items: Vec<String>| items.join(", ");
+    let shards = |shards: &[ShardId]| list(shards.iter().map(ToString::to_string).collect());
+    let mut said = format!(
+        "Node {} would go on alone, with what it has of {} shards. Given up for good: nodes {}. Acknowledged writes that only \
+         they had are lost. ",
+        found.node,
+        found.kept,
+        list(found.given_up.iter().map(ToString::to_string).collect()),
+    );
+    said += &match found.lost.is_empty() {
+        true => "No shard is lost whole: this node has a replica of each.".to_owned(),
+        false => format!("Of shards {} nothing is here.", shards(&found.lost)),
+    };
+    if !found.not_voting.is_empty() {
+        said += &format!(
+            " Its replicas of shards {} had no vote: they may lack acknowledged writes from long ago.",
+            shards(&found.not_voting)
+        );
+    }
+    if found.catalog_not_voting {
+        said += " Its replica of the catalog had no vote, and may be behind.";
+    }
+    said + " The directories of nodes that are given up must never be started again: together they may still answer for the \
+            old cluster."
+}
+
 fn recover(data_dir: &Path, force: bool, yes: bool, as_json: bool) -> anyhow::Result<()> {
     let config = ClusterConfig { data_dir: data_dir.to_owned(), ..ClusterConfig::default() };
     let found = assay_cluster::recovery(&config)?;
-    let given_up: Vec<String> = found.given_up.iter().map(ToString::to_string).collect();
-    let lost: Vec<String> = found.lost.iter().map(ToString::to_string).collect();
-    if !as_json || !force {
-        said(as_json, &serde_json::to_value(&found)?, |_| {
-            format!(
-                "Node {} would go on alone, with what it has of {} shards. Given up for good: nodes {}. Acknowledged writes that only \
-                 they had are lost. {} The directories of nodes that are given up must never be started again: together \
-                 they may still answer for the old cluster.{}",
-                found.node,
-                found.kept,
-                given_up.join(", "),
-                match lost.is_empty() {
-                    true => "No shard is lost whole: this node has a replica of each.".to_owned(),
-                    false => format!("Of shards {} nothing is here.", lost.join(", ")),
-                },
-                if force { "" } else { " Nothing was changed: --force does it." },
-            )
-        })?;
-    }
     if !force {
-        return Ok(());
+        let nothing_done = " Nothing was changed: --force does it.";
+        return said(as_json, &serde_json::to_value(&found)?, |_| would_be_lost(&found) + nothing_done);
+    }
+    if !as_json {
+        println!("{}", would_be_lost(&found));
+    } else if !yes {
+        eprintln!("{}", would_be_lost(&found)); // what is asked about; the output is one document
     }
     anyhow::ensure!(yes || agreed()?, "nothing was changed");
     let runtime = tokio::runtime::Runtime::new()?;

@@ -41,12 +41,7 @@ pub struct Forced {
 impl Forced {
     /// To be called while nothing runs on the log. `replica` is the number under which it goes on, `sealed` the position
     /// that its state has reached.
-    pub fn plan(
-        log: GroupLog,
-        replica: ReplicaId,
-        node: NodeId,
-        sealed: Option<LogPosition>,
-    ) -> io::Result<Forced> {
+    pub fn plan(log: GroupLog, replica: ReplicaId, node: NodeId, sealed: Option<LogPosition>) -> io::Result<Forced> {
         let group = log.group();
         let state = log.state();
         let damaged = |error: BadRecord| io::Error::new(io::ErrorKind::InvalidData, error.to_string());

@@ -20,9 +20,8 @@ use super::open_log;
 use crate::machine::Machine;
 use crate::machine::memory::{MemoryMachine, Sealed};
 use crate::{
-    Admission, CacheBudget, Chunks, FileWanted, Founding, Group, GroupConfig, IncomingDir, Keep, Message,
+    Admission, CacheBudget, Chunks, FileWanted, Forced, Founding, Group, GroupConfig, IncomingDir, Keep, Message,
     NoLargeWrites, NodeParts, OnFatal, PeerError, Peers, ProposeError, ReceiveError, SealThreads, Throttle, Way, Work,
-    Forced,
 };
 
 const GROUP: GroupId = GroupId(16);

@@ -139,7 +139,8 @@ fn check(
     }
     let placed = map.group(group.group).is_some_and(|members| members.replicas.iter().any(|one| one.node == node));
     let votes = group.replicas.iter().any(|one| one.node == node && one.votes());
-    if !votes && !(placed && group.changing) {
+    let may_vote = placed && group.changing;
+    if !votes && !may_vote {
         return Ok(());
     }
     if group.changing {
@@ -156,7 +157,7 @@ fn check(
     ))
 }
 
-/// Voters of a group that answer, have what they are to have, and are close behind.
+/// Voters of a group that run on nodes that answer, have what they are to have, and are close behind.
 pub(crate) fn able_without<'a>(
     group: &'a GroupReport,
     reports: &'a BTreeMap<NodeId, OwnReport>,
@@ -164,7 +165,8 @@ pub(crate) fn able_without<'a>(
     let most = has_most(group);
     let close = move |matched: Option<u64>| matched.is_some_and(|matched| matched + CLOSE_ENTRIES >= most);
     let whole = |node: NodeId, replica: ReplicaId| {
-        reports.get(&node).is_some_and(|report| !report.lost.contains(&(group.group, replica)))
+        let one = (group.group, replica);
+        reports.get(&node).is_some_and(|report| !report.lost.contains(&one) && !report.resting.contains(&one))
     };
     let voters = group.replicas.iter().filter(|one| one.votes());
     voters.filter(move |one| close(one.matched) && whole(one.node, one.replica)).map(|one| (one.replica, one.node))
@@ -241,5 +243,7 @@ mod tests {
         assert_eq!(able(&reports), 3);
         reports.get_mut(&NodeId(2)).expect("there").lost.push((SHARD, ReplicaId(2)));
         assert_eq!(able(&reports), 2, "what was given up has nothing any more");
+        reports.get_mut(&NodeId(3)).expect("there").resting.push((SHARD, ReplicaId(3)));
+        assert_eq!(able(&reports), 1, "what is closed takes nothing in");
     }
 }

@@ -103,7 +103,7 @@ fn set_aside(keeping: &Keeping, replica: &KeptReplica) -> Result<(), OpenError> 
 }
 
 /// What a crash left of replicas that were on their way out. Blocking.
-pub(crate) fn finish_leaving(keeping: &Keeping, kept: &mut Vec<KeptReplica>, log: &Log) -> Result<(), OpenError> {
+pub(crate) fn finish_leaving(keeping: &Keeping, kept: &mut [KeptReplica], log: &Log) -> Result<(), OpenError> {
     let leaving: Vec<_> = kept.iter().filter(|replica| replica.state == KeptState::Leaving).cloned().collect();
     for replica in leaving {
         forget_log(log, replica.group)?;

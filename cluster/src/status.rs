@@ -101,6 +101,9 @@ pub(crate) struct OwnReport {
     /// Replicas that have nothing any more: found damaged and given up, or gone from their group.
     #[serde(default)]
     pub lost: Vec<(GroupId, ReplicaId)>,
+    /// Replicas that it has and that do not run: damaged and closed, or not started yet.
+    #[serde(default)]
+    pub resting: Vec<(GroupId, ReplicaId)>,
 }
 
 /// A learner is close enough behind to vote, and a group settled, when it lacks no more entries than this.
@@ -132,7 +135,10 @@ impl Shared {
         }
         let (kept, ending) = (self.kept.lock(), self.ending.lock());
         let lost = kept.iter().filter(|kept| kept.state == KeptState::Lost && !ending.contains(&kept.group));
-        OwnReport { led, lost: lost.map(|kept| (kept.group, kept.replica)).collect() }
+        let lost = lost.map(|kept| (kept.group, kept.replica)).collect();
+        let rests = kept.iter().filter(|kept| kept.state == KeptState::Kept && self.hub.group(kept.group).is_none());
+        let resting = rests.map(|kept| (kept.group, kept.replica)).collect();
+        OwnReport { led, lost, resting }
     }
 
     /// What every node says, but for those that do not answer.
@@ -179,6 +185,9 @@ impl Shared {
             };
             let lost = report.lost.iter().filter(named);
             unsettled.extend(lost.map(|(group, _)| format!("group {group} is to be rebuilt on node {node}")));
+            let resting = report.resting.iter().filter(named);
+            unsettled
+                .extend(resting.map(|(group, _)| format!("the replica of group {group} on node {node} does not run")));
         }
         let due = plan(&map, &answering(&nodes), replicas).len();
         if due > 0 {

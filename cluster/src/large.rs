@@ -35,6 +35,8 @@ const SPREAD_MAX: Duration = Duration::from_secs(15);
 const FETCH_MAX: Duration = Duration::from_secs(30);
 const FETCHED_AGAIN_AFTER: Duration = Duration::from_millis(200);
 const TRIES_PER_WARNING: u32 = 50;
+/// A node that has nobody to ask for so long is alone; the addresses of others are known a moment after its start.
+const ALONE_TRIES_MAX: u32 = 25;
 
 #[derive(Debug)]
 pub(crate) struct BlobWrites {
@@ -286,7 +288,7 @@ fn wanted(name: BlobName, length: u64) -> Bytes {
 /// that is new to its group does not know yet who they are.
 ///
 /// One that is here and damaged is fetched like one that is not, and replaced: an entry that names it could not be applied,
-/// which would end this node at each of its starts.
+/// which would end this node at each of its starts. Where there is no other node at all, that is how it has to be.
 async fn ensure(
     writes: Arc<BlobWrites>,
     net: Net,
@@ -294,14 +296,20 @@ async fn ensure(
     length: u64,
     others: Vec<NodeId>,
 ) -> Result<(), LargeError> {
-    let mut tries = 0_u32;
+    let (mut tries, mut alone) = (0_u32, 0_u32);
     loop {
         let here = Arc::clone(&writes);
         if blocking(move || Ok(here.blobs.is_sound(name)?)).await? {
             return Ok(());
         }
         let everybody = others.iter().copied().chain(net.peers().into_iter().filter(|node| !others.contains(node)));
-        for node in everybody.collect::<Vec<_>>() {
+        let everybody: Vec<NodeId> = everybody.collect();
+        alone = if everybody.is_empty() { alone + 1 } else { 0 };
+        if alone > ALONE_TRIES_MAX {
+            let what = format!("the blob {name} is missing or damaged, and there is no other node that could have it");
+            return Err(LargeError::Failed(what));
+        }
+        for node in everybody {
             let body = wanted(name, length);
             let call = Call { service: GET, address: None, body, within: FETCH_MAX, lane: Lane::Bulk };
             let Ok(framed) = net.call(node, call).await else { continue };
@@ -427,6 +435,15 @@ mod tests {
         }
         assert_eq!(asked.load(Ordering::Relaxed), 1);
         assert_eq!(open().get(name, length).expect("stays whole"), CONTENT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_is_alone_says_that_a_blob_is_damaged_and_does_not_wait() {
+        let writes = writes();
+        let name = BlobName::of(b"nowhere");
+        let door = LargeDoor { writes, net: Net::default() };
+        let Err(LargeError::Failed(why)) = door.ensure(name.0, 7, Vec::new()).await else { panic!("it is not there") };
+        assert!(why.contains("no other node"), "{why}");
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub fn node_clock(cluster: &Arc<Cluster>) -> Clock {
         let due = said.load(Ordering::Relaxed).saturating_add(micros(SAID_AGAIN_AFTER)) <= since;
         if taken < now && due {
             said.store(since, Ordering::Relaxed);
-            tracing::error!(
+            tracing::warn!(
                 seconds = (now - taken) / 1_000_000,
                 "this machine's clock is far ahead of the others and of the time since the start, and is not followed; \
                  set it right, or start this node again if it is right"

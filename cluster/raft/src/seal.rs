@@ -175,7 +175,10 @@ impl Drop for Handle {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
     use std::sync::mpsc;
+    use std::task::{Context, Waker};
+    use std::time::{Duration, Instant};
 
     use super::*;
     use crate::machine::memory::{MemoryMachine, Sealed};
@@ -194,29 +197,43 @@ mod tests {
         machines
     }
 
+    type Sealing = Pin<Box<dyn Future<Output = Result<Applied, NotSealed>> + Send>>;
+
+    /// A seal whose order stands in the queue, or was taken from it already.
+    fn ordered(seals: &SealThreads, machine: Arc<MemoryMachine>) -> Sealing {
+        let seals = seals.clone();
+        let mut sealing: Sealing = Box::pin(async move { seals.seal(machine).await });
+        assert!(sealing.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        sealing
+    }
+
+    /// Until the threads have taken every order.
+    fn wait_for_all_taken(seals: &SealThreads) {
+        let Seals::Threads(handle) = &seals.0 else { panic!("these have threads") };
+        let until = Instant::now() + Duration::from_secs(60);
+        while !handle.queue.state.lock().orders.is_empty() {
+            assert!(Instant::now() < until, "nobody takes the orders");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Whoever waited took the end of the threads for a failure, and a planned stop ended with an abort.
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[tokio::test]
     async fn who_waits_when_the_threads_stop_hears_that_they_stop() {
         let seals = SealThreads::start(()).expect("threads");
         let (release, held) = mpsc::channel();
-        let sealing = slow_machines(held).map(|machine| {
-            let seals = seals.clone();
-            tokio::spawn(async move { seals.seal(machine).await })
-        });
-        let waits = {
-            let seals = seals.clone();
-            tokio::spawn(async move { seals.seal(Arc::new(MemoryMachine::default())).await })
-        };
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        let sealing = slow_machines(held).map(|machine| ordered(&seals, machine));
+        wait_for_all_taken(&seals);
+        let waits = ordered(&seals, Arc::new(MemoryMachine::default()));
         let stopping = {
             let seals = seals.clone();
             tokio::task::spawn_blocking(move || seals.stop())
         };
-        assert!(matches!(waits.await.expect("ends"), Err(NotSealed::Stopped)), "while the others still seal");
+        assert!(matches!(waits.await, Err(NotSealed::Stopped)), "while the others still seal");
         drop(release);
         stopping.await.expect("the threads end");
         for sealed in sealing {
-            sealed.await.expect("ends").expect("a seal under way comes to its end");
+            sealed.await.expect("a seal under way comes to its end");
         }
         let late = seals.seal(Arc::new(MemoryMachine::default())).await;
         assert!(matches!(late, Err(NotSealed::Stopped)), "nobody is left to do it");

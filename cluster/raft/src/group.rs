@@ -1,7 +1,5 @@
 //! One replica of one group on this node: what it takes to start it, and the handle that everyone holds.
 
-use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,11 +7,10 @@ use std::time::Duration;
 use assay_storage_log::GroupLog;
 use assay_storage_model::command::Outcome;
 use assay_storage_model::entry::{ENTRY_BYTES_MAX, EntryBuilder};
-use assay_storage_model::{Applied, GroupId, NodeId, ReplicaId};
+use assay_storage_model::{Applied, GroupId, ReplicaId};
 use bytes::Bytes;
 use openraft::error::Fatal;
 use openraft::{Config, ServerState, SnapshotPolicy};
-use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, RwLock, Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -26,10 +23,12 @@ use crate::apply::{AppliedNext, Applier, ApplyParts, ApplyThread};
 use crate::cache::CacheBudget;
 use crate::committer::{Committer, Pending};
 use crate::counters::Counters;
+use crate::deposed::{Deposed, step_down};
 use crate::error::{FenceError, NotWritten, ProposeError, SealError};
 use crate::exports::Exports;
 use crate::fatal::OnFatal;
 use crate::fence::Fences;
+use crate::founding::{Founding, StartError, check_log, elect_alone, initialize};
 use crate::inbound::{Inbound, ReceiveError};
 use crate::incoming::{Incoming, IncomingDir};
 use crate::journal::Journal;
@@ -45,7 +44,7 @@ use crate::read_index::ReadIndex;
 use crate::seal::SealThreads;
 use crate::state_machine::{SealsEnded, StateMachine};
 use crate::throttle::Throttle;
-use crate::types::{self, Home, LogIdOf, RaftOf, Replica};
+use crate::types::{LogIdOf, RaftOf, Replica};
 use crate::work::Work;
 
 /// Decision 1: apart enough from each other that a slow fsync makes no election.
@@ -87,17 +86,6 @@ pub struct NodeParts {
     pub work: Work,
 }
 
-/// Whether a group is made now or was there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Founding {
-    /// This is the group's first start; these are its first members.
-    Now(Vec<(ReplicaId, NodeId)>),
-    /// The replica was there: an empty log would mean that it was lost.
-    Before,
-    /// The replica is new to a group that is there: it has nothing, and waits for the group's leader.
-    Joining,
-}
-
 #[derive(Clone, Debug)]
 pub struct GroupConfig {
     pub group: GroupId,
@@ -107,23 +95,6 @@ pub struct GroupConfig {
     pub machine: Arc<dyn Machine>,
     pub large: Arc<dyn LargeWrites>,
     pub incoming: IncomingDir,
-}
-
-#[derive(Debug, Error)]
-pub enum StartError {
-    #[error(
-        "group {0}: its log is gone. Restore the data directory from a backup; on a cluster, let this node join anew"
-    )]
-    LogGone(GroupId),
-    #[error(
-        "group {group}: its log ends at {last} and its state is at {sealed}, so entries that were acknowledged are \
-         missing. Restore the data directory from a backup; on a cluster, let this node join anew"
-    )]
-    LogBehind { group: GroupId, last: u64, sealed: u64 },
-    #[error("group {group}: {source}")]
-    Io { group: GroupId, source: io::Error },
-    #[error("group {group}: {why}")]
-    Consensus { group: GroupId, why: String },
 }
 
 /// A running replica. Dropping it without [`Group::shutdown`] is as safe as a crash.
@@ -472,7 +443,9 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         Arc::new(consensus_config(&node.cluster_name).validate().map_err(|error| stopped(error.to_string()))?);
     let exports = Exports::new(incoming.disk.clone(), node.work.clone());
     let incoming = Incoming::new(incoming, Arc::clone(&node.throttle), node.work.clone()).await.map_err(io_failed)?;
-    let network = Network { group, replica, peers: Arc::clone(&node.peers), exports: exports.clone() };
+    let deposed = Deposed::default();
+    let told = deposed.subscribe();
+    let network = Network { group, replica, peers: Arc::clone(&node.peers), exports: exports.clone(), deposed };
     let raft = RaftOf::new(replica.0, consensus, network, log.clone(), state_machine).await;
     let raft = raft.map_err(|fatal| stopped(fatal.to_string()))?;
     initialize(&raft, founding).await.map_err(stopped)?;
@@ -490,29 +463,10 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         incoming: Arc::new(Mutex::new(incoming)),
     };
     let (applied, seals_ended) = (applied.subscribe(), seals_ended.subscribe());
-    Ok(Started { group, replica, raft, machine, large, log, inbound, apply_thread, applied, seals_ended }.serve(node))
-}
-
-/// Founds the group, once.
-async fn initialize(raft: &RaftOf, founding: Founding) -> Result<(), String> {
-    let Founding::Now(members) = founding else { return Ok(()) };
-    if raft.is_initialized().await.map_err(|fatal| fatal.to_string())? {
-        return Ok(());
-    }
-    let members: BTreeMap<_, _> = members.iter().map(|(id, node)| (id.0, Home { node: node.0 })).collect();
-    raft.initialize(members).await.map_err(|error| error.to_string())
-}
-
-/// Who votes alone need not wait for anybody.
-async fn elect_alone(raft: &RaftOf, replica: ReplicaId) -> Result<(), String> {
-    let alone = raft.with_raft_state(move |state| {
-        let voters = state.membership_state.effective().voter_ids();
-        voters.eq([replica.0]) && !state.vote_ref().is_committed()
-    });
-    if alone.await.map_err(|fatal| fatal.to_string())? {
-        raft.trigger().elect().await.map_err(|fatal| fatal.to_string())?;
-    }
-    Ok(())
+    let group =
+        Started { group, replica, raft, machine, large, log, inbound, apply_thread, applied, seals_ended }.serve(node);
+    group.shared.proposer.runtime.spawn(step_down(Arc::downgrade(&group.shared), |shared| &shared.raft, told));
+    Ok(group)
 }
 
 /// A replica whose consensus runs, and that nobody can write to or read from yet.
@@ -571,29 +525,4 @@ async fn end_with_consensus(group: GroupId, raft: RaftOf, fatal: OnFatal) {
     if let Some(why) = why.filter(|why| !matches!(why, Fatal::Stopped)) {
         fatal.report(format_args!("group {group}: consensus has stopped: {why}"));
     }
-}
-
-/// openraft takes a log that is behind the state for one that a snapshot went ahead of, and goes on. In a group of
-/// one nobody sends snapshots, so there it means that the log was lost. With others a crash between the installation of
-/// a snapshot and its note in the log leaves the same; a log that is gone whole is seen by its vote, which is gone too.
-fn check_log(
-    group: GroupId,
-    replica: ReplicaId,
-    founding: &Founding,
-    log: &LogStore,
-    machine: &dyn Machine,
-) -> Result<(), StartError> {
-    let applied = machine.applied();
-    let had_something = *founding == Founding::Before || applied.position.is_some();
-    if had_something && !matches!(founding, Founding::Now(_)) && log.is_new() {
-        return Err(StartError::LogGone(group));
-    }
-    let (sealed, membership) =
-        types::applied_state(&applied).map_err(|error| StartError::Consensus { group, why: error.to_string() })?;
-    let alone = membership.voter_ids().eq([replica.0]);
-    let index = |id: Option<LogIdOf>| id.map_or(0, |id| id.index);
-    if alone && log.last() < sealed {
-        return Err(StartError::LogBehind { group, last: index(log.last()), sealed: index(sealed) });
-    }
-    Ok(())
 }

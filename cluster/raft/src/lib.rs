@@ -20,12 +20,14 @@ mod apply;
 mod cache;
 mod committer;
 mod counters;
+mod deposed;
 mod encoding;
 mod error;
 mod exports;
 pub mod fatal;
 mod fence;
 mod force;
+mod founding;
 mod group;
 mod handover;
 mod inbound;
@@ -64,9 +66,8 @@ pub use error::{FenceError, NotWritten, ProposeError, SealError};
 pub use fatal::{OnFatal, install_abort_hook};
 pub use fence::FENCE_WAIT_MAX;
 pub use force::{Forced, TERMS_SKIPPED};
-pub use group::{
-    ELECTION_MAX, ELECTION_MIN, Founding, Group, GroupConfig, HEARTBEAT, NodeParts, PROPOSALS_IN_FLIGHT_MAX, StartError,
-};
+pub use founding::{Founding, StartError};
+pub use group::{ELECTION_MAX, ELECTION_MIN, Group, GroupConfig, HEARTBEAT, NodeParts, PROPOSALS_IN_FLIGHT_MAX};
 pub use handover::HandOverError;
 pub use inbound::ReceiveError;
 pub use incoming::IncomingDir;

@@ -11,8 +11,10 @@ use openraft::error::{Fatal, NetworkError, RPCError, RaftError, ReplicationClose
 use openraft::network::{Backoff, RPCOption, RaftNetwork, RaftNetworkFactory};
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse};
 use openraft::{OptionalSend, Vote};
+use thiserror::Error;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use crate::deposed::Deposed;
 use crate::encoding::BadRecord;
 use crate::exports::Exports;
 use crate::long_append::{LongAppend, QUICK_BYTES, bytes_of, time_for};
@@ -29,6 +31,7 @@ pub(crate) struct Network {
     pub replica: ReplicaId,
     pub peers: Arc<dyn Peers>,
     pub exports: Exports,
+    pub deposed: Deposed,
 }
 
 #[derive(Debug)]
@@ -48,6 +51,10 @@ impl RaftNetworkFactory<Consensus> for Network {
         Peer { network: self.clone(), way, long: None }
     }
 }
+
+#[derive(Debug, Error)]
+#[error("it has voted for another: {0}")]
+struct OtherVote(Vote<Replica>);
 
 type RpcError = RPCError<Replica, Home, RaftError<Replica>>;
 
@@ -125,10 +132,15 @@ impl RaftNetwork<Consensus> for Peer {
         // A heartbeat of openraft's own leaves it on its way.
         let goes_on = last_of_long.is_some() || last.is_none();
         self.long = self.long.take().filter(|long| goes_on && long.begins_as(&request));
-        match last_of_long {
+        let appended = match last_of_long {
             Some(last) => self.append_long(request, last, option).await,
             None => self.append(&request, option.hard_ttl()).await,
+        };
+        if let Ok(AppendedOf::HigherVote(vote)) = appended {
+            self.network.deposed.tell(vote);
+            return Err(Unreachable::new(&OtherVote(vote)).into());
         }
+        appended
     }
 
     async fn vote(
@@ -232,7 +244,8 @@ mod tests {
         let link = Arc::new(link);
         let exports = Exports::new(Arc::new(RealDisk), Work::Threads);
         let peers = Arc::new(Linked(Arc::clone(&link)));
-        let mut network = Network { group: GroupId(16), replica: ReplicaId(1), peers, exports };
+        let mut network =
+            Network { group: GroupId(16), replica: ReplicaId(1), peers, exports, deposed: Deposed::default() };
         let peer = network.new_client(2, &Home { node: 2 }).await;
         (link, peer)
     }
@@ -315,12 +328,18 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_follower_that_says_no_is_heard_before_the_entries_are_through() {
-        for no in [AppendedOf::Conflict, AppendedOf::HigherVote(Vote::new(3, 3))] {
-            let (link, mut peer) = peer(MIB).await;
-            *link.answer.lock() = wire::encode_appended(&no);
-            assert_eq!(insist(&mut peer, &append(6, MIB)).await, (no, 1));
-            assert!(link.entries().is_empty());
-        }
+        let (link, mut deaf) = peer(MIB).await;
+        *link.answer.lock() = wire::encode_appended(&AppendedOf::Conflict);
+        assert_eq!(insist(&mut deaf, &append(6, MIB)).await, (AppendedOf::Conflict, 1));
+        assert!(link.entries().is_empty());
+
+        let (link, mut lost) = peer(MIB).await;
+        *link.answer.lock() = wire::encode_appended(&AppendedOf::HigherVote(Vote::new(3, 3)));
+        let told = lost.network.deposed.subscribe();
+        let answer = one_try(&mut lost, append(6, MIB)).await.expect("at once");
+        assert!(matches!(answer, Err(RPCError::Unreachable(_))), "its task must live on: {answer:?}");
+        assert_eq!(*told.borrow(), Some(Vote::new(3, 3)));
+        assert!(link.entries().is_empty());
     }
 
     #[tokio::test(start_paused = true)]

@@ -32,6 +32,8 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(20);
 struct Wire {
     running: Arc<RwLock<BTreeMap<ReplicaId, Group>>>,
     cut: Arc<Mutex<BTreeSet<ReplicaId>>>,
+    /// Whom nothing reaches but answers to what they ask.
+    deaf: Arc<Mutex<BTreeSet<ReplicaId>>>,
     /// Whether what is read of a snapshot is not what was written.
     spoils: Arc<AtomicBool>,
     refused_as_damaged: Arc<AtomicU32>,
@@ -43,7 +45,7 @@ impl Wire {
     fn reach(&self, way: Way) -> Result<(Group, Way), PeerError> {
         let cut = self.cut.lock();
         let unreachable = || PeerError::Unreachable("cut off".into());
-        if cut.contains(&way.from) || cut.contains(&way.to) {
+        if cut.contains(&way.from) || cut.contains(&way.to) || self.deaf.lock().contains(&way.to) {
             return Err(unreachable());
         }
         let group = self.running.read().get(&way.to).cloned().ok_or_else(unreachable)?;
@@ -277,6 +279,24 @@ async fn a_leader_that_is_cut_off_neither_writes_nor_confirms_and_the_others_go_
         house.group(*id).fence().await.expect("passes");
         assert_eq!(house.commands(*id), ["before", "after", "healed"].map(|text| Bytes::from_static(text.as_bytes())));
     }
+}
+
+/// openraft learned this by an answer that ended the task which asked, and stopped if it then had a snapshot for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_steps_down_that_hears_of_another_only_by_answers() {
+    let house = House::founded(3, 3).await;
+    house.write("before").await;
+    let old = house.leader().await;
+    house.wire.cut.lock().insert(old);
+    house.write("after").await;
+    house.wire.deaf.lock().insert(old);
+    house.wire.cut.lock().clear();
+    house.wait("the old leader's fall", |house| (!house.group(old).leads()).then_some(())).await;
+    house.wire.deaf.lock().clear();
+    house.write("healed").await;
+    house.everywhere(3).await;
+    assert_eq!(house.commands(old), ["before", "after", "healed"].map(|text| Bytes::from_static(text.as_bytes())));
+    assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
 }
 
 /// A group of three of which one was away for 200 writes, whose entries are gone.

@@ -1,0 +1,606 @@
+//! A query as it was asked, before anything is known of what it asks about. All three forms come to this, and it can be
+//! said again in any of them that has words for it (`print`).
+
+use serde_json::{Number, Value};
+
+/// How deep an expression may be.
+pub const DEPTH_MAX: u16 = 256;
+/// How many nodes a query may have; the elements of a literal count as one.
+pub const NODES_MAX: usize = 20_000;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Query {
+    pub select: Vec<Select>,
+    /// SQL's way of grouping: the selected columns say where the dimensions and the measures stand.
+    pub group_by: Option<Vec<Expr>>,
+    pub distinct: bool,
+    pub dimensions: Vec<Item>,
+    pub measures: Vec<Item>,
+    pub infer: Vec<Infer>,
+    pub from: Option<From>,
+    pub filter: Option<Expr>,
+    pub span_filter: Option<Expr>,
+    pub trace_filter: Option<Expr>,
+    pub final_filter: Option<Expr>,
+    pub unpivot: Vec<Unpivot>,
+    pub pivot: Option<Pivot>,
+    pub final_dimensions: Vec<Item>,
+    pub final_measures: Vec<Item>,
+    pub sample: Option<Sample>,
+    pub sort: Vec<Sort>,
+    pub limit: Option<u64>,
+    pub cursor: Option<String>,
+    /// -1 cuts nothing off.
+    pub preview_length: Option<i64>,
+    pub inference_budget: Option<u64>,
+    pub comparison_key: Option<Expr>,
+    pub weighted_scores: Vec<Item>,
+    pub custom_columns: Vec<Item>,
+    /// Hints to an engine, which are read and not used (D-29).
+    pub settings: Vec<(String, Value)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Select {
+    /// All columns, some of them replaced.
+    Star(Vec<(String, Expr)>),
+    Item(Item),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    pub expr: Expr,
+    pub alias: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Infer {
+    Star,
+    Path(Path),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct From {
+    pub source: Source,
+    pub shape: Option<Shape>,
+    /// A name that paths may begin with (D-27).
+    pub alias: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// `project_logs('a', 'b')`, or a name alone, which says nothing of which.
+    Objects { name: String, args: Vec<Expr> },
+    Query(Box<Query>),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    #[default]
+    Spans,
+    Traces,
+    Summary,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unpivot {
+    pub expr: Expr,
+    /// None where only elements are wanted.
+    pub key: Option<String>,
+    pub value: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pivot {
+    /// BTQL's: measures of the query, over its last dimension.
+    Measures(Vec<Item>),
+    /// SQL's: measures of its own, over a column of its own.
+    For { measures: Vec<Item>, column: Path },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    pub amount: Amount,
+    pub seed: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Amount {
+    /// Of one.
+    Rate(f64),
+    Count(u64),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sort {
+    pub expr: Expr,
+    pub descending: bool,
+    /// Where nulls go; last, if nothing is said.
+    pub nulls_first: Option<bool>,
+}
+
+/// Where an expression begins in its text, which makes no difference between two expressions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct At(pub u32);
+
+impl PartialEq for At {
+    fn eq(&self, _: &At) -> bool {
+        true
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    pub at: At,
+    depth: u16,
+    pub node: Node,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node {
+    Literal(Value),
+    Interval(Interval),
+    Path(Path),
+    /// Steps into a value that is computed.
+    Of(Box<Expr>, Vec<Step>),
+    /// In `count(*)`.
+    Star,
+    Call(Call),
+    Unary(Unary, Box<Expr>),
+    Binary(Binary, Box<Expr>, Box<Expr>),
+    Logic(Logic, Vec<Expr>),
+    Between(Box<[Expr; 3]>),
+    /// Of which not all are literals.
+    Array(Vec<Expr>),
+    Object(Vec<(String, Expr)>),
+    If(Vec<(Expr, Expr)>, Option<Box<Expr>>),
+    Cast(Box<Expr>, Type),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    pub steps: Vec<Step>,
+    pub quotes: Quotes,
+}
+
+/// How the first step of a path was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Quotes {
+    #[default]
+    None,
+    /// Only such a name may be a score's (D-43).
+    Name,
+    /// In double quotes and alone: a name or a text, which is settled before anybody sees it (D-21).
+    Undecided,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Step {
+    Key(String),
+    /// From the end, where it is negative.
+    Index(i64),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// In lower case.
+    pub name: String,
+    pub args: Vec<Expr>,
+    pub distinct: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    pub value: i64,
+    pub unit: Unit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Year,
+    Month,
+    Week,
+    Day,
+    Hour,
+    Minute,
+    Second,
+    Millisecond,
+    Microsecond,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unary {
+    Not,
+    Minus,
+    IsNull,
+    IsNotNull,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logic {
+    And,
+    Or,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binary {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    /// `<=>`: null equals null.
+    Same,
+    NotSame,
+    Like,
+    ILike,
+    Match,
+    In,
+    Includes,
+    Regex,
+    NotRegex,
+    RegexAnyCase,
+    NotRegexAnyCase,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Mod,
+    Concat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    Text,
+    Boolean,
+    Integer,
+    Number,
+    Date,
+    Timestamp,
+    Json,
+}
+
+impl Expr {
+    pub fn new(at: At, node: Node) -> Expr {
+        let depth = node.children().map(Expr::depth).max().unwrap_or(0).saturating_add(1);
+        Expr { at, depth, node }
+    }
+
+    /// Of an expression without children, 1.
+    pub fn depth(&self) -> u16 {
+        self.depth
+    }
+
+    pub fn literal(value: impl Into<Value>) -> Expr {
+        Expr::new(At::default(), Node::Literal(value.into()))
+    }
+
+    pub fn path(keys: &[&str]) -> Expr {
+        let steps = keys.iter().map(|key| Step::Key((*key).to_owned())).collect();
+        Expr::new(At::default(), Node::Path(Path { steps, quotes: Quotes::None }))
+    }
+
+    /// The nodes of the whole tree.
+    pub fn size(&self) -> usize {
+        self.node.children().map(Expr::size).sum::<usize>() + 1
+    }
+
+    pub fn is_null(&self) -> bool {
+        self.node == Node::Literal(Value::Null)
+    }
+}
+
+impl Node {
+    pub fn children(&self) -> Box<dyn Iterator<Item = &Expr> + '_> {
+        match self {
+            Node::Literal(_) | Node::Interval(_) | Node::Path(_) | Node::Star => Box::new(std::iter::empty()),
+            Node::Of(of, _) | Node::Unary(_, of) | Node::Cast(of, _) => Box::new(std::iter::once(&**of)),
+            Node::Call(call) => Box::new(call.args.iter()),
+            Node::Binary(_, left, right) => Box::new([&**left, &**right].into_iter()),
+            Node::Logic(_, of) | Node::Array(of) => Box::new(of.iter()),
+            Node::Between(of) => Box::new(of.iter()),
+            Node::Object(of) => Box::new(of.iter().map(|(_, value)| value)),
+            Node::If(cases, otherwise) => {
+                let cases = cases.iter().flat_map(|(condition, then)| [condition, then]);
+                Box::new(cases.chain(otherwise.as_deref()))
+            }
+        }
+    }
+
+    pub(crate) fn children_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            Node::Literal(_) | Node::Interval(_) | Node::Path(_) | Node::Star => {}
+            Node::Of(of, _) | Node::Unary(_, of) | Node::Cast(of, _) => f(of),
+            Node::Call(call) => call.args.iter_mut().for_each(f),
+            Node::Binary(_, left, right) => [left, right].into_iter().for_each(|child| f(child)),
+            Node::Logic(_, of) | Node::Array(of) => of.iter_mut().for_each(f),
+            Node::Between(of) => of.iter_mut().for_each(f),
+            Node::Object(of) => of.iter_mut().for_each(|(_, value)| f(value)),
+            Node::If(cases, otherwise) => {
+                for (condition, then) in cases {
+                    f(condition);
+                    f(then);
+                }
+                otherwise.iter_mut().for_each(|child| f(child));
+            }
+        }
+    }
+
+    /// Several conditions that must hold, or of which one must; those of the same kind within them are taken apart.
+    pub fn logic(logic: Logic, of: impl IntoIterator<Item = Expr>) -> Node {
+        let mut flat = Vec::new();
+        for expr in of {
+            match expr.node {
+                Node::Logic(inner, of) if inner == logic => flat.extend(of),
+                node => flat.push(Expr { node, ..expr }),
+            }
+        }
+        match flat.len() {
+            1 => flat.remove(0).node,
+            _ => Node::Logic(logic, flat),
+        }
+    }
+
+    /// What is negative, which is a literal if that is one.
+    pub fn minus(of: Expr) -> Node {
+        let negative = match &of.node {
+            Node::Literal(Value::Number(number)) if !is_signed(number) => match number.as_u64() {
+                Some(whole) => i64::try_from(-i128::from(whole)).ok().map(Number::from),
+                None => number.as_f64().and_then(|number| Number::from_f64(-number)),
+            },
+            _ => None,
+        };
+        match negative {
+            Some(number) => Node::Literal(Value::Number(number)),
+            None => Node::Unary(Unary::Minus, Box::new(of)),
+        }
+    }
+
+    /// What is found by steps into something, which is a path if that is one.
+    pub fn of(expr: Expr, into: Vec<Step>) -> Node {
+        match expr.node {
+            Node::Path(Path { mut steps, quotes }) => {
+                steps.extend(into);
+                // What something is taken from has a name.
+                let quotes = if quotes == Quotes::None { quotes } else { Quotes::Name };
+                Node::Path(Path { steps, quotes })
+            }
+            Node::Of(of, mut steps) => {
+                steps.extend(into);
+                Node::Of(of, steps)
+            }
+            node => Node::Of(Box::new(Expr { node, ..expr }), into),
+        }
+    }
+
+    /// An array, which is a literal if all of it is.
+    pub fn array(of: Vec<Expr>) -> Node {
+        if of.iter().all(|element| matches!(element.node, Node::Literal(_))) {
+            return Node::Literal(of.into_iter().map(into_literal).collect());
+        }
+        Node::Array(of)
+    }
+
+    pub fn object(of: Vec<(String, Expr)>) -> Node {
+        if of.iter().all(|(_, value)| matches!(value.node, Node::Literal(_))) {
+            return Node::Literal(of.into_iter().map(|(key, value)| (key, into_literal(value))).collect());
+        }
+        Node::Object(of)
+    }
+}
+
+fn into_literal(expr: Expr) -> Value {
+    match expr.node {
+        Node::Literal(value) => value,
+        other => unreachable!("{other:?} was seen to be a literal"),
+    }
+}
+
+impl Unit {
+    pub const ALL: [Unit; 9] = [
+        Unit::Year,
+        Unit::Month,
+        Unit::Week,
+        Unit::Day,
+        Unit::Hour,
+        Unit::Minute,
+        Unit::Second,
+        Unit::Millisecond,
+        Unit::Microsecond,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Year => "year",
+            Unit::Month => "month",
+            Unit::Week => "week",
+            Unit::Day => "day",
+            Unit::Hour => "hour",
+            Unit::Minute => "minute",
+            Unit::Second => "second",
+            Unit::Millisecond => "millisecond",
+            Unit::Microsecond => "microsecond",
+        }
+    }
+
+    /// Also where it is more than one.
+    pub fn of(name: &str) -> Option<Unit> {
+        let name = name.to_ascii_lowercase();
+        let one = name.strip_suffix('s').unwrap_or(&name);
+        Unit::ALL.into_iter().find(|unit| unit.name() == one)
+    }
+}
+
+impl Shape {
+    pub fn name(self) -> &'static str {
+        match self {
+            Shape::Spans => "spans",
+            Shape::Traces => "traces",
+            Shape::Summary => "summary",
+        }
+    }
+
+    pub fn of(name: &str) -> Option<Shape> {
+        [Shape::Spans, Shape::Traces, Shape::Summary].into_iter().find(|shape| shape.name().eq_ignore_ascii_case(name))
+    }
+}
+
+impl Type {
+    pub fn name(self) -> &'static str {
+        match self {
+            Type::Text => "string",
+            Type::Boolean => "boolean",
+            Type::Integer => "integer",
+            Type::Number => "number",
+            Type::Date => "date",
+            Type::Timestamp => "timestamp",
+            Type::Json => "json",
+        }
+    }
+
+    /// D-74.
+    pub fn of(name: &str) -> Option<Type> {
+        Some(match name.to_ascii_lowercase().as_str() {
+            "string" | "text" | "varchar" => Type::Text,
+            "boolean" | "bool" => Type::Boolean,
+            "int" | "bigint" | "integer" => Type::Integer,
+            "float" | "double" | "number" => Type::Number,
+            "date" => Type::Date,
+            "timestamp" | "datetime" => Type::Timestamp,
+            "json" => Type::Json,
+            _ => return None,
+        })
+    }
+}
+
+impl Binary {
+    /// As SQL and BTQL write it.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Binary::Eq => "=",
+            Binary::Ne => "!=",
+            Binary::Lt => "<",
+            Binary::Le => "<=",
+            Binary::Gt => ">",
+            Binary::Ge => ">=",
+            Binary::Same => "<=>",
+            Binary::NotSame => "<!=>",
+            Binary::Like => "LIKE",
+            Binary::ILike => "ILIKE",
+            Binary::Match => "MATCH",
+            Binary::In => "IN",
+            Binary::Includes => "INCLUDES",
+            Binary::Regex => "~",
+            Binary::NotRegex => "!~",
+            Binary::RegexAnyCase => "~*",
+            Binary::NotRegexAnyCase => "!~*",
+            Binary::Add => "+",
+            Binary::Sub => "-",
+            Binary::Mul => "*",
+            Binary::Div => "/",
+            Binary::Mod => "%",
+            Binary::Concat => "||",
+        }
+    }
+
+    /// As the tree names it.
+    pub fn op(self) -> &'static str {
+        match self {
+            Binary::Eq => "eq",
+            Binary::Ne => "ne",
+            Binary::Lt => "lt",
+            Binary::Le => "le",
+            Binary::Gt => "gt",
+            Binary::Ge => "ge",
+            Binary::Same => "nseq",
+            Binary::NotSame => "nsne",
+            Binary::Like => "like",
+            Binary::ILike => "ilike",
+            Binary::Match => "match",
+            Binary::In => "in",
+            Binary::Includes => "includes",
+            Binary::Regex => "regex",
+            Binary::NotRegex => "nregex",
+            Binary::RegexAnyCase => "iregex",
+            Binary::NotRegexAnyCase => "niregex",
+            Binary::Add => "add",
+            Binary::Sub => "sub",
+            Binary::Mul => "mul",
+            Binary::Div => "div",
+            Binary::Mod => "mod",
+            Binary::Concat => "concat",
+        }
+    }
+
+    pub const ALL: [Binary; 23] = [
+        Binary::Eq,
+        Binary::Ne,
+        Binary::Lt,
+        Binary::Le,
+        Binary::Gt,
+        Binary::Ge,
+        Binary::Same,
+        Binary::NotSame,
+        Binary::Like,
+        Binary::ILike,
+        Binary::Match,
+        Binary::In,
+        Binary::Includes,
+        Binary::Regex,
+        Binary::NotRegex,
+        Binary::RegexAnyCase,
+        Binary::NotRegexAnyCase,
+        Binary::Add,
+        Binary::Sub,
+        Binary::Mul,
+        Binary::Div,
+        Binary::Mod,
+        Binary::Concat,
+    ];
+
+    /// Higher binds tighter: `* /` before `+ -` before comparisons.
+    pub(crate) fn precedence(self) -> Precedence {
+        match self {
+            Binary::Mul | Binary::Div | Binary::Mod => Precedence::Product,
+            Binary::Add | Binary::Sub | Binary::Concat => Precedence::Sum,
+            _ => Precedence::Comparison,
+        }
+    }
+}
+
+/// Loosest first (btql.md, section 10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Precedence {
+    Or,
+    And,
+    Not,
+    Comparison,
+    Sum,
+    Product,
+    Minus,
+    Cast,
+    Primary,
+}
+
+impl Node {
+    pub(crate) fn precedence(&self) -> Precedence {
+        match self {
+            Node::Logic(_, of) if of.len() < 2 => Precedence::Primary,
+            Node::Logic(Logic::Or, _) => Precedence::Or,
+            Node::Logic(Logic::And, _) => Precedence::And,
+            Node::Unary(Unary::Not, _) => Precedence::Not,
+            Node::Unary(Unary::IsNull | Unary::IsNotNull, _) | Node::Between(_) => Precedence::Comparison,
+            Node::Unary(Unary::Minus, _) => Precedence::Minus,
+            Node::Binary(binary, _, _) => binary.precedence(),
+            Node::Cast(_, _) => Precedence::Cast,
+            Node::Literal(Value::Number(number)) if is_signed(number) => Precedence::Minus,
+            _ => Precedence::Primary,
+        }
+    }
+}
+
+/// A negative number is written as a minus and a number.
+fn is_signed(number: &Number) -> bool {
+    number.as_f64().is_some_and(f64::is_sign_negative)
+}

@@ -1,0 +1,90 @@
+//! What is wrong with a query, where, and what would be right.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// The most that is quoted of what was found.
+const QUOTED_CHARS_MAX: usize = 40;
+
+/// Where something stands in a text; both count from one, columns in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    pub line: usize,
+    pub column: usize,
+}
+
+impl Position {
+    pub(crate) fn of(text: &str, offset: usize) -> Position {
+        let before = &text[..offset.min(text.len())];
+        let line_starts = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Position { line: before.matches('\n').count() + 1, column: before[line_starts..].chars().count() + 1 }
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// A query that cannot be asked. Its text is for the one who wrote it.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{}{what}", .place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default())]
+pub struct QueryError {
+    pub place: Option<Place>,
+    pub what: String,
+}
+
+/// Where it is: in a text, or below which member of a JSON tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    Text(Position),
+    Json(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Text(position) => position.fmt(f),
+            Place::Json(path) => f.write_str(path),
+        }
+    }
+}
+
+impl QueryError {
+    pub fn new(what: impl Into<String>) -> QueryError {
+        QueryError { place: None, what: what.into() }
+    }
+
+    pub(crate) fn at(text: &str, offset: usize, what: impl Into<String>) -> QueryError {
+        QueryError { place: Some(Place::Text(Position::of(text, offset))), what: what.into() }
+    }
+
+    pub(crate) fn below(path: &str, what: impl Into<String>) -> QueryError {
+        let path = if path.is_empty() { "query" } else { path };
+        QueryError { place: Some(Place::Json(path.to_owned())), what: what.into() }
+    }
+}
+
+/// So much of a text as fits into a sentence.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut short: String = text.chars().take(QUOTED_CHARS_MAX).collect();
+    if short.len() < text.len() {
+        short.push_str("...");
+    }
+    format!("`{short}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_count_characters_from_one() {
+        let text = "añb\ncd";
+        let places: Vec<_> = [0, 3, 5, 6, 99].map(|offset| Position::of(text, offset)).into();
+        let expected = [(1, 1), (1, 3), (2, 1), (2, 2), (2, 3)];
+        assert_eq!(places, expected.map(|(line, column)| Position { line, column }));
+    }
+}

@@ -1,0 +1,14 @@
+//! The language of questions: SQL, BTQL clauses and a JSON tree, which say the same (`parse`) and can be said again in each
+//! other's words (`print`). Knows no engine, no store and no network.
+
+pub mod ast;
+pub mod columns;
+mod error;
+mod lex;
+mod parse;
+mod print;
+
+pub use error::{Place, Position, QueryError};
+pub use lex::TEXT_BYTES_MAX;
+pub use parse::{Parsed, parse, parse_expression, parse_text};
+pub use print::{Unsayable, expression, in_clauses, in_sql, in_tree};

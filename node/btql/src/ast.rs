@@ -70,7 +70,10 @@ pub struct From {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
     /// `project_logs('a', 'b')`, or a name alone, which says nothing of which.
-    Objects { name: String, args: Vec<Expr> },
+    Objects {
+        name: String,
+        args: Vec<Expr>,
+    },
     Query(Box<Query>),
 }
 

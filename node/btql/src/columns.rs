@@ -82,7 +82,7 @@ const EXPERIMENT: [&str; 26] = [
     "span_parents",
     "tags",
 ];
-const PLAYGROUND: [&str; 27] = [
+const PLAYGROUND: [&str; 28] = [
     "_async_scoring_state",
     "_pagination_key",
     "_xact_id",
@@ -100,6 +100,7 @@ const PLAYGROUND: [&str; 27] = [
     "log_id",
     "metadata",
     "metrics",
+    "org_id",
     "origin",
     "output",
     "project_id",

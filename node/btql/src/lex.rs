@@ -94,7 +94,8 @@ impl Lexer<'_> {
             } else if rest.starts_with("--") {
                 self.at += rest.find('\n').unwrap_or(rest.len());
             } else if rest.starts_with("/*") {
-                let end = rest.find("*/").ok_or_else(|| self.error(self.at, "this comment has no end: `*/` is missing"))?;
+                let end =
+                    rest.find("*/").ok_or_else(|| self.error(self.at, "this comment has no end: `*/` is missing"))?;
                 self.at += end + 2;
             } else {
                 return Ok(());
@@ -275,7 +276,10 @@ mod tests {
         assert_eq!(only(r"'a\'b\\c'"), text(r"a'b\c"));
         assert_eq!(only(r"'%50\% off%\n'"), text(r"%50\% off%\n"));
         let double = |content: &str| Token::Double(content.into());
-        assert_eq!(only(r#""say ""hi"" \"you\" \n \u00e9 \ud83d\ude00 \% \u12""#), double("say \"hi\" \"you\" \n é 😀 \\% \\u12"));
+        assert_eq!(
+            only(r#""say ""hi"" \"you\" \n \u00e9 \ud83d\ude00 \% \u12""#),
+            double("say \"hi\" \"you\" \n é 😀 \\% \\u12")
+        );
         assert_eq!(only("`a``b\\`"), Token::Name("a`b\\".into()));
         for (open, column) in [("a = 'b", 5), ("\"b\\\"", 1), ("`", 1), ("/* *", 1)] {
             let error = lex(open).expect_err(open).to_string();

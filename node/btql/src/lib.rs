@@ -2,12 +2,16 @@
 //! other's words (`print`). Knows no engine, no store and no network.
 
 pub mod ast;
+mod bind;
+pub mod bound;
+pub mod calendar;
 pub mod columns;
 mod error;
 mod lex;
 mod parse;
 mod print;
 
+pub use bind::{Env, bind};
 pub use error::{Place, Position, QueryError};
 pub use lex::TEXT_BYTES_MAX;
 pub use parse::{Parsed, parse, parse_expression, parse_text};

@@ -14,7 +14,8 @@ fn examples() -> Vec<(usize, Value)> {
     ];
     let read = |(number, line): (usize, &str)| {
         let line = named.iter().fold(line.to_owned(), |line, (name, means)| line.replace(name, means));
-        let query = if line.starts_with('{') { serde_json::from_str(&line).expect("a tree") } else { Value::String(line) };
+        let query =
+            if line.starts_with('{') { serde_json::from_str(&line).expect("a tree") } else { Value::String(line) };
         (number + 1, query)
     };
     text.lines().enumerate().map(read).collect()

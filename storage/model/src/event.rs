@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 pub use self::sent::{BodyOfList, ListUnder, Sent, SentRow};
-pub use self::time::{format_micros, parse_created};
+pub use self::time::{civil_from_days, days_from_civil, days_of_month, format_micros, parse_created};
 
 use self::control::Control;
 use self::fields::Identity;

@@ -97,10 +97,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    pub(super) fn commas<T>(
-        &mut self,
-        one: impl Fn(&mut Self) -> Result<T, QueryError>,
-    ) -> Result<Vec<T>, QueryError> {
+    pub(super) fn commas<T>(&mut self, one: impl Fn(&mut Self) -> Result<T, QueryError>) -> Result<Vec<T>, QueryError> {
         let mut all = vec![one(self)?];
         while self.take_symbol(",") {
             all.push(one(self)?);
@@ -177,7 +174,8 @@ impl Parser<'_> {
         self.expect_word("as")?;
         let in_parentheses = self.take_symbol("(");
         let first = self.name("a name for each element")?;
-        let second = if in_parentheses && self.take_symbol(",") { Some(self.name("a name for each value")?) } else { None };
+        let second =
+            if in_parentheses && self.take_symbol(",") { Some(self.name("a name for each value")?) } else { None };
         if in_parentheses {
             self.expect_symbol(")")?;
         }

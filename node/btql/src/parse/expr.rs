@@ -3,23 +3,54 @@
 use serde_json::Value;
 
 use super::{Dialect, Parser, too_deep};
-use crate::ast::{At, Binary, Call, DEPTH_MAX, Expr, Interval, Logic, Node, Path, Precedence, Quotes, Step, Type, Unary, Unit};
+use crate::ast::{
+    At, Binary, Call, DEPTH_MAX, Expr, Interval, Logic, Node, Path, Precedence, Quotes, Step, Type, Unary, Unit,
+};
 use crate::error::QueryError;
 use crate::lex::{Number, Token};
 
 /// Words that begin no operand.
 pub(crate) const NEVER_OPERANDS: [&str; 9] = ["and", "or", "in", "is", "as", "then", "else", "when", "end"];
 pub(crate) const NEVER_OPERANDS_IN_SQL: [&str; 17] = [
-    "select", "from", "where", "group", "order", "having", "limit", "offset", "union", "intersect", "except", "join",
-    "on", "using", "unpivot", "pivot", "settings",
+    "select",
+    "from",
+    "where",
+    "group",
+    "order",
+    "having",
+    "limit",
+    "offset",
+    "union",
+    "intersect",
+    "except",
+    "join",
+    "on",
+    "using",
+    "unpivot",
+    "pivot",
+    "settings",
 ];
 /// Words that say what the text behind them is.
 const TYPED_TEXTS: [&str; 2] = ["date", "timestamp"];
 const CALLS_WITHOUT_PARENTHESES: [&str; 2] = ["current_date", "current_timestamp"];
 /// Words that are something else than a path where an operand begins.
 pub(crate) const MEAN_SOMETHING: [&str; 16] = [
-    "null", "true", "false", "not", "case", "cast", "extract", "exists", "interval", "date", "timestamp", "isnull",
-    "isnotnull", "current_date", "current_timestamp", "distinct",
+    "null",
+    "true",
+    "false",
+    "not",
+    "case",
+    "cast",
+    "extract",
+    "exists",
+    "interval",
+    "date",
+    "timestamp",
+    "isnull",
+    "isnotnull",
+    "current_date",
+    "current_timestamp",
+    "distinct",
 ];
 
 /// Of a comparison: which kind, and so what stands behind it.
@@ -308,9 +339,8 @@ impl Parser<'_> {
             Token::Word(name) => Type::of(name),
             _ => None,
         };
-        let known = known.ok_or_else(|| {
-            self.expected("a type: string, boolean, integer, number, date, timestamp or json")
-        })?;
+        let known =
+            known.ok_or_else(|| self.expected("a type: string, boolean, integer, number, date, timestamp or json"))?;
         self.advance();
         // `varchar(20)`, `double precision`
         if self.take_symbol("(") {
@@ -412,8 +442,8 @@ impl Parser<'_> {
             Token::Word(word) => {
                 let is_one_of = |words: &[&str]| words.iter().any(|never| word.eq_ignore_ascii_case(never));
                 let is_field = matches!(self.peek_at(ahead + 1), Token::Symbol("." | "["));
-                let never = is_one_of(&NEVER_OPERANDS)
-                    || self.dialect == Dialect::Sql && is_one_of(&NEVER_OPERANDS_IN_SQL);
+                let never =
+                    is_one_of(&NEVER_OPERANDS) || self.dialect == Dialect::Sql && is_one_of(&NEVER_OPERANDS_IN_SQL);
                 (!never || is_field && !is_one_of(&NEVER_OPERANDS)) && !self.is_clause_start_at(ahead)
             }
             Token::Symbol(symbol) => matches!(*symbol, "(" | "[" | "{"),

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use super::{Parsed, no_shape, parse_expression, settle, too_deep};
 use crate::ast::{
-    Amount, At, Binary, Call, DEPTH_MAX, Expr, From, Infer, Interval, Item, Logic, NODES_MAX, Node, Path, Pivot, Precedence,
-    Query, Quotes, Sample, Select, Shape, Sort, Source, Step, Type, Unary, Unit, Unpivot,
+    Amount, At, Binary, Call, DEPTH_MAX, Expr, From, Infer, Interval, Item, Logic, NODES_MAX, Node, Path, Pivot,
+    Precedence, Query, Quotes, Sample, Select, Shape, Sort, Source, Step, Type, Unary, Unit, Unpivot,
 };
 use crate::error::QueryError;
 use crate::lex::is_plain_word;
@@ -45,7 +45,8 @@ impl Reader {
             "measures" => query.measures = self.each(key, value, Reader::item)?,
             "pivot" => {
                 let measures = self.each(key, value, Reader::item)?;
-                query.pivot = Some(Pivot::Measures(measures)).filter(|_| value.as_array().is_some_and(|all| !all.is_empty()));
+                query.pivot =
+                    Some(Pivot::Measures(measures)).filter(|_| value.as_array().is_some_and(|all| !all.is_empty()));
             }
             "weighted_scores" => query.weighted_scores = self.each(key, value, Reader::item)?,
             "custom_columns" => query.custom_columns = self.each(key, value, Reader::item)?,
@@ -262,7 +263,8 @@ impl Reader {
                 let of = present(members, "members").ok_or_else(|| missing(at, "members"))?;
                 let place = format!("{at}.members");
                 let of = object(&place, of)?;
-                let read = |(key, value): (&String, &Value)| Ok((key.clone(), self.expr(&format!("{place}.{key}"), value)?));
+                let read =
+                    |(key, value): (&String, &Value)| Ok((key.clone(), self.expr(&format!("{place}.{key}"), value)?));
                 Node::object(of.iter().map(read).collect::<Read<_>>()?)
             }
             "get" => {
@@ -326,7 +328,11 @@ impl Reader {
             None | Some("All") => false,
             Some("Distinct") => true,
             Some(_) => {
-                return Err(wrong(&format!("{at}.duplicate_treatment"), "Distinct or All", &members["duplicate_treatment"]));
+                return Err(wrong(
+                    &format!("{at}.duplicate_treatment"),
+                    "Distinct or All",
+                    &members["duplicate_treatment"],
+                ));
             }
         };
         let args = present(members, "args");
@@ -338,7 +344,9 @@ impl Reader {
             return Ok(Node::Call(Call { name, args: vec![star], distinct }));
         }
         let mut args = match args {
-            Some(args) => self.each(&format!("{at}.args"), args, |reader, at, value| Ok(reader.item(at, value)?.expr))?,
+            Some(args) => {
+                self.each(&format!("{at}.args"), args, |reader, at, value| Ok(reader.item(at, value)?.expr))?
+            }
             None => Vec::new(),
         };
         match (name.as_str(), args.len()) {

@@ -14,9 +14,39 @@ pub const SUBQUERIES_MAX: usize = 8;
 
 /// Words behind an expression or a source that are no alias of it.
 const NO_ALIASES: [&str; 33] = [
-    "from", "where", "group", "order", "having", "limit", "offset", "settings", "union", "intersect", "except", "join",
-    "inner", "left", "right", "full", "cross", "natural", "lateral", "on", "using", "unpivot", "pivot", "tablesample",
-    "window", "qualify", "fetch", "for", "and", "or", "as", "asc", "desc",
+    "from",
+    "where",
+    "group",
+    "order",
+    "having",
+    "limit",
+    "offset",
+    "settings",
+    "union",
+    "intersect",
+    "except",
+    "join",
+    "inner",
+    "left",
+    "right",
+    "full",
+    "cross",
+    "natural",
+    "lateral",
+    "on",
+    "using",
+    "unpivot",
+    "pivot",
+    "tablesample",
+    "window",
+    "qualify",
+    "fetch",
+    "for",
+    "and",
+    "or",
+    "as",
+    "asc",
+    "desc",
 ];
 const JOINS: [&str; 8] = ["join", "inner", "left", "right", "full", "cross", "natural", "lateral"];
 const SET_OPERATIONS: [&str; 3] = ["union", "intersect", "except"];
@@ -143,7 +173,9 @@ impl Parser<'_> {
             return Err(self.error("JOIN is not supported: a query has one source, which may be several objects"));
         }
         if self.is_symbol(",") {
-            return Err(self.error("a query has one source; several objects of a kind stand in one: project_logs('a', 'b')"));
+            return Err(
+                self.error("a query has one source; several objects of a kind stand in one: project_logs('a', 'b')")
+            );
         }
         Ok((From { source, shape, alias }, depth))
     }

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::Unsayable;
 use super::expr::can_begin_operand;
 use super::restate::as_dimensions;
-use super::Unsayable;
 use crate::ast::{
     Amount, Call, Expr, From, Infer, Item, Logic, Node, Path, Pivot, Query, Quotes, Sample, Select, Sort, Source, Step,
     Unary, Unpivot,

@@ -118,18 +118,26 @@ pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsa
     let filter_spans = query.trace_filter.take().map(|filter| {
         Expr::new(filter.at, Node::Call(Call { name: "filter_spans".into(), args: vec![filter], distinct: false }))
     });
-    let conditions: Vec<Expr> = [query.filter.take(), query.span_filter.take(), filter_spans].into_iter().flatten().collect();
+    let conditions: Vec<Expr> =
+        [query.filter.take(), query.span_filter.take(), filter_spans].into_iter().flatten().collect();
     query.filter = conditions.first().map(|first| Expr::new(first.at, Node::logic(Logic::And, conditions.clone())));
     if query.dimensions.is_empty() && query.measures.is_empty() {
-        return if matches!(query.pivot, Some(Pivot::Measures(_))) { no_words("a pivot without measures") } else { Ok(query) };
+        return if matches!(query.pivot, Some(Pivot::Measures(_))) {
+            no_words("a pivot without measures")
+        } else {
+            Ok(query)
+        };
     }
     let (mut dimensions, measures) = (std::mem::take(&mut query.dimensions), std::mem::take(&mut query.measures));
     let columns = dimensions.iter().chain(&measures).cloned().map(Select::Item);
     query.select = columns.collect();
     if let Some(Pivot::Measures(names)) = &query.pivot {
-        let all = names.len() == measures.len() && measures.iter().all(|measure| names.iter().any(|name| names_it(name, measure)));
+        let all = names.len() == measures.len()
+            && measures.iter().all(|measure| names.iter().any(|name| names_it(name, measure)));
         let by_its_name = |item: &Item| match &item.expr.node {
-            Node::Path(path) => last_key(&Item { alias: None, ..item.clone() }) == last_key(item) && !path.steps.is_empty(),
+            Node::Path(path) => {
+                last_key(&Item { alias: None, ..item.clone() }) == last_key(item) && !path.steps.is_empty()
+            }
             _ => false,
         };
         let column = match dimensions.pop().filter(|item| all && by_its_name(item)).map(|item| item.expr.node) {
@@ -137,9 +145,16 @@ pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsa
             _ => return no_words("this pivot"),
         };
         // Of its measures a pivot's select has the names.
-        let named = measures.iter().map(|measure| last_key(measure).map(|name| Item { expr: Expr::path(&[name]), alias: None }));
-        let Some(named) = named.collect::<Option<Vec<_>>>() else { return no_words("a pivoted measure without an alias") };
-        let shown = dimensions.iter().cloned().chain([Item { expr: Expr::new(At::default(), Node::Path(column.clone())), alias: None }]);
+        let named = measures
+            .iter()
+            .map(|measure| last_key(measure).map(|name| Item { expr: Expr::path(&[name]), alias: None }));
+        let Some(named) = named.collect::<Option<Vec<_>>>() else {
+            return no_words("a pivoted measure without an alias");
+        };
+        let shown = dimensions
+            .iter()
+            .cloned()
+            .chain([Item { expr: Expr::new(At::default(), Node::Path(column.clone())), alias: None }]);
         query.select = shown.chain(named).map(Select::Item).collect();
         query.pivot = Some(Pivot::For { measures, column });
     }

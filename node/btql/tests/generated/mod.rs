@@ -1,8 +1,8 @@
 //! Expressions and queries as nobody would write them.
 
 use assay_node_btql::ast::{
-    Amount, At, Binary, Call, Expr, From, Infer, Interval, Item, Logic, Node, Path, Pivot, Query, Quotes, Sample, Select,
-    Shape, Sort, Source, Step, Type, Unary, Unit, Unpivot,
+    Amount, At, Binary, Call, Expr, From, Infer, Interval, Item, Logic, Node, Path, Pivot, Query, Quotes, Sample,
+    Select, Shape, Sort, Source, Step, Type, Unary, Unit, Unpivot,
 };
 use proptest::prelude::*;
 use proptest::{collection, option};
@@ -62,8 +62,18 @@ fn path() -> impl Strategy<Value = Path> {
 }
 
 fn function() -> impl Strategy<Value = String> {
-    prop::sample::select(vec!["count", "sum", "lower", "any_span", "filter_spans", "coalesce", "date", "left", "replace"])
-        .prop_map(str::to_owned)
+    prop::sample::select(vec![
+        "count",
+        "sum",
+        "lower",
+        "any_span",
+        "filter_spans",
+        "coalesce",
+        "date",
+        "left",
+        "replace",
+    ])
+    .prop_map(str::to_owned)
 }
 
 pub fn expression() -> impl Strategy<Value = Expr> {
@@ -116,15 +126,20 @@ fn item() -> impl Strategy<Value = Item> {
 }
 
 fn sort() -> impl Strategy<Value = Sort> {
-    (expression(), any::<bool>(), option::of(any::<bool>()))
-        .prop_map(|(expr, descending, nulls_first)| Sort { expr, descending, nulls_first })
+    (expression(), any::<bool>(), option::of(any::<bool>())).prop_map(|(expr, descending, nulls_first)| Sort {
+        expr,
+        descending,
+        nulls_first,
+    })
 }
 
 fn source() -> impl Strategy<Value = From> {
     let shape = prop::sample::select(vec![Shape::Spans, Shape::Traces, Shape::Summary]);
     let args = collection::vec("[a-z0-9']{1,5}".prop_map(|id| Expr::literal(id)), 1..3);
-    (args, option::of(shape)).prop_map(|(args, shape)| {
-        From { source: Source::Objects { name: "project_logs".into(), args }, shape, alias: None }
+    (args, option::of(shape)).prop_map(|(args, shape)| From {
+        source: Source::Objects { name: "project_logs".into(), args },
+        shape,
+        alias: None,
     })
 }
 
@@ -135,7 +150,10 @@ fn unpivot() -> impl Strategy<Value = Unpivot> {
 }
 
 fn sample() -> impl Strategy<Value = Sample> {
-    let amount = prop_oneof![(0u32..=100).prop_map(|percent| Amount::Rate(f64::from(percent) / 100.0)), (1u64..99).prop_map(Amount::Count)];
+    let amount = prop_oneof![
+        (0u32..=100).prop_map(|percent| Amount::Rate(f64::from(percent) / 100.0)),
+        (1u64..99).prop_map(Amount::Count)
+    ];
     (amount, option::of(-9i64..99)).prop_map(|(amount, seed)| Sample { amount, seed })
 }
 
@@ -169,8 +187,12 @@ fn selected() -> impl Strategy<Value = Vec<Select>> {
 pub fn sql() -> impl Strategy<Value = Query> {
     let settings = collection::vec(("[a-z]{1,5}", value()), 0..2);
     let grouped = (option::of(collection::vec(expression(), 1..3)), any::<bool>());
-    (common(), selected(), grouped, settings).prop_map(|(common, select, (group_by, distinct), settings)| {
-        Query { select, group_by, distinct, settings, ..common }
+    (common(), selected(), grouped, settings).prop_map(|(common, select, (group_by, distinct), settings)| Query {
+        select,
+        group_by,
+        distinct,
+        settings,
+        ..common
     })
 }
 

@@ -95,7 +95,7 @@ fn literal(rest: &mut &[u8], byte: u8) -> Option<()> {
     Some(())
 }
 
-fn days_of_month(year: i64, month: i64) -> i64 {
+pub fn days_of_month(year: i64, month: i64) -> i64 {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     match month {
         2 => 28 + i64::from(leap),
@@ -106,7 +106,7 @@ fn days_of_month(year: i64, month: i64) -> i64 {
 
 /// Days since 1970-01-01 in the proleptic Gregorian calendar. Years are counted from March, so that the leap day
 /// is the last; 400 of them are one era.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let from_march = if month <= 2 { year - 1 } else { year };
     let era = from_march.div_euclid(400);
     let of_era = from_march.rem_euclid(400);
@@ -114,8 +114,8 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The other way round.
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
+/// Year, month and day of days since 1970-01-01.
+pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let of_era = shifted.rem_euclid(146_097);

@@ -1,0 +1,346 @@
+//! Expressions: operators and functions to what an engine knows, literals to values.
+
+use assay_storage_model::event::parse_created;
+use serde_json::Value;
+
+use super::functions::{Known, Special, bin, date_part, known, near};
+use super::{Binder, Mode, QueryError, null};
+use crate::ast::{self, Binary, Call, Interval, Logic, Node, Type, Unary, Unit};
+use crate::bound::{Datum, Expr, Field, Function, Kinds};
+use crate::error::quoted;
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+const SECONDS_PER_DAY: i64 = 86_400;
+
+impl<'a> Binder<'a> {
+    pub(super) fn expr(&mut self, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
+        if matches!(self.mode, Mode::Groups | Mode::Traces)
+            && let Some(bound) = self.of_group(expr)?
+        {
+            return Ok(bound);
+        }
+        match &expr.node {
+            Node::Literal(value) => Ok(Expr::Const(datum(value))),
+            Node::Interval(interval) => Ok(Expr::Const(Datum::Interval(*interval))),
+            Node::Path(path) => self.path(path).map_err(|error| self.placed(expr, error)),
+            Node::Of(of, steps) => Ok(super::names::into(self.expr(of)?, steps.clone())),
+            Node::Star => Err(self.error(expr, "a star stands alone in a select, and in count(*)")),
+            Node::Call(call) => self.call(expr, call),
+            Node::Unary(unary, of) => self.unary(*unary, of),
+            Node::Binary(binary, left, right) => self.binary(expr, *binary, left, right),
+            Node::Logic(logic, of) => {
+                let of = of.iter().map(|of| self.expr(of)).collect::<Result<_, _>>()?;
+                Ok(Expr::Call(if *logic == Logic::And { Function::And } else { Function::Or }, of))
+            }
+            Node::Between(of) => {
+                let [of, low, high] = &**of;
+                let least = self.compared(expr, Function::Ge, of, low)?;
+                let most = self.compared(expr, Function::Le, of, high)?;
+                Ok(Expr::Call(Function::And, vec![least, most]))
+            }
+            Node::Array(of) => {
+                let of = of.iter().map(|of| self.expr(of)).collect::<Result<_, _>>()?;
+                Ok(Expr::Call(Function::Array, of))
+            }
+            Node::Object(of) => {
+                let keys = of.iter().map(|(key, _)| key.clone()).collect();
+                let of = of.iter().map(|(_, of)| self.expr(of)).collect::<Result<_, _>>()?;
+                Ok(Expr::Call(Function::Object(keys), of))
+            }
+            Node::If(cases, otherwise) => {
+                let case =
+                    |(condition, then): &'a (ast::Expr, ast::Expr)| Ok((self.expr(condition)?, self.expr(then)?));
+                let cases = cases.iter().map(case).collect::<Result<_, QueryError>>()?;
+                let otherwise = otherwise.as_ref().map_or(Ok(null()), |otherwise| self.expr(otherwise))?;
+                Ok(Expr::If(cases, Box::new(otherwise)))
+            }
+            Node::Cast(of, to) => {
+                let of = self.expr(of)?;
+                Ok(cast(of, *to))
+            }
+        }
+    }
+
+    /// An error that does not know yet where it is.
+    fn placed(&self, expr: &ast::Expr, error: QueryError) -> QueryError {
+        if error.place.is_some() { error } else { self.error(expr, error.what) }
+    }
+
+    fn unary(&mut self, unary: Unary, of: &'a ast::Expr) -> Result<Expr, QueryError> {
+        let of = self.expr(of)?;
+        Ok(match (unary, of) {
+            (Unary::Minus, Expr::Const(Datum::Interval(interval))) => {
+                Expr::Const(Datum::Interval(Interval { value: interval.value.saturating_neg(), ..interval }))
+            }
+            (Unary::Not, of) => Expr::Call(Function::Not, vec![of]),
+            (Unary::Minus, of) => Expr::Call(Function::Minus, vec![of]),
+            (Unary::IsNull, of) => Expr::Call(Function::IsNull, vec![of]),
+            (Unary::IsNotNull, of) => Expr::Call(Function::IsNotNull, vec![of]),
+        })
+    }
+
+    fn binary(
+        &mut self,
+        whole: &'a ast::Expr,
+        binary: Binary,
+        left: &'a ast::Expr,
+        right: &'a ast::Expr,
+    ) -> Result<Expr, QueryError> {
+        let not = |expr| Expr::Call(Function::Not, vec![expr]);
+        let function = match binary {
+            Binary::Eq | Binary::Ne if left.is_null() || right.is_null() => {
+                // D-49
+                let of = self.expr(if right.is_null() { left } else { right })?;
+                let test = if binary == Binary::Eq { Function::IsNull } else { Function::IsNotNull };
+                return Ok(Expr::Call(test, vec![of]));
+            }
+            Binary::Eq => return self.compared(whole, Function::Eq, left, right),
+            Binary::Ne => return self.compared(whole, Function::Ne, left, right),
+            Binary::Lt => return self.compared(whole, Function::Lt, left, right),
+            Binary::Le => return self.compared(whole, Function::Le, left, right),
+            Binary::Gt => return self.compared(whole, Function::Gt, left, right),
+            Binary::Ge => return self.compared(whole, Function::Ge, left, right),
+            Binary::Same => return self.compared(whole, Function::Same, left, right),
+            Binary::NotSame => return self.compared(whole, Function::NotSame, left, right),
+            Binary::In => return self.is_in(whole, left, right),
+            Binary::Includes => {
+                let (left, right) = (self.expr(left)?, self.expr(right)?);
+                return Ok(includes(left, right));
+            }
+            Binary::NotRegex | Binary::NotRegexAnyCase => {
+                let any_case = binary == Binary::NotRegexAnyCase;
+                let args = vec![self.expr(left)?, self.expr(right)?];
+                return Ok(not(Expr::Call(Function::Regex { any_case }, args)));
+            }
+            Binary::Like => Function::Like { any_case: false },
+            Binary::ILike => Function::Like { any_case: true },
+            Binary::Match => Function::Match,
+            Binary::Regex => Function::Regex { any_case: false },
+            Binary::RegexAnyCase => Function::Regex { any_case: true },
+            Binary::Add => Function::Add,
+            Binary::Sub => Function::Sub,
+            Binary::Mul => Function::Mul,
+            Binary::Div => Function::Div,
+            Binary::Mod => Function::Mod,
+            Binary::Concat => Function::Concat { skips_nulls: false },
+        };
+        let args = vec![self.expr(left)?, self.expr(right)?];
+        if matches!(function, Function::Add | Function::Sub)
+            && let [Expr::Const(Datum::Time(time)), Expr::Const(Datum::Interval(by))] = args.as_slice()
+        {
+            let by = if function == Function::Sub { Interval { value: by.value.saturating_neg(), ..*by } } else { *by };
+            return Ok(moved(*time, by).map_or_else(null, |time| Expr::Const(Datum::Time(time))));
+        }
+        if matches!(function, Function::Mul | Function::Div | Function::Mod)
+            && args.iter().any(|arg| matches!(self.kinds_of(arg), Kinds::Time | Kinds::Interval))
+        {
+            return Err(self.error(whole, "times and intervals are added and subtracted only"));
+        }
+        Ok(Expr::Call(function, args))
+    }
+
+    fn kinds_of(&self, expr: &Expr) -> Kinds {
+        super::kinds::kinds(expr, &self.groups.aggregates, &self.groups.dimensions)
+    }
+
+    /// Text beside a time is read as a time, once.
+    fn compared(
+        &mut self,
+        whole: &'a ast::Expr,
+        function: Function,
+        left: &'a ast::Expr,
+        right: &'a ast::Expr,
+    ) -> Result<Expr, QueryError> {
+        let (mut left, mut right) = (self.expr(left)?, self.expr(right)?);
+        if self.kinds_of(&left) == Kinds::Time {
+            right = self.as_time(whole, right)?;
+        } else if self.kinds_of(&right) == Kinds::Time {
+            left = self.as_time(whole, left)?;
+        }
+        Ok(Expr::Call(function, vec![left, right]))
+    }
+
+    fn as_time(&self, whole: &ast::Expr, expr: Expr) -> Result<Expr, QueryError> {
+        let Expr::Const(Datum::Text(text)) = &expr else { return Ok(expr) };
+        match parse_created(text.trim()) {
+            Some(time) => Ok(Expr::Const(Datum::Time(time))),
+            None => Err(self.error(whole, format!("{} is no time, as '2026-05-04T23:30:00Z' is", quoted(text)))),
+        }
+    }
+
+    fn is_in(&mut self, whole: &'a ast::Expr, left: &'a ast::Expr, right: &'a ast::Expr) -> Result<Expr, QueryError> {
+        let left = self.expr(left)?;
+        let mut right = self.expr(right)?;
+        if self.kinds_of(&left) == Kinds::Time
+            && let Expr::Const(Datum::Json(Value::Array(texts))) = &right
+        {
+            let times = texts.iter().map(|text| self.as_time(whole, Expr::Const(datum(text))));
+            right = Expr::Call(Function::Array, times.collect::<Result<_, _>>()?);
+        }
+        if matches!(
+            self.kinds_of(&right),
+            Kinds::Boolean | Kinds::Integer | Kinds::Number | Kinds::Time | Kinds::Interval
+        ) {
+            return Err(self.error(whole, "IN looks into a list in parentheses, or into an array"));
+        }
+        Ok(Expr::Call(Function::In, vec![left, right]))
+    }
+
+    fn call(&mut self, whole: &'a ast::Expr, call: &'a Call) -> Result<Expr, QueryError> {
+        let Some((what, counts)) = known(&call.name) else {
+            let hint = near(&call.name).map(|near| format!("; there is {near}")).unwrap_or_default();
+            return Err(self.error(whole, format!("there is no function {}{hint}", quoted(&call.name))));
+        };
+        if !counts.contains(&call.args.len()) {
+            let wanted = match (counts.start(), counts.end()) {
+                (least, most) if least == most => format!("{least}"),
+                (least, most) if *most >= 1_000 => format!("{least} or more"),
+                (least, most) => format!("{least} to {most}"),
+            };
+            let what = format!("{} takes {wanted} arguments and not {}", call.name, call.args.len());
+            return Err(self.error(whole, what));
+        }
+        let function = match what {
+            Known::Aggregate(_) => {
+                let what = match self.mode {
+                    Mode::Spans => "an aggregate has no place in a filter; HAVING (final_filter) is about groups",
+                    _ => "an aggregate has no place here",
+                };
+                return Err(self.error(whole, what));
+            }
+            _ if call.distinct => return Err(self.error(whole, "DISTINCT belongs to aggregates")),
+            Known::Special(special) => return self.special(whole, special, &call.args),
+            Known::Plain(function) => function,
+        };
+        let args = call.args.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>, _>>()?;
+        if let (Function::Cast(to), [_]) = (&function, args.as_slice()) {
+            return Ok(cast(args.into_iter().next().expect("one"), *to));
+        }
+        if let Function::Truncate { .. } = function
+            && !matches!(self.kinds_of(&args[0]), Kinds::Time | Kinds::Any | Kinds::Text | Kinds::Null)
+        {
+            return Err(self.error(whole, "this takes a time"));
+        }
+        let args = match function {
+            Function::Truncate { .. } | Function::ToUnixTime => {
+                args.into_iter().map(|arg| self.as_time(whole, arg)).collect::<Result<_, _>>()?
+            }
+            _ => args,
+        };
+        Ok(Expr::Call(function, args))
+    }
+
+    fn special(&mut self, whole: &'a ast::Expr, special: Special, args: &'a [ast::Expr]) -> Result<Expr, QueryError> {
+        let literal = |number: usize| match args.get(number).map(|arg| &arg.node) {
+            Some(Node::Literal(Value::String(text))) => Some(text.as_str()),
+            _ => None,
+        };
+        match special {
+            Special::Now => Ok(Expr::Const(Datum::Time(self.env.now))),
+            Special::CurrentDate => {
+                let shift = i64::from(self.env.tz_offset) * 60 * MICROS_PER_SECOND;
+                let day = SECONDS_PER_DAY * MICROS_PER_SECOND;
+                let local = self.env.now - shift;
+                Ok(Expr::Const(Datum::Time(local - local.rem_euclid(day) + shift)))
+            }
+            Special::DateTrunc => {
+                let units = "second, minute, hour, day, week, month, year, or a multiple such as '15 minutes'";
+                let bin = literal(0).and_then(bin);
+                let (unit, many) = bin.ok_or_else(|| self.error(whole, format!("date_trunc takes one of {units}")))?;
+                let of = self.expr(&args[1])?;
+                let of = self.as_time(whole, of)?;
+                Ok(Expr::Call(Function::Truncate { unit, many }, vec![of]))
+            }
+            Special::DatePart => {
+                let part = literal(0).and_then(date_part);
+                let part =
+                    part.ok_or_else(|| self.error(whole, "expected a part of a date such as 'day' or 'hour'"))?;
+                let of = self.expr(&args[1])?;
+                let of = self.as_time(whole, of)?;
+                Ok(Expr::Call(Function::DatePart(part), vec![of]))
+            }
+            Special::Search => {
+                let words = self.expr(&args[0])?;
+                let searched = self.searched();
+                if searched.is_empty() {
+                    return Err(self.error(
+                        whole,
+                        "search() looks into input, output, expected, metadata and span_attributes, which are not here",
+                    ));
+                }
+                let found = searched.into_iter().map(|field| Expr::Call(Function::Match, vec![field, words.clone()]));
+                Ok(Expr::Call(Function::Or, found.collect()))
+            }
+            Special::EstimatedCost => self.estimated_cost().map_err(|error| self.placed(whole, error)),
+            Special::Includes => {
+                let (left, right) = (self.expr(&args[0])?, self.expr(&args[1])?);
+                Ok(includes(left, right))
+            }
+            Special::Interval => match literal(0).and_then(interval) {
+                Some(interval) => Ok(Expr::Const(Datum::Interval(interval))),
+                None => Ok(Expr::Call(Function::ToInterval, vec![self.expr(&args[0])?])),
+            },
+            Special::AnySpan | Special::FilterSpans => {
+                let what = "any_span and filter_spans stand in the filter of a query, joined by AND, OR and NOT";
+                Err(self.error(whole, what))
+            }
+        }
+    }
+}
+
+/// D-60: of tags, null is empty.
+fn includes(left: Expr, right: Expr) -> Expr {
+    let is_tags = matches!(&left, Expr::Field(Field::Column("tags"), steps) if steps.is_empty());
+    Expr::Call(if is_tags { Function::TagsInclude } else { Function::Includes }, vec![left, right])
+}
+
+pub(super) fn datum(value: &Value) -> Datum {
+    match value {
+        Value::Null => Datum::Null,
+        Value::Bool(boolean) => Datum::Boolean(*boolean),
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(whole), _) => Datum::Integer(whole),
+            (None, Some(whole)) => Datum::Unsigned(whole),
+            (None, None) => Datum::Float(number.as_f64().expect("JSON has no other numbers")),
+        },
+        Value::String(text) => Datum::Text(text.clone()),
+        Value::Array(_) | Value::Object(_) => Datum::Json(value.clone()),
+    }
+}
+
+/// What is known now is cast now; what cannot be cast is null (D-52).
+fn cast(of: Expr, to: Type) -> Expr {
+    let Expr::Const(Datum::Text(text)) = &of else { return Expr::Call(Function::Cast(to), vec![of]) };
+    match to {
+        Type::Timestamp => parse_created(text.trim()).map_or_else(null, |time| Expr::Const(Datum::Time(time))),
+        Type::Date => {
+            let day = SECONDS_PER_DAY * MICROS_PER_SECOND;
+            let midnight = parse_created(text.trim()).map(|time| time - time.rem_euclid(day));
+            midnight.map_or_else(null, |time| Expr::Const(Datum::Time(time)))
+        }
+        _ => Expr::Call(Function::Cast(to), vec![of]),
+    }
+}
+
+/// `7 days`.
+pub fn interval(text: &str) -> Option<Interval> {
+    let mut words = text.split_whitespace();
+    let (value, unit) = (words.next()?.parse().ok()?, Unit::of(words.next()?)?);
+    words.next().is_none().then_some(Interval { value, unit })
+}
+
+/// A time so much later. Months and years are the calendar's, and end where the month does (D-63).
+pub fn moved(time: i64, by: Interval) -> Option<i64> {
+    let micros = |each: i64| by.value.checked_mul(each).and_then(|by| time.checked_add(by));
+    match by.unit {
+        Unit::Microsecond => micros(1),
+        Unit::Millisecond => micros(1_000),
+        Unit::Second => micros(MICROS_PER_SECOND),
+        Unit::Minute => micros(60 * MICROS_PER_SECOND),
+        Unit::Hour => micros(3_600 * MICROS_PER_SECOND),
+        Unit::Day => micros(SECONDS_PER_DAY * MICROS_PER_SECOND),
+        Unit::Week => micros(7 * SECONDS_PER_DAY * MICROS_PER_SECOND),
+        Unit::Month => crate::calendar::months_later(time, by.value),
+        Unit::Year => crate::calendar::months_later(time, by.value.checked_mul(12)?),
+    }
+}

@@ -1,0 +1,322 @@
+//! From what was asked to what is meant: names become fields, functions are looked up, clauses take their places in the
+//! order of evaluation. Whatever is certain to be wrong is said here, before anything is read.
+
+mod bounds;
+mod expr;
+mod functions;
+mod groups;
+mod kinds;
+mod names;
+mod traces;
+
+use crate::ast::{self, Infer, Item, Node, Query, Select, Shape, Source};
+use crate::bound::{Bound, Datum, Expr, Field, Key, Note, Order, Output, Rows, SortKey, Unpivot};
+use crate::columns::{Kind, SOURCES, source};
+use crate::error::{QueryError, quoted};
+use crate::print::expression;
+use names::Names;
+
+/// Rows that `infer` looks at, if nothing else is said.
+const INFERENCE_BUDGET: u64 = 1_000;
+
+/// What a query is asked with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Env<'a> {
+    /// Microseconds since the epoch; one instant for the whole query.
+    pub now: i64,
+    /// Minutes that UTC is ahead of local time.
+    pub tz_offset: i32,
+    /// What was parsed, for the places of errors.
+    pub text: Option<&'a str>,
+    /// One row for each stored event.
+    pub audit_log: bool,
+}
+
+/// Binds a query, or says what is wrong with it.
+pub fn bind(query: &Query, env: &Env<'_>) -> Result<Bound, QueryError> {
+    let from = query.from.as_ref().ok_or_else(|| QueryError::new("the query has no source: from (FROM) is missing"))?;
+    let rows = rows(from, env)?;
+    let names = Names::of(query, from, &rows);
+    Binder { env, query, names, mode: Mode::Rows, groups: groups::State::default(), notes: Vec::new() }.bind_query(rows)
+}
+
+fn rows(from: &ast::From, env: &Env<'_>) -> Result<Rows, QueryError> {
+    let (name, args) = match &from.source {
+        Source::Query(query) => {
+            if from.shape.is_some() {
+                return Err(QueryError::new("a query within FROM has no shape of its own"));
+            }
+            return Ok(Rows::Query(Box::new(bind(query, env)?)));
+        }
+        Source::Objects { name, args } => (name, args),
+    };
+    let Some((kind, named)) = source(name) else {
+        let known: Vec<&str> = SOURCES.iter().map(|(name, _, _)| *name).collect();
+        return Err(QueryError::new(format!("there is no source {}: there are {}", quoted(name), known.join(", "))));
+    };
+    if args.is_empty() {
+        return Err(QueryError::new(format!("{name} needs to know which: {name}('<id or name>')")));
+    }
+    let id = |arg: &ast::Expr| match &arg.node {
+        Node::Literal(serde_json::Value::String(id)) if !id.is_empty() => Ok(id.clone()),
+        _ => Err(QueryError::new(format!("{name} takes ids or names in quotes, and not {}", quoted(&expression(arg))))),
+    };
+    let names = args.iter().map(id).collect::<Result<_, _>>()?;
+    let shape = from.shape.unwrap_or_default();
+    if shape != Shape::Spans && !kind.has_spans() {
+        return Err(QueryError::new(format!("{name} has no spans, and so no {}", shape.name())));
+    }
+    Ok(Rows::Objects { kind, named, names, shape })
+}
+
+/// What an expression is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// A span, before its trace is put together.
+    Spans,
+    /// A row as its shape makes it.
+    Rows,
+    /// A group.
+    Groups,
+    /// A summary's row, with aggregates over its spans.
+    Traces,
+}
+
+struct Binder<'a> {
+    env: &'a Env<'a>,
+    query: &'a Query,
+    names: Names<'a>,
+    mode: Mode,
+    groups: groups::State,
+    notes: Vec<Note>,
+}
+
+impl<'a> Binder<'a> {
+    fn bind_query(mut self, rows: Rows) -> Result<Bound, QueryError> {
+        let query = self.query;
+        let has_output = [query.select.len(), query.dimensions.len(), query.measures.len(), query.infer.len()];
+        let [select, dimensions, measures, infer] = has_output.map(|count| count > 0);
+        if !(select || dimensions || measures || infer) {
+            return Err(QueryError::new(
+                "the query asks for nothing: one of select, dimensions, measures, infer is needed",
+            ));
+        }
+        if u8::from(select) + u8::from(dimensions || measures) + u8::from(infer) > 1 {
+            return Err(QueryError::new("select, infer, and dimensions with measures do not go together"));
+        }
+        let shape = match &rows {
+            Rows::Objects { shape, .. } => *shape,
+            Rows::Query(_) => Shape::Spans,
+        };
+        let filters = self.filters(shape)?;
+        self.mode = Mode::Rows;
+        let unpivot = query.unpivot.iter().map(|unpivot| {
+            let of = self.expr(&unpivot.expr)?;
+            Ok(Unpivot { of, key: unpivot.key.clone(), value: unpivot.value.clone() })
+        });
+        let unpivot = unpivot.collect::<Result<_, QueryError>>()?;
+        let comparison_key = query.comparison_key.as_ref().map(|key| self.summary_only(shape, key)).transpose()?;
+        let weighted_scores = query.weighted_scores.iter().map(|item| {
+            let name = item.alias.clone().ok_or_else(|| self.error(&item.expr, "a weighted score needs a name"))?;
+            Ok((name, self.summary_only(shape, &item.expr)?))
+        });
+        let weighted_scores = weighted_scores.collect::<Result<_, QueryError>>()?;
+        let output = self.output(shape)?;
+        if query.cursor.as_ref().is_some_and(|cursor| !cursor.is_empty())
+            && !matches!(output, Output::Rows { order: Order::Key { .. }, .. })
+        {
+            let what = "this query has no pages: a cursor goes with rows that are unsorted, or sorted by _pagination_key or _xact_id";
+            return Err(QueryError::new(what));
+        }
+        let mut bound = Bound {
+            rows,
+            filter: filters.rows,
+            traces: filters.traces,
+            sample: query.sample.as_ref().map(|sample| (sample.amount, sample.seed.unwrap_or_default())),
+            unpivot,
+            unpivoted_filter: filters.unpivoted,
+            output,
+            limit: query.limit,
+            cursor: query.cursor.clone().filter(|cursor| !cursor.is_empty()),
+            preview_length: query.preview_length,
+            comparison_key,
+            weighted_scores,
+            tz_offset: self.env.tz_offset,
+            bounds: Default::default(),
+            notes: self.notes,
+        };
+        bounds::find(&mut bound);
+        Ok(bound)
+    }
+
+    fn summary_only(&mut self, shape: Shape, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
+        if shape != Shape::Summary {
+            return Err(self.error(expr, "comparison_key and weighted_scores belong to shape summary"));
+        }
+        self.expr(expr)
+    }
+
+    fn output(&mut self, shape: Shape) -> Result<Output, QueryError> {
+        let query = self.query;
+        if !query.infer.is_empty() {
+            return self.infer();
+        }
+        let selected_aggregates = query.select.iter().any(|select| match select {
+            Select::Item(item) => self.has_aggregate(&item.expr),
+            Select::Star(_) => false,
+        });
+        let has_measures = query.dimensions.len() + query.measures.len() > 0;
+        let having_aggregates = query.final_filter.as_ref().is_some_and(|having| self.has_aggregate(having));
+        let grouped = has_measures
+            || query.group_by.is_some()
+            || query.distinct
+            || query.pivot.is_some()
+            || selected_aggregates
+            || having_aggregates && shape != Shape::Summary;
+        if grouped {
+            return self.grouped().map(Output::Groups);
+        }
+        if let Some(having) = query.final_filter.as_ref().filter(|_| shape != Shape::Summary) {
+            let what = "HAVING (final_filter) is about groups; without any, WHERE (filter) is about rows";
+            return Err(self.error(having, what));
+        }
+        if !query.final_dimensions.is_empty() || !query.final_measures.is_empty() {
+            return Err(QueryError::new("final_dimensions and final_measures need dimensions or measures before them"));
+        }
+        let columns = self.columns()?;
+        let order = self.order(&columns)?;
+        Ok(Output::Rows { columns, order })
+    }
+
+    fn infer(&mut self) -> Result<Output, QueryError> {
+        let query = self.query;
+        let mut paths = Vec::new();
+        for infer in &query.infer {
+            match infer {
+                Infer::Star => paths.extend(self.names.all_columns().into_iter().map(|(_, field)| (field, Vec::new()))),
+                Infer::Path(path) => match self.path(path)? {
+                    Expr::Field(field, steps) => paths.push((field, steps)),
+                    _ => return Err(QueryError::new("infer takes columns and paths into them")),
+                },
+            }
+        }
+        Ok(Output::Infer { paths, budget: query.inference_budget.unwrap_or(INFERENCE_BUDGET) })
+    }
+
+    /// The columns of rows that are not grouped.
+    fn columns(&mut self) -> Result<Vec<(String, Expr)>, QueryError> {
+        let mut columns = Vec::new();
+        for select in &self.query.select {
+            match select {
+                Select::Star(replaced) => columns.extend(self.star(replaced)?),
+                Select::Item(item) => columns.push((item_name(item), self.expr(&item.expr)?)),
+            }
+        }
+        no_duplicates(columns.iter().map(|(name, _)| name))?;
+        Ok(columns)
+    }
+
+    fn star(&mut self, replaced: &'a [(String, ast::Expr)]) -> Result<Vec<(String, Expr)>, QueryError> {
+        let mut columns: Vec<(String, Expr)> = Vec::new();
+        for (name, field) in self.names.all_columns() {
+            columns.push((name, Expr::Field(field, Vec::new())));
+        }
+        for item in &self.query.custom_columns {
+            columns.push((item_name(item), self.expr(&item.expr)?));
+        }
+        for (name, expr) in replaced {
+            let value = self.expr(expr)?;
+            let Some(column) = columns.iter_mut().find(|(column, _)| column == name) else {
+                return Err(self.error(expr, format!("there is no column {} to replace", quoted(name))));
+            };
+            column.1 = value;
+        }
+        Ok(columns)
+    }
+
+    fn order(&mut self, columns: &[(String, Expr)]) -> Result<Order, QueryError> {
+        let mut keys = Vec::new();
+        for sort in &self.query.sort {
+            let expr = match position(&sort.expr) {
+                Some(position) => {
+                    let column = position.checked_sub(1).and_then(|position| columns.get(position));
+                    column.ok_or_else(|| self.no_position(&sort.expr, columns.len()))?.1.clone()
+                }
+                None => self.expr(&sort.expr)?,
+            };
+            let nulls_first = sort.nulls_first.unwrap_or(false);
+            keys.push(SortKey { expr, descending: sort.descending, nulls_first });
+        }
+        let by_key = |key: &SortKey| match &key.expr {
+            Expr::Field(Field::Column("_pagination_key"), steps) if steps.is_empty() => Some(Key::Pagination),
+            Expr::Field(Field::Column("_xact_id"), steps) if steps.is_empty() => Some(Key::Xact),
+            _ => None,
+        };
+        Ok(match keys.as_slice() {
+            [] => Order::Key { by: Key::Pagination, descending: true },
+            [only] if by_key(only).is_some() => {
+                Order::Key { by: by_key(only).expect("it is one"), descending: only.descending }
+            }
+            _ => Order::Sorted(keys),
+        })
+    }
+
+    fn no_position(&self, expr: &ast::Expr, columns: usize) -> QueryError {
+        self.error(expr, format!("there are {columns} columns, counted from 1"))
+    }
+
+    fn error(&self, expr: &ast::Expr, what: impl Into<String>) -> QueryError {
+        let what = what.into();
+        match self.env.text {
+            Some(text) => QueryError::at(text, expr.at.0 as usize, format!("{what}: {}", quoted(&expression(expr)))),
+            None => QueryError::new(format!("{what}: {}", quoted(&expression(expr)))),
+        }
+    }
+
+    fn note(&mut self, code: &'static str, message: String, blocks_strict: bool) {
+        let note = Note { code, message, blocks_strict };
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+}
+
+/// A number that stands for a column.
+fn position(expr: &ast::Expr) -> Option<usize> {
+    match &expr.node {
+        Node::Literal(serde_json::Value::Number(number)) => usize::try_from(number.as_u64()?).ok(),
+        _ => None,
+    }
+}
+
+/// D-77: an alias, the last step of a path, or the expression as it is written.
+pub(crate) fn item_name(item: &Item) -> String {
+    match (&item.alias, &item.expr.node) {
+        (Some(alias), _) => alias.clone(),
+        (None, Node::Path(ast::Path { steps, .. })) => match steps.last() {
+            Some(ast::Step::Key(key)) => key.clone(),
+            _ => expression(&item.expr),
+        },
+        (None, _) => expression(&item.expr),
+    }
+}
+
+fn no_duplicates<'n>(names: impl Iterator<Item = &'n String>) -> Result<(), QueryError> {
+    let mut seen = std::collections::BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            let what = format!("two columns are named {}: give one of them another name with AS", quoted(name));
+            return Err(QueryError::new(what));
+        }
+    }
+    Ok(())
+}
+
+fn null() -> Expr {
+    Expr::Const(Datum::Null)
+}
+
+/// Whether rows of this kind have the column.
+fn has(kind: Kind, column: &str) -> bool {
+    kind.columns().contains(&column)
+}

@@ -1,0 +1,292 @@
+//! What a name means (btql.md, section 8.3); the first that fits:
+//!
+//! 1. a column of the source, exactly or without regard to case
+//! 2. a name that the query itself gives: an alias, a custom column, an unpivoted name
+//! 3. the last step of a path that is selected without an alias
+//! 4. a field that only one column has: `name` is `span_attributes.name`
+//! 5. a score, if it stands in quotes
+//! 6. nothing: null, and a note
+
+use super::{Binder, Mode, QueryError, has, null};
+use crate::ast::{self, From, Item, Node, Path, Pivot, Query, Quotes, Select, Shape, Step};
+use crate::bound::{Derived, Expr, Field, Output, Rows};
+use crate::columns::Kind;
+
+/// Fields of `metrics` that may be named without it.
+const METRICS: [&str; 16] = [
+    "start",
+    "end",
+    "duration",
+    "prompt_tokens",
+    "completion_tokens",
+    "prompt_cached_tokens",
+    "prompt_cache_creation_tokens",
+    "tokens",
+    "total_tokens",
+    "estimated_cost",
+    "llm_calls",
+    "tool_calls",
+    "errors",
+    "llm_errors",
+    "tool_errors",
+    "time_to_first_token",
+];
+const ATTRIBUTES: [&str; 3] = ["name", "type", "purpose"];
+/// Of a summary alone.
+const SUMMARY_ONLY: [&str; 2] = ["comparison_key", "span_type_info"];
+
+pub(super) struct Names<'a> {
+    kind: Option<Kind>,
+    shape: Shape,
+    inner: Vec<String>,
+    source_alias: Option<&'a str>,
+    /// Names that the query gives, and what for.
+    explicit: Vec<(&'a str, &'a ast::Expr)>,
+    implicit: Vec<(&'a str, &'a ast::Expr)>,
+    pub unpivoted: Vec<&'a str>,
+    /// Aliases whose expressions are being bound: within itself an alias means nothing.
+    expanding: Vec<&'a str>,
+}
+
+enum Meaning<'a> {
+    Field(Field),
+    Alias(&'a str, &'a ast::Expr),
+    /// A field below a column.
+    Below(&'static str, String),
+}
+
+impl<'a> Names<'a> {
+    pub fn of(query: &'a Query, from: &'a From, rows: &Rows) -> Names<'a> {
+        let (kind, shape, inner) = match rows {
+            Rows::Objects { kind, shape, .. } => (Some(*kind), *shape, Vec::new()),
+            Rows::Query(inner) => (None, Shape::Spans, output_names(&inner.output)),
+        };
+        let selected = query.select.iter().filter_map(|select| match select {
+            Select::Item(item) => Some(item),
+            Select::Star(_) => None,
+        });
+        let pivot: &[Item] = match &query.pivot {
+            Some(Pivot::For { measures, .. }) => measures,
+            _ => &[],
+        };
+        let items: Vec<&Item> = selected
+            .chain(&query.dimensions)
+            .chain(&query.measures)
+            .chain(&query.custom_columns)
+            .chain(pivot)
+            .collect();
+        let explicit = items.iter().filter_map(|item| Some((item.alias.as_deref()?, &item.expr)));
+        let implicit = items.iter().filter(|item| item.alias.is_none()).filter_map(|item| match &item.expr.node {
+            Node::Path(Path { steps, .. }) if steps.len() > 1 => match steps.last() {
+                Some(Step::Key(key)) => Some((key.as_str(), &item.expr)),
+                _ => None,
+            },
+            _ => None,
+        });
+        let unpivoted = query.unpivot.iter().flat_map(|unpivot| unpivot.key.iter().chain([&unpivot.value]));
+        Names {
+            kind,
+            shape,
+            inner,
+            source_alias: from.alias.as_deref(),
+            explicit: explicit.collect(),
+            implicit: implicit.collect(),
+            unpivoted: unpivoted.map(String::as_str).collect(),
+            expanding: Vec::new(),
+        }
+    }
+
+    /// Of a second grouping, whose rows are the groups of the first.
+    pub fn around(&self, inner: Vec<String>, items: [&'a [Item]; 2]) -> Names<'a> {
+        let items = items.into_iter().flatten();
+        let explicit = items.filter_map(|item| Some((item.alias.as_deref()?, &item.expr)));
+        Names {
+            kind: None,
+            shape: Shape::Spans,
+            inner,
+            source_alias: None,
+            explicit: explicit.collect(),
+            implicit: Vec::new(),
+            unpivoted: Vec::new(),
+            expanding: Vec::new(),
+        }
+    }
+
+    /// What `*` stands for.
+    pub fn all_columns(&self) -> Vec<(String, Field)> {
+        let own: Vec<(String, Field)> = match self.kind {
+            Some(kind) => {
+                let summary: &[&str] = if self.shape == Shape::Summary { &SUMMARY_ONLY[1..] } else { &[] };
+                let columns = kind.columns().iter().chain(summary);
+                columns.map(|column| ((*column).to_owned(), Field::Column(column))).collect()
+            }
+            None => self.inner.iter().enumerate().map(|(number, name)| (name.clone(), Field::Inner(number))).collect(),
+        };
+        let unpivoted = self.unpivoted.iter().map(|name| ((*name).to_owned(), Field::Unpivoted((*name).to_owned())));
+        own.into_iter().chain(unpivoted).collect()
+    }
+
+    fn column(&self, name: &str, mode: Mode) -> Option<Field> {
+        let Some(kind) = self.kind else {
+            let exact = self.inner.iter().position(|inner| inner == name);
+            let found = exact.or_else(|| self.inner.iter().position(|inner| inner.eq_ignore_ascii_case(name)));
+            return found.map(Field::Inner);
+        };
+        let summary = if self.shape == Shape::Summary && mode != Mode::Spans { &SUMMARY_ONLY[..] } else { &[] };
+        let all = || kind.columns().iter().chain(summary);
+        let found = all().find(|column| **column == name);
+        found.or_else(|| all().find(|column| column.eq_ignore_ascii_case(name))).map(|column| Field::Column(column))
+    }
+
+    fn alias(&self, name: &str) -> Result<Option<(&'a str, &'a ast::Expr)>, String> {
+        for aliases in [&self.explicit, &self.implicit] {
+            let mut found = aliases.iter().filter(|(alias, _)| *alias == name && !self.expanding.contains(alias));
+            if let Some(first) = found.next() {
+                return match found.find(|other| other.1 != first.1) {
+                    Some(_) => Err(format!("`{name}` may mean more than one column")),
+                    None => Ok(Some(*first)),
+                };
+            }
+        }
+        Ok(None)
+    }
+
+    /// Rule 4.
+    fn nested(&self, name: &str) -> Option<(&'static str, String)> {
+        let kind = self.kind?;
+        let among = |all: &[&'static str]| all.iter().find(|field| field.eq_ignore_ascii_case(name)).copied();
+        let candidates =
+            [("span_attributes", among(&ATTRIBUTES)), ("metadata", among(&["model"])), ("metrics", among(&METRICS))];
+        let (column, field) =
+            candidates.into_iter().find_map(|(column, field)| Some((column, field.filter(|_| has(kind, column))?)))?;
+        Some((column, field.to_owned()))
+    }
+}
+
+/// The names of a query's columns, as one around it sees them.
+pub(super) fn output_names(output: &Output) -> Vec<String> {
+    match output {
+        Output::Rows { columns, .. } => columns.iter().map(|(name, _)| name.clone()).collect(),
+        Output::Groups(groups) => {
+            let last = groups.again.as_deref().unwrap_or(groups);
+            last.columns.iter().map(|(name, _)| name.clone()).collect()
+        }
+        Output::Infer { .. } => ["name", "type", "count", "top_values"].map(str::to_owned).into(),
+    }
+}
+
+impl<'a> Binder<'a> {
+    pub(super) fn path(&mut self, path: &'a Path) -> Result<Expr, QueryError> {
+        let mut steps = path.steps.as_slice();
+        let aliased = |name: &str, names: &Names<'_>| names.source_alias == Some(name) && steps.len() > 1;
+        if let [Step::Key(first), rest @ ..] = steps
+            && aliased(first, &self.names)
+            && self.names.column(first, self.mode).is_none()
+        {
+            steps = rest; // D-27
+        }
+        let [Step::Key(first), rest @ ..] = steps else {
+            return Err(QueryError::new("a path begins with a name"));
+        };
+        match self.meaning(first, path.quotes)? {
+            Some(Meaning::Field(field)) => Ok(self.field(field, rest.to_vec())),
+            Some(Meaning::Below(column, field)) => {
+                let steps = [Step::Key(field)].into_iter().chain(rest.iter().cloned());
+                Ok(self.field(Field::Column(column), steps.collect()))
+            }
+            Some(Meaning::Alias(name, expr)) => {
+                self.names.expanding.push(name);
+                let bound = self.expr(expr);
+                self.names.expanding.pop();
+                Ok(into(bound?, rest.to_vec()))
+            }
+            None => {
+                self.note("unknownField", format!("there is no column `{first}`; it is null in every row"), true);
+                Ok(null())
+            }
+        }
+    }
+
+    fn meaning(&self, name: &str, quotes: Quotes) -> Result<Option<Meaning<'a>>, QueryError> {
+        if let Some(field) = self.names.column(name, self.mode) {
+            return Ok(Some(Meaning::Field(field)));
+        }
+        if self.names.unpivoted.contains(&name) {
+            return Ok(Some(Meaning::Field(Field::Unpivoted(name.to_owned()))));
+        }
+        if let Some((alias, expr)) = self.names.alias(name).map_err(QueryError::new)? {
+            return Ok(Some(Meaning::Alias(alias, expr)));
+        }
+        if let Some((column, field)) = self.names.nested(name) {
+            return Ok(Some(Meaning::Below(column, field)));
+        }
+        let scores = quotes != Quotes::None && self.names.kind.is_some_and(|kind| has(kind, "scores"));
+        Ok(scores.then(|| Meaning::Below("scores", name.to_owned())))
+    }
+
+    /// What an alias stands for, if a path is one and no column.
+    pub(super) fn alias_of(&self, path: &Path) -> Result<Option<(&'a str, &'a ast::Expr)>, QueryError> {
+        match path.steps.as_slice() {
+            [Step::Key(name)] => match self.meaning(name, path.quotes)? {
+                Some(Meaning::Alias(name, expr)) => Ok(Some((name, expr))),
+                _ => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) fn within_alias<T>(&mut self, name: &'a str, bind: impl FnOnce(&mut Self) -> T) -> T {
+        self.names.expanding.push(name);
+        let bound = bind(self);
+        self.names.expanding.pop();
+        bound
+    }
+
+    /// A column, or a field that is computed where it was not logged. A summary's row has those in its metrics.
+    fn field(&self, field: Field, steps: Vec<Step>) -> Expr {
+        let on_spans = self.mode == Mode::Spans || self.names.shape != Shape::Summary;
+        if let (Field::Column("metrics"), [Step::Key(name)]) = (&field, steps.as_slice())
+            && on_spans
+        {
+            let derived = match name.as_str() {
+                "duration" => Some(Derived::Duration),
+                "total_tokens" => Some(Derived::TotalTokens),
+                "estimated_cost" => Some(Derived::EstimatedCost),
+                _ => None,
+            };
+            if let Some(derived) = derived {
+                return Expr::Field(Field::Derived(derived), Vec::new());
+            }
+        }
+        Expr::Field(field, steps)
+    }
+
+    pub(super) fn estimated_cost(&self) -> Result<Expr, QueryError> {
+        let has_metrics = self.names.kind.is_some_and(|kind| has(kind, "metrics"));
+        if !has_metrics {
+            return Err(QueryError::new("estimated_cost() is of spans: this source has none"));
+        }
+        Ok(self.field(Field::Column("metrics"), vec![Step::Key("estimated_cost".into())]))
+    }
+
+    /// The columns that `search` looks at, as far as the source has them.
+    pub(super) fn searched(&self) -> Vec<Expr> {
+        let columns = ["input", "output", "expected", "metadata", "span_attributes"];
+        let found = columns.into_iter().filter_map(|column| self.names.column(column, self.mode));
+        found.map(|field| Expr::Field(field, Vec::new())).collect()
+    }
+}
+
+/// Steps into something bound.
+pub(super) fn into(expr: Expr, more: Vec<Step>) -> Expr {
+    if more.is_empty() {
+        return expr;
+    }
+    match expr {
+        Expr::Field(field @ (Field::Column(_) | Field::Inner(_) | Field::Unpivoted(_)), mut steps) => {
+            steps.extend(more);
+            Expr::Field(field, steps)
+        }
+        other => Expr::Call(crate::bound::Function::Get(more), vec![other]),
+    }
+}

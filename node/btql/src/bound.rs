@@ -1,0 +1,334 @@
+//! A query about which all is known: every name is a field, every function exists, every clause has its place in the order of
+//! evaluation (btql.md, section 12). What an engine runs, and what the tests' interpreter runs beside it.
+//!
+//! ```text
+//! rows ─ filter ─ [whole traces ─ their spans kept ─ one row each] ─ sample ─ unpivot ─ filter on what that gave
+//!      ├─ columns of each row ─ sort ─ cursor ─ limit
+//!      ├─ groups ─ having ─ [groups again] ─ [pivot] ─ sort ─ limit
+//!      └─ infer
+//! ```
+
+use serde_json::Value;
+
+use crate::ast::{Amount, Interval, Shape, Step, Type, Unit};
+use crate::columns::{Kind, Named};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    pub rows: Rows,
+    /// Of shape spans: which rows.
+    pub filter: Option<Expr>,
+    /// Of the other shapes: which traces, and which of their spans.
+    pub traces: Option<TraceFilter>,
+    pub sample: Option<(Amount, i64)>,
+    pub unpivot: Vec<Unpivot>,
+    /// What can be said only of unpivoted rows.
+    pub unpivoted_filter: Option<Expr>,
+    pub output: Output,
+    pub limit: Option<u64>,
+    pub cursor: Option<String>,
+    /// Where it is given; -1 cuts nothing off.
+    pub preview_length: Option<i64>,
+    /// Of a summary: what pairs traces of two experiments.
+    pub comparison_key: Option<Expr>,
+    /// Of a summary: members of `scores`, in terms of the summary row.
+    pub weighted_scores: Vec<(String, Expr)>,
+    /// Minutes that UTC is ahead of local time, in which days begin.
+    pub tz_offset: i32,
+    pub bounds: Bounds,
+    pub notes: Vec<Note>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rows {
+    Objects { kind: Kind, named: Named, names: Vec<String>, shape: Shape },
+    Query(Box<Bound>),
+}
+
+/// Which traces are selected, and what of them is seen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceFilter {
+    pub condition: Option<TraceCondition>,
+    /// Of a selected trace only such spans are seen, and a trace without any is not.
+    pub spans: Option<Expr>,
+    /// Of a summary: a condition on its row, in which an aggregate is over the trace's spans.
+    pub having: Option<(Expr, Vec<Aggregate>)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum TraceCondition {
+    /// Some live span of the trace satisfies it.
+    AnySpan(Expr),
+    Not(Box<TraceCondition>),
+    And(Vec<TraceCondition>),
+    Or(Vec<TraceCondition>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unpivot {
+    pub of: Expr,
+    /// Members and their keys, where a key is named; otherwise elements, or the members of an object.
+    pub key: Option<String>,
+    pub value: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    Rows { columns: Vec<(String, Expr)>, order: Order },
+    Groups(Groups),
+    Infer { paths: Vec<(Field, Vec<Step>)>, budget: u64 },
+}
+
+/// In which order rows come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Order {
+    /// By their pagination keys, or by their transactions: a page can go on where the one before ended.
+    Key {
+        by: Key,
+        descending: bool,
+    },
+    Sorted(Vec<SortKey>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    Pagination,
+    Xact,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct SortKey {
+    pub expr: Expr,
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Groups {
+    pub dimensions: Vec<Expr>,
+    pub aggregates: Vec<Aggregate>,
+    /// In terms of dimensions and aggregates.
+    pub columns: Vec<(String, Expr)>,
+    pub having: Option<Expr>,
+    /// A second grouping, in terms of the columns of the first.
+    pub again: Option<Box<Groups>>,
+    pub pivot: Option<Pivot>,
+    /// In terms of dimensions and aggregates, or of what was pivoted; ascending dimensions where nothing is said.
+    pub sort: Vec<SortKey>,
+}
+
+/// Each value of one column becomes a column for each of some others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pivot {
+    pub column: usize,
+    pub measures: Vec<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Aggregate {
+    pub function: Aggregation,
+    /// None for `count(*)`.
+    pub of: Option<Expr>,
+    pub distinct: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Aggregation {
+    Count,
+    Sum,
+    Avg,
+    Min,
+    Max,
+    AnyValue,
+    Percentile(f64),
+    Stddev,
+    ArrayAgg,
+    StringAgg(String),
+    /// By pagination key.
+    First,
+    Last,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    Const(Datum),
+    Field(Field, Vec<Step>),
+    Call(Function, Vec<Expr>),
+    /// Conditions and what follows from the first that is true.
+    If(Vec<(Expr, Expr)>, Box<Expr>),
+}
+
+/// What a row, or a group, has.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Field {
+    /// One of `Kind::columns`.
+    Column(&'static str),
+    Derived(Derived),
+    /// A name that an unpivot gave.
+    Unpivoted(String),
+    /// Of the query within, or of the groups that are grouped again.
+    Inner(usize),
+    Dimension(usize),
+    Aggregate(usize),
+    /// Of the pivoted table, by its name, which only the data knows.
+    Pivoted(String),
+}
+
+/// Fields of `metrics` that are computed where they were not logged (btql.md, section 8.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Derived {
+    Duration,
+    TotalTokens,
+    EstimatedCost,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Datum {
+    Null,
+    Boolean(bool),
+    Integer(i64),
+    Unsigned(u64),
+    Float(f64),
+    Text(String),
+    /// Microseconds since the epoch, UTC.
+    Time(i64),
+    Interval(Interval),
+    /// An array or an object.
+    Json(Value),
+}
+
+/// What is known of an expression's values before there are any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kinds {
+    Null,
+    Boolean,
+    Integer,
+    Number,
+    Text,
+    Time,
+    Interval,
+    Texts,
+    /// Anything that JSON can be.
+    Any,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Function {
+    And,
+    Or,
+    Not,
+    IsNull,
+    IsNotNull,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    Same,
+    NotSame,
+    Like {
+        any_case: bool,
+    },
+    Match,
+    In,
+    Includes,
+    /// Of `tags`, where null is empty (D-60).
+    TagsInclude,
+    Regex {
+        any_case: bool,
+    },
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Mod,
+    Minus,
+    Concat {
+        skips_nulls: bool,
+    },
+    Array,
+    Object(Vec<String>),
+    /// Steps into a value that is computed.
+    Get(Vec<Step>),
+    Cast(Type),
+    ToInterval,
+    /// To the start of this many units.
+    Truncate {
+        unit: Unit,
+        many: u32,
+    },
+    DatePart(DatePart),
+    ToUnixTime,
+    Lower,
+    Upper,
+    Length,
+    Substring,
+    Trim,
+    Replace,
+    SplitPart,
+    StartsWith,
+    EndsWith,
+    Left,
+    Right,
+    Levenshtein,
+    Similarity,
+    JsonExtract,
+    ObjectKeys,
+    ToJson,
+    TypeOf,
+    Coalesce,
+    NullIf,
+    Least,
+    Greatest,
+    Round,
+    Abs,
+    Floor,
+    Ceil,
+    Sqrt,
+    Ln,
+    Log10,
+    Pow,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatePart {
+    Unit(Unit),
+    /// Of the week, Sunday is 0.
+    DayOfWeek,
+    DayOfYear,
+    Quarter,
+    Epoch,
+}
+
+/// What a filter leaves of an order, wherever it is and whatever else is asked: what lies outside need not be read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bounds {
+    /// Microseconds; both ends belong to it.
+    pub created: Range<i64>,
+    pub xact: Range<u64>,
+    pub pagination_key: Range<String>,
+    pub ids: Option<Vec<String>>,
+    pub root_span_ids: Option<Vec<String>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Range<T> {
+    pub from: Option<T>,
+    pub to: Option<T>,
+}
+
+impl<T> Default for Range<T> {
+    fn default() -> Range<T> {
+        Range { from: None, to: None }
+    }
+}
+
+/// Something about the query that its author should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    pub code: &'static str,
+    pub message: String,
+    /// Where strictness is asked for, it is an error.
+    pub blocks_strict: bool,
+}

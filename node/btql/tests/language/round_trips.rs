@@ -1,9 +1,8 @@
 //! Reading what was printed gives the same, whatever it is; and what is no query is an error, never a panic.
 
-mod generated;
 
 use assay_node_btql::{expression, in_clauses, in_sql, in_tree, parse, parse_expression, parse_text};
-use generated::{clauses, sql};
+use crate::generated::{clauses, sql};
 use proptest::prelude::*;
 
 const CASES: u32 = 2_000;
@@ -12,7 +11,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: CASES, max_shrink_iters: 5_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn expressions(expr in generated::expression()) {
+    fn expressions(expr in crate::generated::expression()) {
         let text = expression(&expr);
         let again = parse_expression(&text);
         prop_assert_eq!(again.as_ref(), Ok(&expr), "{}", text);

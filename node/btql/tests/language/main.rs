@@ -1,0 +1,7 @@
+//! What the language is, from outside: read, said again, bound, and held against what others read.
+
+mod binding;
+mod forms;
+mod generated;
+mod oracle;
+mod round_trips;

@@ -8,6 +8,7 @@ pub mod calendar;
 pub mod columns;
 mod error;
 mod lex;
+mod operators;
 mod parse;
 mod print;
 

@@ -125,7 +125,7 @@ pub(super) fn known(name: &str) -> Option<(Known, RangeInclusive<usize>)> {
         "string_agg" => aggregate(A::StringAgg, 1..=2),
         "first" => aggregate(A::First, 1..=1),
         "last" => aggregate(A::Last, 1..=1),
-        _ => return None,
+        _ => None,
     }
 }
 

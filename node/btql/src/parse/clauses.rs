@@ -75,7 +75,7 @@ impl Parser<'_> {
             "dimensions" => query.dimensions = self.commas(Parser::item)?,
             "measures" => query.measures = self.commas(Parser::item)?,
             "infer" => query.infer = self.commas(Parser::inferred)?,
-            "from" => query.from = Some(self.from_clause()?),
+            "from" => query.from = Some(self.source_and_shape()?),
             "filter" => query.filter = Some(self.expr()?),
             "span_filter" => query.span_filter = Some(self.expr()?),
             "trace_filter" => query.trace_filter = Some(self.expr()?),
@@ -153,7 +153,7 @@ impl Parser<'_> {
         }
     }
 
-    fn from_clause(&mut self) -> Result<From, QueryError> {
+    fn source_and_shape(&mut self) -> Result<From, QueryError> {
         let (source, named_shape) = self.source()?;
         let at = self.at();
         let word = match self.peek() {

@@ -4,8 +4,9 @@
 //! the same nodes. What a quote means is settled last (`settle`), when the columns and the aliases are known.
 
 mod clauses;
-pub(crate) mod expr;
+mod expr;
 mod json;
+pub(crate) mod operand;
 mod settle;
 mod sql;
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::ast::{Binary, Call, Expr, Logic, Node, Path, Precedence, Quotes, Step, Unary};
 use crate::lex::is_plain_word;
-use crate::parse::expr::{MEAN_SOMETHING, NEVER_OPERANDS, NEVER_OPERANDS_IN_SQL};
+use crate::parse::operand::{MEAN_SOMETHING, NEVER_OPERANDS, NEVER_OPERANDS_IN_SQL};
 
 /// An expression as text.
 pub fn expression(expr: &Expr) -> String {

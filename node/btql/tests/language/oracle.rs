@@ -1,7 +1,6 @@
 //! Where SQL is all that is spoken, sqlparser and we must hear the same: its tree, with every pair of parentheses written
 //! out, is ours.
 
-
 use assay_node_btql::ast::{Binary, Expr, Logic, Node, Step, Unary};
 use assay_node_btql::{expression, parse_expression};
 use proptest::prelude::*;

@@ -1,8 +1,7 @@
 //! Reading what was printed gives the same, whatever it is; and what is no query is an error, never a panic.
 
-
-use assay_node_btql::{expression, in_clauses, in_sql, in_tree, parse, parse_expression, parse_text};
 use crate::generated::{clauses, sql};
+use assay_node_btql::{expression, in_clauses, in_sql, in_tree, parse, parse_expression, parse_text};
 use proptest::prelude::*;
 
 const CASES: u32 = 2_000;

@@ -135,7 +135,7 @@ fn sort() -> impl Strategy<Value = Sort> {
 
 fn source() -> impl Strategy<Value = From> {
     let shape = prop::sample::select(vec![Shape::Spans, Shape::Traces, Shape::Summary]);
-    let args = collection::vec("[a-z0-9']{1,5}".prop_map(|id| Expr::literal(id)), 1..3);
+    let args = collection::vec("[a-z0-9']{1,5}".prop_map(Expr::literal), 1..3);
     (args, option::of(shape)).prop_map(|(args, shape)| From {
         source: Source::Objects { name: "project_logs".into(), args },
         shape,

@@ -1,6 +1,7 @@
 //! A query as it was asked, before anything is known of what it asks about. All three forms come to this, and it can be
 //! said again in any of them that has words for it (`print`).
 
+pub use assay_storage_model::merge::Step;
 use serde_json::{Number, Value};
 
 pub(crate) use crate::operators::Precedence;
@@ -178,13 +179,6 @@ pub enum Quotes {
     Name,
     /// In double quotes and alone: a name or a text, which is settled before anybody sees it (D-21).
     Undecided,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Step {
-    Key(String),
-    /// From the end, where it is negative.
-    Index(i64),
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -17,6 +17,7 @@
 //! without duplicate keys, at most `DEPTH_MAX` deep; text that is none is refused, never a panic.
 
 mod batch;
+mod pick;
 mod rules;
 mod split;
 mod values;
@@ -28,6 +29,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 pub use self::batch::fold_batch;
+pub use self::pick::{Picker, Step};
 pub(crate) use self::rules::{ArrayDelete, Rules};
 pub use self::split::{DocField, doc_field, doc_fields};
 use self::split::{Member, elements, members};

@@ -26,6 +26,11 @@ impl<'a> Member<'a> {
         std::str::from_utf8(inside).map(Cow::Borrowed).map_err(|_| refuse("a key that is not UTF-8"))
     }
 
+    /// The key as it is, if nothing in it is escaped.
+    pub fn plain_key(&self) -> Option<&'a [u8]> {
+        (!self.key_escaped).then(|| &self.key[1..self.key.len() - 1])
+    }
+
     pub fn has_key_of(&self, other: &Member<'_>) -> Result<bool, MergeError> {
         if self.key_escaped || other.key_escaped {
             return Ok(self.text()? == other.text()?);
@@ -83,21 +88,21 @@ pub(super) fn elements(array: &[u8]) -> Result<Vec<&[u8]>, MergeError> {
     Ok(found)
 }
 
-struct Cursor<'a> {
+pub(super) struct Cursor<'a> {
     text: &'a [u8],
     at: usize,
     first: bool,
 }
 
 impl<'a> Cursor<'a> {
-    fn opened(text: &'a [u8], bracket: u8, otherwise: &'static str) -> Result<Self, MergeError> {
+    pub(super) fn opened(text: &'a [u8], bracket: u8, otherwise: &'static str) -> Result<Self, MergeError> {
         let mut cursor = Cursor { text, at: 0, first: true };
         cursor.skip_space();
         cursor.expect(bracket, otherwise)?;
         Ok(cursor)
     }
 
-    fn next_member(&mut self) -> Result<Option<Member<'a>>, MergeError> {
+    pub(super) fn next_member(&mut self) -> Result<Option<Member<'a>>, MergeError> {
         if !self.next_item(b'}')? {
             return Ok(None);
         }

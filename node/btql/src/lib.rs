@@ -11,6 +11,7 @@ mod lex;
 mod operators;
 mod parse;
 mod print;
+pub mod values;
 
 pub use bind::{Env, bind};
 pub use error::{Place, Position, QueryError};

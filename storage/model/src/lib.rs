@@ -10,6 +10,7 @@ pub mod merge;
 pub mod position;
 pub mod sabotage;
 pub mod segment;
+pub mod tokens;
 pub mod xact;
 
 pub use ids::{

@@ -144,8 +144,22 @@ mod tests {
             r#"{"tags":null,"metadata":{"model":{"model":1},"":2}}"#,
         ];
         let texts = [
-            "", "id", "metadata", "metadata.model", "metadata.model.model", "metadata.deep.x.1.y", "metadata.deep.x.-1.y",
-            "metadata.deep.x.-3", "tags.0", "tags.-1", "tags.2", "scores", "scores.a \"b\"", "deep.0.1", "deep.-1.0", "metadata.n",
+            "",
+            "id",
+            "metadata",
+            "metadata.model",
+            "metadata.model.model",
+            "metadata.deep.x.1.y",
+            "metadata.deep.x.-1.y",
+            "metadata.deep.x.-3",
+            "tags.0",
+            "tags.-1",
+            "tags.2",
+            "scores",
+            "scores.a \"b\"",
+            "deep.0.1",
+            "deep.-1.0",
+            "metadata.n",
             "id",
         ];
         let paths: Vec<Vec<Step>> = texts.iter().map(|text| path(text)).collect();

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::bound::{Bound, Bounds, Datum, Expr, Field, Function, Note, Range, Rows, TraceCondition};
 use crate::columns::Kind;
+use crate::error::QueryError;
 
 const NO_BOUNDS: &str = "No filters available for segment elimination. Add a range filter on created, _xact_id, or \
                          _pagination_key, or scope to a specific root_span_id or id.";
@@ -28,6 +29,15 @@ pub(super) fn find(bound: &mut Bound) {
             message: NO_BOUNDS.into(),
             blocks_strict: *kind == Kind::ProjectLogs,
         });
+    }
+}
+
+/// D-90: what was written is asked of single rows; of prompts and functions, of all.
+pub(super) fn of_audit(bound: &Bound) -> Result<(), QueryError> {
+    match &bound.rows {
+        Rows::Objects { kind: Kind::Prompt | Kind::Function, .. } => Ok(()),
+        Rows::Objects { .. } if bound.bounds.ids.is_some() => Ok(()),
+        _ => Err(QueryError::new("audit_log shows what was written to single rows: filter by id, with = or IN")),
     }
 }
 

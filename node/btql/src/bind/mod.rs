@@ -115,7 +115,9 @@ impl<'a> Binder<'a> {
             Ok(Unpivot { of, key: unpivot.key.clone(), value: unpivot.value.clone() })
         });
         let unpivot = unpivot.collect::<Result<_, QueryError>>()?;
+        self.mode = Mode::Spans; // of a trace's root
         let comparison_key = query.comparison_key.as_ref().map(|key| self.summary_only(shape, key)).transpose()?;
+        self.mode = Mode::Rows;
         let weighted_scores = query.weighted_scores.iter().map(|item| {
             let name = item.alias.clone().ok_or_else(|| self.error(&item.expr, "a weighted score needs a name"))?;
             Ok((name, self.summary_only(shape, &item.expr)?))
@@ -146,6 +148,9 @@ impl<'a> Binder<'a> {
             notes: self.notes,
         };
         bounds::find(&mut bound);
+        if self.env.audit_log {
+            bounds::of_audit(&bound)?;
+        }
         Ok(bound)
     }
 
@@ -253,6 +258,8 @@ impl<'a> Binder<'a> {
             _ => None,
         };
         Ok(match keys.as_slice() {
+            // Rows of a query within come as it gives them.
+            [] if !self.names.are_of_objects() => Order::Sorted(Vec::new()),
             [] => Order::Key { by: Key::Pagination, descending: true },
             [only] if by_key(only).is_some() => {
                 Order::Key { by: by_key(only).expect("it is one"), descending: only.descending }

@@ -126,6 +126,10 @@ impl<'a> Names<'a> {
         own.into_iter().chain(unpivoted).collect()
     }
 
+    pub fn are_of_objects(&self) -> bool {
+        self.kind.is_some()
+    }
+
     fn column(&self, name: &str, mode: Mode) -> Option<Field> {
         let Some(kind) = self.kind else {
             let exact = self.inner.iter().position(|inner| inner == name);

@@ -102,6 +102,18 @@ fn what_is_wrong_is_said_with_its_place() {
 }
 
 #[test]
+fn an_audit_names_its_rows() {
+    let audit = |text: &str| {
+        let query = parse_text(text).expect(text);
+        bind(&query, &Env { audit_log: true, text: Some(text), ..Env::default() })
+    };
+    assert!(audit("SELECT _xact_id FROM project_logs('P1') WHERE id IN ('a', 'b')").is_ok());
+    assert!(audit("SELECT _xact_id FROM project_prompts('P1')").is_ok());
+    let error = audit("SELECT _xact_id FROM project_logs('P1') WHERE created > now()").expect_err("no id").to_string();
+    assert!(error.contains("filter by id"), "{error}");
+}
+
+#[test]
 fn what_a_filter_leaves_is_known() {
     let bounds = |filter: &str| bound(&format!("SELECT id FROM $L WHERE {filter}")).expect(filter).bounds;
     let found = bounds("created >= '2026-05-05' AND '2026-05-06' > created AND root_span_id IN ('a', 'b')");

@@ -11,9 +11,10 @@ mod lex;
 mod operators;
 mod parse;
 mod print;
+pub mod schema;
 pub mod values;
 
-pub use bind::{Env, bind};
+pub use bind::{Env, bind, kinds};
 pub use error::{Place, Position, QueryError};
 pub use lex::TEXT_BYTES_MAX;
 pub use parse::{Parsed, parse, parse_expression, parse_text};

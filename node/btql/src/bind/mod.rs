@@ -14,6 +14,7 @@ use crate::bound::{Bound, Datum, Expr, Field, Key, Note, Order, Output, Rows, So
 use crate::columns::{Kind, SOURCES, source};
 use crate::error::{QueryError, quoted};
 use crate::print::expression;
+pub use kinds::kinds;
 use names::Names;
 
 /// Rows that `infer` looks at, if nothing else is said.

@@ -19,3 +19,12 @@ pub use error::{Place, Position, QueryError};
 pub use lex::TEXT_BYTES_MAX;
 pub use parse::{Parsed, parse, parse_expression, parse_text};
 pub use print::{Unsayable, expression, in_clauses, in_sql, in_tree};
+
+/// Stack that is left when more is taken: what one level of any recursion here needs, several times over.
+const STACK_LEFT_MIN: usize = 256 << 10;
+const STACK_MORE: usize = 2 << 20;
+
+/// One level of a recursion. How deep it goes is limited (`ast::DEPTH_MAX`), how much stack a thread has is not known here.
+fn level<T>(of: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(STACK_LEFT_MIN, STACK_MORE, of)
+}

@@ -6,6 +6,7 @@
 //! | `merge` | choices that make a history of writes of two rows | the naive model of merging |
 //! | `fold` | a document, a patch and rules as texts, apart by zero bytes | the naive model, and what merging can never do |
 //! | `cursor` | a request for a page | all rows of the version, and the walk over every page |
+//! | `query` | a digit for the form, then an expression, a query as text, or a tree | itself, said again and read again |
 //! | `command` | a digit for the kind, then bytes of a command, an entry, a record | what it decodes to, encoded again |
 //!
 //! A fact that does not hold is a panic: the fuzzer keeps its input.
@@ -16,6 +17,7 @@ pub mod cursor;
 pub mod fold;
 pub mod json;
 pub mod merge;
+pub mod query;
 mod naive_row;
 mod rows;
 mod world;

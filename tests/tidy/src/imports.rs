@@ -69,6 +69,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         ],
     ),
     ("assay-test-api", &[]),
+    ("assay-test-btql", &["assay-node-btql", "assay-storage-model"]),
     ("assay-test-clients", &["assay-test-api"]),
     ("assay-test-compat", &["assay-test-api", "assay-tests-tidy"]),
     ("assay-tests-tidy", &[]),

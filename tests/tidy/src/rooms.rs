@@ -18,8 +18,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     // The bench reads its own use of processor and memory; `assay dev` asks the nodes it started to stop; a socket that
     // takes connections is closed apart from the server that has it.
     ("rustix", &["assay-storage-disk", "assay-bench", "assay", "assay-node-http"]),
-    // Names of content, fingerprints of keys, and of requests that may be sent twice.
-    ("blake3", &["assay-storage-blobs", "assay-node-auth", "assay-node-http"]),
+    // Names of content, fingerprints of keys, and of requests that may be sent twice; which rows a sample has.
+    ("blake3", &["assay-storage-blobs", "assay-node-auth", "assay-node-http", "assay-test-btql"]),
     ("lz4_flex", &["assay-storage-segments"]),
     ("tonic", &["assay-cluster-transport"]),
     ("prost", &["assay-cluster-transport"]),

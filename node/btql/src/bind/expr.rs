@@ -14,6 +14,10 @@ const SECONDS_PER_DAY: i64 = 86_400;
 
 impl<'a> Binder<'a> {
     pub(super) fn expr(&mut self, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
+        crate::level(|| self.expr_here(expr))
+    }
+
+    fn expr_here(&mut self, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
         if matches!(self.mode, Mode::Groups | Mode::Traces)
             && let Some(bound) = self.of_group(expr)?
         {

@@ -1,6 +1,6 @@
 //! The grammar of expressions, by precedence (btql.md, section 10).
 
-use super::{Parser, too_deep};
+use super::{NESTED_MAX, Parser};
 use crate::ast::{Binary, DEPTH_MAX, Expr, Logic, Node, Path, Precedence, Step, Type, Unary};
 use crate::error::QueryError;
 use crate::lex::Token;
@@ -16,10 +16,10 @@ enum Operator {
 impl Parser<'_> {
     pub(super) fn expr(&mut self) -> Result<Expr, QueryError> {
         self.nested += 1;
-        if self.nested > DEPTH_MAX {
-            return Err(self.error(too_deep()));
+        if self.nested > NESTED_MAX {
+            return Err(self.error(format!("this is nested deeper than {NESTED_MAX}")));
         }
-        let expr = self.ternary();
+        let expr = crate::level(|| self.ternary());
         self.nested -= 1;
         expr
     }
@@ -268,10 +268,10 @@ impl Parser<'_> {
 
     fn minus_nested(&mut self) -> Result<Expr, QueryError> {
         self.nested += 1;
-        if self.nested > DEPTH_MAX {
-            return Err(self.error(too_deep()));
+        if self.nested > NESTED_MAX {
+            return Err(self.error(format!("this is nested deeper than {NESTED_MAX}")));
         }
-        let of = self.minus();
+        let of = crate::level(|| self.minus());
         self.nested -= 1;
         of
     }

@@ -211,7 +211,7 @@ impl Reader {
         if self.nested > DEPTH_MAX {
             return Err(QueryError::below("query", too_deep()));
         }
-        let expr = self.node(at, value);
+        let expr = crate::level(|| self.node(at, value));
         self.nested -= 1;
         expr
     }

@@ -52,6 +52,9 @@ pub fn parse_expression(text: &str) -> Result<Expr, QueryError> {
     Ok(settle::expression(expr))
 }
 
+/// Parentheses and the like within each other. More than `DEPTH_MAX`, for not all that is within something makes it deeper.
+const NESTED_MAX: u16 = 4 * DEPTH_MAX;
+
 /// Words that mean something else to one language than to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dialect {

@@ -146,7 +146,7 @@ fn settle(expr: &mut Expr, names: &Names) {
         }
         _ => {
             let mut node = std::mem::replace(&mut expr.node, Node::Star);
-            node.children_mut(&mut |child| settle(child, names));
+            crate::level(|| node.children_mut(&mut |child| settle(child, names)));
             // An array of what turned out to be texts is a literal like any other.
             node = match node {
                 Node::Array(of) => Node::array(of),

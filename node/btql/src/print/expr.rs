@@ -35,7 +35,11 @@ pub(super) fn text(text: &str) -> String {
 }
 
 pub(super) fn put(out: &mut String, expr: &Expr) {
-    match &expr.node {
+    crate::level(|| put_node(out, &expr.node));
+}
+
+fn put_node(out: &mut String, node: &Node) {
+    match node {
         Node::Literal(value) => put_literal(out, value),
         Node::Interval(interval) => {
             let _ = write!(out, "interval {} {}", interval.value, interval.unit.name());

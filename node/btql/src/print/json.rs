@@ -154,7 +154,11 @@ fn all(of: &[Expr]) -> Vec<Value> {
 
 /// An expression as the tree has it.
 pub(super) fn expr(of: &Expr) -> Value {
-    match &of.node {
+    crate::level(|| node(&of.node))
+}
+
+fn node(node: &Node) -> Value {
+    match node {
         Node::Literal(value) => json!({"op": "literal", "value": value}),
         Node::Interval(interval) => json!({"op": "interval", "value": interval.value, "unit": interval.unit.name()}),
         Node::Path(named) => path(named),

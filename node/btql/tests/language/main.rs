@@ -3,5 +3,6 @@
 mod binding;
 mod forms;
 mod generated;
+mod limits;
 mod oracle;
 mod round_trips;

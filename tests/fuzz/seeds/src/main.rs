@@ -3,6 +3,7 @@
 mod bodies;
 mod commands;
 mod merges;
+mod queries;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +23,9 @@ fn main() -> Result<()> {
     put(&folder, "command", commands::seeds())?;
     let noise: Vec<Vec<u8>> = (1..=24).map(|seed| noise(seed, 16 * seed as usize)).collect();
     put(&folder, "merge", noise.clone())?;
-    put(&folder, "cursor", noise)
+    put(&folder, "cursor", noise)?;
+    let language = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../node/btql/tests/language");
+    put(&folder, "query", queries::seeds(&language)?)
 }
 
 fn put(folder: &Path, target: &str, seeds: Vec<Vec<u8>>) -> Result<()> {

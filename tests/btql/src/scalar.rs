@@ -1,0 +1,280 @@
+//! An expression for one row or one group: every function and operator (btql.md, sections 9 to 11).
+//!
+//! What takes a text takes the text of whatever it is given: of JSON its compact text, as LIKE does (D-59).
+
+use assay_node_btql::ast::{Step, Type, Unit};
+use assay_node_btql::bound::{Expr, Function};
+use assay_storage_model::event::parse_created;
+use regex::RegexBuilder;
+use serde_json::Value as Json;
+use std::cmp::Ordering;
+
+use crate::row::Scope;
+use crate::value::{Value, compare, equal, number_in, order};
+use crate::{contains, numbers, text, times};
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+
+pub fn evaluate(expr: &Expr, scope: Scope<'_>) -> Result<Value, String> {
+    match expr {
+        Expr::Const(datum) => Ok(Value::of_datum(datum)),
+        Expr::Field(field, steps) => Ok(stepped(scope.field(field)?, steps)),
+        Expr::If(cases, otherwise) => {
+            for (condition, then) in cases {
+                if is_true(condition, scope)? {
+                    return evaluate(then, scope);
+                }
+            }
+            evaluate(otherwise, scope)
+        }
+        Expr::Call(function, args) => {
+            let args = args.iter().map(|arg| evaluate(arg, scope)).collect::<Result<Vec<_>, _>>()?;
+            call(function, &args, scope)
+        }
+    }
+}
+
+/// Whether a condition holds; null is not enough.
+pub fn is_true(condition: &Expr, scope: Scope<'_>) -> Result<bool, String> {
+    Ok(evaluate(condition, scope)?.truth() == Some(true))
+}
+
+fn stepped(of: Value, steps: &[Step]) -> Value {
+    steps.iter().fold(of, |of, step| match step {
+        Step::Key(key) => of.member(key),
+        Step::Index(index) => of.element(*index),
+    })
+}
+
+fn call(function: &Function, args: &[Value], scope: Scope<'_>) -> Result<Value, String> {
+    use Function as F;
+    let truths = || args.iter().map(Value::truth);
+    let truth = Value::of_truth;
+    Ok(match (function, args) {
+        (F::And, _) => truth(contains::all(truths())),
+        (F::Or, _) => truth(contains::any(truths())),
+        (F::Not, [of]) => truth(of.truth().map(|truth| !truth)),
+        (F::IsNull, [of]) => Value::Bool(of.is_null()),
+        (F::IsNotNull, [of]) => Value::Bool(!of.is_null()),
+        (F::Array, _) => Value::Array(args.to_vec()),
+        (F::Object(keys), _) => Value::Object(keys.iter().cloned().zip(args.iter().cloned()).collect()),
+        (F::Get(steps), [of]) => stepped(of.clone(), steps),
+        (F::Coalesce, _) => args.iter().find(|arg| !arg.is_null()).cloned().unwrap_or(Value::Null),
+        (F::Least, _) => {
+            args.iter().filter(|arg| !arg.is_null()).min_by(|l, r| order(l, r)).cloned().unwrap_or(Value::Null)
+        }
+        (F::Greatest, _) => {
+            args.iter().filter(|arg| !arg.is_null()).max_by(|l, r| order(l, r)).cloned().unwrap_or(Value::Null)
+        }
+        (F::Concat { skips_nulls }, _) => concat(args, *skips_nulls),
+        (F::Regex { any_case }, [of, pattern]) => regex(of, pattern, *any_case)?,
+        (F::Substring | F::Replace | F::SplitPart, _) => of_three(function, args),
+        (F::Round, [of]) => numbers::round(of, 0),
+        (F::Round, [of, digits]) => {
+            let digits = numbers::truncated(digits).and_then(|digits| i32::try_from(digits).ok());
+            digits.map_or(Value::Null, |digits| numbers::round(of, digits))
+        }
+        (_, [of]) => of_one(function, of, scope),
+        (_, [left, right]) => of_two(function, left, right)?,
+        _ => return Err(format!("{function:?} does not take {} arguments", args.len())),
+    })
+}
+
+fn concat(args: &[Value], skips_nulls: bool) -> Value {
+    if !skips_nulls && args.iter().any(Value::is_null) {
+        return Value::Null;
+    }
+    Value::Text(args.iter().filter_map(Value::to_text).collect())
+}
+
+fn regex(of: &Value, pattern: &Value, any_case: bool) -> Result<Value, String> {
+    let (Some(of), Some(pattern)) = (of.to_text(), pattern.to_text()) else { return Ok(Value::Null) };
+    let regex = RegexBuilder::new(&pattern).case_insensitive(any_case).build();
+    let regex = regex.map_err(|error| format!("`{pattern}` is no pattern: {error}"))?;
+    Ok(Value::Bool(regex.is_match(&of)))
+}
+
+fn of_two(function: &Function, left: &Value, right: &Value) -> Result<Value, String> {
+    use Function as F;
+    let truth = Value::of_truth;
+    let ordered = |wanted: fn(Ordering) -> bool| truth(compare(left, right).map(wanted));
+    let same = || equal(left, right).unwrap_or(left.is_null() && right.is_null());
+    let texts = || left.to_text().zip(right.to_text());
+    let of_texts = |f: &dyn Fn(&str, &str) -> Value| texts().map_or(Value::Null, |(left, right)| f(&left, &right));
+    Ok(match function {
+        F::Eq => truth(equal(left, right)),
+        F::Ne => truth(equal(left, right).map(|equal| !equal)),
+        F::Lt => ordered(Ordering::is_lt),
+        F::Le => ordered(Ordering::is_le),
+        F::Gt => ordered(Ordering::is_gt),
+        F::Ge => ordered(Ordering::is_ge),
+        F::Same => Value::Bool(same()),
+        F::NotSame => Value::Bool(!same()),
+        F::In => truth(contains::is_in(left, right)),
+        F::Includes => truth(contains::includes(left, right)),
+        // D-60: of tags, null is empty.
+        F::TagsInclude if left.is_null() => truth(contains::includes(&Value::Array(Vec::new()), right)),
+        F::TagsInclude => truth(contains::includes(left, right)),
+        F::Match => truth(text::matches(left, right)),
+        F::Like { any_case } => of_texts(&|text, pattern| Value::Bool(text::like(text, pattern, *any_case))),
+        F::StartsWith => of_texts(&|text, start| Value::Bool(text.starts_with(start))),
+        F::EndsWith => of_texts(&|text, end| Value::Bool(text.ends_with(end))),
+        F::Levenshtein => of_texts(&|left, right| Value::Int(text::levenshtein(left, right) as i128)),
+        F::Similarity => of_texts(&|left, right| Value::float(text::similarity(left, right))),
+        F::Left | F::Right => {
+            let cut = if *function == F::Left { text::left } else { text::right };
+            let found = left.to_text().zip(numbers::truncated(right));
+            found.map_or(Value::Null, |(text, many)| Value::Text(cut(&text, many)))
+        }
+        F::Add | F::Sub | F::Mul | F::Div | F::Mod => numbers::arithmetic(function, left, right),
+        F::Pow => left.as_f64().zip(right.as_f64()).map_or(Value::Null, |(base, power)| Value::float(base.powf(power))),
+        F::NullIf => {
+            if equal(left, right) == Some(true) {
+                Value::Null
+            } else {
+                left.clone()
+            }
+        }
+        F::JsonExtract => json_extract(left, right),
+        _ => return Err(format!("{function:?} does not take two arguments")),
+    })
+}
+
+fn of_three(function: &Function, args: &[Value]) -> Value {
+    let text = |number: usize| args.get(number).and_then(Value::to_text);
+    let whole = |number: usize| args.get(number).and_then(numbers::truncated);
+    let made = match function {
+        Function::Replace => (|| Some(text::replace(&text(0)?, &text(1)?, &text(2)?)))(),
+        Function::SplitPart => (|| text::split_part(&text(0)?, &text(1)?, whole(2)?))(),
+        _ if args.len() == 3 => (|| text::substring(&text(0)?, whole(1)?, Some(whole(2)?)))(),
+        _ => (|| text::substring(&text(0)?, whole(1)?, None))(),
+    };
+    made.map_or(Value::Null, Value::Text)
+}
+
+fn of_one(function: &Function, of: &Value, scope: Scope<'_>) -> Value {
+    use Function as F;
+    let tz_offset = scope.world.tz_offset;
+    let of_text = |f: fn(&str) -> String| of.to_text().map_or(Value::Null, |text| Value::Text(f(&text)));
+    match function {
+        F::Minus => numbers::minus(of),
+        F::Abs | F::Floor | F::Ceil | F::Sqrt | F::Ln | F::Log10 => numbers::of_one(function, of),
+        F::Cast(to) => cast(of, *to, tz_offset),
+        F::ToInterval => match of {
+            Value::Interval(_) => of.clone(),
+            Value::Text(text) => times::interval_in(text).map_or(Value::Null, Value::Interval),
+            _ => Value::Null,
+        },
+        F::Truncate { unit, many } => {
+            let start = time(of).and_then(|time| times::truncate(time, *unit, *many, tz_offset));
+            start.map_or(Value::Null, Value::time)
+        }
+        F::DatePart(part) => {
+            time(of).map_or(Value::Null, |time| Value::Int(times::part(time, *part, tz_offset).into()))
+        }
+        F::ToUnixTime => match time(of) {
+            Some(time) if time % MICROS_PER_SECOND == 0 => Value::Int((time / MICROS_PER_SECOND).into()),
+            Some(time) => Value::float(time as f64 / MICROS_PER_SECOND as f64),
+            None => Value::Null,
+        },
+        F::Lower => of_text(str::to_lowercase),
+        F::Upper => of_text(str::to_uppercase),
+        F::Trim => of_text(|text| text.trim().to_owned()),
+        F::Length => length(of),
+        F::ObjectKeys => match of {
+            Value::Object(of) => Value::Array(of.iter().map(|(key, _)| Value::text(key)).collect()),
+            _ => Value::Null,
+        },
+        F::ToJson => Value::of_json(&of.to_json()),
+        F::TypeOf => Value::text(type_of(of)),
+        _ => Value::Null,
+    }
+}
+
+/// A time, or what a text says.
+fn time(of: &Value) -> Option<i64> {
+    match of {
+        Value::Time(time) => Some(time.micros),
+        Value::Text(text) => parse_created(text.trim()),
+        _ => None,
+    }
+}
+
+/// D-69.
+fn length(of: &Value) -> Value {
+    let length = match of {
+        Value::Array(of) => of.len(),
+        Value::Object(of) => of.len(),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Interval(_) => return Value::Null,
+        text => text.to_text().map_or(0, |text| text.chars().count()),
+    };
+    Value::Int(length as i128)
+}
+
+/// What `infer` would call it (D-85).
+pub fn type_of(of: &Value) -> &'static str {
+    match of {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Int(_) | Value::Float(_) => "number",
+        Value::Text(_) | Value::Time(_) | Value::Xact(_) | Value::Interval(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The member of just that name, of an object or of the text of one (D-70).
+fn json_extract(of: &Value, key: &Value) -> Value {
+    let Value::Text(key) = key else { return Value::Null };
+    match of {
+        Value::Text(text) => {
+            serde_json::from_str::<Json>(text).map_or(Value::Null, |json| Value::of_json(&json).member(key))
+        }
+        other => other.member(key),
+    }
+}
+
+/// D-74; what cannot be cast is null (D-52).
+fn cast(of: &Value, to: Type, tz_offset: i32) -> Value {
+    match to {
+        Type::Text => of.to_text().map_or(Value::Null, Value::Text),
+        Type::Boolean => to_boolean(of),
+        Type::Integer => to_number(of).and_then(|number| numbers::truncated(&number)).map_or(Value::Null, Value::int),
+        Type::Number => to_number(of).unwrap_or(Value::Null),
+        Type::Timestamp => match of {
+            Value::Time(_) => of.clone(),
+            other => time(other).map_or(Value::Null, Value::time),
+        },
+        Type::Date => {
+            let midnight = time(of).and_then(|time| times::truncate(time, Unit::Day, 1, tz_offset));
+            midnight.map_or(Value::Null, Value::time)
+        }
+        Type::Json => match of {
+            Value::Text(text) => serde_json::from_str::<Json>(text).map_or(Value::Null, |json| Value::of_json(&json)),
+            other => other.clone(),
+        },
+    }
+}
+
+fn to_number(of: &Value) -> Option<Value> {
+    match of {
+        Value::Text(text) => number_in(text),
+        Value::Xact(xact) => Some(Value::Int((*xact).into())),
+        other => other.number(),
+    }
+}
+
+fn to_boolean(of: &Value) -> Value {
+    let is = |number: i128| equal(of, &Value::Int(number)) == Some(true);
+    match of {
+        Value::Bool(_) => of.clone(),
+        Value::Text(text) => match text.as_str() {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            _ => Value::Null,
+        },
+        _ if is(1) => Value::Bool(true),
+        _ if is(0) => Value::Bool(false),
+        _ => Value::Null,
+    }
+}

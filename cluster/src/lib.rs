@@ -23,6 +23,7 @@ mod authority;
 mod checked;
 mod config;
 mod error;
+mod heard;
 mod home;
 mod hub;
 mod join;
@@ -45,7 +46,7 @@ mod upkeep;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use assay_cluster_placement::shard_of;
 use assay_cluster_raft::{ApplyThread, Counters, Group, NodeParts, SealThreads};
@@ -66,6 +67,7 @@ pub use config::{
     CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, REPLICAS_DEFAULT, SHARDS_DEFAULT,
 };
 pub use error::OpenError;
+pub use heard::CATALOG_SILENCE_MAX;
 pub use home::{FORMAT_VERSION, Format, HomeError, Lock, read_format};
 pub use join::{JoinError, Joined, is_token, join};
 pub use keeping::{NodeFile, read_node};
@@ -79,6 +81,7 @@ pub use service::{AskError, NoAnswer, Service};
 pub use status::{ClusterStatus, GroupReport, NodeReport, ReplicaReport, Role};
 pub use upkeep::UpkeepCounts;
 
+use crate::heard::CatalogHeard;
 use crate::hub::Hub;
 use crate::keeping::{Keeping, KeptReplica};
 use crate::large::BlobWrites;
@@ -88,9 +91,6 @@ use crate::replicas::Resting;
 use crate::route::Hints;
 use crate::start::ConsensusRuntime;
 use crate::upkeep::Upkeep;
-
-/// A node that has not heard from the catalog for this long does not say what is in it.
-pub const CATALOG_SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// What everything on this node shares.
 #[derive(Debug)]
@@ -118,8 +118,7 @@ pub(crate) struct Shared {
     pub clocks: Clocks,
     /// Replicas that do not run.
     pub resting: Resting,
-    /// When a fence of the catalog last passed.
-    pub catalog_heard: Mutex<Option<Instant>>,
+    pub catalog_heard: CatalogHeard,
     pub closing: AtomicBool,
 }
 
@@ -223,6 +222,14 @@ impl Cluster {
         self.shared.hears_catalog()
     }
 
+    /// The same for whoever can wait for a node that has just started.
+    pub async fn hears_catalog_soon(&self) -> bool {
+        if !self.hears_catalog() {
+            self.shared.catalog_heard.first().await;
+        }
+        self.hears_catalog()
+    }
+
     /// Whether requests can be served here: the catalog is heard, and every replica on this node knows its leader.
     pub fn is_ready(&self) -> bool {
         self.not_ready().is_empty()
@@ -299,12 +306,12 @@ impl Cluster {
 
 impl Shared {
     pub fn heard_catalog(&self) {
-        *self.catalog_heard.lock() = Some(Instant::now());
+        self.catalog_heard.now();
     }
 
     pub fn hears_catalog(&self) -> bool {
         let alone = || self.hub.group(GroupId::CATALOG).is_some_and(|catalog| catalog.is_alone() && catalog.leads());
-        self.catalog_heard.lock().is_some_and(|heard| heard.elapsed() < CATALOG_SILENCE_MAX) || alone()
+        self.catalog_heard.is_fresh() || alone()
     }
 }
 

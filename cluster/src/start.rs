@@ -27,6 +27,7 @@ use uuid::Uuid;
 
 use crate::config::{ClusterConfig, PeerConfig};
 use crate::error::OpenError;
+use crate::heard::CatalogHeard;
 use crate::home::{Format, Lock, read_or_found, write_format};
 use crate::hub::Hub;
 use crate::keeping::{FOUNDER, Keeping, KeptReplica, KeptState, NodeFile, replicas_of_founder};
@@ -111,7 +112,7 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
         spared: Spared::default(),
         clocks: Clocks::default(),
         resting: Resting::default(),
-        catalog_heard: Mutex::new(None),
+        catalog_heard: CatalogHeard::default(),
         closing: AtomicBool::new(false),
     });
     states.closed.into_iter().for_each(|closed| shared.keep_closed(closed));

@@ -49,6 +49,8 @@ use crate::work::Work;
 
 /// Decision 1: apart enough from each other that a slow fsync makes no election.
 pub const HEARTBEAT: Duration = Duration::from_millis(120);
+/// How often consensus looks at its timers: openraft makes it of the heartbeat.
+pub(crate) const TICK: Duration = Duration::from_millis(HEARTBEAT.as_millis() as u64 * 3 / 2);
 pub const ELECTION_MIN: Duration = Duration::from_millis(400);
 pub const ELECTION_MAX: Duration = Duration::from_millis(700);
 /// How long a snapshot may take to reach a follower.

@@ -1,14 +1,18 @@
-//! The runtime that consensus runs on: tokio's. Only the dice of election timeouts are ours, so that a simulation can
-//! throw them again the same way.
+//! The runtime that consensus runs on: tokio's. Two things are ours: the dice of election timeouts, so that a simulation
+//! can throw them again the same way, and the beat of the ticks.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
 use std::future::Future;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use openraft::{AsyncRuntime, OptionalSend, TokioRuntime};
 use rand_of_openraft::rngs::StdRng;
 use rand_of_openraft::{Error, RngCore, SeedableRng, thread_rng};
+use tokio::time::Instant;
+
+use crate::group::TICK;
 
 thread_local! {
     static SEEDED: RefCell<Option<StdRng>> = const { RefCell::new(None) };
@@ -45,6 +49,21 @@ impl RngCore for Dice {
     }
 }
 
+/// The beat that all groups of a node tick to. What leads there sends its heartbeats together then, in few packets, and
+/// wakes the other nodes once and not once for each group (decisions/0012).
+fn on_the_beat(deadline: Instant) -> Instant {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    if SEEDED.with_borrow(Option::is_some) {
+        return deadline; // simulated nodes share a process, and what they do is to follow from the seed
+    }
+    let first = *FIRST.get_or_init(|| deadline);
+    let beat = TICK.as_micros();
+    let since = deadline.saturating_duration_since(first).as_micros();
+    // To the nearest one: who wakes late by a little is not to miss the next.
+    let beats = (since + beat / 2) / beat;
+    first + Duration::from_micros(u64::try_from(beats * beat).unwrap_or(u64::MAX / 2))
+}
+
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Runtime;
 
@@ -72,8 +91,9 @@ impl AsyncRuntime for Runtime {
         TokioRuntime::sleep(duration)
     }
 
+    /// In openraft only ticks sleep until a time.
     fn sleep_until(deadline: Self::Instant) -> Self::Sleep {
-        TokioRuntime::sleep_until(deadline)
+        TokioRuntime::sleep_until(on_the_beat(deadline))
     }
 
     fn timeout<R, F: Future<Output = R> + OptionalSend>(duration: Duration, future: F) -> Self::Timeout<R, F> {
@@ -94,5 +114,31 @@ impl AsyncRuntime for Runtime {
 
     fn oneshot<T: OptionalSend>() -> (Self::OneshotSender<T>, Self::OneshotReceiver<T>) {
         TokioRuntime::oneshot()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_of_any_phase_fall_on_one_beat_and_none_is_missed() {
+        let start = Instant::now();
+        let beats: Vec<Instant> = (0..40u32)
+            .map(|phase| {
+                // Each wakes a little late and sleeps for a tick from there.
+                let mut at = start + TICK * phase / 40;
+                for _ in 0..50 {
+                    let next = on_the_beat(at + TICK);
+                    assert!(next > at && next - at <= TICK * 3 / 2, "{:?}", next - at);
+                    at = next + TICK * (phase % 5) / 20;
+                }
+                on_the_beat(at + TICK)
+            })
+            .collect();
+        let off = |beat: &Instant| {
+            (beat.duration_since(start).as_micros()).abs_diff(beats[0].duration_since(start).as_micros())
+        };
+        assert!(beats.iter().all(|beat| off(beat) % TICK.as_micros() == 0), "{beats:?}");
     }
 }

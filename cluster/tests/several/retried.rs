@@ -1,9 +1,9 @@
 //! What a reconciler began and could not end is ended while the node runs.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use assay_cluster::{OpenError, recover, recovery};
+use assay_cluster::{CATALOG_SILENCE_MAX, OpenError, recover, recovery};
 use assay_storage_disk::RealDisk;
 use assay_storage_disk::faulty::{Fault, FaultPlan, FaultyDisk, Operation};
 use assay_storage_model::{GroupId, ShardId};
@@ -84,4 +84,30 @@ async fn a_replica_that_leaves_goes_when_nobody_holds_it() {
     assert!(rows_are_there(&first, "first").await + rows_are_there(&second, "first").await > 0);
     stop(second).await;
     stop(first).await;
+}
+
+/// Requests that came right after a start were refused, each at once, until the catalog was heard.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_is_waited_for_and_silence_is_not() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut nodes = founded(home.path(), 2, 2).await;
+    let (second_place, second) = nodes.pop().expect("two");
+    let (first_place, first) = nodes.pop().expect("two");
+    stop(second).await;
+    let second = second_place.open().await;
+    assert!(second.hears_catalog_soon().await, "the other one answers");
+    stop(second).await;
+    stop(first).await;
+
+    let second = second_place.open().await;
+    let began = Instant::now();
+    assert!(!second.hears_catalog_soon().await, "who votes is away");
+    assert!(began.elapsed() <= CATALOG_SILENCE_MAX + Duration::from_secs(2), "{:?}", began.elapsed());
+    let began = Instant::now();
+    assert!(!second.hears_catalog_soon().await);
+    assert!(began.elapsed() < Duration::from_secs(1), "the start is over: {:?}", began.elapsed());
+    let first = first_place.open().await;
+    wait_for("the catalog is heard", async || second.hears_catalog()).await;
+    stop(first).await;
+    stop(second).await;
 }

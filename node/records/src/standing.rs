@@ -20,7 +20,7 @@ impl Records {
     /// empty one picks the oldest.
     pub async fn authenticate(&self, secret: &str, org_name: Option<&str>) -> Result<Principal, RecordsError> {
         let org_name = org_name.filter(|name| !name.is_empty());
-        if !self.cluster.hears_catalog() {
+        if !self.cluster.hears_catalog_soon().await {
             let why = "this node does not hear from the majority of the cluster, and cannot say who may do what";
             return Err(RecordsError::Unavailable(why.into()));
         }

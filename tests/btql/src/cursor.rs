@@ -21,7 +21,7 @@ pub fn key_of(cursor: &str) -> Result<String, String> {
         let digit = DIGITS.iter().position(|digit| *digit == byte).ok_or_else(invalid)?;
         bits = bits << 6 | digit as u128;
     }
-    if cursor.len() != 11 || bits % 4 != 0 {
+    if cursor.len() != 11 || !bits.is_multiple_of(4) {
         return Err(invalid());
     }
     let key = u64::try_from(bits >> 2).map_err(|_| invalid())?;

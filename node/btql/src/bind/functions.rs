@@ -50,10 +50,8 @@ pub(super) enum Special {
 const MANY: usize = 1_000;
 
 pub(super) fn known(name: &str) -> Option<(Known, RangeInclusive<usize>)> {
-    use AggregateName as A;
     let plain = |function, args| Some((Known::Plain(function), args));
     let special = |special, args| Some((Known::Special(special), args));
-    let aggregate = |aggregate, args| Some((Known::Aggregate(aggregate), args));
     let truncate = |unit| plain(Function::Truncate { unit, many: 1 }, 1..=1);
     match name {
         "second" => truncate(Unit::Second),
@@ -111,6 +109,14 @@ pub(super) fn known(name: &str) -> Option<(Known, RangeInclusive<usize>)> {
         "estimated_cost" => special(Special::EstimatedCost, 0..=0),
         "any_span" => special(Special::AnySpan, 1..=1),
         "filter_spans" => special(Special::FilterSpans, 1..=1),
+        _ => aggregate(name),
+    }
+}
+
+fn aggregate(name: &str) -> Option<(Known, RangeInclusive<usize>)> {
+    use AggregateName as A;
+    let aggregate = |aggregate, args| Some((Known::Aggregate(aggregate), args));
+    match name {
         "count" => aggregate(A::Count, 1..=1),
         "count_distinct" => aggregate(A::CountDistinct, 1..=1),
         "sum" => aggregate(A::Sum, 1..=1),

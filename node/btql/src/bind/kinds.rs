@@ -68,6 +68,7 @@ fn of_aggregate(aggregate: &Aggregate) -> Kinds {
 fn of_call(function: &Function, args: &[Expr], of: &dyn Fn(&Expr) -> Kinds) -> Kinds {
     use Function as F;
     let first = || args.first().map_or(Kinds::Null, of);
+    let second = || args.get(1).map_or(Kinds::Null, of);
     match function {
         F::And
         | F::Or
@@ -90,20 +91,7 @@ fn of_call(function: &Function, args: &[Expr], of: &dyn Fn(&Expr) -> Kinds) -> K
         | F::Regex { .. }
         | F::StartsWith
         | F::EndsWith => Kinds::Boolean,
-        F::Add | F::Sub => match (first(), args.get(1).map_or(Kinds::Null, of)) {
-            (Kinds::Time, Kinds::Interval) | (Kinds::Interval, Kinds::Time) => Kinds::Time,
-            (Kinds::Interval, Kinds::Interval) => Kinds::Interval,
-            (Kinds::Integer, Kinds::Integer) => Kinds::Integer,
-            _ => Kinds::Number,
-        },
-        F::Mul | F::Mod => match (first(), args.get(1).map_or(Kinds::Null, of)) {
-            (Kinds::Integer, Kinds::Integer) => Kinds::Integer,
-            _ => Kinds::Number,
-        },
-        F::Minus | F::Abs => match first() {
-            kind @ (Kinds::Integer | Kinds::Interval) => kind,
-            _ => Kinds::Number,
-        },
+        F::Add | F::Sub | F::Mul | F::Mod | F::Minus | F::Abs => of_arithmetic(function, first(), second()),
         F::Div
         | F::ToUnixTime
         | F::Similarity
@@ -148,5 +136,17 @@ fn together(one: Kinds, other: Kinds) -> Kinds {
         (Kinds::Null, kind) | (kind, Kinds::Null) => kind,
         (Kinds::Integer, Kinds::Number) | (Kinds::Number, Kinds::Integer) => Kinds::Number,
         _ => Kinds::Any,
+    }
+}
+
+fn of_arithmetic(function: &Function, first: Kinds, second: Kinds) -> Kinds {
+    let differs = matches!(function, Function::Add | Function::Sub);
+    match (first, second) {
+        (Kinds::Time, Kinds::Interval) | (Kinds::Interval, Kinds::Time) if differs => Kinds::Time,
+        (Kinds::Interval, Kinds::Interval) if differs => Kinds::Interval,
+        (Kinds::Interval, _) if *function == Function::Minus => Kinds::Interval,
+        (Kinds::Integer, _) if matches!(function, Function::Minus | Function::Abs) => Kinds::Integer,
+        (Kinds::Integer, Kinds::Integer) => Kinds::Integer,
+        _ => Kinds::Number,
     }
 }

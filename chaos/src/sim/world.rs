@@ -126,19 +126,22 @@ impl World {
             Ok(life) => life,
             Err(why) => return self.facts.find(format!("node {node} does not start: {why}")),
         };
-        let (places, to_clear) = {
+        let (groups, to_clear) = {
             let mut machines = self.machines.lock();
             let Some(machine) = machines.get_mut(&node) else { return };
             machine.life = Some(Arc::clone(&life));
             if let Some(steps) = machine.crashes_at.take() {
                 life.point.choose(steps);
             }
-            (machine.places.clone(), machine.to_clear.clone())
+            (machine.places.keys().copied().collect::<Vec<_>>(), machine.to_clear.clone())
         };
         for (group, old) in to_clear {
             self.clear(&life, group, old).await;
         }
-        for (group, place) in places {
+        for group in groups {
+            // While the ones before it started, a replica may have been given up for another, which runs by now.
+            let place = self.machines.lock().get(&node).and_then(|machine| machine.places.get(&group).cloned());
+            let Some(place) = place.filter(|_| life.running(group).is_none()) else { continue };
             let started = life.start_replica(self, group, &place).await;
             match started {
                 _ if life.is_dead() => return,

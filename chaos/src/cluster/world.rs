@@ -191,10 +191,17 @@ impl World {
 
     /// A node that never belonged to the cluster does now.
     fn join(&mut self, number: u8) -> anyhow::Result<()> {
-        let token = self.cluster_anywhere(&["token"], COMMAND_WAIT)?;
         let peer = self.node(number)?.peer.to_string();
-        self.cluster(number, &["join", token.trim(), "--peer-address", &peer], COMMAND_WAIT)?;
-        self.start(number)
+        let until = Instant::now() + COMMAND_WAIT;
+        loop {
+            // A token is as old as the clock of the node that it is shown to says, and a clock may have jumped a moment ago.
+            let token = self.cluster_anywhere(&["token"], COMMAND_WAIT)?;
+            match self.cluster(number, &["join", token.trim(), "--peer-address", &peer], COMMAND_WAIT) {
+                Ok(_) => return self.start(number),
+                Err(why) if Instant::now() >= until => return Err(why),
+                Err(_) => std::thread::sleep(SETTLE_PAUSE),
+            }
+        }
     }
 
     /// One more node, and its number.

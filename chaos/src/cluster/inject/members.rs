@@ -38,6 +38,8 @@ impl Conductor<'_> {
 
     /// A node is lost for good with all it had, and a new one takes its place.
     pub(super) fn replace_node(&mut self, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+        // Nobody gives one node up while another is missing: a group may have replicas on both.
+        self.world.settle()?;
         let members = self.world.members();
         let old = members[rng.random_range(0..members.len())];
         let old_id = self.world.id_of(old)?.to_string();

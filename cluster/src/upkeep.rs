@@ -48,6 +48,8 @@ const REST_MAX: Duration = Duration::from_millis(250);
 const SEGMENTS_URGENT: usize = 2 * SEGMENTS_PER_TIER;
 /// The compaction thread looks again after this when nothing woke it.
 const COMPACTION_REST: Duration = Duration::from_millis(500);
+/// Nothing was sealed for so long: what the seals left is made columnar, which waits for its turn while much is written.
+const SETTLED_AFTER: Duration = Duration::from_secs(20);
 /// After a compaction failed for want of room.
 const COMPACTION_NO_SPACE_REST: Duration = Duration::from_secs(5);
 /// Documents of generations sealed last, over all shards: they save reads to merges that come right after a seal.
@@ -334,26 +336,33 @@ struct Compacting {
 
 impl Compacting {
     fn run(self) {
+        let mut sealed_at = Instant::now();
         while !self.shared.stopped() {
             {
                 let mut sealed = self.shared.sealed.0.lock();
                 if !*sealed {
                     self.shared.sealed.1.wait_for(&mut sealed, COMPACTION_REST);
                 }
+                if *sealed {
+                    sealed_at = Instant::now();
+                }
                 *sealed = false;
             }
-            self.compact_all();
+            self.each_shard(&|shard| self.compact(shard));
+            if sealed_at.elapsed() >= SETTLED_AFTER {
+                self.each_shard(&|shard| self.settle(shard));
+            }
         }
     }
 
     /// One shard after the other, each held no longer than its own turn: a replica that leaves waits for whoever holds it.
-    fn compact_all(&self) {
+    fn each_shard(&self, work: &dyn Fn(&Shard)) {
         for shard in self.hub.ids().into_iter().filter_map(GroupId::shard) {
             if self.shared.stopped() {
                 return;
             }
             if let Some(shard) = self.hub.shard(shard) {
-                self.compact(&shard);
+                work(&shard);
             }
         }
     }
@@ -371,11 +380,22 @@ impl Compacting {
     }
 
     fn compact(&self, shard: &Shard) {
-        match shard.compact(&self.pace(shard)) {
+        if self.did(shard.compact(&self.pace(shard))) {
+            // There may be another step in this shard.
+            *self.shared.sealed.0.lock() = true;
+        }
+    }
+
+    /// Until a seal wants to be compacted.
+    fn settle(&self, shard: &Shard) {
+        while !self.shared.stopped() && !*self.shared.sealed.0.lock() && self.did(shard.settle(&self.pace(shard))) {}
+    }
+
+    fn did(&self, outcome: Result<bool, ShardError>) -> bool {
+        match outcome {
             Ok(true) => {
                 self.shared.counts.compactions.fetch_add(1, Ordering::Relaxed);
-                // There may be another step in this shard.
-                *self.shared.sealed.0.lock() = true;
+                return true;
             }
             Ok(false) => {}
             Err(error @ ShardError::Segment(_)) if assay_cluster_raft::machine::disk_was_full(&error) => {
@@ -384,5 +404,6 @@ impl Compacting {
             }
             Err(error) => self.config.on_fatal.report(format_args!("compacting: {error}")),
         }
+        false
     }
 }

@@ -257,7 +257,7 @@ async fn upkeep(world: Weak<World>, life: Arc<Life>) {
         drop(running.group.seal().await);
         if let State::Shard(shard) = &running.state
             && dice.one_in(COMPACTED_ONE_IN)
-            && let Err(error) = shard.compact(&|| {})
+            && let Err(error) = shard.compact(&|| {}).and_then(|_| shard.settle(&|| {}))
             && !life.is_dead()
             && let Some(world) = world.upgrade()
         {

@@ -17,8 +17,12 @@ use crate::xact::{PaginationKey, Xact};
 
 /// The version of the description below.
 pub const SEGMENT_META_VERSION: u8 = 1;
-/// The format of the files that this program writes, and the newest it reads. 2 will add shredded columns.
-pub const SEGMENT_FORMAT: u16 = 1;
+/// The format of segments whose documents are whole: what seals write, and merges of these.
+pub const WHOLE_FORMAT: u16 = 1;
+/// The format of segments whose documents are columns.
+pub const COLUMNAR_FORMAT: u16 = 2;
+/// The newest format that this program reads.
+pub const SEGMENT_FORMAT: u16 = COLUMNAR_FORMAT;
 /// One description's bytes: it must fit a value of the manifest.
 pub const SEGMENT_META_BYTES_MAX: usize = 4096;
 /// Files of one segment; there are three kinds now.

@@ -113,7 +113,7 @@ fn write<'a>(
     codec: Codec,
     rows: impl Iterator<Item = &'a Row>,
 ) -> SegmentMeta {
-    let options = WriterOptions { tier: 0, codec };
+    let options = WriterOptions { codec, ..WriterOptions::default() };
     let mut writer = SegmentWriter::create(Arc::clone(disk), dir, seq, options).expect("creates");
     for row in rows {
         let version = VersionRow {
@@ -191,16 +191,59 @@ fn lookups(segment: &Segment, rows: &[Row]) {
     );
 }
 
-fn merged(name: &str, disk: &SharedDisk, dir: &Path, codec: Codec, inputs: Vec<SegmentMeta>, seq: u64) {
+/// Opens what was merged.
+fn merged(
+    name: &str,
+    disk: &SharedDisk,
+    dir: &Path,
+    options: WriterOptions,
+    inputs: &[SegmentMeta],
+    seq: u64,
+) -> Arc<Segment> {
     let bytes: u64 = inputs.iter().map(|meta| meta.raw_bytes).sum();
     let start = cpu_seconds();
     let inputs: Vec<MergeInput> = inputs
         .iter()
         .map(|meta| MergeInput { segment: Segment::open(Arc::clone(disk), dir, meta).expect("opens"), ends: vec![] })
         .collect();
-    let options = WriterOptions { tier: 1, codec };
-    merge(&inputs, &|_| true, Arc::clone(disk), dir, seq, options, &[]).expect("merges");
+    let merged = merge(&inputs, &|_| true, Arc::clone(disk), dir, seq, options, &[]).expect("merges");
     println!("  merge of four, {name}: {:.2} CPU s per GB of documents", (cpu_seconds() - start) / (bytes as f64 / GB));
+    Segment::open(Arc::clone(disk), dir, &merged.meta).expect("opens")
+}
+
+fn sizes(meta: &SegmentMeta) {
+    let length = |kind| meta.file(kind).map_or(0, |file| file.length) as f64 / meta.raw_bytes as f64;
+    println!("  parquet {:.3} and ids {:.3} of the documents", length(FileKind::Rows), length(FileKind::Ids));
+}
+
+fn reads(segment: &Arc<Segment>, rows: &[Row]) {
+    println!("  in memory {:.2} bytes a row", segment.memory_bytes() as f64 / f64::from(segment.meta().rows));
+    lookups(segment, rows);
+    adjacent_rows(segment);
+    for what in [Columns::Keys, Columns::Docs] {
+        let cpu = cpu_seconds();
+        let found: usize =
+            segment.scan(0..segment.meta().rows, what).expect("scans").map(|rows| rows.expect("reads").len()).sum();
+        assert_eq!(found, rows.len());
+        let gb = segment.meta().raw_bytes as f64 / GB;
+        println!("  scan of {what:?}: {:.2} CPU s per GB of documents", (cpu_seconds() - cpu) / gb);
+    }
+}
+
+/// Whether typed columns are as fast as they should be: the CPU of reading each, whole.
+fn typed_columns(segment: &Arc<Segment>) {
+    let millions = f64::from(segment.meta().rows) / 1e6;
+    for (typed, place) in segment.typed().iter().zip(segment.typed_places()) {
+        let cpu = cpu_seconds();
+        let values: usize = segment
+            .batches(0..segment.meta().rows, &[place])
+            .expect("scans")
+            .map(|batch| batch.expect("reads").1.num_rows())
+            .sum();
+        assert_eq!(values, segment.meta().rows as usize);
+        let spent = (cpu_seconds() - cpu) * 1e3 / millions;
+        println!("  column {} of {:?}: {spent:.1} CPU ms per million rows", typed.path.join("."), typed.kind);
+    }
 }
 
 fn main() {
@@ -218,36 +261,32 @@ fn main() {
             cpu.push(Duration::from_secs_f64(cpu_seconds() - start));
         }
         let meta = write(&disk, &dir, 1, codec, rows.iter());
-        let gb = meta.raw_bytes as f64 / GB;
-        let length = |kind| meta.file(kind).map_or(0, |file| file.length) as f64;
-        println!(
-            "{codec:?}: write {:.2} CPU s per GB of documents, parquet {:.3} and ids {:.3} of the documents",
-            median(cpu) / 1e6 / gb,
-            length(FileKind::Rows) / meta.raw_bytes as f64,
-            length(FileKind::Ids) / meta.raw_bytes as f64
-        );
-        let start = Instant::now();
-        let segment = Segment::open(Arc::clone(&disk), &dir, &meta).expect("opens");
-        println!(
-            "  open {:.2} ms, in memory {:.2} bytes a row",
-            start.elapsed().as_secs_f64() * 1e3,
-            segment.memory_bytes() as f64 / f64::from(meta.rows)
-        );
-        lookups(&segment, &rows);
-        adjacent_rows(&segment);
-        for what in [Columns::Keys, Columns::Docs] {
-            let cpu = cpu_seconds();
-            let found: usize =
-                segment.scan(0..meta.rows, what).expect("scans").map(|rows| rows.expect("reads").len()).sum();
-            assert_eq!(found, rows.len());
-            println!("  scan of {what:?}: {:.2} CPU s per GB of documents", (cpu_seconds() - cpu) / gb);
-        }
+        println!("{codec:?}: write {:.2} CPU s per GB of documents", median(cpu) / 1e6 / (meta.raw_bytes as f64 / GB));
+        sizes(&meta);
+        reads(&Segment::open(Arc::clone(&disk), &dir, &meta).expect("opens"), &rows);
         let quarter = rows.len() / 4;
-        let parts =
-            (0..4).map(|part| write(&disk, &dir, 10 + part, codec, rows[part as usize * quarter..][..quarter].iter()));
-        merged("one after the other", &disk, &dir, codec, parts.collect(), 20);
-        let parts = (0..4).map(|part| write(&disk, &dir, 30 + part, codec, rows.iter().skip(part as usize).step_by(4)));
-        merged("row by row", &disk, &dir, codec, parts.collect(), 40);
+        let options = WriterOptions { tier: 1, codec, columnar: false };
+        let parts: Vec<SegmentMeta> = (0..4)
+            .map(|part| write(&disk, &dir, 10 + part, codec, rows[part as usize * quarter..][..quarter].iter()))
+            .collect();
+        merged("one after the other", &disk, &dir, options, &parts, 20);
+        let mixed: Vec<SegmentMeta> = (0..4)
+            .map(|part| write(&disk, &dir, 30 + part, codec, rows.iter().skip(part as usize).step_by(4)))
+            .collect();
+        merged("row by row", &disk, &dir, options, &mixed, 40);
+        if codec == Codec::Lz4 {
+            println!("columnar, made of these");
+            let columnar = WriterOptions { columnar: true, ..options };
+            let segment = merged("row by row", &disk, &dir, columnar, &mixed, 50);
+            sizes(segment.meta());
+            reads(&segment, &rows);
+            typed_columns(&segment);
+            let parts = [0, 1, 2, 3].map(|part| {
+                let input = merged("(of one)", &disk, &dir, columnar, &parts[part..=part], 60 + part as u64);
+                input.meta().clone()
+            });
+            merged("of columnar ones", &disk, &dir, columnar, &parts, 70);
+        }
         disk.remove_dir_all(&dir).expect("removes");
         disk.create_dir_all(&dir).expect("a directory");
     }

@@ -1,4 +1,5 @@
-//! The columns of format 1: how rows become arrow batches, how those become parquet pages, and back.
+//! The columns that every segment has: how rows become arrow batches, how those become parquet pages, and back. What a
+//! columnar segment has besides stands in `columnar`.
 //!
 //! | column | type | pages |
 //! |---|---|---|
@@ -7,6 +8,8 @@
 //! | action, is_root | u8, bool | dictionary, bits |
 //! | id, span_id, root_span_id | text | plain, small pages for lookups |
 //! | doc, patch, rules, audit | bytes (JSON text), the last three nullable | plain, pages of 64 KiB; see `documents` |
+//!
+//! In columnar segments doc is nullable too: most documents are kept as parts.
 //!
 //! Statistics by page are kept where a scan can use them: object, key, xact, created.
 
@@ -18,16 +21,17 @@ use arrow::array::{
     FixedSizeBinaryBuilder, RecordBatch, StringArray, StringBuilder, TimestampMicrosecondArray,
     TimestampMicrosecondBuilder, UInt8Array, UInt8Builder, UInt64Array, UInt64Builder,
 };
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use assay_storage_model::command::Action;
-use assay_storage_model::segment::SEGMENT_FORMAT;
+use assay_storage_model::segment::{COLUMNAR_FORMAT, WHOLE_FORMAT};
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use bytes::Bytes;
-use parquet::basic::{Compression, Encoding};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::{KeyValue, SortingColumn};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
+use crate::columnar::{Parts, Said, Shape};
 use crate::error::SegmentError;
 use crate::row::{Columns, OwnedRow, RowHeader, VersionRow};
 use crate::writer::{Codec, WriterOptions};
@@ -86,41 +90,91 @@ static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     ]))
 });
 
-/// The places of all columns but that of documents.
+/// How many columns every segment has.
+pub(crate) const EVERYWHERE: usize = at::AUDIT + 1;
+
+/// The places of all of them but that of documents.
 pub(crate) fn all_but_documents() -> Vec<usize> {
-    (0..SCHEMA.fields().len()).filter(|column| *column != at::DOC).collect()
+    (0..EVERYWHERE).filter(|column| *column != at::DOC).collect()
 }
 
-/// The columns of a segment, in order.
+/// The columns that every segment has, in order.
 pub fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
 
-/// The places in [`schema`] of the columns that a read brings.
-pub fn projection(what: Columns) -> Vec<usize> {
-    match what {
+/// The columns of a columnar segment of this shape, in order.
+pub(crate) fn columnar_schema(shape: &Shape) -> SchemaRef {
+    let mut fields: Vec<FieldRef> = SCHEMA.fields().iter().cloned().collect();
+    fields[at::DOC] = Arc::new(SCHEMA.field(at::DOC).clone().with_nullable(true));
+    fields.extend(shape.columns());
+    Arc::new(Schema::new(fields))
+}
+
+/// The places of the columns that a read brings, in a segment of this shape.
+pub(crate) fn projection(what: Columns, shape: Option<&Shape>) -> Vec<usize> {
+    let everywhere = match what {
         Columns::Keys => (0..at::DOC).collect(),
         Columns::Docs => (0..at::PATCH).collect(),
         Columns::Audits => (0..at::DOC).chain([at::AUDIT]).collect(),
-        Columns::All => (0..at::AUDIT + 1).collect(),
-    }
+        Columns::All => (0..EVERYWHERE).collect::<Vec<_>>(),
+    };
+    let parts = match (what, shape) {
+        (Columns::Docs | Columns::All, Some(shape)) => shape.parts_at().collect(),
+        _ => Vec::new(),
+    };
+    everywhere.into_iter().chain(parts).collect()
 }
 
+fn path(column: usize) -> ColumnPath {
+    ColumnPath::from(SCHEMA.field(column).name().as_str())
+}
+
+/// Of a segment whose documents are whole.
 pub(crate) fn writer_properties(options: WriterOptions) -> WriterProperties {
-    let path = |column: usize| ColumnPath::from(SCHEMA.field(column).name().as_str());
     // The other columns are small beside the documents, and in tier 0 their turn comes with the first merge.
     let compression = match options.codec {
         Codec::Lz4 if options.tier > 0 => Compression::LZ4_RAW,
         _ => Compression::UNCOMPRESSED,
     };
+    properties(WHOLE_FORMAT).set_compression(compression).build()
+}
+
+/// Of a columnar segment: it is written to stay.
+pub(crate) fn columnar_properties(shape: &Shape) -> WriterProperties {
+    let hard = Compression::ZSTD(ZstdLevel::default());
+    let mut properties = properties(COLUMNAR_FORMAT).set_compression(Compression::LZ4_RAW);
+    for column in [at::ID, at::SPAN_ID, at::ROOT_SPAN_ID, at::DOC, at::PATCH, at::RULES, at::AUDIT] {
+        properties = properties.set_column_compression(path(column), hard);
+    }
+    let columns = shape.columns();
+    let path = |column: &FieldRef| ColumnPath::from(column.name().as_str());
+    for column in [&SCHEMA.fields()[at::DOC]].into_iter().chain(&columns[1..=shape.fields.len()]) {
+        properties = properties
+            .set_column_compression(path(column), hard)
+            .set_column_data_page_size_limit(path(column), DOC_PAGE_BYTES);
+    }
+    properties = properties.set_column_dictionary_enabled(path(&columns[0]), true);
+    for column in &columns[shape.fields.len() + 1..] {
+        properties = properties
+            .set_column_dictionary_enabled(path(column), true)
+            .set_column_statistics_enabled(path(column), EnabledStatistics::Chunk)
+            .set_column_data_page_size_limit(path(column), DOC_PAGE_BYTES);
+        if *column.data_type() == DataType::Utf8 {
+            properties = properties.set_column_compression(path(column), hard);
+        }
+    }
+    properties.build()
+}
+
+fn properties(format: u16) -> WriterPropertiesBuilder {
     let order = [(at::OBJECT, false), (at::KEY, true), (at::XACT, true)];
     let sorting =
         order.map(|(column, descending)| SortingColumn { column_idx: column as i32, descending, nulls_first: false });
     let mut properties = WriterProperties::builder()
         .set_created_by("assay".to_owned())
-        .set_key_value_metadata(Some(vec![KeyValue::new("assay.format".to_owned(), SEGMENT_FORMAT.to_string())]))
+        .set_key_value_metadata(Some(vec![KeyValue::new("assay.format".to_owned(), format.to_string())]))
         .set_sorting_columns(Some(sorting.to_vec()))
-        .set_compression(compression)
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::None)
         .set_data_page_row_count_limit(PAGE_ROWS_MAX)
@@ -134,7 +188,7 @@ pub(crate) fn writer_properties(options: WriterOptions) -> WriterProperties {
     for column in [at::OBJECT, at::KEY, at::XACT, at::CREATED] {
         properties = properties.set_column_statistics_enabled(path(column), EnabledStatistics::Page);
     }
-    properties.set_column_data_page_size_limit(path(at::PATCH), DOC_PAGE_BYTES).build()
+    properties.set_column_data_page_size_limit(path(at::PATCH), DOC_PAGE_BYTES)
 }
 
 /// Rows that wait to become a batch.
@@ -263,11 +317,17 @@ pub(crate) struct View {
     pub patch: Option<BinaryArray>,
     pub rules: Option<BinaryArray>,
     pub audit: Option<BinaryArray>,
+    /// What documents are put together from, where they are not in `doc`.
+    pub parts: Option<Parts>,
 }
 
 impl View {
     /// `file` is named if the batch lacks a column or has one of another type.
-    pub fn new(batch: &RecordBatch, file: &Path) -> Result<View, SegmentError> {
+    pub fn new(batch: &RecordBatch, shape: Option<&Arc<Shape>>, file: &Path) -> Result<View, SegmentError> {
+        let parts = match shape {
+            Some(shape) => Parts::of(batch, shape, file)?,
+            None => None,
+        };
         Ok(View {
             object: column(batch, at::OBJECT, file)?,
             key: column(batch, at::KEY, file)?,
@@ -283,6 +343,7 @@ impl View {
             patch: optional(batch, at::PATCH, file)?,
             rules: optional(batch, at::RULES, file)?,
             audit: optional(batch, at::AUDIT, file)?,
+            parts,
         })
     }
 
@@ -304,7 +365,38 @@ impl View {
     /// Bytes of documents, patches, rules and audit notes of the row at `index`.
     pub fn raw_bytes(&self, index: usize) -> u64 {
         let columns = [&self.doc, &self.patch, &self.rules, &self.audit];
-        columns.into_iter().flatten().map(|column| column.value_length(index) as u64).sum()
+        let whole: u64 = columns.into_iter().flatten().map(|column| column.value_length(index) as u64).sum();
+        let parts = self.parts.as_ref().map_or(0, |parts| parts.doc_bytes(index, self.said()));
+        whole + parts as u64
+    }
+
+    /// The document of the row at `index`, if this view has documents.
+    pub fn put_doc(&self, index: usize, out: &mut Vec<u8>) {
+        if self.parts.as_ref().is_some_and(|parts| parts.put(index, self.said(), out)) {
+            return;
+        }
+        if let Some(doc) = &self.doc {
+            out.extend_from_slice(doc.value(index));
+        }
+    }
+
+    fn said(&self) -> Said<'_> {
+        Said {
+            id: &self.id,
+            span_id: &self.span_id,
+            root_span_id: &self.root_span_id,
+            is_root: &self.is_root,
+            created: &self.created,
+        }
+    }
+
+    fn doc(&self, index: usize) -> Bytes {
+        if self.parts.is_none() {
+            return value(&self.doc, index).unwrap_or_default();
+        }
+        let mut doc = Vec::new();
+        self.put_doc(index, &mut doc);
+        doc.into()
     }
 
     pub fn owned(&self, index: usize, row: u32, file: &Path) -> Result<OwnedRow, SegmentError> {
@@ -321,7 +413,7 @@ impl View {
             root_span_id: self.root_span_id.value(index).to_owned(),
             is_root: header.is_root,
             created: header.created,
-            doc: value(&self.doc, index).unwrap_or_default(),
+            doc: self.doc(index),
             patch: value(&self.patch, index),
             rules: value(&self.rules, index),
             audit: value(&self.audit, index),
@@ -342,16 +434,17 @@ fn column<T: Array + Clone + 'static>(batch: &RecordBatch, at: usize, file: &Pat
 
 fn optional<T: Array + Clone + 'static>(
     batch: &RecordBatch,
-    at: usize,
+    place: usize,
     file: &Path,
 ) -> Result<Option<T>, SegmentError> {
-    let field = SCHEMA.field(at);
+    let field = SCHEMA.field(place);
     let Some(array) = batch.column_by_name(field.name()) else {
         return Ok(None);
     };
     let wrong = || SegmentError::damaged(file, 0, format!("the column {} has another type", field.name()));
     let typed = array.as_any().downcast_ref::<T>().ok_or_else(wrong)?;
-    if array.data_type() != field.data_type() || (!field.is_nullable() && array.null_count() > 0) {
+    let nullable = field.is_nullable() || place == at::DOC;
+    if array.data_type() != field.data_type() || (!nullable && array.null_count() > 0) {
         return Err(wrong());
     }
     Ok(Some(typed.clone()))

@@ -1,30 +1,49 @@
 //! The Parquet file of a segment, row group by row group: each column is encoded as rows come and written when the
 //! group is full.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
+use assay_storage_model::segment::{COLUMNAR_FORMAT, WHOLE_FORMAT};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::errors::Result;
+use parquet::file::metadata::KeyValue;
 use parquet::file::writer::SerializedFileWriter;
 
 use crate::blocks::SumWriter;
+use crate::columnar::{SHAPE_KEY, Said, Splitter, Typed};
 use crate::columns::{
-    DOC_PAGE_BYTES, GROUP_BYTES, GROUP_ROWS_MAX, PAGE_ROWS_MAX, all_but_documents, at, schema, writer_properties,
+    DOC_PAGE_BYTES, EVERYWHERE, GROUP_BYTES, GROUP_ROWS_MAX, PAGE_ROWS_MAX, all_but_documents, at, columnar_properties,
+    columnar_schema, schema, writer_properties,
 };
 use crate::documents::Documents;
+use crate::error::SegmentError;
+use crate::sources::DocSource;
 use crate::writer::WriterOptions;
+
+/// Documents of one row group of a columnar segment before compression: fewer and longer columns are read faster.
+const COLUMNAR_GROUP_BYTES: u64 = 128 << 20;
 
 pub(crate) struct RowGroups {
     file: SerializedFileWriter<SumWriter>,
     factory: ArrowRowGroupWriterFactory,
+    schema: SchemaRef,
     /// Of the open group, in the order of the schema; empty if there is none.
     columns: Vec<ArrowColumnWriter>,
-    /// In place of their column's writer.
-    documents: Documents,
+    documents: Store,
     rows: usize,
     bytes: u64,
+}
+
+/// Where documents wait for the other columns of their rows.
+#[derive(Debug)]
+enum Store {
+    /// In place of their column's writer.
+    Whole(Documents),
+    Columnar(Box<Splitter>),
 }
 
 impl std::fmt::Debug for RowGroups {
@@ -34,35 +53,75 @@ impl std::fmt::Debug for RowGroups {
 }
 
 impl RowGroups {
-    pub fn new(file: SumWriter, options: WriterOptions) -> Result<RowGroups> {
-        let properties = Arc::new(writer_properties(options));
-        let columns = ArrowSchemaConverter::new().convert(&schema())?;
-        let file = SerializedFileWriter::new(file, columns.root_schema_ptr(), properties)?;
-        let factory = ArrowRowGroupWriterFactory::new(&file, schema());
+    /// Documents go into one column.
+    pub fn whole(file: SumWriter, options: WriterOptions) -> Result<RowGroups> {
         let documents = Documents::new(options.codec, DOC_PAGE_BYTES, PAGE_ROWS_MAX);
-        Ok(RowGroups { file, factory, columns: Vec::new(), documents, rows: 0, bytes: 0 })
+        RowGroups::new(file, schema(), writer_properties(options), Store::Whole(documents))
     }
 
-    /// Where the documents of the next rows go, before the rows' other columns.
-    pub fn documents(&mut self) -> &mut Documents {
-        &mut self.documents
+    /// Documents go into many columns.
+    pub fn columnar(file: SumWriter, typed: Vec<Typed>) -> Result<RowGroups> {
+        let splitter = Splitter::new(typed);
+        let (schema, properties) = (columnar_schema(splitter.shape()), columnar_properties(splitter.shape()));
+        RowGroups::new(file, schema, properties, Store::Columnar(Box::new(splitter)))
     }
 
-    /// Rows as arrays, one for each column but that of the documents, which are taken already. `bytes`: of documents,
-    /// patches, rules and audit notes.
+    fn new(
+        file: SumWriter,
+        schema: SchemaRef,
+        properties: parquet::file::properties::WriterProperties,
+        documents: Store,
+    ) -> Result<RowGroups> {
+        let columns = ArrowSchemaConverter::new().convert(&schema)?;
+        let file = SerializedFileWriter::new(file, columns.root_schema_ptr(), Arc::new(properties))?;
+        let factory = ArrowRowGroupWriterFactory::new(&file, Arc::clone(&schema));
+        Ok(RowGroups { file, factory, schema, columns: Vec::new(), documents, rows: 0, bytes: 0 })
+    }
+
+    pub fn format(&self) -> u16 {
+        match self.documents {
+            Store::Whole(_) => WHOLE_FORMAT,
+            Store::Columnar(_) => COLUMNAR_FORMAT,
+        }
+    }
+
+    /// The document of the next row, before the row's other columns.
+    pub fn push_document(&mut self, doc: &[u8]) {
+        match &mut self.documents {
+            Store::Whole(documents) => documents.push(doc),
+            Store::Columnar(splitter) => splitter.push(doc),
+        }
+    }
+
+    /// The documents of the next rows, from another segment. Returns their bytes.
+    pub fn copy_documents(&mut self, from: &mut DocSource, rows: Range<u32>) -> std::result::Result<u64, SegmentError> {
+        match (&mut self.documents, from) {
+            (Store::Whole(documents), DocSource::Pages(pages)) => documents.copy(pages, rows),
+            (Store::Whole(documents), from) => from.each(rows, |doc| documents.push(doc)),
+            (Store::Columnar(splitter), from) => from.each(rows, |doc| splitter.push(doc)),
+        }
+    }
+
+    /// Rows as arrays, one for each column that every segment has but that of the documents, which are taken already.
+    /// `bytes`: of documents, patches, rules and audit notes.
     pub fn write(&mut self, arrays: &[ArrayRef], bytes: u64) -> Result<()> {
         if self.columns.is_empty() {
             self.columns = self.factory.create_column_writers(self.file.flushed_row_groups().len())?;
         }
         for (column, array) in all_but_documents().into_iter().zip(arrays) {
-            for leaf in compute_leaves(schema().field(column), array)? {
-                self.columns[column].write(&leaf)?;
+            write_column(&self.schema, &mut self.columns, column, array)?;
+        }
+        if let Store::Columnar(splitter) = &mut self.documents {
+            let parts = splitter.take(said(arrays));
+            for (column, array) in std::iter::once(at::DOC).chain(EVERYWHERE..).zip(&parts) {
+                write_column(&self.schema, &mut self.columns, column, array)?;
             }
         }
         self.rows += arrays[at::KEY].len();
         self.bytes += bytes;
+        let bytes_max = if self.format() == WHOLE_FORMAT { GROUP_BYTES } else { COLUMNAR_GROUP_BYTES };
         // A batch more than these is what the limits allow.
-        if self.bytes >= GROUP_BYTES || self.rows >= GROUP_ROWS_MAX { self.flush() } else { Ok(()) }
+        if self.bytes >= bytes_max || self.rows >= GROUP_ROWS_MAX { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -72,12 +131,13 @@ impl RowGroups {
         let doc_column = self.file.schema_descr().column(at::DOC);
         let mut group = self.file.next_row_group()?;
         for (column, writer) in self.columns.drain(..).enumerate() {
-            if column == at::DOC {
-                let (chunk, close) = self.documents.close(Arc::clone(&doc_column))?;
-                group.append_column(&chunk, close)?;
-                self.documents.clear();
-            } else {
-                writer.close()?.append_to_row_group(&mut group)?;
+            match &mut self.documents {
+                Store::Whole(documents) if column == at::DOC => {
+                    let (chunk, close) = documents.close(Arc::clone(&doc_column))?;
+                    group.append_column(&chunk, close)?;
+                    documents.clear();
+                }
+                _ => writer.close()?.append_to_row_group(&mut group)?,
             }
         }
         group.close()?;
@@ -88,6 +148,9 @@ impl RowGroups {
     /// Writes what is left, and the footer.
     pub fn finish(&mut self) -> Result<()> {
         self.flush()?;
+        if let Store::Columnar(splitter) = &self.documents {
+            self.file.append_key_value_metadata(KeyValue::new(SHAPE_KEY.to_owned(), splitter.shape().encode()));
+        }
         self.file.finish().map(drop)
     }
 
@@ -97,5 +160,23 @@ impl RowGroups {
 
     pub fn file_mut(&mut self) -> &mut SumWriter {
         self.file.inner_mut()
+    }
+}
+
+fn write_column(schema: &SchemaRef, columns: &mut [ArrowColumnWriter], column: usize, array: &ArrayRef) -> Result<()> {
+    for leaf in compute_leaves(schema.field(column), array)? {
+        columns[column].write(&leaf)?;
+    }
+    Ok(())
+}
+
+/// What the columns before that of the documents say.
+fn said(arrays: &[ArrayRef]) -> Said<'_> {
+    Said {
+        id: arrays[at::ID].as_string(),
+        span_id: arrays[at::SPAN_ID].as_string(),
+        root_span_id: arrays[at::ROOT_SPAN_ID].as_string(),
+        is_root: arrays[at::IS_ROOT].as_boolean(),
+        created: arrays[at::CREATED].as_primitive::<TimestampMicrosecondType>(),
     }
 }

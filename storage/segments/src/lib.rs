@@ -12,6 +12,9 @@
 //! temporary name, synced, renamed, and the directory is synced, before `finish` returns a description; a crash at any
 //! point leaves at most files that no manifest names, which [`sweep`] takes away.
 //!
+//! Seals write documents whole (format 1). A merge may write them as columns (format 2, `columnar`), which queries read and
+//! which take half the room.
+//!
 //! Every block of every file has a CRC32C that is checked before anything decodes the block. The chain hangs on the
 //! manifest: it holds the length of each file and the checksum of the sidecar's trailer, which holds those of the tables.
 //! Damage is an error that names the file and the place; it is never a wrong row and never a panic.
@@ -19,6 +22,7 @@
 //! Knows nothing of shards, of consensus, or of which versions are visible to whom.
 
 mod blocks;
+mod columnar;
 mod columns;
 mod documents;
 mod error;
@@ -33,10 +37,12 @@ mod read;
 mod row;
 mod segment;
 mod sidecar;
+mod sources;
 mod verify;
 mod writer;
 
-pub use columns::{projection, schema};
+pub use columnar::{Kind, Typed};
+pub use columns::schema;
 pub use error::SegmentError;
 pub use files::{file_name, remove, sweep};
 pub use merge::{DROPPED, MergeInput, Merged};

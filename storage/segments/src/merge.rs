@@ -17,16 +17,20 @@ use assay_storage_disk::SharedDisk;
 use assay_storage_model::segment::SegmentMeta;
 use assay_storage_model::{ObjectKey, Xact};
 
+use crate::columnar::Sample;
 use crate::columns::{PAGE_ROWS_MAX, View, all_but_documents, at};
 use crate::error::SegmentError;
-use crate::pages::DocumentPages;
 use crate::read::Batches;
-use crate::row::{Mark, RowHeader};
+use crate::row::{Columns, Mark, RowHeader};
 use crate::segment::Segment;
+use crate::sources::DocSource;
 use crate::writer::{BATCH_BYTES, BATCH_ROWS_MAX, SegmentWriter, WriterOptions};
 
 /// Batches that are kept for the next output besides the one that each input stands in.
 const HELD_BATCHES: usize = 16;
+/// Runs of rows that a choice of columns is made from, and the rows of each.
+const SAMPLE_RUNS: u64 = 64;
+const SAMPLE_RUN_ROWS: u32 = 32;
 /// In place of the new number of a row that was not kept.
 pub const DROPPED: u32 = u32::MAX;
 
@@ -100,7 +104,11 @@ pub fn merge_rows(
     seq: u64,
     options: WriterOptions,
 ) -> Result<Unfinished, SegmentError> {
-    let mut output = Output::new(SegmentWriter::create(disk, dir, seq, options)?, seq, inputs.len());
+    let writer = match options.columnar {
+        true => SegmentWriter::columnar(disk, dir, seq, options, sample(inputs)?.choose())?,
+        false => SegmentWriter::create(disk, dir, seq, options)?,
+    };
+    let mut output = Output::new(writer, seq, inputs.len());
     let mut cursors = inputs.iter().map(Cursor::open).collect::<Result<Vec<_>, _>>()?;
     while let Some((lead, rival)) = next_run(&cursors) {
         // All rows of the leading input up to the first of any other; among equals the earlier input goes first.
@@ -127,6 +135,22 @@ pub fn merge_rows(
     Ok(Unfinished { writer: output.writer, moved: cursors.into_iter().map(|cursor| cursor.moved).collect() })
 }
 
+/// Some documents from all over the inputs.
+fn sample(inputs: &[MergeInput]) -> Result<Sample, SegmentError> {
+    let all: u64 = inputs.iter().map(|input| u64::from(input.segment.meta().rows)).sum();
+    let step = (all / SAMPLE_RUNS).max(u64::from(SAMPLE_RUN_ROWS)) as usize;
+    let mut sample = Sample::default();
+    for MergeInput { segment, .. } in inputs {
+        let rows = segment.meta().rows;
+        for start in (0..rows).step_by(step) {
+            let run: Vec<u32> = (start..rows.min(start + SAMPLE_RUN_ROWS)).collect();
+            let read = segment.read(&run, Columns::Docs)?;
+            read.iter().filter(|row| !row.doc.is_empty()).for_each(|row| sample.look(&row.doc));
+        }
+    }
+    Ok(sample)
+}
+
 /// Where a row stands: objects ascend, keys and transactions descend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
@@ -145,10 +169,10 @@ fn next_run(cursors: &[Cursor<'_>]) -> Option<(usize, Option<(Place, usize)>)> {
 /// A place in one input.
 struct Cursor<'a> {
     batches: Batches,
-    documents: DocumentPages,
-    /// The end of the page that the row taken last has its document on.
+    documents: DocSource,
+    /// The end of the rows whose documents go on together with that of the row taken last: those of a page.
     page_end: u32,
-    /// Bytes as stored of one document on that page, about.
+    /// Bytes that one of these takes, about.
     doc_bytes: u64,
     ends: &'a [(u32, Xact)],
     batch: Option<(RecordBatch, View)>,
@@ -171,7 +195,7 @@ impl<'a> Cursor<'a> {
         }
         let mut cursor = Cursor {
             batches: input.segment.batches(0..rows, &all_but_documents())?,
-            documents: DocumentPages::open(&input.segment)?,
+            documents: DocSource::open(&input.segment)?,
             page_end: 0,
             doc_bytes: 0,
             ends: &input.ends,
@@ -200,7 +224,7 @@ impl<'a> Cursor<'a> {
                 return Ok(());
             };
             let (_, batch) = next?;
-            let view = View::new(&batch, self.batches.segment().rows_file.path())?;
+            let view = View::new(&batch, None, self.batches.segment().rows_file.path())?;
             self.batch = Some((batch, view));
             (self.index, self.slot) = (0, None);
         }
@@ -290,8 +314,7 @@ impl Output {
         self.taken.push((slot, cursor.index));
         self.ends.push(header.end.map(|end| end.0));
         if cursor.row >= cursor.page_end {
-            cursor.page_end = cursor.documents.page_of(cursor.row)?.end;
-            cursor.doc_bytes = cursor.documents.stored_bytes_per_row();
+            (cursor.page_end, cursor.doc_bytes) = cursor.documents.neighbours_of(cursor.row)?;
         }
         self.bytes += cursor.doc_bytes + view.raw_bytes(cursor.index);
         match self.runs.last_mut() {

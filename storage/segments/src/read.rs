@@ -31,10 +31,10 @@ impl Segment {
             let start = self.group_starts[group];
             let selection = selection_of(rows_of_group.iter().map(|row| row - start));
             let batch_rows = rows_of_group.len().min(BATCH_ROWS_MAX);
-            let mut reader = self.group_reader(group, &projection(what), selection, batch_rows)?;
+            let mut reader = self.group_reader(group, &self.projection(what), selection, batch_rows)?;
             let mut numbers = rows_of_group.iter();
             while let Some(batch) = reader.next_batch()? {
-                let view = View::new(&batch, self.rows_file.path())?;
+                let view = View::new(&batch, self.shape.as_ref(), self.rows_file.path())?;
                 for (index, &row) in (0..batch.num_rows()).zip(numbers.by_ref()) {
                     found.push(view.owned(index, row, self.rows_file.path())?);
                 }
@@ -52,10 +52,10 @@ impl Segment {
 
     /// A range of rows in batches of about a megabyte.
     pub fn scan(self: &Arc<Self>, range: Range<u32>, what: Columns) -> Result<Scan, SegmentError> {
-        self.batches(range, &projection(what)).map(Scan)
+        self.batches(range, &self.projection(what)).map(Scan)
     }
 
-    /// A range of rows as arrow batches, each with the number of its first row. `columns`: places in [`schema`](crate::schema).
+    /// A range of rows as arrow batches, each with the number of its first row. `columns`: places in the schema.
     pub fn batches(self: &Arc<Self>, range: Range<u32>, columns: &[usize]) -> Result<Batches, SegmentError> {
         if range.start > range.end || range.end > self.meta().rows {
             return Err(SegmentError::NoSuchRows { rows: self.meta().rows });
@@ -69,6 +69,11 @@ impl Segment {
             group,
             reader: None,
         })
+    }
+
+    /// The places of the columns that a read brings.
+    pub fn projection(&self, what: Columns) -> Vec<usize> {
+        projection(what, self.shape.as_deref())
     }
 
     /// The row group that holds this row, or the number of groups.
@@ -212,7 +217,7 @@ impl Iterator for Scan {
         let batch = self.0.advance().transpose()?;
         let path = self.0.segment.rows_file.path();
         let rows = batch.and_then(|(first, batch)| {
-            let view = View::new(&batch, path)?;
+            let view = View::new(&batch, self.0.segment.shape.as_ref(), path)?;
             (0..batch.num_rows()).map(|index| view.owned(index, first + index as u32, path)).collect()
         });
         if rows.is_err() {

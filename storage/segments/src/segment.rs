@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use assay_storage_disk::{DiskFile, SharedDisk};
-use assay_storage_model::segment::{FileKind, FileMeta, SEGMENT_FORMAT, SegmentMeta};
+use assay_storage_model::segment::{COLUMNAR_FORMAT, FileKind, FileMeta, SEGMENT_FORMAT, SegmentMeta};
 use assay_storage_model::{ObjectKey, PaginationKey};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::{PageIndexPolicy, ParquetStatisticsPolicy};
 
 use crate::blocks::{RowsReader, Verified};
+use crate::columnar::{SHAPE_KEY, Shape, Typed};
 use crate::error::SegmentError;
 use crate::files::path_of;
 use crate::marks;
@@ -28,6 +29,8 @@ pub struct Segment {
     dir: PathBuf,
     pub(crate) rows_file: Arc<Verified>,
     pub(crate) footer: ArrowReaderMetadata,
+    /// Of a columnar one.
+    pub(crate) shape: Option<Arc<Shape>>,
     /// The first row of each row group, and the number of rows at the end.
     pub(crate) group_starts: Vec<u32>,
     pub(crate) sidecar: Sidecar,
@@ -55,12 +58,19 @@ impl Segment {
         let footer = ArrowReaderMetadata::load(&reader, options).map_err(|error| reader.explain(error))?;
         let group_starts = group_starts(&footer, meta.rows)
             .ok_or_else(|| SegmentError::damaged(&rows_path, 0, "its row groups do not add up to its rows"))?;
+        let shape = match meta.format {
+            COLUMNAR_FORMAT => Some(Arc::new(shape_of(&footer, meta.rows).ok_or_else(|| {
+                SegmentError::damaged(&rows_path, 0, "what its columns mean is missing or makes no sense")
+            })?)),
+            _ => None,
+        };
         Ok(Arc::new(Segment {
             meta: meta.clone(),
             disk,
             dir: dir.to_owned(),
             rows_file,
             footer,
+            shape,
             group_starts,
             sidecar,
         }))
@@ -68,6 +78,17 @@ impl Segment {
 
     pub fn meta(&self) -> &SegmentMeta {
         &self.meta
+    }
+
+    /// The paths that have typed columns: none unless it is columnar.
+    pub fn typed(&self) -> &[Typed] {
+        self.shape.as_ref().map_or(&[], |shape| &shape.typed)
+    }
+
+    /// Where their columns stand in the schema.
+    pub fn typed_places(&self) -> Vec<usize> {
+        let shape = self.shape.as_ref();
+        shape.map_or(Vec::new(), |shape| (0..shape.typed.len()).map(|typed| shape.typed_at(typed)).collect())
     }
 
     /// What this segment's seal superseded in older ones, sorted.
@@ -136,6 +157,14 @@ fn open_file(
         return Err(SegmentError::damaged(&path, length.min(file_meta.length), what));
     }
     Ok((path, *file_meta, file))
+}
+
+/// None if the file does not say it, says nonsense, or has other columns.
+fn shape_of(footer: &ArrowReaderMetadata, rows: u32) -> Option<Shape> {
+    let said = footer.metadata().file_metadata().key_value_metadata()?;
+    let text = said.iter().find(|said| said.key == SHAPE_KEY)?.value.as_deref()?;
+    let shape = Shape::decode(text, rows)?;
+    (footer.parquet_schema().num_columns() == shape.typed_at(shape.typed.len())).then_some(shape)
 }
 
 /// None if the groups' rows are not those of the segment.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use assay_storage_disk::DiskFile;
 use assay_storage_model::command::Action;
-use assay_storage_model::segment::{FileKind, FileMeta, SEGMENT_FORMAT, SegmentMeta};
+use assay_storage_model::segment::{FileKind, FileMeta, SegmentMeta};
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 
 use crate::blocks::{SumWriter, Verified};
@@ -128,6 +128,8 @@ impl Trailer {
 
 /// What the sidecar says of the file of rows.
 pub(crate) struct RowsFile {
+    /// The segment's.
+    pub format: u16,
     pub length: u64,
     pub block_bytes: u32,
     pub sums: Vec<u32>,
@@ -189,7 +191,7 @@ pub(crate) fn write(
     sections[section::OWN_SUMS] = (out.length(), own_sums.len() as u64);
     out.put(&own_sums)?;
     let trailer = Trailer {
-        format: SEGMENT_FORMAT,
+        format: rows_file.format,
         rows: index.rows(),
         seq,
         xact_base: index.xact_base,
@@ -258,7 +260,12 @@ impl Sidecar {
         if bytes.len() as u64 != blocks * 4 || crc32c::crc32c(&bytes) != trailer.rows_sums_crc {
             return Err(bad(at, "the checksums of the rows do not match their own"));
         }
-        let rows_file = RowsFile { length: rows.length, block_bytes: trailer.rows_block, sums: numbers(&bytes) };
+        let rows_file = RowsFile {
+            format: meta.format,
+            length: rows.length,
+            block_bytes: trailer.rows_block,
+            sums: numbers(&bytes),
+        };
         let (at, bytes) = section(section::OBJECTS)?;
         let objects =
             objects_from(&bytes, trailer.rows).ok_or_else(|| bad(at, "the table of objects makes no sense"))?;

@@ -8,7 +8,7 @@ use assay_storage_model::segment::{FileKind, SegmentMeta};
 use assay_storage_model::{PaginationKey, Xact};
 
 use crate::blocks::SumWriter;
-use crate::columns::{View, projection};
+use crate::columns::View;
 use crate::error::SegmentError;
 use crate::files::path_of;
 use crate::index::builder::IndexBuilder;
@@ -44,15 +44,16 @@ fn rebuild(segment: &Arc<Segment>) -> Result<Vec<String>, SegmentError> {
     let path = segment.rows_file.path();
     let mut index = IndexBuilder::new(meta.seq);
     let mut raw_bytes = 0;
-    for batch in segment.batches(0..meta.rows, &projection(Columns::All))? {
+    for batch in segment.batches(0..meta.rows, &segment.projection(Columns::All))? {
         let (_, batch) = batch?;
-        let view = View::new(&batch, path)?;
+        let view = View::new(&batch, segment.shape.as_ref(), path)?;
         for row in 0..batch.num_rows() {
             index.push(&view.header(row, path)?, view.root_span_id.value(row))?;
             raw_bytes += view.raw_bytes(row);
         }
     }
     let rows_file = RowsFile {
+        format: meta.format,
         length: segment.rows_file.length(),
         block_bytes: segment.rows_file.block_bytes() as u32,
         sums: segment.rows_file.sums().to_vec(),

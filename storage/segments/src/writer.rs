@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use assay_storage_disk::SharedDisk;
-use assay_storage_model::segment::{FileKind, FileMeta, SEGMENT_FORMAT, SegmentMeta};
+use assay_storage_model::segment::{FileKind, FileMeta, SegmentMeta};
 use assay_storage_model::{PaginationKey, Xact};
 use parquet::errors::ParquetError;
 
 use crate::blocks::SumWriter;
+use crate::columnar::Typed;
 use crate::columns::{Pending, View};
 use crate::error::SegmentError;
 use crate::files::{path_of, remove_if_there, unfinished};
@@ -20,9 +21,9 @@ use crate::groups::RowGroups;
 use crate::index::builder::IndexBuilder;
 use crate::index::page::PAGE_BYTES;
 use crate::marks;
-use crate::pages::DocumentPages;
 use crate::row::{Mark, VersionRow};
 use crate::sidecar::{self, RowsFile};
+use crate::sources::DocSource;
 
 /// What one checksum of the rows' file covers.
 pub(crate) const ROWS_BLOCK_BYTES: usize = 32 << 10;
@@ -44,7 +45,10 @@ pub enum Codec {
 pub struct WriterOptions {
     /// 0 for a seal, one more than the highest input's for a merge.
     pub tier: u8,
+    /// Of documents that are kept whole.
     pub codec: Codec,
+    /// Whether a merge writes documents as columns.
+    pub columnar: bool,
 }
 
 /// One segment on its way to disk.
@@ -74,6 +78,27 @@ impl SegmentWriter {
         seq: u64,
         options: WriterOptions,
     ) -> Result<SegmentWriter, SegmentError> {
+        SegmentWriter::with(disk, dir, seq, options, |file| RowGroups::whole(file, options))
+    }
+
+    /// One whose documents are columns, with columns for these paths besides.
+    pub fn columnar(
+        disk: SharedDisk,
+        dir: &Path,
+        seq: u64,
+        options: WriterOptions,
+        typed: Vec<Typed>,
+    ) -> Result<SegmentWriter, SegmentError> {
+        SegmentWriter::with(disk, dir, seq, options, |file| RowGroups::columnar(file, typed))
+    }
+
+    fn with(
+        disk: SharedDisk,
+        dir: &Path,
+        seq: u64,
+        options: WriterOptions,
+        rows: impl FnOnce(SumWriter) -> Result<RowGroups, ParquetError>,
+    ) -> Result<SegmentWriter, SegmentError> {
         for kind in FileKind::ALL {
             let path = path_of(dir, seq, kind);
             if disk.exists(&path).map_err(SegmentError::io(&path))? {
@@ -84,8 +109,7 @@ impl SegmentWriter {
         let path = path_of(dir, seq, FileKind::Rows);
         let file = create(&disk, &path, ROWS_BLOCK_BYTES)?;
         let debris = vec![unfinished(&path)];
-        let rows =
-            RowGroups::new(file, options).map_err(|error| SegmentError::Encode { seq, what: error.to_string() })?;
+        let rows = rows(file).map_err(|error| SegmentError::Encode { seq, what: error.to_string() })?;
         Ok(SegmentWriter {
             disk,
             dir: dir.to_owned(),
@@ -111,7 +135,7 @@ impl SegmentWriter {
         let number = self.index.rows();
         Pending::check(row)?;
         self.index.push(&row.header(), row.root_span_id)?;
-        self.rows.documents().push(row.doc);
+        self.rows.push_document(row.doc);
         self.pending.push(row);
         self.raw_bytes += row.raw_bytes();
         if self.pending.rows() >= BATCH_ROWS_MAX || self.pending.bytes() >= BATCH_BYTES {
@@ -121,8 +145,8 @@ impl SegmentWriter {
     }
 
     /// The documents of the next rows, from another segment; the rows follow with `push_batch`. Returns their bytes.
-    pub(crate) fn copy_documents(&mut self, from: &mut DocumentPages, rows: Range<u32>) -> Result<u64, SegmentError> {
-        let copied = self.rows.documents().copy(from, rows);
+    pub(crate) fn copy_documents(&mut self, from: &mut DocSource, rows: Range<u32>) -> Result<u64, SegmentError> {
+        let copied = self.rows.copy_documents(from, rows);
         self.broken |= copied.is_err();
         copied
     }
@@ -140,7 +164,7 @@ impl SegmentWriter {
     /// Returns the bytes of the batch's patches, rules and audit notes.
     fn index_batch(&mut self, batch: &RecordBatch) -> Result<u64, SegmentError> {
         let path = self.rows.file().path();
-        let view = View::new(batch, path)?;
+        let view = View::new(batch, None, path)?;
         let mut bytes = 0;
         for index in 0..batch.num_rows() {
             self.index.push(&view.header(index, path)?, view.root_span_id.value(index))?;
@@ -177,9 +201,11 @@ impl SegmentWriter {
             return Err(SegmentError::Encode { seq: self.seq, what: "an earlier write failed".to_owned() });
         }
         self.rows.finish().map_err(|error| self.explain(error))?;
+        let format = self.rows.format();
         let file = self.rows.file_mut();
         file.sync()?;
-        let rows_file = RowsFile { length: file.length(), block_bytes: ROWS_BLOCK_BYTES as u32, sums: file.sums() };
+        let rows_file =
+            RowsFile { format, length: file.length(), block_bytes: ROWS_BLOCK_BYTES as u32, sums: file.sums() };
         let mut ids = self.create_sidecar(FileKind::Ids)?;
         let ids_meta = sidecar::write(&mut ids, self.seq, &mut self.index, &rows_file)?;
         ids.sync()?;
@@ -221,7 +247,7 @@ impl SegmentWriter {
         let (xact_min, xact_max) = index.xacts().unwrap_or((Xact::ZERO, Xact::ZERO));
         SegmentMeta {
             seq: self.seq,
-            format: SEGMENT_FORMAT,
+            format: self.rows.format(),
             tier: self.options.tier,
             rows: index.rows(),
             raw_bytes: self.raw_bytes,

@@ -1,4 +1,6 @@
-//! Compaction: a run of neighbouring segments of one tier becomes one of the next, with their marks folded in.
+//! Compaction: a run of neighbouring segments of one tier becomes one of the next, with their marks folded in. Seals write
+//! documents whole, and so do the first merges, which hardly touch them; later ones write columns, for queries. Where
+//! nothing was sealed for a while, what is still whole is settled: made columnar before its turn.
 //!
 //! Runs are neighbours in age, and the result takes their place, so that a later segment never holds an older version
 //! of a row than an earlier one. The merge itself runs beside seals and applies; only its last step excludes a seal:
@@ -14,6 +16,7 @@ use std::sync::atomic::Ordering;
 use assay_storage_kv::Batch;
 use assay_storage_model::Xact;
 use assay_storage_model::command::Action;
+use assay_storage_model::segment::{SegmentMeta, WHOLE_FORMAT};
 use assay_storage_segments::merge::{Rules, merge_rows};
 use assay_storage_segments::{Mark, MergeInput, RowHeader, Segment, WriterOptions};
 
@@ -28,20 +31,42 @@ use crate::{Core, Shard};
 pub const SEGMENTS_PER_TIER: usize = 7;
 /// Segments of this tier are left alone: merging them again would cost more than it saves.
 pub const TIER_MAX: u8 = 3;
+/// Segments of this tier and above are columnar: it costs eight times what a merge of whole documents does.
+pub const COLUMNAR_TIER: u8 = 2;
+/// Documents, patches, rules and audit notes of segments that are settled together.
+const SETTLED_BYTES_MAX: u64 = 1 << 30;
+
+/// Neighbours that become one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Run {
+    segments: Range<usize>,
+    tier: u8,
+    columnar: bool,
+}
 
 impl Shard {
     /// One step of compaction; false when there is nothing to do. Blocks; safe beside a seal. `pace` is called every few
     /// milliseconds of work, with nothing locked that anyone waits for: it may take its time.
     pub fn compact(&self, pace: &dyn Fn()) -> Result<bool, ShardError> {
+        self.merge_run(pace, pick)
+    }
+
+    /// Makes some of what is still whole columnar; false when there is nothing left. As [`compact`](Self::compact) otherwise,
+    /// and worth its while only in a shard that takes few writes.
+    pub fn settle(&self, pace: &dyn Fn()) -> Result<bool, ShardError> {
+        self.merge_run(pace, pick_whole)
+    }
+
+    fn merge_run(&self, pace: &dyn Fn(), pick: impl Fn(&[&SegmentMeta]) -> Option<Run>) -> Result<bool, ShardError> {
         let _one = self.compacting.lock();
-        let (inputs, tier, folded_until, dir, objects) = {
+        let (inputs, run, folded_until, dir, objects) = {
             let upkeep = self.upkeep.lock();
             let core = self.core.lock();
-            let tiers: Vec<u8> = core.segments.iter().map(|live| live.meta().tier).collect();
-            let Some(run) = pick(&tiers) else { return Ok(false) };
-            let tier = tiers[run.start] + 1;
+            let metas: Vec<&SegmentMeta> = core.segments.iter().map(|live| live.meta()).collect();
+            let Some(run) = pick(&metas) else { return Ok(false) };
             let objects = kept::load_objects(upkeep.kv.as_ref())?;
-            (core.segments[run].to_vec(), tier, upkeep.sealed.last, upkeep.segments_dir.clone(), objects)
+            let inputs = core.segments[run.segments.clone()].to_vec();
+            (inputs, run, upkeep.sealed.last, upkeep.segments_dir.clone(), objects)
         };
         let merge_inputs: Vec<MergeInput> = inputs
             .iter()
@@ -53,7 +78,7 @@ impl Shard {
             None => true,
         };
         let seq = self.next_segment.fetch_add(1, Ordering::AcqRel);
-        let options = WriterOptions { tier, ..WriterOptions::default() };
+        let options = WriterOptions { tier: run.tier, columnar: run.columnar, ..WriterOptions::default() };
         let merged =
             merge_rows(&merge_inputs, Rules { keep: &keep, pace }, self.config.disk.clone(), &dir, seq, options)?;
 
@@ -164,7 +189,29 @@ fn history_below(row: &RowHeader<'_>, floor: Xact) -> bool {
 }
 
 /// The oldest run of the lowest tier that has enough neighbours.
-fn pick(tiers: &[u8]) -> Option<Range<usize>> {
+fn pick(metas: &[&SegmentMeta]) -> Option<Run> {
+    let tiers: Vec<u8> = metas.iter().map(|meta| meta.tier).collect();
+    let segments = pick_tier(&tiers)?;
+    let tier = tiers[segments.start] + 1;
+    // What was settled stays so.
+    let columnar = tier >= COLUMNAR_TIER || metas[segments.clone()].iter().any(|meta| meta.format != WHOLE_FORMAT);
+    Some(Run { segments, tier, columnar })
+}
+
+/// The oldest segment that is whole, and the neighbours behind it that are so too.
+fn pick_whole(metas: &[&SegmentMeta]) -> Option<Run> {
+    let start = metas.iter().position(|meta| meta.format == WHOLE_FORMAT)?;
+    let mut bytes = 0;
+    let more = metas[start..].iter().take_while(|meta| {
+        bytes += meta.raw_bytes;
+        meta.format == WHOLE_FORMAT && bytes <= SETTLED_BYTES_MAX
+    });
+    let segments = start..start + more.count().max(1);
+    let tier = metas[segments.clone()].iter().map(|meta| meta.tier).max()?;
+    Some(Run { segments, tier, columnar: true })
+}
+
+fn pick_tier(tiers: &[u8]) -> Option<Range<usize>> {
     let mut best: Option<(u8, usize)> = None;
     let mut start = 0;
     for (at, tier) in tiers.iter().enumerate() {
@@ -181,6 +228,9 @@ fn pick(tiers: &[u8]) -> Option<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
+    use assay_storage_model::PaginationKey;
+    use assay_storage_model::segment::COLUMNAR_FORMAT;
+
     use super::*;
 
     #[test]
@@ -189,13 +239,54 @@ mod tests {
             runs.iter().flat_map(|(tier, count)| std::iter::repeat_n(*tier, *count)).collect()
         };
         let full = SEGMENTS_PER_TIER;
-        assert_eq!(pick(&[]), None);
-        assert_eq!(pick(&tiers(&[(0, full - 1)])), None);
-        assert_eq!(pick(&tiers(&[(0, full)])), Some(0..full));
-        assert_eq!(pick(&tiers(&[(0, full * 2)])), Some(0..full));
-        assert_eq!(pick(&tiers(&[(2, 1), (1, 2), (0, full)])), Some(3..full + 3));
-        assert_eq!(pick(&tiers(&[(1, full), (0, 2)])), Some(0..full));
-        assert_eq!(pick(&tiers(&[(1, full), (0, full)])), Some(full..full * 2));
-        assert_eq!(pick(&tiers(&[(TIER_MAX, full)])), None);
+        assert_eq!(pick_tier(&[]), None);
+        assert_eq!(pick_tier(&tiers(&[(0, full - 1)])), None);
+        assert_eq!(pick_tier(&tiers(&[(0, full)])), Some(0..full));
+        assert_eq!(pick_tier(&tiers(&[(0, full * 2)])), Some(0..full));
+        assert_eq!(pick_tier(&tiers(&[(2, 1), (1, 2), (0, full)])), Some(3..full + 3));
+        assert_eq!(pick_tier(&tiers(&[(1, full), (0, 2)])), Some(0..full));
+        assert_eq!(pick_tier(&tiers(&[(1, full), (0, full)])), Some(full..full * 2));
+        assert_eq!(pick_tier(&tiers(&[(TIER_MAX, full)])), None);
+    }
+
+    fn meta(tier: u8, format: u16, raw_bytes: u64) -> SegmentMeta {
+        SegmentMeta {
+            seq: 1,
+            format,
+            tier,
+            rows: 1,
+            raw_bytes,
+            first_object: SegmentMeta::NO_OBJECT,
+            last_object: SegmentMeta::NO_OBJECT,
+            key_min: PaginationKey(0),
+            key_max: PaginationKey(0),
+            xact_min: Xact(0),
+            xact_max: Xact(0),
+            files: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn later_tiers_are_columnar_and_what_was_settled_stays_so() {
+        let run = |metas: &[SegmentMeta]| pick(&metas.iter().collect::<Vec<_>>()).map(|run| (run.tier, run.columnar));
+        let mut metas = vec![meta(0, WHOLE_FORMAT, 1); SEGMENTS_PER_TIER];
+        assert_eq!(run(&metas), Some((1, false)));
+        metas[3].format = COLUMNAR_FORMAT;
+        assert_eq!(run(&metas), Some((1, true)));
+        assert_eq!(run(&vec![meta(1, WHOLE_FORMAT, 1); SEGMENTS_PER_TIER]), Some((2, true)));
+        assert_eq!(run(&metas[1..]), None);
+    }
+
+    #[test]
+    fn what_is_whole_is_settled_from_the_oldest_on_as_far_as_one_segment_goes() {
+        let run = |metas: &[SegmentMeta]| pick_whole(&metas.iter().collect::<Vec<_>>());
+        let settled = |segments, tier| Some(Run { segments, tier, columnar: true });
+        let (whole, columnar) = (meta(1, WHOLE_FORMAT, SETTLED_BYTES_MAX / 3), meta(2, COLUMNAR_FORMAT, 1));
+        assert_eq!(run(&[]), None);
+        assert_eq!(run(&[columnar.clone(), columnar.clone()]), None);
+        assert_eq!(run(&[columnar.clone(), whole.clone(), meta(0, WHOLE_FORMAT, 1)]), settled(1..3, 1));
+        assert_eq!(run(&[whole.clone(), columnar, whole.clone()]), settled(0..1, 1));
+        assert_eq!(run(&vec![whole; 5]), settled(0..3, 1));
+        assert_eq!(run(&[meta(0, WHOLE_FORMAT, SETTLED_BYTES_MAX + 1), meta(0, WHOLE_FORMAT, 1)]), settled(0..1, 0));
     }
 }

@@ -24,7 +24,8 @@ fn history(seed: u64) {
             72..73 => world.raise_floor(),
             73..74 => world.drop_object(),
             74..84 => world.seal(),
-            84..92 => world.compact(),
+            84..90 => world.compact(),
+            90..92 => world.settle(),
             92..95 => world.restart(),
             95..96 => world.install_own_snapshot(),
             _ => world.check_something(),
@@ -95,6 +96,7 @@ fn writes_go_on_beside_seals_and_compactions() {
                         shard.seal().expect("seals");
                         seals.fetch_add(1, Ordering::Relaxed);
                         while shard.compact(&|| {}).expect("compacts") {}
+                        shard.settle(&|| {}).expect("settles");
                     }
                 }
             });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use assay_storage_disk::{Disk, SimulatedDisk};
 use assay_storage_model::PaginationKey;
 use assay_storage_model::Xact;
-use assay_storage_model::segment::{FileKind, SegmentMeta};
+use assay_storage_model::segment::{COLUMNAR_FORMAT, FileKind, SEGMENT_FORMAT, SegmentMeta, WHOLE_FORMAT};
 use assay_storage_segments::merge::{MergeInput, merge};
 use assay_storage_segments::{Columns, Mark, OwnedRow, Segment, SegmentError, SoughtId, file_name, verify};
 use rand::Rng;
@@ -15,10 +15,14 @@ use crate::rows::*;
 const FLIPS: u32 = 300;
 
 fn sample() -> (SimulatedDisk, SegmentMeta, Vec<OwnedRow>, Vec<Mark>) {
+    sample_as(WHOLE_FORMAT)
+}
+
+fn sample_as(format: u16) -> (SimulatedDisk, SegmentMeta, Vec<OwnedRow>, Vec<Mark>) {
     let disk = disk();
     let rows = random_rows(&mut random(1), 400, 400);
     let marks: Vec<Mark> = (0..50).map(|row| Mark { segment: 3, row, end: Xact(9) }).collect();
-    let meta = write(&shared(&disk), 7, &rows, &marks).unwrap();
+    let meta = write_as(&shared(&disk), 7, &rows, &marks, format).unwrap();
     (disk, meta, rows, marks)
 }
 
@@ -53,8 +57,17 @@ fn all_answers_right_or_refused(segment: &Arc<Segment>, rows: &[OwnedRow], marks
 
 #[test]
 fn a_flipped_bit_is_found_or_does_no_harm() {
+    a_flipped_bit_does_no_harm(WHOLE_FORMAT);
+}
+
+#[test]
+fn a_flipped_bit_of_a_columnar_segment_is_found_or_does_no_harm() {
+    a_flipped_bit_does_no_harm(COLUMNAR_FORMAT);
+}
+
+fn a_flipped_bit_does_no_harm(format: u16) {
     let mut random = random(2);
-    let (disk, meta, rows, marks) = sample();
+    let (disk, meta, rows, marks) = sample_as(format);
     let mut found = 0;
     for _ in 0..FLIPS {
         let mut bit = random.random_range(0..meta.file_bytes() * 8);
@@ -137,8 +150,8 @@ fn files_of_another_segment_under_this_name_are_damage() {
 #[test]
 fn a_newer_format_is_refused_by_name() {
     let (disk, meta, ..) = sample();
-    let newer = SegmentMeta { format: 2, ..meta };
+    let newer = SegmentMeta { format: SEGMENT_FORMAT + 1, ..meta };
     let refused = open(&shared(&disk), &newer).unwrap_err();
-    assert!(matches!(refused, SegmentError::Newer { found: 2, known: 1, .. }));
+    assert!(matches!(refused, SegmentError::Newer { found: 3, known: 2, .. }));
     assert!(refused.to_string().contains("upgrade"), "{refused}");
 }

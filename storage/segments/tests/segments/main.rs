@@ -1,5 +1,6 @@
 //! Segments against a naive model: what was written is found, read, merged, and survives crashes and flipped bits.
 
+mod columnar;
 mod crashes;
 mod damage;
 mod merging;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use assay_storage_model::Xact;
-use assay_storage_model::segment::SegmentMeta;
+use assay_storage_model::segment::{COLUMNAR_FORMAT, SegmentMeta, WHOLE_FORMAT};
 use assay_storage_segments::merge::{DROPPED, MergeInput, merge};
 use assay_storage_segments::{
     Codec, Columns, Mark, OwnedRow, RowHeader, SegmentError, SoughtId, WriterOptions, verify,
@@ -13,7 +13,7 @@ use rand::Rng;
 
 use crate::rows::*;
 
-const TIER_ONE: WriterOptions = WriterOptions { tier: 1, codec: Codec::Lz4 };
+const TIER_ONE: WriterOptions = WriterOptions { tier: 1, codec: Codec::Lz4, columnar: false };
 
 /// Keeps all but some ids, and of superseded rows only some.
 fn keep(row: &RowHeader<'_>) -> bool {
@@ -22,7 +22,7 @@ fn keep(row: &RowHeader<'_>) -> bool {
 
 #[test]
 fn a_merge_is_the_sorted_rows_of_its_inputs_with_marks_folded_in() {
-    for seed in 0..8 {
+    for seed in 0..12 {
         let mut random = random(seed);
         let disk = shared(&disk());
         let mut inputs = Vec::new();
@@ -31,7 +31,8 @@ fn a_merge_is_the_sorted_rows_of_its_inputs_with_marks_folded_in() {
         for input in 0..random.random_range(1..6) {
             let (count, doc_bytes) = ([0, 10, 1500, 4000][random.random_range(0..4)], [50, 2500][seed as usize % 2]);
             let rows = random_rows(&mut random, count, doc_bytes);
-            let meta = write(&disk, input as u64 + 1, &rows, &[]).unwrap();
+            let format = [WHOLE_FORMAT, COLUMNAR_FORMAT][random.random_range(0..2)];
+            let meta = write_as(&disk, input as u64 + 1, &rows, &[], format).unwrap();
             let mut ends = Vec::new();
             for row in &rows {
                 let mut row = row.clone();
@@ -45,8 +46,8 @@ fn a_merge_is_the_sorted_rows_of_its_inputs_with_marks_folded_in() {
             inputs.push(MergeInput { segment: open(&disk, &meta).unwrap(), ends });
         }
         let marks = [Mark { segment: 99, row: 4, end: Xact(5) }];
-        let codec = [Codec::Plain, Codec::Lz4][seed as usize / 4];
-        let options = WriterOptions { tier: 1, codec };
+        let codec = [Codec::Plain, Codec::Lz4][seed as usize / 4 % 2];
+        let options = WriterOptions { tier: 1, codec, columnar: seed % 2 == 1 };
         let merged = merge(&inputs, &keep, Arc::clone(&disk), &dir(), 50, options, &marks).unwrap();
 
         all.sort_by_key(|(input, row)| (row.object, std::cmp::Reverse((row.key, row.xact)), *input, row.row));

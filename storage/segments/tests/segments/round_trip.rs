@@ -7,7 +7,7 @@ use assay_storage_model::command::Action;
 use assay_storage_model::segment::{FileKind, SegmentMeta};
 use assay_storage_model::{PaginationKey, Xact};
 use assay_storage_segments::{
-    Columns, Mark, OwnedRow, Segment, SegmentError, SegmentWriter, SoughtId, VersionRow, projection, remove, verify,
+    Columns, Mark, OwnedRow, Segment, SegmentError, SegmentWriter, SoughtId, VersionRow, remove, verify,
 };
 use bytes::Bytes;
 use rand::Rng;
@@ -137,7 +137,7 @@ fn arrow_batches_carry_the_columns_asked_for_and_their_first_row() {
     let meta = write(&disk, 1, &rows, &[]).unwrap();
     let segment = open(&disk, &meta).unwrap();
     let mut next = 17;
-    for batch in segment.batches(17..2900, &projection(Columns::Docs)[9..]).unwrap() {
+    for batch in segment.batches(17..2900, &segment.projection(Columns::Docs)[9..]).unwrap() {
         let (first, batch) = batch.unwrap();
         assert_eq!((first, batch.num_columns()), (next, 2));
         assert!(batch.get_array_memory_size() < 8 << 20);

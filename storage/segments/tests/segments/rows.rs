@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use assay_storage_disk::{Disk, SharedDisk, SimulatedDisk};
 use assay_storage_model::command::Action;
-use assay_storage_model::segment::SegmentMeta;
+use assay_storage_model::event::format_micros;
+use assay_storage_model::segment::{SegmentMeta, WHOLE_FORMAT};
 use assay_storage_model::{ObjectKey, ObjectKind, PaginationKey, Xact};
 use assay_storage_segments::{
-    Columns, IdHit, Mark, OwnedRow, Segment, SegmentError, SegmentWriter, VersionRow, WriterOptions,
+    Columns, IdHit, Kind, Mark, OwnedRow, Segment, SegmentError, SegmentWriter, Typed, VersionRow, WriterOptions,
 };
 use bytes::Bytes;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
 
 pub const DIR: &str = "/shard/segments";
 const ACTIONS: [Action; 4] = [Action::Upsert, Action::Merge, Action::Delete, Action::Comment];
@@ -52,7 +54,7 @@ pub fn random_rows(random: &mut ChaCha8Rng, count: usize, doc_bytes_max: usize) 
             let key = random.random_range(0..keys);
             let xact = random.random_range(1..100_000);
             let action = *ACTIONS.choose(random).expect("not empty");
-            OwnedRow {
+            let mut row = OwnedRow {
                 row: 0,
                 object: object(random.random_range(0..objects)),
                 key: PaginationKey(1 << 40 | key),
@@ -68,7 +70,11 @@ pub fn random_rows(random: &mut ChaCha8Rng, count: usize, doc_bytes_max: usize) 
                 patch: random.random_bool(0.3).then(|| random_bytes(random, 300)),
                 rules: random.random_bool(0.1).then(|| random_bytes(random, 30)),
                 audit: random.random_bool(0.1).then(|| random_bytes(random, 30)),
+            };
+            if random.random_bool(0.7) {
+                row.doc = random_document(random, &row, doc_bytes_max).into();
             }
+            row
         })
         .collect();
     in_order(&mut rows);
@@ -88,6 +94,61 @@ fn random_id(random: &mut ChaCha8Rng, number: u64) -> String {
         2 => format!("{number}").repeat(random.random_range(1..3)),
         _ => format!("{:08x}-1111-4222-8333-{:012x}", number as u32, number),
     }
+}
+
+/// A document as rows have it, or one that a program that knows more wrote, or a person.
+fn random_document(random: &mut ChaCha8Rng, row: &OwnedRow, text_bytes_max: usize) -> String {
+    let created = format_micros(row.created);
+    let mut members = vec![
+        ("id", json!(row.id)),
+        ("created", json!(created)),
+        ("span_id", json!(row.span_id)),
+        ("root_span_id", json!(row.root_span_id)),
+        ("is_root", json!(row.is_root)),
+    ];
+    let text = "wörd \"and\" ".repeat(random.random_range(0..=text_bytes_max / 12));
+    let user = [json!("u1"), json!("\n"), json!(7), Value::Null][random.random_range(0..4)].clone();
+    let number = [json!(1), json!(2.5), json!(-0.0), json!(1_i64 << 60), json!("1")][random.random_range(0..5)].clone();
+    members.push(("input", json!([{"role": "user", "content": text}])));
+    members.push(("metadata", json!({"user": user, "n": number, "deep": {"flag": random.random::<bool>()}})));
+    members.push(("metrics", json!({"start": random.random::<f64>(), "tokens": random.random_range(0..9)})));
+    members.push(("output", [json!("plain"), json!({"a": []}), Value::Null][random.random_range(0..3)].clone()));
+    members.retain(|_| random.random_bool(0.95));
+    if random.random_bool(0.3) {
+        let at = random.random_range(0..=members.len());
+        members.insert(at, ("tags", json!(["p"])));
+    }
+    match random.random_range(0..20) {
+        0 => members.push(("unknown", json!(1))),
+        1 => members.push(("id", json!("another"))),
+        2 => members.retain(|(name, _)| *name != "created"),
+        _ => {}
+    }
+    let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+    let document = format!("{{{}}}", members.join(","));
+    match random.random_range(0..20) {
+        0 => document.replacen(':', ": ", 1),
+        1 => document.replacen("input", "inp\\u0075t", 1),
+        2 => document + " ",
+        _ => document,
+    }
+}
+
+/// Paths that documents have, of which a segment makes columns.
+pub fn typed() -> Vec<Typed> {
+    let of = |path: &[&str], kind| Typed {
+        path: path.iter().map(|key| (*key).to_owned()).collect(),
+        kind,
+        odd: Vec::new(),
+        useless: false,
+    };
+    vec![
+        of(&["metadata", "deep", "flag"], Kind::Bool),
+        of(&["metadata", "n"], Kind::Float),
+        of(&["metadata", "user"], Kind::Text),
+        of(&["metrics", "start"], Kind::Float),
+        of(&["metrics", "tokens"], Kind::Int),
+    ]
 }
 
 /// Half of it compresses.
@@ -118,7 +179,21 @@ pub fn version(row: &OwnedRow) -> VersionRow<'_> {
 }
 
 pub fn write(disk: &SharedDisk, seq: u64, rows: &[OwnedRow], marks: &[Mark]) -> Result<SegmentMeta, SegmentError> {
-    let mut writer = SegmentWriter::create(Arc::clone(disk), &dir(), seq, WriterOptions::default())?;
+    write_as(disk, seq, rows, marks, WHOLE_FORMAT)
+}
+
+pub fn write_as(
+    disk: &SharedDisk,
+    seq: u64,
+    rows: &[OwnedRow],
+    marks: &[Mark],
+    format: u16,
+) -> Result<SegmentMeta, SegmentError> {
+    let options = WriterOptions::default();
+    let mut writer = match format {
+        WHOLE_FORMAT => SegmentWriter::create(Arc::clone(disk), &dir(), seq, options)?,
+        _ => SegmentWriter::columnar(Arc::clone(disk), &dir(), seq, options, typed())?,
+    };
     for (number, row) in (0..).zip(rows) {
         assert_eq!(writer.push(&version(row))?, number);
     }

@@ -252,6 +252,11 @@ impl World {
         assert_eq!(self.shard().sealed(), self.shard().applied());
     }
 
+    /// One step of it.
+    pub fn settle(&mut self) {
+        self.shard().settle(&|| {}).expect("settles");
+    }
+
     pub fn compact(&mut self) {
         while self.shard().compact(&|| {}).expect("compacts") {}
         assert!(

@@ -1,0 +1,232 @@
+//! What a columnar segment has besides the columns that every segment has: the text of each known field of its
+//! documents, how a document is put together from them, and typed columns for paths that many documents have.
+//!
+//! Fields stand in the order of [`FIELDS`]; a program that knows more of them writes more, so the file says which it has.
+//! Typed columns say again what the fields' texts say: they make nothing exact, only fast. A value of another kind than
+//! its column's is left out of it and its row listed as odd; a column with too many of them is of no use and says so.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use serde::{Deserialize, Serialize};
+
+use crate::columns;
+
+/// The fields that rows have, but for those that other columns say.
+pub(crate) const FIELDS: [&str; 22] = [
+    "input",
+    "output",
+    "expected",
+    "error",
+    "scores",
+    "metadata",
+    "metrics",
+    "tags",
+    "context",
+    "span_attributes",
+    "span_parents",
+    "origin",
+    "facets",
+    "classifications",
+    "comment",
+    "name",
+    "slug",
+    "description",
+    "function_type",
+    "prompt_data",
+    "function_data",
+    "function_schema",
+];
+
+/// Fields whose texts are not kept: other columns of the row say the same.
+pub(crate) const SAID: [&str; 5] = ["id", "created", "span_id", "root_span_id", "is_root"];
+
+/// Layouts of one segment; a document that would need one more is kept whole.
+pub(crate) const LAYOUTS_MAX: usize = 4096;
+/// Typed columns of one segment.
+pub const TYPED_MAX: usize = 128;
+/// Rows that a typed column may leave out and list.
+pub const ODD_ROWS_MAX: usize = 1024;
+/// Where the file's metadata keeps the shape.
+pub(crate) const SHAPE_KEY: &str = "assay.shape";
+
+/// What the values of a typed column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Bool,
+    /// Integers that fit 64 bits.
+    Int,
+    /// Numbers, and integers of at most 53 bits, which are the same as numbers.
+    Float,
+    Text,
+}
+
+impl Kind {
+    pub fn data_type(self) -> DataType {
+        match self {
+            Kind::Bool => DataType::Boolean,
+            Kind::Int => DataType::Int64,
+            Kind::Float => DataType::Float64,
+            Kind::Text => DataType::Utf8,
+        }
+    }
+}
+
+/// A path of keys whose values have a column of their own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Typed {
+    /// A field's name first.
+    pub path: Vec<String>,
+    pub kind: Kind,
+    /// Rows whose value is of another kind, ascending; the column has null for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub odd: Vec<u32>,
+    /// There were more of those than are listed: the column must not be used.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub useless: bool,
+}
+
+/// As it stands in the file's metadata.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shape {
+    pub fields: Vec<String>,
+    /// Places in `fields` of those that no document has, ascending: their columns are empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<u8>,
+    /// What stands in a document one after the other: a place in [`SAID`], or behind those one in `fields`.
+    pub layouts: Vec<Vec<u8>>,
+    pub typed: Vec<Typed>,
+}
+
+impl Shape {
+    /// With the fields that this program knows.
+    pub fn new(typed: Vec<Typed>) -> Shape {
+        let fields = FIELDS.map(str::to_owned).to_vec();
+        let absent = (0..fields.len() as u8).collect();
+        Shape { fields, absent, layouts: Vec::new(), typed }
+    }
+
+    pub fn encode(&self) -> String {
+        serde_json::to_string(self).expect("texts and numbers always encode")
+    }
+
+    /// None if it makes no sense.
+    pub fn decode(text: &str, rows: u32) -> Option<Shape> {
+        let shape: Shape = serde_json::from_str(text).ok()?;
+        let slots = SAID.len() + shape.fields.len();
+        let sound = slots <= usize::from(u8::MAX)
+            && shape.layouts.len() <= LAYOUTS_MAX
+            && shape.typed.len() <= TYPED_MAX
+            && shape.absent.is_sorted_by(|a, b| a < b)
+            && shape.layouts.iter().flatten().all(|slot| {
+                let field = usize::from(*slot).checked_sub(SAID.len());
+                usize::from(*slot) < slots && field.is_none_or(|field| shape.has(field))
+            })
+            && shape.typed.iter().all(|typed| {
+                typed.path.len() > 1
+                    && shape.fields.contains(&typed.path[0])
+                    && typed.odd.len() <= ODD_ROWS_MAX
+                    && typed.odd.is_sorted_by(|a, b| a < b)
+                    && typed.odd.last().is_none_or(|last| *last < rows)
+            });
+        sound.then_some(shape)
+    }
+
+    /// The name that stands at a slot of a layout.
+    pub fn name(&self, slot: u8) -> &str {
+        let slot = usize::from(slot);
+        SAID.get(slot).copied().unwrap_or_else(|| &self.fields[slot - SAID.len()])
+    }
+
+    /// Whether any document has the field.
+    pub fn has(&self, field: usize) -> bool {
+        u8::try_from(field).is_ok_and(|field| self.absent.binary_search(&field).is_err())
+    }
+
+    /// The columns behind those that every segment has.
+    pub fn columns(&self) -> Vec<FieldRef> {
+        let nullable = |name: &str, kind| Arc::new(Field::new(name, kind, true));
+        let layout = Arc::new(Field::new("layout", DataType::UInt16, false));
+        let fields = self.fields.iter().map(|field| nullable(&format!("field {field}"), DataType::Binary));
+        let typed = self.typed.iter().map(|typed| nullable(&column_name(&typed.path), typed.kind.data_type()));
+        std::iter::once(layout).chain(fields).chain(typed).collect()
+    }
+
+    /// Where the column of layouts stands in the schema.
+    pub fn layout_at(&self) -> usize {
+        columns::EVERYWHERE
+    }
+
+    pub fn field_at(&self, field: usize) -> usize {
+        columns::EVERYWHERE + 1 + field
+    }
+
+    /// Where the columns that documents are put together from stand.
+    pub fn parts_at(&self) -> impl Iterator<Item = usize> {
+        let fields = (0..self.fields.len()).filter(|field| self.has(*field)).map(|field| self.field_at(field));
+        std::iter::once(self.layout_at()).chain(fields)
+    }
+
+    pub fn typed_at(&self, typed: usize) -> usize {
+        columns::EVERYWHERE + 1 + self.fields.len() + typed
+    }
+}
+
+/// No two paths have the same name, whatever their keys are.
+fn column_name(path: &[String]) -> String {
+    let keys = serde_json::to_string(path).expect("texts always encode");
+    format!("path {keys}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(path: &[&str], kind: Kind) -> Typed {
+        Typed { path: path.iter().map(|key| (*key).to_owned()).collect(), kind, odd: Vec::new(), useless: false }
+    }
+
+    #[test]
+    fn a_shape_keeps_its_text() {
+        let mut shape = Shape::new(vec![typed(&["metadata", "a.b"], Kind::Text), typed(&["scores", "x"], Kind::Float)]);
+        shape.fields.truncate(6);
+        shape.absent = vec![1, 3];
+        shape.layouts = vec![vec![], vec![0, 1, 5, 10]];
+        shape.typed[1].odd = vec![3, 9];
+        shape.typed[0].useless = true;
+        let golden = concat!(
+            r#"{"fields":["input","output","expected","error","scores","metadata"],"absent":[1,3],"layouts":[[],[0,1,5,10]],"#,
+            r#""typed":[{"path":["metadata","a.b"],"kind":"text","useless":true},"#,
+            r#"{"path":["scores","x"],"kind":"float","odd":[3,9]}]}"#
+        );
+        assert_eq!(shape.encode(), golden);
+        assert_eq!(Shape::decode(golden, 10), Some(shape.clone()));
+        assert_eq!((shape.name(1), shape.name(5), shape.name(10)), ("created", "input", "metadata"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let whole = |fields: &str, layouts: &str, typed: &str| {
+            Shape::decode(&format!(r#"{{"fields":{fields},"layouts":{layouts},"typed":{typed}}}"#), 10).is_some()
+        };
+        assert!(whole(r#"["input"]"#, "[[5]]", r#"[{"path":["input","a"],"kind":"int","odd":[1,9]}]"#));
+        assert!(!whole(r#"["input"]"#, "[[6]]", "[]"));
+        assert!(!whole(r#"["input"]"#, "[]", r#"[{"path":["output","a"],"kind":"int"}]"#));
+        assert!(!whole(r#"["input"]"#, "[]", r#"[{"path":["input"],"kind":"int"}]"#));
+        assert!(!whole(r#"["input"]"#, "[]", r#"[{"path":["input","a"],"kind":"int","odd":[1,10]}]"#));
+        assert!(!whole(r#"["input"]"#, "[]", r#"[{"path":["input","a"],"kind":"int","odd":[2,1]}]"#));
+        assert!(!whole(r#"["input"]"#, "[]", r#"[{"path":["input","a"],"kind":"date"}]"#));
+        assert!(Shape::decode(r#"{"fields":["input"],"absent":[0],"layouts":[[0]],"typed":[]}"#, 1).is_some());
+        assert!(Shape::decode(r#"{"fields":["input"],"absent":[0],"layouts":[[5]],"typed":[]}"#, 1).is_none());
+        assert_eq!(Shape::decode("{", 0), None);
+    }
+
+    #[test]
+    fn each_path_has_a_name_of_its_own() {
+        let name = |path: &[&str]| column_name(&path.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>());
+        assert_eq!(name(&["metadata", "model"]), r#"path ["metadata","model"]"#);
+        assert_ne!(name(&["a", "b.c"]), name(&["a", "b", "c"]));
+        assert_ne!(name(&["a\",\"b"]), name(&["a", "b"]));
+    }
+}

@@ -1,7 +1,7 @@
 //! Groups: which columns are dimensions, what is aggregated, and how the groups are seen (btql.md, section 12.4 and 12.6).
 
 use super::functions::{AggregateName, Known, aggregation, known};
-use super::{Binder, Mode, QueryError, item_name, no_duplicates, position};
+use super::{Binder, Mode, QueryError, item_name, no_duplicates};
 use crate::ast::{self, Call, Item, Node, Path, Select, Step};
 use crate::bound::{Aggregate, Expr, Field, Groups, Pivot, SortKey};
 
@@ -164,7 +164,7 @@ impl<'a> Binder<'a> {
         }
         let mut dimensions = Vec::new();
         for group in query.group_by.iter().flatten() {
-            match position(group) {
+            match group.position() {
                 Some(position) => {
                     let item = position.checked_sub(1).and_then(|position| items.get(position));
                     dimensions.push(&item.ok_or_else(|| self.no_position(group, items.len()))?.expr);
@@ -284,7 +284,7 @@ impl<'a> Binder<'a> {
                 _ => None,
             };
             let column = by_name.and_then(|name| seen.iter().find(|(column, _)| column == name));
-            let expr = match (position(&sort.expr), column, by_name) {
+            let expr = match (sort.expr.position(), column, by_name) {
                 (Some(position), _, _) => {
                     let column = position.checked_sub(1).and_then(|position| seen.get(position));
                     column.ok_or_else(|| self.no_position(&sort.expr, seen.len()))?.1.clone()

@@ -103,7 +103,7 @@ impl<'a> Binder<'a> {
             ));
         }
         if u8::from(select) + u8::from(dimensions || measures) + u8::from(infer) > 1 {
-            return Err(QueryError::new("select, infer, and dimensions with measures do not go together"));
+            return Err(QueryError::new("select, infer, and dimensions with measures do not go together; beside select, dimensions are positions in it"));
         }
         let shape = match &rows {
             Rows::Objects { shape, .. } => *shape,
@@ -243,7 +243,7 @@ impl<'a> Binder<'a> {
     fn order(&mut self, columns: &[(String, Expr)]) -> Result<Order, QueryError> {
         let mut keys = Vec::new();
         for sort in &self.query.sort {
-            let expr = match position(&sort.expr) {
+            let expr = match sort.expr.position() {
                 Some(position) => {
                     let column = position.checked_sub(1).and_then(|position| columns.get(position));
                     column.ok_or_else(|| self.no_position(&sort.expr, columns.len()))?.1.clone()
@@ -286,14 +286,6 @@ impl<'a> Binder<'a> {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
-    }
-}
-
-/// A number that stands for a column.
-fn position(expr: &ast::Expr) -> Option<usize> {
-    match &expr.node {
-        Node::Literal(serde_json::Value::Number(number)) => usize::try_from(number.as_u64()?).ok(),
-        _ => None,
     }
 }
 

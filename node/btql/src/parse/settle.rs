@@ -1,4 +1,4 @@
-//! What a double quote alone means: a column or an alias if it is the name of one, and otherwise a text (D-21). Where a text
+//! What hangs on the whole of a query: positions that are groups (D-26), and what a double quote alone means: a column or an alias if it is the name of one, and otherwise a text (D-21). Where a text
 //! would be senseless, before IS NULL, it is a name: such is a score's (D-43).
 
 use std::collections::BTreeSet;
@@ -33,6 +33,7 @@ pub(super) fn query(mut query: Query) -> Result<Query, QueryError> {
     };
     names.extend(aliases(&query));
     each_expr(&mut query, &mut |expr| settle(expr, &names));
+    query.positions_as_groups();
     Ok(query)
 }
 

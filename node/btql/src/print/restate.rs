@@ -1,7 +1,5 @@
 //! The two ways to group: SQL selects columns and says which of them are groups, clauses list dimensions and measures.
 
-use serde_json::Value;
-
 use super::Unsayable;
 use crate::ast::{At, Call, Expr, Item, Logic, Node, Path, Pivot, Query, Select, Sort, Step};
 
@@ -19,8 +17,7 @@ pub(super) fn last_key(item: &Item) -> Option<&str> {
 
 /// Which of the items an expression means: a position, a name, or the same again.
 fn meant<'a>(expr: &Expr, items: &'a [Item]) -> Option<&'a Item> {
-    if let Node::Literal(Value::Number(position)) = &expr.node {
-        let position = usize::try_from(position.as_u64()?).ok()?;
+    if let Some(position) = expr.position() {
         return items.get(position.checked_sub(1)?);
     }
     let same = items.iter().find(|item| item.expr == *expr);
@@ -92,7 +89,7 @@ pub(super) fn as_dimensions(query: &Query, form: &'static str) -> Result<Query, 
 }
 
 fn by_name(sort: Sort, items: &[Item]) -> Sort {
-    let is_position = matches!(sort.expr.node, Node::Literal(Value::Number(_)));
+    let is_position = sort.expr.position().is_some();
     let Some(item) = meant(&sort.expr, items).filter(|_| is_position) else { return sort };
     let expr = item.alias.as_ref().map_or_else(|| item.expr.clone(), |alias| Expr::path(&[alias]));
     Sort { expr, ..sort }
@@ -114,6 +111,10 @@ pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsa
             return no_words(what);
         }
     }
+    let has_dimensions = !query.dimensions.is_empty() || !query.measures.is_empty();
+    if has_dimensions && !query.select.is_empty() {
+        return no_words("a select beside dimensions and measures");
+    }
     let mut query = query.clone();
     let filter_spans = query.trace_filter.take().map(|filter| {
         Expr::new(filter.at, Node::Call(Call { name: "filter_spans".into(), args: vec![filter], distinct: false }))
@@ -121,7 +122,7 @@ pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsa
     let conditions: Vec<Expr> =
         [query.filter.take(), query.span_filter.take(), filter_spans].into_iter().flatten().collect();
     query.filter = conditions.first().map(|first| Expr::new(first.at, Node::logic(Logic::And, conditions.clone())));
-    if query.dimensions.is_empty() && query.measures.is_empty() {
+    if !has_dimensions {
         return if matches!(query.pivot, Some(Pivot::Measures(_))) {
             no_words("a pivot without measures")
         } else {

@@ -158,6 +158,21 @@ pub enum Expr {
     If(Vec<(Expr, Expr)>, Box<Expr>),
 }
 
+impl Expr {
+    /// Whether any of the fields in it is such a one.
+    pub fn any_field(&self, is: &impl Fn(&Field) -> bool) -> bool {
+        match self {
+            Expr::Const(_) => false,
+            Expr::Field(field, _) => is(field),
+            Expr::Call(_, of) => of.iter().any(|of| of.any_field(is)),
+            Expr::If(cases, otherwise) => {
+                cases.iter().any(|(condition, then)| condition.any_field(is) || then.any_field(is))
+                    || otherwise.any_field(is)
+            }
+        }
+    }
+}
+
 /// What a row, or a group, has.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Field {

@@ -7,6 +7,7 @@ mod functions;
 mod groups;
 mod kinds;
 mod names;
+mod pivot;
 mod traces;
 
 use crate::ast::{self, Infer, Item, Node, Query, Select, Shape, Source};
@@ -103,7 +104,9 @@ impl<'a> Binder<'a> {
             ));
         }
         if u8::from(select) + u8::from(dimensions || measures) + u8::from(infer) > 1 {
-            return Err(QueryError::new("select, infer, and dimensions with measures do not go together; beside select, dimensions are positions in it"));
+            return Err(QueryError::new(
+                "select, infer, and dimensions with measures do not go together; beside select, dimensions are positions in it",
+            ));
         }
         let shape = match &rows {
             Rows::Objects { shape, .. } => *shape,
@@ -291,13 +294,16 @@ impl<'a> Binder<'a> {
 
 /// D-77: an alias, the last step of a path, or the expression as it is written.
 pub(crate) fn item_name(item: &Item) -> String {
-    match (&item.alias, &item.expr.node) {
-        (Some(alias), _) => alias.clone(),
-        (None, Node::Path(ast::Path { steps, .. })) => match steps.last() {
+    item.alias.clone().unwrap_or_else(|| expr_name(&item.expr))
+}
+
+fn expr_name(expr: &ast::Expr) -> String {
+    match &expr.node {
+        Node::Path(ast::Path { steps, .. }) => match steps.last() {
             Some(ast::Step::Key(key)) => key.clone(),
-            _ => expression(&item.expr),
+            _ => expression(expr),
         },
-        (None, _) => expression(&item.expr),
+        _ => expression(expr),
     }
 }
 

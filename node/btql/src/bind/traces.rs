@@ -153,13 +153,5 @@ impl<'a> Binder<'a> {
 }
 
 fn names_unpivoted(expr: &Expr) -> bool {
-    match expr {
-        Expr::Const(_) => false,
-        Expr::Field(field, _) => matches!(field, Field::Unpivoted(_)),
-        Expr::Call(_, of) => of.iter().any(names_unpivoted),
-        Expr::If(cases, otherwise) => {
-            cases.iter().any(|(condition, then)| names_unpivoted(condition) || names_unpivoted(then))
-                || names_unpivoted(otherwise)
-        }
-    }
+    expr.any_field(&|field| matches!(field, Field::Unpivoted(_)))
 }

@@ -49,9 +49,16 @@ pub(super) fn as_dimensions(query: &Query, form: &'static str) -> Result<Query, 
     if query.group_by.is_none() && !query.distinct && !matches!(query.pivot, Some(Pivot::For { .. })) {
         return Ok(query);
     }
-    let items = selected(&query, form)?;
+    let group_by = query.group_by.take().unwrap_or_default();
+    let is_pivot = matches!(query.pivot, Some(Pivot::For { .. }));
+    let is_star = matches!(query.select.as_slice(), [Select::Star(replaced)] if replaced.is_empty());
+    let items = match group_by.iter().any(|group| group.position().is_some()) {
+        // Of a pivot, `*` has what is grouped by.
+        false if is_pivot && is_star => group_by.iter().map(|expr| Item { expr: expr.clone(), alias: None }).collect(),
+        _ => selected(&query, form)?,
+    };
     let mut groups = Vec::new();
-    for group in query.group_by.take().unwrap_or_default() {
+    for group in group_by {
         match meant(&group, &items) {
             Some(item) => groups.push(item.clone()),
             None => return no_words("a group that is not selected"),
@@ -59,6 +66,9 @@ pub(super) fn as_dimensions(query: &Query, form: &'static str) -> Result<Query, 
     }
     let pivoted = match query.pivot.take() {
         Some(Pivot::For { measures, column }) => {
+            if !is_star && !names_all(&items, &groups, &measures, &column) {
+                return no_words("a PIVOT of which not all columns are selected, or others");
+            }
             groups.push(Item { expr: Expr::new(At::default(), Node::Path(column)), alias: None });
             Some(measures)
         }
@@ -86,6 +96,14 @@ pub(super) fn as_dimensions(query: &Query, form: &'static str) -> Result<Query, 
     };
     query.dimensions = groups;
     Ok(query)
+}
+
+/// Whether beside the groups the select of a PIVOT has its column and its measures, and nothing else.
+fn names_all(items: &[Item], groups: &[Item], measures: &[Item], column: &Path) -> bool {
+    let others: Vec<&Item> = items.iter().filter(|item| !groups.contains(item)).collect();
+    let is_column = |item: &Item| matches!(&item.expr.node, Node::Path(path) if path.steps == column.steps);
+    let has = |measure: &Item| others.iter().any(|item| last_key(item) == last_key(measure) && names_it(item, measure));
+    others.len() == measures.len() + 1 && others.iter().any(|item| is_column(item)) && measures.iter().all(has)
 }
 
 fn by_name(sort: Sort, items: &[Item]) -> Sort {

@@ -84,6 +84,7 @@ impl<'a> Binder<'a> {
         let args = call.args.iter().map(|arg| match arg.node {
             Node::Star if name == AggregateName::Count => Ok(None),
             _ if self.has_aggregate(arg) => Err(self.error(arg, "an aggregate within an aggregate has no meaning")),
+            _ if self.mode == Mode::Spans => self.before_unpivot(arg).map(Some),
             _ => self.expr(arg).map(Some),
         });
         let args = args.collect::<Result<Vec<_>, _>>();

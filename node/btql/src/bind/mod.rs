@@ -112,22 +112,18 @@ impl<'a> Binder<'a> {
             Rows::Objects { shape, .. } => *shape,
             Rows::Query(_) => Shape::Spans,
         };
-        let filters = self.filters(shape)?;
-        self.mode = Mode::Rows;
-        let unpivot = query.unpivot.iter().map(|unpivot| {
-            let of = self.expr(&unpivot.expr)?;
-            Ok(Unpivot { of, key: unpivot.key.clone(), value: unpivot.value.clone() })
-        });
-        let unpivot = unpivot.collect::<Result<_, QueryError>>()?;
-        self.mode = Mode::Spans; // of a trace's root
-        let comparison_key = query.comparison_key.as_ref().map(|key| self.summary_only(shape, key)).transpose()?;
-        self.mode = Mode::Rows;
+        let grouped = self.is_grouped(shape);
+        let filters = self.filters(shape, grouped)?;
+        let comparison_key = query.comparison_key.as_ref().map(|key| self.summary_only(shape, Mode::Spans, key));
+        let comparison_key = comparison_key.transpose()?;
         let weighted_scores = query.weighted_scores.iter().map(|item| {
             let name = item.alias.clone().ok_or_else(|| self.error(&item.expr, "a weighted score needs a name"))?;
-            Ok((name, self.summary_only(shape, &item.expr)?))
+            Ok((name, self.summary_only(shape, Mode::Rows, &item.expr)?))
         });
         let weighted_scores = weighted_scores.collect::<Result<_, QueryError>>()?;
-        let output = self.output(shape)?;
+        self.mode = Mode::Rows;
+        let unpivot = self.unpivots()?;
+        let output = self.output(shape, grouped)?;
         if query.cursor.as_ref().is_some_and(|cursor| !cursor.is_empty())
             && !matches!(output, Output::Rows { order: Order::Key { .. }, .. })
         {
@@ -158,30 +154,50 @@ impl<'a> Binder<'a> {
         Ok(bound)
     }
 
-    fn summary_only(&mut self, shape: Shape, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
+    /// The key is of a trace's root span, scores are of the row of a trace.
+    fn summary_only(&mut self, shape: Shape, mode: Mode, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
         if shape != Shape::Summary {
             return Err(self.error(expr, "comparison_key and weighted_scores belong to shape summary"));
         }
-        self.expr(expr)
+        self.mode = mode;
+        self.before_unpivot(expr)
     }
 
-    fn output(&mut self, shape: Shape) -> Result<Output, QueryError> {
+    /// Each of the rows that the one before gave.
+    fn unpivots(&mut self) -> Result<Vec<Unpivot>, QueryError> {
+        let all = std::mem::take(&mut self.names.unpivoted);
+        let mut bound = Vec::new();
+        for unpivot in &self.query.unpivot {
+            let of = self.expr(&unpivot.expr)?;
+            self.names.unpivoted.extend(unpivot.key.iter().chain([&unpivot.value]).map(String::as_str));
+            bound.push(Unpivot { of, key: unpivot.key.clone(), value: unpivot.value.clone() });
+        }
+        debug_assert_eq!(self.names.unpivoted, all);
+        Ok(bound)
+    }
+
+    /// Whether rows come as groups; only then HAVING is about these.
+    fn is_grouped(&mut self, shape: Shape) -> bool {
+        let query = self.query;
+        let selects_aggregate = query.select.iter().any(|select| match select {
+            Select::Item(item) => self.has_aggregate(&item.expr),
+            Select::Star(_) => false,
+        });
+        let having = query.final_filter.as_ref().filter(|_| shape != Shape::Summary); // D-89
+        !query.dimensions.is_empty()
+            || !query.measures.is_empty()
+            || query.group_by.is_some()
+            || query.distinct
+            || query.pivot.is_some()
+            || selects_aggregate
+            || having.is_some_and(|having| self.has_aggregate(having))
+    }
+
+    fn output(&mut self, shape: Shape, grouped: bool) -> Result<Output, QueryError> {
         let query = self.query;
         if !query.infer.is_empty() {
             return self.infer();
         }
-        let selected_aggregates = query.select.iter().any(|select| match select {
-            Select::Item(item) => self.has_aggregate(&item.expr),
-            Select::Star(_) => false,
-        });
-        let has_measures = query.dimensions.len() + query.measures.len() > 0;
-        let having_aggregates = query.final_filter.as_ref().is_some_and(|having| self.has_aggregate(having));
-        let grouped = has_measures
-            || query.group_by.is_some()
-            || query.distinct
-            || query.pivot.is_some()
-            || selected_aggregates
-            || having_aggregates && shape != Shape::Summary;
         if grouped {
             return self.grouped().map(Output::Groups);
         }

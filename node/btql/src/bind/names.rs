@@ -10,7 +10,7 @@
 use super::{Binder, Mode, QueryError, has, null};
 use crate::ast::{self, From, Item, Node, Path, Pivot, Query, Quotes, Select, Shape, Step};
 use crate::bound::{Derived, Expr, Field, Output, Rows};
-use crate::columns::Kind;
+use crate::columns::{COMPARISON_KEY, Kind, SPAN_TYPE_INFO};
 
 /// Fields of `metrics` that may be named without it.
 const METRICS: [&str; 16] = [
@@ -32,14 +32,14 @@ const METRICS: [&str; 16] = [
     "time_to_first_token",
 ];
 const ATTRIBUTES: [&str; 3] = ["name", "type", "purpose"];
-/// Of a summary alone.
-const SUMMARY_ONLY: [&str; 2] = ["comparison_key", "span_type_info"];
 
 pub(super) struct Names<'a> {
     kind: Option<Kind>,
     shape: Shape,
     inner: Vec<String>,
     source_alias: Option<&'a str>,
+    /// Whether the query says what pairs traces.
+    is_compared: bool,
     /// Names that the query gives, and what for.
     explicit: Vec<(&'a str, &'a ast::Expr)>,
     implicit: Vec<(&'a str, &'a ast::Expr)>,
@@ -89,6 +89,7 @@ impl<'a> Names<'a> {
             shape,
             inner,
             source_alias: from.alias.as_deref(),
+            is_compared: query.comparison_key.is_some(),
             explicit: explicit.collect(),
             implicit: implicit.collect(),
             unpivoted: unpivoted.map(String::as_str).collect(),
@@ -105,6 +106,7 @@ impl<'a> Names<'a> {
             shape: Shape::Spans,
             inner,
             source_alias: None,
+            is_compared: false,
             explicit: explicit.collect(),
             implicit: Vec::new(),
             unpivoted: Vec::new(),
@@ -116,7 +118,8 @@ impl<'a> Names<'a> {
     pub fn all_columns(&self) -> Vec<(String, Field)> {
         let own: Vec<(String, Field)> = match self.kind {
             Some(kind) => {
-                let summary: &[&str] = if self.shape == Shape::Summary { &SUMMARY_ONLY[1..] } else { &[] };
+                let has_key = self.is_compared.then_some(&COMPARISON_KEY);
+                let summary = [&SPAN_TYPE_INFO].into_iter().chain(has_key).filter(|_| self.shape == Shape::Summary);
                 let columns = kind.columns().iter().chain(summary);
                 columns.map(|column| ((*column).to_owned(), Field::Column(column))).collect()
             }
@@ -136,7 +139,8 @@ impl<'a> Names<'a> {
             let found = exact.or_else(|| self.inner.iter().position(|inner| inner.eq_ignore_ascii_case(name)));
             return found.map(Field::Inner);
         };
-        let summary = if self.shape == Shape::Summary && mode != Mode::Spans { &SUMMARY_ONLY[..] } else { &[] };
+        let is_summary = self.shape == Shape::Summary && mode != Mode::Spans;
+        let summary: &[&'static str] = if is_summary { &[SPAN_TYPE_INFO, COMPARISON_KEY] } else { &[] };
         let all = || kind.columns().iter().chain(summary);
         let found = all().find(|column| **column == name);
         found.or_else(|| all().find(|column| column.eq_ignore_ascii_case(name))).map(|column| Field::Column(column))

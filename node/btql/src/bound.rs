@@ -82,11 +82,10 @@ pub enum Output {
 /// In which order rows come.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
-    /// By their pagination keys, or by their transactions: a page can go on where the one before ended.
-    Key {
-        by: Key,
-        descending: bool,
-    },
+    /// By their pagination keys, or by their transactions: a page can go on where the one before ended. Of shape traces,
+    /// where nothing is sorted, it is the traces that come so, and the rows of each ascend.
+    Key { by: Key, descending: bool },
+    /// Also the rows of traces, whatever trace they are of (D-36).
     Sorted(Vec<SortKey>),
 }
 

@@ -262,7 +262,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-fn sort_key(sort: &ast::Sort, expr: Expr) -> SortKey {
+pub(super) fn sort_key(sort: &ast::Sort, expr: Expr) -> SortKey {
     SortKey { expr, descending: sort.descending, nulls_first: sort.nulls_first.unwrap_or(false) }
 }
 

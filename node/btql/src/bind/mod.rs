@@ -11,7 +11,7 @@ mod pivot;
 mod traces;
 
 use crate::ast::{self, Infer, Item, Node, Query, Select, Shape, Source};
-use crate::bound::{Bound, Datum, Expr, Field, Key, Note, Order, Output, Rows, SortKey, Unpivot};
+use crate::bound::{Bound, Datum, Expr, Field, Key, Note, Order, Output, Rows, Unpivot};
 use crate::columns::{Kind, SOURCES, source};
 use crate::error::{QueryError, quoted};
 use crate::print::expression;
@@ -127,7 +127,8 @@ impl<'a> Binder<'a> {
         if query.cursor.as_ref().is_some_and(|cursor| !cursor.is_empty())
             && !matches!(output, Output::Rows { order: Order::Key { .. }, .. })
         {
-            let what = "this query has no pages: a cursor goes with rows that are unsorted, or sorted by _pagination_key or _xact_id";
+            let what = "this query has no pages: a cursor goes with rows that are unsorted, or sorted by _pagination_key or \
+                        _xact_id and not of shape traces";
             return Err(QueryError::new(what));
         }
         let mut bound = Bound {
@@ -209,7 +210,7 @@ impl<'a> Binder<'a> {
             return Err(QueryError::new("final_dimensions and final_measures need dimensions or measures before them"));
         }
         let columns = self.columns()?;
-        let order = self.order(&columns)?;
+        let order = self.order(&columns, shape)?;
         Ok(Output::Rows { columns, order })
     }
 
@@ -259,7 +260,7 @@ impl<'a> Binder<'a> {
         Ok(columns)
     }
 
-    fn order(&mut self, columns: &[(String, Expr)]) -> Result<Order, QueryError> {
+    fn order(&mut self, columns: &[(String, Expr)], shape: Shape) -> Result<Order, QueryError> {
         let mut keys = Vec::new();
         for sort in &self.query.sort {
             let expr = match sort.expr.position() {
@@ -269,23 +270,16 @@ impl<'a> Binder<'a> {
                 }
                 None => self.expr(&sort.expr)?,
             };
-            let nulls_first = sort.nulls_first.unwrap_or(false);
-            keys.push(SortKey { expr, descending: sort.descending, nulls_first });
+            keys.push(groups::sort_key(sort, expr));
         }
-        let by_key = |key: &SortKey| match &key.expr {
-            Expr::Field(Field::Column("_pagination_key"), steps) if steps.is_empty() => Some(Key::Pagination),
-            Expr::Field(Field::Column("_xact_id"), steps) if steps.is_empty() => Some(Key::Xact),
+        let pages = match keys.as_slice() {
+            // Rows of a query within come as it gives them.
+            [] if self.names.are_of_objects() => Some((Key::Pagination, true)),
+            // Sorted rows of traces lie between each other, and a page would end within many of them (D-36).
+            [only] if shape != Shape::Traces => key_of_pages(&only.expr).map(|by| (by, only.descending)),
             _ => None,
         };
-        Ok(match keys.as_slice() {
-            // Rows of a query within come as it gives them.
-            [] if !self.names.are_of_objects() => Order::Sorted(Vec::new()),
-            [] => Order::Key { by: Key::Pagination, descending: true },
-            [only] if by_key(only).is_some() => {
-                Order::Key { by: by_key(only).expect("it is one"), descending: only.descending }
-            }
-            _ => Order::Sorted(keys),
-        })
+        Ok(pages.map_or(Order::Sorted(keys), |(by, descending)| Order::Key { by, descending }))
     }
 
     fn no_position(&self, expr: &ast::Expr, columns: usize) -> QueryError {
@@ -305,6 +299,14 @@ impl<'a> Binder<'a> {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
+    }
+}
+
+fn key_of_pages(expr: &Expr) -> Option<Key> {
+    match expr {
+        Expr::Field(Field::Column("_pagination_key"), steps) if steps.is_empty() => Some(Key::Pagination),
+        Expr::Field(Field::Column("_xact_id"), steps) if steps.is_empty() => Some(Key::Xact),
+        _ => None,
     }
 }
 

@@ -76,7 +76,30 @@ pub struct Unpivot {
 pub enum Output {
     Rows { columns: Vec<(String, Expr)>, order: Order },
     Groups(Groups),
-    Infer { paths: Vec<(Field, Vec<Step>)>, budget: u64 },
+    Infer(Infer),
+}
+
+/// What is found below columns (D-85): rows of [`INFERRED`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Infer {
+    pub paths: Vec<InferredPath>,
+    /// So many rows are looked at.
+    pub budget: u64,
+    /// So many steps a path has at most, its column among them.
+    pub depth: u64,
+    /// In terms of the four columns, as `Field::Inner`; ascending names, then types, where nothing is said.
+    pub sort: Vec<SortKey>,
+}
+
+/// The columns of what is inferred.
+pub const INFERRED: [&str; 4] = ["name", "type", "count", "top_values"];
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct InferredPath {
+    /// Of what is found there, the beginning of the name.
+    pub name: Vec<String>,
+    pub field: Field,
+    pub steps: Vec<Step>,
 }
 
 /// In which order rows come.
@@ -180,7 +203,7 @@ pub enum Field {
     Derived(Derived),
     /// A name that an unpivot gave.
     Unpivoted(String),
-    /// Of the query within, or of the groups that are grouped again.
+    /// Of the query within, of the groups that are grouped again, or of what was inferred.
     Inner(usize),
     Dimension(usize),
     Aggregate(usize),
@@ -194,6 +217,19 @@ pub enum Derived {
     Duration,
     TotalTokens,
     EstimatedCost,
+}
+
+impl Derived {
+    pub const ALL: [Derived; 3] = [Derived::Duration, Derived::TotalTokens, Derived::EstimatedCost];
+
+    /// Its key in `metrics`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Derived::Duration => "duration",
+            Derived::TotalTokens => "total_tokens",
+            Derived::EstimatedCost => "estimated_cost",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

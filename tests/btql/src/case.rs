@@ -4,7 +4,7 @@
 //! about      what it shows: an example's number or a decision's
 //! query      text or tree; $L, $S, $T are the logs of P1 as spans, summary, traces, and ⏎ is a newline
 //! expr, of   instead of a query: an expression, and the span of P1 that it is asked of (a1)
-//! body       tz_offset, now
+//! body       tz_offset, now, inference_depth
 //! columns    names, in order                     ids      the column `id` of the rows, in order
 //! rows       all rows, in order; a row of one column is its value
 //! has        rows that are among them            count    how many rows there are

@@ -39,7 +39,7 @@ pub fn is_true(condition: &Expr, scope: Scope<'_>) -> Result<bool, String> {
     Ok(evaluate(condition, scope)?.truth() == Some(true))
 }
 
-fn stepped(of: Value, steps: &[Step]) -> Value {
+pub fn stepped(of: Value, steps: &[Step]) -> Value {
     steps.iter().fold(of, |of, step| match step {
         Step::Key(key) => of.member(key),
         Step::Index(index) => of.element(*index),

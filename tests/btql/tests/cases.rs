@@ -41,7 +41,8 @@ fn ask(case: &Case, query: &Json, cursor: Option<String>, data: &Data) -> Result
         now: parse_created(now).expect("a time"),
         tz_offset: tz_offset.try_into().expect("minutes of a day"),
         text: query.as_str(),
-        audit_log: false,
+        inference_depth: case.body("inference_depth").and_then(Json::as_u64),
+        ..Env::default()
     };
     let mut bound = bind(&parsed.query, &env).map_err(|error| error.to_string())?;
     bound.cursor = cursor.or(bound.cursor);

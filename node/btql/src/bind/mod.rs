@@ -5,21 +5,19 @@ mod bounds;
 mod expr;
 mod functions;
 mod groups;
+mod infer;
 mod kinds;
 mod names;
 mod pivot;
 mod traces;
 
-use crate::ast::{self, Infer, Item, Node, Query, Select, Shape, Source};
+use crate::ast::{self, Item, Node, Query, Select, Shape, Source};
 use crate::bound::{Bound, Datum, Expr, Field, Key, Note, Order, Output, Rows, Unpivot};
 use crate::columns::{Kind, SOURCES, source};
 use crate::error::{QueryError, quoted};
 use crate::print::expression;
 pub use kinds::kinds;
 use names::Names;
-
-/// Rows that `infer` looks at, if nothing else is said.
-const INFERENCE_BUDGET: u64 = 1_000;
 
 /// What a query is asked with.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +30,8 @@ pub struct Env<'a> {
     pub text: Option<&'a str>,
     /// One row for each stored event.
     pub audit_log: bool,
+    /// How deep `infer` looks, if the request says so (D-85).
+    pub inference_depth: Option<u64>,
 }
 
 /// Binds a query, or says what is wrong with it.
@@ -196,8 +196,11 @@ impl<'a> Binder<'a> {
 
     fn output(&mut self, shape: Shape, grouped: bool) -> Result<Output, QueryError> {
         let query = self.query;
-        if !query.infer.is_empty() {
-            return self.infer();
+        let infers = !query.infer.is_empty();
+        if grouped && infers {
+            let what =
+                "infer is about rows, and has neither groups nor a pivot: filter goes with it, sort, limit and sample";
+            return Err(QueryError::new(what));
         }
         if grouped {
             return self.grouped().map(Output::Groups);
@@ -209,24 +212,12 @@ impl<'a> Binder<'a> {
         if !query.final_dimensions.is_empty() || !query.final_measures.is_empty() {
             return Err(QueryError::new("final_dimensions and final_measures need dimensions or measures before them"));
         }
+        if infers {
+            return self.infer().map(Output::Infer);
+        }
         let columns = self.columns()?;
         let order = self.order(&columns, shape)?;
         Ok(Output::Rows { columns, order })
-    }
-
-    fn infer(&mut self) -> Result<Output, QueryError> {
-        let query = self.query;
-        let mut paths = Vec::new();
-        for infer in &query.infer {
-            match infer {
-                Infer::Star => paths.extend(self.names.all_columns().into_iter().map(|(_, field)| (field, Vec::new()))),
-                Infer::Path(path) => match self.path(path)? {
-                    Expr::Field(field, steps) => paths.push((field, steps)),
-                    _ => return Err(QueryError::new("infer takes columns and paths into them")),
-                },
-            }
-        }
-        Ok(Output::Infer { paths, budget: query.inference_budget.unwrap_or(INFERENCE_BUDGET) })
     }
 
     /// The columns of rows that are not grouped.

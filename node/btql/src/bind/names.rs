@@ -9,7 +9,7 @@
 
 use super::{Binder, Mode, QueryError, has, null};
 use crate::ast::{self, From, Item, Node, Path, Pivot, Query, Quotes, Select, Shape, Step};
-use crate::bound::{Derived, Expr, Field, Output, Rows};
+use crate::bound::{Derived, Expr, Field, INFERRED, Output, Rows};
 use crate::columns::{COMPARISON_KEY, Kind, SPAN_TYPE_INFO};
 
 /// Fields of `metrics` that may be named without it.
@@ -129,6 +129,17 @@ impl<'a> Names<'a> {
         own.into_iter().chain(unpivoted).collect()
     }
 
+    /// What a field of a row is called, a step after the other.
+    pub fn path_of(&self, field: &Field) -> Vec<String> {
+        match field {
+            Field::Column(name) => vec![(*name).to_owned()],
+            Field::Derived(derived) => vec!["metrics".to_owned(), derived.name().to_owned()],
+            Field::Unpivoted(name) | Field::Pivoted(name) => vec![name.clone()],
+            Field::Inner(number) => self.inner.get(*number).cloned().into_iter().collect(),
+            Field::Dimension(_) | Field::Aggregate(_) => Vec::new(),
+        }
+    }
+
     pub fn are_of_objects(&self) -> bool {
         self.kind.is_some()
     }
@@ -179,7 +190,7 @@ pub(super) fn output_names(output: &Output) -> Vec<String> {
             let last = groups.again.as_deref().unwrap_or(groups);
             last.columns.iter().map(|(name, _)| name.clone()).collect()
         }
-        Output::Infer { .. } => ["name", "type", "count", "top_values"].map(str::to_owned).into(),
+        Output::Infer(_) => INFERRED.map(str::to_owned).into(),
     }
 }
 
@@ -256,13 +267,7 @@ impl<'a> Binder<'a> {
         if let (Field::Column("metrics"), [Step::Key(name)]) = (&field, steps.as_slice())
             && on_spans
         {
-            let derived = match name.as_str() {
-                "duration" => Some(Derived::Duration),
-                "total_tokens" => Some(Derived::TotalTokens),
-                "estimated_cost" => Some(Derived::EstimatedCost),
-                _ => None,
-            };
-            if let Some(derived) = derived {
+            if let Some(derived) = Derived::ALL.into_iter().find(|derived| derived.name() == name) {
                 return Expr::Field(Field::Derived(derived), Vec::new());
             }
         }

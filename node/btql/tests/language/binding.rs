@@ -10,14 +10,14 @@ fn bound(text: &str) -> Result<Bound, QueryError> {
         .replace("$T", "project_logs('P1', shape => 'traces')")
         .replace('⏎', "\n");
     let query = parse_text(&text)?;
-    bind(&query, &Env { now: 1_777_937_400_000_000, tz_offset: 0, text: Some(&text), audit_log: false })
+    bind(&query, &Env { now: 1_777_937_400_000_000, text: Some(&text), ..Env::default() })
 }
 
 fn columns(bound: &Bound) -> Vec<&str> {
     match &bound.output {
         Output::Rows { columns, .. } => columns.iter().map(|(name, _)| name.as_str()).collect(),
         Output::Groups(groups) => groups.columns.iter().map(|(name, _)| name.as_str()).collect(),
-        Output::Infer { .. } => Vec::new(),
+        Output::Infer(_) => Vec::new(),
     }
 }
 

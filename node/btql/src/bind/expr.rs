@@ -90,7 +90,6 @@ impl<'a> Binder<'a> {
         left: &'a ast::Expr,
         right: &'a ast::Expr,
     ) -> Result<Expr, QueryError> {
-        let not = |expr| Expr::Call(Function::Not, vec![expr]);
         let function = match binary {
             Binary::Eq | Binary::Ne if left.is_null() || right.is_null() => {
                 // D-49
@@ -111,16 +110,16 @@ impl<'a> Binder<'a> {
                 let (left, right) = (self.expr(left)?, self.expr(right)?);
                 return Ok(includes(left, right));
             }
+            Binary::Regex | Binary::RegexAnyCase => {
+                return self.regex(left, right, binary == Binary::RegexAnyCase);
+            }
             Binary::NotRegex | Binary::NotRegexAnyCase => {
-                let any_case = binary == Binary::NotRegexAnyCase;
-                let args = vec![self.expr(left)?, self.expr(right)?];
-                return Ok(not(Expr::Call(Function::Regex { any_case }, args)));
+                let found = self.regex(left, right, binary == Binary::NotRegexAnyCase)?;
+                return Ok(Expr::Call(Function::Not, vec![found]));
             }
             Binary::Like => Function::Like { any_case: false },
             Binary::ILike => Function::Like { any_case: true },
             Binary::Match => Function::Match,
-            Binary::Regex => Function::Regex { any_case: false },
-            Binary::RegexAnyCase => Function::Regex { any_case: true },
             Binary::Add => Function::Add,
             Binary::Sub => Function::Sub,
             Binary::Mul => Function::Mul,
@@ -312,7 +311,8 @@ pub(super) fn datum(value: &Value) -> Datum {
     }
 }
 
-/// What is known now is cast now; what cannot be cast is null (D-52).
+/// What is known now is cast now; what cannot be cast is null (D-52). The day of a text is the one it names in UTC, for texts
+/// are not shifted (D-66); that of a time is a local one, and waits for its row.
 fn cast(of: Expr, to: Type) -> Expr {
     let Expr::Const(Datum::Text(text)) = &of else { return Expr::Call(Function::Cast(to), vec![of]) };
     match to {

@@ -8,6 +8,7 @@ mod groups;
 mod infer;
 mod kinds;
 mod names;
+mod pattern;
 mod pivot;
 mod traces;
 

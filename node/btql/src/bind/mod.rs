@@ -43,6 +43,23 @@ pub fn bind(query: &Query, env: &Env<'_>) -> Result<Bound, QueryError> {
     Binder { env, query, names, mode: Mode::Rows, groups: groups::State::default(), notes: Vec::new() }.bind_query(rows)
 }
 
+/// D-26.
+fn asks_for_one(query: &Query) -> Result<(), QueryError> {
+    let has_output = [query.select.len(), query.dimensions.len(), query.measures.len(), query.infer.len()];
+    let [select, dimensions, measures, infer] = has_output.map(|count| count > 0);
+    if !(select || dimensions || measures || infer) {
+        return Err(QueryError::new(
+            "the query asks for nothing: one of select, dimensions, measures, infer is needed",
+        ));
+    }
+    if u8::from(select) + u8::from(dimensions || measures) + u8::from(infer) > 1 {
+        return Err(QueryError::new(
+            "select, infer, and dimensions with measures do not go together; beside select, dimensions are positions in it",
+        ));
+    }
+    Ok(())
+}
+
 fn rows(from: &ast::From, env: &Env<'_>) -> Result<Rows, QueryError> {
     let (name, args) = match &from.source {
         Source::Query(query) => {
@@ -97,18 +114,7 @@ struct Binder<'a> {
 impl<'a> Binder<'a> {
     fn bind_query(mut self, rows: Rows) -> Result<Bound, QueryError> {
         let query = self.query;
-        let has_output = [query.select.len(), query.dimensions.len(), query.measures.len(), query.infer.len()];
-        let [select, dimensions, measures, infer] = has_output.map(|count| count > 0);
-        if !(select || dimensions || measures || infer) {
-            return Err(QueryError::new(
-                "the query asks for nothing: one of select, dimensions, measures, infer is needed",
-            ));
-        }
-        if u8::from(select) + u8::from(dimensions || measures) + u8::from(infer) > 1 {
-            return Err(QueryError::new(
-                "select, infer, and dimensions with measures do not go together; beside select, dimensions are positions in it",
-            ));
-        }
+        asks_for_one(query)?;
         let shape = match &rows {
             Rows::Objects { shape, .. } => *shape,
             Rows::Query(_) => Shape::Spans,

@@ -266,10 +266,9 @@ impl<'a> Binder<'a> {
         let on_spans = self.mode == Mode::Spans || self.names.shape != Shape::Summary;
         if let (Field::Column("metrics"), [Step::Key(name)]) = (&field, steps.as_slice())
             && on_spans
+            && let Some(derived) = Derived::ALL.into_iter().find(|derived| derived.name() == name)
         {
-            if let Some(derived) = Derived::ALL.into_iter().find(|derived| derived.name() == name) {
-                return Expr::Field(Field::Derived(derived), Vec::new());
-            }
+            return Expr::Field(Field::Derived(derived), Vec::new());
         }
         Expr::Field(field, steps)
     }

@@ -60,6 +60,7 @@ pub(super) fn as_dimensions(query: &Query, form: &'static str) -> Result<Query, 
     let mut groups = Vec::new();
     for group in group_by {
         match meant(&group, &items) {
+            Some(item) if groups.contains(item) => {}
             Some(item) => groups.push(item.clone()),
             None => return no_words("a group that is not selected"),
         }
@@ -177,7 +178,12 @@ pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsa
         query.select = shown.chain(named).map(Select::Item).collect();
         query.pivot = Some(Pivot::For { measures, column });
     }
-    let groups: Vec<Expr> = dimensions.into_iter().map(|item| item.expr).collect();
+    // A number that is grouped by would be a position: it has one itself.
+    let group = |(place, item): (usize, Item)| match item.expr.position() {
+        Some(_) => Expr::literal(place as u64 + 1),
+        None => item.expr,
+    };
+    let groups: Vec<Expr> = dimensions.into_iter().enumerate().map(group).collect();
     query.group_by = Some(groups).filter(|groups| !groups.is_empty());
     Ok(query)
 }

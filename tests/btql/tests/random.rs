@@ -1,7 +1,8 @@
 //! Queries at random are read again as they were said, bound or refused, and answered alike in every form.
 
 use assay_node_btql::ast::Query;
-use assay_node_btql::{Env, bind, in_clauses, in_sql, in_tree, parse};
+use assay_node_btql::bound::Kinds;
+use assay_node_btql::{Env, bind, in_clauses, in_sql, in_tree, parse, schema};
 use assay_storage_model::event::parse_created;
 use assay_test_btql::case::{forms, same_answer};
 use assay_test_btql::{Answer, Data, random, run};
@@ -60,11 +61,14 @@ const WORDS: [&str; 44] = [
 ];
 const NOW: &str = "2026-05-03T05:06:07Z";
 
+fn env(seed: u64) -> Env<'static> {
+    let tz_offset = [0, 480, -330][(seed % 3) as usize];
+    Env { now: parse_created(NOW).expect("a time"), tz_offset, ..Env::default() }
+}
+
 /// None where it is refused; an error is one that only the data shows.
 fn asked(query: &Query, seed: u64, data: &Data) -> Option<Result<Answer, String>> {
-    let tz_offset = [0, 480, -330][(seed % 3) as usize];
-    let env = Env { now: parse_created(NOW).expect("a time"), tz_offset, ..Env::default() };
-    Some(run(&bind(query, &env).ok()?, data))
+    Some(run(&bind(query, &env(seed)).ok()?, data))
 }
 
 /// What a form says is the same when it is said again.
@@ -108,6 +112,36 @@ fn what_is_asked_at_random_is_answered_alike_in_every_form() {
     assert!(wrong.is_empty(), "{} are answered otherwise:\n{}", wrong.len(), wrong.join("\n"));
     for (count, percent) in [(bound, BOUND_PERCENT), (with_rows, WITH_ROWS_PERCENT)] {
         assert!(count * 100 >= SEEDS as usize * percent, "{bound} of {SEEDS} can be asked, {with_rows} give rows");
+    }
+}
+
+/// Whether a value is of the kinds that were known before it was there.
+fn fits(kinds: Kinds, value: &Json) -> bool {
+    match (kinds, value) {
+        (_, Json::Null) | (Kinds::Any, _) => true,
+        (Kinds::Null, _) => false,
+        (Kinds::Boolean, _) => value.is_boolean(),
+        (Kinds::Integer, _) => value.is_i64() || value.is_u64(),
+        (Kinds::Number, _) => value.is_number(),
+        (Kinds::Text | Kinds::Interval, _) => value.is_string(),
+        (Kinds::Time, _) => value.as_str().is_some_and(|text| parse_created(text).is_some()),
+        (Kinds::Texts, _) => value.as_array().is_some_and(|of| of.iter().all(Json::is_string)),
+    }
+}
+
+#[test]
+fn answers_have_the_columns_and_the_kinds_that_their_schema_says() {
+    for seed in 0..SEEDS {
+        let query = random::query(seed);
+        let Ok(bound) = bind(&query, &env(seed)) else { continue };
+        let Ok(answer) = run(&bound, &random::data(seed)) else { continue };
+        for (place, column) in schema::columns(&bound).iter().enumerate() {
+            assert_eq!(answer.columns.get(place), Some(&column.name), "{seed}: {query:?}");
+            for row in &answer.rows {
+                let fits = fits(column.kinds, &row[place]) && (column.nullable || !row[place].is_null());
+                assert!(fits, "{seed}: {} is {} in {:?}", column.name, row[place], forms(&query));
+            }
+        }
     }
 }
 

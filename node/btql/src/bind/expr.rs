@@ -132,7 +132,7 @@ impl<'a> Binder<'a> {
             && let [Expr::Const(Datum::Time(time)), Expr::Const(Datum::Interval(by))] = args.as_slice()
         {
             let by = if function == Function::Sub { Interval { value: by.value.saturating_neg(), ..*by } } else { *by };
-            return Ok(moved(*time, by).map_or_else(null, |time| Expr::Const(Datum::Time(time))));
+            return Ok(crate::calendar::moved(*time, by).map_or_else(null, |time| Expr::Const(Datum::Time(time))));
         }
         if matches!(function, Function::Mul | Function::Div | Function::Mod)
             && args.iter().any(|arg| matches!(self.kinds_of(arg), Kinds::Time | Kinds::Interval))
@@ -331,20 +331,4 @@ pub fn interval(text: &str) -> Option<Interval> {
     let mut words = text.split_whitespace();
     let (value, unit) = (words.next()?.parse().ok()?, Unit::of(words.next()?)?);
     words.next().is_none().then_some(Interval { value, unit })
-}
-
-/// A time so much later. Months and years are the calendar's, and end where the month does (D-63).
-pub fn moved(time: i64, by: Interval) -> Option<i64> {
-    let micros = |each: i64| by.value.checked_mul(each).and_then(|by| time.checked_add(by));
-    match by.unit {
-        Unit::Microsecond => micros(1),
-        Unit::Millisecond => micros(1_000),
-        Unit::Second => micros(MICROS_PER_SECOND),
-        Unit::Minute => micros(60 * MICROS_PER_SECOND),
-        Unit::Hour => micros(3_600 * MICROS_PER_SECOND),
-        Unit::Day => micros(SECONDS_PER_DAY * MICROS_PER_SECOND),
-        Unit::Week => micros(7 * SECONDS_PER_DAY * MICROS_PER_SECOND),
-        Unit::Month => crate::calendar::months_later(time, by.value),
-        Unit::Year => crate::calendar::months_later(time, by.value.checked_mul(12)?),
-    }
 }

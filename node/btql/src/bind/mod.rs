@@ -12,11 +12,11 @@ mod pattern;
 mod pivot;
 mod traces;
 
-use crate::ast::{self, Item, Node, Query, Select, Shape, Source};
+use crate::ast::{self, Node, Query, Select, Shape, Source};
 use crate::bound::{Bound, Datum, Expr, Field, Key, Note, Order, Output, Rows, Unpivot};
 use crate::columns::{Kind, SOURCES, source};
 use crate::error::{QueryError, quoted};
-use crate::print::expression;
+use crate::print::{expr_name, expression, item_name};
 pub use kinds::kinds;
 use names::Names;
 
@@ -305,21 +305,6 @@ fn key_of_pages(expr: &Expr) -> Option<Key> {
         Expr::Field(Field::Column("_pagination_key"), steps) if steps.is_empty() => Some(Key::Pagination),
         Expr::Field(Field::Column("_xact_id"), steps) if steps.is_empty() => Some(Key::Xact),
         _ => None,
-    }
-}
-
-/// D-77: an alias, the last step of a path, or the expression as it is written.
-pub(crate) fn item_name(item: &Item) -> String {
-    item.alias.clone().unwrap_or_else(|| expr_name(&item.expr))
-}
-
-fn expr_name(expr: &ast::Expr) -> String {
-    match &expr.node {
-        Node::Path(ast::Path { steps, .. }) => match steps.last() {
-            Some(ast::Step::Key(key)) => key.clone(),
-            _ => expression(expr),
-        },
-        _ => expression(expr),
     }
 }
 

@@ -1,14 +1,15 @@
-//! What hangs on the whole of a query: positions that are groups (D-26), and what a double quote alone means: a column or an alias if it is the name of one, and otherwise a text (D-21). Where a text
-//! would be senseless, before IS NULL, it is a name: such is a score's (D-43).
+//! What is settled when the whole query is known. Positions beside a select are groups (D-26). A double quote alone means a
+//! column or an alias if it is the name of one, and otherwise a text (D-21); where a text would be senseless, before IS NULL,
+//! it is a name: such is a score's (D-43).
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use crate::ast::{Expr, From, Infer, Item, Node, Path, Pivot, Query, Quotes, Select, Shape, Source, Step, Unary};
-use crate::bind::item_name;
 use crate::columns::{COMPARISON_KEY, Kind, SPAN_TYPE_INFO, source};
 use crate::error::QueryError;
+use crate::print::item_name;
 
 type Names = BTreeSet<String>;
 
@@ -71,7 +72,7 @@ fn items(query: &Query) -> impl Iterator<Item = &Item> {
 /// The names that the query gives: aliases, the last steps of longer paths without one (section 8.3), unpivoted names.
 fn aliases(query: &Query) -> Names {
     let unpivoted = query.unpivot.iter().flat_map(|unpivot| unpivot.key.iter().chain([&unpivot.value]));
-    let is_longer = |item: &Item| matches!(&item.expr.node, Node::Path(Path { steps, .. }) if steps.len() > 1);
+    let is_longer = |item: &Item| matches!(&item.expr.node, Node::Path(Path { steps, .. }) if matches!(steps.as_slice(), [_, .., Step::Key(_)]));
     let named = items(query).filter(|item| item.alias.is_some() || is_longer(item));
     named.map(item_name).chain(unpivoted.cloned()).collect()
 }

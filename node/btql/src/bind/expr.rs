@@ -5,16 +5,27 @@ use serde_json::Value;
 
 use super::functions::{Known, Special, bin, date_part, known, near};
 use super::{Binder, Mode, QueryError, null};
-use crate::ast::{self, Binary, Call, Interval, Logic, Node, Type, Unary, Unit};
+use crate::ast::{self, Binary, Call, DEPTH_MAX, Interval, Logic, Node, Type, Unary, Unit};
 use crate::bound::{Datum, Expr, Field, Function, Kinds};
 use crate::error::quoted;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 
+/// Expressions within each other, aliases written out; twice, for one of a group may be bound as one of a row.
+const NESTED_MAX: u16 = 2 * DEPTH_MAX;
+
 impl<'a> Binder<'a> {
     pub(super) fn expr(&mut self, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
-        crate::level(|| self.expr_here(expr))
+        self.nested += 1;
+        if self.nested > NESTED_MAX {
+            return Err(
+                self.error(expr, format!("with its aliases written out this is nested deeper than {NESTED_MAX}"))
+            );
+        }
+        let bound = crate::level(|| self.expr_here(expr));
+        self.nested -= 1;
+        bound
     }
 
     fn expr_here(&mut self, expr: &'a ast::Expr) -> Result<Expr, QueryError> {

@@ -27,13 +27,21 @@ pub(super) struct Columns<'a> {
 impl<'a> Binder<'a> {
     /// Whether anything is aggregated in it, or in what its names stand for.
     pub(super) fn has_aggregate(&mut self, expr: &'a ast::Expr) -> bool {
+        self.reaches_aggregate(expr, &mut Vec::new())
+    }
+
+    /// Each alias is looked at once.
+    fn reaches_aggregate(&mut self, expr: &'a ast::Expr, seen: &mut Vec<&'a str>) -> bool {
         match &expr.node {
             Node::Call(call) if matches!(known(&call.name), Some((Known::Aggregate(_), _))) => true,
             Node::Path(path) => match self.alias_of(path) {
-                Ok(Some((name, aliased))) => self.within_alias(name, |binder| binder.has_aggregate(aliased)),
+                Ok(Some((name, aliased))) if !seen.contains(&name) => {
+                    seen.push(name);
+                    self.within_alias(name, |binder| crate::level(|| binder.reaches_aggregate(aliased, seen)))
+                }
                 _ => false,
             },
-            node => node.children().any(|child| self.has_aggregate(child)),
+            node => node.children().any(|child| self.reaches_aggregate(child, seen)),
         }
     }
 
@@ -48,7 +56,7 @@ impl<'a> Binder<'a> {
         if let Node::Path(path) = &expr.node
             && let Some((name, aliased)) = self.alias_of(path)?
         {
-            return self.within_alias(name, |binder| binder.expr(aliased)).map(Some);
+            return self.expanded(name, aliased).map(Some);
         }
         if self.has_aggregate(expr) {
             return Ok(None);
@@ -201,8 +209,7 @@ impl<'a> Binder<'a> {
         }
         let inner = seen.iter().map(|(name, _)| name.clone()).collect();
         let names = self.names.around(inner, [&query.final_dimensions, &query.final_measures]);
-        let mut outer =
-            Binder { env: self.env, query, names, mode: Mode::Rows, groups: State::default(), notes: Vec::new() };
+        let mut outer = Binder::new(self.env, query, names);
         for item in &query.final_dimensions {
             let bound = outer.expr(&item.expr)?;
             outer.groups.dimensions.push(bound);

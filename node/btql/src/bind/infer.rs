@@ -1,7 +1,6 @@
 //! `infer` (D-85): what there is below columns, as rows that are sorted like any others.
 
-use super::groups::State;
-use super::{Binder, Mode, QueryError};
+use super::{Binder, QueryError};
 use crate::ast::{self, Expr as Ast, Node, Step};
 use crate::bound::{Expr, Field, INFERRED, Infer, InferredPath, SortKey};
 use crate::error::quoted;
@@ -55,10 +54,8 @@ impl<'a> Binder<'a> {
         let names = self.names.around(INFERRED.map(str::to_owned).into(), [&[], &[]]);
         let column = |(number, name): (usize, &str)| (name.to_owned(), Expr::Field(Field::Inner(number), Vec::new()));
         let columns: Vec<(String, Expr)> = INFERRED.into_iter().enumerate().map(column).collect();
-        let (env, query) = (self.env, self.query);
-        let mut outer = Binder { env, query, names, mode: Mode::Rows, groups: State::default(), notes: Vec::new() };
-        let keys = outer.group_sort(&columns)?;
-        match query.sort.iter().zip(&keys).find(|(_, key)| !key.expr.any_field(&|_| true)) {
+        let keys = Binder::new(self.env, self.query, names).group_sort(&columns)?;
+        match self.query.sort.iter().zip(&keys).find(|(_, key)| !key.expr.any_field(&|_| true)) {
             Some((sort, _)) => {
                 Err(self.error(&sort.expr, "rows of infer have name, type, count and top_values to sort by"))
             }

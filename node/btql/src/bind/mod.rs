@@ -40,7 +40,7 @@ pub fn bind(query: &Query, env: &Env<'_>) -> Result<Bound, QueryError> {
     let from = query.from.as_ref().ok_or_else(|| QueryError::new("the query has no source: from (FROM) is missing"))?;
     let rows = rows(from, env)?;
     let names = Names::of(query, from, &rows);
-    Binder { env, query, names, mode: Mode::Rows, groups: groups::State::default(), notes: Vec::new() }.bind_query(rows)
+    Binder::new(env, query, names).bind_query(rows)
 }
 
 /// D-26.
@@ -109,9 +109,18 @@ struct Binder<'a> {
     mode: Mode,
     groups: groups::State,
     notes: Vec<Note>,
+    /// Of calls within calls of `expr`, and nodes of aliases that were bound where they are named: an alias within an alias
+    /// within an alias is short to write, and long written out.
+    nested: u16,
+    expanded: usize,
 }
 
 impl<'a> Binder<'a> {
+    fn new(env: &'a Env<'a>, query: &'a Query, names: Names<'a>) -> Binder<'a> {
+        let groups = groups::State::default();
+        Binder { env, query, names, mode: Mode::Rows, groups, notes: Vec::new(), nested: 0, expanded: 0 }
+    }
+
     fn bind_query(mut self, rows: Rows) -> Result<Bound, QueryError> {
         let query = self.query;
         asks_for_one(query)?;

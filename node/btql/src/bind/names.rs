@@ -8,7 +8,7 @@
 //! 6. nothing: null, and a note
 
 use super::{Binder, Mode, QueryError, has, null};
-use crate::ast::{self, From, Item, Node, Path, Pivot, Query, Quotes, Select, Shape, Step};
+use crate::ast::{self, From, Item, NODES_MAX, Node, Path, Pivot, Query, Quotes, Select, Shape, Step};
 use crate::bound::{Derived, Expr, Field, INFERRED, Output, Rows};
 use crate::columns::{COMPARISON_KEY, Kind, SPAN_TYPE_INFO};
 
@@ -32,6 +32,9 @@ const METRICS: [&str; 16] = [
     "time_to_first_token",
 ];
 const ATTRIBUTES: [&str; 3] = ["name", "type", "purpose"];
+
+/// Nodes of aliases where they are named. Ten times what a query may have: one is bound again for each clause that names it.
+const EXPANDED_MAX: usize = 10 * NODES_MAX;
 
 pub(super) struct Names<'a> {
     kind: Option<Kind>,
@@ -214,10 +217,8 @@ impl<'a> Binder<'a> {
                 Ok(self.field(Field::Column(column), steps.collect()))
             }
             Some(Meaning::Alias(name, expr)) => {
-                self.names.expanding.push(name);
-                let bound = self.expr(expr);
-                self.names.expanding.pop();
-                Ok(into(bound?, rest.to_vec()))
+                let bound = self.expanded(name, expr)?;
+                Ok(into(bound, rest.to_vec()))
             }
             None => {
                 self.note("unknownField", format!("there is no column `{first}`; it is null in every row"), true);
@@ -252,6 +253,16 @@ impl<'a> Binder<'a> {
             },
             _ => Ok(None),
         }
+    }
+
+    /// What an alias stands for, bound where it is named.
+    pub(super) fn expanded(&mut self, name: &'a str, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
+        self.expanded += expr.size();
+        if self.expanded > EXPANDED_MAX {
+            let what = format!("with its aliases written out this query has more than {EXPANDED_MAX} parts");
+            return Err(QueryError::new(what));
+        }
+        self.within_alias(name, |binder| binder.expr(expr))
     }
 
     pub(super) fn within_alias<T>(&mut self, name: &'a str, bind: impl FnOnce(&mut Self) -> T) -> T {

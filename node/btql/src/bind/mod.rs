@@ -40,7 +40,11 @@ pub fn bind(query: &Query, env: &Env<'_>) -> Result<Bound, QueryError> {
     let from = query.from.as_ref().ok_or_else(|| QueryError::new("the query has no source: from (FROM) is missing"))?;
     let rows = rows(from, env)?;
     let names = Names::of(query, from, &rows);
-    Binder::new(env, query, names).bind_query(rows)
+    let mut binder = Binder::new(env, query, names);
+    if let Rows::Query(inner) = &rows {
+        binder.notes.clone_from(&inner.notes);
+    }
+    binder.bind_query(rows)
 }
 
 /// D-26.
@@ -66,7 +70,12 @@ fn rows(from: &ast::From, env: &Env<'_>) -> Result<Rows, QueryError> {
             if from.shape.is_some() {
                 return Err(QueryError::new("a query within FROM has no shape of its own"));
             }
-            return Ok(Rows::Query(Box::new(bind(query, env)?)));
+            let inner = bind(query, env)?;
+            if matches!(&inner.output, Output::Groups(groups) if groups.pivot.is_some()) {
+                let what = "a pivot within FROM is not supported: what its columns are is known with its rows";
+                return Err(QueryError::new(what));
+            }
+            return Ok(Rows::Query(Box::new(inner)));
         }
         Source::Objects { name, args } => (name, args),
     };
@@ -124,6 +133,9 @@ impl<'a> Binder<'a> {
     fn bind_query(mut self, rows: Rows) -> Result<Bound, QueryError> {
         let query = self.query;
         asks_for_one(query)?;
+        if query.sample.is_some() && matches!(rows, Rows::Query(_)) {
+            return Err(QueryError::new("a sample is of spans or traces, and a query within FROM has its own"));
+        }
         let shape = match &rows {
             Rows::Objects { shape, .. } => *shape,
             Rows::Query(_) => Shape::Spans,

@@ -4,6 +4,7 @@ use assay_node_btql::ast::{
     Amount, Expr, From, Infer, Item, Logic, Node, Path, Pivot, Query, Quotes, Sample, Select, Shape, Sort, Source,
     Step, Unpivot,
 };
+use assay_node_btql::{expression, parse_expression, parse_text};
 
 use super::SOURCE;
 use super::dice::Dice;
@@ -86,9 +87,8 @@ impl Maker {
             return filter;
         }
         let kept = self.grammar.expr(&mut self.dice, "truth", 1);
-        let kept = assay_node_btql::parse_expression(&format!("filter_spans({})", assay_node_btql::expression(&kept)));
-        let of = [filter, kept.expect("a function and what it takes")];
-        Expr::new(Default::default(), Node::logic(Logic::And, of))
+        let kept = parsed(&format!("filter_spans({})", expression(&kept)));
+        Expr::new(Default::default(), Node::logic(Logic::And, [filter, kept]))
     }
 
     /// Columns that are made of one, which from then on have names.
@@ -110,10 +110,15 @@ impl Maker {
             self.grammar.extra.extend(key.map(|key| ("text", key.to_owned())));
         }
         if !self.query.unpivot.is_empty() && self.dice.happens(50) {
-            let more = [self.query.filter.take(), Some(self.expr("truth"))];
-            self.query.filter =
-                Some(Expr::new(Default::default(), Node::logic(Logic::And, more.into_iter().flatten())));
+            let more = self.expr("truth");
+            self.and(more);
         }
+    }
+
+    /// One more condition.
+    fn and(&mut self, more: Expr) {
+        let all = [self.query.filter.take(), Some(more)].into_iter().flatten();
+        self.query.filter = Some(Expr::new(Default::default(), Node::logic(Logic::And, all)));
     }
 
     fn items(&mut self, kind: Option<&str>, letter: &str) -> Vec<Item> {
@@ -132,6 +137,8 @@ impl Maker {
             1 => self.query.select = vec![Select::Star(vec![("input".into(), self.any_kind())])],
             2 => self.query.select.push(Select::Star(Vec::new())),
             3 => self.query.select.push(Select::Item(Item { expr: Expr::path(&["metadata", "env"]), alias: None })),
+            // A name that the query itself gives.
+            4 => self.and(parsed("c0 IS NOT NULL")),
             _ => {}
         }
     }
@@ -214,7 +221,7 @@ impl Maker {
         self.query.measures = self.items(Some("aggregate"), "m");
         if self.dice.happens(20) && !self.query.dimensions.is_empty() {
             let measure = *self.dice.pick(&["max", "sum", "count"]);
-            let over = assay_node_btql::parse_expression(&format!("{measure}(m0)")).expect("an aggregate");
+            let over = parsed(&format!("{measure}(m0)"));
             self.query.final_dimensions = vec![Item { expr: Expr::path(&["d0"]), alias: None }];
             self.query.final_measures = vec![Item { expr: over, alias: Some("f".into()) }];
             return;
@@ -285,9 +292,13 @@ impl Maker {
         let source = Source::Query(Box::new(std::mem::take(&mut self.query)));
         let inner = if groups { "m0" } else { "c0" };
         let text = format!("SELECT {inner}, count(1) AS n FROM project_logs('x') GROUP BY 1 ORDER BY n DESC");
-        self.query = assay_node_btql::parse_text(&text).expect("a query");
+        self.query = parse_text(&text).expect("a query");
         self.query.from = Some(From { source, shape: None, alias: None });
     }
+}
+
+fn parsed(text: &str) -> Expr {
+    parse_expression(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 fn path(of: &str) -> Infer {

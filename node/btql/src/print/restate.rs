@@ -114,25 +114,28 @@ fn by_name(sort: Sort, items: &[Item]) -> Sort {
     Sort { expr, ..sort }
 }
 
-/// The same with a select and its groups.
-pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsayable> {
-    let no_words = |what| Err(Unsayable { form, what });
-    for (what, has_some) in [
+/// What SQL has no words for.
+fn beyond_sql(query: &Query) -> Option<&'static str> {
+    let has_dimensions = !query.dimensions.is_empty() || !query.measures.is_empty();
+    let has_finals = !query.final_dimensions.is_empty() || !query.final_measures.is_empty();
+    let all = [
         ("infer", !query.infer.is_empty()),
         ("preview_length", query.preview_length.is_some()),
         ("inference_budget", query.inference_budget.is_some()),
         ("comparison_key", query.comparison_key.is_some()),
         ("weighted_scores", !query.weighted_scores.is_empty()),
         ("custom_columns", !query.custom_columns.is_empty()),
-        ("final_dimensions and final_measures", !query.final_dimensions.is_empty() || !query.final_measures.is_empty()),
-    ] {
-        if has_some {
-            return no_words(what);
-        }
-    }
-    let has_dimensions = !query.dimensions.is_empty() || !query.measures.is_empty();
-    if has_dimensions && !query.select.is_empty() {
-        return no_words("a select beside dimensions and measures");
+        ("final_dimensions and final_measures", has_finals),
+        ("a select beside dimensions and measures", has_dimensions && !query.select.is_empty()),
+    ];
+    all.into_iter().find(|(_, has_some)| *has_some).map(|(what, _)| what)
+}
+
+/// The same with a select and its groups.
+pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsayable> {
+    let no_words = |what| Err(Unsayable { form, what });
+    if let Some(what) = beyond_sql(query) {
+        return no_words(what);
     }
     let mut query = query.clone();
     let filter_spans = query.trace_filter.take().map(|filter| {
@@ -141,7 +144,7 @@ pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsa
     let conditions: Vec<Expr> =
         [query.filter.take(), query.span_filter.take(), filter_spans].into_iter().flatten().collect();
     query.filter = conditions.first().map(|first| Expr::new(first.at, Node::logic(Logic::And, conditions.clone())));
-    if !has_dimensions {
+    if query.dimensions.is_empty() && query.measures.is_empty() {
         return if matches!(query.pivot, Some(Pivot::Measures(_))) {
             no_words("a pivot without measures")
         } else {

@@ -13,14 +13,14 @@ use super::grammar::Grammar;
 /// Of sentences within sentences.
 const DEPTH: usize = 2;
 const ITEMS_MAX: usize = 3;
-/// Paths that may be grouped by, and the names that their columns have.
-const DIMENSIONS: [(&[&str], &str); 6] = [
-    (&["span_attributes", "type"], "type"),
-    (&["metadata", "env"], "env"),
-    (&["metadata", "v"], "v"),
-    (&["root_span_id"], "root_span_id"),
-    (&["is_root"], "is_root"),
-    (&["metadata", "list"], "list"),
+/// Paths that may be grouped by; no two of them end alike.
+const DIMENSIONS: [&[&str]; 6] = [
+    &["span_attributes", "type"],
+    &["metadata", "env"],
+    &["metadata", "v"],
+    &["root_span_id"],
+    &["is_root"],
+    &["metadata", "list"],
 ];
 
 /// Makes one query.
@@ -193,7 +193,7 @@ impl Maker {
         let first = self.dice.below(DIMENSIONS.len());
         let mut items = Vec::new();
         for number in 0..self.dice.below(ITEMS_MAX) {
-            let (path, _) = DIMENSIONS[(first + number) % DIMENSIONS.len()];
+            let path = DIMENSIONS[(first + number) % DIMENSIONS.len()];
             let expr = if self.dice.happens(70) { Expr::path(path) } else { self.any_kind() };
             items.push(Item { expr, alias: Some(format!("d{number}")) });
         }
@@ -247,7 +247,7 @@ impl Maker {
         let measures = self.items(Some("aggregate"), "m");
         let first = self.dice.below(DIMENSIONS.len());
         let places: Vec<usize> = (0..self.count()).map(|number| (first + number) % DIMENSIONS.len()).collect();
-        let item = |place: &usize| Item { expr: Expr::path(DIMENSIONS[*place].0), alias: None };
+        let item = |place: &usize| Item { expr: Expr::path(DIMENSIONS[*place]), alias: None };
         let names = measures.iter().filter_map(|measure| measure.alias.as_deref());
         let names: Vec<Item> = names.map(|name| Item { expr: Expr::path(&[name]), alias: None }).collect();
         let dimensions: Vec<Item> = places.iter().map(item).collect();
@@ -256,7 +256,7 @@ impl Maker {
             let columns = keys.iter().chain([last]).chain(&names).cloned();
             let all = self.dice.happens(40);
             self.query.select = if all { vec![Select::Star(Vec::new())] } else { columns.map(Select::Item).collect() };
-            let steps = DIMENSIONS[places[keys.len()]].0.iter().map(|key| Step::Key((*key).to_owned())).collect();
+            let steps = DIMENSIONS[places[keys.len()]].iter().map(|key| Step::Key((*key).to_owned())).collect();
             self.query.pivot = Some(Pivot::For { measures, column: Path { steps, quotes: Quotes::None } });
             let groups: Vec<Expr> = keys.iter().map(|key| key.expr.clone()).collect();
             self.query.group_by = Some(groups).filter(|groups| !groups.is_empty());

@@ -272,7 +272,7 @@ const OF_SPANS: &[&str] = &[
     "any_span(any_span($truth) AND $truth AND $truth)",
 ];
 
-/// Of expressions that are no leaf, so many have only leaves in them.
+/// Of a hundred places where a sentence might stand, so many have a leaf, and of a hundred leaves so many are names of the query.
 const LEAVES_PERCENT: usize = 45;
 const EXTRA_PERCENT: usize = 30;
 

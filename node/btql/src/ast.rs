@@ -44,6 +44,22 @@ pub struct Query {
     pub settings: Vec<(String, Value)>,
 }
 
+impl Query {
+    /// Beside a select, dimensions that are positions say which of its columns are groups, as GROUP BY does (D-26).
+    pub fn positions_as_groups(&mut self) {
+        let positional = |item: &Item| item.alias.is_none() && item.expr.position().is_some();
+        let are_groups = !self.select.is_empty()
+            && !self.dimensions.is_empty()
+            && self.measures.is_empty()
+            && self.group_by.is_none()
+            && self.dimensions.iter().all(positional);
+        if are_groups {
+            let dimensions = std::mem::take(&mut self.dimensions);
+            self.group_by = Some(dimensions.into_iter().map(|item| item.expr).collect());
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Select {
     /// All columns, some of them replaced.
@@ -222,6 +238,14 @@ impl Expr {
 
     pub fn is_null(&self) -> bool {
         self.node == Node::Literal(Value::Null)
+    }
+
+    /// A number that may stand for a column, which are counted from one.
+    pub fn position(&self) -> Option<usize> {
+        match &self.node {
+            Node::Literal(Value::Number(number)) => usize::try_from(number.as_u64()?).ok(),
+            _ => None,
+        }
     }
 }
 

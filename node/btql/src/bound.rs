@@ -76,17 +76,39 @@ pub struct Unpivot {
 pub enum Output {
     Rows { columns: Vec<(String, Expr)>, order: Order },
     Groups(Groups),
-    Infer { paths: Vec<(Field, Vec<Step>)>, budget: u64 },
+    Infer(Infer),
+}
+
+/// What is found below columns (D-85): rows of [`INFERRED`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Infer {
+    pub paths: Vec<InferredPath>,
+    /// So many rows are looked at.
+    pub budget: u64,
+    /// So many steps a path has at most, its column among them.
+    pub depth: u64,
+    /// In terms of the four columns, as `Field::Inner`; ascending names, then types, where nothing is said.
+    pub sort: Vec<SortKey>,
+}
+
+/// The columns of what is inferred.
+pub const INFERRED: [&str; 4] = ["name", "type", "count", "top_values"];
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct InferredPath {
+    /// Of what is found there, the beginning of the name.
+    pub name: Vec<String>,
+    pub field: Field,
+    pub steps: Vec<Step>,
 }
 
 /// In which order rows come.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
-    /// By their pagination keys, or by their transactions: a page can go on where the one before ended.
-    Key {
-        by: Key,
-        descending: bool,
-    },
+    /// By their pagination keys, or by their transactions: a page can go on where the one before ended. Of shape traces,
+    /// where nothing is sorted, it is the traces that come so, and the rows of each ascend.
+    Key { by: Key, descending: bool },
+    /// Also the rows of traces, whatever trace they are of (D-36).
     Sorted(Vec<SortKey>),
 }
 
@@ -158,6 +180,21 @@ pub enum Expr {
     If(Vec<(Expr, Expr)>, Box<Expr>),
 }
 
+impl Expr {
+    /// Whether any of the fields in it is such a one.
+    pub fn any_field(&self, is: &impl Fn(&Field) -> bool) -> bool {
+        match self {
+            Expr::Const(_) => false,
+            Expr::Field(field, _) => is(field),
+            Expr::Call(_, of) => of.iter().any(|of| of.any_field(is)),
+            Expr::If(cases, otherwise) => {
+                cases.iter().any(|(condition, then)| condition.any_field(is) || then.any_field(is))
+                    || otherwise.any_field(is)
+            }
+        }
+    }
+}
+
 /// What a row, or a group, has.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Field {
@@ -166,7 +203,7 @@ pub enum Field {
     Derived(Derived),
     /// A name that an unpivot gave.
     Unpivoted(String),
-    /// Of the query within, or of the groups that are grouped again.
+    /// Of the query within, of the groups that are grouped again, or of what was inferred.
     Inner(usize),
     Dimension(usize),
     Aggregate(usize),
@@ -180,6 +217,19 @@ pub enum Derived {
     Duration,
     TotalTokens,
     EstimatedCost,
+}
+
+impl Derived {
+    pub const ALL: [Derived; 3] = [Derived::Duration, Derived::TotalTokens, Derived::EstimatedCost];
+
+    /// Its key in `metrics`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Derived::Duration => "duration",
+            Derived::TotalTokens => "total_tokens",
+            Derived::EstimatedCost => "estimated_cost",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,32 @@
-//! Months and years, which are of different lengths.
+//! Times so much later, by months and years of different lengths as well.
+
+use std::ops::RangeInclusive;
 
 use assay_storage_model::event::{civil_from_days, days_from_civil, days_of_month};
 
-const MICROS_PER_DAY: i64 = 86_400_000_000;
+use crate::ast::{Interval, Unit};
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
+/// Years 1 to 9999, which four digits can write.
+const WRITABLE: RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
+
+/// A time so much later (D-63), if it can be written.
+pub fn moved(time: i64, by: Interval) -> Option<i64> {
+    let micros = |each: i64| by.value.checked_mul(each).and_then(|by| time.checked_add(by));
+    let moved = match by.unit {
+        Unit::Microsecond => micros(1),
+        Unit::Millisecond => micros(1_000),
+        Unit::Second => micros(MICROS_PER_SECOND),
+        Unit::Minute => micros(60 * MICROS_PER_SECOND),
+        Unit::Hour => micros(3_600 * MICROS_PER_SECOND),
+        Unit::Day => micros(MICROS_PER_DAY),
+        Unit::Week => micros(7 * MICROS_PER_DAY),
+        Unit::Month => months_later(time, by.value),
+        Unit::Year => months_later(time, by.value.checked_mul(12)?),
+    };
+    moved.filter(|time| WRITABLE.contains(time))
+}
 
 /// The same time of the day so many months later, or earlier; on the last day of a month that is too short.
 pub fn months_later(time: i64, months: i64) -> Option<i64> {
@@ -34,5 +58,14 @@ mod tests {
         assert_eq!(later("2026-03-31T00:00:00Z", -1), "2026-02-28T00:00:00.000Z");
         assert_eq!(later("2026-01-15T00:00:00Z", -25), "2023-12-15T00:00:00.000Z");
         assert_eq!(months_later(0, i64::MAX), None);
+    }
+
+    #[test]
+    fn what_four_digits_cannot_write_is_no_time() {
+        let moved = |time: &str, value, unit| moved(parse_created(time).expect("a time"), Interval { value, unit });
+        assert!(moved("9999-12-31", 23, Unit::Hour).is_some());
+        assert_eq!(moved("9999-12-31", 1, Unit::Day), None);
+        assert_eq!(moved("0001-06-01", -1, Unit::Year), None);
+        assert_eq!(moved("2026-01-01", i64::MAX, Unit::Week), None);
     }
 }

@@ -182,6 +182,10 @@ const VIEW: [&str; 12] = [
     "view_type",
 ];
 
+/// What the row of a trace has besides (btql.md, section 7.1): always, and where a query says what pairs traces.
+pub const SPAN_TYPE_INFO: &str = "span_type_info";
+pub const COMPARISON_KEY: &str = "comparison_key";
+
 /// What a `from` may name.
 pub const SOURCES: [(&str, Kind, Named); 13] = [
     ("project_logs", Kind::ProjectLogs, Named::Each),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::bind::kinds;
-use crate::bound::{Aggregate, Bound, Expr, Groups, Kinds, Output};
+use crate::bound::{Aggregate, Bound, Expr, Groups, INFERRED, Kinds, Output};
 
 /// A column of an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,10 +19,10 @@ pub fn columns(bound: &Bound) -> Vec<Column> {
     match &bound.output {
         Output::Rows { columns, .. } => of(columns, &[], &[]),
         Output::Groups(groups) => of_groups(groups),
-        Output::Infer { .. } => {
-            [("name", Kinds::Any), ("type", Kinds::Text), ("count", Kinds::Integer), ("top_values", Kinds::Any)]
-                .map(|(name, kinds)| Column { name: name.into(), kinds, nullable: false })
-                .into()
+        Output::Infer(_) => {
+            let kinds = [Kinds::Any, Kinds::Text, Kinds::Integer, Kinds::Any].into_iter();
+            let column = |(name, kinds): (&str, Kinds)| Column { name: name.into(), kinds, nullable: false };
+            INFERRED.into_iter().zip(kinds).map(column).collect()
         }
     }
 }

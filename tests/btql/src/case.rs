@@ -4,7 +4,7 @@
 //! about      what it shows: an example's number or a decision's
 //! query      text or tree; $L, $S, $T are the logs of P1 as spans, summary, traces, and ⏎ is a newline
 //! expr, of   instead of a query: an expression, and the span of P1 that it is asked of (a1)
-//! body       tz_offset, now
+//! body       tz_offset, now, inference_depth
 //! columns    names, in order                     ids      the column `id` of the rows, in order
 //! rows       all rows, in order; a row of one column is its value
 //! has        rows that are among them            count    how many rows there are
@@ -16,7 +16,11 @@
 //! open       what is still wrong where a query is read: the case must fail until that is mended, and then loses the word
 //! ```
 
+use assay_node_btql::ast::Query;
+use assay_node_btql::{in_clauses, in_sql, in_tree};
 use serde_json::{Map, Value as Json, json};
+
+use crate::Answer;
 
 /// Numbers are alike that differ by less, in proportion.
 const TOLERANCE: f64 = 1e-9;
@@ -116,6 +120,22 @@ impl Case {
         let rows = self.members.get(key)?.as_array()?.iter();
         Some(rows.map(|row| row.as_array().cloned().unwrap_or_else(|| vec![row.clone()])).collect())
     }
+}
+
+/// The same query in the forms that have words for it.
+pub fn forms(query: &Query) -> Vec<Json> {
+    let said = [in_sql(query).map(Json::String), in_clauses(query).map(Json::String), in_tree(query)];
+    said.into_iter().flatten().collect()
+}
+
+/// One form gives the columns in another order than another: dimensions before measures.
+pub fn same_answer(one: &Answer, other: &Answer) -> bool {
+    let places: Option<Vec<usize>> =
+        one.columns.iter().map(|column| other.columns.iter().position(|found| found == column)).collect();
+    let Some(places) = places.filter(|places| places.len() == other.columns.len()) else { return false };
+    let rows: Vec<Vec<Json>> =
+        other.rows.iter().map(|row| places.iter().map(|place| row[*place].clone()).collect()).collect();
+    same_rows(&one.rows, &rows) && one.cursor == other.cursor
 }
 
 pub fn same_rows(left: &[Vec<Json>], right: &[Vec<Json>]) -> bool {

@@ -1,15 +1,12 @@
 //! What is found below columns (D-85): for each path and type, how often, and which values most often.
 
-use assay_node_btql::ast::Step;
-use assay_node_btql::bound::Field;
+use assay_node_btql::bound::{INFERRED, Infer};
 
-use crate::pipeline::Table;
+use crate::pipeline::{Table, sorted};
 use crate::row::{Row, Scope, World};
-use crate::scalar::type_of;
+use crate::scalar::{evaluate, stepped, type_of};
 use crate::value::{Value, order, same};
 
-/// Of steps in a path, the column's name among them.
-const DEPTH_MAX: usize = 5;
 const TOP_VALUES_MAX: usize = 10;
 
 struct Found {
@@ -19,45 +16,33 @@ struct Found {
 }
 
 /// Of rows in the order in which a query without a sort would give them.
-pub fn table(paths: &[(Field, Vec<Step>)], rows: &[Row], budget: u64, world: World<'_>) -> Result<Table, String> {
+pub fn table(infer: &Infer, rows: &[Row], world: World<'_>) -> Result<Table, String> {
     let mut found: Vec<Found> = Vec::new();
-    for row in rows.iter().take(usize::try_from(budget).unwrap_or(usize::MAX)) {
-        for (field, steps) in paths {
-            let mut path = vec![name(field)];
-            let mut value = Scope::of_row(world, row).field(field)?;
-            for step in steps {
-                (path, value) = match step {
-                    Step::Key(key) => ([path, vec![key.clone()]].concat(), value.member(key)),
-                    Step::Index(index) => ([path, vec![index.to_string()]].concat(), value.element(*index)),
-                };
-            }
-            look(path, value, &mut found);
+    for row in rows.iter().take(usize::try_from(infer.budget).unwrap_or(usize::MAX)) {
+        for path in &infer.paths {
+            let value = stepped(Scope::of_row(world, row).field(&path.field)?, &path.steps);
+            look(path.name.clone(), value, infer.depth, &mut found);
         }
     }
-    let row = |found: Found| {
+    found.sort_by(|left, right| left.path.cmp(&right.path).then(left.kind.cmp(right.kind)));
+    let mut keyed = Vec::new();
+    for found in found {
         let path = Value::Array(found.path.iter().map(Value::text).collect());
         let count = Value::Int(found.values.len() as i128);
-        vec![path, Value::text(found.kind), count, top_values(&found.values)]
-    };
-    found.sort_by(|left, right| left.path.cmp(&right.path).then(left.kind.cmp(right.kind)));
-    let columns = ["name", "type", "count", "top_values"].map(str::to_owned).into();
-    Ok(Table { columns, rows: found.into_iter().map(row).collect(), cursor: None })
-}
-
-fn name(field: &Field) -> String {
-    match field {
-        Field::Column(name) => (*name).to_owned(),
-        Field::Unpivoted(name) | Field::Pivoted(name) => name.clone(),
-        other => format!("{other:?}"),
+        let inner = vec![path, Value::text(found.kind), count, top_values(&found.values)];
+        let row = Row { inner, ..Row::default() };
+        let keys = infer.sort.iter().map(|key| evaluate(&key.expr, Scope::of_row(world, &row)));
+        keyed.push((keys.collect::<Result<Vec<_>, _>>()?, row.inner));
     }
+    Ok(Table { columns: INFERRED.map(str::to_owned).into(), rows: sorted(keyed, &infer.sort), cursor: None })
 }
 
-fn look(path: Vec<String>, value: Value, found: &mut Vec<Found>) {
+fn look(path: Vec<String>, value: Value, depth: u64, found: &mut Vec<Found>) {
     if let Value::Object(of) = &value
-        && path.len() < DEPTH_MAX
+        && (path.len() as u64) < depth
     {
         for (key, member) in of {
-            look([path.clone(), vec![key.clone()]].concat(), member.clone(), found);
+            look([path.clone(), vec![key.clone()]].concat(), member.clone(), depth, found);
         }
     }
     let kind = type_of(&value);

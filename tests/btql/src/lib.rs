@@ -18,6 +18,7 @@ mod groups;
 mod infer;
 mod numbers;
 mod pipeline;
+pub mod random;
 mod row;
 mod sample;
 mod scalar;

@@ -38,9 +38,9 @@ pub fn table(bound: &Bound, data: &Data) -> Result<Table, String> {
     let mut table = match &bound.output {
         Output::Rows { columns, order } => return listed(bound, columns, order, rows, world),
         Output::Groups(of) => groups::table(of, rows, world)?,
-        Output::Infer { paths, budget } => {
+        Output::Infer(infer) => {
             let rows = ordered(bound, &Order::Key { by: Key::Pagination, descending: true }, rows, world)?;
-            infer::table(paths, &rows, *budget, world)?
+            infer::table(infer, &rows, world)?
         }
     };
     if bound.cursor.is_some() {

@@ -39,7 +39,7 @@ pub fn is_true(condition: &Expr, scope: Scope<'_>) -> Result<bool, String> {
     Ok(evaluate(condition, scope)?.truth() == Some(true))
 }
 
-fn stepped(of: Value, steps: &[Step]) -> Value {
+pub fn stepped(of: Value, steps: &[Step]) -> Value {
     steps.iter().fold(of, |of, step| match step {
         Step::Key(key) => of.member(key),
         Step::Index(index) => of.element(*index),
@@ -246,7 +246,9 @@ fn cast(of: &Value, to: Type, tz_offset: i32) -> Value {
             other => time(other).map_or(Value::Null, Value::time),
         },
         Type::Date => {
-            let midnight = time(of).and_then(|time| times::truncate(time, Unit::Day, 1, tz_offset));
+            // D-66: a text is not shifted, and its day is the one that it names in UTC.
+            let shift = if matches!(of, Value::Text(_)) { 0 } else { tz_offset };
+            let midnight = time(of).and_then(|time| times::truncate(time, Unit::Day, 1, shift));
             midnight.map_or(Value::Null, Value::time)
         }
         Type::Json => match of {

@@ -8,6 +8,7 @@ const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
+const YEARS: std::ops::RangeInclusive<i64> = 1..=9999;
 
 /// D-66: to the second, and more only where there is more.
 pub fn format(micros: i64) -> String {
@@ -50,19 +51,21 @@ fn is_calendar(unit: Unit) -> bool {
     matches!(unit, Unit::Month | Unit::Year)
 }
 
-/// D-63: months are the calendar's, and end where the month does.
+/// D-63: months are the calendar's, and end where the month does. Years have four digits, from 0001 on.
 pub fn moved(time: i64, by: Interval) -> Option<i64> {
     let size = interval_size(by);
-    if !is_calendar(by.unit) {
-        return i64::try_from(i128::from(time) + size).ok();
-    }
-    let (year, month, day) = civil_from_days(time.div_euclid(DAY));
-    let months = i128::from(year) * 12 + i128::from(month) - 1 + size;
-    let (year, month) = (i64::try_from(months.div_euclid(12)).ok()?, months.rem_euclid(12) as i64 + 1);
-    if !(1..=9999).contains(&year) {
-        return None;
-    }
-    Some(days_from_civil(year, month, day.min(days_of_month(year, month))) * DAY + time.rem_euclid(DAY))
+    let moved = if is_calendar(by.unit) {
+        let (year, month, day) = civil_from_days(time.div_euclid(DAY));
+        let months = i128::from(year) * 12 + i128::from(month) - 1 + size;
+        let (year, month) = (i64::try_from(months.div_euclid(12)).ok()?, months.rem_euclid(12) as i64 + 1);
+        if !YEARS.contains(&year) {
+            return None;
+        }
+        days_from_civil(year, month, day.min(days_of_month(year, month))) * DAY + time.rem_euclid(DAY)
+    } else {
+        i64::try_from(i128::from(time) + size).ok()?
+    };
+    Some(moved).filter(|time| YEARS.contains(&civil_from_days(time.div_euclid(DAY)).0))
 }
 
 /// One and the other, in months or in the finer of both units.

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use assay_node_btql::{Env, bind, in_clauses, in_sql, in_tree, parse};
+use assay_node_btql::{Env, bind, parse};
 use assay_storage_model::event::parse_created;
-use assay_test_btql::case::{self, Case, same_row, same_rows};
+use assay_test_btql::case::{self, Case, forms, same_answer, same_row, same_rows};
 use assay_test_btql::{Answer, Data, fixture, run};
 use serde_json::Value as Json;
 
@@ -41,7 +41,8 @@ fn ask(case: &Case, query: &Json, cursor: Option<String>, data: &Data) -> Result
         now: parse_created(now).expect("a time"),
         tz_offset: tz_offset.try_into().expect("minutes of a day"),
         text: query.as_str(),
-        audit_log: false,
+        inference_depth: case.body("inference_depth").and_then(Json::as_u64),
+        ..Env::default()
     };
     let mut bound = bind(&parsed.query, &env).map_err(|error| error.to_string())?;
     bound.cursor = cursor.or(bound.cursor);
@@ -50,14 +51,6 @@ fn ask(case: &Case, query: &Json, cursor: Option<String>, data: &Data) -> Result
     let notes = bound.notes.iter().map(|note| note.code).collect();
     let blocks = bound.notes.iter().filter(|note| note.blocks_strict).map(|note| note.code).collect();
     Ok(Asked { answer, notes, blocks })
-}
-
-/// The same query in the forms that have words for it.
-fn forms(query: &Json) -> Vec<Json> {
-    let Ok(parsed) = parse(query) else { return Vec::new() };
-    let query = parsed.query;
-    let said = [in_sql(&query).map(Json::String), in_clauses(&query).map(Json::String), in_tree(&query)];
-    said.into_iter().flatten().collect()
 }
 
 fn key_of(id: &str, data: &Data) -> String {
@@ -145,16 +138,6 @@ fn page_by_page(case: &Case, query: &Json, data: &Data) -> Result<Vec<String>, S
     Ok(vec!["there is no last page".into()])
 }
 
-/// One form gives the columns in another order than another: dimensions before measures.
-fn same_answer(one: &Answer, other: &Answer) -> bool {
-    let places: Option<Vec<usize>> =
-        one.columns.iter().map(|column| other.columns.iter().position(|found| found == column)).collect();
-    let Some(places) = places.filter(|places| places.len() == other.columns.len()) else { return false };
-    let rows: Vec<Vec<Json>> =
-        other.rows.iter().map(|row| places.iter().map(|place| row[*place].clone()).collect()).collect();
-    same_rows(&one.rows, &rows) && one.cursor == other.cursor
-}
-
 fn of_case(case: &Case, data: &Data) -> Vec<String> {
     if case.get("pages").is_some() {
         return page_by_page(case, &case.query, data).unwrap_or_else(|error| vec![error]);
@@ -167,7 +150,7 @@ fn of_case(case: &Case, data: &Data) -> Vec<String> {
         (Ok(asked), Some(_)) => vec![format!("no error but {:?}", asked.answer)],
         (Err(error), _) => vec![error.clone()],
     };
-    for form in forms(&case.query) {
+    for form in parse(&case.query).map(|parsed| forms(&parsed.query)).unwrap_or_default() {
         match (&asked, ask(case, &form, None, data)) {
             (Ok(asked), Ok(again)) if same_answer(&asked.answer, &again.answer) => {}
             (Err(_), Err(_)) => {}

@@ -36,6 +36,6 @@ pub fn run(input: &[u8]) {
         assert_eq!(same.as_ref(), Ok(&said));
     }
     for tz_offset in [0, 480] {
-        let _ = bind(&query, &Env { now: NOW_MICROS, tz_offset, text: None, audit_log: tz_offset > 0 });
+        let _ = bind(&query, &Env { now: NOW_MICROS, tz_offset, audit_log: tz_offset > 0, ..Env::default() });
     }
 }

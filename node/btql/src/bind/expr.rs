@@ -5,16 +5,27 @@ use serde_json::Value;
 
 use super::functions::{Known, Special, bin, date_part, known, near};
 use super::{Binder, Mode, QueryError, null};
-use crate::ast::{self, Binary, Call, Interval, Logic, Node, Type, Unary, Unit};
+use crate::ast::{self, Binary, Call, DEPTH_MAX, Interval, Logic, Node, Type, Unary, Unit};
 use crate::bound::{Datum, Expr, Field, Function, Kinds};
 use crate::error::quoted;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 
+/// Expressions within each other, aliases written out; twice, for one of a group may be bound as one of a row.
+const NESTED_MAX: u16 = 2 * DEPTH_MAX;
+
 impl<'a> Binder<'a> {
     pub(super) fn expr(&mut self, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
-        crate::level(|| self.expr_here(expr))
+        self.nested += 1;
+        if self.nested > NESTED_MAX {
+            return Err(
+                self.error(expr, format!("with its aliases written out this is nested deeper than {NESTED_MAX}"))
+            );
+        }
+        let bound = crate::level(|| self.expr_here(expr));
+        self.nested -= 1;
+        bound
     }
 
     fn expr_here(&mut self, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
@@ -90,7 +101,6 @@ impl<'a> Binder<'a> {
         left: &'a ast::Expr,
         right: &'a ast::Expr,
     ) -> Result<Expr, QueryError> {
-        let not = |expr| Expr::Call(Function::Not, vec![expr]);
         let function = match binary {
             Binary::Eq | Binary::Ne if left.is_null() || right.is_null() => {
                 // D-49
@@ -111,16 +121,16 @@ impl<'a> Binder<'a> {
                 let (left, right) = (self.expr(left)?, self.expr(right)?);
                 return Ok(includes(left, right));
             }
+            Binary::Regex | Binary::RegexAnyCase => {
+                return self.regex(left, right, binary == Binary::RegexAnyCase);
+            }
             Binary::NotRegex | Binary::NotRegexAnyCase => {
-                let any_case = binary == Binary::NotRegexAnyCase;
-                let args = vec![self.expr(left)?, self.expr(right)?];
-                return Ok(not(Expr::Call(Function::Regex { any_case }, args)));
+                let found = self.regex(left, right, binary == Binary::NotRegexAnyCase)?;
+                return Ok(Expr::Call(Function::Not, vec![found]));
             }
             Binary::Like => Function::Like { any_case: false },
             Binary::ILike => Function::Like { any_case: true },
             Binary::Match => Function::Match,
-            Binary::Regex => Function::Regex { any_case: false },
-            Binary::RegexAnyCase => Function::Regex { any_case: true },
             Binary::Add => Function::Add,
             Binary::Sub => Function::Sub,
             Binary::Mul => Function::Mul,
@@ -133,7 +143,7 @@ impl<'a> Binder<'a> {
             && let [Expr::Const(Datum::Time(time)), Expr::Const(Datum::Interval(by))] = args.as_slice()
         {
             let by = if function == Function::Sub { Interval { value: by.value.saturating_neg(), ..*by } } else { *by };
-            return Ok(moved(*time, by).map_or_else(null, |time| Expr::Const(Datum::Time(time))));
+            return Ok(crate::calendar::moved(*time, by).map_or_else(null, |time| Expr::Const(Datum::Time(time))));
         }
         if matches!(function, Function::Mul | Function::Div | Function::Mod)
             && args.iter().any(|arg| matches!(self.kinds_of(arg), Kinds::Time | Kinds::Interval))
@@ -312,7 +322,8 @@ pub(super) fn datum(value: &Value) -> Datum {
     }
 }
 
-/// What is known now is cast now; what cannot be cast is null (D-52).
+/// What is known now is cast now; what cannot be cast is null (D-52). The day of a text is the one it names in UTC, for texts
+/// are not shifted (D-66); that of a time is a local one, and waits for its row.
 fn cast(of: Expr, to: Type) -> Expr {
     let Expr::Const(Datum::Text(text)) = &of else { return Expr::Call(Function::Cast(to), vec![of]) };
     match to {
@@ -331,20 +342,4 @@ pub fn interval(text: &str) -> Option<Interval> {
     let mut words = text.split_whitespace();
     let (value, unit) = (words.next()?.parse().ok()?, Unit::of(words.next()?)?);
     words.next().is_none().then_some(Interval { value, unit })
-}
-
-/// A time so much later. Months and years are the calendar's, and end where the month does (D-63).
-pub fn moved(time: i64, by: Interval) -> Option<i64> {
-    let micros = |each: i64| by.value.checked_mul(each).and_then(|by| time.checked_add(by));
-    match by.unit {
-        Unit::Microsecond => micros(1),
-        Unit::Millisecond => micros(1_000),
-        Unit::Second => micros(MICROS_PER_SECOND),
-        Unit::Minute => micros(60 * MICROS_PER_SECOND),
-        Unit::Hour => micros(3_600 * MICROS_PER_SECOND),
-        Unit::Day => micros(SECONDS_PER_DAY * MICROS_PER_SECOND),
-        Unit::Week => micros(7 * SECONDS_PER_DAY * MICROS_PER_SECOND),
-        Unit::Month => crate::calendar::months_later(time, by.value),
-        Unit::Year => crate::calendar::months_later(time, by.value.checked_mul(12)?),
-    }
 }

@@ -1,9 +1,10 @@
 //! Groups: which columns are dimensions, what is aggregated, and how the groups are seen (btql.md, section 12.4 and 12.6).
 
 use super::functions::{AggregateName, Known, aggregation, known};
-use super::{Binder, Mode, QueryError, item_name, no_duplicates, position};
+use super::pivot::Pivoted;
+use super::{Binder, Mode, QueryError, expr_name, item_name, no_duplicates};
 use crate::ast::{self, Call, Item, Node, Path, Select, Step};
-use crate::bound::{Aggregate, Expr, Field, Groups, Pivot, SortKey};
+use crate::bound::{Aggregate, Expr, Field, Groups, SortKey};
 
 /// What is known of the groups while their columns are bound.
 #[derive(Default)]
@@ -12,22 +13,35 @@ pub(super) struct State {
     pub aggregates: Vec<Aggregate>,
 }
 
-/// Columns of groups: the dimensions' own items, and all that are seen.
-struct Columns<'a> {
-    dimensions: Vec<&'a ast::Expr>,
-    items: Vec<&'a Item>,
+/// A column and the name that it has.
+pub(super) type Named<'a> = (String, &'a ast::Expr);
+
+/// Columns of groups: what they are grouped by, and all that are seen.
+pub(super) struct Columns<'a> {
+    pub dimensions: Vec<&'a ast::Expr>,
+    pub items: Vec<Named<'a>>,
+    /// `*`, which is of a pivot alone: all that is grouped by is seen, and all that comes of the data.
+    pub are_all: bool,
 }
 
 impl<'a> Binder<'a> {
     /// Whether anything is aggregated in it, or in what its names stand for.
     pub(super) fn has_aggregate(&mut self, expr: &'a ast::Expr) -> bool {
+        self.reaches_aggregate(expr, &mut Vec::new())
+    }
+
+    /// Each alias is looked at once.
+    fn reaches_aggregate(&mut self, expr: &'a ast::Expr, seen: &mut Vec<&'a str>) -> bool {
         match &expr.node {
             Node::Call(call) if matches!(known(&call.name), Some((Known::Aggregate(_), _))) => true,
             Node::Path(path) => match self.alias_of(path) {
-                Ok(Some((name, aliased))) => self.within_alias(name, |binder| binder.has_aggregate(aliased)),
+                Ok(Some((name, aliased))) if !seen.contains(&name) => {
+                    seen.push(name);
+                    self.within_alias(name, |binder| crate::level(|| binder.reaches_aggregate(aliased, seen)))
+                }
                 _ => false,
             },
-            node => node.children().any(|child| self.has_aggregate(child)),
+            node => node.children().any(|child| self.reaches_aggregate(child, seen)),
         }
     }
 
@@ -42,7 +56,7 @@ impl<'a> Binder<'a> {
         if let Node::Path(path) = &expr.node
             && let Some((name, aliased)) = self.alias_of(path)?
         {
-            return self.within_alias(name, |binder| binder.expr(aliased)).map(Some);
+            return self.expanded(name, aliased).map(Some);
         }
         if self.has_aggregate(expr) {
             return Ok(None);
@@ -78,6 +92,7 @@ impl<'a> Binder<'a> {
         let args = call.args.iter().map(|arg| match arg.node {
             Node::Star if name == AggregateName::Count => Ok(None),
             _ if self.has_aggregate(arg) => Err(self.error(arg, "an aggregate within an aggregate has no meaning")),
+            _ if self.mode == Mode::Spans => self.before_unpivot(arg).map(Some),
             _ => self.expr(arg).map(Some),
         });
         let args = args.collect::<Result<Vec<_>, _>>();
@@ -100,38 +115,32 @@ impl<'a> Binder<'a> {
 
     pub(super) fn grouped(&mut self) -> Result<Groups, QueryError> {
         let query = self.query;
-        let pivot_column = match &query.pivot {
-            Some(ast::Pivot::For { column, .. }) => Some(column),
-            _ => None,
-        };
         let columns = self.group_columns()?;
         self.mode = Mode::Rows;
         for dimension in &columns.dimensions {
             let bound = self.expr(dimension)?;
             self.groups.dimensions.push(bound);
         }
-        if let Some(column) = pivot_column {
+        if let Some(ast::Pivot::For { column, .. }) = &query.pivot {
             let bound = self.path(column)?;
             self.groups.dimensions.push(bound);
         }
         self.mode = Mode::Groups;
-        let pivot = self.pivot(&columns)?;
-        let seen = match &pivot {
-            Some((_, seen)) => seen.clone(),
+        let pivoted = self.pivot(&columns)?;
+        let seen = match &pivoted {
+            Some(pivoted) => pivoted.columns.clone(),
             None => {
-                let mut seen = Vec::new();
-                for item in &columns.items {
-                    seen.push((item_name(item), self.expr(&item.expr)?));
-                }
-                seen
+                let bound = columns.items.into_iter().map(|(name, expr)| Ok((name, self.expr(expr)?)));
+                bound.collect::<Result<_, QueryError>>()?
             }
         };
         no_duplicates(seen.iter().map(|(name, _)| name))?;
         let having = query.final_filter.as_ref().map(|having| self.expr(having)).transpose()?;
         let again = self.again(&seen)?;
-        let sort = match &again {
-            Some(_) => Vec::new(),
-            None => self.group_sort(&seen, pivot.is_some())?,
+        let sort = match (&again, &pivoted) {
+            (Some(_), _) => Vec::new(),
+            (None, Some(pivoted)) => self.pivot_sort(pivoted)?,
+            (None, None) => self.group_sort(&seen)?,
         };
         let state = std::mem::take(&mut self.groups);
         Ok(Groups {
@@ -140,23 +149,26 @@ impl<'a> Binder<'a> {
             columns: seen,
             having,
             again,
-            pivot: pivot.map(|(pivot, _)| pivot),
+            pivot: pivoted.map(|pivoted| pivoted.pivot),
             sort,
         })
     }
 
     fn group_columns(&self) -> Result<Columns<'a>, QueryError> {
         let query = self.query;
+        let named = |item: &'a Item| (item_name(item), &item.expr);
         if query.select.is_empty() {
             let dimensions = query.dimensions.iter().map(|item| &item.expr).collect();
-            return Ok(Columns { dimensions, items: query.dimensions.iter().chain(&query.measures).collect() });
+            let items = query.dimensions.iter().chain(&query.measures).map(named).collect();
+            return Ok(Columns { dimensions, items, are_all: false });
         }
+        let is_pivot = matches!(query.pivot, Some(ast::Pivot::For { .. }));
+        let are_all = is_pivot && matches!(query.select.as_slice(), [Select::Star(replaced)] if replaced.is_empty());
         let mut items = Vec::new();
         for select in &query.select {
             match select {
-                Select::Item(item) => items.push(item),
-                // Of a pivot all columns are those that come of it.
-                Select::Star(replaced) if query.pivot.is_some() && replaced.is_empty() => {}
+                Select::Item(item) => items.push(named(item)),
+                Select::Star(_) if are_all => {}
                 Select::Star(_) => {
                     return Err(QueryError::new("`*` is of rows, and this query has groups: name the columns"));
                 }
@@ -164,10 +176,10 @@ impl<'a> Binder<'a> {
         }
         let mut dimensions = Vec::new();
         for group in query.group_by.iter().flatten() {
-            match position(group) {
+            match group.position() {
                 Some(position) => {
                     let item = position.checked_sub(1).and_then(|position| items.get(position));
-                    dimensions.push(&item.ok_or_else(|| self.no_position(group, items.len()))?.expr);
+                    dimensions.push(item.ok_or_else(|| self.no_position(group, items.len()))?.1);
                 }
                 None => dimensions.push(group),
             }
@@ -178,70 +190,12 @@ impl<'a> Binder<'a> {
                     "DISTINCT groups by what is selected, and so needs no GROUP BY and no PIVOT",
                 ));
             }
-            dimensions = items.iter().map(|item| &item.expr).collect();
+            dimensions = items.iter().map(|(_, expr)| *expr).collect();
         }
-        Ok(Columns { dimensions, items })
-    }
-
-    /// The pivoted table: its row keys, then the pivoted column, then the measures, by place.
-    #[allow(clippy::type_complexity, reason = "both belong to one another and to nobody else")]
-    fn pivot(&mut self, columns: &Columns<'a>) -> Result<Option<(Pivot, Vec<(String, Expr)>)>, QueryError> {
-        let query = self.query;
-        let (keys, pivoted, measures): (Vec<&Item>, String, Vec<&Item>) = match &query.pivot {
-            None => return Ok(None),
-            Some(ast::Pivot::Measures(named)) => {
-                let Some((last, keys)) = query.dimensions.split_last() else {
-                    return Err(QueryError::new(
-                        "a pivot needs a dimension: the values of the last one become columns",
-                    ));
-                };
-                let mut measures = Vec::new();
-                for name in named {
-                    measures.push(self.measure(name)?);
-                }
-                (keys.iter().collect(), item_name(last), measures)
-            }
-            Some(ast::Pivot::For { measures, column }) => {
-                let pivoted = match column.steps.last() {
-                    Some(Step::Key(key)) => key.clone(),
-                    _ => return Err(QueryError::new("the column of a PIVOT is named")),
-                };
-                let measures: Vec<&Item> = measures.iter().collect();
-                let shown = |item: &&&'a Item| {
-                    let name = item_name(item);
-                    name != pivoted && !measures.iter().any(|measure| item_name(measure) == name)
-                };
-                (columns.items.iter().filter(shown).copied().collect(), pivoted, measures)
-            }
-        };
-        let mut seen = Vec::new();
-        for item in keys {
-            seen.push((item_name(item), self.expr(&item.expr)?));
+        if are_all {
+            items = dimensions.iter().map(|expr| (expr_name(expr), *expr)).collect();
         }
-        let column = seen.len();
-        let last = self.groups.dimensions.len() - 1;
-        seen.push((pivoted, Expr::Field(Field::Dimension(last), Vec::new())));
-        let first = seen.len();
-        for item in measures {
-            seen.push((item_name(item), self.expr(&item.expr)?));
-        }
-        Ok(Some((Pivot { column, measures: (first..seen.len()).collect() }, seen)))
-    }
-
-    /// A measure by its name, or a measure of the pivot's own.
-    fn measure(&mut self, named: &'a Item) -> Result<&'a Item, QueryError> {
-        let by_name = match &named.expr.node {
-            Node::Path(Path { steps, .. }) => match steps.as_slice() {
-                [Step::Key(name)] => self.query.measures.iter().find(|measure| item_name(measure) == *name),
-                _ => None,
-            },
-            _ => None,
-        };
-        match by_name {
-            Some(measure) => Ok(measure),
-            None if self.has_aggregate(&named.expr) => Ok(named),
-            None => Err(self.error(&named.expr, "a pivot lists measures")),
-        }
+        Ok(Columns { dimensions, items, are_all })
     }
 
     /// D-80: a second grouping, whose rows are the groups of the first.
@@ -255,8 +209,7 @@ impl<'a> Binder<'a> {
         }
         let inner = seen.iter().map(|(name, _)| name.clone()).collect();
         let names = self.names.around(inner, [&query.final_dimensions, &query.final_measures]);
-        let mut outer =
-            Binder { env: self.env, query, names, mode: Mode::Rows, groups: State::default(), notes: Vec::new() };
+        let mut outer = Binder::new(self.env, query, names);
         for item in &query.final_dimensions {
             let bound = outer.expr(&item.expr)?;
             outer.groups.dimensions.push(bound);
@@ -267,36 +220,66 @@ impl<'a> Binder<'a> {
             columns.push((item_name(item), outer.expr(&item.expr)?));
         }
         no_duplicates(columns.iter().map(|(name, _)| name))?;
-        let sort = outer.group_sort(&columns, false)?;
+        let sort = outer.group_sort(&columns)?;
         self.notes.append(&mut outer.notes);
         let State { dimensions, aggregates } = outer.groups;
         Ok(Some(Box::new(Groups { dimensions, aggregates, columns, having: None, again: None, pivot: None, sort })))
     }
 
-    fn group_sort(&mut self, seen: &[(String, Expr)], pivoted: bool) -> Result<Vec<SortKey>, QueryError> {
+    pub(super) fn group_sort(&mut self, seen: &[(String, Expr)]) -> Result<Vec<SortKey>, QueryError> {
         let mut keys = Vec::new();
         for sort in &self.query.sort {
-            let by_name = match &sort.expr.node {
-                Node::Path(Path { steps, .. }) => match steps.as_slice() {
-                    [Step::Key(name)] => Some(name),
-                    _ => None,
-                },
-                _ => None,
+            let expr = match self.seen_column(&sort.expr, seen)? {
+                Some(column) => column,
+                None => self.expr(&sort.expr)?,
             };
-            let column = by_name.and_then(|name| seen.iter().find(|(column, _)| column == name));
-            let expr = match (position(&sort.expr), column, by_name) {
-                (Some(position), _, _) => {
-                    let column = position.checked_sub(1).and_then(|position| seen.get(position));
-                    column.ok_or_else(|| self.no_position(&sort.expr, seen.len()))?.1.clone()
-                }
-                (None, Some((_, expr)), _) => expr.clone(),
-                // What is not known here may be a column that only the data knows.
-                (None, None, Some(name)) if pivoted => Expr::Field(Field::Pivoted(name.clone()), Vec::new()),
-                _ => self.expr(&sort.expr)?,
-            };
-            let nulls_first = sort.nulls_first.unwrap_or(false);
-            keys.push(SortKey { expr, descending: sort.descending, nulls_first });
+            keys.push(sort_key(sort, expr));
         }
         Ok(keys)
+    }
+
+    /// Of a pivoted table, in which a row is many groups: by what they have in common, or by a column that they give.
+    fn pivot_sort(&mut self, pivoted: &Pivoted) -> Result<Vec<SortKey>, QueryError> {
+        let last = self.groups.dimensions.len() - 1;
+        let mut keys = Vec::new();
+        for sort in &self.query.sort {
+            let expr = match (self.seen_column(&sort.expr, pivoted.keys())?, only_name(&sort.expr)) {
+                (Some(column), _) => column,
+                (None, Some(name)) if pivoted.may_have(name) => Expr::Field(Field::Pivoted(name.into()), Vec::new()),
+                _ => self.expr(&sort.expr)?,
+            };
+            let of_one_group = |field: &Field| matches!(field, Field::Aggregate(_)) || *field == Field::Dimension(last);
+            if expr.any_field(&of_one_group) {
+                let what = "a pivot is sorted by what else is grouped by, or by a column named <value>_<measure>";
+                return Err(self.error(&sort.expr, what));
+            }
+            keys.push(sort_key(sort, expr));
+        }
+        Ok(keys)
+    }
+
+    /// What a sort says by a position or by the name of a column.
+    fn seen_column(&self, expr: &ast::Expr, seen: &[(String, Expr)]) -> Result<Option<Expr>, QueryError> {
+        if let Some(position) = expr.position() {
+            let column = position.checked_sub(1).and_then(|position| seen.get(position));
+            return Ok(Some(column.ok_or_else(|| self.no_position(expr, seen.len()))?.1.clone()));
+        }
+        let by_name = only_name(expr).and_then(|name| seen.iter().find(|(column, _)| column == name));
+        Ok(by_name.map(|(_, expr)| expr.clone()))
+    }
+}
+
+pub(super) fn sort_key(sort: &ast::Sort, expr: Expr) -> SortKey {
+    SortKey { expr, descending: sort.descending, nulls_first: sort.nulls_first.unwrap_or(false) }
+}
+
+/// A path of one step.
+fn only_name(expr: &ast::Expr) -> Option<&str> {
+    match &expr.node {
+        Node::Path(Path { steps, .. }) => match steps.as_slice() {
+            [Step::Key(name)] => Some(name),
+            _ => None,
+        },
+        _ => None,
     }
 }

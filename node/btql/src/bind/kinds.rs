@@ -57,7 +57,8 @@ fn of_aggregate(aggregate: &Aggregate) -> Kinds {
     let of = || aggregate.of.as_ref().map_or(Kinds::Any, |of| kinds(of, &[], &[]));
     match aggregate.function {
         Aggregation::Count => Kinds::Integer,
-        Aggregation::Sum if matches!(of(), Kinds::Integer | Kinds::Boolean) => Kinds::Integer,
+        // Other whole numbers may come to more than 64 bits hold.
+        Aggregation::Sum if of() == Kinds::Boolean => Kinds::Integer,
         Aggregation::Sum | Aggregation::Avg | Aggregation::Percentile(_) | Aggregation::Stddev => Kinds::Number,
         Aggregation::Min | Aggregation::Max | Aggregation::AnyValue | Aggregation::First | Aggregation::Last => of(),
         Aggregation::ArrayAgg => Kinds::Any,
@@ -145,8 +146,9 @@ fn of_arithmetic(function: &Function, first: Kinds, second: Kinds) -> Kinds {
         (Kinds::Time, Kinds::Interval) | (Kinds::Interval, Kinds::Time) if differs => Kinds::Time,
         (Kinds::Interval, Kinds::Interval) if differs => Kinds::Interval,
         (Kinds::Interval, _) if *function == Function::Minus => Kinds::Interval,
-        (Kinds::Integer, _) if matches!(function, Function::Minus | Function::Abs) => Kinds::Integer,
-        (Kinds::Integer, Kinds::Integer) => Kinds::Integer,
+        (Kinds::Integer, _) if *function == Function::Abs => Kinds::Integer,
+        (Kinds::Integer, Kinds::Integer) if *function == Function::Mod => Kinds::Integer,
+        // Of the others 64 bits may not be enough, and then it is a float.
         _ => Kinds::Number,
     }
 }

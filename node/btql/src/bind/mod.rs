@@ -5,20 +5,20 @@ mod bounds;
 mod expr;
 mod functions;
 mod groups;
+mod infer;
 mod kinds;
 mod names;
+mod pattern;
+mod pivot;
 mod traces;
 
-use crate::ast::{self, Infer, Item, Node, Query, Select, Shape, Source};
-use crate::bound::{Bound, Datum, Expr, Field, Key, Note, Order, Output, Rows, SortKey, Unpivot};
+use crate::ast::{self, Node, Query, Select, Shape, Source};
+use crate::bound::{Bound, Datum, Expr, Field, Key, Note, Order, Output, Rows, Unpivot};
 use crate::columns::{Kind, SOURCES, source};
 use crate::error::{QueryError, quoted};
-use crate::print::expression;
+use crate::print::{expr_name, expression, item_name};
 pub use kinds::kinds;
 use names::Names;
-
-/// Rows that `infer` looks at, if nothing else is said.
-const INFERENCE_BUDGET: u64 = 1_000;
 
 /// What a query is asked with.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +31,8 @@ pub struct Env<'a> {
     pub text: Option<&'a str>,
     /// One row for each stored event.
     pub audit_log: bool,
+    /// How deep `infer` looks, if the request says so (D-85).
+    pub inference_depth: Option<u64>,
 }
 
 /// Binds a query, or says what is wrong with it.
@@ -38,7 +40,28 @@ pub fn bind(query: &Query, env: &Env<'_>) -> Result<Bound, QueryError> {
     let from = query.from.as_ref().ok_or_else(|| QueryError::new("the query has no source: from (FROM) is missing"))?;
     let rows = rows(from, env)?;
     let names = Names::of(query, from, &rows);
-    Binder { env, query, names, mode: Mode::Rows, groups: groups::State::default(), notes: Vec::new() }.bind_query(rows)
+    let mut binder = Binder::new(env, query, names);
+    if let Rows::Query(inner) = &rows {
+        binder.notes.clone_from(&inner.notes);
+    }
+    binder.bind_query(rows)
+}
+
+/// D-26.
+fn asks_for_one(query: &Query) -> Result<(), QueryError> {
+    let has_output = [query.select.len(), query.dimensions.len(), query.measures.len(), query.infer.len()];
+    let [select, dimensions, measures, infer] = has_output.map(|count| count > 0);
+    if !(select || dimensions || measures || infer) {
+        return Err(QueryError::new(
+            "the query asks for nothing: one of select, dimensions, measures, infer is needed",
+        ));
+    }
+    if u8::from(select) + u8::from(dimensions || measures) + u8::from(infer) > 1 {
+        return Err(QueryError::new(
+            "select, infer, and dimensions with measures do not go together; beside select, dimensions are positions in it",
+        ));
+    }
+    Ok(())
 }
 
 fn rows(from: &ast::From, env: &Env<'_>) -> Result<Rows, QueryError> {
@@ -47,7 +70,12 @@ fn rows(from: &ast::From, env: &Env<'_>) -> Result<Rows, QueryError> {
             if from.shape.is_some() {
                 return Err(QueryError::new("a query within FROM has no shape of its own"));
             }
-            return Ok(Rows::Query(Box::new(bind(query, env)?)));
+            let inner = bind(query, env)?;
+            if matches!(&inner.output, Output::Groups(groups) if groups.pivot.is_some()) {
+                let what = "a pivot within FROM is not supported: what its columns are is known with its rows";
+                return Err(QueryError::new(what));
+            }
+            return Ok(Rows::Query(Box::new(inner)));
         }
         Source::Objects { name, args } => (name, args),
     };
@@ -90,45 +118,45 @@ struct Binder<'a> {
     mode: Mode,
     groups: groups::State,
     notes: Vec<Note>,
+    /// Of calls within calls of `expr`, and nodes of aliases that were bound where they are named: an alias within an alias
+    /// within an alias is short to write, and long written out.
+    nested: u16,
+    expanded: usize,
 }
 
 impl<'a> Binder<'a> {
+    fn new(env: &'a Env<'a>, query: &'a Query, names: Names<'a>) -> Binder<'a> {
+        let groups = groups::State::default();
+        Binder { env, query, names, mode: Mode::Rows, groups, notes: Vec::new(), nested: 0, expanded: 0 }
+    }
+
     fn bind_query(mut self, rows: Rows) -> Result<Bound, QueryError> {
         let query = self.query;
-        let has_output = [query.select.len(), query.dimensions.len(), query.measures.len(), query.infer.len()];
-        let [select, dimensions, measures, infer] = has_output.map(|count| count > 0);
-        if !(select || dimensions || measures || infer) {
-            return Err(QueryError::new(
-                "the query asks for nothing: one of select, dimensions, measures, infer is needed",
-            ));
-        }
-        if u8::from(select) + u8::from(dimensions || measures) + u8::from(infer) > 1 {
-            return Err(QueryError::new("select, infer, and dimensions with measures do not go together"));
+        asks_for_one(query)?;
+        if query.sample.is_some() && matches!(rows, Rows::Query(_)) {
+            return Err(QueryError::new("a sample is of spans or traces, and a query within FROM has its own"));
         }
         let shape = match &rows {
             Rows::Objects { shape, .. } => *shape,
             Rows::Query(_) => Shape::Spans,
         };
-        let filters = self.filters(shape)?;
-        self.mode = Mode::Rows;
-        let unpivot = query.unpivot.iter().map(|unpivot| {
-            let of = self.expr(&unpivot.expr)?;
-            Ok(Unpivot { of, key: unpivot.key.clone(), value: unpivot.value.clone() })
-        });
-        let unpivot = unpivot.collect::<Result<_, QueryError>>()?;
-        self.mode = Mode::Spans; // of a trace's root
-        let comparison_key = query.comparison_key.as_ref().map(|key| self.summary_only(shape, key)).transpose()?;
-        self.mode = Mode::Rows;
+        let grouped = self.is_grouped(shape);
+        let filters = self.filters(shape, grouped)?;
+        let comparison_key = query.comparison_key.as_ref().map(|key| self.summary_only(shape, Mode::Spans, key));
+        let comparison_key = comparison_key.transpose()?;
         let weighted_scores = query.weighted_scores.iter().map(|item| {
             let name = item.alias.clone().ok_or_else(|| self.error(&item.expr, "a weighted score needs a name"))?;
-            Ok((name, self.summary_only(shape, &item.expr)?))
+            Ok((name, self.summary_only(shape, Mode::Rows, &item.expr)?))
         });
         let weighted_scores = weighted_scores.collect::<Result<_, QueryError>>()?;
-        let output = self.output(shape)?;
+        self.mode = Mode::Rows;
+        let unpivot = self.unpivots()?;
+        let output = self.output(shape, grouped)?;
         if query.cursor.as_ref().is_some_and(|cursor| !cursor.is_empty())
             && !matches!(output, Output::Rows { order: Order::Key { .. }, .. })
         {
-            let what = "this query has no pages: a cursor goes with rows that are unsorted, or sorted by _pagination_key or _xact_id";
+            let what = "this query has no pages: a cursor goes with rows that are unsorted, or sorted by _pagination_key or \
+                        _xact_id and not of shape traces";
             return Err(QueryError::new(what));
         }
         let mut bound = Bound {
@@ -155,30 +183,53 @@ impl<'a> Binder<'a> {
         Ok(bound)
     }
 
-    fn summary_only(&mut self, shape: Shape, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
+    /// The key is of a trace's root span, scores are of the row of a trace.
+    fn summary_only(&mut self, shape: Shape, mode: Mode, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
         if shape != Shape::Summary {
             return Err(self.error(expr, "comparison_key and weighted_scores belong to shape summary"));
         }
-        self.expr(expr)
+        self.mode = mode;
+        self.before_unpivot(expr)
     }
 
-    fn output(&mut self, shape: Shape) -> Result<Output, QueryError> {
-        let query = self.query;
-        if !query.infer.is_empty() {
-            return self.infer();
+    /// Each of the rows that the one before gave.
+    fn unpivots(&mut self) -> Result<Vec<Unpivot>, QueryError> {
+        let all = std::mem::take(&mut self.names.unpivoted);
+        let mut bound = Vec::new();
+        for unpivot in &self.query.unpivot {
+            let of = self.expr(&unpivot.expr)?;
+            self.names.unpivoted.extend(unpivot.key.iter().chain([&unpivot.value]).map(String::as_str));
+            bound.push(Unpivot { of, key: unpivot.key.clone(), value: unpivot.value.clone() });
         }
-        let selected_aggregates = query.select.iter().any(|select| match select {
+        debug_assert_eq!(self.names.unpivoted, all);
+        Ok(bound)
+    }
+
+    /// Whether rows come as groups; only then HAVING is about these.
+    fn is_grouped(&mut self, shape: Shape) -> bool {
+        let query = self.query;
+        let selects_aggregate = query.select.iter().any(|select| match select {
             Select::Item(item) => self.has_aggregate(&item.expr),
             Select::Star(_) => false,
         });
-        let has_measures = query.dimensions.len() + query.measures.len() > 0;
-        let having_aggregates = query.final_filter.as_ref().is_some_and(|having| self.has_aggregate(having));
-        let grouped = has_measures
+        let having = query.final_filter.as_ref().filter(|_| shape != Shape::Summary); // D-89
+        !query.dimensions.is_empty()
+            || !query.measures.is_empty()
             || query.group_by.is_some()
             || query.distinct
             || query.pivot.is_some()
-            || selected_aggregates
-            || having_aggregates && shape != Shape::Summary;
+            || selects_aggregate
+            || having.is_some_and(|having| self.has_aggregate(having))
+    }
+
+    fn output(&mut self, shape: Shape, grouped: bool) -> Result<Output, QueryError> {
+        let query = self.query;
+        let infers = !query.infer.is_empty();
+        if grouped && infers {
+            let what =
+                "infer is about rows, and has neither groups nor a pivot: filter goes with it, sort, limit and sample";
+            return Err(QueryError::new(what));
+        }
         if grouped {
             return self.grouped().map(Output::Groups);
         }
@@ -189,24 +240,12 @@ impl<'a> Binder<'a> {
         if !query.final_dimensions.is_empty() || !query.final_measures.is_empty() {
             return Err(QueryError::new("final_dimensions and final_measures need dimensions or measures before them"));
         }
-        let columns = self.columns()?;
-        let order = self.order(&columns)?;
-        Ok(Output::Rows { columns, order })
-    }
-
-    fn infer(&mut self) -> Result<Output, QueryError> {
-        let query = self.query;
-        let mut paths = Vec::new();
-        for infer in &query.infer {
-            match infer {
-                Infer::Star => paths.extend(self.names.all_columns().into_iter().map(|(_, field)| (field, Vec::new()))),
-                Infer::Path(path) => match self.path(path)? {
-                    Expr::Field(field, steps) => paths.push((field, steps)),
-                    _ => return Err(QueryError::new("infer takes columns and paths into them")),
-                },
-            }
+        if infers {
+            return self.infer().map(Output::Infer);
         }
-        Ok(Output::Infer { paths, budget: query.inference_budget.unwrap_or(INFERENCE_BUDGET) })
+        let columns = self.columns()?;
+        let order = self.order(&columns, shape)?;
+        Ok(Output::Rows { columns, order })
     }
 
     /// The columns of rows that are not grouped.
@@ -240,33 +279,26 @@ impl<'a> Binder<'a> {
         Ok(columns)
     }
 
-    fn order(&mut self, columns: &[(String, Expr)]) -> Result<Order, QueryError> {
+    fn order(&mut self, columns: &[(String, Expr)], shape: Shape) -> Result<Order, QueryError> {
         let mut keys = Vec::new();
         for sort in &self.query.sort {
-            let expr = match position(&sort.expr) {
+            let expr = match sort.expr.position() {
                 Some(position) => {
                     let column = position.checked_sub(1).and_then(|position| columns.get(position));
                     column.ok_or_else(|| self.no_position(&sort.expr, columns.len()))?.1.clone()
                 }
                 None => self.expr(&sort.expr)?,
             };
-            let nulls_first = sort.nulls_first.unwrap_or(false);
-            keys.push(SortKey { expr, descending: sort.descending, nulls_first });
+            keys.push(groups::sort_key(sort, expr));
         }
-        let by_key = |key: &SortKey| match &key.expr {
-            Expr::Field(Field::Column("_pagination_key"), steps) if steps.is_empty() => Some(Key::Pagination),
-            Expr::Field(Field::Column("_xact_id"), steps) if steps.is_empty() => Some(Key::Xact),
+        let pages = match keys.as_slice() {
+            // Rows of a query within come as it gives them.
+            [] if self.names.are_of_objects() => Some((Key::Pagination, true)),
+            // Sorted rows of traces lie between each other, and a page would end within many of them (D-36).
+            [only] if shape != Shape::Traces => key_of_pages(&only.expr).map(|by| (by, only.descending)),
             _ => None,
         };
-        Ok(match keys.as_slice() {
-            // Rows of a query within come as it gives them.
-            [] if !self.names.are_of_objects() => Order::Sorted(Vec::new()),
-            [] => Order::Key { by: Key::Pagination, descending: true },
-            [only] if by_key(only).is_some() => {
-                Order::Key { by: by_key(only).expect("it is one"), descending: only.descending }
-            }
-            _ => Order::Sorted(keys),
-        })
+        Ok(pages.map_or(Order::Sorted(keys), |(by, descending)| Order::Key { by, descending }))
     }
 
     fn no_position(&self, expr: &ast::Expr, columns: usize) -> QueryError {
@@ -289,23 +321,11 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// A number that stands for a column.
-fn position(expr: &ast::Expr) -> Option<usize> {
-    match &expr.node {
-        Node::Literal(serde_json::Value::Number(number)) => usize::try_from(number.as_u64()?).ok(),
+fn key_of_pages(expr: &Expr) -> Option<Key> {
+    match expr {
+        Expr::Field(Field::Column("_pagination_key"), steps) if steps.is_empty() => Some(Key::Pagination),
+        Expr::Field(Field::Column("_xact_id"), steps) if steps.is_empty() => Some(Key::Xact),
         _ => None,
-    }
-}
-
-/// D-77: an alias, the last step of a path, or the expression as it is written.
-pub(crate) fn item_name(item: &Item) -> String {
-    match (&item.alias, &item.expr.node) {
-        (Some(alias), _) => alias.clone(),
-        (None, Node::Path(ast::Path { steps, .. })) => match steps.last() {
-            Some(ast::Step::Key(key)) => key.clone(),
-            _ => expression(&item.expr),
-        },
-        (None, _) => expression(&item.expr),
     }
 }
 

@@ -8,9 +8,9 @@
 //! 6. nothing: null, and a note
 
 use super::{Binder, Mode, QueryError, has, null};
-use crate::ast::{self, From, Item, Node, Path, Pivot, Query, Quotes, Select, Shape, Step};
-use crate::bound::{Derived, Expr, Field, Output, Rows};
-use crate::columns::Kind;
+use crate::ast::{self, From, Item, NODES_MAX, Node, Path, Pivot, Query, Quotes, Select, Shape, Step};
+use crate::bound::{Derived, Expr, Field, INFERRED, Output, Rows};
+use crate::columns::{COMPARISON_KEY, Kind, SPAN_TYPE_INFO};
 
 /// Fields of `metrics` that may be named without it.
 const METRICS: [&str; 16] = [
@@ -32,14 +32,17 @@ const METRICS: [&str; 16] = [
     "time_to_first_token",
 ];
 const ATTRIBUTES: [&str; 3] = ["name", "type", "purpose"];
-/// Of a summary alone.
-const SUMMARY_ONLY: [&str; 2] = ["comparison_key", "span_type_info"];
+
+/// Nodes of aliases where they are named. Ten times what a query may have: one is bound again for each clause that names it.
+const EXPANDED_MAX: usize = 10 * NODES_MAX;
 
 pub(super) struct Names<'a> {
     kind: Option<Kind>,
     shape: Shape,
     inner: Vec<String>,
     source_alias: Option<&'a str>,
+    /// Whether the query says what pairs traces.
+    is_compared: bool,
     /// Names that the query gives, and what for.
     explicit: Vec<(&'a str, &'a ast::Expr)>,
     implicit: Vec<(&'a str, &'a ast::Expr)>,
@@ -89,6 +92,7 @@ impl<'a> Names<'a> {
             shape,
             inner,
             source_alias: from.alias.as_deref(),
+            is_compared: query.comparison_key.is_some(),
             explicit: explicit.collect(),
             implicit: implicit.collect(),
             unpivoted: unpivoted.map(String::as_str).collect(),
@@ -105,6 +109,7 @@ impl<'a> Names<'a> {
             shape: Shape::Spans,
             inner,
             source_alias: None,
+            is_compared: false,
             explicit: explicit.collect(),
             implicit: Vec::new(),
             unpivoted: Vec::new(),
@@ -116,7 +121,8 @@ impl<'a> Names<'a> {
     pub fn all_columns(&self) -> Vec<(String, Field)> {
         let own: Vec<(String, Field)> = match self.kind {
             Some(kind) => {
-                let summary: &[&str] = if self.shape == Shape::Summary { &SUMMARY_ONLY[1..] } else { &[] };
+                let has_key = self.is_compared.then_some(&COMPARISON_KEY);
+                let summary = [&SPAN_TYPE_INFO].into_iter().chain(has_key).filter(|_| self.shape == Shape::Summary);
                 let columns = kind.columns().iter().chain(summary);
                 columns.map(|column| ((*column).to_owned(), Field::Column(column))).collect()
             }
@@ -124,6 +130,17 @@ impl<'a> Names<'a> {
         };
         let unpivoted = self.unpivoted.iter().map(|name| ((*name).to_owned(), Field::Unpivoted((*name).to_owned())));
         own.into_iter().chain(unpivoted).collect()
+    }
+
+    /// What a field of a row is called, a step after the other.
+    pub fn path_of(&self, field: &Field) -> Vec<String> {
+        match field {
+            Field::Column(name) => vec![(*name).to_owned()],
+            Field::Derived(derived) => vec!["metrics".to_owned(), derived.name().to_owned()],
+            Field::Unpivoted(name) | Field::Pivoted(name) => vec![name.clone()],
+            Field::Inner(number) => self.inner.get(*number).cloned().into_iter().collect(),
+            Field::Dimension(_) | Field::Aggregate(_) => Vec::new(),
+        }
     }
 
     pub fn are_of_objects(&self) -> bool {
@@ -136,7 +153,8 @@ impl<'a> Names<'a> {
             let found = exact.or_else(|| self.inner.iter().position(|inner| inner.eq_ignore_ascii_case(name)));
             return found.map(Field::Inner);
         };
-        let summary = if self.shape == Shape::Summary && mode != Mode::Spans { &SUMMARY_ONLY[..] } else { &[] };
+        let is_summary = self.shape == Shape::Summary && mode != Mode::Spans;
+        let summary: &[&'static str] = if is_summary { &[SPAN_TYPE_INFO, COMPARISON_KEY] } else { &[] };
         let all = || kind.columns().iter().chain(summary);
         let found = all().find(|column| **column == name);
         found.or_else(|| all().find(|column| column.eq_ignore_ascii_case(name))).map(|column| Field::Column(column))
@@ -175,7 +193,7 @@ pub(super) fn output_names(output: &Output) -> Vec<String> {
             let last = groups.again.as_deref().unwrap_or(groups);
             last.columns.iter().map(|(name, _)| name.clone()).collect()
         }
-        Output::Infer { .. } => ["name", "type", "count", "top_values"].map(str::to_owned).into(),
+        Output::Infer(_) => INFERRED.map(str::to_owned).into(),
     }
 }
 
@@ -199,10 +217,8 @@ impl<'a> Binder<'a> {
                 Ok(self.field(Field::Column(column), steps.collect()))
             }
             Some(Meaning::Alias(name, expr)) => {
-                self.names.expanding.push(name);
-                let bound = self.expr(expr);
-                self.names.expanding.pop();
-                Ok(into(bound?, rest.to_vec()))
+                let bound = self.expanded(name, expr)?;
+                Ok(into(bound, rest.to_vec()))
             }
             None => {
                 self.note("unknownField", format!("there is no column `{first}`; it is null in every row"), true);
@@ -239,6 +255,16 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// What an alias stands for, bound where it is named.
+    pub(super) fn expanded(&mut self, name: &'a str, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
+        self.expanded += expr.size();
+        if self.expanded > EXPANDED_MAX {
+            let what = format!("with its aliases written out this query has more than {EXPANDED_MAX} parts");
+            return Err(QueryError::new(what));
+        }
+        self.within_alias(name, |binder| binder.expr(expr))
+    }
+
     pub(super) fn within_alias<T>(&mut self, name: &'a str, bind: impl FnOnce(&mut Self) -> T) -> T {
         self.names.expanding.push(name);
         let bound = bind(self);
@@ -251,16 +277,9 @@ impl<'a> Binder<'a> {
         let on_spans = self.mode == Mode::Spans || self.names.shape != Shape::Summary;
         if let (Field::Column("metrics"), [Step::Key(name)]) = (&field, steps.as_slice())
             && on_spans
+            && let Some(derived) = Derived::ALL.into_iter().find(|derived| derived.name() == name)
         {
-            let derived = match name.as_str() {
-                "duration" => Some(Derived::Duration),
-                "total_tokens" => Some(Derived::TotalTokens),
-                "estimated_cost" => Some(Derived::EstimatedCost),
-                _ => None,
-            };
-            if let Some(derived) = derived {
-                return Expr::Field(Field::Derived(derived), Vec::new());
-            }
+            return Expr::Field(Field::Derived(derived), Vec::new());
         }
         Expr::Field(field, steps)
     }

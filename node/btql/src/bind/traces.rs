@@ -5,6 +5,8 @@
 //!   traces:  any span of [plain]  and  any span of [a]  and  no span of [b]        spans: those with [c]
 //!   spans:   plain AND a AND NOT b AND c
 //! ```
+//!
+//! Terms that name what an unpivot gives are none of these: they wait until it has given it (D-82).
 
 use super::{Binder, Mode, QueryError};
 use crate::ast::{self, Call, Logic, Node, Shape, Unary};
@@ -42,6 +44,16 @@ fn conjuncts(expr: &ast::Expr) -> &[ast::Expr] {
     }
 }
 
+/// In shape spans any_span(e) and filter_spans(e) are e, and what they join is joined to the rest.
+fn conjuncts_of_spans<'e>(expr: &'e ast::Expr, found: &mut Vec<&'e ast::Expr>) {
+    for conjunct in conjuncts(expr) {
+        match span_call(conjunct, "any_span").or_else(|| span_call(conjunct, "filter_spans")) {
+            Some(of) => crate::level(|| conjuncts_of_spans(of, found)),
+            None => found.push(conjunct),
+        }
+    }
+}
+
 fn all_of(mut of: Vec<Expr>) -> Option<Expr> {
     match of.len() {
         0 | 1 => of.pop(),
@@ -50,53 +62,82 @@ fn all_of(mut of: Vec<Expr>) -> Option<Expr> {
 }
 
 impl<'a> Binder<'a> {
-    pub(super) fn filters(&mut self, shape: Shape) -> Result<Filters, QueryError> {
-        let query = self.query;
+    /// `grouped` is whether HAVING is about groups.
+    pub(super) fn filters(&mut self, shape: Shape, grouped: bool) -> Result<Filters, QueryError> {
         self.mode = Mode::Spans;
-        let selecting: Vec<&'a ast::Expr> =
-            [&query.filter, &query.span_filter].into_iter().flatten().flat_map(conjuncts).collect();
+        if shape == Shape::Spans {
+            return self.filters_of_spans();
+        }
+        let query = self.query;
         let mut kept: Vec<&'a ast::Expr> = query.trace_filter.iter().collect();
-        let mut plain = Vec::new();
+        let mut selecting = Vec::new();
         let mut unpivoted = Vec::new();
-        let mut conditions = Vec::new();
-        for conjunct in selecting {
+        for conjunct in [&query.filter, &query.span_filter].into_iter().flatten().flat_map(conjuncts) {
             if let Some(of) = span_call(conjunct, "filter_spans") {
                 kept.push(of);
-            } else if names_spans(conjunct) && shape != Shape::Spans {
-                conditions.push(self.condition(conjunct, 0)?);
+            } else if let Some(bound) = self.of_unpivoted(conjunct)? {
+                unpivoted.push(bound);
             } else {
-                let bound = if names_spans(conjunct) { self.on_spans(conjunct)? } else { self.expr(conjunct)? };
-                if names_unpivoted(&bound) { unpivoted.push(bound) } else { plain.push(bound) }
+                selecting.push(conjunct);
             }
         }
+        let condition = if selecting.is_empty() { None } else { Some(self.conjunction(&selecting, 0)?) };
         let mut spans = Vec::new();
         for kept in kept {
             if names_spans(kept) {
                 return Err(self.error(kept, "filter_spans takes a condition on one span, without any_span in it"));
             }
-            spans.push(self.expr(kept)?);
+            spans.push(self.before_unpivot(kept)?);
         }
-        let unpivoted = all_of(unpivoted);
-        if shape == Shape::Spans {
-            plain.append(&mut spans);
-            return Ok(Filters { rows: all_of(plain), traces: None, unpivoted });
-        }
-        conditions.extend(all_of(plain).map(TraceCondition::AnySpan));
-        let condition = match conditions.len() {
-            0 | 1 => conditions.pop(),
-            _ => Some(TraceCondition::And(conditions)),
-        };
-        let having = self.having_of_traces(shape)?;
+        let having = self.having_of_traces(shape, grouped)?;
         let traces = TraceFilter { condition, spans: all_of(spans), having };
-        Ok(Filters { rows: None, traces: Some(traces), unpivoted })
+        Ok(Filters { rows: None, traces: Some(traces), unpivoted: all_of(unpivoted) })
+    }
+
+    fn filters_of_spans(&mut self) -> Result<Filters, QueryError> {
+        let query = self.query;
+        let mut conjuncts = Vec::new();
+        for filter in [&query.filter, &query.span_filter, &query.trace_filter].into_iter().flatten() {
+            conjuncts_of_spans(filter, &mut conjuncts);
+        }
+        let (mut plain, mut unpivoted) = (Vec::new(), Vec::new());
+        for conjunct in conjuncts {
+            let bound = self.without_span_calls(conjunct)?;
+            if names_unpivoted(&bound) { unpivoted.push(bound) } else { plain.push(bound) }
+        }
+        Ok(Filters { rows: all_of(plain), traces: None, unpivoted: all_of(unpivoted) })
+    }
+
+    /// A term that names what an unpivot gives is about the rows that it gives, and not about spans.
+    fn of_unpivoted(&mut self, conjunct: &'a ast::Expr) -> Result<Option<Expr>, QueryError> {
+        if self.query.unpivot.is_empty() || names_spans(conjunct) || !names_unpivoted(&self.expr(conjunct)?) {
+            return Ok(None);
+        }
+        self.mode = Mode::Rows;
+        let bound = self.expr(conjunct);
+        self.mode = Mode::Spans;
+        bound.map(Some)
+    }
+
+    /// What is asked before the unpivot, which has not given its names yet.
+    pub(super) fn before_unpivot(&mut self, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
+        let bound = self.expr(expr)?;
+        if names_unpivoted(&bound) {
+            return Err(
+                self.error(expr, "names that an unpivot gives exist only after it, and this is asked before it")
+            );
+        }
+        Ok(bound)
     }
 
     /// D-89: without groups, a condition on a summary's row.
-    fn having_of_traces(&mut self, shape: Shape) -> Result<Option<(Expr, Vec<crate::bound::Aggregate>)>, QueryError> {
+    fn having_of_traces(
+        &mut self,
+        shape: Shape,
+        grouped: bool,
+    ) -> Result<Option<(Expr, Vec<crate::bound::Aggregate>)>, QueryError> {
         let query = self.query;
-        let groups = query.group_by.is_some() || query.distinct || query.pivot.is_some();
-        let groups = groups || !query.dimensions.is_empty() || !query.measures.is_empty();
-        let Some(having) = query.final_filter.as_ref().filter(|_| shape == Shape::Summary && !groups) else {
+        let Some(having) = query.final_filter.as_ref().filter(|_| shape == Shape::Summary && !grouped) else {
             return Ok(None);
         };
         self.mode = Mode::Traces;
@@ -104,7 +145,25 @@ impl<'a> Binder<'a> {
         Ok(Some((bound, std::mem::take(&mut self.groups.aggregates))))
     }
 
-    /// A condition on traces: what is plain in it is one any_span of its own (D-86).
+    /// Conditions that all must hold: what is plain among them holds on one span, which is an any_span of its own (D-86).
+    fn conjunction(&mut self, of: &[&'a ast::Expr], within: u8) -> Result<TraceCondition, QueryError> {
+        let mut conditions = Vec::new();
+        let mut plain = Vec::new();
+        for of in of {
+            if names_spans(of) {
+                conditions.push(self.condition(of, within)?);
+            } else {
+                plain.push(self.before_unpivot(of)?);
+            }
+        }
+        conditions.extend(all_of(plain).map(TraceCondition::AnySpan));
+        Ok(match conditions.len() {
+            1 => conditions.remove(0),
+            _ => TraceCondition::And(conditions),
+        })
+    }
+
+    /// A condition on traces. Below OR and NOT each part that is plain is one any_span of its own.
     fn condition(&mut self, expr: &'a ast::Expr, within: u8) -> Result<TraceCondition, QueryError> {
         if let Some(of) = span_call(expr, "any_span") {
             if within > 1 {
@@ -113,18 +172,19 @@ impl<'a> Binder<'a> {
             if names_spans(of) {
                 return self.condition(of, within + 1); // one level is flattened
             }
-            return self.expr(of).map(TraceCondition::AnySpan);
+            return self.before_unpivot(of).map(TraceCondition::AnySpan);
         }
         if span_call(expr, "filter_spans").is_some() {
             return Err(self.error(expr, "filter_spans stands alone or is joined to the rest by AND"));
         }
         if !names_spans(expr) {
-            return self.expr(expr).map(TraceCondition::AnySpan);
+            return self.before_unpivot(expr).map(TraceCondition::AnySpan);
         }
         match &expr.node {
-            Node::Logic(logic, of) => {
+            Node::Logic(Logic::And, of) => self.conjunction(&of.iter().collect::<Vec<_>>(), within),
+            Node::Logic(Logic::Or, of) => {
                 let of = of.iter().map(|of| self.condition(of, within)).collect::<Result<_, _>>()?;
-                Ok(if *logic == Logic::And { TraceCondition::And(of) } else { TraceCondition::Or(of) })
+                Ok(TraceCondition::Or(of))
             }
             Node::Unary(Unary::Not, of) => {
                 if within > 0 || matches!(span_call(of, "any_span"), Some(inner) if names_spans(inner)) {
@@ -136,30 +196,22 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// In shape spans any_span(e) is e.
-    fn on_spans(&mut self, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
-        if let Some(of) = span_call(expr, "any_span").or_else(|| span_call(expr, "filter_spans")) {
-            return self.on_spans(of);
+    fn without_span_calls(&mut self, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
+        if let Some(of) = span_call(expr, "any_span") {
+            return crate::level(|| self.without_span_calls(of));
         }
         match &expr.node {
+            _ if !names_spans(expr) => self.expr(expr),
             Node::Logic(logic, of) => {
-                let of = of.iter().map(|of| self.on_spans(of)).collect::<Result<_, _>>()?;
+                let of = of.iter().map(|of| self.without_span_calls(of)).collect::<Result<_, _>>()?;
                 Ok(Expr::Call(if *logic == Logic::And { Function::And } else { Function::Or }, of))
             }
-            Node::Unary(Unary::Not, of) => Ok(Expr::Call(Function::Not, vec![self.on_spans(of)?])),
-            _ => self.expr(expr),
+            Node::Unary(Unary::Not, of) => Ok(Expr::Call(Function::Not, vec![self.without_span_calls(of)?])),
+            _ => Err(self.error(expr, "any_span is joined by AND, OR and NOT only, and filter_spans by AND")),
         }
     }
 }
 
 fn names_unpivoted(expr: &Expr) -> bool {
-    match expr {
-        Expr::Const(_) => false,
-        Expr::Field(field, _) => matches!(field, Field::Unpivoted(_)),
-        Expr::Call(_, of) => of.iter().any(names_unpivoted),
-        Expr::If(cases, otherwise) => {
-            cases.iter().any(|(condition, then)| names_unpivoted(condition) || names_unpivoted(then))
-                || names_unpivoted(otherwise)
-        }
-    }
+    expr.any_field(&|field| matches!(field, Field::Unpivoted(_)))
 }

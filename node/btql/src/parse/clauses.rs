@@ -32,6 +32,8 @@ const CLAUSES: [&str; 21] = [
 ];
 /// Of the tree, and so of clauses.
 const CUSTOM_COLUMNS: &str = "custom_columns";
+/// Another word for `filter` (D-26).
+const WHERE: &str = "where";
 
 pub(super) fn query(parser: &mut Parser<'_>) -> Result<Query, QueryError> {
     let mut query = Query::default();
@@ -45,13 +47,15 @@ pub(super) fn query(parser: &mut Parser<'_>) -> Result<Query, QueryError> {
             let known = CLAUSES.join(", ");
             return Err(parser.expected(&format!("`|`, or a clause and a colon: {known}, {CUSTOM_COLUMNS}")));
         }
-        let keyword = parser.name("a clause")?.to_lowercase();
-        if seen.contains(&keyword) {
-            return Err(parser.error(format!("`{keyword}:` stands here a second time")));
+        let said = parser.name("a clause")?.to_lowercase();
+        let keyword = if said == WHERE { "filter" } else { said.as_str() };
+        if seen.iter().any(|other| other == keyword) {
+            let also = if keyword == "filter" { ": filter and where are one clause" } else { "" };
+            return Err(parser.error(format!("`{said}:` stands here a second time{also}")));
         }
         parser.expect_symbol(":")?;
-        parser.clause(&keyword, &mut query)?;
-        seen.push(keyword);
+        parser.clause(keyword, &mut query)?;
+        seen.push(keyword.to_owned());
     }
     if seen.is_empty() { Err(parser.error("the query is empty")) } else { Ok(query) }
 }
@@ -66,7 +70,7 @@ impl Parser<'_> {
         self.dialect == super::Dialect::Clauses
             && self.open_ternaries == 0
             && matches!(self.peek_at(ahead + 1), Token::Symbol(":"))
-            && CLAUSES.iter().chain([&CUSTOM_COLUMNS]).any(|clause| word.eq_ignore_ascii_case(clause))
+            && CLAUSES.iter().chain([&CUSTOM_COLUMNS, &WHERE]).any(|clause| word.eq_ignore_ascii_case(clause))
     }
 
     fn clause(&mut self, keyword: &str, query: &mut Query) -> Result<(), QueryError> {

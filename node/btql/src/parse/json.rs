@@ -55,7 +55,11 @@ impl Reader {
             "infer" => query.infer = self.each(key, value, Reader::infer)?,
             "unpivot" => query.unpivot = self.each(key, value, Reader::unpivot)?,
             "from" => query.from = Some(self.from(key, value)?),
-            "filter" => query.filter = Some(self.condition(key, value)?),
+            // D-26: two words for one thing.
+            "filter" | "where" if query.filter.is_some() => {
+                return Err(QueryError::below(key, "filter and where mean the same: only one of them may be here"));
+            }
+            "filter" | "where" => query.filter = Some(self.condition(key, value)?),
             "span_filter" => query.span_filter = Some(self.condition(key, value)?),
             "trace_filter" => query.trace_filter = Some(self.condition(key, value)?),
             "final_filter" => query.final_filter = Some(self.condition(key, value)?),

@@ -1,43 +1,52 @@
-//! What a double quote alone means: a column or an alias if it is the name of one, and otherwise a text (D-21). Where a text
-//! would be senseless, before IS NULL, it is a name: such is a score's (D-43).
+//! What is settled when the whole query is known. Positions beside a select are groups (D-26). A double quote alone means a
+//! column or an alias if it is the name of one, and otherwise a text (D-21); where a text would be senseless, before IS NULL,
+//! it is a name: such is a score's (D-43).
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::ast::{Expr, Infer, Item, Node, Path, Pivot, Query, Quotes, Select, Source, Step, Unary};
-use crate::columns::{Kind, source};
+use crate::ast::{Expr, From, Infer, Item, Node, Path, Pivot, Query, Quotes, Select, Shape, Source, Step, Unary};
+use crate::columns::{COMPARISON_KEY, Kind, SPAN_TYPE_INFO, source};
 use crate::error::QueryError;
+use crate::print::item_name;
 
 type Names = BTreeSet<String>;
 
 /// Of a query whose filters are not seen in one: a filter stored elsewhere is one of spans.
 pub(super) fn expression(mut expr: Expr) -> Expr {
-    let names = columns_of(Kind::ProjectLogs);
+    let names = columns_of(Kind::ProjectLogs, Shape::Spans);
     settle(&mut expr, &names);
     expr
 }
 
 pub(super) fn query(mut query: Query) -> Result<Query, QueryError> {
-    let mut names = match query.from.as_mut().map(|from| &mut from.source) {
-        Some(Source::Query(inner)) => {
-            **inner = self::query(std::mem::take(&mut **inner))?;
-            output_names(inner)
-        }
-        Some(Source::Objects { name, args }) => {
-            // Which objects: nothing there is a column.
-            args.iter_mut().for_each(|arg| settle(arg, &Names::new()));
-            columns_of(source(name).map_or(Kind::ProjectLogs, |(kind, _)| kind))
-        }
-        None => columns_of(Kind::ProjectLogs),
-    };
+    match query.from.as_mut().map(|from| &mut from.source) {
+        Some(Source::Query(inner)) => **inner = self::query(std::mem::take(&mut **inner))?,
+        // Which objects: nothing there is a column.
+        Some(Source::Objects { args, .. }) => args.iter_mut().for_each(|arg| settle(arg, &Names::new())),
+        None => {}
+    }
+    let mut names = columns_of_source(query.from.as_ref());
     names.extend(aliases(&query));
     each_expr(&mut query, &mut |expr| settle(expr, &names));
+    query.positions_as_groups();
     Ok(query)
 }
 
-fn columns_of(kind: Kind) -> Names {
-    kind.columns().iter().map(|column| (*column).to_owned()).collect()
+fn columns_of(kind: Kind, shape: Shape) -> Names {
+    let summary: &[&str] = if shape == Shape::Summary { &[SPAN_TYPE_INFO, COMPARISON_KEY] } else { &[] };
+    kind.columns().iter().chain(summary).map(|column| (*column).to_owned()).collect()
+}
+
+fn columns_of_source(from: Option<&From>) -> Names {
+    match from {
+        Some(From { source: Source::Query(inner), .. }) => output_names(inner),
+        Some(From { source: Source::Objects { name, .. }, shape, .. }) => {
+            columns_of(source(name).map_or(Kind::ProjectLogs, |(kind, _)| kind), shape.unwrap_or_default())
+        }
+        None => columns_of(Kind::ProjectLogs, Shape::Spans),
+    }
 }
 
 fn items(query: &Query) -> impl Iterator<Item = &Item> {
@@ -60,27 +69,20 @@ fn items(query: &Query) -> impl Iterator<Item = &Item> {
     selected.chain(lists.into_iter().flatten())
 }
 
+/// The names that the query gives: aliases, the last steps of longer paths without one (section 8.3), unpivoted names.
 fn aliases(query: &Query) -> Names {
     let unpivoted = query.unpivot.iter().flat_map(|unpivot| unpivot.key.iter().chain([&unpivot.value]));
-    items(query).filter_map(|item| item.alias.clone()).chain(unpivoted.cloned()).collect()
+    let is_longer = |item: &Item| matches!(&item.expr.node, Node::Path(Path { steps, .. }) if matches!(steps.as_slice(), [_, .., Step::Key(_)]));
+    let named = items(query).filter(|item| item.alias.is_some() || is_longer(item));
+    named.map(item_name).chain(unpivoted.cloned()).collect()
 }
 
-/// The names of a query's columns, as far as they can be seen here: its aliases and the last steps of its paths.
+/// The names of a query's columns, which is settled.
 fn output_names(query: &Query) -> Names {
-    let last_steps = items(query).filter_map(|item| match &item.expr.node {
-        Node::Path(Path { steps, .. }) => match steps.last() {
-            Some(Step::Key(key)) => Some(key.clone()),
-            _ => None,
-        },
-        _ => None,
-    });
-    let mut names: Names = aliases(query).into_iter().chain(last_steps).collect();
+    let mut names: Names = items(query).map(item_name).collect();
     if query.select.iter().any(|select| matches!(select, Select::Star(_))) {
-        names.extend(match query.from.as_ref().map(|from| &from.source) {
-            Some(Source::Query(inner)) => output_names(inner),
-            Some(Source::Objects { name, .. }) => columns_of(source(name).map_or(Kind::ProjectLogs, |(kind, _)| kind)),
-            None => Names::new(),
-        });
+        names.extend(columns_of_source(query.from.as_ref()));
+        names.extend(aliases(query));
     }
     names
 }

@@ -15,10 +15,27 @@ pub use sql::in_sql;
 
 use thiserror::Error;
 
+use crate::ast::{self, Item, Node};
+
 /// A form that has no words for something.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{form} has no words for {what}")]
 pub struct Unsayable {
     pub form: &'static str,
     pub what: &'static str,
+}
+
+/// D-77: an alias, the last step of a path, or the expression as it is written.
+pub(crate) fn item_name(item: &Item) -> String {
+    item.alias.clone().unwrap_or_else(|| expr_name(&item.expr))
+}
+
+pub(crate) fn expr_name(expr: &ast::Expr) -> String {
+    match &expr.node {
+        Node::Path(ast::Path { steps, .. }) => match steps.last() {
+            Some(ast::Step::Key(key)) => key.clone(),
+            _ => expression(expr),
+        },
+        _ => expression(expr),
+    }
 }

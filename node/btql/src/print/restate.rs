@@ -1,7 +1,5 @@
 //! The two ways to group: SQL selects columns and says which of them are groups, clauses list dimensions and measures.
 
-use serde_json::Value;
-
 use super::Unsayable;
 use crate::ast::{At, Call, Expr, Item, Logic, Node, Path, Pivot, Query, Select, Sort, Step};
 
@@ -19,8 +17,7 @@ pub(super) fn last_key(item: &Item) -> Option<&str> {
 
 /// Which of the items an expression means: a position, a name, or the same again.
 fn meant<'a>(expr: &Expr, items: &'a [Item]) -> Option<&'a Item> {
-    if let Node::Literal(Value::Number(position)) = &expr.node {
-        let position = usize::try_from(position.as_u64()?).ok()?;
+    if let Some(position) = expr.position() {
         return items.get(position.checked_sub(1)?);
     }
     let same = items.iter().find(|item| item.expr == *expr);
@@ -52,16 +49,27 @@ pub(super) fn as_dimensions(query: &Query, form: &'static str) -> Result<Query, 
     if query.group_by.is_none() && !query.distinct && !matches!(query.pivot, Some(Pivot::For { .. })) {
         return Ok(query);
     }
-    let items = selected(&query, form)?;
+    let group_by = query.group_by.take().unwrap_or_default();
+    let is_pivot = matches!(query.pivot, Some(Pivot::For { .. }));
+    let is_star = matches!(query.select.as_slice(), [Select::Star(replaced)] if replaced.is_empty());
+    let items = match group_by.iter().any(|group| group.position().is_some()) {
+        // Of a pivot, `*` has what is grouped by.
+        false if is_pivot && is_star => group_by.iter().map(|expr| Item { expr: expr.clone(), alias: None }).collect(),
+        _ => selected(&query, form)?,
+    };
     let mut groups = Vec::new();
-    for group in query.group_by.take().unwrap_or_default() {
+    for group in group_by {
         match meant(&group, &items) {
+            Some(item) if groups.contains(item) => {}
             Some(item) => groups.push(item.clone()),
             None => return no_words("a group that is not selected"),
         }
     }
     let pivoted = match query.pivot.take() {
         Some(Pivot::For { measures, column }) => {
+            if !is_star && !names_all(&items, &groups, &measures, &column) {
+                return no_words("a PIVOT of which not all columns are selected, or others");
+            }
             groups.push(Item { expr: Expr::new(At::default(), Node::Path(column)), alias: None });
             Some(measures)
         }
@@ -91,28 +99,43 @@ pub(super) fn as_dimensions(query: &Query, form: &'static str) -> Result<Query, 
     Ok(query)
 }
 
+/// Whether beside the groups the select of a PIVOT has its column and its measures, and nothing else.
+fn names_all(items: &[Item], groups: &[Item], measures: &[Item], column: &Path) -> bool {
+    let others: Vec<&Item> = items.iter().filter(|item| !groups.contains(item)).collect();
+    let is_column = |item: &Item| matches!(&item.expr.node, Node::Path(path) if path.steps == column.steps);
+    let has = |measure: &Item| others.iter().any(|item| last_key(item) == last_key(measure) && names_it(item, measure));
+    others.len() == measures.len() + 1 && others.iter().any(|item| is_column(item)) && measures.iter().all(has)
+}
+
 fn by_name(sort: Sort, items: &[Item]) -> Sort {
-    let is_position = matches!(sort.expr.node, Node::Literal(Value::Number(_)));
+    let is_position = sort.expr.position().is_some();
     let Some(item) = meant(&sort.expr, items).filter(|_| is_position) else { return sort };
     let expr = item.alias.as_ref().map_or_else(|| item.expr.clone(), |alias| Expr::path(&[alias]));
     Sort { expr, ..sort }
 }
 
-/// The same with a select and its groups.
-pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsayable> {
-    let no_words = |what| Err(Unsayable { form, what });
-    for (what, has_some) in [
+/// What SQL has no words for.
+fn beyond_sql(query: &Query) -> Option<&'static str> {
+    let has_dimensions = !query.dimensions.is_empty() || !query.measures.is_empty();
+    let has_finals = !query.final_dimensions.is_empty() || !query.final_measures.is_empty();
+    let all = [
         ("infer", !query.infer.is_empty()),
         ("preview_length", query.preview_length.is_some()),
         ("inference_budget", query.inference_budget.is_some()),
         ("comparison_key", query.comparison_key.is_some()),
         ("weighted_scores", !query.weighted_scores.is_empty()),
         ("custom_columns", !query.custom_columns.is_empty()),
-        ("final_dimensions and final_measures", !query.final_dimensions.is_empty() || !query.final_measures.is_empty()),
-    ] {
-        if has_some {
-            return no_words(what);
-        }
+        ("final_dimensions and final_measures", has_finals),
+        ("a select beside dimensions and measures", has_dimensions && !query.select.is_empty()),
+    ];
+    all.into_iter().find(|(_, has_some)| *has_some).map(|(what, _)| what)
+}
+
+/// The same with a select and its groups.
+pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsayable> {
+    let no_words = |what| Err(Unsayable { form, what });
+    if let Some(what) = beyond_sql(query) {
+        return no_words(what);
     }
     let mut query = query.clone();
     let filter_spans = query.trace_filter.take().map(|filter| {
@@ -158,7 +181,12 @@ pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsa
         query.select = shown.chain(named).map(Select::Item).collect();
         query.pivot = Some(Pivot::For { measures, column });
     }
-    let groups: Vec<Expr> = dimensions.into_iter().map(|item| item.expr).collect();
+    // A number that is grouped by would be a position: it has one itself.
+    let group = |(place, item): (usize, Item)| match item.expr.position() {
+        Some(_) => Expr::literal(place as u64 + 1),
+        None => item.expr,
+    };
+    let groups: Vec<Expr> = dimensions.into_iter().enumerate().map(group).collect();
     query.group_by = Some(groups).filter(|groups| !groups.is_empty());
     Ok(query)
 }

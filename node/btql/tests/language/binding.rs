@@ -10,14 +10,14 @@ fn bound(text: &str) -> Result<Bound, QueryError> {
         .replace("$T", "project_logs('P1', shape => 'traces')")
         .replace('⏎', "\n");
     let query = parse_text(&text)?;
-    bind(&query, &Env { now: 1_777_937_400_000_000, tz_offset: 0, text: Some(&text), audit_log: false })
+    bind(&query, &Env { now: 1_777_937_400_000_000, text: Some(&text), ..Env::default() })
 }
 
 fn columns(bound: &Bound) -> Vec<&str> {
     match &bound.output {
         Output::Rows { columns, .. } => columns.iter().map(|(name, _)| name.as_str()).collect(),
         Output::Groups(groups) => groups.columns.iter().map(|(name, _)| name.as_str()).collect(),
-        Output::Infer { .. } => Vec::new(),
+        Output::Infer(_) => Vec::new(),
     }
 }
 
@@ -95,6 +95,16 @@ fn what_is_wrong_is_said_with_its_place() {
         ("SELECT id FROM prompt('x', shape => 'traces')", "prompt has no spans"),
         ("SELECT created * 2 FROM $L", "times and intervals are added and subtracted only"),
         ("SELECT date_trunc('2 weeks', created) FROM $L", "date_trunc takes one of"),
+        ("SELECT id FROM $L WHERE id ~ '(a'", "line 1, column 46: this is no pattern: unclosed group"),
+        ("select: id | where: is_root | filter: is_root | from: $L", "filter and where are one clause"),
+        ("select: id | dimensions: id | from: $L", "beside select, dimensions are positions in it"),
+        (
+            "SELECT n FROM $L GROUP BY id PIVOT (count(1) AS n FOR type IN (ANY))",
+            "line 1, column 43: the select of a PIVOT",
+        ),
+        ("select: v | from: $S | unpivot: tags as (v) | filter: any_span(v = 'a')", "exist only after it"),
+        ("infer: * | from: $L | sort: created", "rows of infer have name, type, count and top_values"),
+        ("SELECT id FROM $T ORDER BY _pagination_key OFFSET 'aPuWzSlJAAM'", "this query has no pages"),
     ] {
         let error = bound(text).expect_err(text).to_string();
         assert!(error.contains(expected), "{text}: {error}");

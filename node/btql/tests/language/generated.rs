@@ -208,7 +208,7 @@ pub fn clauses() -> impl Strategy<Value = Query> {
             let [dimensions, measures, weighted_scores, custom_columns] = lists;
             let [final_dimensions, final_measures] = finals;
             let [span_filter, trace_filter, comparison_key] = conditions;
-            Query {
+            let mut query = Query {
                 select: select.unwrap_or_default(),
                 dimensions,
                 measures,
@@ -224,7 +224,11 @@ pub fn clauses() -> impl Strategy<Value = Query> {
                 weighted_scores,
                 custom_columns,
                 ..common
-            }
+            };
+            // Positions alone are read as groups of a select, and those are said otherwise.
+            query.positions_as_groups();
+            query.group_by = None;
+            query
         },
     )
 }

@@ -55,6 +55,28 @@ fn long_chains_are_flat() {
 }
 
 #[test]
+fn aliases_of_aliases_do_not_multiply_without_end() {
+    let asked = |items: &[String]| {
+        let text = format!("SELECT {} FROM project_logs('P')", items.join(", "));
+        bind(&parse_text(&text).expect("it is read"), &Env::default()).map(drop).map_err(|error| error.to_string())
+    };
+    let doubled = |of: &str, times: usize| -> Vec<String> {
+        let first = format!("{of} AS a0");
+        let more = (1..times).map(|number| format!("a{0} + a{0} AS a{number}", number - 1));
+        [first].into_iter().chain(more).collect()
+    };
+    for of in ["id", "count(1)"] {
+        assert_eq!(asked(&doubled(of, 8)), Ok(()));
+        assert!(asked(&doubled(of, 60)).expect_err("too large").contains("written out"));
+    }
+    let deep = |number: usize, of: &str| format!("{} AS b{number}", nested("lower(", of, ")", 200));
+    let chain: Vec<String> = (1..20).map(|number| deep(number, &format!("b{}", number - 1))).collect();
+    let chain = [vec![deep(0, "id")], chain].concat();
+    assert!(asked(&chain).expect_err("too deep").contains("nested deeper than"));
+    assert_eq!(asked(&chain[..2]), Ok(()));
+}
+
+#[test]
 fn a_text_may_be_so_long() {
     let text = format!("SELECT id FROM project_logs('{}')", "x".repeat(TEXT_BYTES_MAX));
     assert!(parse_text(&text).expect_err("too long").to_string().contains("1048576 are allowed"));

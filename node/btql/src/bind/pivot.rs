@@ -1,0 +1,140 @@
+//! Pivots (btql.md, sections 4.2 and 12.6): each value of the last dimension becomes a column for each of some measures.
+
+use super::groups::{Columns, Named};
+use super::{Binder, QueryError, item_name};
+use crate::ast::{self, Item, Node, Path, Step};
+use crate::bound::{Expr, Field, Pivot};
+use crate::error::quoted;
+
+const SELECTED: &str =
+    "the select of a PIVOT names its column, each of its measures and all that is grouped by, or is *";
+
+/// The pivoted table by place: what its rows are grouped by, then the pivoted column, then the measures.
+pub(super) struct Pivoted {
+    pub pivot: Pivot,
+    pub columns: Vec<(String, Expr)>,
+}
+
+struct Parts<'a> {
+    keys: Vec<Named<'a>>,
+    pivoted: String,
+    measures: Vec<Named<'a>>,
+}
+
+impl Pivoted {
+    /// What can be named before the data is known.
+    pub fn keys(&self) -> &[(String, Expr)] {
+        &self.columns[..self.pivot.column]
+    }
+
+    /// Whether a column of that name can come of the data: `<value>_<measure>` (D-83).
+    pub fn may_have(&self, name: &str) -> bool {
+        let mut measures = self.pivot.measures.iter().map(|place| &self.columns[*place].0);
+        measures.any(|measure| name.strip_suffix(measure.as_str()).is_some_and(|value| value.ends_with('_')))
+    }
+}
+
+impl<'a> Binder<'a> {
+    pub(super) fn pivot(&mut self, columns: &Columns<'a>) -> Result<Option<Pivoted>, QueryError> {
+        let query = self.query;
+        let parts = match &query.pivot {
+            None => return Ok(None),
+            Some(ast::Pivot::Measures(named)) => self.parts_of_clauses(named)?,
+            Some(ast::Pivot::For { measures, column }) => self.parts_of_sql(columns, measures, column)?,
+        };
+        let Some(last) = self.groups.dimensions.len().checked_sub(1) else {
+            return Err(QueryError::new("a pivot needs a dimension"));
+        };
+        let mut seen = Vec::new();
+        for (name, expr) in parts.keys {
+            seen.push((name, self.expr(expr)?));
+        }
+        let column = seen.len();
+        seen.push((parts.pivoted, Expr::Field(Field::Dimension(last), Vec::new())));
+        let first = seen.len();
+        for (name, expr) in parts.measures {
+            if !self.has_aggregate(expr) {
+                return Err(self.error(expr, "what is pivoted are measures: aggregates, such as count(1)"));
+            }
+            seen.push((name, self.expr(expr)?));
+        }
+        Ok(Some(Pivoted { pivot: Pivot { column, measures: (first..seen.len()).collect() }, columns: seen }))
+    }
+
+    fn parts_of_clauses(&mut self, named: &'a [Item]) -> Result<Parts<'a>, QueryError> {
+        let Some((last, keys)) = self.query.dimensions.split_last() else {
+            let what = "a pivot needs dimensions: and measures: the values of the last dimension become columns";
+            return Err(QueryError::new(what));
+        };
+        let mut measures = Vec::new();
+        for name in named {
+            measures.push(self.measure(name));
+        }
+        Ok(Parts { keys: keys.iter().map(named_item).collect(), pivoted: item_name(last), measures })
+    }
+
+    /// A measure by its name, or a measure of the pivot's own.
+    fn measure(&self, named: &'a Item) -> Named<'a> {
+        let by_name = match &named.expr.node {
+            Node::Path(Path { steps, .. }) => match steps.as_slice() {
+                [Step::Key(name)] => self.query.measures.iter().find(|measure| item_name(measure) == *name),
+                _ => None,
+            },
+            _ => None,
+        };
+        named_item(by_name.unwrap_or(named))
+    }
+
+    fn parts_of_sql(
+        &mut self,
+        columns: &Columns<'a>,
+        measures: &'a [Item],
+        column: &'a Path,
+    ) -> Result<Parts<'a>, QueryError> {
+        let Some(Step::Key(pivoted)) = column.steps.last() else {
+            return Err(QueryError::new("the column of a PIVOT is named"));
+        };
+        let measures: Vec<Named<'a>> = measures.iter().map(named_item).collect();
+        if columns.are_all {
+            return Ok(Parts { keys: columns.items.clone(), pivoted: pivoted.clone(), measures });
+        }
+        let last = self.groups.dimensions.len() - 1;
+        let mut keys = Vec::new();
+        let mut found = vec![false; last + 1];
+        let mut found_measures = vec![false; measures.len()];
+        for (name, expr) in &columns.items {
+            if let Some(number) = measures.iter().position(|(measure, of)| names_it(expr, name, measure, of)) {
+                found_measures[number] = true;
+                continue;
+            }
+            let place = match self.expr(expr)? {
+                Expr::Field(Field::Dimension(place), steps) if steps.is_empty() => place,
+                _ => return Err(self.error(expr, SELECTED)),
+            };
+            found[place] = true;
+            if place != last {
+                keys.push((name.clone(), *expr));
+            }
+        }
+        let missing = |what: &str| QueryError::new(format!("{SELECTED}: {} is missing", quoted(what)));
+        if let Some(place) = (0..last).find(|place| !found[*place]) {
+            return Err(self.error(columns.dimensions[place], format!("{SELECTED}; this is missing")));
+        }
+        match found_measures.iter().position(|found| !found) {
+            _ if !found[last] => Err(missing(pivoted)),
+            Some(number) => Err(missing(&measures[number].0)),
+            None => Ok(Parts { keys, pivoted: pivoted.clone(), measures }),
+        }
+    }
+}
+
+fn named_item(item: &Item) -> Named<'_> {
+    (item_name(item), &item.expr)
+}
+
+/// Whether a column of the select is that measure: by its name, or the same again under the same name.
+fn names_it(expr: &ast::Expr, name: &str, measure: &str, of: &ast::Expr) -> bool {
+    let by_name = matches!(&expr.node, Node::Path(Path { steps, .. })
+        if matches!(steps.as_slice(), [Step::Key(key)] if key == measure));
+    name == measure && (by_name || expr == of)
+}

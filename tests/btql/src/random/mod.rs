@@ -1,0 +1,13 @@
+//! Queries and rows at random, the same for the same seed: what an engine and the interpreter are compared with, beyond the
+//! cases that somebody thought of. A query may be refused when it is bound, and both must agree on that as well.
+
+mod dice;
+mod grammar;
+mod queries;
+mod rows;
+
+pub use queries::query;
+pub use rows::{data, rows};
+
+/// The object that the queries ask about.
+pub const SOURCE: &str = "R";

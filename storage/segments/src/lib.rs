@@ -22,6 +22,7 @@
 //! Knows nothing of shards, of consensus, or of which versions are visible to whom.
 
 mod blocks;
+mod chunk;
 mod columnar;
 mod columns;
 mod documents;
@@ -41,7 +42,8 @@ mod sources;
 mod verify;
 mod writer;
 
-pub use columnar::{Kind, Typed};
+pub use chunk::{GroupBounds, Want};
+pub use columnar::{Form, Kind, Kinds, Shredder, Typed};
 pub use columns::schema;
 pub use error::SegmentError;
 pub use files::{file_name, remove, sweep};

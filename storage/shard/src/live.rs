@@ -7,8 +7,9 @@
 //! two leaves files that no manifest names; opening sweeps them.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use assay_storage_disk::SharedDisk;
@@ -16,6 +17,9 @@ use assay_storage_model::Xact;
 use assay_storage_model::segment::SegmentMeta;
 use assay_storage_segments::Segment;
 use parking_lot::RwLock;
+
+use crate::error::ShardError;
+use crate::scan::{Newest, next_source};
 
 #[derive(Debug, Default)]
 struct Ends {
@@ -31,15 +35,51 @@ pub struct LiveSegment {
     disk: SharedDisk,
     dir: PathBuf,
     superseded: AtomicBool,
+    source: u64,
+    /// By row group; made when it is first asked for.
+    newest: Vec<OnceLock<Newest>>,
 }
 
 impl LiveSegment {
     pub fn new(segment: Arc<Segment>, disk: SharedDisk, dir: PathBuf) -> LiveSegment {
-        LiveSegment { segment, ends: RwLock::default(), disk, dir, superseded: AtomicBool::new(false) }
+        let newest = (0..segment.groups()).map(|_| OnceLock::new()).collect();
+        LiveSegment {
+            segment,
+            ends: RwLock::default(),
+            disk,
+            dir,
+            superseded: AtomicBool::new(false),
+            source: next_source(),
+            newest,
+        }
     }
 
     pub fn meta(&self) -> &SegmentMeta {
         self.segment.meta()
+    }
+
+    /// What columns that are kept know it by.
+    pub fn source(&self) -> u64 {
+        self.source
+    }
+
+    pub fn newest(
+        &self,
+        group: usize,
+        make: impl FnOnce() -> Result<Newest, ShardError>,
+    ) -> Result<&Newest, ShardError> {
+        match self.newest[group].get() {
+            Some(newest) => Ok(newest),
+            None => {
+                let made = make()?;
+                Ok(self.newest[group].get_or_init(|| made))
+            }
+        }
+    }
+
+    /// The marks on a range of rows.
+    pub fn each_end(&self, rows: Range<u32>, mut each: impl FnMut(u32, Xact)) {
+        self.ends.read().all.range(rows).for_each(|(row, end)| each(*row, *end));
     }
 
     /// A mark that is durable already.

@@ -8,7 +8,7 @@
 //! One thread writes (the shard's own); readers take the lock for the time of copying references.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ahash::AHashMap;
@@ -17,6 +17,7 @@ use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use bytes::Bytes;
 use parking_lot::RwLock;
 
+use crate::scan::next_source;
 use crate::text::Text;
 
 /// What a row costs beside its texts: its slot, three index entries, allocator slack.
@@ -103,11 +104,24 @@ struct Inner {
     late: Vec<LateEnd>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Generation {
     inner: RwLock<Inner>,
     bytes: AtomicUsize,
     rows: AtomicUsize,
+    /// What columns that are kept know it by.
+    source: u64,
+}
+
+impl Default for Generation {
+    fn default() -> Generation {
+        Generation {
+            inner: RwLock::default(),
+            bytes: AtomicUsize::new(0),
+            rows: AtomicUsize::new(0),
+            source: next_source(),
+        }
+    }
 }
 
 impl Generation {
@@ -231,6 +245,32 @@ impl Generation {
         };
         let rows = table.order.range((from, Bound::Unbounded)).map(|(_, index)| &table.slots[*index as usize].row);
         rows.filter(|row| row.visible(v)).take(limit).cloned().collect()
+    }
+
+    pub fn source(&self) -> u64 {
+        self.source
+    }
+
+    /// How many versions of rows an object has here, and what hangs on them.
+    pub fn rows_of(&self, object: &ObjectKey) -> usize {
+        self.inner.read().tables.get(object).map_or(0, |table| table.slots.len())
+    }
+
+    /// A range of these in the order in which they were written.
+    pub fn each_row(&self, object: &ObjectKey, rows: Range<usize>, each: impl FnMut(&MemoryRow)) {
+        let inner = self.inner.read();
+        if let Some(table) = inner.tables.get(object) {
+            table.slots[rows].iter().map(|slot| &slot.row).for_each(each);
+        }
+    }
+
+    /// The places in that order of a trace's versions of rows.
+    pub fn numbers_of_trace(&self, object: &ObjectKey, root_span_id: &str) -> Vec<u32> {
+        let inner = self.inner.read();
+        let Some(table) = inner.tables.get(object) else { return Vec::new() };
+        let first = table.newest_of_trace.get(root_span_id).copied().filter(|index| *index != NONE);
+        let older = |index: &u32| Some(table.slots[*index as usize].older_of_trace).filter(|index| *index != NONE);
+        std::iter::successors(first, older).collect()
     }
 
     pub fn objects(&self) -> Vec<ObjectKey> {

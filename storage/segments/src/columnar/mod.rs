@@ -11,6 +11,7 @@
 mod choose;
 mod scalar;
 mod shape;
+mod shred;
 mod split;
 
 use std::path::Path;
@@ -20,6 +21,9 @@ use arrow::array::{Array, BinaryArray, RecordBatch, UInt16Array};
 
 pub(crate) use choose::Sample;
 pub use shape::{Kind, Typed};
+pub(crate) use shred::json_of;
+pub(crate) use shred::Values;
+pub use shred::{Form, Kinds, Shredder};
 pub(crate) use shape::{SHAPE_KEY, Shape};
 pub(crate) use split::{Parts, Said, Splitter};
 

@@ -94,6 +94,9 @@ pub(crate) struct Shape {
     /// Places in `fields` of those that no document has, ascending: their columns are empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<u8>,
+    /// Documents that are kept whole.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub whole: u32,
     /// What stands in a document one after the other: a place in [`SAID`], or behind those one in `fields`.
     pub layouts: Vec<Vec<u8>>,
     pub typed: Vec<Typed>,
@@ -104,7 +107,7 @@ impl Shape {
     pub fn new(typed: Vec<Typed>) -> Shape {
         let fields = FIELDS.map(str::to_owned).to_vec();
         let absent = (0..fields.len() as u8).collect();
-        Shape { fields, absent, layouts: Vec::new(), typed }
+        Shape { fields, absent, whole: 0, layouts: Vec::new(), typed }
     }
 
     pub fn encode(&self) -> String {
@@ -173,6 +176,10 @@ impl Shape {
     }
 }
 
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// No two paths have the same name, whatever their keys are.
 fn column_name(path: &[String]) -> String {
     let keys = serde_json::to_string(path).expect("texts always encode");
@@ -192,11 +199,12 @@ mod tests {
         let mut shape = Shape::new(vec![typed(&["metadata", "a.b"], Kind::Text), typed(&["scores", "x"], Kind::Float)]);
         shape.fields.truncate(6);
         shape.absent = vec![1, 3];
+        shape.whole = 2;
         shape.layouts = vec![vec![], vec![0, 1, 5, 10]];
         shape.typed[1].odd = vec![3, 9];
         shape.typed[0].useless = true;
         let golden = concat!(
-            r#"{"fields":["input","output","expected","error","scores","metadata"],"absent":[1,3],"layouts":[[],[0,1,5,10]],"#,
+            r#"{"fields":["input","output","expected","error","scores","metadata"],"absent":[1,3],"whole":2,"layouts":[[],[0,1,5,10]],"#,
             r#""typed":[{"path":["metadata","a.b"],"kind":"text","useless":true},"#,
             r#"{"path":["scores","x"],"kind":"float","odd":[3,9]}]}"#
         );

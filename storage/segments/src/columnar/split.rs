@@ -79,7 +79,7 @@ struct FieldPicker {
 }
 
 #[derive(Debug)]
-enum TypedBuilder {
+pub(super) enum TypedBuilder {
     Bool(BooleanBuilder),
     Int(Int64Builder),
     Float(Float64Builder),
@@ -149,6 +149,7 @@ impl Splitter {
             Err(_) => (Vec::new(), WHOLE),
         };
         self.columns.layout.append_value(layout);
+        self.shape.whole += u32::from(layout == WHOLE);
         self.columns.whole.append_option((layout == WHOLE).then_some(doc));
         let mut texts = [None; FIELDS.len()];
         for (name, value) in &members {
@@ -235,7 +236,7 @@ impl FieldPicker {
 }
 
 impl TypedBuilder {
-    fn new(kind: Kind) -> TypedBuilder {
+    pub fn new(kind: Kind) -> TypedBuilder {
         match kind {
             Kind::Bool => TypedBuilder::Bool(BooleanBuilder::new()),
             Kind::Int => TypedBuilder::Int(Int64Builder::new()),
@@ -245,7 +246,7 @@ impl TypedBuilder {
     }
 
     /// False if it is of another kind; null then stands in its place.
-    fn append(&mut self, scalar: Scalar<'_>) -> bool {
+    pub fn append(&mut self, scalar: Scalar<'_>) -> bool {
         let null = matches!(scalar, Scalar::Null);
         match (self, scalar) {
             (TypedBuilder::Bool(builder), Scalar::Bool(truth)) => builder.append_value(truth),
@@ -272,7 +273,7 @@ impl TypedBuilder {
         }
     }
 
-    fn finish(&mut self) -> ArrayRef {
+    pub fn finish(&mut self) -> ArrayRef {
         match self {
             TypedBuilder::Bool(builder) => Arc::new(builder.finish()),
             TypedBuilder::Int(builder) => Arc::new(builder.finish()),

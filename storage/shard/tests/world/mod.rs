@@ -1,5 +1,7 @@
 //! A shard, a naive model of it, and a log of what was applied.
 
+mod units;
+
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use assay_storage_model::command::{Action, Command, Outcome, RequestId, RowOp, W
 use assay_storage_model::entry::EntryBuilder;
 use assay_storage_model::merge::fold;
 use assay_storage_model::{LogPosition, ObjectKey, ObjectKind, OrgId, PaginationKey, Xact};
-use assay_storage_shard::{Export, ExportFile, KvKind, Shard, ShardConfig, ShardError, SnapshotError};
+use assay_storage_shard::{ColumnCache, Export, ExportFile, KvKind, Shard, ShardConfig, ShardError, SnapshotError};
 use bytes::Bytes;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -56,6 +58,7 @@ pub struct World {
     dropped: HashSet<usize>,
     last: Xact,
     next_id: usize,
+    columns: ColumnCache,
 }
 
 impl World {
@@ -74,6 +77,7 @@ impl World {
             dropped: HashSet::new(),
             last: Xact::ZERO,
             next_id: 0,
+            columns: ColumnCache::new(64 << 10),
         };
         world.open();
         world
@@ -197,10 +201,19 @@ impl World {
         };
         let field = self.rng.random_range(0..4);
         let value: u32 = self.rng.random();
+        let said = match (field, value % 7) {
+            (0, _) => value.to_string(),
+            (1, 0) => "0.5".to_owned(),
+            (1, _) => format!("{}.0", value % 100),
+            (2, 0) => format!("{{\"deep\":[{value}]}}"),
+            (2, 1) => format!("\"text \\\"{value}\\\"\""),
+            (2, 2) => "null".to_owned(),
+            _ => "true".to_owned(),
+        };
         let doc = match action {
             Action::Delete => "{}".to_owned(),
             _ => {
-                format!(r#"{{"id":"{id}","root_span_id":"{root}","span_id":"{id}","metadata":{{"f{field}":{value}}}}}"#)
+                format!(r#"{{"id":"{id}","root_span_id":"{root}","span_id":"{id}","metadata":{{"f{field}":{said}}}}}"#)
             }
         };
         let span = if action == Action::Comment { format!("comment-{}", value % 3) } else { id.clone() };
@@ -394,6 +407,7 @@ impl World {
             let row = view.get(&key, &id, v).expect("reads");
             assert_eq!(row.map(|row| model_row(&row)), expected.get(&id).cloned(), "{id} of {object} at {v:?}");
         }
+        units::check(&mut self.rng, &self.columns, &view, &key, v, &all);
         self.check_pages(&view, &key, v, &all);
         self.check_traces(&view, &key, v, &expected);
         self.check_events(&view, &key, object, v);

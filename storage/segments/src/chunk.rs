@@ -1,0 +1,393 @@
+//! Columns of one row group by what they mean: what a query reads of a segment, whatever its format.
+//!
+//! A path comes from its typed column where the segment has one that says all, else out of its field's texts, else out of
+//! whole documents. Which of these it is changes nothing but the time.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, Float64Array, RecordBatch, RecordBatchReader, StringBuilder,
+};
+use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::Int64Type;
+use assay_storage_model::merge::{Step, doc_field};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection, RowSelector};
+use parquet::file::statistics::Statistics;
+
+use crate::blocks::RowsReader;
+use crate::columnar::{Form, Kind, Kinds, Shape, Shredder, Values, json_of};
+use crate::columns::{View, at};
+use crate::error::SegmentError;
+use crate::row::Columns;
+use crate::segment::Segment;
+
+/// What a query reads of rows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Want {
+    Key,
+    Xact,
+    /// Null where nothing is known to have superseded the row.
+    End,
+    Action,
+    Id,
+    SpanId,
+    RootSpanId,
+    IsRoot,
+    /// Microseconds since the epoch, UTC.
+    Created,
+    /// The whole document, a JSON text.
+    Doc,
+    /// The JSON text of one field of the document, null for null.
+    Field(String),
+    /// What stands at a path of the document; its first step is a field.
+    Path(Vec<Step>, Form),
+}
+
+impl Want {
+    /// Whether what is wanted may be long: it is then read of few rows at a time.
+    pub fn is_wide(&self) -> bool {
+        matches!(self, Want::Doc | Want::Field(_))
+    }
+
+    fn fixed(&self) -> Option<usize> {
+        match self {
+            Want::Key => Some(at::KEY),
+            Want::Xact => Some(at::XACT),
+            Want::End => Some(at::END),
+            Want::Action => Some(at::ACTION),
+            Want::Id => Some(at::ID),
+            Want::SpanId => Some(at::SPAN_ID),
+            Want::RootSpanId => Some(at::ROOT_SPAN_ID),
+            Want::IsRoot => Some(at::IS_ROOT),
+            Want::Created => Some(at::CREATED),
+            Want::Doc | Want::Field(_) | Want::Path(..) => None,
+        }
+    }
+}
+
+/// What all rows of a group lie between, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupBounds {
+    pub key: (u64, u64),
+    pub xact: (u64, u64),
+    pub created: (i64, i64),
+}
+
+/// Where the values of a path come from.
+enum Source {
+    /// The column of this typed path.
+    Typed(usize),
+    /// The texts of this field.
+    Field(usize),
+    /// No document has the field, and none is whole.
+    Nowhere,
+    Documents,
+}
+
+impl Segment {
+    pub fn groups(&self) -> usize {
+        self.group_starts.len() - 1
+    }
+
+    /// The rows of a group.
+    pub fn group_rows(&self, group: usize) -> Range<u32> {
+        self.group_starts[group]..self.group_starts[group + 1]
+    }
+
+    /// None where the file does not say.
+    pub fn group_bounds(&self, group: usize) -> Option<GroupBounds> {
+        let group = self.footer.metadata().row_group(group);
+        let ends = |column: usize| match group.column(column).statistics()? {
+            Statistics::Int64(numbers) => Some((*numbers.min_opt()?, *numbers.max_opt()?)),
+            _ => None,
+        };
+        // Parquet keeps unsigned numbers as signed ones of the same bits, ordered as what they stand for.
+        let unsigned = |(min, max): (i64, i64)| (min as u64, max as u64);
+        Some(GroupBounds {
+            key: unsigned(ends(at::KEY)?),
+            xact: unsigned(ends(at::XACT)?),
+            created: ends(at::CREATED)?,
+        })
+    }
+
+    /// The kinds of values that the segment is known to have at a path of keys, without reading any.
+    pub fn known_kinds(&self, path: &[Step]) -> Option<Kinds> {
+        let shape = self.shape.as_ref()?;
+        match self.source(shape, path) {
+            Source::Typed(typed) => Some(match shape.typed[typed].kind {
+                Kind::Bool => Kinds::BOOL,
+                Kind::Int if self.ints_are_safe(shape, typed) => Kinds::INT,
+                Kind::Int => Kinds::INT.and(Kinds::WIDE),
+                Kind::Float => Kinds::FLOAT,
+                Kind::Text => Kinds::TEXT,
+            }),
+            Source::Nowhere => Some(Kinds::NONE),
+            Source::Field(_) | Source::Documents => None,
+        }
+    }
+
+    fn ints_are_safe(&self, shape: &Shape, typed: usize) -> bool {
+        self.footer.metadata().row_groups().iter().all(|group| match group.column(shape.typed_at(typed)).statistics() {
+            Some(Statistics::Int64(ints)) => {
+                [ints.min_opt(), ints.max_opt()].into_iter().flatten().all(|int| int.unsigned_abs() <= 1 << 53)
+            }
+            _ => false,
+        })
+    }
+
+    fn source(&self, shape: &Shape, path: &[Step]) -> Source {
+        let same = |keys: &[String]| {
+            keys.len() == path.len()
+                && keys.iter().zip(path).all(|(key, step)| matches!(step, Step::Key(wanted) if wanted == key))
+        };
+        if let Some(typed) = shape.typed.iter().position(|typed| same(&typed.path))
+            && shape.typed[typed].odd.is_empty()
+            && !shape.typed[typed].useless
+        {
+            return Source::Typed(typed);
+        }
+        match path.first() {
+            Some(Step::Key(name)) => self.field_source(shape, name),
+            _ => Source::Documents,
+        }
+    }
+
+    fn field_source(&self, shape: &Shape, name: &str) -> Source {
+        match shape.fields.iter().position(|field| field == name) {
+            Some(field) if shape.has(field) => Source::Field(field),
+            _ if shape.whole == 0 => Source::Nowhere,
+            _ => Source::Documents,
+        }
+    }
+
+    /// Columns of rows of a group: all in `rows` (numbers within the segment), or those of them that `keep` says.
+    pub fn read_columns(
+        &self,
+        group: usize,
+        rows: Range<u32>,
+        keep: Option<&BooleanBuffer>,
+        wants: &[Want],
+    ) -> Result<Vec<ArrayRef>, SegmentError> {
+        let of_group = self.group_rows(group);
+        if rows.start < of_group.start || rows.end > of_group.end || rows.start > rows.end {
+            return Err(SegmentError::NoSuchRows { rows: self.meta().rows });
+        }
+        let batch = self.file_columns(group, rows, keep, &self.places(wants))?;
+        wants.iter().map(|want| self.column_of(&batch, want)).collect()
+    }
+
+    /// The kinds of values that rows of a group have at a path.
+    pub fn path_kinds(&self, group: usize, path: &[Step]) -> Result<Kinds, SegmentError> {
+        if let Some(known) = self.known_kinds(path) {
+            return Ok(known);
+        }
+        let places = self.places(&[Want::Path(path.to_vec(), Form::Json)]);
+        let batch = self.file_columns(group, self.group_rows(group), None, &places)?;
+        Ok(self.shredded(&batch, path, Form::Json)?.1)
+    }
+
+    fn file_columns(
+        &self,
+        group: usize,
+        rows: Range<u32>,
+        keep: Option<&BooleanBuffer>,
+        places: &[usize],
+    ) -> Result<RecordBatch, SegmentError> {
+        let count = keep.map_or(rows.len(), BooleanBuffer::count_set_bits);
+        let chunks = RowsReader::new(&self.rows_file);
+        let mask = ProjectionMask::roots(self.footer.parquet_schema(), places.iter().copied());
+        let mut reader = ParquetRecordBatchReaderBuilder::new_with_metadata(chunks.clone(), self.footer.clone())
+            .with_row_groups(vec![group])
+            .with_projection(mask)
+            .with_row_selection(selection(rows.start - self.group_rows(group).start, rows.len(), keep))
+            .with_batch_size(count.max(1))
+            .build()
+            .map_err(|error| chunks.explain(error))?;
+        let batch = match reader.next().transpose().map_err(|error| chunks.explain(error))? {
+            Some(batch) => batch,
+            None => RecordBatch::new_empty(reader.schema()),
+        };
+        if batch.num_rows() != count {
+            let path = self.rows_file.path();
+            return Err(SegmentError::damaged(path, 0, "its pages hold other rows than its footer says"));
+        }
+        Ok(batch)
+    }
+
+    /// Of all file columns that the wanted ones are made from.
+    fn places(&self, wants: &[Want]) -> Vec<usize> {
+        let shape = self.shape.as_deref();
+        let documents = || self.projection(Columns::Docs);
+        let mut places: Vec<usize> = wants
+            .iter()
+            .flat_map(|want| match (want, shape) {
+                (Want::Doc | Want::Field(_) | Want::Path(..), None) => vec![at::DOC],
+                (Want::Doc, Some(_)) => documents(),
+                (Want::Field(name), Some(shape)) => self.places_of(shape, &self.field_source(shape, name)),
+                (Want::Path(path, _), Some(shape)) => self.places_of(shape, &self.source(shape, path)),
+                (fixed, _) => fixed.fixed().into_iter().collect(),
+            })
+            .collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    fn places_of(&self, shape: &Shape, source: &Source) -> Vec<usize> {
+        match source {
+            Source::Typed(typed) => vec![shape.typed_at(*typed)],
+            Source::Field(field) if shape.whole == 0 => vec![shape.field_at(*field)],
+            Source::Field(field) => vec![at::DOC, shape.field_at(*field)],
+            // A column that is small, for the number of rows.
+            Source::Nowhere => vec![at::ACTION],
+            Source::Documents => self.projection(Columns::Docs),
+        }
+    }
+
+    fn column_of(&self, batch: &RecordBatch, want: &Want) -> Result<ArrayRef, SegmentError> {
+        if let Some(place) = want.fixed() {
+            return self.file_column(batch, place).cloned();
+        }
+        match (want, self.shape.as_deref()) {
+            (Want::Doc, _) => self.documents(batch),
+            (Want::Field(name), None) => {
+                let docs = self.binary(batch, at::DOC)?;
+                Ok(texts((0..docs.len()).map(|row| doc_field(docs.value(row), name).ok().flatten())))
+            }
+            (Want::Field(name), Some(shape)) => match self.field_source(shape, name) {
+                Source::Field(field) => {
+                    let fields = self.field_texts(batch, shape, field, name)?;
+                    Ok(texts(fields.into_iter()))
+                }
+                _ => Ok(texts((0..batch.num_rows()).map(|_| None))),
+            },
+            (Want::Path(path, form), Some(shape)) if let Source::Typed(typed) = self.source(shape, path) => {
+                let column = self.file_column(batch, shape.typed_at(typed))?;
+                Ok(in_form(column, shape.typed[typed].kind, *form))
+            }
+            (Want::Path(path, form), _) => Ok(self.shredded(batch, path, *form)?.0),
+            (other, _) => unreachable!("{other:?} has a column of its own"),
+        }
+    }
+
+    /// Values at a path that has no typed column, and their kinds.
+    fn shredded(&self, batch: &RecordBatch, path: &[Step], form: Form) -> Result<(ArrayRef, Kinds), SegmentError> {
+        let field = match (self.shape.as_deref(), path) {
+            (Some(shape), [Step::Key(name), below @ ..]) => Some((shape, self.source(shape, path), name, below)),
+            _ => None,
+        };
+        let mut shredder;
+        match field {
+            Some((shape, Source::Field(field), name, below)) => {
+                shredder = Shredder::new([(below, form)]);
+                for text in self.field_texts(batch, shape, field, name)? {
+                    shredder.push(text.unwrap_or(b"null"));
+                }
+            }
+            Some((_, Source::Nowhere, ..)) => {
+                shredder = Shredder::new([(path, form)]);
+                (0..batch.num_rows()).for_each(|_| shredder.push(b"{}"));
+            }
+            _ => {
+                shredder = Shredder::new([(path, form)]);
+                let docs = self.documents(batch)?;
+                docs.as_string::<i32>().iter().for_each(|doc| shredder.push(doc.unwrap_or_default().as_bytes()));
+            }
+        }
+        Ok(shredder.finish().swap_remove(0))
+    }
+
+    /// The texts of one field, out of whole documents where these are.
+    fn field_texts<'b>(
+        &self,
+        batch: &'b RecordBatch,
+        shape: &Shape,
+        field: usize,
+        name: &str,
+    ) -> Result<Vec<Option<&'b [u8]>>, SegmentError> {
+        let column = self.binary(batch, shape.field_at(field))?;
+        let whole = if shape.whole > 0 { Some(self.binary(batch, at::DOC)?) } else { None };
+        let text = |row: usize| match whole {
+            Some(docs) if docs.is_valid(row) => doc_field(docs.value(row), name).ok().flatten(),
+            _ => column.is_valid(row).then(|| column.value(row)),
+        };
+        Ok((0..column.len()).map(text).collect())
+    }
+
+    fn documents(&self, batch: &RecordBatch) -> Result<ArrayRef, SegmentError> {
+        if self.shape.is_none() {
+            let docs = self.binary(batch, at::DOC)?;
+            return Ok(texts((0..docs.len()).map(|row| Some(docs.value(row)))));
+        }
+        let view = View::new(batch, self.shape.as_ref(), self.rows_file.path())?;
+        let mut docs = StringBuilder::new();
+        let mut doc = Vec::new();
+        for row in 0..batch.num_rows() {
+            doc.clear();
+            view.put_doc(row, &mut doc);
+            docs.append_value(String::from_utf8_lossy(&doc));
+        }
+        Ok(Arc::new(docs.finish()))
+    }
+
+    fn file_column<'b>(&self, batch: &'b RecordBatch, place: usize) -> Result<&'b ArrayRef, SegmentError> {
+        let name = self.footer.parquet_schema().column(place).name().to_owned();
+        batch
+            .column_by_name(&name)
+            .ok_or_else(|| SegmentError::damaged(self.rows_file.path(), 0, format!("the column {name} is missing")))
+    }
+
+    fn binary<'b>(&self, batch: &'b RecordBatch, place: usize) -> Result<&'b BinaryArray, SegmentError> {
+        let column = self.file_column(batch, place)?;
+        column.as_binary_opt().ok_or_else(|| SegmentError::damaged(self.rows_file.path(), 0, "a column of another type"))
+    }
+}
+
+/// JSON texts, null for null. What is no UTF-8 was never written; it is shown as what it is most like.
+fn texts<'t>(values: impl Iterator<Item = Option<&'t [u8]>>) -> ArrayRef {
+    let mut texts = StringBuilder::new();
+    for value in values {
+        match value {
+            None | Some(b"null") => texts.append_null(),
+            Some(text) => texts.append_value(String::from_utf8_lossy(text)),
+        }
+    }
+    Arc::new(texts.finish())
+}
+
+/// A typed column in the form that is asked for. A form that does not hold its kind is never asked for.
+fn in_form(column: &ArrayRef, kind: Kind, form: Form) -> ArrayRef {
+    match form {
+        Form::Typed(wanted) if wanted == kind => Arc::clone(column),
+        Form::Typed(Kind::Float) if kind == Kind::Int => {
+            let ints = column.as_primitive::<Int64Type>();
+            Arc::new(ints.iter().map(|int| int.map(|int| int as f64)).collect::<Float64Array>())
+        }
+        Form::Typed(wanted) => {
+            let mut nothing = Values::new(Form::Typed(wanted));
+            (0..column.len()).for_each(|_| nothing.push(None));
+            nothing.finish()
+        }
+        Form::Json => json_of(column, kind),
+    }
+}
+
+/// `start` is counted within the group.
+fn selection(start: u32, count: usize, keep: Option<&BooleanBuffer>) -> RowSelection {
+    let mut selectors = vec![RowSelector::skip(start as usize)];
+    match keep {
+        None => selectors.push(RowSelector::select(count)),
+        Some(keep) => {
+            let mut next = 0;
+            for (from, to) in keep.set_slices() {
+                selectors.push(RowSelector::skip(from - next));
+                selectors.push(RowSelector::select(to - from));
+                next = to;
+            }
+        }
+    }
+    selectors.retain(|selector| selector.row_count > 0);
+    RowSelection::from(selectors)
+}

@@ -1,0 +1,178 @@
+//! Values at paths of documents as arrays: what a query reads of rows that have no typed columns.
+//!
+//! Which array a path's values make is said beforehand, by whoever knows what all of the rows hold ([`Kinds`]). Where values
+//! are of several kinds they stay JSON texts. A scalar is then spelled in one way, whatever its document says, so that
+//! rows answer alike from memory, from documents and from typed columns; an array or an object stays as it was stored.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder};
+use arrow::datatypes::{Float64Type, Int64Type};
+use assay_storage_model::merge::{Picker, Step};
+
+use super::scalar::{Scalar, exact_float};
+use super::shape::Kind;
+use super::split::TypedBuilder;
+
+/// How values of a path are to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    Typed(Kind),
+    /// JSON texts, null for null.
+    Json,
+}
+
+/// What kinds of values some rows have at a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Kinds(u8);
+
+impl Kinds {
+    pub const NONE: Kinds = Kinds(0);
+    pub const BOOL: Kinds = Kinds(1);
+    /// Integers that a float holds too.
+    pub const INT: Kinds = Kinds(2);
+    /// Other integers.
+    pub const WIDE: Kinds = Kinds(4);
+    pub const FLOAT: Kinds = Kinds(8);
+    pub const TEXT: Kinds = Kinds(16);
+    /// Arrays, objects and numbers beyond 64 bits.
+    pub const OTHER: Kinds = Kinds(32);
+
+    #[must_use]
+    pub fn and(self, other: Kinds) -> Kinds {
+        Kinds(self.0 | other.0)
+    }
+
+    fn within(self, others: Kinds) -> bool {
+        self.0 & !others.0 == 0
+    }
+
+    /// The form that holds them all, none where there is nothing to hold.
+    pub fn form(self) -> Option<Form> {
+        let forms = [
+            (Kinds::BOOL, Kind::Bool),
+            (Kinds::INT.and(Kinds::WIDE), Kind::Int),
+            (Kinds::INT.and(Kinds::FLOAT), Kind::Float),
+            (Kinds::TEXT, Kind::Text),
+        ];
+        let typed = forms.into_iter().find(|(kinds, _)| self.within(*kinds));
+        (self != Kinds::NONE).then(|| typed.map_or(Form::Json, |(_, kind)| Form::Typed(kind)))
+    }
+
+    pub(super) fn of(scalar: &Scalar<'_>) -> Kinds {
+        match scalar {
+            Scalar::Null => Kinds::NONE,
+            Scalar::Bool(_) => Kinds::BOOL,
+            Scalar::Int(int) if exact_float(*int).is_some() => Kinds::INT,
+            Scalar::Int(_) => Kinds::WIDE,
+            Scalar::Float(_) => Kinds::FLOAT,
+            Scalar::Text(_) => Kinds::TEXT,
+            Scalar::Other => Kinds::OTHER,
+        }
+    }
+}
+
+/// Values of one path, of row after row.
+#[derive(Debug)]
+pub struct Values {
+    to: Builder,
+    kinds: Kinds,
+}
+
+#[derive(Debug)]
+enum Builder {
+    Typed(TypedBuilder),
+    Json(StringBuilder),
+}
+
+impl Values {
+    pub fn new(form: Form) -> Values {
+        let to = match form {
+            Form::Typed(kind) => Builder::Typed(TypedBuilder::new(kind)),
+            Form::Json => Builder::Json(StringBuilder::new()),
+        };
+        Values { to, kinds: Kinds::NONE }
+    }
+
+    /// The next row's: a JSON text, or nothing.
+    pub fn push(&mut self, text: Option<&[u8]>) {
+        let scalar = text.map_or(Scalar::Null, Scalar::of);
+        self.kinds = self.kinds.and(Kinds::of(&scalar));
+        match &mut self.to {
+            // Null where it is of another kind than was said.
+            Builder::Typed(typed) => drop(typed.append(scalar)),
+            Builder::Json(texts) => match (scalar, text) {
+                (Scalar::Null, _) | (_, None) => texts.append_null(),
+                (Scalar::Other, Some(text)) => texts.append_value(String::from_utf8_lossy(text)),
+                (scalar, _) => texts.append_value(spelled(&scalar)),
+            },
+        }
+    }
+
+    /// The values since the last time.
+    pub fn finish(&mut self) -> ArrayRef {
+        match &mut self.to {
+            Builder::Typed(typed) => typed.finish(),
+            Builder::Json(texts) => Arc::new(texts.finish()),
+        }
+    }
+}
+
+/// Of a scalar, the one spelling that stands for all that it equals.
+pub(super) fn spelled(scalar: &Scalar<'_>) -> String {
+    match scalar {
+        Scalar::Bool(truth) => truth.to_string(),
+        Scalar::Int(int) => int.to_string(),
+        Scalar::Float(float) => serde_json::to_string(float).expect("finite numbers encode"),
+        Scalar::Text(text) => serde_json::to_string(text).expect("texts encode"),
+        Scalar::Null | Scalar::Other => "null".to_owned(),
+    }
+}
+
+/// Picks paths out of documents, in the forms that were said.
+#[derive(Debug)]
+pub struct Shredder {
+    picker: Picker,
+    values: Vec<Values>,
+}
+
+impl Shredder {
+    pub fn new<'p>(paths: impl IntoIterator<Item = (&'p [Step], Form)>) -> Shredder {
+        let (paths, forms): (Vec<&[Step]>, Vec<Form>) = paths.into_iter().unzip();
+        Shredder { picker: Picker::new(paths), values: forms.into_iter().map(Values::new).collect() }
+    }
+
+    /// The next row's document; what is none has nothing at any path.
+    pub fn push(&mut self, doc: &[u8]) {
+        let mut found = vec![None; self.values.len()];
+        if self.picker.pick(doc, &mut found).is_err() {
+            found.fill(None);
+        }
+        for (values, text) in self.values.iter_mut().zip(found) {
+            values.push(text);
+        }
+    }
+
+    /// An array and what was met for each path, of the rows since the last time.
+    pub fn finish(&mut self) -> Vec<(ArrayRef, Kinds)> {
+        self.values.iter_mut().map(|values| (values.finish(), std::mem::take(&mut values.kinds))).collect()
+    }
+}
+
+/// Texts in place of typed values.
+pub(crate) fn json_of(array: &ArrayRef, kind: Kind) -> ArrayRef {
+    let scalar = |row: usize| match kind {
+        Kind::Bool => Scalar::Bool(array.as_boolean().value(row)),
+        Kind::Int => Scalar::Int(array.as_primitive::<Int64Type>().value(row)),
+        Kind::Float => {
+            let float = array.as_primitive::<Float64Type>().value(row);
+            match float.fract() == 0.0 && float.abs() <= (1_u64 << 53) as f64 {
+                true => Scalar::Int(float as i64),
+                false => Scalar::Float(float),
+            }
+        }
+        Kind::Text => Scalar::Text(array.as_string::<i32>().value(row).into()),
+    };
+    let texts = (0..array.len()).map(|row| array.is_valid(row).then(|| spelled(&scalar(row))));
+    Arc::new(texts.collect::<StringArray>())
+}

@@ -1,0 +1,179 @@
+//! What a query reads of a shard: units of rows of one object, read column by column.
+//!
+//! A unit is a row group of a segment, as far as it holds the object, or some rows of memory. All units of a view hold each
+//! visible row exactly once, in no order between them; within one of a segment rows stand newest key first, within one
+//! of memory as they were written. Which rows are visible is asked of the unit, what they hold is read as far as it is
+//! wanted: columns that are short are kept for the next query (`cache`), long ones are read only for the rows that
+//! filters left.
+
+mod cache;
+mod memory;
+mod sealed;
+
+use std::ops::Range;
+
+use arrow::array::{ArrayRef, BooleanArray};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::filter;
+use assay_storage_model::merge::Step;
+use assay_storage_model::{ObjectKey, Xact};
+use assay_storage_segments::{GroupBounds, Kinds, Want};
+
+use crate::error::ShardError;
+use crate::read::View;
+
+pub use self::cache::ColumnCache;
+use self::memory::MemoryRows;
+pub(crate) use self::sealed::Newest;
+use self::sealed::SealedRows;
+
+/// Where fewer than one row in so many is wanted, a column that is not kept is read for these alone.
+const FEW_ONE_IN: usize = 16;
+
+/// Which rows of an object a scan is about; all that are left out have none of what is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sought {
+    /// Both ends included, as the others.
+    pub key: Option<(u64, u64)>,
+    pub xact: Option<(u64, u64)>,
+    pub created: Option<(i64, i64)>,
+    pub ids: Option<Vec<String>>,
+    pub root_span_ids: Option<Vec<String>>,
+}
+
+impl Sought {
+    /// Whether rows between these bounds may be sought.
+    fn may_hold(&self, bounds: &GroupBounds) -> bool {
+        let meets = |sought: Option<(u64, u64)>, held: (u64, u64)| {
+            sought.is_none_or(|(first, last)| first <= held.1 && held.0 <= last)
+        };
+        meets(self.key, bounds.key)
+            && meets(self.xact, bounds.xact)
+            && self.created.is_none_or(|(first, last)| first <= bounds.created.1 && bounds.created.0 <= last)
+    }
+}
+
+/// Some rows of one object.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    object: ObjectKey,
+    at: Xact,
+    bounds: Option<GroupBounds>,
+    /// Rows that are sought, where they are known one by one: ascending, counted within the unit.
+    picked: Option<Vec<u32>>,
+    rows: Rows,
+}
+
+#[derive(Clone, Debug)]
+enum Rows {
+    Memory(MemoryRows),
+    Sealed(SealedRows),
+}
+
+impl View {
+    /// The units that may hold rows of an object that are sought, as of `at`.
+    pub fn units(&self, object: &ObjectKey, at: Xact, sought: &Sought) -> Result<Vec<Unit>, ShardError> {
+        self.admit(object, at)?;
+        let mut units = Vec::new();
+        for generation in &self.generations {
+            units.extend(memory::units(generation, *object, at, sought));
+        }
+        for live in self.segments.iter() {
+            units.extend(sealed::units(live, *object, at, sought)?);
+        }
+        Ok(units)
+    }
+}
+
+impl Unit {
+    pub fn object(&self) -> ObjectKey {
+        self.object
+    }
+
+    /// All of them, visible or not.
+    pub fn rows(&self) -> usize {
+        match &self.rows {
+            Rows::Memory(memory) => memory.rows(),
+            Rows::Sealed(sealed) => sealed.rows(),
+        }
+    }
+
+    /// What its rows lie between, where that is known.
+    pub fn bounds(&self) -> Option<&GroupBounds> {
+        self.bounds.as_ref()
+    }
+
+    /// The rows that a read as of this scan's version sees and that may be sought.
+    pub fn visible(&self) -> Result<BooleanBuffer, ShardError> {
+        let visible = match &self.rows {
+            Rows::Memory(memory) => memory.visible(self.at),
+            Rows::Sealed(sealed) => sealed.visible(self.at)?,
+        };
+        Ok(match &self.picked {
+            None => visible,
+            Some(picked) => &visible & &bits_of(picked, self.rows()),
+        })
+    }
+
+    /// The kinds of values that rows have at a path, visible or not.
+    pub fn kinds(&self, cache: &ColumnCache, path: &[Step]) -> Result<Kinds, ShardError> {
+        match &self.rows {
+            Rows::Memory(memory) => Ok(memory.kinds(cache, path)),
+            Rows::Sealed(sealed) => sealed.kinds(cache, path),
+        }
+    }
+
+    /// Columns of a range of rows, or of those among them that `keep` says.
+    pub fn read(
+        &self,
+        cache: &ColumnCache,
+        rows: Range<usize>,
+        keep: Option<&BooleanBuffer>,
+        wants: &[Want],
+    ) -> Result<Vec<ArrayRef>, ShardError> {
+        match &self.rows {
+            Rows::Memory(memory) => Ok(memory.read(cache, rows, keep, wants)),
+            Rows::Sealed(sealed) => sealed.read(cache, rows, keep, wants),
+        }
+    }
+}
+
+/// Of a column of a whole chunk.
+fn part_of(column: &ArrayRef, rows: Range<usize>, keep: Option<&BooleanBuffer>) -> ArrayRef {
+    let part = column.slice(rows.start, rows.len());
+    match keep {
+        Some(keep) => filter(&part, &BooleanArray::new(keep.clone(), None)).expect("as many bits as rows"),
+        None => part,
+    }
+}
+
+/// Whether so few rows are wanted that the others had better not be read.
+fn is_few(rows: &Range<usize>, keep: Option<&BooleanBuffer>, of: usize) -> bool {
+    let wanted = keep.map_or(rows.len(), BooleanBuffer::count_set_bits);
+    wanted * FEW_ONE_IN < of
+}
+
+fn bits_of(rows: &[u32], length: usize) -> BooleanBuffer {
+    let mut bits = arrow::array::BooleanBufferBuilder::new(length);
+    bits.append_n(length, false);
+    rows.iter().for_each(|row| bits.set_bit(*row as usize, true));
+    bits.finish()
+}
+
+/// Numbers of sources of columns: no two generations or segments of a process share one.
+pub(crate) fn next_source() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Where the columns of a chunk of rows are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Chunk {
+    source: u64,
+    /// Of a segment, whose groups hold several objects, none.
+    object: Option<ObjectKey>,
+    number: u32,
+}
+

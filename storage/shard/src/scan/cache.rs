@@ -1,0 +1,151 @@
+//! Columns that were read or picked out of documents, kept for the next query: all that are short, of whole chunks, as
+//! far as the memory goes that they are given. Those that were used longest ago go first, and with them what is left of
+//! segments and generations that are gone.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use assay_storage_model::merge::Step;
+use assay_storage_segments::{Kinds, Want};
+use parking_lot::Mutex;
+
+use super::Chunk;
+
+/// One column may take this share of it all.
+const SHARE_OF_ONE: usize = 64;
+/// When there is no more room, this share of it is made free at once: looking for the oldest takes a while.
+const SHARE_FREED: usize = 8;
+/// What an entry costs beside its array.
+const ENTRY_BYTES: usize = 256;
+
+/// Cheap to clone: all clones are one cache.
+#[derive(Clone, Debug)]
+pub struct ColumnCache(Arc<Mutex<Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    bytes_max: usize,
+    bytes: usize,
+    /// Counts uses.
+    now: u64,
+    columns: HashMap<(Chunk, Want), Column>,
+    kinds: HashMap<(Chunk, Vec<Step>), Kinds>,
+}
+
+#[derive(Debug)]
+struct Column {
+    array: ArrayRef,
+    bytes: usize,
+    used: u64,
+}
+
+impl ColumnCache {
+    pub fn new(bytes_max: usize) -> ColumnCache {
+        let kept = Kept { bytes_max, bytes: 0, now: 0, columns: HashMap::new(), kinds: HashMap::new() };
+        ColumnCache(Arc::new(Mutex::new(kept)))
+    }
+
+    /// What it holds.
+    pub fn bytes(&self) -> usize {
+        self.0.lock().bytes
+    }
+
+    pub(super) fn get(&self, chunk: Chunk, want: &Want) -> Option<ArrayRef> {
+        let mut kept = self.0.lock();
+        kept.now += 1;
+        let now = kept.now;
+        let column = kept.columns.get_mut(&(chunk, want.clone()))?;
+        column.used = now;
+        Some(Arc::clone(&column.array))
+    }
+
+    pub(super) fn put(&self, chunk: Chunk, want: &Want, array: &ArrayRef) {
+        let bytes = array.get_array_memory_size() + ENTRY_BYTES;
+        let mut kept = self.0.lock();
+        if bytes > kept.bytes_max / SHARE_OF_ONE {
+            return;
+        }
+        if kept.bytes + bytes > kept.bytes_max {
+            kept.make_room();
+        }
+        let used = kept.now;
+        let before = kept.columns.insert((chunk, want.clone()), Column { array: Arc::clone(array), bytes, used });
+        kept.bytes = kept.bytes + bytes - before.map_or(0, |before| before.bytes);
+    }
+
+    pub(super) fn kinds(&self, chunk: Chunk, path: &[Step]) -> Option<Kinds> {
+        self.0.lock().kinds.get(&(chunk, path.to_vec())).copied()
+    }
+
+    pub(super) fn put_kinds(&self, chunk: Chunk, path: &[Step], kinds: Kinds) {
+        let mut kept = self.0.lock();
+        if kept.bytes + ENTRY_BYTES > kept.bytes_max {
+            kept.make_room();
+        }
+        if kept.kinds.insert((chunk, path.to_vec()), kinds).is_none() {
+            kept.bytes += ENTRY_BYTES;
+        }
+    }
+}
+
+impl Kept {
+    fn make_room(&mut self) {
+        self.bytes -= self.kinds.len() * ENTRY_BYTES;
+        self.kinds.clear();
+        let goal = self.bytes_max - self.bytes_max / SHARE_FREED;
+        let mut by_use: Vec<(u64, usize)> = self.columns.values().map(|column| (column.used, column.bytes)).collect();
+        by_use.sort_unstable();
+        let mut bytes = self.bytes;
+        let oldest = by_use.into_iter().find_map(|(used, size)| {
+            if bytes <= goal {
+                return Some(used);
+            }
+            bytes -= size;
+            None
+        });
+        let stay_from = oldest.unwrap_or(u64::MAX);
+        self.columns.retain(|_, column| column.used >= stay_from);
+        self.bytes = self.columns.values().map(|column| column.bytes).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Int64Array;
+
+    use super::*;
+
+    fn chunk(source: u64) -> Chunk {
+        Chunk { source, object: None, number: 0 }
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_goes_and_all_stays_within_its_bytes() {
+        let cache = ColumnCache::new(64 * 1024);
+        let array: ArrayRef = Arc::new(Int64Array::from(vec![7; 64]));
+        for source in 0..500 {
+            cache.put(chunk(source), &Want::Key, &array);
+            assert!(cache.get(chunk(0), &Want::Key).is_some(), "used all the time, source {source}");
+            assert!(cache.bytes() <= 64 * 1024);
+        }
+        assert!(cache.get(chunk(1), &Want::Key).is_none());
+        assert!(cache.get(chunk(499), &Want::Key).is_some());
+        assert!(cache.get(chunk(499), &Want::Xact).is_none());
+    }
+
+    #[test]
+    fn a_column_that_is_too_large_is_not_kept() {
+        let cache = ColumnCache::new(64 * 1024);
+        let large: ArrayRef = Arc::new(Int64Array::from(vec![7; 1024]));
+        cache.put(chunk(1), &Want::Key, &large);
+        assert_eq!(cache.bytes(), 0);
+        let path = [Step::Key("a".into())];
+        cache.put_kinds(chunk(1), &path, Kinds::INT);
+        assert_eq!((cache.kinds(chunk(1), &path), cache.kinds(chunk(2), &path)), (Some(Kinds::INT), None));
+        for source in 0..1000 {
+            cache.put_kinds(chunk(source), &path, Kinds::INT);
+        }
+        assert!(cache.bytes() <= 64 * 1024);
+    }
+}

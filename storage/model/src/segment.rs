@@ -53,7 +53,7 @@ pub struct SegmentMeta {
 pub struct FileMeta {
     pub kind: FileKind,
     pub length: u64,
-    /// CRC32C. Rows: of the table of its blocks' checksums. Ids: of its trailer. Marks: of the whole file.
+    /// CRC32C. Rows: of the table of its blocks' checksums. Ids, words: of the trailer. Marks: of the whole file.
     pub crc: u32,
 }
 
@@ -64,16 +64,19 @@ pub enum FileKind {
     Rows = 1,
     Ids = 2,
     Marks = 3,
+    /// Only of columnar segments.
+    Words = 4,
 }
 
 impl FileKind {
-    pub const ALL: [FileKind; 3] = [FileKind::Rows, FileKind::Ids, FileKind::Marks];
+    pub const ALL: [FileKind; 4] = [FileKind::Rows, FileKind::Ids, FileKind::Marks, FileKind::Words];
 
     pub fn suffix(self) -> &'static str {
         match self {
             FileKind::Rows => "parquet",
             FileKind::Ids => "ids",
             FileKind::Marks => "marks",
+            FileKind::Words => "words",
         }
     }
 }

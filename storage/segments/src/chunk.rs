@@ -341,7 +341,9 @@ impl Segment {
 
     fn binary<'b>(&self, batch: &'b RecordBatch, place: usize) -> Result<&'b BinaryArray, SegmentError> {
         let column = self.file_column(batch, place)?;
-        column.as_binary_opt().ok_or_else(|| SegmentError::damaged(self.rows_file.path(), 0, "a column of another type"))
+        column
+            .as_binary_opt()
+            .ok_or_else(|| SegmentError::damaged(self.rows_file.path(), 0, "a column of another type"))
     }
 }
 

@@ -22,6 +22,7 @@ use crate::columns::{
 use crate::documents::Documents;
 use crate::error::SegmentError;
 use crate::sources::DocSource;
+use crate::words::GroupWords;
 use crate::writer::WriterOptions;
 
 /// Documents of one row group of a columnar segment before compression: fewer and longer columns are read faster.
@@ -36,6 +37,8 @@ pub(crate) struct RowGroups {
     documents: Store,
     rows: usize,
     bytes: u64,
+    /// Of columnar groups that are written.
+    words: Vec<GroupWords>,
 }
 
 /// Where documents wait for the other columns of their rows.
@@ -75,7 +78,7 @@ impl RowGroups {
         let columns = ArrowSchemaConverter::new().convert(&schema)?;
         let file = SerializedFileWriter::new(file, columns.root_schema_ptr(), Arc::new(properties))?;
         let factory = ArrowRowGroupWriterFactory::new(&file, Arc::clone(&schema));
-        Ok(RowGroups { file, factory, schema, columns: Vec::new(), documents, rows: 0, bytes: 0 })
+        Ok(RowGroups { file, factory, schema, columns: Vec::new(), documents, rows: 0, bytes: 0, words: Vec::new() })
     }
 
     pub fn format(&self) -> u16 {
@@ -141,6 +144,9 @@ impl RowGroups {
             }
         }
         group.close()?;
+        if let Store::Columnar(splitter) = &mut self.documents {
+            self.words.push(splitter.words.finish());
+        }
         (self.rows, self.bytes) = (0, 0);
         Ok(())
     }
@@ -152,6 +158,11 @@ impl RowGroups {
             self.file.append_key_value_metadata(KeyValue::new(SHAPE_KEY.to_owned(), splitter.shape().encode()));
         }
         self.file.finish().map(drop)
+    }
+
+    /// The words of groups that were written since the last time.
+    pub fn take_words(&mut self) -> Vec<GroupWords> {
+        std::mem::take(&mut self.words)
     }
 
     pub fn file(&self) -> &SumWriter {

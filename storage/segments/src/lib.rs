@@ -1,11 +1,12 @@
 //! Rows at rest: immutable, checksummed segments of row versions. The only crate that names parquet.
 //!
-//! A segment is two or three files that are written once, whole, and never changed:
+//! A segment is two to four files that are written once, whole, and never changed:
 //!
 //! ```text
 //! 00000007.parquet   the versions, sorted by (object ascending, pagination key descending, xact descending); any tool reads it
 //! 00000007.ids       the sidecar: id -> versions, trace -> rows, key of each row, object -> rows, filter, checksums of both files
 //! 00000007.marks     optional: rows of older segments that this segment's seal superseded
+//! 00000007.words     of columnar segments: word -> blocks of rows, for searches
 //! ```
 //!
 //! What lists a segment is its `SegmentMeta` in the shard's manifest, not the directory. Files are written under a
@@ -40,6 +41,7 @@ mod segment;
 mod sidecar;
 mod sources;
 mod verify;
+mod words;
 mod writer;
 
 pub use chunk::{GroupBounds, Want};
@@ -52,4 +54,5 @@ pub use read::{Batches, Scan};
 pub use row::{Columns, IdHit, Mark, OwnedRow, RowHeader, SoughtId, VersionRow};
 pub use segment::Segment;
 pub use verify::verify;
+pub use words::{BLOCK_ROWS, FIELDS as INDEXED_FIELDS, WORD_BYTES_MAX};
 pub use writer::{Codec, SegmentWriter, WriterOptions};

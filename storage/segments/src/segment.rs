@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow::buffer::BooleanBuffer;
 use assay_storage_disk::{DiskFile, SharedDisk};
 use assay_storage_model::segment::{COLUMNAR_FORMAT, FileKind, FileMeta, SEGMENT_FORMAT, SegmentMeta};
 use assay_storage_model::{ObjectKey, PaginationKey};
@@ -20,6 +21,7 @@ use crate::files::path_of;
 use crate::marks;
 use crate::row::{IdHit, Mark, SoughtId};
 use crate::sidecar::Sidecar;
+use crate::words::WordIndex;
 
 /// Cheap to share; its files stay readable while it lives, also after their names are gone.
 #[derive(Debug)]
@@ -31,6 +33,7 @@ pub struct Segment {
     pub(crate) footer: ArrowReaderMetadata,
     /// Of a columnar one.
     pub(crate) shape: Option<Arc<Shape>>,
+    pub(crate) words: Option<WordIndex>,
     /// The first row of each row group, and the number of rows at the end.
     pub(crate) group_starts: Vec<u32>,
     pub(crate) sidecar: Sidecar,
@@ -64,6 +67,14 @@ impl Segment {
             })?)),
             _ => None,
         };
+        let words = match meta.file(FileKind::Words) {
+            Some(_) => {
+                let (path, words_meta, file) = open_file(&disk, dir, meta, FileKind::Words)?;
+                let rows: Vec<usize> = group_starts.windows(2).map(|ends| (ends[1] - ends[0]) as usize).collect();
+                Some(WordIndex::open(file, &path, &words_meta, &rows)?)
+            }
+            None => None,
+        };
         Ok(Arc::new(Segment {
             meta: meta.clone(),
             disk,
@@ -71,6 +82,7 @@ impl Segment {
             rows_file,
             footer,
             shape,
+            words,
             group_starts,
             sidecar,
         }))
@@ -89,6 +101,20 @@ impl Segment {
     pub fn typed_places(&self) -> Vec<usize> {
         let shape = self.shape.as_ref();
         shape.map_or(Vec::new(), |shape| (0..shape.typed.len()).map(|typed| shape.typed_at(typed)).collect())
+    }
+
+    /// The rows of a group that may have all of these words in some of the indexed fields; none where nobody knows.
+    pub fn rows_with_words(&self, group: usize, words: &[&str]) -> Result<Option<BooleanBuffer>, SegmentError> {
+        self.words.as_ref().map(|index| index.with_all(group, words)).transpose()
+    }
+
+    /// The rows of a group that may have a word there of which this is true.
+    pub fn rows_with_a_word(
+        &self,
+        group: usize,
+        is: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Option<BooleanBuffer>, SegmentError> {
+        self.words.as_ref().map(|index| index.with_any(group, is)).transpose()
     }
 
     /// What this segment's seal superseded in older ones, sorted.
@@ -132,7 +158,12 @@ impl Segment {
     /// What this segment holds of the process's memory.
     pub fn memory_bytes(&self) -> usize {
         let groups = self.group_starts.len() * size_of::<u32>();
-        self.sidecar.memory_bytes() + self.rows_file.memory_bytes() + self.footer.metadata().memory_size() + groups
+        let words = self.words.as_ref().map_or(0, WordIndex::memory_bytes);
+        words
+            + self.sidecar.memory_bytes()
+            + self.rows_file.memory_bytes()
+            + self.footer.metadata().memory_size()
+            + groups
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use assay_storage_disk::SharedDisk;
+use assay_storage_model::merge::doc_fields;
 use assay_storage_model::segment::{FileKind, SegmentMeta};
 use assay_storage_model::{PaginationKey, Xact};
 
@@ -16,6 +17,7 @@ use crate::index::page::PAGE_BYTES;
 use crate::row::Columns;
 use crate::segment::Segment;
 use crate::sidecar::{self, RowsFile};
+use crate::words::{FIELDS, WordsBuilder};
 
 /// What is wrong with a segment, a line for each; empty if nothing is.
 pub fn verify(disk: &SharedDisk, dir: &Path, meta: &SegmentMeta) -> Vec<String> {
@@ -25,6 +27,7 @@ pub fn verify(disk: &SharedDisk, dir: &Path, meta: &SegmentMeta) -> Vec<String> 
     };
     let mut wrong = segment.rows_file.check_all();
     wrong.extend(segment.sidecar.check_all());
+    wrong.extend(segment.words.iter().flat_map(|words| words.check_all()));
     if let Err(error) = segment.marks() {
         wrong.push(error.to_string());
     }
@@ -44,12 +47,14 @@ fn rebuild(segment: &Arc<Segment>) -> Result<Vec<String>, SegmentError> {
     let path = segment.rows_file.path();
     let mut index = IndexBuilder::new(meta.seq);
     let mut raw_bytes = 0;
+    let mut words = WordsAgain::new(segment);
     for batch in segment.batches(0..meta.rows, &segment.projection(Columns::All))? {
         let (_, batch) = batch?;
         let view = View::new(&batch, segment.shape.as_ref(), path)?;
         for row in 0..batch.num_rows() {
             index.push(&view.header(row, path)?, view.root_span_id.value(row))?;
             raw_bytes += view.raw_bytes(row);
+            words.push(&view, row);
         }
     }
     let rows_file = RowsFile {
@@ -67,6 +72,7 @@ fn rebuild(segment: &Arc<Segment>) -> Result<Vec<String>, SegmentError> {
             wrong.push(format!("{}: {what} is not what its rows say; rebuild this replica", path.display()));
         }
     };
+    expect("the index of words", words.are_same());
     expect("the sidecar", meta.file(FileKind::Ids) == Some(&ids));
     expect("the manifest's count of bytes", raw_bytes == meta.raw_bytes);
     let keys = (index.keys.iter().min(), index.keys.iter().max());
@@ -78,4 +84,38 @@ fn rebuild(segment: &Arc<Segment>) -> Result<Vec<String>, SegmentError> {
     let told = (Some(meta.first_object), Some(meta.last_object));
     expect("the manifest's range of objects", meta.rows == 0 || objects == told);
     Ok(wrong)
+}
+
+/// The index of words made again, group by group.
+struct WordsAgain<'s> {
+    segment: &'s Segment,
+    builder: WordsBuilder,
+    row: u32,
+    group: usize,
+    same: bool,
+    doc: Vec<u8>,
+}
+
+impl WordsAgain<'_> {
+    fn new(segment: &Segment) -> WordsAgain<'_> {
+        WordsAgain { segment, builder: WordsBuilder::default(), row: 0, group: 0, same: true, doc: Vec::new() }
+    }
+
+    /// The next row.
+    fn push(&mut self, view: &View, index: usize) {
+        let Some(words) = &self.segment.words else { return };
+        self.doc.clear();
+        view.put_doc(index, &mut self.doc);
+        let members = doc_fields(&self.doc).unwrap_or_default();
+        self.builder.push(members.iter().filter(|(name, _)| FIELDS.contains(&&**name)).map(|(_, text)| *text));
+        self.row += 1;
+        if self.row == self.segment.group_rows(self.group).end {
+            self.same &= words.is(self.group, &self.builder.finish());
+            self.group += 1;
+        }
+    }
+
+    fn are_same(&self) -> bool {
+        self.same
+    }
 }

@@ -24,6 +24,7 @@ use crate::marks;
 use crate::row::{Mark, VersionRow};
 use crate::sidecar::{self, RowsFile};
 use crate::sources::DocSource;
+use crate::words::WordsWriter;
 
 /// What one checksum of the rows' file covers.
 pub(crate) const ROWS_BLOCK_BYTES: usize = 32 << 10;
@@ -59,6 +60,8 @@ pub struct SegmentWriter {
     seq: u64,
     options: WriterOptions,
     rows: RowGroups,
+    /// Of a columnar one.
+    words: Option<WordsWriter>,
     pending: Pending,
     index: IndexBuilder,
     raw_bytes: u64,
@@ -89,7 +92,9 @@ impl SegmentWriter {
         options: WriterOptions,
         typed: Vec<Typed>,
     ) -> Result<SegmentWriter, SegmentError> {
-        SegmentWriter::with(disk, dir, seq, options, |file| RowGroups::columnar(file, typed))
+        let mut writer = SegmentWriter::with(disk, dir, seq, options, |file| RowGroups::columnar(file, typed))?;
+        writer.words = Some(WordsWriter::new(writer.create_sidecar(FileKind::Words)?));
+        Ok(writer)
     }
 
     fn with(
@@ -116,6 +121,7 @@ impl SegmentWriter {
             seq,
             options,
             rows,
+            words: None,
             pending: Pending::new(),
             index: IndexBuilder::new(seq),
             raw_bytes: 0,
@@ -158,7 +164,18 @@ impl SegmentWriter {
         self.broken |= indexed.is_err();
         let bytes = doc_bytes + indexed?;
         self.raw_bytes += bytes;
-        self.rows.write(batch.columns(), bytes).map_err(|error| self.explain(error))
+        self.rows.write(batch.columns(), bytes).map_err(|error| self.explain(error))?;
+        self.write_words()
+    }
+
+    fn write_words(&mut self) -> Result<(), SegmentError> {
+        let Some(words) = &mut self.words else { return Ok(()) };
+        for group in self.rows.take_words() {
+            let written = words.put(&group);
+            self.broken |= written.is_err();
+            written?;
+        }
+        Ok(())
     }
 
     /// Returns the bytes of the batch's patches, rules and audit notes.
@@ -179,7 +196,8 @@ impl SegmentWriter {
         }
         let bytes = self.pending.bytes() as u64;
         let arrays = self.pending.take();
-        self.rows.write(&arrays, bytes).map_err(|error| self.explain(error))
+        self.rows.write(&arrays, bytes).map_err(|error| self.explain(error))?;
+        self.write_words()
     }
 
     fn explain(&mut self, error: ParquetError) -> SegmentError {
@@ -201,6 +219,7 @@ impl SegmentWriter {
             return Err(SegmentError::Encode { seq: self.seq, what: "an earlier write failed".to_owned() });
         }
         self.rows.finish().map_err(|error| self.explain(error))?;
+        self.write_words()?;
         let format = self.rows.format();
         let file = self.rows.file_mut();
         file.sync()?;
@@ -210,6 +229,9 @@ impl SegmentWriter {
         let ids_meta = sidecar::write(&mut ids, self.seq, &mut self.index, &rows_file)?;
         ids.sync()?;
         self.closed = vec![rows_file.meta(), ids_meta];
+        if let Some(words) = self.words.take() {
+            self.closed.push(words.finish()?);
+        }
         Ok(())
     }
 

@@ -176,4 +176,3 @@ struct Chunk {
     object: Option<ObjectKey>,
     number: u32,
 }
-

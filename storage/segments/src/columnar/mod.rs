@@ -21,10 +21,10 @@ use arrow::array::{Array, BinaryArray, RecordBatch, UInt16Array};
 
 pub(crate) use choose::Sample;
 pub use shape::{Kind, Typed};
-pub(crate) use shred::json_of;
-pub(crate) use shred::Values;
-pub use shred::{Form, Kinds, Shredder};
 pub(crate) use shape::{SHAPE_KEY, Shape};
+pub(crate) use shred::Values;
+pub(crate) use shred::json_of;
+pub use shred::{Form, Kinds, Shredder};
 pub(crate) use split::{Parts, Said, Splitter};
 
 use crate::error::SegmentError;

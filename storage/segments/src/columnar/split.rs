@@ -17,6 +17,7 @@ use assay_storage_model::merge::{DocField, Picker, Step, doc_fields};
 
 use super::scalar::{Scalar, exact_float};
 use super::shape::{FIELDS, Kind, LAYOUTS_MAX, ODD_ROWS_MAX, SAID, Shape, Typed};
+use crate::words::{FIELDS as INDEXED_FIELDS, WordsBuilder};
 
 /// The number of documents that are kept whole. The others count from 1.
 const WHOLE: u16 = 0;
@@ -60,6 +61,8 @@ pub(crate) struct Splitter {
     pickers: Vec<FieldPicker>,
     rows: u32,
     scratch: Vec<u8>,
+    /// Of the rows since it was last asked for.
+    pub words: WordsBuilder,
 }
 
 #[derive(Debug)]
@@ -105,6 +108,7 @@ impl Splitter {
             pickers,
             rows: 0,
             scratch: Vec::new(),
+            words: WordsBuilder::default(),
         }
     }
 
@@ -157,6 +161,8 @@ impl Splitter {
                 texts[field] = Some(*value);
             }
         }
+        let indexed = |field: &&str| INDEXED_FIELDS.contains(field);
+        self.words.push(FIELDS.iter().zip(texts).filter(|(field, _)| indexed(field)).filter_map(|(_, text)| text));
         for (field, text) in texts.into_iter().enumerate() {
             self.columns.fields[field].append_option(text.filter(|_| layout != WHOLE));
             self.pick(field, text);

@@ -1,9 +1,14 @@
-//! Columnar segments: documents come back to the byte, and typed columns say what the documents say.
+//! Columnar segments: documents come back to the byte, typed columns say what the documents say, and the index of words
+//! leaves out only rows that do not have them.
+
+use std::collections::BTreeSet;
 
 use arrow::array::{Array, AsArray};
+use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{Float64Type, Int64Type};
 use assay_storage_model::segment::COLUMNAR_FORMAT;
-use assay_storage_segments::{Columns, Kind, Typed, verify};
+use assay_storage_model::tokens::words_of_json;
+use assay_storage_segments::{BLOCK_ROWS, Columns, INDEXED_FIELDS, Kind, OwnedRow, Segment, Typed, verify};
 use serde_json::Value;
 
 use crate::rows::*;
@@ -95,4 +100,63 @@ fn typed_columns_say_what_documents_say_and_list_what_they_do_not_hold() {
     assert_eq!(listed, odd);
     assert!(segment.typed().iter().all(|typed| !typed.useless));
     assert!(odd[1].len() > 100 && odd[2].len() > 100 && odd[3].is_empty());
+}
+
+/// The words that are indexed of a row.
+fn words(row: &OwnedRow) -> BTreeSet<String> {
+    let mut words = BTreeSet::new();
+    if let Ok(Value::Object(members)) = serde_json::from_slice(&row.doc) {
+        for (_, value) in members.iter().filter(|(name, _)| INDEXED_FIELDS.contains(&name.as_str())) {
+            words_of_json(value.to_string().as_bytes(), |word| words.extend([word.to_owned()]));
+        }
+    }
+    words
+}
+
+fn rows_in_blocks_with(segment: &Segment, rows: &[OwnedRow], has: &dyn Fn(&OwnedRow) -> bool) -> Vec<u32> {
+    let groups = (0..segment.groups()).map(|group| segment.group_rows(group));
+    let blocks = groups.flat_map(|group| {
+        let ends = group.clone().step_by(BLOCK_ROWS);
+        ends.map(move |start| start..group.end.min(start + BLOCK_ROWS as u32)).collect::<Vec<_>>()
+    });
+    blocks.filter(|block| block.clone().any(|row| has(&rows[row as usize]))).flatten().collect()
+}
+
+#[test]
+fn a_search_reads_the_blocks_that_have_its_words_and_no_others() {
+    let disk = shared(&disk());
+    let mut rows = random_rows(&mut random(9), 2000, 200);
+    let long = "é".repeat(100);
+    for (nth, row) in rows.iter_mut().enumerate() {
+        let words = format!("w{} x{} {}", nth / 100, nth % 700, if nth == 1234 { &long } else { "" });
+        row.doc = format!(r#"{{"input":"{words} everywhere","scores":{{"unsaid":1}},"metadata":{{"key_{nth}":"V"}}}}"#)
+            .into();
+    }
+    let meta = write_as(&disk, 1, &rows, &[], COLUMNAR_FORMAT).unwrap();
+    assert_eq!(verify(&disk, &dir(), &meta), [] as [&str; 0]);
+    let segment = open(&disk, &meta).unwrap();
+    let all: Vec<BTreeSet<String>> = rows.iter().map(words).collect();
+    let found = |bits: &dyn Fn(usize) -> BooleanBuffer| -> Vec<u32> {
+        let of_group =
+            |group| bits(group).set_indices().map(|row| row as u32 + segment.group_rows(group).start).collect();
+        (0..segment.groups()).flat_map::<Vec<u32>, _>(of_group).collect()
+    };
+    let searches =
+        [&["w7"][..], &["x5"], &["w3", "x3"], &["everywhere"], &["key", "1999"], &["v"], &["unsaid"], &[], &[&long]];
+    for sought in searches {
+        let has = |row: &OwnedRow| sought.iter().all(|word| all[row.row as usize].contains(*word));
+        let with_each = |row: u32| {
+            sought.iter().all(|word| {
+                rows_in_blocks_with(&segment, &rows, &|row| all[row.row as usize].contains(*word)).contains(&row)
+            })
+        };
+        let expected: Vec<u32> = (0..2000).filter(|row| with_each(*row)).collect();
+        let found = found(&|group| segment.rows_with_words(group, sought).unwrap().expect("an index"));
+        assert_eq!(found, expected, "{sought:?}");
+        assert!(rows.iter().filter(|row| has(row)).all(|row| found.contains(&row.row)));
+    }
+    let part =
+        found(&|group| segment.rows_with_a_word(group, &|word| word.ends_with(b"99")).unwrap().expect("an index"));
+    let has = |row: &OwnedRow| all[row.row as usize].iter().any(|word| word.ends_with("99") || word.len() > 60);
+    assert_eq!(part, rows_in_blocks_with(&segment, &rows, &has));
 }

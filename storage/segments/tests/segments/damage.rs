@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::buffer::BooleanBuffer;
 use assay_storage_disk::{Disk, SimulatedDisk};
 use assay_storage_model::PaginationKey;
 use assay_storage_model::Xact;
@@ -50,6 +51,11 @@ fn all_answers_right_or_refused(segment: &Arc<Segment>, rows: &[OwnedRow], marks
         let expected: Vec<OwnedRow> = rows.iter().map(|row| cut(row, what)).collect();
         let scan = segment.scan(0..rows.len() as u32, what).unwrap();
         expect(scan.collect::<Result<Vec<_>, _>>().map(|found| found.concat() == expected));
+    }
+    for group in 0..segment.groups() {
+        let sought = segment.rows_with_words(group, &["plain"]);
+        let some = |bits: Option<BooleanBuffer>| bits.is_none_or(|bits| bits.count_set_bits() > 0);
+        expect(sought.map(some));
     }
     expect(segment.marks().map(|found| found == marks));
     refused
@@ -121,7 +127,7 @@ fn a_cut_an_extended_and_a_missing_file_are_damage() {
     for kind in FileKind::ALL {
         let path = dir().join(file_name(7, kind));
         for change in 0..3 {
-            let (disk, meta, ..) = sample();
+            let (disk, meta, ..) = sample_as(COLUMNAR_FORMAT);
             let length = meta.file(kind).unwrap().length;
             match change {
                 0 => disk.open(&path).unwrap().set_len(length - 1).unwrap(),

@@ -3,9 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, BooleanArray, StringArray, TimestampMicrosecondArray, UInt8Array, UInt64Array,
-};
+use arrow::array::{ArrayRef, BooleanArray, StringArray, TimestampMicrosecondArray, UInt8Array, UInt64Array};
 use arrow::buffer::BooleanBuffer;
 use assay_storage_model::merge::Step;
 use assay_storage_model::{ObjectKey, Xact};
@@ -52,8 +50,7 @@ pub(super) fn units(generation: &Arc<Generation>, object: ObjectKey, at: Xact, s
 fn picked(generation: &Generation, object: &ObjectKey, sought: &Sought) -> Option<Vec<u32>> {
     let mut picked: Option<Vec<u32>> = None;
     if let Some(ids) = &sought.ids {
-        let mut rows: Vec<u32> =
-            ids.iter().flat_map(|id| generation.history(object, id)).map(|(row, _)| row).collect();
+        let mut rows: Vec<u32> = ids.iter().flat_map(|id| generation.history(object, id)).map(|(row, _)| row).collect();
         rows.sort_unstable();
         rows.dedup();
         picked = Some(rows);

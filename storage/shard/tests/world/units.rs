@@ -13,7 +13,8 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
 /// The paths that are read, each alone.
-const PATHS: [&[&str]; 5] = [&["metadata", "f0"], &["metadata", "f1"], &["metadata", "f2"], &["metadata"], &["nothing"]];
+const PATHS: [&[&str]; 5] =
+    [&["metadata", "f0"], &["metadata", "f1"], &["metadata", "f2"], &["metadata"], &["nothing"]];
 
 fn steps(path: &[&str]) -> Vec<Step> {
     path.iter().map(|key| Step::Key((*key).to_owned())).collect()
@@ -93,14 +94,7 @@ fn assert_same(row: &Row, columns: &[ArrayRef], nth: usize, forms: &[Option<Form
 }
 
 /// What is sought is among what is found.
-fn check_sought(
-    random: &mut ChaCha8Rng,
-    cache: &ColumnCache,
-    view: &View,
-    object: &ObjectKey,
-    v: Xact,
-    all: &[Row],
-) {
+fn check_sought(random: &mut ChaCha8Rng, cache: &ColumnCache, view: &View, object: &ObjectKey, v: Xact, all: &[Row]) {
     let Some(one) = (!all.is_empty()).then(|| &all[random.random_range(0..all.len())]) else { return };
     let soughts = [
         Sought { ids: Some(vec![one.id.to_string(), "nobody".into()]), ..Sought::default() },

@@ -1,0 +1,65 @@
+//! The `.words` file of a columnar segment: which blocks of rows have a word, so that a search reads no others.
+//!
+//! ```text
+//! group 0: pages of words | group 1: pages | ...        read a page at a time
+//! directory: for each group its rows and, of each page, the first word, the length and the checksums      in memory
+//! trailer: magic, format u16, 0 u16, rows u32, offset of the directory u64, its CRC u32, CRC of these u32
+//! ```
+//! A group is a row group of the rows' file, a block [`BLOCK_ROWS`] rows of it. Words are those of [`FIELDS`], as searches
+//! know them (`model::tokens`), whatever field they stand in; they ascend, and each has the blocks where it occurs. What
+//! is longer than [`WORD_BYTES_MAX`] is known by its beginning. The index only says where a word cannot be: who searches
+//! looks at the rows. It is a function of the rows, so it can be made again.
+//!
+//! A page: for each word `shared u8, more u8, more bytes, blocks varint (0: all), differences varint...`, zstd.
+
+mod builder;
+mod read;
+
+pub(crate) use builder::{GroupWords, WordsBuilder, WordsWriter};
+pub(crate) use read::WordIndex;
+
+/// Fields whose words are indexed.
+pub const FIELDS: [&str; 7] = ["input", "output", "expected", "error", "metadata", "span_attributes", "tags"];
+/// Rows of one block.
+pub const BLOCK_ROWS: usize = 128;
+/// Longer words are known by their first bytes, whole letters of them.
+pub const WORD_BYTES_MAX: usize = 64;
+
+/// A page before compression, exceeded by at most one word.
+const PAGE_BYTES: usize = 16 << 10;
+/// A page with a word that is everywhere in the largest group.
+const PAGE_BYTES_MAX: usize = PAGE_BYTES + (64 << 10);
+const MAGIC: &[u8; 8] = b"ASSAYWRD";
+const FORMAT: u16 = 1;
+const TRAILER_BYTES: usize = 32;
+
+/// A word as the index knows it.
+pub(crate) fn cut(word: &str) -> &str {
+    if word.len() <= WORD_BYTES_MAX {
+        return word;
+    }
+    let end = (0..=WORD_BYTES_MAX).rev().find(|end| word.is_char_boundary(*end)).unwrap_or(0);
+    &word[..end]
+}
+
+fn put_varint(out: &mut Vec<u8>, mut number: u32) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// None where it is cut off or too long.
+fn take_varint(bytes: &mut &[u8]) -> Option<u32> {
+    let mut number = 0_u32;
+    for shift in (0..35).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u32::from(byte & 0x7f).checked_shl(shift)?;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}

@@ -213,7 +213,8 @@ fn merged(
 
 fn sizes(meta: &SegmentMeta) {
     let length = |kind| meta.file(kind).map_or(0, |file| file.length) as f64 / meta.raw_bytes as f64;
-    println!("  parquet {:.3} and ids {:.3} of the documents", length(FileKind::Rows), length(FileKind::Ids));
+    let [rows, ids, words] = [FileKind::Rows, FileKind::Ids, FileKind::Words].map(length);
+    println!("  parquet {rows:.3}, ids {ids:.3} and words {words:.3} of the documents");
 }
 
 fn reads(segment: &Arc<Segment>, rows: &[Row]) {
@@ -227,6 +228,19 @@ fn reads(segment: &Arc<Segment>, rows: &[Row]) {
         assert_eq!(found, rows.len());
         let gb = segment.meta().raw_bytes as f64 / GB;
         println!("  scan of {what:?}: {:.2} CPU s per GB of documents", (cpu_seconds() - cpu) / gb);
+    }
+}
+
+/// A word that is in few blocks, and one that is in none.
+fn searches(segment: &Segment) {
+    for word in ["factuality", "nowhere"] {
+        let start = Instant::now();
+        let found: usize = (0..segment.groups())
+            .filter_map(|group| segment.rows_with_words(group, &[word]).expect("reads"))
+            .map(|rows| rows.count_set_bits())
+            .sum();
+        let spent = start.elapsed().as_secs_f64() * 1e6 / segment.groups() as f64;
+        println!("  rows that may have `{word}`: {found}, {spent:.0} us a row group");
     }
 }
 
@@ -281,6 +295,7 @@ fn main() {
             sizes(segment.meta());
             reads(&segment, &rows);
             typed_columns(&segment);
+            searches(&segment);
             let parts = [0, 1, 2, 3].map(|part| {
                 let input = merged("(of one)", &disk, &dir, columnar, &parts[part..=part], 60 + part as u64);
                 input.meta().clone()

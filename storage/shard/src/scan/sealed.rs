@@ -185,8 +185,8 @@ impl SealedRows {
             })
             .collect();
         let missing = |columns: &[Option<ArrayRef>], whole: bool| -> Vec<usize> {
-            let lacks = |place: &usize| columns[*place].is_none() && (!(few || wants[*place].is_wide()) == whole);
-            (0..wants.len()).filter(lacks).collect()
+            let keeps = |place: usize| !few && !wants[place].is_wide();
+            (0..wants.len()).filter(|place| columns[*place].is_none() && keeps(*place) == whole).collect()
         };
         // Of the whole group, to be kept.
         let places = missing(&columns, true);

@@ -3,38 +3,70 @@
 //!
 //! Whoever indexes and whoever searches use these, so that they never differ.
 
-use std::borrow::Cow;
+/// What a byte is to a word: itself in lower case, or one of the two below.
+const CLASSES: [u8; 256] = {
+    let mut classes = [NONE; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            letter @ (b'a'..=b'z' | b'0'..=b'9') => letter,
+            capital @ b'A'..=b'Z' => capital.to_ascii_lowercase(),
+            0x80.. => BEYOND,
+            _ => NONE,
+        };
+        byte += 1;
+    }
+    classes
+};
+/// In no word.
+const NONE: u8 = 0;
+/// Part of a letter that is not of ASCII, which may be in a word.
+const BEYOND: u8 = 1;
 
 /// The words of a plain text, in order, each as often as it stands there.
 pub fn words_of_text(text: &str, mut each: impl FnMut(&str)) {
-    let mut word = Word::default();
-    word.take(text, &mut each);
-    word.end(&mut each);
+    words_in(text, &mut String::new(), &mut each);
 }
 
 /// The words of a JSON text. What is no JSON gives some words or none, never a panic.
 pub fn words_of_json(json: &[u8], mut each: impl FnMut(&str)) {
-    let mut word = Word::default();
+    let mut lowered = String::new();
     let mut rest = json;
     while let Some((&byte, after)) = rest.split_first() {
         if byte == b'"' {
             let content = string_content(after);
             rest = after.get(content.len() + 1..).unwrap_or_default();
-            match unescaped(content) {
-                Some(text) => word.take(&text, &mut each),
-                None => word.take(&String::from_utf8_lossy(content), &mut each),
-            }
-            word.end(&mut each);
+            words_of_string(content, &mut lowered, &mut each);
         } else {
             let scalar = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
             match &rest[..scalar] {
                 b"" | b"null" => {}
-                ascii => word.take(std::str::from_utf8(ascii).unwrap_or_default(), &mut each),
+                ascii => words_in(std::str::from_utf8(ascii).unwrap_or_default(), &mut lowered, &mut each),
             }
-            word.end(&mut each);
             rest = &rest[scalar.max(1)..];
         }
     }
+}
+
+/// What stands between the quotes of a JSON string.
+fn words_of_string(content: &[u8], lowered: &mut String, each: &mut impl FnMut(&str)) {
+    let Ok(text) = std::str::from_utf8(content) else {
+        return words_in(&String::from_utf8_lossy(content), lowered, each);
+    };
+    let mut rest = text;
+    // Whatever else is escaped parts words, as what it stands for does.
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        if rest.as_bytes().get(at + 1) == Some(&b'u') {
+            let quoted = ["\"", rest, "\""].concat();
+            return match serde_json::from_str::<String>(&quoted) {
+                Ok(unescaped) => words_in(&unescaped, lowered, each),
+                Err(_) => words_in(rest, lowered, each),
+            };
+        }
+        words_in(&rest[..at], lowered, each);
+        rest = rest.get(at + 2..).unwrap_or_default();
+    }
+    words_in(rest, lowered, each);
 }
 
 /// From behind the opening quote to before the closing one.
@@ -50,47 +82,53 @@ fn string_content(text: &[u8]) -> &[u8] {
     text
 }
 
-fn unescaped(content: &[u8]) -> Option<Cow<'_, str>> {
-    if memchr::memchr(b'\\', content).is_none() {
-        return std::str::from_utf8(content).ok().map(Cow::Borrowed);
+/// `lowered` is room for words that are not written in lower case.
+fn words_in(text: &str, lowered: &mut String, each: &mut impl FnMut(&str)) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let start = at;
+        let mut same = true;
+        let class = loop {
+            let class = bytes.get(at).map_or(NONE, |byte| CLASSES[usize::from(*byte)]);
+            if class <= BEYOND {
+                break class;
+            }
+            same &= class == bytes[at];
+            at += 1;
+        };
+        if class == BEYOND {
+            at = start + any_word(&text[start..], lowered, each);
+            continue;
+        }
+        match &text[start..at] {
+            "" => {}
+            word if same => each(word),
+            word => {
+                lowered.clear();
+                lowered.push_str(word);
+                lowered.make_ascii_lowercase();
+                each(lowered);
+            }
+        }
+        at += 1;
     }
-    let quoted = [b"\"", content, b"\""].concat();
-    serde_json::from_slice(&quoted).ok().map(Cow::Owned)
 }
 
-/// A word that may not have ended yet.
-#[derive(Default)]
-struct Word(String);
-
-impl Word {
-    fn take(&mut self, text: &str, each: &mut impl FnMut(&str)) {
-        let mut rest = text.as_bytes();
-        let mut taken = 0;
-        while let Some(&byte) = rest.first() {
-            if !byte.is_ascii() {
-                return self.take_any(&text[taken..], each);
-            }
-            if byte.is_ascii_alphanumeric() {
-                self.0.push(char::from(byte.to_ascii_lowercase()));
-            } else {
-                self.end(each);
-            }
-            (rest, taken) = (&rest[1..], taken + 1);
+/// The word that a text begins with, letters beyond ASCII in it, or what stands there in place of one. Returns its bytes.
+fn any_word(text: &str, lowered: &mut String, each: &mut impl FnMut(&str)) -> usize {
+    lowered.clear();
+    let letters = text.char_indices().take_while(|(_, letter)| letter.is_alphanumeric());
+    let end = letters.map(|(at, letter)| {
+        lowered.extend(letter.to_lowercase());
+        at + letter.len_utf8()
+    });
+    match end.last() {
+        Some(end) => {
+            each(lowered);
+            end
         }
-    }
-
-    /// Behind the first letter that is not of ASCII.
-    fn take_any(&mut self, text: &str, each: &mut impl FnMut(&str)) {
-        for letter in text.chars() {
-            if letter.is_alphanumeric() { self.0.extend(letter.to_lowercase()) } else { self.end(each) }
-        }
-    }
-
-    fn end(&mut self, each: &mut impl FnMut(&str)) {
-        if !self.0.is_empty() {
-            each(&self.0);
-            self.0.clear();
-        }
+        None => text.chars().next().map_or(1, char::len_utf8),
     }
 }
 

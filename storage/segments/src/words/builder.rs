@@ -12,12 +12,26 @@ use crate::error::SegmentError;
 /// Fast enough beside writing, and read at a gigabyte a second.
 const LEVEL: i32 = 1;
 
+/// Words that were seen a moment ago are found in a table of this many places.
+const RECENT: usize = 1 << 14;
+
 /// The words of one group.
 #[derive(Debug, Default)]
 pub(crate) struct WordsBuilder {
-    /// The blocks of each word, ascending.
-    words: HashMap<Box<str>, Vec<u32>, ahash::RandomState>,
+    /// Their numbers.
+    known: HashMap<Box<str>, u32, ahash::RandomState>,
+    /// By their numbers.
+    words: Vec<Word>,
+    /// By the end of a hash, a word's hash and number: most words of a text were there before, and one look less counts.
+    recent: Vec<(u64, u32)>,
     rows: usize,
+}
+
+#[derive(Debug)]
+struct Word {
+    text: Box<str>,
+    /// Where it occurs, ascending.
+    blocks: Vec<u32>,
 }
 
 /// The pages of one group, as they go into the file.
@@ -41,6 +55,7 @@ impl WordsBuilder {
     /// The texts of the next row.
     pub fn push<'t>(&mut self, texts: impl IntoIterator<Item = &'t [u8]>) {
         let block = (self.rows / BLOCK_ROWS) as u32;
+        self.recent.resize(RECENT, (0, u32::MAX));
         for text in texts {
             words_of_json(text, |word| self.see(cut(word), block));
         }
@@ -48,37 +63,62 @@ impl WordsBuilder {
     }
 
     fn see(&mut self, word: &str, block: u32) {
-        match self.words.get_mut(word) {
-            Some(blocks) if blocks.last() == Some(&block) => {}
-            Some(blocks) => blocks.push(block),
-            None => drop(self.words.insert(word.into(), vec![block])),
+        let hash = self.known.hasher().hash_one(word);
+        let place = hash as usize % RECENT;
+        let (seen, number) = self.recent[place];
+        if seen == hash
+            && let Some(known) = self.words.get_mut(number as usize)
+            && *known.text == *word
+        {
+            return known.occurs(block);
         }
+        let number = match self.known.get(word) {
+            Some(number) => *number,
+            None => {
+                let number = self.words.len() as u32;
+                self.known.insert(word.into(), number);
+                self.words.push(Word { text: word.into(), blocks: Vec::new() });
+                number
+            }
+        };
+        self.recent[place] = (hash, number);
+        self.words[number as usize].occurs(block);
     }
 
     /// Ends the group.
     pub fn finish(&mut self) -> GroupWords {
         let rows = std::mem::take(&mut self.rows);
         let all = rows.div_ceil(BLOCK_ROWS);
-        let mut words: Vec<(Box<str>, Vec<u32>)> = self.words.drain().collect();
-        words.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        self.known.clear();
+        self.recent.clear();
+        let mut words = std::mem::take(&mut self.words);
+        words.sort_unstable_by(|a, b| a.text.cmp(&b.text));
         let mut pages = Vec::new();
         let mut open: Vec<u8> = Vec::with_capacity(PAGE_BYTES + 1024);
-        let (mut first, mut last): (Box<str>, Box<str>) = Default::default();
-        for (word, blocks) in words {
+        let (mut first, mut last) = ("", "");
+        for Word { text, blocks } in &words {
             if open.len() >= PAGE_BYTES {
-                pages.push(WordsPage::of(std::mem::take(&mut first), &open));
+                pages.push(WordsPage::of(first, &open));
                 open.clear();
             }
             if open.is_empty() {
-                (first, last) = (word.clone(), Box::default());
+                (first, last) = (text, "");
             }
-            put_word(&mut open, &last, &word, &blocks, all);
-            last = word;
+            put_word(&mut open, last, text, blocks, all);
+            last = text;
         }
         if !open.is_empty() {
             pages.push(WordsPage::of(first, &open));
         }
         GroupWords { rows: rows as u32, pages }
+    }
+}
+
+impl Word {
+    fn occurs(&mut self, block: u32) {
+        if self.blocks.last() != Some(&block) {
+            self.blocks.push(block);
+        }
     }
 }
 
@@ -100,9 +140,9 @@ fn put_word(out: &mut Vec<u8>, last: &str, word: &str, blocks: &[u32], all: usiz
 }
 
 impl WordsPage {
-    fn of(first: Box<str>, plain: &[u8]) -> WordsPage {
+    fn of(first: &str, plain: &[u8]) -> WordsPage {
         let bytes = zstd::bulk::compress(plain, LEVEL).expect("compressing into memory");
-        WordsPage { first, bytes, plain_bytes: plain.len() as u32, plain_crc: crc32c::crc32c(plain) }
+        WordsPage { first: first.into(), bytes, plain_bytes: plain.len() as u32, plain_crc: crc32c::crc32c(plain) }
     }
 }
 

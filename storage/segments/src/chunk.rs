@@ -17,7 +17,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection
 use parquet::file::statistics::Statistics;
 
 use crate::blocks::RowsReader;
-use crate::columnar::{Form, Kind, Kinds, Shape, Shredder, Values, json_of};
+use crate::columnar::{Form, Kind, Kinds, SAID, Shape, Shredder, Values, json_of};
 use crate::columns::{View, at};
 use crate::error::SegmentError;
 use crate::row::Columns;
@@ -81,8 +81,11 @@ enum Source {
     Typed(usize),
     /// The texts of this field.
     Field(usize),
+    /// Only documents that are whole may have it.
+    Whole,
     /// No document has the field, and none is whole.
     Nowhere,
+    /// What other columns say, or what is no field.
     Documents,
 }
 
@@ -124,7 +127,7 @@ impl Segment {
                 Kind::Text => Kinds::TEXT,
             }),
             Source::Nowhere => Some(Kinds::NONE),
-            Source::Field(_) | Source::Documents => None,
+            Source::Field(_) | Source::Whole | Source::Documents => None,
         }
     }
 
@@ -157,8 +160,9 @@ impl Segment {
     fn field_source(&self, shape: &Shape, name: &str) -> Source {
         match shape.fields.iter().position(|field| field == name) {
             Some(field) if shape.has(field) => Source::Field(field),
+            None if SAID.contains(&name) => Source::Documents,
             _ if shape.whole == 0 => Source::Nowhere,
-            _ => Source::Documents,
+            _ => Source::Whole,
         }
     }
 
@@ -240,6 +244,7 @@ impl Segment {
             Source::Typed(typed) => vec![shape.typed_at(*typed)],
             Source::Field(field) if shape.whole == 0 => vec![shape.field_at(*field)],
             Source::Field(field) => vec![at::DOC, shape.field_at(*field)],
+            Source::Whole => vec![at::DOC],
             // A column that is small, for the number of rows.
             Source::Nowhere => vec![at::ACTION],
             Source::Documents => self.projection(Columns::Docs),
@@ -252,17 +257,23 @@ impl Segment {
         }
         match (want, self.shape.as_deref()) {
             (Want::Doc, _) => self.documents(batch),
-            (Want::Field(name), None) => {
-                let docs = self.binary(batch, at::DOC)?;
-                Ok(texts((0..docs.len()).map(|row| doc_field(docs.value(row), name).ok().flatten())))
-            }
-            (Want::Field(name), Some(shape)) => match self.field_source(shape, name) {
-                Source::Field(field) => {
-                    let fields = self.field_texts(batch, shape, field, name)?;
-                    Ok(texts(fields.into_iter()))
+            (Want::Field(name), shape) => {
+                let source = shape.map_or(Source::Whole, |shape| self.field_source(shape, name));
+                match (source, shape) {
+                    (Source::Field(field), Some(shape)) => {
+                        Ok(texts(self.field_texts(batch, shape, field, name)?.into_iter()))
+                    }
+                    (Source::Nowhere, _) => Ok(texts((0..batch.num_rows()).map(|_| None))),
+                    (Source::Whole, _) => {
+                        let docs = self.binary(batch, at::DOC)?;
+                        Ok(texts(docs.iter().map(|doc| doc_field(doc?, name).ok().flatten())))
+                    }
+                    _ => {
+                        let docs = self.documents(batch)?;
+                        Ok(texts(docs.as_string::<i32>().iter().map(|doc| doc_field(doc?.as_bytes(), name).ok()?)))
+                    }
                 }
-                _ => Ok(texts((0..batch.num_rows()).map(|_| None))),
-            },
+            }
             (Want::Path(path, form), Some(shape)) if let Source::Typed(typed) = self.source(shape, path) => {
                 let column = self.file_column(batch, shape.typed_at(typed))?;
                 Ok(in_form(column, shape.typed[typed].kind, *form))
@@ -289,6 +300,10 @@ impl Segment {
             Some((_, Source::Nowhere, ..)) => {
                 shredder = Shredder::new([(path, form)]);
                 (0..batch.num_rows()).for_each(|_| shredder.push(b"{}"));
+            }
+            Some((_, Source::Whole, ..)) => {
+                shredder = Shredder::new([(path, form)]);
+                self.binary(batch, at::DOC)?.iter().for_each(|doc| shredder.push(doc.unwrap_or(b"{}")));
             }
             _ => {
                 shredder = Shredder::new([(path, form)]);

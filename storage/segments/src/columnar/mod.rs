@@ -21,7 +21,7 @@ use arrow::array::{Array, BinaryArray, RecordBatch, UInt16Array};
 
 pub(crate) use choose::Sample;
 pub use shape::{Kind, Typed};
-pub(crate) use shape::{SHAPE_KEY, Shape};
+pub(crate) use shape::{SAID, SHAPE_KEY, Shape};
 pub(crate) use shred::Values;
 pub(crate) use shred::json_of;
 pub use shred::{Form, Kinds, Shredder};

@@ -6,9 +6,12 @@ use std::collections::BTreeSet;
 use arrow::array::{Array, AsArray};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{Float64Type, Int64Type};
-use assay_storage_model::segment::COLUMNAR_FORMAT;
+use assay_storage_model::merge::Step;
+use assay_storage_model::segment::{COLUMNAR_FORMAT, WHOLE_FORMAT};
 use assay_storage_model::tokens::words_of_json;
-use assay_storage_segments::{BLOCK_ROWS, Columns, INDEXED_FIELDS, Kind, OwnedRow, Segment, Typed, verify};
+use assay_storage_segments::{
+    BLOCK_ROWS, Columns, Form, INDEXED_FIELDS, Kind, Kinds, OwnedRow, Segment, Typed, Want, verify,
+};
 use serde_json::Value;
 
 use crate::rows::*;
@@ -100,6 +103,44 @@ fn typed_columns_say_what_documents_say_and_list_what_they_do_not_hold() {
     assert_eq!(listed, odd);
     assert!(segment.typed().iter().all(|typed| !typed.useless));
     assert!(odd[1].len() > 100 && odd[2].len() > 100 && odd[3].is_empty());
+}
+
+/// What documents have, what none has, what only those that are kept whole have, and what other columns say.
+const FIELDS: [&str; 9] = ["input", "output", "metadata", "metrics", "tags", "comment", "unknown", "id", "created"];
+
+#[test]
+fn fields_and_paths_are_read_alike_whatever_keeps_them() {
+    for format in [WHOLE_FORMAT, COLUMNAR_FORMAT] {
+        let disk = shared(&disk());
+        let rows = random_rows(&mut random(11), 1500, 100);
+        let segment = open(&disk, &write_as(&disk, 1, &rows, &[], format).unwrap()).unwrap();
+        let path = |name: &str| vec![Step::Key(name.to_owned())];
+        let mut wants: Vec<Want> = FIELDS.iter().map(|field| Want::Field((*field).to_owned())).collect();
+        wants.extend(FIELDS.iter().map(|field| Want::Path(path(field), Form::Json)));
+        wants.extend([Want::Doc, Want::Path(vec![Step::Index(0)], Form::Json)]);
+        for group in 0..segment.groups() {
+            let of_group = segment.group_rows(group);
+            let columns = segment.read_columns(group, of_group.clone(), None, &wants).unwrap();
+            for (row, nth) in of_group.zip(0..) {
+                let Ok(doc) = serde_json::from_slice::<Value>(&rows[row as usize].doc) else { continue };
+                for (column, field) in columns.iter().zip(FIELDS.iter().chain(&FIELDS)) {
+                    let texts = column.as_string::<i32>();
+                    let found = texts.is_valid(nth).then(|| serde_json::from_str(texts.value(nth)).expect("JSON"));
+                    let found: Value = found.unwrap_or_default();
+                    let expected = doc.get(field).cloned().unwrap_or_default();
+                    // Of a document that says its id twice each is as good.
+                    assert!(found == expected || *field == "id", "format {format}, {field} of row {row}: {found} for {expected}");
+                }
+                assert_eq!(columns[2 * FIELDS.len()].as_string::<i32>().value(nth).as_bytes(), rows[row as usize].doc);
+                assert!(columns[2 * FIELDS.len() + 1].is_null(nth));
+            }
+        }
+        for name in FIELDS {
+            let kinds = (0..segment.groups()).map(|group| segment.path_kinds(group, &path(name)).unwrap());
+            let some = kinds.fold(Kinds::NONE, Kinds::and) != Kinds::NONE;
+            assert_eq!(some, name != "comment", "format {format}: {name}");
+        }
+    }
 }
 
 /// The words that are indexed of a row.

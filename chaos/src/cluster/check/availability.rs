@@ -8,6 +8,9 @@ use crate::cluster::said::{Outcome, Phase};
 
 /// A leader that is gone, cut off or held is replaced by then.
 pub const OUTAGE_MAX_MICROS: u64 = 10_000_000;
+/// Who was refused, or got no answer, asks again within this time. Where nobody did, nobody lacked anything: two tries at a
+/// node that is cut off, and nothing more for seven seconds, are no outage of a shard that serves all others meanwhile.
+const ASKED_AGAIN_MICROS: u64 = 5_000_000;
 
 pub fn check(evidence: &Evidence) -> Vec<String> {
     let history = &evidence.history;
@@ -35,11 +38,12 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
     findings
 }
 
-/// A time in which something was asked for and nothing succeeded, between two successes.
+/// A time in which something was asked for again and again and nothing succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The success before; or, where nobody asked for anything just then, when somebody did.
     pub from: u64,
+    /// The success behind; or the end of the last try, where nobody asked any more before that.
     pub to: u64,
 }
 
@@ -65,18 +69,26 @@ fn gaps_of(mut operations: Vec<&Operation>) -> Vec<Gap> {
     let well = operations.iter().filter_map(|one| one.ended.filter(|(_, went)| *went == Went::Well));
     let mut successes: Vec<u64> = well.map(|(t, _)| t).collect();
     successes.sort_unstable();
-    // With the earliest ends first: those from a place on are the ones that were under way at some time after it.
-    operations.sort_unstable_by_key(|one| end(one));
-    let mut earliest = vec![u64::MAX; operations.len() + 1];
-    for (place, one) in operations.iter().enumerate().rev() {
-        earliest[place] = one.began.min(earliest[place + 1]);
-    }
-    let mut next = 0;
+    operations.sort_unstable_by_key(|one| one.began);
+    let mut coming = operations.into_iter().peekable();
+    // In the order in which they began: those that may be under way.
+    let mut asking: Vec<&Operation> = Vec::new();
     let mut gaps = Vec::new();
     for pair in successes.windows(2) {
         let (from, to) = (pair[0], pair[1]);
-        next += operations[next..].iter().take_while(|one| end(one) <= from).count();
-        gaps.push(Gap { from: from.max(earliest[next].min(to)), to });
+        while let Some(one) = coming.next_if(|one| one.began < to) {
+            asking.push(one);
+        }
+        asking.retain(|one| end(one) > from);
+        let mut open: Option<Gap> = None;
+        for one in &asking {
+            let (began, ended) = (one.began.max(from), end(one).min(to));
+            match &mut open {
+                Some(gap) if began <= gap.to.saturating_add(ASKED_AGAIN_MICROS) => gap.to = gap.to.max(ended),
+                _ => gaps.extend(open.replace(Gap { from: began, to: ended })),
+            }
+        }
+        gaps.extend(open);
     }
     gaps
 }
@@ -132,6 +144,12 @@ mod tests {
             gaps(&[first.clone(), one(1, 30, Went::Unknown), last.clone()]),
             [(2, 40)],
             "waited for all the time"
+        );
+        let later = one(30_000_000, 30_000_001, Went::Well);
+        assert_eq!(
+            gaps(&[first.clone(), one(3, 20, Went::Unknown), one(4_000_000, 4_000_009, Went::Refused), later]),
+            [(3, 4_000_009), (30_000_000, 30_000_001)],
+            "asked again, and then left alone"
         );
         let hangs = Operation { ended: None, ..one(5, 0, Went::Well) };
         assert_eq!(gaps(&[first, hangs, last]), [(5, 40)], "waited for to this day");

@@ -1,5 +1,5 @@
 //! Compaction: a run of neighbouring segments of one tier becomes one of the next, with their marks folded in. Seals write
-//! documents whole, and so do the first merges, which hardly touch them; later ones write columns, for queries. Where
+//! documents whole, and so do the first merges, which hardly touch them; the last one writes columns, for queries. Where
 //! nothing was sealed for a while, what is still whole is settled: made columnar before its turn.
 //!
 //! Runs are neighbours in age, and the result takes their place, so that a later segment never holds an older version
@@ -31,8 +31,9 @@ use crate::{Core, Shard};
 pub const SEGMENTS_PER_TIER: usize = 7;
 /// Segments of this tier are left alone: merging them again would cost more than it saves.
 pub const TIER_MAX: u8 = 3;
-/// Segments of this tier and above are columnar: it costs eight times what a merge of whole documents does.
-pub const COLUMNAR_TIER: u8 = 2;
+/// Segments of this tier and above are columnar. It costs about as much as taking the rows did, twenty times what a merge of
+/// whole documents does: while much is written only the last merge of a row pays it.
+pub const COLUMNAR_TIER: u8 = TIER_MAX;
 /// Documents, patches, rules and audit notes of segments that are settled together.
 const SETTLED_BYTES_MAX: u64 = 1 << 30;
 
@@ -267,13 +268,14 @@ mod tests {
     }
 
     #[test]
-    fn later_tiers_are_columnar_and_what_was_settled_stays_so() {
+    fn the_last_tier_is_columnar_and_what_was_settled_stays_so() {
         let run = |metas: &[SegmentMeta]| pick(&metas.iter().collect::<Vec<_>>()).map(|run| (run.tier, run.columnar));
         let mut metas = vec![meta(0, WHOLE_FORMAT, 1); SEGMENTS_PER_TIER];
         assert_eq!(run(&metas), Some((1, false)));
         metas[3].format = COLUMNAR_FORMAT;
         assert_eq!(run(&metas), Some((1, true)));
-        assert_eq!(run(&vec![meta(1, WHOLE_FORMAT, 1); SEGMENTS_PER_TIER]), Some((2, true)));
+        let of_tier = |tier| vec![meta(tier, WHOLE_FORMAT, 1); SEGMENTS_PER_TIER];
+        assert_eq!((run(&of_tier(1)), run(&of_tier(2))), (Some((2, false)), Some((3, true))));
         assert_eq!(run(&metas[1..]), None);
     }
 

@@ -20,18 +20,35 @@ const RECENT: usize = 1 << 14;
 pub(crate) struct WordsBuilder {
     /// Their numbers.
     known: HashMap<Box<str>, u32, ahash::RandomState>,
-    /// By their numbers.
-    words: Vec<Word>,
-    /// By the end of a hash, a word's hash and number: most words of a text were there before, and one look less counts.
-    recent: Vec<(u64, u32)>,
+    /// By number: the last block where it occurs.
+    last: Vec<u32>,
+    /// Number and block, as they came: blocks of a word ascend.
+    places: Vec<(u32, u32)>,
+    /// By the end of a word's hash. Most words of a text were there a moment before, and one look at what is near is all
+    /// that they cost.
+    recent: Vec<Recent>,
     rows: usize,
 }
 
-#[derive(Debug)]
-struct Word {
-    text: Box<str>,
-    /// Where it occurs, ascending.
-    blocks: Vec<u32>,
+/// A word is known by its hash and its beginning: what is as short as that by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Recent {
+    hash: u64,
+    head: u64,
+    number: u32,
+    block: u32,
+}
+
+impl Recent {
+    const NOTHING: Recent = Recent { hash: 0, head: 0, number: u32::MAX, block: u32::MAX };
+}
+
+/// The first bytes of a word, in the order of words.
+fn head(word: &str) -> u64 {
+    let mut head = [0; 8];
+    let length = word.len().min(8);
+    head[..length].copy_from_slice(&word.as_bytes()[..length]);
+    u64::from_be_bytes(head)
 }
 
 /// The pages of one group, as they go into the file.
@@ -55,7 +72,7 @@ impl WordsBuilder {
     /// The texts of the next row.
     pub fn push<'t>(&mut self, texts: impl IntoIterator<Item = &'t [u8]>) {
         let block = (self.rows / BLOCK_ROWS) as u32;
-        self.recent.resize(RECENT, (0, u32::MAX));
+        self.recent.resize(RECENT, Recent::NOTHING);
         for text in texts {
             words_of_json(text, |word| self.see(cut(word), block));
         }
@@ -63,62 +80,93 @@ impl WordsBuilder {
     }
 
     fn see(&mut self, word: &str, block: u32) {
-        let hash = self.known.hasher().hash_one(word);
+        let (hash, head) = (self.known.hasher().hash_one(word), head(word));
         let place = hash as usize % RECENT;
-        let (seen, number) = self.recent[place];
-        if seen == hash
-            && let Some(known) = self.words.get_mut(number as usize)
-            && *known.text == *word
-        {
-            return known.occurs(block);
+        let recent = self.recent[place];
+        let known = recent.hash == hash && recent.head == head;
+        if known && recent.block == block {
+            return;
         }
-        let number = match self.known.get(word) {
-            Some(number) => *number,
-            None => {
-                let number = self.words.len() as u32;
-                self.known.insert(word.into(), number);
-                self.words.push(Word { text: word.into(), blocks: Vec::new() });
-                number
-            }
+        let number = match known {
+            true => recent.number,
+            false => self.number(word),
         };
-        self.recent[place] = (hash, number);
-        self.words[number as usize].occurs(block);
+        self.recent[place] = Recent { hash, head, number, block };
+        let last = &mut self.last[number as usize];
+        if *last != block {
+            *last = block;
+            self.places.push((number, block));
+        }
+    }
+
+    fn number(&mut self, word: &str) -> u32 {
+        if let Some(number) = self.known.get(word) {
+            return *number;
+        }
+        let number = self.last.len() as u32;
+        self.known.insert(word.into(), number);
+        self.last.push(u32::MAX);
+        number
     }
 
     /// Ends the group.
     pub fn finish(&mut self) -> GroupWords {
         let rows = std::mem::take(&mut self.rows);
         let all = rows.div_ceil(BLOCK_ROWS);
-        self.known.clear();
-        self.recent.clear();
-        let mut words = std::mem::take(&mut self.words);
-        words.sort_unstable_by(|a, b| a.text.cmp(&b.text));
+        let blocks = Blocks::of(&self.places, self.last.len());
+        let mut words: Vec<(u64, Box<str>, u32)> =
+            self.known.drain().map(|(word, number)| (head(&word), word, number)).collect();
+        words.sort_unstable();
         let mut pages = Vec::new();
         let mut open: Vec<u8> = Vec::with_capacity(PAGE_BYTES + 1024);
         let (mut first, mut last) = ("", "");
-        for Word { text, blocks } in &words {
+        for (_, word, number) in &words {
             if open.len() >= PAGE_BYTES {
                 pages.push(WordsPage::of(first, &open));
                 open.clear();
             }
             if open.is_empty() {
-                (first, last) = (text, "");
+                (first, last) = (word, "");
             }
-            put_word(&mut open, last, text, blocks, all);
-            last = text;
+            put_word(&mut open, last, word, blocks.of_word(*number), all);
+            last = word;
         }
         if !open.is_empty() {
             pages.push(WordsPage::of(first, &open));
         }
+        self.last.clear();
+        self.places.clear();
+        self.recent.clear();
         GroupWords { rows: rows as u32, pages }
     }
 }
 
-impl Word {
-    fn occurs(&mut self, block: u32) {
-        if self.blocks.last() != Some(&block) {
-            self.blocks.push(block);
+/// The blocks of all words, word by word.
+struct Blocks {
+    starts: Vec<u32>,
+    blocks: Vec<u32>,
+}
+
+impl Blocks {
+    fn of(places: &[(u32, u32)], words: usize) -> Blocks {
+        let mut starts = vec![0_u32; words + 1];
+        places.iter().for_each(|(number, _)| starts[*number as usize + 1] += 1);
+        for word in 0..words {
+            starts[word + 1] += starts[word];
         }
+        let mut next = starts.clone();
+        let mut blocks = vec![0; places.len()];
+        for (number, block) in places {
+            let at = &mut next[*number as usize];
+            blocks[*at as usize] = *block;
+            *at += 1;
+        }
+        Blocks { starts, blocks }
+    }
+
+    fn of_word(&self, number: u32) -> &[u32] {
+        let number = number as usize;
+        &self.blocks[self.starts[number] as usize..self.starts[number + 1] as usize]
     }
 }
 

@@ -129,7 +129,10 @@ fn fields_and_paths_are_read_alike_whatever_keeps_them() {
                     let found: Value = found.unwrap_or_default();
                     let expected = doc.get(field).cloned().unwrap_or_default();
                     // Of a document that says its id twice each is as good.
-                    assert!(found == expected || *field == "id", "format {format}, {field} of row {row}: {found} for {expected}");
+                    assert!(
+                        found == expected || *field == "id",
+                        "format {format}, {field} of row {row}: {found} for {expected}"
+                    );
                 }
                 assert_eq!(columns[2 * FIELDS.len()].as_string::<i32>().value(nth).as_bytes(), rows[row as usize].doc);
                 assert!(columns[2 * FIELDS.len() + 1].is_null(nth));

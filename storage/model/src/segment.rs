@@ -22,7 +22,7 @@ pub const WHOLE_FORMAT: u16 = 1;
 /// The format of segments whose documents are columns.
 pub const COLUMNAR_FORMAT: u16 = 2;
 /// The newest format that this program reads.
-pub const SEGMENT_FORMAT: u16 = COLUMNAR_FORMAT;
+pub const SEGMENT_FORMAT: u16 = 2;
 /// One description's bytes: it must fit a value of the manifest.
 pub const SEGMENT_META_BYTES_MAX: usize = 4096;
 /// Files of one segment; there are three kinds now.

@@ -1,6 +1,9 @@
 //! Writes the data of a release with today's program: what is sealed and compacted, then what only the log has.
 
+use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use assay_test_api::case::{Case, Target};
@@ -18,6 +21,9 @@ pub const PEER: [&str; 2] = ["cluster.peer_address=127.0.0.1:17471", "cluster.pe
 /// Few shards, so that one of them gets segments enough to be compacted; and every look at them seals.
 const SEALED: [&str; 2] = ["store.shards=4", "store.seal_age_seconds=0"];
 const SEALED_CASES: [&str; 2] = ["1-kept.json", "2-changed.json"];
+/// A node settles its segments some time after its last seal.
+const SETTLED_MAX: Duration = Duration::from_secs(120);
+const SETTLED_LOOK: Duration = Duration::from_millis(200);
 /// Behind a restart with the settings that a node has by itself: nothing is old or large enough to be sealed.
 const UNSEALED_CASES: [&str; 1] = ["3-unsealed.json"];
 
@@ -32,6 +38,7 @@ pub fn release(dir: &Path, place: &Path) -> Result<Release> {
         run(case, &server)?;
         seen.look(&server)?;
     }
+    settled(&data)?;
     server.stop()?;
 
     options.settings = PEER.map(str::to_owned).to_vec();
@@ -45,6 +52,27 @@ pub fn release(dir: &Path, place: &Path) -> Result<Release> {
     has_everything(&data)?;
     let house = House::this();
     Release::pack(dir, place, &reads, &formats::text(&formats::constants(&house.sources())))
+}
+
+/// Waits until segments are columnar, as they become where nothing is sealed for a while.
+fn settled(data: &Path) -> Result<()> {
+    let until = Instant::now() + SETTLED_MAX;
+    while !has_columns(data)? {
+        anyhow::ensure!(Instant::now() < until, "no segment has become columnar within {SETTLED_MAX:?}");
+        thread::sleep(SETTLED_LOOK);
+    }
+    Ok(())
+}
+
+/// Whether a file below the directory is the index of words that only columnar segments have.
+fn has_columns(dir: &Path) -> Result<bool> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "words") || (path.is_dir() && has_columns(&path)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn run(name: &str, server: &Server) -> Result<()> {
@@ -64,6 +92,7 @@ fn has_everything(data: &Path) -> Result<()> {
     anyhow::ensure!(unsealed, "every entry is sealed:\n{found}");
     let segments = shards().any(|line| line.contains("segments") && !line.contains(" 0 segments"));
     anyhow::ensure!(segments, "nothing is sealed:\n{found}");
+    anyhow::ensure!(has_columns(data)?, "no segment is columnar:\n{found}");
     let blobs = found.lines().any(|line| line.contains("blobs:") && !line.contains(" 0 files"));
     anyhow::ensure!(blobs, "no write went through a blob:\n{found}");
     Ok(())

@@ -25,6 +25,6 @@ const STACK_LEFT_MIN: usize = 256 << 10;
 const STACK_MORE: usize = 2 << 20;
 
 /// One level of a recursion. How deep it goes is limited (`ast::DEPTH_MAX`), how much stack a thread has is not known here.
-fn level<T>(of: impl FnOnce() -> T) -> T {
+pub fn level<T>(of: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK_LEFT_MIN, STACK_MORE, of)
 }

@@ -28,7 +28,7 @@ mod text;
 mod times;
 mod value;
 
-use assay_node_btql::bound::Bound;
+use assay_node_btql::bound::{Bound, Expr};
 use serde_json::Value as Json;
 
 pub use data::{Data, Fields, Object, Price};
@@ -56,4 +56,14 @@ pub fn run(bound: &Bound, data: &Data) -> Result<Answer, String> {
     let rows = table.rows.iter().map(|row| row.iter().map(value::Value::to_json).collect()).collect();
     let cursor = table.cursor.and_then(|key| Some(Cursor { text: cursor::of_key(&key)?, key }));
     Ok(Answer { columns: table.columns, rows, cursor })
+}
+
+/// What an expression about rows gives for each of some, all of them those of spans.
+pub fn values(expr: &Expr, rows: &[Fields], data: &Data, tz_offset: i32) -> Result<Vec<Json>, String> {
+    let world = row::World { tz_offset, prices: &data.prices };
+    let of = |fields| {
+        let row = row::Row::of_span(fields);
+        Ok(scalar::evaluate(expr, row::Scope::of_row(world, &row))?.to_json())
+    };
+    rows.iter().map(of).collect()
 }

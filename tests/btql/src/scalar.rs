@@ -16,6 +16,10 @@ use crate::{contains, numbers, text, times};
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
 pub fn evaluate(expr: &Expr, scope: Scope<'_>) -> Result<Value, String> {
+    Ok(of_expr(expr, scope)?.settled())
+}
+
+fn of_expr(expr: &Expr, scope: Scope<'_>) -> Result<Value, String> {
     match expr {
         Expr::Const(datum) => Ok(Value::of_datum(datum)),
         Expr::Field(field, steps) => Ok(stepped(scope.field(field)?, steps)),

@@ -44,6 +44,16 @@ impl Value {
         if number.is_finite() { Value::Float(number) } else { Value::Null }
     }
 
+    /// What equals a whole number of 53 bits is that number, however it came about: 1.0 is 1, as storage has it. Within arrays
+    /// and objects all stays as it is.
+    pub fn settled(self) -> Value {
+        const SAFE: f64 = (1_u64 << 53) as f64;
+        match self {
+            Value::Float(number) if number.fract() == 0.0 && number.abs() <= SAFE => Value::Int(number as i128),
+            other => other,
+        }
+    }
+
     pub fn text(text: impl Into<String>) -> Value {
         Value::Text(text.into())
     }

@@ -50,6 +50,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     ("assay-node-auth", &["assay-storage-model"]),
     ("assay-node-btql", &["assay-storage-model"]),
+    ("assay-node-vectors", &["assay-node-btql", "assay-storage-model"]),
     ("assay-node-records", &["assay-cluster", "assay-node-auth", "assay-storage-catalog", "assay-storage-model"]),
     ("assay-node-objects", &["assay-cluster", "assay-node-auth", "assay-storage-model", "assay-storage-shard"]),
     ("assay-node-http", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),

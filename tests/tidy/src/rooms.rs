@@ -12,8 +12,18 @@ const ROOMS: &[(&str, &[&str])] = &[
     // The trait that raft-engine wants of what it stores.
     ("protobuf", &["assay-storage-log", "assay-bench"]),
     ("parquet", &["assay-storage-segments", "assay-node-query"]),
-    // what is read of rows travels as columns: the shard makes those of memory
-    ("arrow", &["assay-storage-segments", "assay-storage-shard", "assay-node-query"]),
+    // what is read of rows travels as columns: the shard makes those of memory; expressions are computed over them, and
+    // compared with the interpreter
+    (
+        "arrow",
+        &[
+            "assay-storage-segments",
+            "assay-storage-shard",
+            "assay-node-vectors",
+            "assay-node-query",
+            "assay-test-btql",
+        ],
+    ),
     ("openraft", &["assay-cluster-raft"]),
     ("bincode", &["assay-storage-model"]),
     // The bench reads its own use of processor and memory; `assay dev` asks the nodes it started to stop; a socket that

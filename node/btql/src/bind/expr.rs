@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::functions::{Known, Special, bin, date_part, known, near};
 use super::{Binder, Mode, QueryError, null};
-use crate::ast::{self, Binary, Call, DEPTH_MAX, Interval, Logic, Node, Type, Unary, Unit};
+use crate::ast::{self, Binary, Call, DEPTH_MAX, Interval, Logic, Node, Type, Unary};
 use crate::bound::{Datum, Expr, Field, Function, Kinds};
 use crate::error::quoted;
 
@@ -290,7 +290,7 @@ impl<'a> Binder<'a> {
                 let (left, right) = (self.expr(&args[0])?, self.expr(&args[1])?);
                 Ok(includes(left, right))
             }
-            Special::Interval => match literal(0).and_then(interval) {
+            Special::Interval => match literal(0).and_then(crate::calendar::interval) {
                 Some(interval) => Ok(Expr::Const(Datum::Interval(interval))),
                 None => Ok(Expr::Call(Function::ToInterval, vec![self.expr(&args[0])?])),
             },
@@ -335,11 +335,4 @@ fn cast(of: Expr, to: Type) -> Expr {
         }
         _ => Expr::Call(Function::Cast(to), vec![of]),
     }
-}
-
-/// `7 days`.
-pub fn interval(text: &str) -> Option<Interval> {
-    let mut words = text.split_whitespace();
-    let (value, unit) = (words.next()?.parse().ok()?, Unit::of(words.next()?)?);
-    words.next().is_none().then_some(Interval { value, unit })
 }

@@ -1,11 +1,15 @@
 //! LIKE: `%` is any run, `_` one character, a backslash takes either for itself (D-55). The whole value must fit.
 
+use memchr::memchr2;
+use memchr::memmem::Finder;
+
 /// A pattern, ready to be held against many values.
 #[derive(Clone, Debug)]
 pub struct Like {
     /// What stands between the `%`: at least one piece.
     pieces: Vec<Vec<Piece>>,
     any_case: bool,
+    plain: Option<Plain>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,55 +18,133 @@ enum Piece {
     Any,
 }
 
+/// What most patterns are: one text, and whether anything may stand before it and behind it.
+#[derive(Clone, Debug)]
+struct Plain {
+    text: String,
+    before: bool,
+    behind: bool,
+    finder: Finder<'static>,
+}
+
 impl Like {
     pub fn new(pattern: &str, any_case: bool) -> Like {
         let mut pieces = vec![Vec::new()];
         let mut chars = pattern.chars();
         while let Some(next) = chars.next() {
-            let last = pieces.last_mut().expect("there is always one");
-            match next {
-                '%' => pieces.push(Vec::new()),
-                '_' => last.push(Piece::Any),
-                '\\' => last.push(Piece::Char(chars.next().unwrap_or('\\'))),
-                other => last.push(Piece::Char(other)),
+            let piece = match next {
+                '%' => {
+                    pieces.push(Vec::new());
+                    continue;
+                }
+                '_' => Piece::Any,
+                '\\' => Piece::Char(chars.next().unwrap_or('\\')),
+                other => Piece::Char(other),
+            };
+            if let Some(last) = pieces.last_mut() {
+                last.push(piece);
             }
         }
-        if any_case {
-            pieces.iter_mut().for_each(|piece| *piece = piece.iter().flat_map(lower).collect());
-        }
-        Like { pieces, any_case }
+        let plain = Plain::of(&pieces, any_case);
+        Like { pieces, any_case, plain }
     }
 
     pub fn fits(&self, value: &str) -> bool {
-        let value: Vec<char> =
-            if self.any_case { value.chars().flat_map(char::to_lowercase).collect() } else { value.chars().collect() };
-        let (first, rest) = self.pieces.split_first().expect("there is always one");
-        if !begins(&value, first) {
-            return false;
+        match &self.plain {
+            Some(plain) if !self.any_case => plain.fits(value),
+            // Letters beyond ASCII may have one of ASCII for their lower case.
+            Some(plain) if value.is_ascii() => plain.fits_any_case(value.as_bytes()),
+            _ => self.fits_anyhow(value),
         }
-        let mut value = &value[first.len()..];
+    }
+
+    fn fits_anyhow(&self, value: &str) -> bool {
+        let Some((first, rest)) = self.pieces.split_first() else { return value.is_empty() };
+        let Some(mut value) = self.behind(value, first) else { return false };
         let Some((last, middle)) = rest.split_last() else { return value.is_empty() };
         for piece in middle {
             // The first place where it fits is as good as any.
-            let Some(at) = (0..=value.len().saturating_sub(piece.len())).find(|at| begins(&value[*at..], piece)) else {
-                return false;
-            };
-            value = &value[at + piece.len()..];
+            let mut places = value.char_indices().map(|(place, _)| place).chain([value.len()]);
+            let Some(behind) = places.find_map(|place| self.behind(&value[place..], piece)) else { return false };
+            value = behind;
         }
-        value.len() >= last.len() && begins(&value[value.len() - last.len()..], last)
+        let start = match last.len() {
+            0 => return true,
+            count => value.char_indices().rev().nth(count - 1),
+        };
+        start.is_some_and(|(start, _)| self.behind(&value[start..], last).is_some())
+    }
+
+    /// What stands behind the piece, where the value begins with it.
+    fn behind<'v>(&self, value: &'v str, piece: &[Piece]) -> Option<&'v str> {
+        let mut chars = value.chars();
+        let fits = |wanted: char, found: char| {
+            wanted == found || self.any_case && wanted.to_lowercase().eq(found.to_lowercase())
+        };
+        for wanted in piece {
+            let found = chars.next()?;
+            if matches!(wanted, Piece::Char(wanted) if !fits(*wanted, found)) {
+                return None;
+            }
+        }
+        Some(chars.as_str())
     }
 }
 
-fn lower(piece: &Piece) -> Vec<Piece> {
-    match piece {
-        Piece::Char(char) => char.to_lowercase().map(Piece::Char).collect(),
-        Piece::Any => vec![Piece::Any],
+impl Plain {
+    fn of(pieces: &[Vec<Piece>], any_case: bool) -> Option<Plain> {
+        let (only, before, behind) = match pieces {
+            [only] => (only, false, false),
+            [only, last] if last.is_empty() => (only, false, true),
+            [first, only] if first.is_empty() => (only, true, false),
+            [first, only, last] if first.is_empty() && last.is_empty() => (only, true, true),
+            _ => return None,
+        };
+        let chars = only.iter().map(|piece| match piece {
+            Piece::Char(char) if char.is_ascii() || !any_case => Some(*char),
+            _ => None,
+        });
+        let text: String = chars.collect::<Option<_>>()?;
+        let finder = Finder::new(text.as_bytes()).into_owned();
+        Some(Plain { text, before, behind, finder })
     }
-}
 
-fn begins(value: &[char], piece: &[Piece]) -> bool {
-    value.len() >= piece.len()
-        && piece.iter().zip(value).all(|(piece, char)| *piece == Piece::Any || *piece == Piece::Char(*char))
+    fn fits(&self, value: &str) -> bool {
+        match (self.before, self.behind) {
+            (false, false) => value == self.text,
+            (false, true) => value.starts_with(&self.text),
+            (true, false) => value.ends_with(&self.text),
+            (true, true) => self.finder.find(value.as_bytes()).is_some(),
+        }
+    }
+
+    /// Where both are of ASCII.
+    fn fits_any_case(&self, value: &[u8]) -> bool {
+        let text = self.text.as_bytes();
+        let Some(spare) = value.len().checked_sub(text.len()) else { return false };
+        match (self.before, self.behind) {
+            (false, false) => value.eq_ignore_ascii_case(text),
+            (false, true) => value[..text.len()].eq_ignore_ascii_case(text),
+            (true, false) => value[spare..].eq_ignore_ascii_case(text),
+            (true, true) => {
+                let Some(first) = text.first() else { return true };
+                let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
+                let mut from = 0;
+                // Beyond the last place where all of it has room nothing is looked for.
+                while let Some(step) = memchr2(lower, upper, &value[from..=spare]) {
+                    let at = from + step;
+                    if value[at..at + text.len()].eq_ignore_ascii_case(text) {
+                        return true;
+                    }
+                    from = at + 1;
+                    if from > spare {
+                        break;
+                    }
+                }
+                false
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -94,8 +176,26 @@ mod tests {
             ("xbxax", "%a%b%", false),
         ] {
             assert_eq!(Like::new(pattern, false).fits(value), expected, "{value} like {pattern}");
+            assert_eq!(Like::new(pattern, false).fits_anyhow(value), expected, "{value} like {pattern}");
         }
         assert!(Like::new("%REFUND%", true).fits("Where is my refund?"));
+        // As many characters as before, whatever their lower case is made of.
+        assert!(Like::new("_", true).fits("İ"));
+        assert!(Like::new("%k", true).fits("K")); // the sign of Kelvin
+        for (value, pattern, expected) in [
+            ("ABCabd", "%ABD", true),
+            ("ABCabd", "aBc%", true),
+            ("ABCabd", "%cA%", true),
+            ("ABCabd", "%bde%", false),
+            ("ABCabd", "abcABD", true),
+            ("ABC", "%", true),
+            ("", "%", true),
+            ("", "%a%", false),
+            ("ab", "%b%", true),
+            ("aé", "%É", true),
+        ] {
+            assert_eq!(Like::new(pattern, true).fits(value), expected, "{value} ilike {pattern}");
+        }
         assert!(Like::new("straße", true).fits("STRAßE"));
         assert!(!Like::new("%REFUND%", false).fits("Where is my refund?"));
     }

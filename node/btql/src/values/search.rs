@@ -20,12 +20,15 @@ impl Words {
             });
             words
         };
-        match query {
-            Value::Array(json) => {
-                let texts: Vec<serde_json::Value> = serde_json::from_slice(json).unwrap_or_default();
-                Words(texts.iter().filter_map(|text| text.as_str().map(words)).collect())
+        match &*query.opened() {
+            Value::List(of) => {
+                let texts = of.iter().filter_map(|one| match one {
+                    Value::Text(text) => Some(words(text)),
+                    _ => None,
+                });
+                Words(texts.collect())
             }
-            other => Words(other.to_text().map(|text| words(&text)).into_iter().collect()),
+            _ => Words(query.to_text().map(|text| words(&text)).into_iter().collect()),
         }
     }
 
@@ -36,21 +39,32 @@ impl Words {
 
     /// Whether one of the queries is found whole; an empty one never is.
     pub fn found_in(&self, value: &Value<'_>) -> bool {
-        let mut missing = self.0.clone();
-        let mut see = |word: &str| {
-            for query in &mut missing {
-                query.remove(word);
-            }
-        };
         match value {
-            Value::Array(json) | Value::Object(json) => words_of_json(json, &mut see),
-            other => {
-                if let Some(text) = other.to_text() {
-                    words_of_text(&text, &mut see);
+            Value::Text(text) => self.found(|see| words_of_text(text, see)),
+            Value::Array(json) | Value::Object(json) => self.found(|see| words_of_json(json.as_bytes(), see)),
+            Value::List(_) | Value::Members(_) => {
+                let json = value.to_json();
+                self.found(|see| words_of_json(json.as_bytes(), see))
+            }
+            other => other.to_text().is_some_and(|text| self.found(|see| words_of_text(&text, see))),
+        }
+    }
+
+    fn found(&self, words: impl FnOnce(&mut dyn FnMut(&str))) -> bool {
+        // A place for each word of each query, in their order.
+        let mut seen = vec![false; self.0.iter().map(BTreeSet::len).sum()];
+        words(&mut |word: &str| {
+            for (place, wanted) in self.0.iter().flatten().enumerate() {
+                if wanted == word {
+                    seen[place] = true;
                 }
             }
-        }
-        self.0.iter().zip(&missing).any(|(query, missing)| !query.is_empty() && missing.is_empty())
+        });
+        let mut seen = seen.into_iter();
+        self.0.iter().any(|query| {
+            let missing = seen.by_ref().take(query.len()).filter(|seen| !seen).count();
+            !query.is_empty() && missing == 0
+        })
     }
 }
 
@@ -72,8 +86,8 @@ mod tests {
             ("12.5", "\"12\"", true),
             ("null", "\"null\"", false),
         ] {
-            let words = Words::of(&Value::read(query.as_bytes()));
-            assert_eq!(words.found_in(&Value::read(value.as_bytes())), expected, "{value} match {query}");
+            let words = Words::of(&Value::read(query));
+            assert_eq!(words.found_in(&Value::read(value)), expected, "{value} match {query}");
         }
     }
 }

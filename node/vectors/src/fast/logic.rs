@@ -1,0 +1,65 @@
+//! AND, OR, NOT and what is null, in three values (D-48), for many rows at once.
+
+use arrow::array::{Array, BooleanArray};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::compute::{and_kleene, not as inverted, or_kleene};
+
+use crate::column::Column;
+
+/// What conditions make of a column (D-50).
+pub(super) fn truth(of: &Column, rows: usize) -> BooleanArray {
+    match of {
+        Column::Bool(array) => array.clone(),
+        Column::Const(value) => every(value.truth(), rows),
+        Column::Int(array) => {
+            let is = BooleanBuffer::collect_bool(array.len(), |row| array.values()[row] != 0);
+            BooleanArray::new(is, array.nulls().cloned())
+        }
+        Column::Float(array) => {
+            let is = BooleanBuffer::collect_bool(array.len(), |row| array.values()[row] != 0.0);
+            BooleanArray::new(is, array.nulls().cloned())
+        }
+        Column::Json(_) | Column::Values(_) => (0..rows).map(|row| of.value(row).truth()).collect(),
+        _ => every(None, rows),
+    }
+}
+
+/// The same truth for every row.
+pub(super) fn every(truth: Option<bool>, rows: usize) -> BooleanArray {
+    let nulls = truth.is_none().then(|| NullBuffer::new_null(rows));
+    BooleanArray::new(if truth == Some(true) { BooleanBuffer::new_set(rows) } else { unset(rows) }, nulls)
+}
+
+fn unset(rows: usize) -> BooleanBuffer {
+    BooleanBuffer::new_unset(rows)
+}
+
+/// Whether a condition holds: null is not enough.
+pub(crate) fn is_true(of: &Column, rows: usize) -> BooleanArray {
+    let truth = truth(of, rows);
+    match truth.nulls() {
+        Some(nulls) => BooleanArray::new(truth.values() & nulls.inner(), None),
+        None => truth,
+    }
+}
+
+pub(super) fn fold(args: &[Column], all: bool, rows: usize) -> Option<BooleanArray> {
+    let together = if all { and_kleene } else { or_kleene };
+    let mut found = every(Some(all), rows);
+    for arg in args {
+        found = together(&found, &truth(arg, rows)).ok()?;
+    }
+    Some(found)
+}
+
+pub(super) fn not(of: &Column, rows: usize) -> Option<BooleanArray> {
+    inverted(&truth(of, rows)).ok()
+}
+
+pub(super) fn is_null(of: &Column, rows: usize) -> BooleanArray {
+    BooleanArray::new(of.nulls(rows).map_or_else(|| unset(rows), |nulls| !nulls.inner()), None)
+}
+
+pub(super) fn is_not_null(of: &Column, rows: usize) -> BooleanArray {
+    BooleanArray::new(of.nulls(rows).map_or_else(|| BooleanBuffer::new_set(rows), |nulls| nulls.inner().clone()), None)
+}

@@ -1,0 +1,49 @@
+//! Paths for columns whose types are known: whole arrays at a time, by kernels or by loops without allocations. Each gives
+//! exactly what `scalar` gives row by row, or nothing where it cannot.
+
+mod choose;
+mod compare;
+mod logic;
+mod member;
+mod numbers;
+mod texts;
+mod times;
+
+use assay_node_btql::bound::Function;
+
+use crate::column::Column;
+use crate::prepared::Call;
+use crate::types::Type;
+
+pub(crate) use choose::choose;
+pub(crate) use logic::is_true;
+
+/// What a call gives, if there is a path for such arguments; `ty` is what the answer is certain to fit into.
+pub(crate) fn call(call: &Call, ty: Type, args: &[Column], rows: usize) -> Option<Column> {
+    use Function as F;
+    match (&call.function, args) {
+        (F::And | F::Or, _) => Some(Column::Bool(logic::fold(args, call.function == F::And, rows)?)),
+        (F::Not, [of]) => Some(Column::Bool(logic::not(of, rows)?)),
+        (F::IsNull, [of]) => Some(Column::Bool(logic::is_null(of, rows))),
+        (F::IsNotNull, [of]) => Some(Column::Bool(logic::is_not_null(of, rows))),
+        (F::Same | F::NotSame, [left, right]) => {
+            Some(Column::Bool(compare::same(left, right, call.function == F::Same, rows)))
+        }
+        (F::Eq | F::Ne | F::Lt | F::Le | F::Gt | F::Ge, [left, right]) => {
+            let op = compare::Op::of(&call.function)?;
+            Some(Column::Bool(compare::compare(op, left, right, rows)))
+        }
+        (F::In, [left, _]) => member::is_in(call, left),
+        (F::Add | F::Sub | F::Mul | F::Div | F::Mod, [left, right]) => {
+            numbers::arithmetic(&call.function, left, right, rows)
+                .or_else(|| times::moved(&call.function, left, right, rows))
+        }
+        (F::Truncate { .. } | F::DatePart(_), [of]) => times::of_one(call, of),
+        (F::Coalesce, _) => choose::coalesce(args, ty, rows),
+        (F::Concat { skips_nulls }, _) => texts::concat(args, *skips_nulls, rows),
+        (F::Cast(to), [of]) => choose::cast(of, *to),
+        (F::Like { .. } | F::Match | F::Regex { .. }, [of, pattern]) => texts::matched(call, of, pattern, rows),
+        (F::Lower | F::Upper | F::Length, [of]) => texts::of_one(&call.function, of),
+        _ => None,
+    }
+}

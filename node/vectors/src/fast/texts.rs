@@ -1,0 +1,134 @@
+//! Texts: patterns, words, case, length, and one behind the other.
+
+use std::fmt::Write;
+
+use arrow::array::{Array, BooleanArray, Int64Array, StringArray, StringBuilder};
+use arrow::buffer::BooleanBuffer;
+use assay_node_btql::bound::Function;
+use assay_node_btql::values::Value;
+use regex::{Regex, RegexBuilder};
+
+use crate::column::{Column, TEXT_BYTES_MAX};
+use crate::prepared::{Call, Prepared};
+
+/// LIKE, MATCH and `~` with what was made ready.
+pub(super) fn matched(call: &Call, of: &Column, pattern: &Column, rows: usize) -> Option<Column> {
+    if let (Prepared::Nothing, Function::Regex { any_case }) = (&call.prepared, &call.function) {
+        return Some(Column::Bool(by_row(of, pattern, *any_case, rows)));
+    }
+    if matches!(pattern, Column::Const(Value::Null)) {
+        return None;
+    }
+    Some(Column::Bool(match (of, &call.prepared) {
+        (Column::Text(texts), Prepared::Like(like)) => each(texts, |text| like.fits(text)),
+        (Column::Text(texts), Prepared::Regex(regex)) => each(texts, |text| regex.is_match(text)),
+        (Column::Text(texts), Prepared::Words(words)) => {
+            each(texts, |text| words.found_in(&Value::Text(text.into())))
+        }
+        (Column::Json(_) | Column::Values(_), Prepared::Words(words)) => {
+            let found = |value: Value<'_>| (!value.is_null()).then(|| words.found_in(&value));
+            (0..rows).map(|row| found(of.value(row))).collect()
+        }
+        (Column::Json(_) | Column::Values(_), Prepared::Like(like)) => {
+            (0..rows).map(|row| of.value(row).to_text().map(|text| like.fits(&text))).collect()
+        }
+        _ => return None,
+    }))
+}
+
+fn each(texts: &StringArray, fits: impl Fn(&str) -> bool) -> BooleanArray {
+    let fits = |row: usize| texts.is_valid(row) && fits(texts.value(row));
+    BooleanArray::new(BooleanBuffer::collect_bool(texts.len(), fits), texts.nulls().cloned())
+}
+
+/// Patterns that rows have: one that comes again is read once. One that is none gives null.
+fn by_row(of: &Column, pattern: &Column, any_case: bool, rows: usize) -> BooleanArray {
+    let mut last: Option<(String, Option<Regex>)> = None;
+    let mut found = |row: usize| {
+        let (of, pattern) = (of.value(row), pattern.value(row));
+        let (of, pattern) = (of.to_text()?, pattern.to_text()?);
+        if last.as_ref().is_none_or(|(text, _)| *text != pattern) {
+            let regex = RegexBuilder::new(&pattern).case_insensitive(any_case).build().ok();
+            last = Some((pattern.into_owned(), regex));
+        }
+        last.as_ref().and_then(|(_, regex)| Some(regex.as_ref()?.is_match(&of)))
+    };
+    (0..rows).map(|row| found(row)).collect()
+}
+
+pub(super) fn of_one(function: &Function, of: &Column) -> Option<Column> {
+    let Column::Text(texts) = of else { return None };
+    let count = |text: &str| if text.is_ascii() { text.len() } else { text.chars().count() };
+    match function {
+        Function::Length => {
+            Some(Column::Int(texts.iter().map(|text| i64::try_from(count(text?)).ok()).collect::<Int64Array>()))
+        }
+        Function::Lower => of_each(texts, |text, to| lower(text, to)),
+        _ => of_each(texts, |text, to| to.push_str(&text.to_uppercase())),
+    }
+}
+
+fn lower(text: &str, to: &mut String) {
+    if text.is_ascii() {
+        to.push_str(text);
+        to.make_ascii_lowercase();
+    } else {
+        to.push_str(&text.to_lowercase());
+    }
+}
+
+fn of_each(texts: &StringArray, put: impl Fn(&str, &mut String)) -> Option<Column> {
+    let mut to = StringBuilder::with_capacity(texts.len(), texts.values().len());
+    let (mut text, mut bytes) = (String::new(), 0);
+    for of in texts {
+        let Some(of) = of else {
+            to.append_null();
+            continue;
+        };
+        text.clear();
+        put(of, &mut text);
+        bytes += text.len();
+        if bytes > TEXT_BYTES_MAX {
+            return None;
+        }
+        to.append_value(&text);
+    }
+    Some(Column::Text(to.finish()))
+}
+
+/// Of texts, whole numbers, keys and transactions.
+pub(super) fn concat(args: &[Column], skips_nulls: bool, rows: usize) -> Option<Column> {
+    let is_plain = |arg: &Column| {
+        matches!(arg, Column::Text(_) | Column::Int(_) | Column::Const(_) | Column::Xact(_) | Column::Key(_))
+    };
+    if !args.iter().all(is_plain) {
+        return None;
+    }
+    let mut to = StringBuilder::new();
+    let mut bytes = 0;
+    for row in 0..rows {
+        if !skips_nulls && args.iter().any(|arg| !arg.is_valid(row)) {
+            to.append_null();
+            continue;
+        }
+        let mut text = String::new();
+        for arg in args.iter().filter(|arg| arg.is_valid(row)) {
+            put(arg, row, &mut text)?;
+        }
+        bytes += text.len();
+        if bytes > TEXT_BYTES_MAX {
+            return None;
+        }
+        to.append_value(&text);
+    }
+    Some(Column::Text(to.finish()))
+}
+
+fn put(of: &Column, row: usize, to: &mut String) -> Option<()> {
+    match of {
+        Column::Text(texts) => to.push_str(texts.value(row)),
+        Column::Int(ints) => write!(to, "{}", ints.value(row)).ok()?,
+        _ => to.push_str(&of.value(row).to_text()?),
+    }
+    Some(())
+}

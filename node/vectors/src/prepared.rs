@@ -1,0 +1,85 @@
+//! Calls, and what of them can be made ready before there are rows: patterns, words, lists to look into.
+
+use std::collections::HashSet;
+
+use assay_node_btql::bound::Function;
+use assay_node_btql::values::{Like, Value, Words};
+use assay_storage_model::merge::Picker;
+use regex::{Regex, RegexBuilder};
+
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub function: Function,
+    pub prepared: Prepared,
+    /// Minutes that UTC is ahead of local time.
+    pub tz_offset: i32,
+}
+
+#[derive(Debug)]
+pub(crate) enum Prepared {
+    Nothing,
+    Like(Like),
+    Regex(Regex),
+    Words(Words),
+    List(List),
+    Picker(Picker),
+}
+
+/// What IN looks into.
+#[derive(Debug, Default)]
+pub(crate) struct List {
+    pub texts: HashSet<String>,
+    pub ints: HashSet<i64>,
+    pub has_null: bool,
+    /// Whether a text can equal only what is in `texts`, and a whole number only what is in `ints`.
+    pub decides_texts: bool,
+    pub decides_ints: bool,
+}
+
+impl Call {
+    /// `constants` are those of its arguments that are the same for every row.
+    pub fn new(function: &Function, constants: &[Option<&Value<'_>>], tz_offset: i32) -> Call {
+        let second = constants.get(1).copied().flatten();
+        let prepared = match (function, second) {
+            (Function::Get(steps), _) => Prepared::Picker(Picker::new([steps.as_slice()])),
+            (Function::Like { any_case }, Some(pattern)) => {
+                pattern.to_text().map_or(Prepared::Nothing, |pattern| Prepared::Like(Like::new(&pattern, *any_case)))
+            }
+            (Function::Regex { any_case }, Some(pattern)) => {
+                let pattern = pattern.to_text().unwrap_or_default();
+                let regex = RegexBuilder::new(&pattern).case_insensitive(*any_case).build();
+                regex.map_or(Prepared::Nothing, Prepared::Regex)
+            }
+            (Function::Match, Some(words)) => Prepared::Words(Words::of(words)),
+            (Function::In, Some(list)) => List::of(list).map_or(Prepared::Nothing, Prepared::List),
+            _ => Prepared::Nothing,
+        };
+        Call { function: function.clone(), prepared, tz_offset }
+    }
+}
+
+impl List {
+    fn of(list: &Value<'_>) -> Option<List> {
+        let opened = list.opened();
+        let Value::List(values) = &*opened else { return None };
+        let mut list = List { decides_texts: true, decides_ints: true, ..List::default() };
+        for value in values {
+            match value {
+                Value::Null => list.has_null = true,
+                Value::Text(text) => {
+                    list.texts.insert(text.to_string());
+                    list.decides_ints = false;
+                }
+                Value::Integer(number) => {
+                    list.ints.insert(*number);
+                    list.decides_texts = false;
+                }
+                // Numbers and times equal texts that say them, and a transaction both; no whole number equals a fraction.
+                Value::Unsigned(_) | Value::Time(_) | Value::Stored(_) => list.decides_texts = false,
+                Value::Float(_) | Value::Xact(_) => (list.decides_texts, list.decides_ints) = (false, false),
+                _ => {}
+            }
+        }
+        Some(list)
+    }
+}

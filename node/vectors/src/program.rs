@@ -1,0 +1,267 @@
+//! An expression made ready for batches of rows.
+
+use arrow::array::{Array, ArrayRef, BooleanArray};
+use assay_node_btql::ast::Step;
+use assay_node_btql::bound::{Derived, Expr, Field, Function};
+use assay_node_btql::level;
+use assay_node_btql::values::{Value, picked};
+
+use crate::column::{Builder, Column};
+use crate::prepared::{Call, Prepared};
+use crate::types::{Known, Type};
+use crate::{Error, fast, known, scalar};
+
+/// What holds for the whole query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Env {
+    /// Minutes that UTC is ahead of local time.
+    pub tz_offset: i32,
+}
+
+/// Which input column has a field, or what stands below it, and what that column is. Of a path that has none the column of a
+/// shorter one is asked for, and the rest of the steps are taken in its values.
+pub type Schema<'s> = &'s dyn Fn(&Field, &[Step]) -> Option<(usize, Type)>;
+
+/// What computes one column of others.
+#[derive(Debug)]
+pub struct Program {
+    root: Node,
+}
+
+#[derive(Debug)]
+struct Node {
+    what: What,
+    known: Known,
+}
+
+#[derive(Debug)]
+enum What {
+    Const(Value<'static>),
+    Input(usize, Type),
+    Call(Call, Vec<Node>),
+    /// Conditions and what follows from the first that is true.
+    If(Vec<(Node, Node)>, Box<Node>),
+}
+
+/// Rows that come together.
+struct Batch<'b> {
+    columns: &'b [ArrayRef],
+    rows: usize,
+    /// Whether fast paths are taken where there are any.
+    hurried: bool,
+}
+
+impl Program {
+    pub fn compile(expr: &Expr, schema: Schema<'_>, env: Env) -> Result<Program, Error> {
+        Ok(Program { root: node(expr, schema, env)? })
+    }
+
+    /// What [`Program::run`] gives an array of.
+    pub fn output(&self) -> Type {
+        self.root.known.ty
+    }
+
+    /// The value, where it is the same whatever the rows are.
+    pub fn constant(&self) -> Option<&Value<'static>> {
+        match &self.root.what {
+            What::Const(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// A value for each row.
+    pub fn run(&self, columns: &[ArrayRef], rows: usize) -> Result<ArrayRef, Error> {
+        self.root.eval(&Batch { columns, rows, hurried: true })?.finish(self.output(), rows)
+    }
+
+    /// Whether the rows satisfy it, as a condition is meant (D-50): null is not enough. Nothing in it is null.
+    pub fn run_filter(&self, columns: &[ArrayRef], rows: usize) -> Result<BooleanArray, Error> {
+        let column = self.root.eval(&Batch { columns, rows, hurried: true })?;
+        Ok(fast::is_true(&column, rows))
+    }
+
+    /// As [`Program::run`], with no fast path anywhere: what those are compared with.
+    #[doc(hidden)]
+    pub fn run_one_by_one(&self, columns: &[ArrayRef], rows: usize) -> Result<ArrayRef, Error> {
+        self.root.eval(&Batch { columns, rows, hurried: false })?.finish(self.output(), rows)
+    }
+}
+
+fn node(expr: &Expr, schema: Schema<'_>, env: Env) -> Result<Node, Error> {
+    level(|| match expr {
+        Expr::Const(datum) => Ok(constant(Value::of_datum(datum))),
+        Expr::Field(of, steps) => field(of, steps, schema, env),
+        Expr::Call(function, args) => {
+            let args = args.iter().map(|arg| node(arg, schema, env)).collect::<Result<Vec<_>, _>>()?;
+            call(function, args, env)
+        }
+        Expr::If(cases, otherwise) => {
+            let mut open = Vec::new();
+            for (condition, then) in cases {
+                let (condition, then) = (node(condition, schema, env)?, node(then, schema, env)?);
+                match condition.value().map(Value::truth) {
+                    // No later case has a chance.
+                    Some(Some(true)) => return Ok(choice(open, then)),
+                    Some(_) => {}
+                    None => open.push((condition, then)),
+                }
+            }
+            Ok(choice(open, node(otherwise, schema, env)?))
+        }
+    })
+}
+
+fn constant(value: Value<'static>) -> Node {
+    Node { known: Known::of_value(&value), what: What::Const(value) }
+}
+
+fn choice(cases: Vec<(Node, Node)>, otherwise: Node) -> Node {
+    if cases.is_empty() {
+        return otherwise;
+    }
+    let known = cases.iter().map(|(_, then)| then.known).fold(otherwise.known, Known::or);
+    Node { what: What::If(cases, Box::new(otherwise)), known }
+}
+
+fn call(function: &Function, args: Vec<Node>, env: Env) -> Result<Node, Error> {
+    if !takes(function, args.len()) {
+        return Err(Error::Arguments(format!("{function:?}"), args.len()));
+    }
+    let constants: Vec<Option<&Value<'static>>> = args.iter().map(Node::value).collect();
+    let call = Call::new(function, &constants, env.tz_offset);
+    if let Some(values) = constants.iter().map(|constant| constant.map(Value::view)).collect::<Option<Vec<_>>>() {
+        return Ok(constant(scalar::apply(&call, &values)));
+    }
+    let types: Vec<Known> = args.iter().map(|arg| arg.known).collect();
+    let known = known::of_call(function, &types, constants.get(1).copied().flatten());
+    Ok(Node { what: What::Call(call, args), known })
+}
+
+/// Whether a function is one of so many arguments.
+fn takes(function: &Function, count: usize) -> bool {
+    use Function as F;
+    match function {
+        F::And | F::Or | F::Array | F::Coalesce | F::Least | F::Greatest | F::Concat { .. } => true,
+        F::Object(keys) => keys.len() == count,
+        F::Substring => count == 2 || count == 3,
+        F::Replace | F::SplitPart => count == 3,
+        F::Round => count == 1 || count == 2,
+        F::Not
+        | F::IsNull
+        | F::IsNotNull
+        | F::Minus
+        | F::Get(_)
+        | F::Cast(_)
+        | F::ToInterval
+        | F::Truncate { .. }
+        | F::DatePart(_)
+        | F::ToUnixTime
+        | F::Lower
+        | F::Upper
+        | F::Length
+        | F::Trim
+        | F::ObjectKeys
+        | F::ToJson
+        | F::TypeOf
+        | F::Abs
+        | F::Floor
+        | F::Ceil
+        | F::Sqrt
+        | F::Ln
+        | F::Log10 => count == 1,
+        _ => count == 2,
+    }
+}
+
+fn field(of: &Field, steps: &[Step], schema: Schema<'_>, env: Env) -> Result<Node, Error> {
+    for known in (0..=steps.len()).rev() {
+        let Some((column, ty)) = schema(of, &steps[..known]) else { continue };
+        let input = Node { what: What::Input(column, ty), known: Known::of(ty) };
+        let rest = steps[known..].to_vec();
+        return if rest.is_empty() { Ok(input) } else { call(&Function::Get(rest), vec![input], env) };
+    }
+    let Some(computed) = derived(of) else { return Err(Error::NoColumn(of.clone())) };
+    let computed = node(&computed, schema, env)?;
+    if steps.is_empty() { Ok(computed) } else { call(&Function::Get(steps.to_vec()), vec![computed], env) }
+}
+
+/// What was not logged, of what was (btql.md, section 8.2). What something costs has prices that are not known here.
+fn derived(field: &Field) -> Option<Expr> {
+    let metric = |key: &str| Expr::Field(Field::Column("metrics"), vec![Step::Key(key.to_owned())]);
+    let both = |function, left, right| Expr::Call(function, vec![metric(left), metric(right)]);
+    let first_of = match field {
+        Field::Derived(Derived::Duration) => vec![metric("duration"), both(Function::Sub, "end", "start")],
+        Field::Derived(Derived::TotalTokens) => {
+            let sum = both(Function::Add, "prompt_tokens", "completion_tokens");
+            vec![metric("total_tokens"), metric("tokens"), sum]
+        }
+        _ => return None,
+    };
+    Some(Expr::Call(Function::Coalesce, first_of))
+}
+
+impl Node {
+    fn value(&self) -> Option<&Value<'static>> {
+        match &self.what {
+            What::Const(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn eval(&self, batch: &Batch<'_>) -> Result<Column, Error> {
+        level(|| match &self.what {
+            What::Const(value) => Ok(Column::Const(value.clone())),
+            What::Input(number, ty) => {
+                let array = batch.columns.get(*number).ok_or(Error::NoInput(*number))?;
+                if array.len() != batch.rows {
+                    return Err(Error::OtherLength { wanted: batch.rows, found: array.len() });
+                }
+                Column::load(array, *ty)
+            }
+            What::Call(call, args) => {
+                let args = args.iter().map(|arg| arg.eval(batch)).collect::<Result<Vec<_>, _>>()?;
+                let found = if batch.hurried { fast::call(call, self.known.ty, &args, batch.rows) } else { None };
+                Ok(found.unwrap_or_else(|| one_by_one(call, self.known.ty, &args, batch.rows)))
+            }
+            What::If(cases, otherwise) => {
+                let mut conditions = Vec::with_capacity(cases.len());
+                let mut values = Vec::with_capacity(cases.len() + 1);
+                for (condition, then) in cases {
+                    conditions.push(fast::is_true(&condition.eval(batch)?, batch.rows));
+                    values.push(then.eval(batch)?);
+                }
+                values.push(otherwise.eval(batch)?);
+                let ty = self.known.ty;
+                let found = if batch.hurried { fast::choose(&conditions, &values, ty, batch.rows) } else { None };
+                Ok(found.unwrap_or_else(|| chosen(&conditions, &values, ty, batch.rows)))
+            }
+        })
+    }
+}
+
+fn one_by_one(call: &Call, ty: Type, args: &[Column], rows: usize) -> Column {
+    let mut to = Builder::new(ty, rows);
+    if let (Prepared::Picker(picker), [Column::Json(texts)]) = (&call.prepared, args) {
+        // Straight out of the texts, of which nothing else is read.
+        for row in 0..rows {
+            let found = if texts.is_valid(row) { picked(texts.value(row), picker) } else { Value::Null };
+            to.push(found.into_owned());
+        }
+        return to.finish();
+    }
+    for row in 0..rows {
+        let values: Vec<Value<'_>> = args.iter().map(|arg| arg.value(row)).collect();
+        to.push(scalar::apply(call, &values));
+    }
+    to.finish()
+}
+
+/// Of each row the value whose condition is the first that holds.
+fn chosen(conditions: &[BooleanArray], values: &[Column], ty: Type, rows: usize) -> Column {
+    let mut to = Builder::new(ty, rows);
+    for row in 0..rows {
+        let case = conditions.iter().position(|condition| condition.value(row)).unwrap_or(conditions.len());
+        to.push(values.get(case).map_or(Value::Null, |value| value.value(row).into_owned()));
+    }
+    to.finish()
+}

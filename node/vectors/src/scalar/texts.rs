@@ -1,0 +1,137 @@
+//! What is asked of texts (btql.md, section 11.2), and patterns that are held against them.
+
+use assay_node_btql::bound::Function;
+use assay_node_btql::values::{Like, Value, Words};
+use regex::RegexBuilder;
+
+use super::numbers::truncated;
+use crate::prepared::{Call, Prepared};
+
+pub(super) fn concat(args: &[Value<'_>], skips_nulls: bool) -> Value<'static> {
+    if !skips_nulls && args.iter().any(Value::is_null) {
+        return Value::Null;
+    }
+    let mut text = String::new();
+    args.iter().filter_map(Value::to_text).for_each(|part| text.push_str(&part));
+    Value::Text(text.into())
+}
+
+pub(super) fn of_two(call: &Call, left: &Value<'_>, right: &Value<'_>) -> Value<'static> {
+    use Function as F;
+    if call.function == F::Match {
+        return matched(call, left, right);
+    }
+    let Some(text) = left.to_text() else { return Value::Null };
+    if let F::Left | F::Right = call.function {
+        let Some(many) = truncated(right) else { return Value::Null };
+        let part = if call.function == F::Left { self::left(&text, many) } else { self::right(&text, many) };
+        return Value::Text(part.to_owned().into());
+    }
+    let Some(other) = right.to_text() else { return Value::Null };
+    match &call.function {
+        F::Like { any_case } => Value::Boolean(match &call.prepared {
+            Prepared::Like(like) => like.fits(&text),
+            _ => Like::new(&other, *any_case).fits(&text),
+        }),
+        F::Regex { any_case } => match &call.prepared {
+            Prepared::Regex(regex) => Value::Boolean(regex.is_match(&text)),
+            _ => {
+                let regex = RegexBuilder::new(&other).case_insensitive(*any_case).build();
+                regex.map_or(Value::Null, |regex| Value::Boolean(regex.is_match(&text)))
+            }
+        },
+        F::StartsWith => Value::Boolean(text.starts_with(&*other)),
+        F::EndsWith => Value::Boolean(text.ends_with(&*other)),
+        F::Levenshtein => Value::whole(levenshtein(&text, &other) as i128),
+        F::Similarity => Value::float(similarity(&text, &other)),
+        _ => Value::Null,
+    }
+}
+
+/// D-61: whether every word of what is searched is found; null if either is.
+fn matched(call: &Call, left: &Value<'_>, right: &Value<'_>) -> Value<'static> {
+    if left.is_null() || right.is_null() {
+        return Value::Null;
+    }
+    Value::Boolean(match &call.prepared {
+        Prepared::Words(words) => words.found_in(left),
+        _ => Words::of(right).found_in(left),
+    })
+}
+
+pub(super) fn of_three(function: &Function, args: &[Value<'_>]) -> Value<'static> {
+    let text = |number: usize| args.get(number).and_then(Value::to_text);
+    let whole = |number: usize| args.get(number).and_then(truncated);
+    let made = match function {
+        Function::Replace => (|| {
+            let (text, from, to) = (text(0)?, text(1)?, text(2)?);
+            Some(if from.is_empty() { text.into_owned() } else { text.replace(&*from, &to) })
+        })(),
+        Function::SplitPart => (|| split_part(&text(0)?, &text(1)?, whole(2)?))(),
+        _ if args.len() == 3 => (|| substring(&text(0)?, whole(1)?, Some(whole(2)?)))(),
+        _ => (|| substring(&text(0)?, whole(1)?, None))(),
+    };
+    made.map_or(Value::Null, |text| Value::Text(text.into()))
+}
+
+/// Characters from a place that is counted from one, so many or all.
+fn substring(text: &str, start: i128, many: Option<i128>) -> Option<String> {
+    if many.is_some_and(|many| many < 0) {
+        return None;
+    }
+    let end = many.map(|many| start + many);
+    let is_within = |place: i128| place >= start && end.is_none_or(|end| place < end);
+    Some(text.chars().zip(1..).filter(|(_, place)| is_within(*place)).map(|(char, _)| char).collect())
+}
+
+/// The first so many characters; all but the last so many, where it is negative.
+fn left(text: &str, many: i128) -> &str {
+    let many = if many < 0 { text.chars().count() as i128 + many } else { many };
+    &text[..place(text, many)]
+}
+
+/// The last so many; all but the first so many, where it is negative.
+fn right(text: &str, many: i128) -> &str {
+    let before = if many < 0 { -many } else { text.chars().count() as i128 - many };
+    &text[place(text, before)..]
+}
+
+/// Of the character that so many stand before.
+fn place(text: &str, before: i128) -> usize {
+    let before = usize::try_from(before.max(0)).unwrap_or(usize::MAX);
+    text.char_indices().nth(before).map_or(text.len(), |(place, _)| place)
+}
+
+/// What stands between separators, counted from one, or from the end where it is negative.
+fn split_part(text: &str, separator: &str, number: i128) -> Option<String> {
+    let parts: Vec<&str> = if separator.is_empty() { vec![text] } else { text.split(separator).collect() };
+    let place = match number {
+        0 => return None,
+        1.. => number - 1,
+        _ => parts.len() as i128 + number,
+    };
+    let part = usize::try_from(place).ok().and_then(|place| parts.get(place));
+    Some(part.map_or_else(String::new, |part| (*part).to_owned()))
+}
+
+/// Characters to insert, to remove or to replace.
+fn levenshtein(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (number, from) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = number + 1;
+        for (place, to) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[place + 1];
+            row[place + 1] = replaced.min(diagonal + 1).min(row[place] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+/// 1 for the same text, 0 for nothing in common.
+fn similarity(left: &str, right: &str) -> f64 {
+    let longest = left.chars().count().max(right.chars().count());
+    if longest == 0 { 1.0 } else { 1.0 - levenshtein(left, right) as f64 / longest as f64 }
+}

@@ -26,8 +26,10 @@ pub(crate) enum Prepared {
 }
 
 /// What IN looks into.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct List {
+    /// All of it, as a list of values.
+    pub values: Value<'static>,
     pub texts: HashSet<String>,
     pub ints: HashSet<i64>,
     pub has_null: bool,
@@ -62,7 +64,14 @@ impl List {
     fn of(list: &Value<'_>) -> Option<List> {
         let opened = list.opened();
         let Value::List(values) = &*opened else { return None };
-        let mut list = List { decides_texts: true, decides_ints: true, ..List::default() };
+        let mut list = List {
+            values: opened.clone().into_owned().into_owned(),
+            texts: HashSet::new(),
+            ints: HashSet::new(),
+            has_null: false,
+            decides_texts: true,
+            decides_ints: true,
+        };
         for value in values {
             match value {
                 Value::Null => list.has_null = true,

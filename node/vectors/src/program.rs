@@ -249,8 +249,14 @@ fn one_by_one(call: &Call, ty: Type, args: &[Column], rows: usize) -> Column {
         }
         return to.finish();
     }
+    let is_constant = |arg: &Column| matches!(arg, Column::Const(_));
+    // What is the same for every row is taken once: a list may be long.
+    let mut values: Vec<Value<'_>> =
+        args.iter().map(|arg| if is_constant(arg) { arg.value(0) } else { Value::Null }).collect();
     for row in 0..rows {
-        let values: Vec<Value<'_>> = args.iter().map(|arg| arg.value(row)).collect();
+        for (value, arg) in values.iter_mut().zip(args).filter(|(_, arg)| !is_constant(arg)) {
+            *value = arg.value(row);
+        }
         to.push(scalar::apply(call, &values));
     }
     to.finish()

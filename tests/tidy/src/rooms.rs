@@ -16,13 +16,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     // compared with the interpreter
     (
         "arrow",
-        &[
-            "assay-storage-segments",
-            "assay-storage-shard",
-            "assay-node-vectors",
-            "assay-node-query",
-            "assay-test-btql",
-        ],
+        &["assay-storage-segments", "assay-storage-shard", "assay-node-vectors", "assay-node-query", "assay-test-btql"],
     ),
     ("openraft", &["assay-cluster-raft"]),
     ("bincode", &["assay-storage-model"]),

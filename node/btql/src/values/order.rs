@@ -52,7 +52,9 @@ pub fn same(left: &Value<'_>, right: &Value<'_>) -> bool {
         (Null, Null) => true,
         (Array(left), Array(right)) | (Object(left), Object(right)) if left == right => true,
         (Array(_) | Object(_), _) => matches!(left.opened(), Cow::Owned(left) if !left.is_null() && same(&left, right)),
-        (_, Array(_) | Object(_)) => matches!(right.opened(), Cow::Owned(right) if !right.is_null() && same(left, &right)),
+        (_, Array(_) | Object(_)) => {
+            matches!(right.opened(), Cow::Owned(right) if !right.is_null() && same(left, &right))
+        }
         (List(left), List(right)) => left.len() == right.len() && left.iter().zip(right).all(|(l, r)| same(l, r)),
         (Members(left), Members(right)) => {
             let has = |(key, member): &(String, Value<'_>)| {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, BooleanArray, Datum, Float64Array, Int64Array, StringArray, TimestampMicrosecondArray,
+    new_null_array,
 };
 use arrow::compute::kernels::zip::zip;
 use assay_node_btql::ast;
@@ -27,6 +28,8 @@ impl Datum for Piece {
 
 /// Of each row the value whose condition is the first that holds; behind them one that needs none.
 pub(crate) fn choose(conditions: &[BooleanArray], values: &[Column], ty: Type, rows: usize) -> Option<Column> {
+    // As long as 64 bits are enough.
+    let ty = if ty == Type::Wide { Type::Int } else { ty };
     let mut pieces = values.iter().map(|value| piece(value, ty)).collect::<Option<Vec<_>>>()?;
     let bytes = |piece: &Piece| piece.array.get_array_memory_size().saturating_mul(if piece.is_one { rows } else { 1 });
     if pieces.iter().map(bytes).fold(0, usize::saturating_add) > TEXT_BYTES_MAX {
@@ -49,9 +52,8 @@ pub(super) fn coalesce(args: &[Column], ty: Type, rows: usize) -> Option<Column>
 fn piece(of: &Column, ty: Type) -> Option<Piece> {
     let one: ArrayRef = match (of, ty) {
         (Column::Const(value), _) => match (value, ty) {
-            (Value::Null, Type::Bool | Type::Int | Type::Float | Type::Text | Type::Time | Type::Created) => {
-                arrow::array::new_null_array(&ty.data_type(), 1)
-            }
+            (Value::Null, Type::Xact | Type::Key | Type::Interval | Type::Wide | Type::Null) => return None,
+            (Value::Null, _) => new_null_array(&ty.data_type(), 1),
             (Value::Boolean(boolean), Type::Bool) => Arc::new(BooleanArray::from(vec![*boolean])),
             (Value::Integer(number), Type::Int) => Arc::new(Int64Array::from(vec![*number])),
             (Value::Integer(number), Type::Float) if is_safe(*number) => {
@@ -60,6 +62,9 @@ fn piece(of: &Column, ty: Type) -> Option<Piece> {
             (Value::Float(number), Type::Float) => Arc::new(Float64Array::from(vec![*number])),
             (Value::Text(text), Type::Text) => Arc::new(StringArray::from(vec![&**text])),
             (Value::Time(micros), Type::Time) => Arc::new(TimestampMicrosecondArray::from(vec![*micros])),
+            // What a JSON text says is read again as what it was.
+            (Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Text(_), Type::Json)
+            | (Value::Array(_) | Value::Object(_), Type::Json) => Arc::new(StringArray::from(vec![value.to_json()])),
             _ => return None,
         },
         _ if of.ty() == Some(ty) => {

@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use arrow::array::{Array, BooleanArray, Datum, Float64Array, Int64Array, StringArray, UInt64Array};
 use arrow::array::TimestampMicrosecondArray;
+use arrow::array::{Array, BooleanArray, Datum, Float64Array, Int64Array, StringArray, UInt64Array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::cmp;
 use assay_node_btql::bound::Function;
-use assay_node_btql::values::{Value, equal, fraction_and_whole, number};
 use assay_node_btql::values;
+use assay_node_btql::values::{Value, equal, fraction_and_whole, number};
 
 use super::logic;
 use crate::column::{Column, key_of};

@@ -22,9 +22,7 @@ pub(super) fn matched(call: &Call, of: &Column, pattern: &Column, rows: usize) -
     Some(Column::Bool(match (of, &call.prepared) {
         (Column::Text(texts), Prepared::Like(like)) => each(texts, |text| like.fits(text)),
         (Column::Text(texts), Prepared::Regex(regex)) => each(texts, |text| regex.is_match(text)),
-        (Column::Text(texts), Prepared::Words(words)) => {
-            each(texts, |text| words.found_in(&Value::Text(text.into())))
-        }
+        (Column::Text(texts), Prepared::Words(words)) => each(texts, |text| words.found_in(&Value::Text(text.into()))),
         (Column::Json(_) | Column::Values(_), Prepared::Words(words)) => {
             let found = |value: Value<'_>| (!value.is_null()).then(|| words.found_in(&value));
             (0..rows).map(|row| found(of.value(row))).collect()
@@ -44,7 +42,7 @@ fn each(texts: &StringArray, fits: impl Fn(&str) -> bool) -> BooleanArray {
 /// Patterns that rows have: one that comes again is read once. One that is none gives null.
 fn by_row(of: &Column, pattern: &Column, any_case: bool, rows: usize) -> BooleanArray {
     let mut last: Option<(String, Option<Regex>)> = None;
-    let mut found = |row: usize| {
+    let found = |row: usize| {
         let (of, pattern) = (of.value(row), pattern.value(row));
         let (of, pattern) = (of.to_text()?, pattern.to_text()?);
         if last.as_ref().is_none_or(|(text, _)| *text != pattern) {
@@ -53,7 +51,7 @@ fn by_row(of: &Column, pattern: &Column, any_case: bool, rows: usize) -> Boolean
         }
         last.as_ref().and_then(|(_, regex)| Some(regex.as_ref()?.is_match(&of)))
     };
-    (0..rows).map(|row| found(row)).collect()
+    (0..rows).map(found).collect()
 }
 
 pub(super) fn of_one(function: &Function, of: &Column) -> Option<Column> {

@@ -67,7 +67,10 @@ fn of_two(call: &Call, left: &Value<'_>, right: &Value<'_>) -> Value<'static> {
         F::Ge => ordered(Ordering::is_ge),
         F::Same => Value::Boolean(same()),
         F::NotSame => Value::Boolean(!same()),
-        F::In => Value::truth_of(is_in(left, right)),
+        F::In => Value::truth_of(match &call.prepared {
+            Prepared::List(list) => is_in(left, &list.values),
+            _ => is_in(left, right),
+        }),
         F::Includes => Value::truth_of(contains(left, right)),
         // D-60: of tags, null is empty.
         F::TagsInclude if left.is_null() => Value::truth_of(contains(&Value::List(Vec::new()), right)),

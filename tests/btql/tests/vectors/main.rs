@@ -47,7 +47,9 @@ impl Columns {
     fn add_all(&mut self, expr: &Expr, typing: Typing, rows: &[Fields], data: &Data) {
         match expr {
             Expr::Const(_) => {}
-            Expr::Field(Field::Derived(derived), _) if typing == Typing::Fields && *derived != Derived::EstimatedCost => {
+            Expr::Field(Field::Derived(derived), _)
+                if typing == Typing::Fields && *derived != Derived::EstimatedCost =>
+            {
                 self.add(&Field::Column("metrics"), &[], typing, rows, data);
             }
             Expr::Field(field, steps) => {

@@ -14,18 +14,8 @@ const WRITABLE: RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_
 
 /// A time so much later (D-63), if it can be written.
 pub fn moved(time: i64, by: Interval) -> Option<i64> {
-    let micros = |each: i64| by.value.checked_mul(each).and_then(|by| time.checked_add(by));
-    let moved = match by.unit {
-        Unit::Microsecond => micros(1),
-        Unit::Millisecond => micros(1_000),
-        Unit::Second => micros(MICROS_PER_SECOND),
-        Unit::Minute => micros(60 * MICROS_PER_SECOND),
-        Unit::Hour => micros(3_600 * MICROS_PER_SECOND),
-        Unit::Day => micros(MICROS_PER_DAY),
-        Unit::Week => micros(7 * MICROS_PER_DAY),
-        Unit::Month => months_later(time, by.value),
-        Unit::Year => months_later(time, by.value.checked_mul(12)?),
-    };
+    let many = by.value.checked_mul(size(by.unit))?;
+    let moved = if is_calendar(by.unit) { months_later(time, many) } else { time.checked_add(many) };
     moved.filter(|time| WRITABLE.contains(time))
 }
 
@@ -56,7 +46,8 @@ pub fn size(unit: Unit) -> i64 {
     }
 }
 
-fn is_calendar(unit: Unit) -> bool {
+/// Whether it is months that such a unit counts.
+pub(crate) fn is_calendar(unit: Unit) -> bool {
     matches!(unit, Unit::Month | Unit::Year)
 }
 

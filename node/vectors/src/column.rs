@@ -4,19 +4,21 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Float64Array, Int64Array, NullArray, StringArray,
-    StringBuilder, TimestampMicrosecondArray, UInt64Array,
+    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array,
+    NullArray, StringArray, TimestampMicrosecondArray, UInt64Array,
 };
 use arrow::buffer::NullBuffer;
-use arrow::datatypes::{Decimal128Type, Float64Type, Int64Type, TimestampMicrosecondType, UInt64Type};
+use arrow::compute::take;
+use arrow::datatypes::{
+    DataType, Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt64Type,
+};
 use assay_node_btql::calendar;
 use assay_node_btql::values::Value;
 
 use crate::Error;
-use crate::types::{Type, is_safe};
+use crate::builder::{Builder, Texts};
+use crate::types::Type;
 
-/// Bytes that the texts of one array may have together: its offsets count no further.
-pub(crate) const TEXT_BYTES_MAX: usize = i32::MAX as usize;
 /// Digits of a pagination key behind its `p`.
 const KEY_DIGITS: usize = 20;
 const WIDE_BELOW: f64 = 1e38;
@@ -41,6 +43,10 @@ pub(crate) enum Column {
 impl Column {
     /// Of an array that is said to be of a type.
     pub fn load(array: &ArrayRef, ty: Type) -> Result<Column, Error> {
+        if let Some(words) = dictionary(array, ty) {
+            let texts = take(words.values(), words.keys(), None).map_err(|_| Error::TooLong)?;
+            return Ok(Column::Text(texts.as_string::<i32>().clone()));
+        }
         if *array.data_type() != ty.data_type() {
             return Err(Error::OtherType { wanted: ty, found: array.data_type().to_string() });
         }
@@ -50,8 +56,10 @@ impl Column {
             Type::Int => Column::Int(array.as_primitive::<Int64Type>().clone()),
             Type::Float => Column::Float(clean(array.as_primitive::<Float64Type>())),
             Type::Wide => {
+                let mut numbers = Builder::new(Type::Wide, array.len());
                 let wide = array.as_primitive::<Decimal128Type>();
-                wholes(wide.iter().map(|number| number.map_or(Value::Null, Value::whole)), array.len())
+                wide.iter().for_each(|number| numbers.push(number.map_or(Value::Null, Value::whole)));
+                numbers.finish()
             }
             Type::Text => Column::Text(array.as_string::<i32>().clone()),
             Type::Time => Column::Time(array.as_primitive::<TimestampMicrosecondType>().clone()),
@@ -128,6 +136,12 @@ impl Column {
         })
     }
 
+    /// Of each place the value that stands there, where it is an array.
+    pub fn taken(&self, places: &Int32Array) -> Option<Column> {
+        let taken = take(self.array()?, places, None).ok()?;
+        Column::load(&taken, self.ty()?).ok()
+    }
+
     /// As the array that is promised. What a type does not hold cannot be there, and would be null.
     pub fn finish(self, ty: Type, rows: usize) -> Result<ArrayRef, Error> {
         if let (Some(found), Some(array)) = (self.ty(), self.array())
@@ -136,43 +150,48 @@ impl Column {
             return Ok(array.slice(0, array.len()));
         }
         let values = (0..rows).map(|row| self.value(row));
-        Ok(match ty {
-            Type::Null => Arc::new(NullArray::new(rows)),
-            Type::Bool => Arc::new(values.map(boolean).collect::<BooleanArray>()),
-            Type::Int => Arc::new(values.map(|value| int(&value)).collect::<Int64Array>()),
-            Type::Float => {
+        Ok(match (ty, &self) {
+            (Type::Wide, Column::Int(ints)) => {
+                let wide: Decimal128Array = ints.unary(i128::from);
+                Arc::new(wide.with_data_type(ty.data_type()))
+            }
+            // Only such as a float has room for are promised as floats.
+            (Type::Float, Column::Int(ints)) => Arc::new(ints.unary::<_, Float64Type>(|number| number as f64)),
+            (Type::Null, _) => Arc::new(NullArray::new(rows)),
+            (Type::Bool, _) => Arc::new(values.map(boolean).collect::<BooleanArray>()),
+            (Type::Int, _) => Arc::new(values.map(int).collect::<Int64Array>()),
+            (Type::Float, _) => {
                 let float = |value: Value<'_>| value.as_f64().filter(|_| value.is_number());
                 Arc::new(values.map(float).collect::<Float64Array>())
             }
-            Type::Wide => {
-                let wide = values.map(wide).collect::<Decimal128Array>();
-                Arc::new(wide.with_data_type(Type::Wide.data_type()))
-            }
-            Type::Time | Type::Created => {
+            (Type::Wide, _) => Arc::new(values.map(wide).collect::<Decimal128Array>().with_data_type(ty.data_type())),
+            (Type::Time | Type::Created, _) => {
                 let time = |value: Value<'_>| value.as_time().filter(|_| !matches!(value, Value::Text(_)));
                 Arc::new(values.map(time).collect::<TimestampMicrosecondArray>())
             }
-            Type::Xact => Arc::new(values.map(xact).collect::<UInt64Array>()),
-            Type::Key => Arc::new(values.map(|value| key_of(&value)).collect::<UInt64Array>()),
-            Type::Text | Type::Interval => Arc::new(texts(values.map(|value| {
-                let is_text = !matches!(value, Value::Text(_)) == (ty == Type::Interval);
-                value.to_text().filter(|_| is_text).map(Cow::into_owned)
-            }))?),
-            Type::Json => Arc::new(texts(values.map(|value| (!value.is_null()).then(|| value.to_json())))?),
+            (Type::Xact, _) => Arc::new(values.map(xact).collect::<UInt64Array>()),
+            (Type::Key, _) => Arc::new(values.map(|value| key_of(&value)).collect::<UInt64Array>()),
+            (Type::Text | Type::Interval | Type::Json, _) => Arc::new(texts(values, ty).ok_or(Error::TooLong)?),
         })
     }
+}
+
+/// Of texts whose values are said once, with the place of each row's among them.
+pub(crate) fn dictionary(array: &ArrayRef, ty: Type) -> Option<&DictionaryArray<Int32Type>> {
+    let words = array.as_dictionary_opt::<Int32Type>()?;
+    (ty == Type::Text && *words.values().data_type() == DataType::Utf8).then_some(words)
 }
 
 /// No infinity, nothing that is no number, no negative zero.
 fn clean(floats: &Float64Array) -> Float64Array {
     let is_odd = |float: &f64| !float.is_finite() || *float == 0.0 && float.is_sign_negative();
-    if !floats.values().iter().any(is_odd) {
+    if !floats.values().iter().fold(false, |any, float| any | is_odd(float)) {
         return floats.clone();
     }
     floats.iter().map(|float| float.filter(|float| float.is_finite()).map(|float| float + 0.0)).collect()
 }
 
-pub(crate) fn key_text(key: u64) -> String {
+fn key_text(key: u64) -> String {
     format!("p{key:0KEY_DIGITS$}")
 }
 
@@ -191,9 +210,9 @@ fn boolean(value: Value<'_>) -> Option<bool> {
     }
 }
 
-fn int(value: &Value<'_>) -> Option<i64> {
+fn int(value: Value<'_>) -> Option<i64> {
     match value {
-        Value::Integer(number) => Some(*number),
+        Value::Integer(number) => Some(number),
         _ => None,
     }
 }
@@ -213,94 +232,22 @@ fn wide(value: Value<'_>) -> Option<i128> {
     }
 }
 
-fn texts(of: impl Iterator<Item = Option<String>>) -> Result<StringArray, Error> {
-    let mut texts = StringBuilder::new();
-    let mut bytes = 0;
-    for text in of {
-        bytes += text.as_ref().map_or(0, String::len);
-        if bytes > TEXT_BYTES_MAX {
-            return Err(Error::TooLong);
-        }
-        texts.append_option(text);
-    }
-    Ok(texts.finish())
-}
-
-/// Numbers as an array where they are all of 64 bits with a sign.
-pub(crate) fn wholes(values: impl Iterator<Item = Value<'static>>, rows: usize) -> Column {
-    let mut builder = Builder::new(Type::Int, rows);
-    values.for_each(|value| builder.push(value));
-    builder.finish()
-}
-
-/// Makes a column of values as they come: an array of the type that is expected, as long as it holds them.
-#[derive(Debug)]
-pub(crate) enum Builder {
-    Bool(Vec<Option<bool>>),
-    Int(Vec<Option<i64>>),
-    Float(Vec<Option<f64>>),
-    Text(StringBuilder, usize),
-    Time(Vec<Option<i64>>),
-    Stored(Vec<Option<i64>>),
-    Values(Vec<Value<'static>>),
-}
-
-impl Builder {
-    pub fn new(ty: Type, rows: usize) -> Builder {
-        match ty {
-            Type::Bool => Builder::Bool(Vec::with_capacity(rows)),
-            Type::Int | Type::Wide => Builder::Int(Vec::with_capacity(rows)),
-            Type::Float => Builder::Float(Vec::with_capacity(rows)),
-            Type::Text => Builder::Text(StringBuilder::new(), 0),
-            Type::Time => Builder::Time(Vec::with_capacity(rows)),
-            Type::Created => Builder::Stored(Vec::with_capacity(rows)),
-            Type::Null | Type::Xact | Type::Key | Type::Interval | Type::Json => {
-                Builder::Values(Vec::with_capacity(rows))
+/// What a type writes as a text; None where there is no room for them all.
+fn texts<'v>(values: impl Iterator<Item = Value<'v>>, ty: Type) -> Option<StringArray> {
+    let mut texts = Texts::default();
+    let mut json = String::new();
+    for value in values {
+        match (ty, &value) {
+            (_, Value::Null) => texts.push(None)?,
+            (Type::Json, _) => {
+                json.clear();
+                value.put_json(&mut json);
+                texts.push(Some(&json))?;
             }
+            (Type::Text, Value::Text(text)) => texts.push(Some(text))?,
+            (Type::Interval, Value::Interval(_)) => texts.push(value.to_text().as_deref())?,
+            _ => texts.push(None)?,
         }
     }
-
-    pub fn push(&mut self, value: Value<'static>) {
-        match (&mut *self, &value) {
-            (Builder::Values(to), _) => to.push(value),
-            (Builder::Bool(to), Value::Boolean(boolean)) => to.push(Some(*boolean)),
-            (Builder::Int(to), Value::Integer(number)) => to.push(Some(*number)),
-            (Builder::Float(to), Value::Float(number)) => to.push(Some(*number)),
-            (Builder::Float(to), Value::Integer(number)) if is_safe(*number) => to.push(Some(*number as f64)),
-            (Builder::Text(to, bytes), Value::Text(text)) if *bytes + text.len() <= TEXT_BYTES_MAX => {
-                *bytes += text.len();
-                to.append_value(text);
-            }
-            (Builder::Time(to), Value::Time(micros)) | (Builder::Stored(to), Value::Stored(micros)) => {
-                to.push(Some(*micros));
-            }
-            (Builder::Bool(to), Value::Null) => to.push(None),
-            (Builder::Int(to) | Builder::Time(to) | Builder::Stored(to), Value::Null) => to.push(None),
-            (Builder::Float(to), Value::Null) => to.push(None),
-            (Builder::Text(to, _), Value::Null) => to.append_null(),
-            _ => {
-                self.widen();
-                self.push(value);
-            }
-        }
-    }
-
-    /// From here on for values of any kind.
-    fn widen(&mut self) {
-        let built = std::mem::replace(self, Builder::Values(Vec::new())).finish();
-        let rows = built.array().map_or(0, Array::len);
-        *self = Builder::Values((0..rows).map(|row| built.value(row).into_owned()).collect());
-    }
-
-    pub fn finish(self) -> Column {
-        match self {
-            Builder::Bool(of) => Column::Bool(of.into_iter().collect()),
-            Builder::Int(of) => Column::Int(of.into_iter().collect()),
-            Builder::Float(of) => Column::Float(of.into_iter().collect()),
-            Builder::Text(mut of, _) => Column::Text(of.finish()),
-            Builder::Time(of) => Column::Time(of.into_iter().collect()),
-            Builder::Stored(of) => Column::Stored(of.into_iter().collect()),
-            Builder::Values(of) => Column::Values(of),
-        }
-    }
+    Some(texts.finish())
 }

@@ -84,7 +84,9 @@ fn arithmetic(function: &Function, left: Known, right: Known) -> Known {
         (Type::Null, _) | (_, Type::Null) => Known::of(Type::Null),
         (one, other) if one.is_whole() && other.is_whole() => match function {
             Function::Mul => Known::whole(left.bits.saturating_add(right.bits)),
-            Function::Mod => Known { bits: left.bits, ..Known::of(if one == Type::Wide { one } else { Type::Int }) },
+            // What a wide one stands for may be a float, and then so is what remains.
+            Function::Mod if one == Type::Wide || other == Type::Wide => Known { ty: Type::Wide, bits: left.bits },
+            Function::Mod => Known { ty: Type::Int, bits: left.bits },
             _ => Known::whole(left.bits.max(right.bits).saturating_add(1)),
         },
         (one, other) if one.is_time() && other.is_time() => Known::of(Type::Float),

@@ -3,15 +3,17 @@
 //!
 //! ```text
 //! Expr ─ Program::compile ─ nodes, each with the type that it is certain to fit into, constants folded   (program, known)
-//! columns ─ Program::run ─┬─ where the arrays at hand are of types that a loop or a kernel knows         (fast)
-//!                         └─ otherwise value by value, which is what is true                             (scalar)
+//! columns ─ Program::run ─┬─ where the arrays at hand are of types that a loop or a kernel knows         (eval, fast)
+//!                         └─ otherwise value by value, which is what is true                             (eval, scalar)
 //! ```
 //!
 //! A type is what an array holds in the end. On the way there a column is whatever holds all of its values exactly
 //! (`column`): numbers that leave 64 bits, or a float beside them, times beside texts stay what they are until the last
 //! step. A fast path that cannot be exact for the rows at hand says so, and the rows are computed one by one.
 
+mod builder;
 mod column;
+mod eval;
 mod fast;
 mod known;
 mod prepared;
@@ -19,7 +21,7 @@ mod program;
 mod scalar;
 mod types;
 
-pub use program::{Env, Program};
+pub use program::{Env, Program, Schema};
 pub use types::Type;
 
 use assay_node_btql::bound::Field;

@@ -1,10 +1,10 @@
 //! Calls, and what of them can be made ready before there are rows: patterns, words, lists to look into.
 
-use std::collections::HashSet;
-
+use ahash::AHashSet;
 use assay_node_btql::bound::Function;
-use assay_node_btql::values::{Like, Value, Words};
+use assay_node_btql::values::{Like, Value, Words, number};
 use assay_storage_model::merge::Picker;
+use memchr::memmem::Finder;
 use regex::{Regex, RegexBuilder};
 
 #[derive(Debug)]
@@ -22,16 +22,20 @@ pub(crate) enum Prepared {
     Regex(Regex),
     Words(Words),
     List(List),
+    /// What INCLUDES asks for: a text that is no number, and so equals nothing but itself.
+    Needle(Needle),
     Picker(Picker),
 }
+
+pub(crate) type Needle = Finder<'static>;
 
 /// What IN looks into.
 #[derive(Debug)]
 pub(crate) struct List {
     /// All of it, as a list of values.
     pub values: Value<'static>,
-    pub texts: HashSet<String>,
-    pub ints: HashSet<i64>,
+    pub texts: AHashSet<String>,
+    pub ints: AHashSet<i64>,
     pub has_null: bool,
     /// Whether a text can equal only what is in `texts`, and a whole number only what is in `ints`.
     pub decides_texts: bool,
@@ -54,6 +58,9 @@ impl Call {
             }
             (Function::Match, Some(words)) => Prepared::Words(Words::of(words)),
             (Function::In, Some(list)) => List::of(list).map_or(Prepared::Nothing, Prepared::List),
+            (Function::Includes | Function::TagsInclude, Some(Value::Text(text))) if number(text).is_null() => {
+                Prepared::Needle(Finder::new(text.as_bytes()).into_owned())
+            }
             _ => Prepared::Nothing,
         };
         Call { function: function.clone(), prepared, tz_offset }
@@ -66,8 +73,8 @@ impl List {
         let Value::List(values) = &*opened else { return None };
         let mut list = List {
             values: opened.clone().into_owned().into_owned(),
-            texts: HashSet::new(),
-            ints: HashSet::new(),
+            texts: AHashSet::new(),
+            ints: AHashSet::new(),
             has_null: false,
             decides_texts: true,
             decides_ints: true,

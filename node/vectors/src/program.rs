@@ -1,13 +1,13 @@
 //! An expression made ready for batches of rows.
 
-use arrow::array::{Array, ArrayRef, BooleanArray};
+use arrow::array::{ArrayRef, BooleanArray};
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Derived, Expr, Field, Function};
 use assay_node_btql::level;
-use assay_node_btql::values::{Value, picked};
+use assay_node_btql::values::Value;
 
-use crate::column::{Builder, Column};
-use crate::prepared::{Call, Prepared};
+use crate::eval::Batch;
+use crate::prepared::Call;
 use crate::types::{Known, Type};
 use crate::{Error, fast, known, scalar};
 
@@ -29,26 +29,18 @@ pub struct Program {
 }
 
 #[derive(Debug)]
-struct Node {
-    what: What,
-    known: Known,
+pub(crate) struct Node {
+    pub what: What,
+    pub known: Known,
 }
 
 #[derive(Debug)]
-enum What {
+pub(crate) enum What {
     Const(Value<'static>),
     Input(usize, Type),
-    Call(Call, Vec<Node>),
+    Call(Box<Call>, Vec<Node>),
     /// Conditions and what follows from the first that is true.
     If(Vec<(Node, Node)>, Box<Node>),
-}
-
-/// Rows that come together.
-struct Batch<'b> {
-    columns: &'b [ArrayRef],
-    rows: usize,
-    /// Whether fast paths are taken where there are any.
-    hurried: bool,
 }
 
 impl Program {
@@ -134,7 +126,7 @@ fn call(function: &Function, args: Vec<Node>, env: Env) -> Result<Node, Error> {
     }
     let types: Vec<Known> = args.iter().map(|arg| arg.known).collect();
     let known = known::of_call(function, &types, constants.get(1).copied().flatten());
-    Ok(Node { what: What::Call(call, args), known })
+    Ok(Node { what: What::Call(Box::new(call), args), known })
 }
 
 /// Whether a function is one of so many arguments.
@@ -207,67 +199,4 @@ impl Node {
             _ => None,
         }
     }
-
-    fn eval(&self, batch: &Batch<'_>) -> Result<Column, Error> {
-        level(|| match &self.what {
-            What::Const(value) => Ok(Column::Const(value.clone())),
-            What::Input(number, ty) => {
-                let array = batch.columns.get(*number).ok_or(Error::NoInput(*number))?;
-                if array.len() != batch.rows {
-                    return Err(Error::OtherLength { wanted: batch.rows, found: array.len() });
-                }
-                Column::load(array, *ty)
-            }
-            What::Call(call, args) => {
-                let args = args.iter().map(|arg| arg.eval(batch)).collect::<Result<Vec<_>, _>>()?;
-                let found = if batch.hurried { fast::call(call, self.known.ty, &args, batch.rows) } else { None };
-                Ok(found.unwrap_or_else(|| one_by_one(call, self.known.ty, &args, batch.rows)))
-            }
-            What::If(cases, otherwise) => {
-                let mut conditions = Vec::with_capacity(cases.len());
-                let mut values = Vec::with_capacity(cases.len() + 1);
-                for (condition, then) in cases {
-                    conditions.push(fast::is_true(&condition.eval(batch)?, batch.rows));
-                    values.push(then.eval(batch)?);
-                }
-                values.push(otherwise.eval(batch)?);
-                let ty = self.known.ty;
-                let found = if batch.hurried { fast::choose(&conditions, &values, ty, batch.rows) } else { None };
-                Ok(found.unwrap_or_else(|| chosen(&conditions, &values, ty, batch.rows)))
-            }
-        })
-    }
-}
-
-fn one_by_one(call: &Call, ty: Type, args: &[Column], rows: usize) -> Column {
-    let mut to = Builder::new(ty, rows);
-    if let (Prepared::Picker(picker), [Column::Json(texts)]) = (&call.prepared, args) {
-        // Straight out of the texts, of which nothing else is read.
-        for row in 0..rows {
-            let found = if texts.is_valid(row) { picked(texts.value(row), picker) } else { Value::Null };
-            to.push(found.into_owned());
-        }
-        return to.finish();
-    }
-    let is_constant = |arg: &Column| matches!(arg, Column::Const(_));
-    // What is the same for every row is taken once: a list may be long.
-    let mut values: Vec<Value<'_>> =
-        args.iter().map(|arg| if is_constant(arg) { arg.value(0) } else { Value::Null }).collect();
-    for row in 0..rows {
-        for (value, arg) in values.iter_mut().zip(args).filter(|(_, arg)| !is_constant(arg)) {
-            *value = arg.value(row);
-        }
-        to.push(scalar::apply(call, &values));
-    }
-    to.finish()
-}
-
-/// Of each row the value whose condition is the first that holds.
-fn chosen(conditions: &[BooleanArray], values: &[Column], ty: Type, rows: usize) -> Column {
-    let mut to = Builder::new(ty, rows);
-    for row in 0..rows {
-        let case = conditions.iter().position(|condition| condition.value(row)).unwrap_or(conditions.len());
-        to.push(values.get(case).map_or(Value::Null, |value| value.value(row).into_owned()));
-    }
-    to.finish()
 }

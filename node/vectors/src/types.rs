@@ -16,7 +16,7 @@ pub enum Type {
     /// Decimal128(38, 0): what comes of whole numbers of 64 bits, and may have more. Beyond -2^63 and 2^64 it stands for
     /// the float that is nearest.
     Wide,
-    /// Utf8.
+    /// Utf8; what comes in may be a dictionary of it, by Int32.
     Text,
     /// Microseconds, without a zone, of a time that was computed: it is shown to the second where it has no more (D-66).
     Time,
@@ -28,7 +28,7 @@ pub enum Type {
     Key,
     /// Utf8, such as `7 day`.
     Interval,
-    /// Utf8: the JSON text of each value, null for null.
+    /// Utf8: the JSON text of each value. Where that is null there is a null, and never its text.
     Json,
 }
 
@@ -82,10 +82,12 @@ impl Known {
 
     /// Whole numbers of so many bits.
     pub fn whole(bits: u16) -> Known {
-        let ty = match bits {
-            ..=INT_BITS => Type::Int,
-            ..=WIDE_BITS => Type::Wide,
-            _ => Type::Json,
+        let ty = if bits <= INT_BITS {
+            Type::Int
+        } else if bits <= WIDE_BITS {
+            Type::Wide
+        } else {
+            Type::Json
         };
         Known { ty, bits }
     }

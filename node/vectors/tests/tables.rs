@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, StringArray, TimestampMicrosecondArray, UInt64Array};
+use arrow::array::{
+    ArrayRef, AsArray, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array, StringArray,
+    TimestampMicrosecondArray, UInt64Array,
+};
 use assay_node_btql::ast::Step;
-use assay_node_btql::bound::{Expr, Field, Output};
+use assay_node_btql::bound::{Derived, Expr, Field, Output};
 use assay_node_btql::{Env as Asked, bind, parse_text};
-use assay_node_vectors::{Env, Error, Program, Type};
+use assay_node_vectors::{Env, Error, Program, Schema, Type};
 use assay_storage_model::event::parse_created;
 
 const ROWS: usize = 3;
@@ -120,6 +123,7 @@ fn numbers_stay_whole_as_long_as_they_can() {
         ("4 / metrics.tokens", ["4.336808689942018e-19", "2", "null"]),
         ("scores.a * 2", ["1", "4", "null"]),
         ("metrics.tokens % 2", ["1", "0", "null"]),
+        ("metrics.tokens % (metrics.tokens * length(id))", ["9.223372036854776e+18", "2", "null"]),
         ("scores.a % 0", ["null", "null", "null"]),
         ("metadata.n + 1", ["null", "9007199254740994", "null"]),
         ("round(scores.a)", ["1", "2", "null"]),
@@ -176,6 +180,8 @@ fn types_are_known_before_there_are_rows() {
         ("metrics.tokens", Type::Int),
         ("metrics.tokens + 1", Type::Wide),
         ("length(id) + 1", Type::Int),
+        ("metrics.tokens % 2", Type::Int),
+        ("metrics.tokens % (metrics.tokens * length(id))", Type::Wide),
         ("metrics.tokens / 2", Type::Float),
         ("scores.a + 1", Type::Float),
         ("coalesce(scores.a, 0)", Type::Float),
@@ -191,6 +197,42 @@ fn types_are_known_before_there_are_rows() {
     ] {
         let program = Program::compile(&bound(expr), &schema, Env::default()).expect("a program");
         assert_eq!(program.output(), ty, "{expr}");
+    }
+}
+
+#[test]
+fn what_is_derived_is_a_column_where_there_is_one_and_computed_where_there_is_none() {
+    let costs = |field: &Field, steps: &[Step]| match (field, steps) {
+        (Field::Derived(Derived::EstimatedCost), []) => Some((3, Type::Float)),
+        _ => schema(field, steps),
+    };
+    let compiled = |expr: &str, schema: Schema<'_>| Program::compile(&bound(expr), schema, Env::default());
+    let program = compiled("metrics.estimated_cost > 1", &costs).expect("a program");
+    let found = program.run(&arrays(), ROWS).expect("a column");
+    assert_eq!(found.as_boolean(), &BooleanArray::from(vec![Some(false), Some(true), None]));
+    let missing = compiled("metrics.estimated_cost", &schema);
+    assert!(matches!(missing, Err(Error::NoColumn(Field::Derived(Derived::EstimatedCost)))));
+}
+
+#[test]
+fn texts_of_a_dictionary_are_texts() {
+    let program = Program::compile(&bound("id"), &schema, Env::default()).expect("a program");
+    let mut arrays = arrays();
+    let said: StringArray = [Some("chat"), Some("50% off")].into_iter().collect();
+    let places = [Some(1), None, Some(0)].into_iter().collect::<Int32Array>();
+    arrays[4] = Arc::new(DictionaryArray::new(places, Arc::new(said)));
+    let found = program.run(&arrays, ROWS).expect("a column");
+    assert_eq!(found.as_string::<i32>(), &StringArray::from(vec![Some("50% off"), None, Some("chat")]));
+    for (expr, expected) in [
+        ("id = 'chat'", [Some(false), None, Some(true)]),
+        ("id IN ('chat', 'other')", [Some(false), None, Some(true)]),
+        ("upper(id) LIKE 'CH%'", [Some(false), None, Some(true)]),
+        ("id IS NULL", [Some(false), Some(true), Some(false)]),
+        ("coalesce(id, 'none') = 'none'", [Some(false), Some(true), Some(false)]),
+    ] {
+        let program = Program::compile(&bound(expr), &schema, Env::default()).expect("a program");
+        let found = program.run(&arrays, ROWS).expect("a column");
+        assert_eq!(found.as_boolean(), &BooleanArray::from(expected.to_vec()), "{expr}");
     }
 }
 

@@ -106,13 +106,17 @@ impl<'a> Value<'a> {
 }
 
 /// The value at the picker's only path.
-pub fn picked<'j>(json: &'j str, picker: &Picker) -> Value<'j> {
+fn picked<'j>(json: &'j str, picker: &Picker) -> Value<'j> {
+    picked_text(json, picker).map_or(Value::Null, Value::read)
+}
+
+/// The JSON text of that value.
+pub fn picked_text<'j>(json: &'j str, picker: &Picker) -> Option<&'j str> {
     let mut found = [None];
     if picker.paths() != 1 || picker.pick(json.as_bytes(), &mut found).is_err() {
-        return Value::Null;
+        return None;
     }
-    let text = found[0].and_then(|text| std::str::from_utf8(text).ok());
-    text.map_or(Value::Null, Value::read)
+    std::str::from_utf8(found[0]?).ok()
 }
 
 fn put_text(out: &mut String, text: &str) {

@@ -3,13 +3,16 @@
 use memchr::memchr2;
 use memchr::memmem::Finder;
 
+/// The only letter beyond ASCII whose lower case is one of ASCII, a k: where it is missing, case is a matter of bytes.
+const KELVIN: char = '\u{212a}';
+
 /// A pattern, ready to be held against many values.
 #[derive(Clone, Debug)]
 pub struct Like {
     /// What stands between the `%`: at least one piece.
     pieces: Vec<Vec<Piece>>,
     any_case: bool,
-    plain: Option<Plain>,
+    plain: Option<Box<Plain>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,7 +24,9 @@ enum Piece {
 /// What most patterns are: one text, and whether anything may stand before it and behind it.
 #[derive(Clone, Debug)]
 struct Plain {
+    /// Of ASCII, where case does not matter.
     text: String,
+    has_k: bool,
     before: bool,
     behind: bool,
     finder: Finder<'static>,
@@ -45,15 +50,14 @@ impl Like {
                 last.push(piece);
             }
         }
-        let plain = Plain::of(&pieces, any_case);
+        let plain = Plain::of(&pieces, any_case).map(Box::new);
         Like { pieces, any_case, plain }
     }
 
     pub fn fits(&self, value: &str) -> bool {
         match &self.plain {
             Some(plain) if !self.any_case => plain.fits(value),
-            // Letters beyond ASCII may have one of ASCII for their lower case.
-            Some(plain) if value.is_ascii() => plain.fits_any_case(value.as_bytes()),
+            Some(plain) if !plain.has_k || !value.contains(KELVIN) => plain.fits_any_case(value.as_bytes()),
             _ => self.fits_anyhow(value),
         }
     }
@@ -106,7 +110,8 @@ impl Plain {
         });
         let text: String = chars.collect::<Option<_>>()?;
         let finder = Finder::new(text.as_bytes()).into_owned();
-        Some(Plain { text, before, behind, finder })
+        let has_k = text.contains(['k', 'K']);
+        Some(Plain { text, has_k, before, behind, finder })
     }
 
     fn fits(&self, value: &str) -> bool {
@@ -118,7 +123,7 @@ impl Plain {
         }
     }
 
-    /// Where both are of ASCII.
+    /// Where the one letter is missing that is no byte, and yet may be one of the text's.
     fn fits_any_case(&self, value: &[u8]) -> bool {
         let text = self.text.as_bytes();
         let Some(spare) = value.len().checked_sub(text.len()) else { return false };
@@ -181,7 +186,11 @@ mod tests {
         assert!(Like::new("%REFUND%", true).fits("Where is my refund?"));
         // As many characters as before, whatever their lower case is made of.
         assert!(Like::new("_", true).fits("İ"));
-        assert!(Like::new("%k", true).fits("K")); // the sign of Kelvin
+        for like in ["%k", "k%", "%k%", "K"].map(|pattern| Like::new(pattern, true)) {
+            assert!(like.fits("\u{212a}"));
+        }
+        let is_ascii_below = |letter: &char| letter.to_lowercase().all(|lower| lower.is_ascii());
+        assert!(('\u{80}'..=char::MAX).filter(is_ascii_below).eq([KELVIN]));
         for (value, pattern, expected) in [
             ("ABCabd", "%ABD", true),
             ("ABCabd", "aBc%", true),
@@ -193,6 +202,9 @@ mod tests {
             ("", "%a%", false),
             ("ab", "%b%", true),
             ("aé", "%É", true),
+            ("é Refund ü", "%reFUND%", true),
+            ("é Refund", "%reFUND", true),
+            ("éRefund", "refund", false),
         ] {
             assert_eq!(Like::new(pattern, true).fits(value), expected, "{value} ilike {pattern}");
         }

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use assay_storage_model::event::{format_micros, parse_created};
 
 pub use contains::{all, any, contains, is_in};
-pub use json::picked;
+pub use json::picked_text;
 pub use like::Like;
 pub use order::{canonical, compare, equal, fraction_and_whole, in_order, same};
 pub use search::Words;

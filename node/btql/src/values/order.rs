@@ -6,7 +6,8 @@ use std::cmp::Ordering;
 use serde_json::Value as Tree;
 
 use super::{Value, number};
-use crate::ast::{Interval, Unit};
+use crate::ast::Interval;
+use crate::calendar::{self, is_calendar};
 
 /// As operators compare (D-47): none where the kinds have no order between them, which is an ordering that is null and an
 /// equality that is false.
@@ -96,17 +97,8 @@ pub fn fraction_and_whole(fraction: f64, whole: i128) -> Ordering {
 
 /// Months with months, and what is always as long with what is.
 fn intervals(left: Interval, right: Interval) -> Option<Ordering> {
-    (is_calendar(left.unit) == is_calendar(right.unit)).then(|| interval_size(left).cmp(&interval_size(right)))
-}
-
-/// Whether it is months that such an interval counts.
-fn is_calendar(unit: Unit) -> bool {
-    matches!(unit, Unit::Month | Unit::Year)
-}
-
-/// Microseconds, or months where those are what is counted.
-fn interval_size(of: Interval) -> i128 {
-    i128::from(of.value) * i128::from(crate::calendar::size(of.unit))
+    let size = |of: Interval| i128::from(of.value) * i128::from(calendar::size(of.unit));
+    (is_calendar(left.unit) == is_calendar(right.unit)).then(|| size(left).cmp(&size(right)))
 }
 
 /// The order in which anything sorts (D-75, D-81): null, booleans, numbers, texts and what is shown as one, arrays, objects;

@@ -11,7 +11,8 @@ use assay_node_btql::ast;
 use assay_node_btql::values::Value;
 
 use super::logic;
-use crate::column::{Column, TEXT_BYTES_MAX};
+use crate::builder::TEXT_BYTES_MAX;
+use crate::column::Column;
 use crate::types::{Type, is_safe};
 
 /// An array of the type that all have, or one element of such.

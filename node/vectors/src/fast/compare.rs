@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use arrow::array::TimestampMicrosecondArray;
-use arrow::array::{Array, BooleanArray, Datum, Float64Array, Int64Array, StringArray, UInt64Array};
+use arrow::array::{
+    Array, BooleanArray, Datum, Float64Array, Int64Array, StringArray, TimestampMicrosecondArray, UInt64Array,
+};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::cmp;
 use assay_node_btql::bound::Function;
-use assay_node_btql::values;
-use assay_node_btql::values::{Value, equal, fraction_and_whole, number};
+use assay_node_btql::values::{self, Value, equal, fraction_and_whole, number};
 
 use super::logic;
 use crate::column::{Column, key_of};
@@ -117,6 +117,10 @@ fn with_constant(op: Op, of: &Column, constant: &Value<'_>) -> Option<BooleanArr
         (Column::Float(array), Value::Integer(number)) if is_safe(*number) => {
             op.kernel(array, &Float64Array::new_scalar(*number as f64))
         }
+        (Column::Int(_) | Column::Float(_), Value::Text(text)) => match number(text) {
+            Value::Null => None,
+            number => with_constant(op, of, &number),
+        },
         (Column::Text(array), Value::Text(text)) => op.kernel(array, &StringArray::new_scalar(&**text)),
         (Column::Bool(array), Value::Boolean(boolean)) => op.kernel(array, &BooleanArray::new_scalar(*boolean)),
         (Column::Time(array) | Column::Stored(array), Value::Time(_) | Value::Stored(_) | Value::Text(_)) => {
@@ -124,6 +128,9 @@ fn with_constant(op: Op, of: &Column, constant: &Value<'_>) -> Option<BooleanArr
         }
         (Column::Xact(array), _) => op.kernel(array, &UInt64Array::new_scalar(xact_of(constant)?)),
         (Column::Key(array), _) => op.kernel(array, &UInt64Array::new_scalar(key_of(constant)?)),
+        (Column::Json(texts), _) => {
+            Some(texts.iter().map(|text| op.of_values(&Value::read(text?), constant)).collect())
+        }
         _ => None,
     }
 }

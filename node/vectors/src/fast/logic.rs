@@ -2,12 +2,13 @@
 
 use arrow::array::{Array, BooleanArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
-use arrow::compute::{and_kleene, not as inverted, or_kleene};
+use arrow::compute::{and_kleene, or_kleene};
 
+use crate::Error;
 use crate::column::Column;
 
 /// What conditions make of a column (D-50).
-pub(super) fn truth(of: &Column, rows: usize) -> BooleanArray {
+pub(crate) fn truth(of: &Column, rows: usize) -> BooleanArray {
     match of {
         Column::Bool(array) => array.clone(),
         Column::Const(value) => every(value.truth(), rows),
@@ -25,7 +26,7 @@ pub(super) fn truth(of: &Column, rows: usize) -> BooleanArray {
 }
 
 /// The same truth for every row.
-pub(super) fn every(truth: Option<bool>, rows: usize) -> BooleanArray {
+pub(crate) fn every(truth: Option<bool>, rows: usize) -> BooleanArray {
     let nulls = truth.is_none().then(|| NullBuffer::new_null(rows));
     BooleanArray::new(if truth == Some(true) { BooleanBuffer::new_set(rows) } else { unset(rows) }, nulls)
 }
@@ -43,17 +44,20 @@ pub(crate) fn is_true(of: &Column, rows: usize) -> BooleanArray {
     }
 }
 
-pub(super) fn fold(args: &[Column], all: bool, rows: usize) -> Option<BooleanArray> {
+/// AND, or OR.
+pub(crate) fn both(all: bool, left: &BooleanArray, right: &BooleanArray) -> Result<BooleanArray, Error> {
     let together = if all { and_kleene } else { or_kleene };
-    let mut found = every(Some(all), rows);
-    for arg in args {
-        found = together(&found, &truth(arg, rows)).ok()?;
-    }
-    Some(found)
+    together(left, right).map_err(|_| Error::OtherLength { wanted: left.len(), found: right.len() })
 }
 
-pub(super) fn not(of: &Column, rows: usize) -> Option<BooleanArray> {
-    inverted(&truth(of, rows)).ok()
+/// Whether it is so for every row.
+pub(crate) fn is_every(of: &BooleanArray, truth: bool) -> bool {
+    of.null_count() == 0 && of.true_count() == if truth { of.len() } else { 0 }
+}
+
+pub(super) fn not(of: &Column, rows: usize) -> BooleanArray {
+    let truth = truth(of, rows);
+    BooleanArray::new(!truth.values(), truth.nulls().cloned())
 }
 
 pub(super) fn is_null(of: &Column, rows: usize) -> BooleanArray {

@@ -1,9 +1,11 @@
-//! IN with a list that is the same for every row.
+//! IN with a list, and INCLUDES of a text, that are the same for every row.
 
-use arrow::array::{Array, BooleanArray};
+use arrow::array::BooleanArray;
+use assay_node_btql::bound::Function;
+use assay_node_btql::values::{Value, contains, is_in as is_value_in};
 
 use crate::column::Column;
-use crate::prepared::{Call, List, Prepared};
+use crate::prepared::{Call, List, Needle, Prepared};
 
 pub(super) fn is_in(call: &Call, left: &Column) -> Option<Column> {
     let Prepared::List(list) = &call.prepared else { return None };
@@ -14,13 +16,40 @@ pub(super) fn is_in(call: &Call, left: &Column) -> Option<Column> {
         Column::Int(ints) if list.decides_ints => {
             ints.iter().map(|int| found(list, list.ints.contains(&int?))).collect()
         }
+        Column::Json(texts) => texts.iter().map(|text| is_one_in(&Value::read(text?), list)).collect(),
         _ => return None,
     };
-    debug_assert_eq!(Some(found.len()), left.array().map(Array::len));
     Some(Column::Bool(found))
+}
+
+fn is_one_in(value: &Value<'_>, list: &List) -> Option<bool> {
+    match value {
+        Value::Text(text) if list.decides_texts => found(list, list.texts.contains(&**text)),
+        Value::Integer(number) if list.decides_ints => found(list, list.ints.contains(number)),
+        _ => is_value_in(value, &list.values),
+    }
 }
 
 /// What is not in a list with a null in it may be that null (D-48).
 fn found(list: &List, is_in: bool) -> Option<bool> {
     if is_in || !list.has_null { Some(is_in) } else { None }
+}
+
+/// D-60, of JSON: what the needle does not stand in is not read.
+pub(super) fn includes(call: &Call, of: &Column, needle: &Column) -> Option<Column> {
+    let (Prepared::Needle(finder), Column::Json(texts), Column::Const(needle)) = (&call.prepared, of, needle) else {
+        return None;
+    };
+    let of_null = (call.function == Function::TagsInclude).then_some(false);
+    let found = |text: Option<&str>| match text {
+        None => of_null,
+        Some(text) if is_without(text, finder) => Some(false),
+        Some(text) => contains(&Value::read(text), needle),
+    };
+    Some(Column::Bool(texts.iter().map(found).collect()))
+}
+
+/// Whether it is certain that no text in it is the needle, nor has it in it: of what is escaped that cannot be seen.
+fn is_without(json: &str, needle: &Needle) -> bool {
+    json.starts_with(['[', '{', '"']) && needle.find(json.as_bytes()).is_none() && !json.contains('\\')
 }

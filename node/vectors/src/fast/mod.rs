@@ -6,6 +6,7 @@ mod compare;
 mod logic;
 mod member;
 mod numbers;
+mod steps;
 mod texts;
 mod times;
 
@@ -16,14 +17,14 @@ use crate::prepared::Call;
 use crate::types::Type;
 
 pub(crate) use choose::choose;
-pub(crate) use logic::is_true;
+pub(crate) use logic::{both, every, is_every, is_true, truth};
 
-/// What a call gives, if there is a path for such arguments; `ty` is what the answer is certain to fit into.
+/// What a call gives, if there is a path for such arguments; `ty` is what the answer is certain to fit into. AND and OR are
+/// not among the calls: their conditions need not all be looked at.
 pub(crate) fn call(call: &Call, ty: Type, args: &[Column], rows: usize) -> Option<Column> {
     use Function as F;
     match (&call.function, args) {
-        (F::And | F::Or, _) => Some(Column::Bool(logic::fold(args, call.function == F::And, rows)?)),
-        (F::Not, [of]) => Some(Column::Bool(logic::not(of, rows)?)),
+        (F::Not, [of]) => Some(Column::Bool(logic::not(of, rows))),
         (F::IsNull, [of]) => Some(Column::Bool(logic::is_null(of, rows))),
         (F::IsNotNull, [of]) => Some(Column::Bool(logic::is_not_null(of, rows))),
         (F::Same | F::NotSame, [left, right]) => {
@@ -34,6 +35,7 @@ pub(crate) fn call(call: &Call, ty: Type, args: &[Column], rows: usize) -> Optio
             Some(Column::Bool(compare::compare(op, left, right, rows)))
         }
         (F::In, [left, _]) => member::is_in(call, left),
+        (F::Includes | F::TagsInclude, [of, needle]) => member::includes(call, of, needle),
         (F::Add | F::Sub | F::Mul | F::Div | F::Mod, [left, right]) => {
             numbers::arithmetic(&call.function, left, right, rows)
                 .or_else(|| times::moved(&call.function, left, right, rows))
@@ -44,6 +46,7 @@ pub(crate) fn call(call: &Call, ty: Type, args: &[Column], rows: usize) -> Optio
         (F::Cast(to), [of]) => choose::cast(of, *to),
         (F::Like { .. } | F::Match | F::Regex { .. }, [of, pattern]) => texts::matched(call, of, pattern, rows),
         (F::Lower | F::Upper | F::Length, [of]) => texts::of_one(&call.function, of),
+        (F::Get(_), [of]) => steps::picked(call, of),
         _ => None,
     }
 }

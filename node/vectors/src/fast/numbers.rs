@@ -1,8 +1,10 @@
 //! `+ - * / %` of numbers. Where a result leaves what an array of its type holds exactly, all rows are left to those who
 //! compute them one by one.
 
+use std::borrow::Cow;
+
 use arrow::array::{Array, Float64Array, Int64Array};
-use arrow::buffer::{NullBuffer, ScalarBuffer};
+use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use assay_node_btql::bound::Function;
 use assay_node_btql::values::{SAFE, Value};
 
@@ -14,7 +16,7 @@ const SAFE_FLOAT: f64 = SAFE as f64;
 /// One side.
 enum Side<'c, T: Copy> {
     One(T),
-    Each(&'c [T], Option<&'c NullBuffer>),
+    Each(Cow<'c, [T]>, Option<&'c NullBuffer>),
 }
 
 impl<T: Copy> Side<'_, T> {
@@ -35,125 +37,89 @@ impl<T: Copy> Side<'_, T> {
 
 pub(super) fn arithmetic(function: &Function, left: &Column, right: &Column, rows: usize) -> Option<Column> {
     if let (Some(left), Some(right)) = (ints(left), ints(right)) {
+        let nulls = NullBuffer::union(left.nulls(), right.nulls());
         return match function {
-            Function::Add => of_ints(&left, &right, rows, i64::checked_add),
-            Function::Sub => of_ints(&left, &right, rows, i64::checked_sub),
-            Function::Mul => of_ints(&left, &right, rows, i64::checked_mul),
-            Function::Mod => remainder(&left, &right, rows),
-            _ => quotient(&left, &right, rows),
+            Function::Add => of_ints(nulls, rows, |row| left.at(row).checked_add(right.at(row))),
+            Function::Sub => of_ints(nulls, rows, |row| left.at(row).checked_sub(right.at(row))),
+            Function::Mul => of_ints(nulls, rows, |row| left.at(row).checked_mul(right.at(row))),
+            Function::Mod => {
+                let nulls = null_by_zero(nulls, rows, |row| right.at(row) == 0);
+                // Of the least number by -1 it is 0, which 64 bits hold although the quotient is not in them.
+                of_ints(nulls, rows, |row| left.at(row).checked_rem(right.at(row)).or(Some(0)))
+            }
+            _ => {
+                let nulls = null_by_zero(nulls, rows, |row| right.at(row) == 0);
+                of_floats(nulls, rows, |row| left.at(row) as f64 / right.at(row) as f64)
+            }
         };
     }
-    of_floats(function, &floats(left)?, &floats(right)?, rows)
+    let (left, right) = (floats(left)?, floats(right)?);
+    let nulls = NullBuffer::union(left.nulls(), right.nulls());
+    match function {
+        Function::Add => of_floats(nulls, rows, |row| left.at(row) + right.at(row)),
+        Function::Sub => of_floats(nulls, rows, |row| left.at(row) - right.at(row)),
+        Function::Mul => of_floats(nulls, rows, |row| left.at(row) * right.at(row)),
+        _ => {
+            let nulls = null_by_zero(nulls, rows, |row| right.at(row) == 0.0);
+            match function {
+                Function::Div => of_floats(nulls, rows, |row| left.at(row) / right.at(row)),
+                _ => of_floats(nulls, rows, |row| left.at(row) % right.at(row)),
+            }
+        }
+    }
 }
 
 fn ints(of: &Column) -> Option<Side<'_, i64>> {
     match of {
-        Column::Int(array) => Some(Side::Each(array.values(), array.nulls())),
+        Column::Int(array) => Some(Side::Each(Cow::Borrowed(array.values()), array.nulls())),
         Column::Const(Value::Integer(number)) => Some(Side::One(*number)),
         _ => None,
     }
 }
 
 /// Numbers that are floats, or may as well be.
-fn floats(of: &Column) -> Option<Side2<'_>> {
+fn floats(of: &Column) -> Option<Side<'_, f64>> {
     match of {
-        Column::Float(array) => Some(Side2::Float(Side::Each(array.values(), array.nulls()))),
-        Column::Const(Value::Float(number)) => Some(Side2::Float(Side::One(*number))),
-        Column::Int(array) if array.iter().flatten().all(is_safe) => {
-            Some(Side2::Int(Side::Each(array.values(), array.nulls())))
+        Column::Float(array) => Some(Side::Each(Cow::Borrowed(array.values()), array.nulls())),
+        Column::Const(Value::Float(number)) => Some(Side::One(*number)),
+        Column::Int(array) if array.values().iter().all(|number| is_safe(*number)) => {
+            let floats = array.values().iter().map(|number| *number as f64);
+            Some(Side::Each(floats.collect(), array.nulls()))
         }
-        Column::Const(Value::Integer(number)) if is_safe(*number) => Some(Side2::Int(Side::One(*number))),
+        Column::Const(Value::Integer(number)) if is_safe(*number) => Some(Side::One(*number as f64)),
         _ => None,
     }
 }
 
-enum Side2<'c> {
-    Float(Side<'c, f64>),
-    Int(Side<'c, i64>),
+fn is_null(nulls: Option<&NullBuffer>, row: usize) -> bool {
+    nulls.is_some_and(|nulls| nulls.is_null(row))
 }
 
-impl Side2<'_> {
-    fn at(&self, row: usize) -> f64 {
-        match self {
-            Side2::Float(side) => side.at(row),
-            Side2::Int(side) => side.at(row) as f64,
-        }
-    }
-
-    fn nulls(&self) -> Option<&NullBuffer> {
-        match self {
-            Side2::Float(side) => side.nulls(),
-            Side2::Int(side) => side.nulls(),
-        }
-    }
+/// D-62: what is divided by zero is null.
+fn null_by_zero(nulls: Option<NullBuffer>, rows: usize, is_zero: impl Fn(usize) -> bool) -> Option<NullBuffer> {
+    let divisible = NullBuffer::new(BooleanBuffer::collect_bool(rows, |row| !is_zero(row)));
+    NullBuffer::union(nulls.as_ref(), Some(&divisible).filter(|divisible| divisible.null_count() > 0))
 }
 
-fn is_valid(nulls: Option<&NullBuffer>, row: usize) -> bool {
-    nulls.is_none_or(|nulls| nulls.is_valid(row))
-}
-
-fn of_ints(
-    left: &Side<'_, i64>,
-    right: &Side<'_, i64>,
-    rows: usize,
-    of: fn(i64, i64) -> Option<i64>,
-) -> Option<Column> {
-    let nulls = NullBuffer::union(left.nulls(), right.nulls());
+fn of_ints(nulls: Option<NullBuffer>, rows: usize, of: impl Fn(usize) -> Option<i64>) -> Option<Column> {
     let mut values = Vec::with_capacity(rows);
     for row in 0..rows {
-        match of(left.at(row), right.at(row)) {
+        match of(row) {
             Some(value) => values.push(value),
             // What is behind a null may be any number.
-            None if !is_valid(nulls.as_ref(), row) => values.push(0),
+            None if is_null(nulls.as_ref(), row) => values.push(0),
             None => return None,
         }
     }
     Some(Column::Int(Int64Array::new(ScalarBuffer::from(values), nulls)))
 }
 
-fn remainder(left: &Side<'_, i64>, right: &Side<'_, i64>, rows: usize) -> Option<Column> {
-    let nulls = NullBuffer::union(left.nulls(), right.nulls());
-    let value = |row: usize| {
-        let right = right.at(row);
-        (right != 0 && is_valid(nulls.as_ref(), row)).then(|| left.at(row).wrapping_rem(right))
-    };
-    Some(Column::Int((0..rows).map(value).collect()))
-}
-
-/// D-62: real, and null by zero.
-fn quotient(left: &Side<'_, i64>, right: &Side<'_, i64>, rows: usize) -> Option<Column> {
-    let nulls = NullBuffer::union(left.nulls(), right.nulls());
-    let value = |row: usize| {
-        let right = right.at(row);
-        (right != 0 && is_valid(nulls.as_ref(), row)).then(|| left.at(row) as f64 / right as f64 + 0.0)
-    };
-    Some(Column::Float((0..rows).map(value).collect()))
-}
-
-fn of_floats(function: &Function, left: &Side2<'_>, right: &Side2<'_>, rows: usize) -> Option<Column> {
-    let nulls = NullBuffer::union(left.nulls(), right.nulls());
-    let by_zero = matches!(function, Function::Div | Function::Mod);
-    let of = match function {
-        Function::Add => |left: f64, right: f64| left + right,
-        Function::Sub => |left: f64, right: f64| left - right,
-        Function::Mul => |left: f64, right: f64| left * right,
-        Function::Div => |left: f64, right: f64| left / right,
-        _ => |left: f64, right: f64| left % right,
-    };
-    let mut values = Vec::with_capacity(rows);
-    let mut valid = Vec::with_capacity(rows);
-    for row in 0..rows {
-        let (left, right) = (left.at(row), right.at(row));
-        let is_there = is_valid(nulls.as_ref(), row) && !(by_zero && right == 0.0);
-        // No negative zero.
-        let value = of(left, right) + 0.0;
-        // Up to here a float is exact where both sides are whole; beyond, whole numbers are counted with.
-        if is_there && !(value.abs() <= SAFE_FLOAT) {
-            return None;
-        }
-        valid.push(is_there);
-        values.push(if is_there { value } else { 0.0 });
-    }
-    let nulls = NullBuffer::from(valid);
-    Some(Column::Float(Float64Array::new(ScalarBuffer::from(values), (nulls.null_count() > 0).then_some(nulls))))
+fn of_floats(nulls: Option<NullBuffer>, rows: usize, of: impl Fn(usize) -> f64) -> Option<Column> {
+    // No negative zero.
+    let values: Vec<f64> = (0..rows).map(|row| of(row) + 0.0).collect();
+    // Up to here a float is exact where both sides are whole; beyond, whole numbers are counted with. What is no number is
+    // not within.
+    let is_exact = |(row, value): (usize, &f64)| value.abs() <= SAFE_FLOAT || is_null(nulls.as_ref(), row);
+    let are_exact = values.iter().enumerate().all(is_exact);
+    are_exact.then(|| Column::Float(Float64Array::new(ScalarBuffer::from(values), nulls)))
 }

@@ -2,13 +2,15 @@
 
 use std::fmt::Write;
 
-use arrow::array::{Array, BooleanArray, Int64Array, StringArray, StringBuilder};
+use arrow::array::{Array, BooleanArray, Int64Array, StringArray};
 use arrow::buffer::BooleanBuffer;
 use assay_node_btql::bound::Function;
-use assay_node_btql::values::Value;
+use assay_node_btql::values::{Value, Words};
 use regex::{Regex, RegexBuilder};
 
-use crate::column::{Column, TEXT_BYTES_MAX};
+use super::logic;
+use crate::builder::Texts;
+use crate::column::Column;
 use crate::prepared::{Call, Prepared};
 
 /// LIKE, MATCH and `~` with what was made ready.
@@ -17,21 +19,36 @@ pub(super) fn matched(call: &Call, of: &Column, pattern: &Column, rows: usize) -
         return Some(Column::Bool(by_row(of, pattern, *any_case, rows)));
     }
     if matches!(pattern, Column::Const(Value::Null)) {
-        return None;
+        return Some(Column::Bool(logic::every(None, rows)));
     }
-    Some(Column::Bool(match (of, &call.prepared) {
-        (Column::Text(texts), Prepared::Like(like)) => each(texts, |text| like.fits(text)),
-        (Column::Text(texts), Prepared::Regex(regex)) => each(texts, |text| regex.is_match(text)),
-        (Column::Text(texts), Prepared::Words(words)) => each(texts, |text| words.found_in(&Value::Text(text.into()))),
-        (Column::Json(_) | Column::Values(_), Prepared::Words(words)) => {
-            let found = |value: Value<'_>| (!value.is_null()).then(|| words.found_in(&value));
-            (0..rows).map(|row| found(of.value(row))).collect()
-        }
-        (Column::Json(_) | Column::Values(_), Prepared::Like(like)) => {
-            (0..rows).map(|row| of.value(row).to_text().map(|text| like.fits(&text))).collect()
-        }
+    Some(Column::Bool(match &call.prepared {
+        Prepared::Like(like) => in_texts(of, |text| like.fits(text))?,
+        Prepared::Regex(regex) => in_texts(of, |text| regex.is_match(text))?,
+        Prepared::Words(words) => in_words(of, words)?,
         _ => return None,
     }))
+}
+
+/// Of JSON the text that stands there, or its JSON text (D-59).
+fn in_texts(of: &Column, fits: impl Fn(&str) -> bool) -> Option<BooleanArray> {
+    match of {
+        Column::Text(texts) => Some(each(texts, fits)),
+        Column::Json(texts) => {
+            Some(texts.iter().map(|text| Value::read(text?).to_text().map(|text| fits(&text))).collect())
+        }
+        _ => None,
+    }
+}
+
+fn in_words(of: &Column, words: &Words) -> Option<BooleanArray> {
+    match of {
+        Column::Text(texts) => Some(each(texts, |text| words.found_in(&Value::Text(text.into())))),
+        Column::Json(texts) => {
+            let found = |value: Value<'_>| (!value.is_null()).then(|| words.found_in(&value));
+            Some(texts.iter().map(|text| found(Value::read(text?))).collect())
+        }
+        _ => None,
+    }
 }
 
 fn each(texts: &StringArray, fits: impl Fn(&str) -> bool) -> BooleanArray {
@@ -61,7 +78,7 @@ pub(super) fn of_one(function: &Function, of: &Column) -> Option<Column> {
         Function::Length => {
             Some(Column::Int(texts.iter().map(|text| i64::try_from(count(text?)).ok()).collect::<Int64Array>()))
         }
-        Function::Lower => of_each(texts, |text, to| lower(text, to)),
+        Function::Lower => of_each(texts, lower),
         _ => of_each(texts, |text, to| to.push_str(&text.to_uppercase())),
     }
 }
@@ -76,20 +93,12 @@ fn lower(text: &str, to: &mut String) {
 }
 
 fn of_each(texts: &StringArray, put: impl Fn(&str, &mut String)) -> Option<Column> {
-    let mut to = StringBuilder::with_capacity(texts.len(), texts.values().len());
-    let (mut text, mut bytes) = (String::new(), 0);
+    let mut to = Texts::with_capacity(texts.len(), texts.values().len());
+    let mut text = String::new();
     for of in texts {
-        let Some(of) = of else {
-            to.append_null();
-            continue;
-        };
         text.clear();
-        put(of, &mut text);
-        bytes += text.len();
-        if bytes > TEXT_BYTES_MAX {
-            return None;
-        }
-        to.append_value(&text);
+        let of = of.map(|of| put(of, &mut text));
+        to.push(of.map(|()| text.as_str()))?;
     }
     Some(Column::Text(to.finish()))
 }
@@ -102,22 +111,18 @@ pub(super) fn concat(args: &[Column], skips_nulls: bool, rows: usize) -> Option<
     if !args.iter().all(is_plain) {
         return None;
     }
-    let mut to = StringBuilder::new();
-    let mut bytes = 0;
+    let mut to = Texts::default();
+    let mut text = String::new();
     for row in 0..rows {
         if !skips_nulls && args.iter().any(|arg| !arg.is_valid(row)) {
-            to.append_null();
+            to.push(None)?;
             continue;
         }
-        let mut text = String::new();
+        text.clear();
         for arg in args.iter().filter(|arg| arg.is_valid(row)) {
             put(arg, row, &mut text)?;
         }
-        bytes += text.len();
-        if bytes > TEXT_BYTES_MAX {
-            return None;
-        }
-        to.append_value(&text);
+        to.push(Some(&text))?;
     }
     Some(Column::Text(to.finish()))
 }

@@ -6,7 +6,8 @@ use assay_node_btql::bound::Function;
 use assay_node_btql::calendar;
 use assay_node_btql::values::Value;
 
-use crate::column::{Builder, Column};
+use crate::builder::Builder;
+use crate::column::Column;
 use crate::prepared::Call;
 use crate::scalar::arithmetic;
 use crate::types::Type;

@@ -52,8 +52,10 @@ pub fn event(kind: ObjectKind, fields: &str, row: &Row, notes: Option<&Notes>) -
     if kind == ObjectKind::Dataset && doc_field(&row.doc, "expected")?.is_none() {
         out.extend_from_slice(br#","expected":null"#);
     }
-    put_list(&mut out, "comments", notes.map_or(&[], |notes| &notes.comments), put_comment)?;
-    put_list(&mut out, "audit_data", notes.map_or(&[], |notes| &notes.audits), put_audit)?;
+    out.extend_from_slice(br#","comments":"#);
+    notes.map_or_else(|| put_null(&mut out), |notes| notes.put_comments(&mut out))?;
+    out.extend_from_slice(br#","audit_data":"#);
+    notes.map_or_else(|| put_null(&mut out), |notes| notes.put_audits(&mut out))?;
     out.push(b'}');
     Ok(Bytes::from(out))
 }
@@ -62,52 +64,8 @@ fn put_xact(out: &mut Vec<u8>, xact: Xact) {
     out.extend_from_slice(format!(r#""_xact_id":"{xact}""#).as_bytes());
 }
 
-type PutEvent = fn(&mut Vec<u8>, &Event) -> Result<(), MergeError>;
-
-fn put_list(out: &mut Vec<u8>, name: &str, events: &[Event], put: PutEvent) -> Result<(), MergeError> {
-    out.extend_from_slice(format!(r#","{name}":"#).as_bytes());
-    if events.is_empty() {
-        out.extend_from_slice(b"null");
-        return Ok(());
-    }
-    for (at, event) in events.iter().enumerate() {
-        out.push(if at == 0 { b'[' } else { b',' });
-        put(out, event)?;
-    }
-    out.push(b']');
-    Ok(())
-}
-
-fn put_comment(out: &mut Vec<u8>, comment: &Event) -> Result<(), MergeError> {
-    out.push(b'{');
-    put_xact(out, comment.xact);
-    out.push(b',');
-    out.extend_from_slice(members(&comment.written)?);
-    out.push(b',');
-    put_source(out, comment)?;
-    out.push(b'}');
-    Ok(())
-}
-
-fn put_audit(out: &mut Vec<u8>, write: &Event) -> Result<(), MergeError> {
-    let action = match write.action {
-        Action::Upsert => "upsert",
-        Action::Merge => "merge",
-        Action::Delete => "delete",
-        Action::Comment => "comment",
-    };
-    out.push(b'{');
-    put_xact(out, write.xact);
-    out.extend_from_slice(format!(r#","audit_data":{{"action":"{action}"}},"#).as_bytes());
-    put_source(out, write)?;
-    out.push(b'}');
-    Ok(())
-}
-
-/// `source` and `metadata` of an audit record.
-fn put_source(out: &mut Vec<u8>, event: &Event) -> Result<(), MergeError> {
-    let given = if event.audit.is_empty() { br#""source":null,"metadata":null"# } else { members(&event.audit)? };
-    out.extend_from_slice(given);
+fn put_null(out: &mut Vec<u8>) -> Result<(), MergeError> {
+    out.extend_from_slice(b"null");
     Ok(())
 }
 

@@ -72,6 +72,11 @@ impl Program {
         Ok(fast::is_true(&column, rows))
     }
 
+    /// Of one row, whose inputs are values of any kind, whatever was said of their types.
+    pub fn value(&self, inputs: &[Value<'_>]) -> Value<'static> {
+        self.root.value_of(inputs)
+    }
+
     /// As [`Program::run`], with no fast path anywhere: what those are compared with.
     #[doc(hidden)]
     pub fn run_one_by_one(&self, columns: &[ArrayRef], rows: usize) -> Result<ArrayRef, Error> {
@@ -198,5 +203,20 @@ impl Node {
             What::Const(value) => Some(value),
             _ => None,
         }
+    }
+
+    fn value_of(&self, inputs: &[Value<'_>]) -> Value<'static> {
+        level(|| match &self.what {
+            What::Const(value) => value.clone(),
+            What::Input(number, _) => inputs.get(*number).map_or(Value::Null, |input| input.view().into_owned()),
+            What::Call(call, args) => {
+                let args: Vec<Value<'_>> = args.iter().map(|arg| arg.value_of(inputs)).collect();
+                scalar::apply(call, &args)
+            }
+            What::If(cases, otherwise) => {
+                let holds = |(condition, _): &&(Node, Node)| condition.value_of(inputs).truth() == Some(true);
+                cases.iter().find(holds).map_or(otherwise.as_ref(), |(_, then)| then).value_of(inputs)
+            }
+        })
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use assay_storage_model::command::Action;
+use assay_storage_model::merge::MergeError;
 use assay_storage_model::{ObjectKey, Xact};
 use assay_storage_segments::{Columns, SoughtId};
 use bytes::Bytes;
@@ -86,5 +87,77 @@ fn put(notes: &mut HashMap<String, Notes>, id: &str, event: Event) {
     match event.action {
         Action::Comment => of_id.comments.push(event),
         _ => of_id.audits.push(Event { written: Bytes::new(), rules: Bytes::new(), ..event }),
+    }
+}
+
+impl Notes {
+    /// As clients read them: a JSON list, or null where there are none.
+    pub fn put_comments(&self, out: &mut Vec<u8>) -> Result<(), MergeError> {
+        put_list(out, &self.comments, put_comment)
+    }
+
+    pub fn put_audits(&self, out: &mut Vec<u8>) -> Result<(), MergeError> {
+        put_list(out, &self.audits, put_audit)
+    }
+}
+
+fn put_xact(out: &mut Vec<u8>, xact: Xact) {
+    out.extend_from_slice(format!(r#""_xact_id":"{xact}""#).as_bytes());
+}
+
+type PutEvent = fn(&mut Vec<u8>, &Event) -> Result<(), MergeError>;
+
+/// A list of them; null where there are none.
+fn put_list(out: &mut Vec<u8>, events: &[Event], put: PutEvent) -> Result<(), MergeError> {
+    if events.is_empty() {
+        out.extend_from_slice(b"null");
+        return Ok(());
+    }
+    for (at, event) in events.iter().enumerate() {
+        out.push(if at == 0 { b'[' } else { b',' });
+        put(out, event)?;
+    }
+    out.push(b']');
+    Ok(())
+}
+
+fn put_comment(out: &mut Vec<u8>, comment: &Event) -> Result<(), MergeError> {
+    out.push(b'{');
+    put_xact(out, comment.xact);
+    out.push(b',');
+    out.extend_from_slice(members(&comment.written)?);
+    out.push(b',');
+    put_source(out, comment)?;
+    out.push(b'}');
+    Ok(())
+}
+
+fn put_audit(out: &mut Vec<u8>, write: &Event) -> Result<(), MergeError> {
+    let action = match write.action {
+        Action::Upsert => "upsert",
+        Action::Merge => "merge",
+        Action::Delete => "delete",
+        Action::Comment => "comment",
+    };
+    out.push(b'{');
+    put_xact(out, write.xact);
+    out.extend_from_slice(format!(r#","audit_data":{{"action":"{action}"}},"#).as_bytes());
+    put_source(out, write)?;
+    out.push(b'}');
+    Ok(())
+}
+
+/// `source` and `metadata` of an audit record.
+fn put_source(out: &mut Vec<u8>, event: &Event) -> Result<(), MergeError> {
+    let given = if event.audit.is_empty() { br#""source":null,"metadata":null"# } else { members(&event.audit)? };
+    out.extend_from_slice(given);
+    Ok(())
+}
+
+/// What stands between the braces of a stored object, which is never empty.
+fn members(object: &[u8]) -> Result<&[u8], MergeError> {
+    match object {
+        [b'{', members @ .., b'}'] if !members.is_empty() => Ok(members),
+        _ => Err(MergeError::Text { what: "no object with members", at: 0 }),
     }
 }

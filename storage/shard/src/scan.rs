@@ -115,6 +115,22 @@ impl Unit {
         })
     }
 
+    /// The kinds of values that rows are known to have at a path, without reading any.
+    pub fn known_kinds(&self, path: &[Step]) -> Option<Kinds> {
+        match &self.rows {
+            Rows::Memory(_) => None,
+            Rows::Sealed(sealed) => sealed.known_kinds(path),
+        }
+    }
+
+    /// The rows that may have all of these words in the fields whose words are indexed; None where nobody knows.
+    pub fn with_words(&self, words: &[&str]) -> Result<Option<BooleanBuffer>, ShardError> {
+        match &self.rows {
+            Rows::Memory(_) => Ok(None),
+            Rows::Sealed(sealed) => sealed.with_words(words),
+        }
+    }
+
     /// The kinds of values that rows have at a path, visible or not.
     pub fn kinds(&self, cache: &ColumnCache, path: &[Step]) -> Result<Kinds, ShardError> {
         match &self.rows {

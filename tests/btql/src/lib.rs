@@ -31,6 +31,7 @@ mod value;
 use assay_node_btql::bound::{Bound, Expr};
 use serde_json::Value as Json;
 
+pub use cursor::{key_of as key_of_cursor, of_key as cursor_of};
 pub use data::{Data, Fields, Object, Price};
 
 /// What a query is answered with.

@@ -86,6 +86,16 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// What an unpivot makes of it: its members with their keys, or where those are not asked for, its elements or members
+    /// alone. Of anything else nothing.
+    pub fn spread(&self, keyed: bool) -> Vec<(Option<String>, Value<'static>)> {
+        match self.opened().into_owned().into_owned() {
+            Value::Members(of) => of.into_iter().map(|(key, of)| (Some(key), of)).collect(),
+            Value::List(of) if !keyed => of.into_iter().map(|of| (None, of)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// What steps lead to. The picker knows the same steps.
     pub fn stepped(&self, steps: &[Step], picker: &Picker) -> Value<'static> {
         match (self, steps) {

@@ -156,6 +156,15 @@ impl SealedRows {
         self.live.segment.group_rows(self.group)
     }
 
+    pub fn known_kinds(&self, path: &[Step]) -> Option<Kinds> {
+        self.live.segment.known_kinds(path)
+    }
+
+    pub fn with_words(&self, words: &[&str]) -> Result<Option<BooleanBuffer>, ShardError> {
+        let of_group = self.live.segment.rows_with_words(self.group, words)?;
+        Ok(of_group.map(|rows| rows.slice(self.offset(), self.rows.len())))
+    }
+
     pub fn kinds(&self, cache: &ColumnCache, path: &[Step]) -> Result<Kinds, ShardError> {
         if let Some(known) = self.live.segment.known_kinds(path) {
             return Ok(known);

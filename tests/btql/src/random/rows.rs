@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use assay_node_btql::columns::Kind;
-use assay_storage_model::PaginationKey;
+use assay_storage_model::{PaginationKey, Xact};
 use assay_storage_model::event::format_micros;
 use serde_json::{Map, Value as Json, json};
 
@@ -17,7 +17,6 @@ const SPANS_MAX: usize = 5;
 const START_SECONDS: i64 = 1_777_593_600;
 const SECONDS: usize = 3 * 86_400;
 const MICROS_PER_SECOND: i64 = 1_000_000;
-const FIRST_KEY: u64 = 7_635_000_000_000_000_000;
 const FIRST_XACT: u64 = 1_000_197_000_000_000_000;
 
 /// Live rows of a project's logs, with all columns that a system fills in.
@@ -58,8 +57,8 @@ fn row(dice: &mut Dice, number: usize, (trace, span): (usize, usize)) -> Map<Str
     let (id, root) = (format!("t{trace}s{span}"), format!("t{trace}s0"));
     let kind = *dice.pick(&["llm", "llm", "task", "tool", "score"]);
     let created = (START_SECONDS + dice.below(SECONDS) as i64) * MICROS_PER_SECOND;
-    set("_pagination_key", PaginationKey(FIRST_KEY + number as u64).to_string().into());
-    // A row that was merged later has a later transaction.
+    set("_pagination_key", PaginationKey::new(Xact(FIRST_XACT - 1), number as u16).to_string().into());
+    // All were first written together; a row that was merged later has a later transaction.
     let later = if dice.happens(20) { 5 } else { 0 };
     set("_xact_id", (FIRST_XACT + (number / 4) as u64 + later).to_string().into());
     set("created", format_micros(created).into());

@@ -1,0 +1,31 @@
+//! Why a query has no answer, or not all of one.
+
+use assay_storage_shard::ShardError;
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// Somebody gave up waiting for the answer.
+    #[error("the query was stopped")]
+    Stopped,
+    #[error("the query took longer than it may")]
+    TooLate,
+    #[error("the query needs more memory than the {0} bytes that it may have")]
+    Memory(usize),
+    #[error("the query has more than {0} groups")]
+    Groups(usize),
+    #[error("the pivot has more than {0} columns")]
+    PivotedColumns(usize),
+    #[error("Invalid cursor: pass the one of the page before, with the same query")]
+    Cursor,
+    /// The question asks for something that this source does not have.
+    #[error("{0}")]
+    Refused(String),
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    #[error(transparent)]
+    Vectors(#[from] assay_node_vectors::Error),
+    /// What another node sent does not read.
+    #[error("a part of an answer is damaged")]
+    Damaged,
+}

@@ -1,0 +1,213 @@
+//! What a node does of a query: all of it that can be done where the rows are. Objects are whole on a node, and so are
+//! their traces: what leaves it are groups, or the rows that may be on the page.
+
+use assay_node_btql::ast::{Amount, Shape};
+use assay_node_btql::bound::{Bound, Order, Output, Rows, TraceCondition};
+use assay_node_vectors::Env;
+use assay_storage_shard::Sought;
+
+use crate::EngineError;
+use crate::output::{Page, Part, order_of};
+use crate::partial::Partial;
+use crate::rank::Position;
+use crate::sample::{self, Lowest, Rate};
+use crate::sampling::{Cut, Hash, Sampled, hashes};
+use crate::select::{Filter, Scene};
+use crate::source::{Piece, Shared, Source, pieces, sought};
+use crate::spans::{self, Seen};
+use crate::summaries;
+use crate::traces::{self, Found, Traces};
+use crate::watch::Watch;
+use crate::workers::each;
+
+/// Traces that are read through the index of traces; where there are more, everything is looked through.
+const FETCHED_TRACES_MAX: usize = 4096;
+
+/// What is asked of a node beside the query.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Ask {
+    /// Rows, or of shape traces traces. None where all are wanted.
+    pub limit: Option<u64>,
+    pub after: Option<Position>,
+    /// Of a sample of so many the last that is in it, once all nodes have said what they have.
+    pub until: Option<Hash>,
+    /// What distinct values are hashed with, on all nodes alike.
+    pub seed: u64,
+}
+
+/// Runs the query over the objects of this node.
+pub fn run(
+    bound: &Bound,
+    sources: &[Source],
+    shared: &Shared,
+    watch: &Watch,
+    ask: &Ask,
+) -> Result<Partial, EngineError> {
+    let scene = Scene { sources, shared, watch, env: Env { tz_offset: bound.tz_offset } };
+    let limit = ask.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let page = Page { limit: limit_of(bound, limit), traces: usize::MAX, after: ask.after, seed: ask.seed };
+    let part = match shape_of(bound)? {
+        Shape::Spans => {
+            let sampled = sampled(bound, ask);
+            let seen = Seen { filter: Filter::of(bound.filter.as_ref()), traces: None, sampled };
+            match sought(&bound.bounds) {
+                Some(sought) => spans::run(bound, &scene, pieces(sources, &sought)?, &seen, &page)?,
+                None => Part::new(bound, &page),
+            }
+        }
+        Shape::Traces => of_traces(bound, &scene, ask, &page)?,
+        Shape::Summary => {
+            // The row of a trace may become several: it is traces that are counted.
+            let limit = if bound.unpivot.is_empty() { page.limit } else { usize::MAX };
+            summaries::run(bound, &scene, selected(bound, &scene, ask)?, &Page { limit, ..page })?
+        }
+    };
+    Ok(Partial::of(part, &order_of(bound)))
+}
+
+/// The lowest hashes of what is sampled, as many as the sample has at most.
+pub fn lowest(
+    bound: &Bound,
+    sources: &[Source],
+    shared: &Shared,
+    watch: &Watch,
+) -> Result<Vec<Hash>, EngineError> {
+    let Some((Amount::Count(count), seed)) = bound.sample else { return Ok(Vec::new()) };
+    let scene = Scene { sources, shared, watch, env: Env { tz_offset: bound.tz_offset } };
+    let mut all = Lowest::new(count);
+    if shape_of(bound)? != Shape::Spans {
+        for found in traces_of(bound, &scene)? {
+            all.offer(sample::hash(seed, &found.root_span_id), sources[found.source].number);
+        }
+        return Ok(all.into_sorted());
+    }
+    let Some(sought) = sought(&bound.bounds) else { return Ok(Vec::new()) };
+    let filter = Filter::of(bound.filter.as_ref());
+    let pieces = pieces(sources, &sought)?;
+    let made = each(&scene, &pieces, || Lowest::new(count), |lowest, _, piece| {
+        let selected = filter.select(&scene, &piece.unit, &sources[piece.source])?;
+        hashes(&scene, piece, &selected, seed, |(hash, object)| lowest.offer(hash, object))
+    })?;
+    made.into_iter().for_each(|lowest| all.merge(lowest));
+    Ok(all.into_sorted())
+}
+
+fn shape_of(bound: &Bound) -> Result<Shape, EngineError> {
+    match &bound.rows {
+        Rows::Objects { shape, .. } => Ok(*shape),
+        Rows::Query(_) => Err(EngineError::Refused("a query within another is run before that".into())),
+    }
+}
+
+/// Of what is inferred, rows are looked at in their order up to a budget.
+fn limit_of(bound: &Bound, limit: usize) -> usize {
+    match &bound.output {
+        Output::Infer(infer) => usize::try_from(infer.budget).unwrap_or(usize::MAX),
+        Output::Rows { .. } | Output::Groups(_) => limit,
+    }
+}
+
+fn sampled(bound: &Bound, ask: &Ask) -> Option<Sampled> {
+    let (amount, seed) = bound.sample?;
+    let cut = match amount {
+        Amount::Rate(rate) => Cut::Rate(Rate::of(rate)),
+        Amount::Count(_) => Cut::Until(ask.until),
+    };
+    Some(Sampled { seed, cut })
+}
+
+/// The traces that are selected and sampled.
+fn selected(bound: &Bound, scene: &Scene<'_>, ask: &Ask) -> Result<Vec<Found>, EngineError> {
+    let mut found = traces_of(bound, scene)?;
+    if let Some(sampled) = sampled(bound, ask) {
+        found.retain(|found| sampled.takes(&found.root_span_id, scene.sources[found.source].number));
+    }
+    Ok(found)
+}
+
+fn traces_of(bound: &Bound, scene: &Scene<'_>) -> Result<Vec<Found>, EngineError> {
+    let all = match candidates(bound, scene)? {
+        Some(roots) => of_roots(scene, &roots)?,
+        None => pieces(scene.sources, &Sought::default())?,
+    };
+    traces::select(scene, &all, bound.traces.as_ref())
+}
+
+/// The ids of the traces that may be selected, where one condition alone leaves few.
+fn candidates(bound: &Bound, scene: &Scene<'_>) -> Result<Option<Vec<Vec<String>>>, EngineError> {
+    let condition = bound.traces.as_ref().and_then(|traces| traces.condition.as_ref());
+    let needed = match condition {
+        Some(TraceCondition::AnySpan(expr)) => Some(expr),
+        Some(TraceCondition::And(of)) => of.iter().find_map(|of| match of {
+            TraceCondition::AnySpan(expr) => Some(expr),
+            _ => None,
+        }),
+        _ => None,
+    };
+    if let Some(roots) = &bound.bounds.root_span_ids {
+        return Ok(Some(scene.sources.iter().map(|_| roots.clone()).collect()));
+    }
+    let Some(needed) = needed else { return Ok(None) };
+    // Its bounds are not always those of this condition.
+    let filter = Filter::of(Some(needed));
+    let pieces = pieces(scene.sources, &Sought::default())?;
+    let start = || vec![std::collections::BTreeSet::<String>::new(); scene.sources.len()];
+    let made = each(scene, &pieces, start, |roots, _, piece| {
+        if roots.iter().map(std::collections::BTreeSet::len).sum::<usize>() > FETCHED_TRACES_MAX {
+            return Ok(());
+        }
+        let selected = filter.select(scene, &piece.unit, &scene.sources[piece.source])?;
+        traces::roots(scene, piece, &selected, |root| {
+            roots[piece.source].insert(root.to_owned());
+        })
+    })?;
+    let mut all = start();
+    for made in made {
+        for (all, roots) in all.iter_mut().zip(made) {
+            all.extend(roots);
+        }
+    }
+    let few = all.iter().map(std::collections::BTreeSet::len).sum::<usize>() <= FETCHED_TRACES_MAX;
+    Ok(few.then(|| all.into_iter().map(|roots| roots.into_iter().collect()).collect()))
+}
+
+/// Units of the spans of some traces, by their ids for each source.
+fn of_roots(scene: &Scene<'_>, roots: &[Vec<String>]) -> Result<Vec<Piece>, EngineError> {
+    let mut all = Vec::new();
+    for (number, (source, roots)) in scene.sources.iter().zip(roots).enumerate() {
+        if roots.is_empty() {
+            continue;
+        }
+        let sought = Sought { root_span_ids: Some(roots.clone()), ..Sought::default() };
+        let units = source.view.units(&source.object, source.at, &sought)?;
+        all.extend(units.into_iter().map(|unit| Piece { unit, source: number }));
+    }
+    Ok(all)
+}
+
+/// Units that hold all spans of traces that were found.
+pub(crate) fn pieces_of(scene: &Scene<'_>, found: &[Found]) -> Result<Vec<Piece>, EngineError> {
+    if found.len() > FETCHED_TRACES_MAX {
+        return pieces(scene.sources, &Sought::default());
+    }
+    let mut roots: Vec<Vec<String>> = vec![Vec::new(); scene.sources.len()];
+    found.iter().for_each(|found| roots[found.source].push(found.root_span_id.to_string()));
+    of_roots(scene, &roots)
+}
+
+/// All spans that are seen of the traces that are selected.
+fn of_traces(bound: &Bound, scene: &Scene<'_>, ask: &Ask, page: &Page) -> Result<Part, EngineError> {
+    let mut found = selected(bound, scene, ask)?;
+    let order = order_of(bound);
+    let is_listed = matches!(&bound.output, Output::Rows { order: Order::Key { .. }, .. });
+    if is_listed && bound.unpivot.is_empty() {
+        found = traces::first(found, scene, &order, page.after, page.limit);
+    }
+    let spans = bound.traces.as_ref().and_then(|traces| traces.spans.as_ref());
+    let traces = Traces::from_found(&found, scene.sources.len());
+    let seen = Seen { filter: Filter::of(spans), traces: Some(&traces), sampled: None };
+    // It is traces that are counted, and all their rows that come.
+    let is_of_rows = matches!(bound.output, Output::Infer(_));
+    let (limit, traces) = if is_of_rows { (page.limit, usize::MAX) } else { (usize::MAX, page.limit) };
+    spans::run(bound, scene, pieces_of(scene, &found)?, &seen, &Page { limit, traces, ..*page })
+}

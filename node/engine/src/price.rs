@@ -1,0 +1,336 @@
+//! What tokens cost (D-73): a table that an operator can replace, and the formula.
+//!
+//! ```json
+//! {"about": "any text", "models": {"some-model": {"input": 2.5, "output": 10, "cached": 1.25, "also": ["some-model-2"]}}}
+//! ```
+//! Prices are in USD per million tokens. `cached` and `cache_write` are of tokens that came from a cache and that went into
+//! one; where they are not said, such tokens cost what other input costs. A model is called exactly what `metadata.model`
+//! says; `also` are its other names.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use ahash::AHashMap;
+use arrow::array::{Array, Float64Array, StringArray};
+use assay_node_btql::values::Value;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, MapAccess, Unexpected, Visitor};
+
+const MILLION: f64 = 1e6;
+/// Whose tokens are paid for.
+const PAID: &str = "llm";
+
+static STANDARD: LazyLock<Prices> =
+    LazyLock::new(|| Prices::parse("prices.json", include_str!("prices.json")).expect("the table here is sound"));
+
+/// What a span says of tokens, in this order: prompt, completion, of the prompt those out of a cache, and those into one.
+pub type Tokens = [Option<f64>; 4];
+
+/// USD per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Price {
+    pub input: f64,
+    pub output: f64,
+    pub cached: Option<f64>,
+    pub cache_write: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Prices {
+    by_model: AHashMap<String, Price>,
+}
+
+/// Why a table cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PriceError {
+    #[error("{file}: the price table cannot be read: {error}")]
+    File { file: String, error: std::io::Error },
+    #[error("{file}: {problem}")]
+    Table { file: String, problem: serde_json::Error },
+}
+
+impl Price {
+    /// USD; none where no tokens are known.
+    pub fn cost(&self, [prompt, completion, cached, written]: Tokens) -> Option<f64> {
+        if prompt.is_none() && completion.is_none() {
+            return None;
+        }
+        let (cached, written) = (cached.unwrap_or(0.0), written.unwrap_or(0.0));
+        let plain = prompt.unwrap_or(0.0) - cached - written;
+        let usd = plain * self.input
+            + cached * self.cached.unwrap_or(self.input)
+            + written * self.cache_write.unwrap_or(self.input)
+            + completion.unwrap_or(0.0) * self.output;
+        Some(usd / MILLION).filter(|usd| usd.is_finite())
+    }
+}
+
+impl Prices {
+    /// Those that come with the program.
+    pub fn standard() -> &'static Prices {
+        &STANDARD
+    }
+
+    pub fn read(path: &Path) -> Result<Prices, PriceError> {
+        let file = path.display().to_string();
+        match fs::read_to_string(path) {
+            Ok(text) => Prices::parse(&file, &text),
+            Err(error) => Err(PriceError::File { file, error }),
+        }
+    }
+
+    /// `file` is what an error calls the text.
+    pub fn parse(file: &str, text: &str) -> Result<Prices, PriceError> {
+        let table: Table =
+            serde_json::from_str(text).map_err(|problem| PriceError::Table { file: file.into(), problem })?;
+        Ok(Prices { by_model: table.models.0 })
+    }
+
+    pub fn of(prices: impl IntoIterator<Item = (String, Price)>) -> Prices {
+        Prices { by_model: prices.into_iter().collect() }
+    }
+
+    pub fn price(&self, model: &str) -> Option<&Price> {
+        self.by_model.get(model)
+    }
+
+    /// Of a span of this type. Null where it is not paid for, or not known.
+    pub fn cost(&self, model: &str, kind: &str, tokens: Tokens) -> Option<f64> {
+        if kind != PAID {
+            return None;
+        }
+        self.price(model)?.cost(tokens)
+    }
+
+    /// Of a span's `metadata.model`, `span_attributes.type` and metrics as they are stored.
+    pub fn cost_of(&self, model: &Value<'_>, kind: &Value<'_>, tokens: [&Value<'_>; 4]) -> Value<'static> {
+        let (Value::Text(model), Value::Text(kind)) = (model, kind) else { return Value::Null };
+        self.cost(model, kind, tokens.map(Value::as_f64)).map_or(Value::Null, Value::float)
+    }
+
+    /// Of many spans; the arrays are of one length.
+    pub fn costs(&self, models: &StringArray, types: &StringArray, tokens: [&Float64Array; 4]) -> Float64Array {
+        // Most spans next to each other are of one model.
+        let mut last: Option<(&str, Option<&Price>)> = None;
+        let cost = |row: usize| {
+            if types.is_null(row) || types.value(row) != PAID || models.is_null(row) {
+                return None;
+            }
+            let model = models.value(row);
+            let price = match last {
+                Some((known, price)) if known == model => price,
+                _ => {
+                    let price = self.price(model);
+                    last = Some((model, price));
+                    price
+                }
+            };
+            price?.cost(tokens.map(|of| of.is_valid(row).then(|| of.value(row))))
+        };
+        (0..models.len()).map(cost).collect()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    /// Where the prices are from, and of when they are.
+    #[serde(default, rename = "about")]
+    _about: Option<String>,
+    models: Models,
+}
+
+struct Models(AHashMap<String, Price>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Model {
+    input: Usd,
+    output: Usd,
+    #[serde(default)]
+    cached: Option<Usd>,
+    #[serde(default)]
+    cache_write: Option<Usd>,
+    #[serde(default)]
+    also: Vec<String>,
+}
+
+struct Usd(f64);
+
+impl<'de> Deserialize<'de> for Models {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Models, D::Error> {
+        from.deserialize_map(ModelsVisitor)
+    }
+}
+
+struct ModelsVisitor;
+
+impl<'de> Visitor<'de> for ModelsVisitor {
+    type Value = Models;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object with the prices of each model")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Models, A::Error> {
+        let mut found = AHashMap::new();
+        while let Some(name) = map.next_key::<String>()? {
+            let model: Model =
+                map.next_value().map_err(|error| A::Error::custom(format_args!("model `{name}`: {error}")))?;
+            let price = Price {
+                input: model.input.0,
+                output: model.output.0,
+                cached: model.cached.map(|usd| usd.0),
+                cache_write: model.cache_write.map(|usd| usd.0),
+            };
+            for name in [name].into_iter().chain(model.also) {
+                if found.contains_key(&name) {
+                    return Err(A::Error::custom(format_args!("model `{name}` is there twice: it has one price")));
+                }
+                found.insert(name, price);
+            }
+        }
+        Ok(Models(found))
+    }
+}
+
+impl<'de> Deserialize<'de> for Usd {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Usd, D::Error> {
+        from.deserialize_any(UsdVisitor)
+    }
+}
+
+struct UsdVisitor;
+
+impl Visitor<'_> for UsdVisitor {
+    type Value = Usd;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("USD per million tokens, a number that is zero or more")
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, usd: f64) -> Result<Usd, E> {
+        if usd >= 0.0 { Ok(Usd(usd)) } else { Err(E::invalid_value(Unexpected::Float(usd), &self)) }
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, usd: i64) -> Result<Usd, E> {
+        if usd >= 0 { Ok(Usd(usd as f64)) } else { Err(E::invalid_value(Unexpected::Signed(usd), &self)) }
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, usd: u64) -> Result<Usd, E> {
+        Ok(Usd(usd as f64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Prices {
+        let text = r#"{"about":"a test","models":{
+            "a": {"input": 2, "output": 10.0, "cached": 0.5, "cache_write": 3, "also": ["a-1", "a-2"]},
+            "b": {"input": 1, "output": 0, "cached": null}}}"#;
+        Prices::parse("t.json", text).expect("a table")
+    }
+
+    #[test]
+    fn the_formula_is_that_of_the_contract() {
+        let a = |tokens| table().cost("a-2", "llm", tokens);
+        assert_eq!(a([Some(1e6), Some(1e6), None, None]), Some(12.0));
+        assert_eq!(a([Some(1e6), None, Some(4e5), Some(1e5)]), Some((1.0 + 0.2 + 0.3) * 1.0));
+        assert_eq!(a([None, Some(5e5), None, None]), Some(5.0));
+        assert_eq!(a([Some(0.0), None, None, None]), Some(0.0));
+        assert_eq!(a([None, None, Some(1.0), Some(1.0)]), None);
+        assert_eq!(a([Some(f64::MAX), Some(f64::MAX), None, None]), None, "what is not finite is null");
+        // Of what is not said, the price of input.
+        assert_eq!(table().cost("b", "llm", [Some(1e6), None, Some(5e5), Some(5e5)]), Some(1.0));
+        assert_eq!(table().cost("a", "tool", [Some(1.0); 4]), None);
+        assert_eq!(table().cost("c", "llm", [Some(1.0); 4]), None);
+    }
+
+    #[test]
+    fn the_fixture_costs_what_it_is_said_to() {
+        for (model, tokens, expected) in [
+            ("gpt-4o", [Some(100.0), Some(50.0), None, None], 0.00075),
+            ("gpt-4o-mini", [Some(200.0), Some(20.0), None, None], 0.000042),
+            ("gpt-4o", [Some(1000.0), Some(300.0), Some(400.0), None], 0.005),
+            ("gpt-4o-mini", [Some(10.0), Some(5.0), None, None], 0.0000045),
+        ] {
+            let cost = Prices::standard().cost(model, "llm", tokens).expect("a cost");
+            assert!((cost - expected).abs() < 1e-12, "{model} {cost}");
+        }
+        assert_eq!(Prices::standard().cost("claude-sonnet", "llm", [Some(500.0), Some(100.0), None, None]), None);
+    }
+
+    #[test]
+    fn values_cost_as_far_as_they_are_numbers() {
+        let read = |json: &'static str| Value::read(json);
+        let cost = |model, kind, tokens: [&'static str; 4]| {
+            let tokens = tokens.map(read);
+            table().cost_of(&read(model), &read(kind), tokens.each_ref())
+        };
+        assert_eq!(cost("\"a\"", "\"llm\"", ["1000000", "\"5\"", "null", "true"]), Value::Float(2.000001));
+        assert_eq!(cost("\"a\"", "\"llm\"", ["\"5\"", "null", "1", "1"]), Value::Null);
+        assert_eq!(cost("1", "\"llm\"", ["1", "1", "1", "1"]), Value::Null);
+        assert_eq!(cost("\"a\"", "null", ["1", "1", "1", "1"]), Value::Null);
+    }
+
+    #[test]
+    fn columns_cost_what_rows_cost() {
+        let models = [Some("a"), Some("a"), None, Some("b"), Some("c"), Some("a")];
+        let types = [Some("llm"), Some("tool"), Some("llm"), Some("llm"), Some("llm"), None];
+        let prompt = [Some(10.0), Some(10.0), Some(10.0), None, Some(1.0), Some(1.0)];
+        let completion = [None, Some(1.0), Some(1.0), Some(7.0), Some(1.0), Some(1.0)];
+        let cached = [Some(2.0), None, None, Some(1.0), None, None];
+        let written = [Some(1.0), None, None, None, None, None];
+        let tokens = [prompt, completion, cached, written].map(|of| Float64Array::from(of.to_vec()));
+        let (models, types) = (StringArray::from(models.to_vec()), StringArray::from(types.to_vec()));
+        let costs = table().costs(&models, &types, tokens.each_ref());
+        assert_eq!(costs.len(), models.len());
+        for row in 0..models.len() {
+            let text = |of: &StringArray| if of.is_null(row) { String::new() } else { of.value(row).to_owned() };
+            let of_row = tokens.each_ref().map(|of| of.is_valid(row).then(|| of.value(row)));
+            let expected = table().cost(&text(&models), &text(&types), of_row);
+            assert_eq!(costs.is_valid(row).then(|| costs.value(row)), expected, "{row}");
+        }
+        assert_eq!(costs.null_count(), 4);
+    }
+
+    #[test]
+    fn an_error_says_where_and_what_would_be_right() {
+        let expected_names = "expected one of `input`, `output`, `cached`, `cache_write`, `also`";
+        let expected_price = "expected USD per million tokens, a number that is zero or more";
+        for (text, said) in [
+            (r#"{"models":{"m":{"inptu":1}}}"#, vec!["unknown field `inptu`", expected_names]),
+            ("{\"models\":{\n\"m\":{\"input\":-1,\"output\":1}}}", vec!["integer `-1`", expected_price, "line 2"]),
+            (r#"{"models":{"m":{"input":-0.5,"output":1}}}"#, vec!["floating point `-0.5`", expected_price]),
+            (r#"{"models":{"m":{"input":"2.5","output":1}}}"#, vec!["string \"2.5\"", expected_price]),
+            (r#"{"models":{"m":{"input":1}}}"#, vec!["missing field `output`"]),
+            (r#"{"models":{"m":{"input":1e999,"output":1}}}"#, vec!["number out of range"]),
+            (r#"{"models":{"m":{"input":1,"output":1,"also":["m"]}}}"#, vec!["`m` is there twice"]),
+            (r#"{"models":{"m":1}}"#, vec!["model `m`", "integer `1`"]),
+            (r#"{"models":[]}"#, vec!["expected an object with the prices of each model"]),
+            (r#"{"model":{}}"#, vec!["unknown field `model`", "`models`"]),
+            (r#"{"models":{}"#, vec!["line 1"]),
+        ] {
+            let error = Prices::parse("p.json", text).expect_err(text).to_string();
+            let also = if text.contains("\"m\":{") && !text.contains("also") { "model `m`: " } else { "" };
+            assert!(error.starts_with(&format!("p.json: {also}")) && error.contains("column"), "{error}");
+            assert_eq!(error.matches("line").count(), 1, "{error}");
+            said.iter().for_each(|said| assert!(error.contains(said), "{error}\nhas no {said}"));
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_and_named() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("own.json");
+        let error = Prices::read(&path).expect_err("there is no file").to_string();
+        assert!(error.contains("own.json") && error.contains("cannot be read"), "{error}");
+        fs::write(&path, r#"{"models":{"m":{"input":1,"output":2}}}"#).expect("a file");
+        let prices = Prices::read(&path).expect("a table");
+        assert_eq!(prices.price("m"), Some(&Price { input: 1.0, output: 2.0, cached: None, cache_write: None }));
+    }
+}

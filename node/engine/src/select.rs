@@ -1,0 +1,241 @@
+//! Which rows of a unit a filter selects: term after term, the cheap ones first, and of what they leave no more than is
+//! needed is read for the next.
+
+use arrow::array::BooleanBufferBuilder;
+use arrow::buffer::BooleanBuffer;
+use assay_node_btql::bound::{Datum, Expr, Field, Function};
+use assay_node_btql::values::{Value, Words};
+use assay_node_vectors::Env;
+use assay_storage_shard::Unit;
+
+use crate::EngineError;
+use crate::inputs::{Compiled, Rows};
+use crate::source::{Shared, Source};
+use crate::watch::Watch;
+
+/// Rows of which long columns are read at once.
+pub(crate) const WIDE_ROWS: usize = 2048;
+/// Where one row in so many is left or fewer, the others are not looked at.
+const SPARSE_ONE_IN: usize = 4;
+
+/// What holds for all of a query on this node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scene<'q> {
+    pub sources: &'q [Source],
+    pub shared: &'q Shared,
+    pub watch: &'q Watch,
+    pub env: Env,
+}
+
+/// A condition that was taken apart.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filter {
+    /// All must hold; what costs least comes first.
+    terms: Vec<Expr>,
+    /// Some of these words are in each row that it selects, or all of one of the sets.
+    words: Vec<Words>,
+}
+
+impl Filter {
+    pub fn of(condition: Option<&Expr>) -> Filter {
+        let mut terms = Vec::new();
+        condition.into_iter().for_each(|condition| take_apart(condition, &mut terms));
+        let words = terms.iter().filter_map(needed_words).collect();
+        terms.sort_by_key(cost);
+        Filter { terms, words }
+    }
+
+    /// The rows of a unit that are visible and that it selects.
+    pub fn select(&self, scene: &Scene<'_>, unit: &Unit, source: &Source) -> Result<BooleanBuffer, EngineError> {
+        let mut selected = unit.visible()?;
+        for words in &self.words {
+            if selected.count_set_bits() == 0 {
+                break;
+            }
+            if let Some(found) = with_words(unit, words)? {
+                selected = &selected & &found;
+            }
+        }
+        for term in &self.terms {
+            let left = selected.count_set_bits();
+            if left == 0 {
+                break;
+            }
+            scene.watch.check()?;
+            let compiled = Compiled::new(unit, source, scene.shared, left, [term], scene.env)?;
+            selected = if compiled.is_wide() {
+                by_parts(scene, &compiled, &selected)?
+            } else {
+                narrowed(&compiled, &selected, left)?
+            };
+        }
+        Ok(selected)
+    }
+}
+
+/// Of a unit at once.
+fn narrowed(compiled: &Compiled<'_>, selected: &BooleanBuffer, left: usize) -> Result<BooleanBuffer, EngineError> {
+    let range = 0..selected.len();
+    if left * SPARSE_ONE_IN > selected.len() {
+        let found = compiled.run_filter(&Rows { range, keep: None })?;
+        return Ok(selected & &found);
+    }
+    let found = compiled.run_filter(&Rows { range, keep: Some(selected) })?;
+    Ok(spread(selected, &found))
+}
+
+/// A part of the unit after the other, so that little of what is long is held at a time.
+fn by_parts(
+    scene: &Scene<'_>,
+    compiled: &Compiled<'_>,
+    selected: &BooleanBuffer,
+) -> Result<BooleanBuffer, EngineError> {
+    let mut all = BooleanBufferBuilder::new(selected.len());
+    for range in parts(selected) {
+        let keep = selected.slice(range.start, range.len());
+        if keep.count_set_bits() == 0 {
+            all.append_n(range.len(), false);
+            continue;
+        }
+        scene.watch.check()?;
+        let found = compiled.run_filter(&Rows { range, keep: Some(&keep) })?;
+        all.append_buffer(&spread(&keep, &found));
+    }
+    Ok(all.finish())
+}
+
+/// Ranges of which each has so many rows that are wanted, and that are all rows together.
+pub(crate) fn parts(selected: &BooleanBuffer) -> Vec<std::ops::Range<usize>> {
+    let mut parts = Vec::new();
+    let (mut start, mut wanted) = (0, 0);
+    for (from, to) in selected.set_slices() {
+        let mut from = from;
+        while wanted + (to - from) >= WIDE_ROWS {
+            let end = from + (WIDE_ROWS - wanted);
+            parts.push(start..end);
+            (start, from, wanted) = (end, end, 0);
+        }
+        wanted += to - from;
+    }
+    if start < selected.len() {
+        parts.push(start..selected.len());
+    }
+    parts
+}
+
+/// Of the rows that were kept those that were found, at their places among all.
+fn spread(kept: &BooleanBuffer, found: &BooleanBuffer) -> BooleanBuffer {
+    let mut all = BooleanBufferBuilder::new(kept.len());
+    all.append_n(kept.len(), false);
+    for (number, place) in kept.set_indices().enumerate() {
+        if found.value(number) {
+            all.set_bit(place, true);
+        }
+    }
+    all.finish()
+}
+
+fn take_apart(condition: &Expr, terms: &mut Vec<Expr>) {
+    match condition {
+        Expr::Call(Function::And, of) => of.iter().for_each(|of| take_apart(of, terms)),
+        other => terms.push(other.clone()),
+    }
+}
+
+/// What reading it costs, roughly: long columns most, then what is looked at text by text.
+fn cost(term: &Expr) -> u32 {
+    match term {
+        Expr::Const(_) => 0,
+        Expr::Field(Field::Column(name), steps) if steps.is_empty() => match *name {
+            "id" | "span_id" | "root_span_id" => 4,
+            "_pagination_key" | "_xact_id" | "is_root" | "created" => 1,
+            "comments" | "audit_data" => 10_000,
+            _ => 1_000,
+        },
+        Expr::Field(..) => 8,
+        Expr::Call(function, of) => {
+            let itself = match function {
+                Function::Like { .. } | Function::Match | Function::Regex { .. } => 16,
+                _ => 1,
+            };
+            of.iter().map(cost).sum::<u32>() + itself
+        }
+        Expr::If(cases, otherwise) => {
+            cases.iter().map(|(condition, then)| cost(condition) + cost(then)).sum::<u32>() + cost(otherwise)
+        }
+    }
+}
+
+/// Words without which a row does not satisfy the term, where an index may know them.
+fn needed_words(term: &Expr) -> Option<Words> {
+    match term {
+        Expr::Call(Function::Match, args) => match args.as_slice() {
+            [Expr::Field(Field::Column(column), _), Expr::Const(query)] if is_indexed(column) => words_of(query),
+            _ => None,
+        },
+        // search(): one of several fields has them.
+        Expr::Call(Function::Or, of) => {
+            let mut all = of.iter().map(needed_words);
+            let first = all.next()??;
+            all.all(|other| other.as_ref() == Some(&first)).then_some(first)
+        }
+        _ => None,
+    }
+}
+
+fn words_of(query: &Datum) -> Option<Words> {
+    let words = Words::of(&Value::of_datum(query));
+    (!words.queries().is_empty()).then_some(words)
+}
+
+fn is_indexed(column: &str) -> bool {
+    assay_storage_segments::INDEXED_FIELDS.contains(&column)
+}
+
+/// The rows that may have all words of one of the queries; None where nobody knows.
+fn with_words(unit: &Unit, words: &Words) -> Result<Option<BooleanBuffer>, EngineError> {
+    let mut all: Option<BooleanBuffer> = None;
+    for query in words.queries() {
+        let query: Vec<&str> = query.iter().map(String::as_str).collect();
+        let Some(found) = unit.with_words(&query)? else { return Ok(None) };
+        all = Some(match all {
+            Some(all) => &all | &found,
+            None => found,
+        });
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_all_rows_and_none_has_too_many() {
+        let bits = |of: &dyn Fn(usize) -> bool, rows: usize| BooleanBuffer::collect_bool(rows, of);
+        for selected in [
+            bits(&|_| true, 10 * WIDE_ROWS + 7),
+            bits(&|row| row % 3 == 0, 50_000),
+            bits(&|row| row > 49_000, 50_000),
+            bits(&|_| false, 5000),
+            bits(&|_| true, WIDE_ROWS),
+            bits(&|_| true, 0),
+        ] {
+            let parts = parts(&selected);
+            assert_eq!(parts.iter().map(ExactSizeIterator::len).sum::<usize>(), selected.len());
+            let mut next = 0;
+            for part in parts {
+                assert_eq!(part.start, next);
+                next = part.end;
+                assert!(selected.slice(part.start, part.len()).count_set_bits() <= WIDE_ROWS);
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_found_of_some_rows_is_found_among_all() {
+        let kept = BooleanBuffer::from(vec![false, true, true, false, true]);
+        let found = BooleanBuffer::from(vec![true, false, true]);
+        assert_eq!(spread(&kept, &found), BooleanBuffer::from(vec![false, true, false, false, true]));
+    }
+}

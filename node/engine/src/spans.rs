@@ -1,0 +1,346 @@
+//! Rows that are spans, column by column: filtered, then grouped, or put in order by what orders them alone and read whole
+//! where they are among the best.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use arrow::array::AsArray;
+use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::UInt64Type;
+use assay_node_btql::bound::{Bound, Expr, Field, Groups, Key, Order, Output};
+use assay_storage_segments::Want;
+
+use crate::EngineError;
+use crate::aggregate::{Places, value_at};
+use crate::finish::cut_traces;
+use crate::inputs::{Compiled, Rows};
+use crate::output::{Flowing, Outlet, Page, Part, Ranked, columns_of, order_of, shown};
+use crate::rank::{Rank, Top};
+use crate::sampling::Sampled;
+use crate::select::{Filter, Scene, parts};
+use crate::source::Piece;
+use crate::traces::Traces;
+use crate::workers::each;
+
+/// Which spans are seen: those that a filter selects, of all or of some traces.
+#[derive(Debug)]
+pub(crate) struct Seen<'t> {
+    pub filter: Filter,
+    /// Of the shapes that select traces.
+    pub traces: Option<&'t Traces>,
+    /// Of single spans.
+    pub sampled: Option<Sampled>,
+}
+
+impl Seen<'_> {
+    fn select(&self, scene: &Scene<'_>, piece: &Piece) -> Result<BooleanBuffer, EngineError> {
+        let source = &scene.sources[piece.source];
+        let mut selected = self.filter.select(scene, &piece.unit, source)?;
+        if let Some(traces) = self.traces {
+            selected = traces.narrow(scene, piece, selected)?;
+        }
+        if let Some(sampled) = &self.sampled {
+            selected = sampled.narrow(scene, piece, selected)?;
+        }
+        Ok(selected)
+    }
+}
+
+/// What rows come to, whatever is asked of them.
+pub(crate) fn run(
+    bound: &Bound,
+    scene: &Scene<'_>,
+    mut pieces: Vec<Piece>,
+    seen: &Seen<'_>,
+    page: &Page,
+) -> Result<Part, EngineError> {
+    if !bound.unpivot.is_empty() || bound.unpivoted_filter.is_some() {
+        return one_by_one(bound, scene, &pieces, seen, page);
+    }
+    match &bound.output {
+        Output::Groups(groups) => grouped(bound, groups, scene, &pieces, seen, page),
+        Output::Rows { .. } | Output::Infer(_) => {
+            let order = order_of(bound);
+            sort_pieces(&mut pieces, &order);
+            let best = best(&order, scene, &pieces, seen, page)?;
+            read(bound, &order, scene, &pieces, best, page)
+        }
+    }
+}
+
+fn grouped(
+    bound: &Bound,
+    groups: &Groups,
+    scene: &Scene<'_>,
+    pieces: &[Piece],
+    seen: &Seen<'_>,
+    page: &Page,
+) -> Result<Part, EngineError> {
+    let aggregated: Vec<Option<&Expr>> = groups.aggregates.iter().map(|aggregate| aggregate.of.as_ref()).collect();
+    let exprs: Vec<&Expr> = groups.dimensions.iter().chain(aggregated.iter().copied().flatten()).collect();
+    let start = || (Part::new(bound, page), scene.watch.hold());
+    let made = each(scene, pieces, start, |(part, held), _, piece| {
+        let Part::Groups(table) = part else { return Err(EngineError::Damaged) };
+        let selected = seen.select(scene, piece)?;
+        each_part(scene, piece, &selected, &exprs, |columns, keys| {
+            let mut columns = columns.into_iter();
+            let dimensions: Vec<_> = columns.by_ref().take(groups.dimensions.len()).collect();
+            let values: Vec<_> = aggregated.iter().map(|of| of.and_then(|_| columns.next())).collect();
+            let object = scene.sources[piece.source].number;
+            table.push(&dimensions, &values, &Places { keys, object })
+        })?;
+        held.now(table.bytes())
+    })?;
+    Part::together(made.into_iter().map(|(part, _)| part).collect(), bound, page)
+}
+
+/// Columns of the rows of a unit that are selected, in parts where they are long; with the keys of the rows.
+pub(crate) fn each_part(
+    scene: &Scene<'_>,
+    piece: &Piece,
+    selected: &BooleanBuffer,
+    exprs: &[&Expr],
+    mut take: impl FnMut(Vec<crate::groups::Typed>, &[u64]) -> Result<(), EngineError>,
+) -> Result<(), EngineError> {
+    let count = selected.count_set_bits();
+    if count == 0 {
+        return Ok(());
+    }
+    let Piece { unit, source } = piece;
+    let compiled =
+        Compiled::new(unit, &scene.sources[*source], scene.shared, count, exprs.iter().copied(), scene.env)?;
+    let ranges = if compiled.is_wide() { parts(selected) } else { vec![0..selected.len()] };
+    for range in ranges {
+        let kept = selected.slice(range.start, range.len());
+        let count = kept.count_set_bits();
+        if count == 0 {
+            continue;
+        }
+        scene.watch.check()?;
+        let keep = (count < kept.len()).then_some(&kept);
+        let keys = unit.read(&scene.shared.cache, range.clone(), keep, &[Want::Key])?;
+        take(compiled.run(&Rows { range, keep })?, keys[0].as_primitive::<UInt64Type>().values())?;
+    }
+    Ok(())
+}
+
+/// Rows that are worked on by their values.
+fn one_by_one(
+    bound: &Bound,
+    scene: &Scene<'_>,
+    pieces: &[Piece],
+    seen: &Seen<'_>,
+    page: &Page,
+) -> Result<Part, EngineError> {
+    let outlet = Outlet::new(bound, page, scene.env)?;
+    let exprs: Vec<Expr> = outlet.slots.exprs();
+    // What an unpivot gives has its slots filled by that.
+    let is_stored = |expr: &&Expr| !matches!(expr, Expr::Field(Field::Unpivoted(_), _));
+    let stored: Vec<&Expr> = exprs.iter().filter(is_stored).collect();
+    let xact = Expr::Field(Field::Column("_xact_id"), Vec::new());
+    let root = Expr::Field(Field::Column("root_span_id"), Vec::new());
+    let all: Vec<&Expr> = stored.iter().copied().chain([&xact, &root]).collect();
+    let made = each(scene, pieces, || outlet.start(), |part, _, piece| {
+        let selected = seen.select(scene, piece)?;
+        let object = scene.sources[piece.source].number;
+        each_part(scene, piece, &selected, &all, |columns, keys| {
+            for (row, key) in keys.iter().enumerate() {
+                let mut values = columns.iter().map(|(array, ty)| value_at(array, *ty, row).into_owned());
+                let slots = exprs.iter().map(|expr| match is_stored(&expr) {
+                    true => values.next().unwrap_or(assay_node_btql::values::Value::Null),
+                    false => assay_node_btql::values::Value::Null,
+                });
+                let slots = slots.collect();
+                let (xacts, roots) = (&columns[stored.len()].0, &columns[stored.len() + 1].0);
+                let (mut place, mut xact) = (*key, xacts.as_primitive::<UInt64Type>().value(row));
+                if let Some(traces) = seen.traces {
+                    let trace = traces.of(piece.source, roots.as_string::<i32>().value(row));
+                    (place, xact) = trace.map_or((place, xact), |trace| (trace.place, trace.xact));
+                }
+                let rank = Rank { sort: Vec::new(), place, xact, object, key: *key, nth: 0 };
+                outlet.push(Flowing { slots, rank }, part)?;
+            }
+            Ok(())
+        })
+    })?;
+    Part::together(made, bound, page)
+}
+
+/// A row that is not read yet.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    piece: u32,
+    row: u32,
+}
+
+/// Where units lie between known keys, those that come first.
+fn sort_pieces(pieces: &mut [Piece], order: &Order) {
+    let Order::Key { by, descending } = order else { return };
+    let ends = |piece: &Piece| match piece.unit.bounds() {
+        Some(bounds) if *by == Key::Xact => bounds.xact,
+        Some(bounds) => bounds.key,
+        None => (0, u64::MAX),
+    };
+    if *descending {
+        pieces.sort_by_key(|piece| std::cmp::Reverse(ends(piece).1));
+    } else {
+        pieces.sort_by_key(|piece| ends(piece).0);
+    }
+}
+
+/// The rows that come first, by what orders them alone.
+fn best(
+    order: &Order,
+    scene: &Scene<'_>,
+    pieces: &[Piece],
+    seen: &Seen<'_>,
+    page: &Page,
+) -> Result<Vec<(Rank, Candidate)>, EngineError> {
+    let of_rows = Outcome { order, page, worst: AtomicU64::new(worst_of(order)), is_of_traces: seen.traces.is_some() };
+    let keys: Vec<&Expr> = match order {
+        Order::Sorted(keys) => keys.iter().map(|key| &key.expr).collect(),
+        Order::Key { .. } => Vec::new(),
+    };
+    let start = || (Top::new(page.limit), scene.watch.hold());
+    let made = each(scene, pieces, start, |(top, held), number, piece| {
+        if of_rows.is_beyond(piece) {
+            return Ok(());
+        }
+        let selected = seen.select(scene, piece)?;
+        offer(scene, piece, number, &selected, &keys, seen.traces, &of_rows, top)?;
+        held.now(top.len() * (size_of::<(Rank, Candidate)>() + keys.len() * 48))
+    })?;
+    let mut all = Top::new(page.limit);
+    made.into_iter().for_each(|(top, _)| all.merge(top, order));
+    let mut best = all.finish(order);
+    if seen.traces.is_some() {
+        cut_traces(&mut best, page.traces);
+    }
+    Ok(best)
+}
+
+/// How far the best rows are known: where one of the threads has enough of them, what lies behind its worst is not read.
+struct Outcome<'q> {
+    order: &'q Order,
+    page: &'q Page,
+    worst: AtomicU64,
+    is_of_traces: bool,
+}
+
+fn worst_of(order: &Order) -> u64 {
+    match order {
+        Order::Key { descending: true, .. } => 0,
+        _ => u64::MAX,
+    }
+}
+
+impl Outcome<'_> {
+    /// Whether no row of the unit can be among the best.
+    fn is_beyond(&self, piece: &Piece) -> bool {
+        let (Order::Key { by, descending }, Some(bounds), false) = (self.order, piece.unit.bounds(), self.is_of_traces)
+        else {
+            return false;
+        };
+        let (least, most) = if *by == Key::Xact { bounds.xact } else { bounds.key };
+        let worst = self.worst.load(Relaxed);
+        let is_worse = if *descending { most < worst } else { least > worst };
+        let end = self.page.after.map(|after| if *by == Key::Xact { after.xact } else { after.place });
+        let is_before = end.is_some_and(|end| if *descending { least > end } else { most < end });
+        is_worse || is_before
+    }
+
+    fn note(&self, worst: Option<&Rank>) {
+        let (Order::Key { by, descending }, Some(worst)) = (self.order, worst) else { return };
+        let at = if *by == Key::Xact { worst.xact } else { worst.place };
+        if *descending {
+            self.worst.fetch_max(at, Relaxed);
+        } else {
+            self.worst.fetch_min(at, Relaxed);
+        }
+    }
+}
+
+/// Offers the selected rows of a unit.
+#[allow(clippy::too_many_arguments, reason = "what a thread knows of the unit at hand")]
+fn offer(
+    scene: &Scene<'_>,
+    piece: &Piece,
+    number: usize,
+    selected: &BooleanBuffer,
+    keys: &[&Expr],
+    traces: Option<&Traces>,
+    of_rows: &Outcome<'_>,
+    top: &mut Top<Candidate>,
+) -> Result<(), EngineError> {
+    let Outcome { order, page, .. } = of_rows;
+    let object = scene.sources[piece.source].number;
+    let mut exprs = keys.to_vec();
+    let xact = Expr::Field(Field::Column("_xact_id"), Vec::new());
+    let root = Expr::Field(Field::Column("root_span_id"), Vec::new());
+    exprs.push(&xact);
+    if traces.is_some() {
+        exprs.push(&root);
+    }
+    let mut rows = selected.set_indices();
+    each_part(scene, piece, selected, &exprs, |columns, row_keys| {
+        let xacts = columns[keys.len()].0.as_primitive::<UInt64Type>();
+        for (nth, key) in row_keys.iter().enumerate() {
+            let row = rows.next().unwrap_or_default() as u32;
+            let (mut place, mut xact) = (*key, xacts.value(nth));
+            if let Some(traces) = traces {
+                let trace = traces.of(piece.source, columns[keys.len() + 1].0.as_string::<i32>().value(nth));
+                (place, xact) = trace.map_or((place, xact), |trace| (trace.place, trace.xact));
+            }
+            let mut rank = Rank { sort: Vec::new(), place, xact, object, key: *key, nth: 0 };
+            if page.after.is_some_and(|after| !rank.is_behind(&after, order)) {
+                continue;
+            }
+            if !keys.is_empty() {
+                rank.sort = columns[..keys.len()].iter().map(|(array, ty)| value_at(array, *ty, nth).into_owned()).collect();
+            }
+            top.offer(rank, Candidate { piece: number as u32, row }, order);
+        }
+        Ok(())
+    })?;
+    of_rows.note(top.worst());
+    Ok(())
+}
+
+/// Reads what is selected of the best rows.
+fn read(
+    bound: &Bound,
+    order: &Order,
+    scene: &Scene<'_>,
+    pieces: &[Piece],
+    best: Vec<(Rank, Candidate)>,
+    page: &Page,
+) -> Result<Part, EngineError> {
+    let mut by_piece: Vec<Vec<(Rank, u32)>> = pieces.iter().map(|_| Vec::new()).collect();
+    for (rank, Candidate { piece, row }) in best {
+        by_piece[piece as usize].push((rank, row));
+    }
+    by_piece.iter_mut().for_each(|rows| rows.sort_unstable_by_key(|(_, row)| *row));
+    let (wanted, of_pieces): (Vec<_>, Vec<_>) =
+        by_piece.into_iter().zip(pieces).filter(|(rows, _)| !rows.is_empty()).unzip();
+    let of_pieces: Vec<Piece> = of_pieces.into_iter().cloned().collect();
+    let columns = columns_of(bound);
+    let exprs: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
+    let made = each(scene, &of_pieces, Vec::<Ranked>::new, |made, number, piece| {
+        let rows = &wanted[number];
+        let mut selected = arrow::array::BooleanBufferBuilder::new(piece.unit.rows());
+        selected.append_n(piece.unit.rows(), false);
+        rows.iter().for_each(|(_, row)| selected.set_bit(*row as usize, true));
+        let mut ranks = rows.iter().map(|(rank, _)| rank);
+        each_part(scene, piece, &selected.finish(), &exprs, |found, keys| {
+            for (nth, rank) in (0..keys.len()).zip(ranks.by_ref()) {
+                let values = found.iter().zip(&columns);
+                let values =
+                    values.map(|((array, ty), (_, length))| shown(value_at(array, *ty, nth).into_owned(), *length));
+                made.push((rank.clone(), values.collect()));
+            }
+            Ok(())
+        })
+    })?;
+    let mut top = Top::new(page.limit);
+    made.into_iter().flatten().for_each(|(rank, values)| top.offer(rank, values, order));
+    Ok(Part::Rows(top))
+}

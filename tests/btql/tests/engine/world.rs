@@ -1,0 +1,264 @@
+//! The rows of a test in a shard: written as they would have been, so that keys and transactions are those that the test
+//! says, and kept in memory, in segments of either format, or some here and some there.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_node_btql::bound::{Bound, Rows};
+use assay_node_btql::columns::Named;
+use assay_node_engine::price::{Price, Prices};
+use assay_node_engine::{
+    Ask, EngineError, Limit, Partial, Position, Shared, Source, Table, Watch, Workers, finish, innermost, last_of, lowest,
+    run,
+};
+use assay_storage_blobs::Blobs;
+use assay_storage_disk::{SharedDisk, SimulatedDisk};
+use assay_storage_kv::MemoryKv;
+use assay_storage_model::command::{Action, Command, RowOp, Write};
+use assay_storage_model::entry::EntryBuilder;
+use assay_storage_model::event::parse_created;
+use assay_storage_model::{LogPosition, ObjectKey, ObjectKind, OrgId, PaginationKey, Xact};
+use assay_storage_shard::{ColumnCache, KvKind, Shard, ShardConfig, View};
+use assay_test_btql::{Answer, Cursor, Data, Fields, Object};
+use serde_json::{Map, Value as Json};
+use uuid::Uuid;
+
+/// Where rows are when they are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    InMemory,
+    /// In segments of documents.
+    Sealed,
+    /// In segments of columns.
+    Settled,
+    /// Some in columns, some in documents, some in memory.
+    Everywhere,
+}
+
+pub const ALL_KEPT: [Kept; 4] = [Kept::InMemory, Kept::Sealed, Kept::Settled, Kept::Everywhere];
+
+/// Columns that rows of one object share.
+const OF_OBJECTS: [&str; 6] = ["org_id", "project_id", "log_id", "experiment_id", "dataset_id", "prompt_session_id"];
+/// Columns that a system fills in and documents do not have.
+const OF_SYSTEM: [&str; 4] = ["_pagination_key", "_xact_id", "comments", "audit_data"];
+const BYTES_MAX: usize = 256 << 20;
+const SEED: u64 = 7;
+
+pub struct World {
+    /// One, or one for each object.
+    shards: Vec<Arc<Shard>>,
+    objects: Vec<Placed>,
+    shared: Shared,
+    /// Where pages ended, by their cursors.
+    ends: RefCell<BTreeMap<String, Position>>,
+    names: Vec<(Vec<String>, Option<String>, Option<String>, assay_node_btql::columns::Kind)>,
+}
+
+struct Placed {
+    shard: usize,
+    key: ObjectKey,
+    constants: Arc<Vec<(&'static str, String)>>,
+}
+
+/// One write: rows that have a transaction in common.
+type Writes = BTreeMap<u64, Vec<(ObjectKey, Fields)>>;
+
+impl World {
+    /// `apart` puts each object on a shard of its own.
+    pub fn new(data: &Data, kept: Kept, apart: bool) -> World {
+        let shards = if apart { data.objects.len() } else { 1 };
+        let shards: Vec<Arc<Shard>> = (0..shards).map(|_| empty_shard()).collect();
+        let placed = |(number, object): (usize, &Object)| Placed {
+            shard: if apart { number } else { 0 },
+            key: ObjectKey::new(OrgId(Uuid::from_u128(1)), ObjectKind::ProjectLogs, Uuid::from_u128(number as u128)),
+            constants: Arc::new(constants(object)),
+        };
+        let objects: Vec<Placed> = data.objects.iter().enumerate().map(placed).collect();
+        for (number, shard) in shards.iter().enumerate() {
+            let of_shard = objects.iter().zip(&data.objects).filter(|(placed, _)| placed.shard == number);
+            fill(shard, of_shard, kept);
+        }
+        let prices = data.prices.iter().map(|(model, price)| {
+            let assay_test_btql::Price { input, output, cached, cache_write } = *price;
+            (model.clone(), Price { input, output, cached, cache_write })
+        });
+        let shared = Shared {
+            cache: ColumnCache::new(64 << 20),
+            prices: Arc::new(Prices::of(prices)),
+            workers: Workers::new(2),
+        };
+        let named = |object: &Object| {
+            (object.names.clone(), object.project.clone(), object.organization.clone(), object.kind)
+        };
+        World { shards, objects, shared, ends: RefCell::default(), names: data.objects.iter().map(named).collect() }
+    }
+
+    /// As the interpreter answers.
+    pub fn answer(&self, bound: &Bound) -> Result<Answer, String> {
+        let after = innermost(bound).cursor.as_deref().map(|cursor| self.position(cursor)).transpose()?;
+        let table = self.ask(bound, after).map_err(|error| error.to_string())?;
+        let cursor = table.end.map(|end| {
+            let key = PaginationKey(end.place).to_string();
+            let text = assay_test_btql::cursor_of(&key).expect("a key");
+            self.ends.borrow_mut().insert(text.clone(), end);
+            Cursor { text, key }
+        });
+        let row = |row: &Vec<assay_node_btql::values::Value<'static>>| {
+            row.iter().map(|value| serde_json::from_str(&value.to_json()).expect("JSON")).collect()
+        };
+        Ok(Answer { columns: table.columns.clone(), rows: table.rows.iter().map(row).collect(), cursor })
+    }
+
+    /// Of a page that ended here, all that is known of its end; else what its text says.
+    fn position(&self, cursor: &str) -> Result<Position, String> {
+        if let Some(known) = self.ends.borrow().get(cursor) {
+            return Ok(Position { object: None, ..*known });
+        }
+        let key = PaginationKey::parse(&assay_test_btql::key_of_cursor(cursor)?).expect("a key");
+        Ok(Position { place: key.0, xact: 0, object: None })
+    }
+
+    fn ask(&self, bound: &Bound, after: Option<Position>) -> Result<Table, EngineError> {
+        let inner = innermost(bound);
+        let watch = Watch::new(Instant::now() + Duration::from_secs(60), BYTES_MAX);
+        let sources = self.sources(inner)?;
+        let mut ask = Ask { limit: inner.limit, after, until: None, seed: SEED };
+        if inner.sample.is_some() {
+            let hashes: Vec<_> = sources
+                .iter()
+                .map(|sources| lowest(inner, sources, &self.shared, &watch))
+                .collect::<Result<Vec<_>, _>>()?
+                .concat();
+            if let Some((assay_node_btql::ast::Amount::Count(count), _)) = inner.sample {
+                ask.until = last_of(hashes, count);
+            }
+        }
+        let mut partials = Vec::new();
+        for sources in &sources {
+            let partial = run(inner, sources, &self.shared, &watch, &ask)?;
+            // As it comes from another node.
+            partials.push(Partial::decode(inner, SEED, &partial.encode())?);
+        }
+        finish(bound, partials, &watch, &Limit { rows: bound.limit, bytes: usize::MAX }, SEED)
+    }
+
+    /// The objects that a query means, by their shards.
+    fn sources(&self, bound: &Bound) -> Result<Vec<Vec<Source>>, EngineError> {
+        let Rows::Objects { kind, named, names, .. } = &bound.rows else { return Ok(Vec::new()) };
+        let names = if *named == Named::InProject { &names[1..] } else { &names[..] };
+        let views: Vec<Arc<View>> = self.shards.iter().map(|shard| Arc::new(shard.view())).collect();
+        let mut sources: Vec<Vec<Source>> = views.iter().map(|_| Vec::new()).collect();
+        let mut met = Vec::new();
+        for name in names {
+            let known = self.names.iter().position(|(names, _, _, of)| of == kind && names.contains(name));
+            let place = known.ok_or_else(|| EngineError::Refused(format!("there is no {name}")))?;
+            if met.contains(&place) {
+                continue;
+            }
+            let Placed { shard, key, constants } = &self.objects[place];
+            let view = Arc::clone(&views[*shard]);
+            let (at, number) = (view.version(), met.len() as u32);
+            sources[*shard].push(Source { object: *key, number, constants: Arc::clone(constants), view, at });
+            met.push(place);
+        }
+        sources.retain(|sources| !sources.is_empty());
+        Ok(sources)
+    }
+}
+
+fn empty_shard() -> Arc<Shard> {
+    let disk: SharedDisk = Arc::new(SimulatedDisk::new());
+    let blobs = Arc::new(Blobs::open(disk.clone(), &PathBuf::from("/blobs")).expect("opens"));
+    let kv = KvKind::Given(Arc::new(MemoryKv::default()));
+    let config = ShardConfig { disk, dir: PathBuf::from("/shard"), blobs, kv };
+    Shard::open(config).expect("opens")
+}
+
+fn constants(object: &Object) -> Vec<(&'static str, String)> {
+    let Some(row) = object.rows.first() else { return Vec::new() };
+    OF_OBJECTS.iter().filter_map(|name| Some((*name, row.get(*name)?.as_str()?.to_owned()))).collect()
+}
+
+fn number(row: &Map<String, Json>, column: &str) -> u64 {
+    row[column].as_str().expect("a text").parse().expect("a number")
+}
+
+/// Rows are written when their keys say, and again when their transactions do.
+fn fill<'o>(shard: &Shard, objects: impl Iterator<Item = (&'o Placed, &'o Object)>, kept: Kept) {
+    let mut writes = Writes::new();
+    for (placed, object) in objects {
+        for row in &object.rows {
+            let key = PaginationKey::parse(row["_pagination_key"].as_str().expect("a key")).expect("a key");
+            let xact = number(row, "_xact_id");
+            // A key has the low bits of the transaction that first wrote its row.
+            let first = key.0 >> 16 | xact >> 48 << 48;
+            writes.entry(first).or_default().push((placed.key, row.clone()));
+            if first != xact {
+                writes.entry(xact).or_default().push((placed.key, row.clone()));
+            }
+        }
+    }
+    let count = writes.len();
+    for (nth, (xact, rows)) in writes.into_iter().enumerate() {
+        write(shard, nth as u64, xact, &rows);
+        match kept {
+            Kept::InMemory => {}
+            Kept::Sealed if nth + 1 == count || nth % 2 == 1 => drop(shard.seal().expect("seals")),
+            Kept::Settled if nth + 1 == count => {
+                shard.seal().expect("seals");
+                while shard.settle(&|| {}).expect("settles") {}
+            }
+            Kept::Everywhere if nth + 1 < count => match nth % 3 {
+                0 => {
+                    shard.seal().expect("seals");
+                    while shard.settle(&|| {}).expect("settles") {}
+                }
+                1 => drop(shard.seal().expect("seals")),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+}
+
+fn write(shard: &Shard, index: u64, xact: u64, rows: &[(ObjectKey, Fields)]) {
+    let mut objects: Vec<ObjectKey> = rows.iter().map(|(object, _)| *object).collect();
+    objects.sort_unstable();
+    objects.dedup();
+    assert_eq!(objects.len(), 1, "a transaction is of one object");
+    let docs: Vec<String> = rows.iter().map(|(_, row)| document(row)).collect();
+    let ops = rows.iter().zip(&docs).map(|((_, row), doc)| {
+        let text = |name: &str| row[name].as_str().expect("a text");
+        RowOp {
+            id: text("id"),
+            action: Action::Upsert,
+            span_id: text("span_id"),
+            root_span_id: text("root_span_id"),
+            is_root: row["is_root"].as_bool().expect("a boolean"),
+            created: parse_created(text("created")).expect("a time"),
+            doc: doc.as_bytes(),
+            rules: b"",
+            audit: b"",
+        }
+    });
+    let write = Write { object: objects[0], assigned: Xact(xact), request: None, rows: ops.collect() };
+    let mut builder = EntryBuilder::default();
+    builder.push(&Command::Write(write).encode());
+    let position = LogPosition { term: 1, replica: 1, index };
+    shard.apply(position, &builder.finish()).expect("applies");
+    assert_eq!(shard.last(), Xact(xact));
+}
+
+/// What is null is not always said.
+fn document(row: &Map<String, Json>) -> String {
+    let is_said = |(name, value): &(&String, &Json)| {
+        let name = name.as_str();
+        !OF_SYSTEM.contains(&name) && !OF_OBJECTS.contains(&name) && (!value.is_null() || name.len() % 2 == 0)
+    };
+    let members: Map<String, Json> =
+        row.iter().filter(is_said).map(|(name, value)| (name.clone(), value.clone())).collect();
+    Json::Object(members).to_string()
+}

@@ -42,6 +42,7 @@ mod service;
 mod start;
 mod status;
 mod upkeep;
+mod views;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -80,6 +81,7 @@ pub use route::{ROUTE_WAIT_MAX, Route};
 pub use service::{AskError, NoAnswer, Service};
 pub use status::{ClusterStatus, GroupReport, NodeReport, ReplicaReport, Role};
 pub use upkeep::UpkeepCounts;
+pub use views::ViewError;
 
 use crate::heard::CatalogHeard;
 use crate::hub::Hub;

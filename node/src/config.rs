@@ -15,6 +15,7 @@ use std::time::Duration;
 use assay_cluster::{CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, SHARDS_DEFAULT};
 use assay_node_http::{AdminConfig, HttpConfig, TlsFiles};
 use assay_node_objects::ObjectLimits;
+use assay_node_query::{PriceError, Prices, QueryLimits};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -44,6 +45,7 @@ pub struct Config {
     pub store: StoreConfig,
     pub cluster: ClusterSettings,
     pub objects: ObjectsConfig,
+    pub queries: QueriesConfig,
     pub log: LogConfig,
     pub founding: FoundingConfig,
 }
@@ -179,6 +181,59 @@ impl ObjectsConfig {
             idle: Duration::from_secs(self.idle_seconds),
             ..ObjectLimits::default()
         }
+    }
+}
+
+/// How many questions are answered at once, and what they take. Beyond it the answer is 429 with `Retry-After`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct QueriesConfig {
+    pub running_max: usize,
+    pub waiting_max: usize,
+    /// A query that takes longer is ended: 504.
+    pub seconds_max: u64,
+    /// Memory of one query, and of all together.
+    pub query_bytes_max: usize,
+    pub memory_bytes_max: usize,
+    /// Columns kept in memory for the next query.
+    pub cache_bytes_max: usize,
+    /// Threads that work on rows; 0 for one a core.
+    pub threads: usize,
+    /// A file of prices that takes the place of the program's own; empty for none.
+    pub prices: PathBuf,
+}
+
+impl Default for QueriesConfig {
+    fn default() -> Self {
+        let limits = QueryLimits::default();
+        QueriesConfig {
+            running_max: limits.running_max,
+            waiting_max: limits.waiting_max,
+            seconds_max: limits.seconds_max,
+            query_bytes_max: limits.query_bytes_max,
+            memory_bytes_max: limits.memory_bytes_max,
+            cache_bytes_max: limits.cache_bytes_max,
+            threads: limits.threads,
+            prices: PathBuf::new(),
+        }
+    }
+}
+
+impl QueriesConfig {
+    pub fn limits(&self) -> QueryLimits {
+        QueryLimits {
+            running_max: self.running_max,
+            waiting_max: self.waiting_max,
+            seconds_max: self.seconds_max,
+            query_bytes_max: self.query_bytes_max,
+            memory_bytes_max: self.memory_bytes_max,
+            cache_bytes_max: self.cache_bytes_max,
+            threads: self.threads,
+        }
+    }
+
+    pub fn prices(&self) -> Result<Prices, PriceError> {
+        if self.prices.as_os_str().is_empty() { Ok(Prices::standard().clone()) } else { Prices::read(&self.prices) }
     }
 }
 

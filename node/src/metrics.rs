@@ -6,15 +6,17 @@ use std::time::UNIX_EPOCH;
 
 use assay_cluster::{Cluster, GroupReading, PeerCounts};
 use assay_node_objects::Objects;
+use assay_node_query::Queries;
 use assay_storage_model::ShardId;
 
 /// One family: name, help, type, value.
 struct Gauge(&'static str, &'static str, &'static str, f64);
 
-pub fn source(cluster: Arc<Cluster>, objects: Objects) -> Arc<dyn Fn() -> String + Send + Sync> {
+pub fn source(cluster: Arc<Cluster>, objects: Objects, queries: Queries) -> Arc<dyn Fn() -> String + Send + Sync> {
     Arc::new(move || {
         let mut text = String::new();
         let families = store(&cluster).into_iter().chain(certificate(&cluster)).chain(actors(&objects));
+        let families = families.chain(of_queries(&queries));
         for Gauge(name, help, kind, value) in families {
             // Writing to a string cannot fail.
             let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
@@ -23,6 +25,17 @@ pub fn source(cluster: Arc<Cluster>, objects: Objects) -> Arc<dyn Fn() -> String
         peers(&cluster, &mut text);
         text
     })
+}
+
+fn of_queries(queries: &Queries) -> [Gauge; 4] {
+    let counts = queries.counts();
+    let gauge = |name, help, value: usize| Gauge(name, help, "gauge", value as f64);
+    [
+        gauge("assay_queries_running", "Queries that are answered at the moment.", counts.running),
+        gauge("assay_queries_waiting", "Queries that wait for their turn.", counts.waiting),
+        gauge("assay_query_memory_bytes", "Memory that queries hold for what they work on.", counts.memory_bytes),
+        gauge("assay_query_cache_bytes", "Columns kept in memory for the next query.", counts.cache_bytes),
+    ]
 }
 
 /// A family with one value a group, each as `reading` has it; those without one are left out.

@@ -16,6 +16,7 @@ use assay_cluster::Cluster;
 use assay_node_auth::Secret;
 use assay_node_http::{App, Health, HttpConfig, Server};
 use assay_node_objects::{Objects, node_clock};
+use assay_node_query::Queries;
 use assay_node_records::{Founding, Records};
 use assay_storage_model::sabotage;
 use tokio::runtime::Builder;
@@ -68,13 +69,16 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let cluster = Arc::new(Cluster::open(config.node()?).await?);
     let records = Records::new(Arc::clone(&cluster));
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
+    let prices = config.queries.prices().context("queries.prices")?;
+    let queries = Queries::start(Arc::clone(&cluster), config.queries.limits(), prices, node_clock(&cluster));
     let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
     let app = App {
         records: records.clone(),
         objects: objects.clone(),
+        queries: queries.clone(),
         health: health(Arc::clone(&cluster), Arc::clone(&serving)),
-        metrics: metrics::source(Arc::clone(&cluster), objects.clone()),
+        metrics: metrics::source(Arc::clone(&cluster), objects.clone(), queries.clone()),
         config: config.http.clone(),
         admin: desk::open(&config, Arc::clone(&cluster))?,
     };
@@ -110,6 +114,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let stopping = async {
         handle.stop().await;
         http.await.context("the task of HTTP")?.context("serving HTTP")?;
+        queries.close();
         objects.shutdown().await;
         door.close();
         cluster.shutdown().await.context("closing the store")

@@ -161,6 +161,11 @@ impl Pepper {
         Some(Pepper(bytes))
     }
 
+    /// A key of its own for one purpose, which says nothing of the pepper or of another.
+    pub fn derive(&self, context: &str) -> [u8; 32] {
+        blake3::derive_key(context, &self.0)
+    }
+
     /// What is kept of a secret: 64 hexadecimal digits.
     pub fn fingerprint(&self, secret: &str) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);

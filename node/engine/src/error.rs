@@ -12,6 +12,8 @@ pub enum EngineError {
     TooLate,
     #[error("the query needs more memory than the {0} bytes that it may have")]
     Memory(usize),
+    #[error("all queries together need more memory than the {0} bytes that they may have")]
+    Crowded(usize),
     #[error("the query has more than {0} groups")]
     Groups(usize),
     #[error("the pivot has more than {0} columns")]

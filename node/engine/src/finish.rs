@@ -1,7 +1,7 @@
 //! From all parts to the answer: groups are seen as the query says, rows cut to a page; and a query over another runs
 //! over what that one answered.
 
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use assay_node_btql::ast::Shape;
 use assay_node_btql::bound::{Bound, Field, Groups, Output, Pivot, Rows};
 use assay_node_btql::values::Value;
@@ -26,6 +26,10 @@ pub struct Table {
     pub rows: Vec<Vec<Value<'static>>>,
     /// Of rows that come in pages, where this one ends.
     pub end: Option<Position>,
+    /// How many there are of what a limit counts: rows, or the traces that they are of.
+    pub counted: u64,
+    /// Whether there may be more, because it would have become too large.
+    pub cut: bool,
 }
 
 /// How much of an answer there is at most.
@@ -141,21 +145,22 @@ fn of_rows(bound: &Bound, columns: Vec<String>, mut rows: Vec<Ranked>, limit: &L
         let whole = rows[last..].iter().take_while(|(rank, _)| is_of_traces && rank.trace() == trace).count();
         rows.truncate(last + whole.max(1));
     }
+    let cut = fitting.is_some();
+    let counted = if is_of_traces { count_traces(&rows) } else { rows.len() } as u64;
     let has_pages = matches!(&bound.output, Output::Rows { order: assay_node_btql::bound::Order::Key { .. }, .. })
         && matches!(bound.rows, Rows::Objects { .. });
     let end = rows.last().filter(|_| has_pages).map(|(rank, _)| rank.position());
-    Table { columns, rows: rows.into_iter().map(|(_, values)| values).collect(), end }
+    Table { columns, rows: rows.into_iter().map(|(_, values)| values).collect(), end, counted, cut }
+}
+
+fn count_traces(rows: &[Ranked]) -> usize {
+    rows.iter().map(|(rank, _)| rank.trace()).collect::<AHashSet<_>>().len()
 }
 
 /// So many traces, and all rows of them (D-36).
 pub(crate) fn cut_traces<T>(rows: &mut Vec<(Rank, T)>, traces: usize) {
-    let mut kept: AHashMap<(u32, u64), ()> = AHashMap::new();
-    rows.retain(|(rank, _)| {
-        if kept.len() < traces {
-            kept.insert(rank.trace(), ());
-        }
-        kept.contains_key(&rank.trace())
-    });
+    let mut kept: AHashSet<(u32, u64)> = AHashSet::new();
+    rows.retain(|(rank, _)| kept.contains(&rank.trace()) || kept.len() < traces && kept.insert(rank.trace()));
 }
 
 /// Groups as a row after the other.
@@ -183,7 +188,7 @@ fn of_groups(how: &Groups, mut groups: Vec<Group>, env: Env) -> Result<Table, En
     }
     keyed.sort_by(|(left, _), (right, _)| by_keys(left, right, &how.sort));
     let columns = how.columns.iter().map(|(name, _)| name.clone()).collect();
-    Ok(Table { columns, rows: keyed.into_iter().map(|(_, row)| row).collect(), end: None })
+    Ok(Table { columns, rows: keyed.into_iter().map(|(_, row)| row).collect(), ..Table::default() })
 }
 
 impl Group {
@@ -284,7 +289,7 @@ fn pivoted(how: &Groups, pivot: &Pivot, groups: Vec<Group>, env: Env) -> Result<
         keyed.push((sort.iter().map(|of| of.value(&keys)).collect(), cells));
     }
     keyed.sort_by(|(left, _), (right, _)| by_keys(left, right, &how.sort));
-    Ok(Table { columns: names, rows: keyed.into_iter().map(|(_, cells)| cells).collect(), end: None })
+    Ok(Table { columns: names, rows: keyed.into_iter().map(|(_, cells)| cells).collect(), ..Table::default() })
 }
 
 fn inferred(
@@ -305,5 +310,5 @@ fn inferred(
     }
     keyed.sort_by(|(left, _), (right, _)| by_keys(left, right, &infer.sort));
     let columns = assay_node_btql::bound::INFERRED.map(str::to_owned).into();
-    Ok(Table { columns, rows: keyed.into_iter().map(|(_, row)| row).collect(), end: None })
+    Ok(Table { columns, rows: keyed.into_iter().map(|(_, row)| row).collect(), ..Table::default() })
 }

@@ -86,7 +86,7 @@ impl Rank {
 }
 
 /// What a value takes, roughly.
-pub(crate) fn value_bytes(value: &Value<'_>) -> usize {
+pub fn value_bytes(value: &Value<'_>) -> usize {
     size_of::<Value<'_>>()
         + match value {
             Value::Text(text) | Value::Array(text) | Value::Object(text) => text.len(),

@@ -5,7 +5,7 @@
 //! bit for each.
 
 use ahash::AHashMap;
-use arrow::array::{Array, AsArray, BooleanBufferBuilder};
+use arrow::array::{AsArray, BooleanBufferBuilder};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::UInt64Type;
 use assay_node_btql::bound::{Order, TraceCondition, TraceFilter};

@@ -6,6 +6,26 @@ use std::time::Instant;
 
 use crate::EngineError;
 
+/// What all queries of a node may take together. Cheap to clone: all clones are one.
+#[derive(Clone, Debug)]
+pub struct Memory(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    taken: AtomicUsize,
+    max: usize,
+}
+
+impl Memory {
+    pub fn new(max: usize) -> Memory {
+        Memory(Arc::new(Shared { taken: AtomicUsize::new(0), max }))
+    }
+
+    pub fn taken(&self) -> usize {
+        self.0.taken.load(Ordering::Relaxed)
+    }
+}
+
 /// Cheap to clone: all clones watch one query.
 #[derive(Clone, Debug)]
 pub struct Watch(Arc<Watched>);
@@ -16,6 +36,7 @@ struct Watched {
     until: Instant,
     bytes: AtomicUsize,
     bytes_max: usize,
+    memory: Memory,
 }
 
 /// Memory that a part of a query takes, given back when it is dropped.
@@ -26,8 +47,9 @@ pub struct Held {
 }
 
 impl Watch {
-    pub fn new(until: Instant, bytes_max: usize) -> Watch {
-        Watch(Arc::new(Watched { stopped: AtomicBool::new(false), until, bytes: AtomicUsize::new(0), bytes_max }))
+    pub fn new(until: Instant, bytes_max: usize, memory: &Memory) -> Watch {
+        let (stopped, bytes, memory) = (AtomicBool::new(false), AtomicUsize::new(0), memory.clone());
+        Watch(Arc::new(Watched { stopped, until, bytes, bytes_max, memory }))
     }
 
     pub fn stop(&self) {
@@ -61,21 +83,30 @@ impl Watch {
 impl Held {
     /// From now on it takes so many bytes, more or fewer than before.
     pub fn now(&mut self, bytes: usize) -> Result<(), EngineError> {
-        let all = &self.watch.0.bytes;
+        let Watched { bytes: own, bytes_max, memory, .. } = &*self.watch.0;
         let before = std::mem::replace(&mut self.bytes, bytes);
         if bytes <= before {
-            all.fetch_sub(before - bytes, Ordering::Relaxed);
+            own.fetch_sub(before - bytes, Ordering::Relaxed);
+            memory.0.taken.fetch_sub(before - bytes, Ordering::Relaxed);
             return Ok(());
         }
         let more = bytes - before;
-        let max = self.watch.0.bytes_max;
-        if all.fetch_add(more, Ordering::Relaxed) + more > max { Err(EngineError::Memory(max)) } else { Ok(()) }
+        let own = own.fetch_add(more, Ordering::Relaxed) + more;
+        let all = memory.0.taken.fetch_add(more, Ordering::Relaxed) + more;
+        if own > *bytes_max {
+            Err(EngineError::Memory(*bytes_max))
+        } else if all > memory.0.max {
+            Err(EngineError::Crowded(memory.0.max))
+        } else {
+            Ok(())
+        }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         self.watch.0.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.watch.0.memory.0.taken.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -87,21 +118,29 @@ mod tests {
 
     #[test]
     fn memory_is_given_back_and_never_more_than_all() {
-        let watch = Watch::new(Instant::now() + Duration::from_secs(60), 100);
+        let memory = Memory::new(150);
+        let watch = Watch::new(Instant::now() + Duration::from_secs(60), 100, &memory);
         let (mut one, mut other) = (watch.hold(), watch.hold());
         assert!(one.now(60).is_ok() && other.now(40).is_ok());
         assert!(matches!(other.now(41), Err(EngineError::Memory(100))));
         drop(other);
         assert!(one.now(100).is_ok());
+        let another = Watch::new(Instant::now() + Duration::from_secs(60), 100, &memory);
+        let mut third = another.hold();
+        assert!(third.now(50).is_ok());
+        assert!(matches!(third.now(51), Err(EngineError::Crowded(150))));
+        drop(third);
         assert!(one.now(0).is_ok());
+        assert_eq!(memory.taken(), 0);
     }
 
     #[test]
     fn a_query_ends_when_it_is_stopped_or_late() {
-        let watch = Watch::new(Instant::now() + Duration::from_secs(60), 1);
+        let memory = Memory::new(1);
+        let watch = Watch::new(Instant::now() + Duration::from_secs(60), 1, &memory);
         assert!(watch.check().is_ok());
         watch.clone().stop();
         assert!(matches!(watch.check(), Err(EngineError::Stopped)));
-        assert!(matches!(Watch::new(Instant::now(), 1).check(), Err(EngineError::TooLate)));
+        assert!(matches!(Watch::new(Instant::now(), 1, &memory).check(), Err(EngineError::TooLate)));
     }
 }

@@ -12,6 +12,7 @@ use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpResponse};
 use assay_node_objects::Objects;
+use assay_node_query::Queries;
 use assay_node_records::Records;
 use futures::FutureExt;
 use tokio::time::{Instant, timeout};
@@ -29,6 +30,7 @@ use crate::{App, Health};
 pub struct Edge {
     pub records: Records,
     pub objects: Objects,
+    pub queries: Queries,
     pub config: HttpConfig,
     pub counts: Counts,
     pub bodies: Arc<Budget>,
@@ -45,6 +47,7 @@ impl Edge {
         Edge {
             records: app.records,
             objects: app.objects,
+            queries: app.queries,
             counts: Counts::default(),
             bodies: Budget::new(app.config.bodies_bytes_max),
             answers: Budget::new(app.config.answers_bytes_max),
@@ -217,6 +220,7 @@ mod tests {
     use actix_web::web;
     use assay_cluster::{Cluster, ClusterConfig};
     use assay_node_objects::{ObjectLimits, node_clock};
+    use assay_node_query::{Prices, QueryLimits};
     use serde_json::Value;
 
     use super::*;
@@ -240,6 +244,7 @@ mod tests {
         let edge = Data::new(Edge::new(App {
             records: Records::new(Arc::clone(&cluster)),
             objects: objects.clone(),
+            queries: Queries::start(Arc::clone(&cluster), QueryLimits::default(), Prices::standard().clone(), node_clock(&cluster)),
             health: Arc::new(move || health.clone()),
             metrics: Arc::new(String::new),
             config,

@@ -22,6 +22,7 @@
 //! A panic in a handler ends its request with a 500 and a count, never the process (decision 11 of the design).
 
 mod admin;
+mod asked;
 mod body;
 mod budget;
 mod call;
@@ -47,6 +48,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use assay_node_objects::Objects;
+use assay_node_query::Queries;
 use assay_node_records::Records;
 
 pub use admin::{Admin, AdminAnswer, AdminConfig, AdminRefusal, AdminRequest};
@@ -65,6 +67,7 @@ pub mod pure {
 pub struct App {
     pub records: Records,
     pub objects: Objects,
+    pub queries: Queries,
     pub health: Arc<dyn Fn() -> Health + Send + Sync>,
     /// More metrics in Prometheus text format, put behind this room's own.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,

@@ -17,6 +17,8 @@ use crate::dress::Dress;
 pub enum Kind {
     BadRequest,
     Unauthorized,
+    /// Of queries alone, whose clients know no other answer for what is not there.
+    Forbidden,
     NotFound,
     MethodNotAllowed,
     TooSlow,
@@ -30,14 +32,16 @@ pub enum Kind {
     Internal,
     NotImplemented,
     Unavailable,
+    TooLate,
     NoSpace,
 }
 
 impl Kind {
     #[cfg(test)]
-    const ALL: [Kind; 15] = [
+    const ALL: [Kind; 17] = [
         Kind::BadRequest,
         Kind::Unauthorized,
+        Kind::Forbidden,
         Kind::NotFound,
         Kind::MethodNotAllowed,
         Kind::TooSlow,
@@ -50,14 +54,16 @@ impl Kind {
         Kind::Internal,
         Kind::NotImplemented,
         Kind::Unavailable,
+        Kind::TooLate,
         Kind::NoSpace,
     ];
 
-    /// The table. No kind is 403: what is forbidden and what is unknown are answered alike.
+    /// The table. What is forbidden and what is unknown are answered alike: 404, and 403 by queries.
     fn row(self) -> (StatusCode, &'static str) {
         match self {
             Kind::BadRequest => (StatusCode::BAD_REQUEST, "BadRequestError"),
             Kind::Unauthorized => (StatusCode::UNAUTHORIZED, "UnauthorizedError"),
+            Kind::Forbidden => (StatusCode::FORBIDDEN, "ForbiddenError"),
             Kind::NotFound => (StatusCode::NOT_FOUND, "NotFoundError"),
             Kind::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowedError"),
             Kind::TooSlow => (StatusCode::REQUEST_TIMEOUT, "RequestTimeoutError"),
@@ -70,6 +76,7 @@ impl Kind {
             Kind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError"),
             Kind::NotImplemented => (StatusCode::NOT_IMPLEMENTED, "NotImplementedError"),
             Kind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableError"),
+            Kind::TooLate => (StatusCode::GATEWAY_TIMEOUT, "GatewayTimeoutError"),
             Kind::NoSpace => (StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorageError"),
         }
     }

@@ -2,6 +2,7 @@
 
 use assay_node_objects::ingest::IngestError;
 use assay_node_objects::{ReadError, WriteError};
+use assay_node_query::AskError;
 use assay_node_records::RecordsError;
 use assay_storage_model::event::RowError;
 use assay_storage_model::xact::NotAnXact;
@@ -50,6 +51,24 @@ impl From<ReadError> for Refusal {
             ReadError::NoSpace(_) => Kind::NoSpace,
             ReadError::Unavailable(_) => Kind::Unavailable,
             ReadError::Damaged(_) | ReadError::Internal(_) => return Refusal::internal(error),
+        };
+        Refusal::new(kind, error.to_string())
+    }
+}
+
+impl From<AskError> for Refusal {
+    fn from(error: AskError) -> Refusal {
+        let kind = match &error {
+            AskError::BadRequest(_) => Kind::BadRequest,
+            AskError::Gone { .. } => Kind::Forbidden,
+            AskError::Past { .. } => Kind::Past,
+            AskError::TooMuch(_) => Kind::TooLarge,
+            AskError::Busy(_) => Kind::Busy,
+            AskError::NotServed(_) => Kind::NotImplemented,
+            AskError::Unavailable(_) => Kind::Unavailable,
+            AskError::TooLate(_) => Kind::TooLate,
+            AskError::NoSpace(_) => Kind::NoSpace,
+            AskError::Damaged(_) | AskError::Internal(_) => return Refusal::internal(error),
         };
         Refusal::new(kind, error.to_string())
     }

@@ -1,6 +1,7 @@
 //! Which path does what. A path that no route takes is looked up in the table of the API: 501, 405 or 404.
 
 mod identity;
+mod queries;
 mod records;
 mod rows;
 mod service;
@@ -37,6 +38,7 @@ pub fn all(config: &mut ServiceConfig) {
     rows_of(config, "/v1/experiment", ObjectKind::Experiment);
     rows_of(config, "/v1/dataset", ObjectKind::Dataset);
     config.service(at("/v1/insert").route(post().to(rows::cross_insert)));
+    config.service(at("/btql").route(post().to(queries::btql)));
     config.service(at("/logs3").route(post().to(rows::logs3)));
     config.default_service(to(unrouted));
 }

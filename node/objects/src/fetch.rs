@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster::{AskError, Cluster, NoAnswer, NotWritten, ProposeError, ROUTE_WAIT_MAX, Route, Service};
-use assay_storage_model::command::Command;
+use assay_cluster::{AskError, NoAnswer, ROUTE_WAIT_MAX, Route, Service, ViewError};
 use assay_storage_model::{GroupId, NodeId, ObjectKey, PaginationKey, Xact};
-use assay_storage_shard::{Shard, ShardError, Trace, View};
+use assay_storage_shard::{ShardError, Trace, View};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -19,9 +18,6 @@ use crate::page::{Cursor, Progress, before_of};
 use crate::readers::Readers;
 use crate::render::{event, object_fields};
 use crate::{FetchPage, FetchRequest, ReadError, RowHome};
-
-/// A version may lie this far ahead of the clock; the shard's ids then start above it.
-const AHEAD_SECONDS_MAX: u64 = 10;
 
 pub(crate) const FETCH: &str = "objects.fetch";
 /// One page from another node.
@@ -124,26 +120,24 @@ async fn fetch_here(
     home: RowHome,
     request: FetchRequest,
 ) -> Result<FetchPage, ReadError> {
-    let (cluster, now_micros, stale) = (&office.cluster, (office.clock)(), request.stale);
+    let (cluster, stale) = (&office.cluster, request.stale);
     let asked = asked(&home.object, request)?;
-    let shard_id = cluster.locate(&home.object);
-    let unavailable = |why: String| ReadError::Unavailable(why);
-    let shard = cluster.shard(shard_id).ok_or_else(|| unavailable(format!("shard {shard_id} is not here")))?;
-    if !stale {
-        cluster.fence(GroupId::of_shard(shard_id)).await.map_err(|why| unavailable(why.to_string()))?;
-    }
-    let view = match asked.version {
-        Some(version) if version > shard.last() => {
-            advance(cluster, &shard, &home.object, version, now_micros).await?;
-            shard.view()
-        }
-        _ => shard.view(),
-    };
+    let shard = cluster.locate(&home.object);
+    let view = cluster.view(shard, asked.version, (office.clock)(), stale).await.map_err(no_view)?;
     let page = readers.run(move || page(&view, &home, &asked)).await?;
     if matches!(page, Err(ReadError::Damaged(_))) {
-        cluster.suspect(shard_id);
+        cluster.suspect(shard);
     }
     page
+}
+
+fn no_view(why: ViewError) -> ReadError {
+    match why {
+        ViewError::Future { .. } => ReadError::BadRequest(why.to_string()),
+        ViewError::Busy(why) => ReadError::Busy { why, retry_after: RETRY_AFTER },
+        ViewError::NoSpace(why) => ReadError::NoSpace(why),
+        ViewError::Unavailable { .. } => ReadError::Unavailable(why.to_string()),
+    }
 }
 
 /// What a page is beside its rows.
@@ -214,30 +208,6 @@ impl Service for FetchDoor {
             Ok(pack(fetch_here(&office, &readers, home, request).await))
         }
         .boxed()
-    }
-}
-
-/// Makes every later write of the shard get an id above `to`, so that the answer for it can never change.
-async fn advance(
-    cluster: &Arc<Cluster>,
-    shard: &Shard,
-    object: &ObjectKey,
-    to: Xact,
-    now_micros: i64,
-) -> Result<(), ReadError> {
-    let now_seconds = u64::try_from(now_micros).unwrap_or(0) / 1_000_000;
-    if u64::from(to.seconds()) > now_seconds + AHEAD_SECONDS_MAX || to > Xact::MAX {
-        let last = shard.last();
-        return Err(ReadError::BadRequest(format!("version {to} lies in the future; the last one here is {last}")));
-    }
-    let command = Bytes::from(Command::Advance { to }.encode());
-    match cluster.write(cluster.locate(object), command).await {
-        Ok(_) => Ok(()),
-        Err(ProposeError::NotWritten(NotWritten::Busy(why))) => {
-            Err(ReadError::Busy { why: why.to_owned(), retry_after: RETRY_AFTER })
-        }
-        Err(ProposeError::NotWritten(NotWritten::NoSpace(why))) => Err(ReadError::NoSpace(why)),
-        Err(why) => Err(ReadError::Unavailable(why.to_string())),
     }
 }
 

@@ -9,7 +9,6 @@
 //! | `comments` | each comment's document with its id, source and metadata; null where there is none |
 //! | `audit_data` | one item for each write that said where it came from; null where none did |
 
-use assay_storage_model::command::Action;
 use assay_storage_model::merge::{MergeError, doc_field};
 use assay_storage_model::{ObjectKind, Xact};
 use assay_storage_shard::{Event, Notes, Row};
@@ -52,21 +51,17 @@ pub fn event(kind: ObjectKind, fields: &str, row: &Row, notes: Option<&Notes>) -
     if kind == ObjectKind::Dataset && doc_field(&row.doc, "expected")?.is_none() {
         out.extend_from_slice(br#","expected":null"#);
     }
+    let nothing = Notes::default();
     out.extend_from_slice(br#","comments":"#);
-    notes.map_or_else(|| put_null(&mut out), |notes| notes.put_comments(&mut out))?;
+    notes.unwrap_or(&nothing).put_comments(&mut out)?;
     out.extend_from_slice(br#","audit_data":"#);
-    notes.map_or_else(|| put_null(&mut out), |notes| notes.put_audits(&mut out))?;
+    notes.unwrap_or(&nothing).put_audits(&mut out)?;
     out.push(b'}');
     Ok(Bytes::from(out))
 }
 
 fn put_xact(out: &mut Vec<u8>, xact: Xact) {
     out.extend_from_slice(format!(r#""_xact_id":"{xact}""#).as_bytes());
-}
-
-fn put_null(out: &mut Vec<u8>) -> Result<(), MergeError> {
-    out.extend_from_slice(b"null");
-    Ok(())
 }
 
 /// What stands between the braces of a stored object, which is never empty.
@@ -80,6 +75,7 @@ fn members(object: &[u8]) -> Result<&[u8], MergeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use assay_storage_model::command::Action;
     use assay_storage_model::{ObjectKey, OrgId, PaginationKey};
     use assay_storage_shard::Text;
     use serde_json::{Value, json};

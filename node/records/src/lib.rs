@@ -24,6 +24,7 @@ mod found;
 mod kind;
 pub mod kinds;
 mod list;
+mod named;
 mod patch;
 mod read;
 mod shape;

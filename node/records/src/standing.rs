@@ -72,6 +72,11 @@ impl Records {
         look(&self.cluster.catalog().read())
     }
 
+    /// A key for one purpose, the same on every node and after every restart.
+    pub fn derived_secret(&self, context: &str) -> Result<[u8; 32], RecordsError> {
+        self.peek(|state| self.pepper(state).map(|pepper| pepper.derive(context)))
+    }
+
     pub(crate) fn pepper(&self, state: &State) -> Result<&Pepper, RecordsError> {
         if let Some(pepper) = self.pepper.get() {
             return Ok(pepper);

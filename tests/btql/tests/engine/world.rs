@@ -11,7 +11,7 @@ use assay_node_btql::bound::{Bound, Rows};
 use assay_node_btql::columns::Named;
 use assay_node_engine::price::{Price, Prices};
 use assay_node_engine::{
-    Ask, EngineError, Limit, Partial, Position, Shared, Source, Table, Watch, Workers, finish, innermost, last_of, lowest,
+    Ask, EngineError, Limit, Memory, Partial, Position, Shared, Source, Table, Watch, Workers, finish, innermost, last_of, lowest,
     run,
 };
 use assay_storage_blobs::Blobs;
@@ -123,7 +123,7 @@ impl World {
 
     fn ask(&self, bound: &Bound, after: Option<Position>) -> Result<Table, EngineError> {
         let inner = innermost(bound);
-        let watch = Watch::new(Instant::now() + Duration::from_secs(60), BYTES_MAX);
+        let watch = Watch::new(Instant::now() + Duration::from_secs(60), BYTES_MAX, &Memory::new(BYTES_MAX));
         let sources = self.sources(inner)?;
         let mut ask = Ask { limit: inner.limit, after, until: None, seed: SEED };
         if inner.sample.is_some() {

@@ -1,0 +1,215 @@
+//! How an answer is written out: rows of values in, bytes of JSON, JSON lines, CSV or Parquet out (btql.md, sections 1.2
+//! and 1.3), and the texts of cursors (`cursor`). Knows no engine, no store and no HTTP.
+//!
+//! ```text
+//! rows ─ Writer ─┬─ json      [{...},{...}], or an object a line: bytes come out as rows go in
+//!                ├─ csv       a header, a record a row: the same
+//!                └─ columnar  batches of columns (`column`) ─ row groups: bytes come out a row group at a time
+//! ```
+//!
+//! A writer holds a bounded part of an answer, however long that is: of JSON and CSV nothing but one value, of Parquet
+//! one row group, and for each group that was written the few hundred bytes a column that a file's footer says of it.
+//!
+//! What the formats make of a value:
+//!
+//! | value | JSON, JSON lines | CSV |
+//! |---|---|---|
+//! | null | `null` | an empty field; the empty text is `""` |
+//! | text | its JSON text | the text itself, also where other rows of the column have other kinds |
+//! | array, object | its JSON text as it stands: what is stored is compact and has no line breaks | the same, as a text |
+//! | anything else | as `Value::put_json` says | the same without quotes |
+//!
+//! A column of Parquet has one type, by what is known of its values (`Kinds`). No value is changed or left out in silence:
+//!
+//! | known | type | a value that is something else |
+//! |---|---|---|
+//! | Boolean | boolean | an error: nothing else was promised |
+//! | Integer | int64 | a whole number beyond it is an error that says so: only casts and `abs` give such, and as `text` they fit. Another kind: an error |
+//! | Number | double | whole numbers become the double that is nearest, as readers of a JSON `number` have it: beyond 2^53 that rounds. Who needs the digits casts to `integer` or `text`. Another kind: an error |
+//! | Text, Interval | utf8 | its text: transactions and times are such, and no text of anything is ambiguous |
+//! | Time | timestamp, microseconds, UTC | a text that says a time is that time; another kind: an error |
+//! | Texts | list of utf8 | elements that are no texts by their JSON text, null as null; what is no array: an error |
+//! | Any, Null | utf8, the JSON text | there is none; JSON null is null |
+//!
+//! Null in a column that was said to have none is an error as well. After an error the answer has no end: what was sent of
+//! it is part of nothing.
+
+mod column;
+mod columnar;
+mod csv;
+pub mod cursor;
+mod json;
+
+use arrow::error::ArrowError;
+use assay_node_btql::schema::Column;
+use assay_node_btql::values::Value;
+use parquet::errors::ParquetError;
+use thiserror::Error;
+
+const JSON_TYPE: &str = "application/json";
+const JSON_LINES_TYPE: &str = "application/x-jsonlines";
+
+/// What an answer is written in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// An array of objects.
+    #[default]
+    Json,
+    JsonLines,
+    Csv,
+    Parquet,
+}
+
+impl Format {
+    pub const ALL: [Format; 4] = [Format::Json, Format::JsonLines, Format::Csv, Format::Parquet];
+
+    /// As requests call it: `fmt`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Json => "json",
+            Format::JsonLines => "jsonl",
+            Format::Csv => "csv",
+            Format::Parquet => "parquet",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Format> {
+        Format::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// `accept` is the request's header: JSON lines have a type of their own only for those that name it (D-13).
+    pub fn content_type(self, accept: Option<&str>) -> &'static str {
+        match self {
+            Format::Json => JSON_TYPE,
+            Format::JsonLines if accept.is_some_and(accepts_lines) => JSON_LINES_TYPE,
+            Format::JsonLines => JSON_TYPE,
+            Format::Csv => "text/csv; charset=utf-8",
+            Format::Parquet => "application/vnd.apache.parquet",
+        }
+    }
+}
+
+fn accepts_lines(accept: &str) -> bool {
+    let types = accept.split(',').map(|range| range.split(';').next().unwrap_or_default().trim());
+    types.into_iter().any(|named| named.eq_ignore_ascii_case(JSON_LINES_TYPE))
+}
+
+/// Why an answer cannot be written, or not to its end.
+#[derive(Debug, Error)]
+pub enum AnswerError {
+    #[error("there are two columns `{0}`")]
+    Twice(String),
+    #[error("a row of {found} values for {expected} columns")]
+    Width { expected: usize, found: usize },
+    #[error("column `{column}` was to have no null")]
+    Null { column: String },
+    #[error("column `{column}` is {promised}, and has {found}")]
+    Unlike { column: String, promised: &'static str, found: String },
+    #[error(
+        "column `{column}` has {found}, which a signed integer of 64 bits does not hold: cast it to text or number"
+    )]
+    Beyond { column: String, found: u64 },
+    #[error("column `{column}` has a text of {bytes} bytes, which is more than Parquet takes")]
+    TooLong { column: String, bytes: usize },
+    #[error("a batch of columns: {0}")]
+    Batch(#[from] ArrowError),
+    #[error("a Parquet file: {0}")]
+    Parquet(#[from] ParquetError),
+}
+
+/// Writes one answer.
+#[derive(Debug)]
+pub struct Writer(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Json(json::Writer),
+    Csv(csv::Writer),
+    Parquet(Box<columnar::Writer>),
+}
+
+impl Writer {
+    /// All columns of the answer, also those of a pivot that only the data knows.
+    pub fn new(format: Format, columns: &[Column]) -> Result<Writer, AnswerError> {
+        let mut names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(AnswerError::Twice(pair[0].to_owned()));
+        }
+        Ok(Writer(match format {
+            Format::Json => Kind::Json(json::Writer::array(columns)),
+            Format::JsonLines => Kind::Json(json::Writer::lines(columns)),
+            Format::Csv => Kind::Csv(csv::Writer::new(columns)),
+            Format::Parquet => Kind::Parquet(Box::new(columnar::Writer::new(columns)?)),
+        }))
+    }
+
+    /// Appends rows, each a value for each column, and answers what is ready to be sent: of Parquet often nothing.
+    pub fn rows(&mut self, rows: &[Vec<Value<'_>>]) -> Result<Vec<u8>, AnswerError> {
+        match &mut self.0 {
+            Kind::Json(writer) => writer.rows(rows),
+            Kind::Csv(writer) => writer.rows(rows),
+            Kind::Parquet(writer) => writer.rows(rows),
+        }
+    }
+
+    /// The rest: what closes a JSON array, Parquet's last row group and its footer.
+    pub fn finish(self) -> Result<Vec<u8>, AnswerError> {
+        match self.0 {
+            Kind::Json(writer) => Ok(writer.finish()),
+            Kind::Csv(writer) => Ok(writer.finish()),
+            Kind::Parquet(writer) => writer.finish(),
+        }
+    }
+
+    /// Bytes held of rows that were not handed over yet, roughly.
+    pub fn held(&self) -> usize {
+        match &self.0 {
+            Kind::Json(_) => 0,
+            Kind::Csv(writer) => writer.held(),
+            Kind::Parquet(writer) => writer.held(),
+        }
+    }
+}
+
+fn check_width(row: &[Value<'_>], expected: usize) -> Result<(), AnswerError> {
+    if row.len() == expected { Ok(()) } else { Err(AnswerError::Width { expected, found: row.len() }) }
+}
+
+/// How much room the next rows will want, by what rows took so far: growing a text of megabytes step by step copies it.
+#[derive(Debug, Default)]
+struct Room {
+    rows: usize,
+    bytes: usize,
+}
+
+impl Room {
+    fn of(&self, rows: usize) -> String {
+        let each = self.bytes / self.rows.max(1);
+        String::with_capacity(rows * (each + each / 4))
+    }
+
+    fn took(&mut self, rows: usize, bytes: usize) {
+        *self = Room { rows, bytes };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_named_as_requests_name_them() {
+        assert!(Format::ALL.into_iter().all(|format| Format::parse(format.name()) == Some(format)));
+        assert_eq!(Format::parse("JSON"), None);
+    }
+
+    #[test]
+    fn lines_are_called_json_except_to_those_that_name_them() {
+        let to = |accept| Format::JsonLines.content_type(accept);
+        assert_eq!(to(None), "application/json");
+        assert_eq!(to(Some("*/*")), "application/json");
+        assert_eq!(to(Some("text/html, Application/X-JsonLines;q=0.9")), "application/x-jsonlines");
+        assert_eq!(Format::Json.content_type(Some("application/x-jsonlines")), "application/json");
+    }
+}

@@ -1,0 +1,241 @@
+//! What aggregates (btql.md, section 11.7) have come to in each group, over rows that come in batches and in any order. Parts
+//! are made wherever rows are and put together afterwards; which part saw which row changes nothing, but for the samples
+//! that very many values are ranked by.
+//!
+//! ```text
+//! count                          counts
+//! count distinct                 distinct     hashes, of very many values `registers`
+//! sum, avg                       totals
+//! min, max                       extremes
+//! any_value, first, last         ends
+//! percentile                     ranks        numbers, of very many a `sketch`
+//! stddev                         spreads
+//! array_agg, string_agg, and whatever else is of distinct values: lists
+//! ```
+//!
+//! Each knows loops for the types that it is mostly asked about, and takes values of any type one by one.
+
+mod canonical;
+mod counts;
+mod distinct;
+mod encoding;
+mod ends;
+mod extremes;
+mod hash;
+mod lists;
+mod ranks;
+mod registers;
+mod rows;
+mod sketch;
+mod spreads;
+#[cfg(test)]
+mod tests;
+mod totals;
+mod value_at;
+
+use arrow::array::{Array, ArrayRef};
+use assay_node_btql::bound::{Aggregate, Aggregation};
+use assay_node_btql::values::Value;
+use assay_node_vectors::Type;
+
+pub use canonical::canonical_bytes;
+pub use value_at::value_at;
+
+use counts::Counts;
+use distinct::Distinct;
+use encoding::Reader;
+use ends::Ends;
+use extremes::Extremes;
+use lists::Lists;
+use ranks::Ranks;
+use rows::Batch;
+use spreads::Spreads;
+use totals::Totals;
+
+/// Where rows stand in the order of all rows of a query: by pagination key, then by the object's number in the query.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// One a row, or none at all where [`States::needs_places`] says that nobody asks.
+    pub keys: &'a [u64],
+    pub object: u32,
+}
+
+/// Where one row stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    key: u64,
+    object: u32,
+}
+
+/// What was to be states of aggregates is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the states of aggregates are damaged")]
+pub struct Damaged;
+
+/// The states of one aggregate, one for each group.
+#[derive(Debug)]
+pub struct States(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Counts(Counts),
+    Distinct(Distinct),
+    Totals(Totals),
+    Extremes(Extremes),
+    Ends(Ends),
+    Ranks(Ranks),
+    Spreads(Spreads),
+    Lists(Lists),
+}
+
+/// What all kinds of states can do.
+trait Grouped: Sized {
+    /// There are this many groups from now on, or more if there were.
+    fn grow(&mut self, groups: usize);
+    fn push(&mut self, batch: &Batch<'_>);
+    /// A value that is not null.
+    fn push_one(&mut self, group: u32, value: &Value<'_>, place: Place);
+    /// Its group i becomes group into[i] here, where there is one.
+    fn merge(&mut self, other: Self, into: &[u32]);
+    fn finish(self) -> Vec<Value<'static>>;
+    fn bytes(&self) -> usize;
+    fn put(&self, out: &mut Vec<u8>);
+    /// What was put, into states of no groups.
+    fn take(&mut self, from: &mut Reader<'_>) -> Result<(), Damaged>;
+}
+
+/// The same for whichever kind it is.
+macro_rules! of_any {
+    ($kind:expr, $of:ident => $what:expr) => {
+        match $kind {
+            Kind::Counts($of) => $what,
+            Kind::Distinct($of) => $what,
+            Kind::Totals($of) => $what,
+            Kind::Extremes($of) => $what,
+            Kind::Ends($of) => $what,
+            Kind::Ranks($of) => $what,
+            Kind::Spreads($of) => $what,
+            Kind::Lists($of) => $what,
+        }
+    };
+}
+
+impl Kind {
+    /// Of values as often as they come.
+    fn plain(function: &Aggregation, seed: u64) -> Kind {
+        match function {
+            Aggregation::Count => Kind::Counts(Counts::default()),
+            Aggregation::Sum => Kind::Totals(Totals::new(false)),
+            Aggregation::Avg => Kind::Totals(Totals::new(true)),
+            Aggregation::Min => Kind::Extremes(Extremes::new(false)),
+            Aggregation::Max => Kind::Extremes(Extremes::new(true)),
+            Aggregation::AnyValue | Aggregation::First => Kind::Ends(Ends::new(false)),
+            Aggregation::Last => Kind::Ends(Ends::new(true)),
+            Aggregation::Percentile(share) => Kind::Ranks(Ranks::new(*share, seed)),
+            Aggregation::Stddev => Kind::Spreads(Spreads::default()),
+            Aggregation::ArrayAgg | Aggregation::StringAgg(_) => Kind::Lists(Lists::new(function, false, seed)),
+        }
+    }
+
+    fn new(aggregate: &Aggregate, seed: u64) -> Kind {
+        match &aggregate.function {
+            Aggregation::Count if aggregate.distinct && aggregate.of.is_some() => Kind::Distinct(Distinct::new(seed)),
+            // The least of values is also the least of the distinct ones.
+            function @ (Aggregation::Count
+            | Aggregation::Min
+            | Aggregation::Max
+            | Aggregation::AnyValue
+            | Aggregation::First) => Kind::plain(function, seed),
+            function if aggregate.distinct => Kind::Lists(Lists::new(function, true, seed)),
+            function => Kind::plain(function, seed),
+        }
+    }
+}
+
+impl States {
+    /// The seed is the query's: hashes made on one node are compared with those of another.
+    pub fn new(aggregate: &Aggregate, seed: u64) -> States {
+        States(Kind::new(aggregate, seed))
+    }
+
+    /// Whether it matters in which order rows are: otherwise their keys need not be read.
+    pub fn needs_places(&self) -> bool {
+        matches!(self.0, Kind::Ends(_) | Kind::Lists(_))
+    }
+
+    /// Rows of which groups[i] is the group of row i, all below `count`. No values are those of `count(*)`; other aggregates
+    /// leave such rows out.
+    pub fn update(
+        &mut self,
+        count: usize,
+        groups: &[u32],
+        values: Option<(&ArrayRef, Type)>,
+        places: &Places<'_>,
+    ) {
+        of_any!(&mut self.0, of => of.grow(count));
+        if groups.is_empty() {
+            return;
+        }
+        let only = rows::only_group(count, groups);
+        let Some((array, ty)) = values else {
+            if let Kind::Counts(counts) = &mut self.0 {
+                counts.push_rows(groups, only);
+            }
+            return;
+        };
+        assert_eq!(array.len(), groups.len(), "a value for each row");
+        if ty != Type::Null {
+            let batch = Batch { groups, only, array, ty, places: *places };
+            of_any!(&mut self.0, of => of.push(&batch));
+        }
+    }
+
+    /// One row, by its value.
+    pub fn update_one(&mut self, count: usize, group: u32, value: Option<&Value<'_>>, key: u64, object: u32) {
+        of_any!(&mut self.0, of => of.grow(count));
+        match (value, &mut self.0) {
+            (None, Kind::Counts(counts)) => counts.push_rows(&[group], Some(group)),
+            (None | Some(Value::Null), _) => {}
+            (Some(value), kind) => of_any!(kind, of => of.push_one(group, value, Place { key, object })),
+        }
+    }
+
+    /// Group i of the other, which is of the same aggregate, becomes group into[i] here, all of them below `count`.
+    pub fn merge(&mut self, count: usize, other: States, into: &[u32]) {
+        macro_rules! both {
+            ($($kind:ident),*) => {
+                match (&mut self.0, other.0) {
+                    $((Kind::$kind(of), Kind::$kind(other)) => {
+                        of.grow(count);
+                        of.merge(other, into);
+                    })*
+                    _ => unreachable!("states of two aggregates"),
+                }
+            };
+        }
+        both!(Counts, Distinct, Totals, Extremes, Ends, Ranks, Spreads, Lists);
+    }
+
+    /// What each group has come to.
+    pub fn finish(self) -> Vec<Value<'static>> {
+        of_any!(self.0, of => of.finish())
+    }
+
+    /// What they take, nearly.
+    pub fn bytes(&self) -> usize {
+        of_any!(&self.0, of => of.bytes())
+    }
+
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        of_any!(&self.0, of => of.put(out));
+    }
+
+    /// What was encoded of the same aggregate with the same seed. What follows is left.
+    pub fn decode(aggregate: &Aggregate, seed: u64, from: &mut &[u8]) -> Result<States, Damaged> {
+        let mut states = States::new(aggregate, seed);
+        let mut reader = Reader::new(from);
+        of_any!(&mut states.0, of => of.take(&mut reader))?;
+        *from = reader.rest();
+        Ok(states)
+    }
+}

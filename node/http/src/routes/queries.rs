@@ -1,0 +1,317 @@
+//! `POST /btql`: a question over rows, in any of the three forms, and its answer in any of four.
+
+use std::time::Instant;
+
+use actix_web::HttpResponseBuilder;
+use actix_web::http::header::{self, HeaderMap};
+use actix_web::web::{Bytes, Payload};
+use assay_node_answers::cursor::{self, Cursor, Object, Secret};
+use assay_node_answers::{AnswerError, Format, Writer};
+use assay_node_auth::{Action, Principal};
+use assay_node_btql::bound::{Kinds, Note};
+use assay_node_btql::columns::{Kind as SourceKind, Named};
+use assay_node_btql::schema::{Column, json_schema};
+use assay_node_query::{Answer as Rows, AskError, Bounded, Home, Position, Table};
+use assay_node_records::{Kind as RecordKind, Records, RecordsError, kinds};
+use assay_storage_model::ObjectKind;
+use futures::stream;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::Answer;
+use crate::asked::{Asked, asked};
+use crate::call::Call;
+use crate::pace::Pace;
+use crate::refusal::{Kind, Refusal};
+use crate::sending::Sending;
+
+const CURSOR: &str = "x-bt-cursor";
+const FRESHNESS: &str = "x-bt-freshness-state";
+const DURATION: &str = "x-bt-api-duration-ms";
+const PLAN: &str = "x-bt-query-plan";
+const PLAN_BYTES_MAX: usize = 8 << 10;
+/// Objects of one query.
+const OBJECTS_MAX: usize = 1000;
+/// What cursors are signed with is made of what keys are kept under, for this alone.
+const CURSOR_CONTEXT: &str = "assay 2026-11 cursors of queries";
+
+pub async fn btql(call: Call, payload: Payload) -> Answer {
+    let began = Instant::now();
+    let body = call.small_body(payload).await?.object().await?;
+    let asked = asked(body, call.edge.queries.now())?;
+    let bounded = asked.question.clone().read()?;
+    let homes = homes(&call.edge.records, &call.principal, &bounded).await?;
+    let (is_endless, is_short) = (bounded.is_endless(), bounded.is_by_key() && homes.len() == 1);
+    let secret = secret(&call.edge.records)?;
+    let after = bounded.cursor().map(|text| position(text, is_short, &secret)).transpose()?;
+    let plan = asked.include_plan.then(|| bounded.plan());
+    let notes = bounded.notes().to_vec();
+    let columns = bounded.columns();
+    let mut rows = call.edge.queries.ask(call.principal.org, bounded, &homes, after, asked.seconds).await?;
+    let first = rows.next().await?.unwrap_or_default();
+    // Who has read meanwhile what is not theirs any more is told nothing of it.
+    let objects: Vec<_> = homes.iter().map(|home| home.object).collect();
+    call.edge.records.still(&call.principal, &objects, Action::Read).await.map_err(unseen)?;
+    let reply = Reply { asked, columns: columns_of(columns, &first), notes, plan, began, secret, is_short };
+    if is_endless { reply.streamed(&call, rows, first) } else { reply.whole(&call, rows, first).await }
+}
+
+/// How an answer is written.
+struct Reply {
+    asked: Asked,
+    columns: Vec<Column>,
+    notes: Vec<Note>,
+    plan: Option<String>,
+    began: Instant,
+    secret: Secret,
+    /// Of one object in the order of its keys, which say where a page ended.
+    is_short: bool,
+}
+
+/// Of a pivot also those that only the data knows.
+fn columns_of(mut columns: Vec<Column>, table: &Table) -> Vec<Column> {
+    for name in table.columns.iter().skip(columns.len()) {
+        columns.push(Column { name: name.clone(), kinds: Kinds::Any, nullable: true });
+    }
+    columns
+}
+
+impl Reply {
+    async fn whole(self, call: &Call, mut rows: Rows, first: Table) -> Answer {
+        let mut writer = Writer::new(self.asked.format, &self.columns).map_err(unwritten)?;
+        let mut body = self.head();
+        let mut held = call.edge.answers.hold();
+        let mut table = Some(first);
+        while let Some(next) = table {
+            let more = writer.rows(&next.rows).map_err(unwritten)?;
+            if !held.grow(more.len()) {
+                return Err(Refusal::new(Kind::Busy, "too many answers are on their way; try again in a moment"));
+            }
+            body.extend_from_slice(&more);
+            drop(next);
+            table = rows.next().await?;
+        }
+        body.extend_from_slice(&writer.finish().map_err(unwritten)?);
+        let cursor = rows.end().map(|end| self.cursor(&end));
+        body.extend_from_slice(&self.tail(&rows, cursor.as_deref())?);
+        let mut answer = self.builder(call, cursor.as_deref());
+        Ok(answer.body(Sending::new(&call.edge.config, Bytes::from(body), held)))
+    }
+
+    /// Page after page, of which no more than one is held.
+    fn streamed(self, call: &Call, rows: Rows, first: Table) -> Answer {
+        let writer = Writer::new(self.asked.format, &self.columns).map_err(unwritten)?;
+        let mut answer = self.builder(call, None);
+        let pace = Pace { whole: std::time::Duration::MAX, ..Pace::of(&call.edge.config) };
+        let state = Streaming { head: Some(self.head()), writer: Some(writer), rows, first: Some(first), reply: self, sent: 0, pace, began: Instant::now() };
+        let body = stream::try_unfold(state, |mut state| async move {
+            let next = state.next().await.map_err(|refusal| std::io::Error::other(refusal.message))?;
+            Ok::<_, std::io::Error>(next.map(|bytes| (bytes, state)))
+        });
+        Ok(answer.streaming(body))
+    }
+
+    fn builder(&self, call: &Call, cursor: Option<&str>) -> HttpResponseBuilder {
+        let accept = header_of(call.request.headers(), header::ACCEPT.as_str());
+        let mut answer = actix_web::HttpResponse::Ok();
+        answer.insert_header((header::CONTENT_TYPE, self.asked.format.content_type(accept)));
+        answer.insert_header((FRESHNESS, "complete"));
+        answer.insert_header((DURATION, self.began.elapsed().as_millis().to_string()));
+        if let Some(cursor) = cursor {
+            answer.insert_header((CURSOR, cursor));
+        }
+        if let Some(plan) = &self.plan {
+            let mut plan = plan.replace('\n', "; ");
+            plan.truncate(plan.floor_char_boundary(PLAN_BYTES_MAX));
+            answer.insert_header((PLAN, plan));
+        }
+        answer
+    }
+
+    /// What stands before the rows.
+    fn head(&self) -> Vec<u8> {
+        match self.asked.format {
+            Format::Json => b"{\"data\":".to_vec(),
+            Format::JsonLines | Format::Csv | Format::Parquet => Vec::new(),
+        }
+    }
+
+    /// What stands behind them.
+    fn tail(&self, rows: &Rows, cursor: Option<&str>) -> Result<Vec<u8>, Refusal> {
+        if self.asked.format != Format::Json {
+            return Ok(Vec::new());
+        }
+        let last = rows.version().to_string();
+        let warning = |note: &Note| {
+            json!({"code": note.code, "message": note.message, "stage": "optimizer", "severity": "warning"})
+        };
+        let mut envelope = json!({
+            "schema": json_schema(&self.columns),
+            // Nothing is read twice: rows of a moment ago are rows like all others.
+            "realtime_state": {
+                "type": if self.asked.realtime { "on" } else { "off" },
+                "minimum_xact_id": last, "actual_xact_id": last, "read_bytes": 0,
+            },
+            "freshness_state": {"last_processed_xact_id": last, "last_considered_xact_id": last},
+            "freshness": "complete",
+            "warnings": self.notes.iter().map(warning).collect::<Vec<_>>(),
+        });
+        if let Some(cursor) = cursor {
+            envelope["cursor"] = cursor.into();
+        }
+        if let Some(plan) = &self.plan {
+            envelope["plan"] = plan.as_str().into();
+        }
+        let mut text = serde_json::to_vec(&envelope).map_err(Refusal::internal)?;
+        text[0] = b',';
+        Ok(text)
+    }
+
+    fn cursor(&self, end: &Position) -> String {
+        if self.is_short {
+            return cursor::short(end.place);
+        }
+        let object = Object::Number(end.object.unwrap_or_default().into());
+        let position = cursor::Position { xact: end.xact, key: end.place, object, id: String::new() };
+        cursor::long(&position, &self.secret)
+    }
+}
+
+struct Streaming {
+    head: Option<Vec<u8>>,
+    writer: Option<Writer>,
+    rows: Rows,
+    first: Option<Table>,
+    reply: Reply,
+    sent: u64,
+    pace: Pace,
+    began: Instant,
+}
+
+impl Streaming {
+    async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
+        if self.began.elapsed() > self.pace.due(self.sent) {
+            return Err(Refusal::new(Kind::TooSlow, "the answer is read too slowly"));
+        }
+        let mut bytes = self.head.take().unwrap_or_default();
+        while bytes.is_empty() {
+            let Some(writer) = &mut self.writer else { return Ok(None) };
+            let table = match self.first.take() {
+                Some(first) => Some(first),
+                None => self.rows.next().await?,
+            };
+            match table {
+                Some(table) => bytes = writer.rows(&table.rows).map_err(unwritten)?,
+                None => {
+                    if let Some(writer) = self.writer.take() {
+                        bytes = writer.finish().map_err(unwritten)?;
+                    }
+                    bytes.extend_from_slice(&self.reply.tail(&self.rows, None)?);
+                }
+            }
+        }
+        self.sent += bytes.len() as u64;
+        Ok(Some(bytes.into()))
+    }
+}
+
+fn header_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// A value that is not what its column was said to be is our fault; anything else is a matter of the format.
+fn unwritten(why: AnswerError) -> Refusal {
+    match why {
+        AnswerError::Beyond { .. } | AnswerError::TooLong { .. } => Refusal::bad(why.to_string()),
+        other => Refusal::internal(other),
+    }
+}
+
+/// Where the page before ended, as its cursor says.
+fn position(text: &str, is_short: bool, secret: &Secret) -> Result<Position, Refusal> {
+    let invalid = || Refusal::bad("Invalid cursor: pass the one of the page before, with the same query");
+    Ok(match cursor::parse(text, secret).map_err(|_| invalid())? {
+        Cursor::Short(key) if is_short => Position { place: key, xact: 0, object: None },
+        Cursor::Long(cursor::Position { xact, key, object: Object::Number(object), .. }) if !is_short => {
+            Position { place: key, xact, object: Some(u32::try_from(object).map_err(|_| invalid())?) }
+        }
+        Cursor::Short(_) | Cursor::Long(_) => return Err(invalid()),
+    })
+}
+
+fn secret(records: &Records) -> Result<Secret, Refusal> {
+    Ok(records.derived_secret(CURSOR_CONTEXT)?)
+}
+
+/// The same for what is not there and for what may not be read, as clients know it of queries.
+fn unseen(why: RecordsError) -> Refusal {
+    match why {
+        RecordsError::NotFound(why) => Refusal::new(Kind::Forbidden, why),
+        other => other.into(),
+    }
+}
+
+/// The objects that a query means, each once, in its order; all of them may be read.
+async fn homes(records: &Records, who: &Principal, bounded: &Bounded) -> Result<Vec<Home>, Refusal> {
+    let meant = bounded.sources();
+    let (kind, record): (ObjectKind, &'static RecordKind) = match meant.kind {
+        SourceKind::ProjectLogs => (ObjectKind::ProjectLogs, &kinds::PROJECT),
+        SourceKind::Experiment => (ObjectKind::Experiment, &kinds::EXPERIMENT),
+        SourceKind::Dataset => (ObjectKind::Dataset, &kinds::DATASET),
+        other => {
+            let what = format!("queries over {other:?} rows are part of the API and are not served yet");
+            return Err(AskError::NotServed(what).into());
+        }
+    };
+    let (project, names) = match (meant.named, meant.names) {
+        (Named::InProject, [project, names @ ..]) => {
+            (Some(id_of(records, who, &kinds::PROJECT, project, None).await?), names)
+        }
+        (_, names) => (None, names),
+    };
+    if names.len() > OBJECTS_MAX {
+        return Err(Refusal::bad(format!("the query names {} objects; at most {OBJECTS_MAX} are taken", names.len())));
+    }
+    let mut homes: Vec<Home> = Vec::new();
+    for name in names {
+        let id = id_of(records, who, record, name, project).await?;
+        let missing = |why| match why {
+            RecordsError::NotFound(_) => Refusal::new(
+                Kind::Forbidden,
+                format!("Missing read access to {} id {id}, or the {} does not exist", record.name(), record.name()),
+            ),
+            other => other.into(),
+        };
+        let home = records.object(who, kind, id, Action::Read).await.map_err(missing)?;
+        let home = Home { object: home.key, org: home.org, project_id: home.project_id };
+        if !homes.contains(&home) {
+            homes.push(home);
+        }
+    }
+    Ok(homes)
+}
+
+/// D-33: a UUID is an id; anything else is a name, of one thing only.
+async fn id_of(
+    records: &Records,
+    who: &Principal,
+    kind: &'static RecordKind,
+    name: &str,
+    project: Option<Uuid>,
+) -> Result<Uuid, Refusal> {
+    if let Ok(id) = Uuid::parse_str(name) {
+        return Ok(id);
+    }
+    let found = records.named(who, kind, name, project).await?;
+    let shown = crate::shapes::shortened(name);
+    match found.as_slice() {
+        [one] => Ok(*one),
+        [] => Err(Refusal::bad(format!("no {} is named `{shown}`, and it is no id", kind.name()))),
+        several => {
+            let ids: Vec<String> = several.iter().map(Uuid::to_string).collect();
+            let ids = ids.join(", ");
+            Err(Refusal::bad(format!("several {}s are named `{shown}`: say which by its id: {ids}", kind.name())))
+        }
+    }
+}
+

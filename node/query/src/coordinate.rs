@@ -1,0 +1,207 @@
+//! One question to all nodes that have something of it. Each shard is asked where it is led; where that node gives no
+//! answer, whoever leads by then is asked once more, or the replica here. A shard that nobody answers for is named, and
+//! there is no answer without it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_cluster::{AskError as NoNode, Route};
+use assay_node_btql::ast::Amount;
+use assay_node_engine::{Hash, Partial, Position, innermost, last_of};
+use assay_storage_model::{GroupId, NodeId, ShardId, Xact};
+use bytes::Bytes;
+use futures::future::try_join_all;
+
+use crate::AskError;
+use crate::leaf::{FORMAT, LEAF, LeafAnswer, LeafObject, LeafPart, LeafQuestion, What, unpack};
+use crate::office::Office;
+use crate::request::Bounded;
+
+/// How often a part is asked for: its place may have changed once.
+const TRIES: usize = 3;
+/// Beside its own time, what an answer takes on its way.
+const ON_THE_WAY: Duration = Duration::from_secs(2);
+
+/// A question on its way through the cluster.
+pub(crate) struct Errand<'e> {
+    pub office: &'e Arc<Office>,
+    pub asked: &'e Bounded,
+    pub objects: &'e [LeafObject],
+    pub until: Instant,
+    pub seed: u64,
+    /// At which each shard is read from now on.
+    pub versions: BTreeMap<ShardId, Xact>,
+}
+
+/// Who is asked for some objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Whom {
+    Here,
+    There(NodeId),
+}
+
+impl Errand<'_> {
+    /// The last of the sample, of queries that have one of so many.
+    pub async fn sampled(&mut self) -> Result<Option<Hash>, AskError> {
+        let Some((Amount::Count(count), _)) = innermost(&self.asked.bound).sample else { return Ok(None) };
+        let mut hashes = Vec::new();
+        for answer in self.ask(What::Lowest).await? {
+            if let LeafPart::Lowest(lowest) = answer {
+                hashes.extend(lowest);
+            }
+        }
+        Ok(last_of(hashes, count))
+    }
+
+    pub async fn parts(
+        &mut self,
+        limit: Option<u64>,
+        after: Option<Position>,
+        until: Option<Hash>,
+    ) -> Result<Vec<Partial>, AskError> {
+        let (inner, seed) = (innermost(&self.asked.bound), self.seed);
+        let what = What::part(limit, after, until, seed);
+        let part = |part| match part {
+            LeafPart::Own(part) => Ok(part),
+            LeafPart::Part(bytes) => Ok(Partial::decode(inner, seed, &bytes)?),
+            LeafPart::Lowest(_) => Err(AskError::Internal("hashes where a part was asked for".into())),
+        };
+        self.ask(what).await?.into_iter().map(part).collect()
+    }
+
+    async fn ask(&mut self, what: What) -> Result<Vec<LeafPart>, AskError> {
+        let mut by_shard: BTreeMap<ShardId, Vec<LeafObject>> = BTreeMap::new();
+        for object in self.objects {
+            by_shard.entry(self.office.cluster.locate(&object.key)).or_default().push(object.clone());
+        }
+        let mut by_whom: BTreeMap<Whom, Vec<(ShardId, Vec<LeafObject>)>> = BTreeMap::new();
+        for (shard, objects) in by_shard {
+            let whom = self.whom(shard, 0)?;
+            by_whom.entry(whom).or_default().push((shard, objects));
+        }
+        let asked = by_whom.into_iter().map(|(whom, shards)| self.of(whom, shards, what));
+        let answers: Vec<LeafAnswer> = try_join_all(asked).await?.into_iter().flatten().collect();
+        let mut parts = Vec::new();
+        for LeafAnswer { versions, part } in answers {
+            self.versions.extend(versions);
+            parts.push(part);
+        }
+        Ok(parts)
+    }
+
+    /// Where a shard is led; where nobody is known to lead it, here if it is here.
+    fn whom(&self, shard: ShardId, tries: usize) -> Result<Whom, AskError> {
+        let (cluster, group) = (&self.office.cluster, GroupId::of_shard(shard));
+        let is_here = cluster.shard(shard).is_some() && cluster.has_data(group);
+        match cluster.route(group) {
+            Route::There(node) if tries == 0 || !is_here => Ok(Whom::There(node)),
+            _ if is_here => Ok(Whom::Here),
+            Route::There(node) => Ok(Whom::There(node)),
+            Route::Here | Route::Nobody => {
+                Err(AskError::Unavailable(format!("nobody is known to lead shard {shard}, which this query needs")))
+            }
+        }
+    }
+
+    /// Of one node; where it gives no answer, shard by shard of others.
+    async fn of(
+        &self,
+        whom: Whom,
+        shards: Vec<(ShardId, Vec<LeafObject>)>,
+        what: What,
+    ) -> Result<Vec<LeafAnswer>, AskError> {
+        match self.once(whom, &shards, what).await {
+            Ok(answer) => Ok(vec![answer]),
+            Err((_, why)) if !is_of_the_place(&why) => Err(why),
+            Err((leader, why)) => {
+                tracing::debug!(%why, "a part of a query is asked for elsewhere");
+                self.note(whom, &shards, leader);
+                try_join_all(shards.into_iter().map(|shard| self.again(shard, what))).await
+            }
+        }
+    }
+
+    async fn again(&self, shard: (ShardId, Vec<LeafObject>), what: What) -> Result<LeafAnswer, AskError> {
+        let mut last = None;
+        for tries in 1..TRIES {
+            let whom = match self.whom(shard.0, tries) {
+                Ok(whom) => whom,
+                Err(why) => {
+                    last = Some(why);
+                    continue;
+                }
+            };
+            let shards = [shard.clone()];
+            match self.once(whom, &shards, what).await {
+                Ok(answer) => return Ok(answer),
+                Err((leader, why)) if is_of_the_place(&why) => {
+                    self.note(whom, &shards, leader);
+                    last = Some(why);
+                }
+                Err((_, why)) => return Err(why),
+            }
+        }
+        let why = last.map(|why| why.to_string()).unwrap_or_default();
+        Err(AskError::Unavailable(format!("shard {} gave no answer, and this query needs it: {why}", shard.0)))
+    }
+
+    fn note(&self, whom: Whom, shards: &[(ShardId, Vec<LeafObject>)], leader: Option<NodeId>) {
+        if let Whom::There(node) = whom {
+            for (shard, _) in shards {
+                self.office.cluster.note_leader(GroupId::of_shard(*shard), node, leader);
+            }
+        }
+    }
+
+    async fn once(
+        &self,
+        whom: Whom,
+        shards: &[(ShardId, Vec<LeafObject>)],
+        what: What,
+    ) -> Result<LeafAnswer, (Option<NodeId>, AskError)> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err((None, AskError::TooLate("the query took longer than it may".into())));
+        }
+        let question = self.question(shards, what, left);
+        let node = match whom {
+            Whom::Here => return question.answer_here(self.office).await.map_err(|why| (None, why)),
+            Whom::There(node) => node,
+        };
+        let body = Bytes::from(serde_json::to_vec(&question).expect("plain data encodes"));
+        match self.office.cluster.ask(node, LEAF, body, left + ON_THE_WAY).await {
+            Ok(answer) => {
+                let unread = || Err(AskError::Unavailable(format!("the answer of node {node} does not read")));
+                unpack(answer).unwrap_or_else(unread).map_err(|why| (None, why))
+            }
+            Err(NoNode::NotLeader { leader, .. }) => {
+                Err((leader, AskError::Unavailable(format!("node {node} does not have what it was asked for"))))
+            }
+            Err(why) => Err((None, AskError::Unavailable(why.to_string()))),
+        }
+    }
+
+    fn question(&self, shards: &[(ShardId, Vec<LeafObject>)], what: What, left: Duration) -> LeafQuestion {
+        let Bounded { inner, question, .. } = self.asked;
+        let version = |shard: &ShardId| self.versions.get(shard).copied().or(question.version);
+        LeafQuestion {
+            format: FORMAT,
+            query: inner.clone(),
+            now: question.now,
+            tz_offset: question.tz_offset,
+            audit_log: question.audit_log,
+            inference_depth: question.inference_depth,
+            objects: shards.iter().flat_map(|(_, objects)| objects).cloned().collect(),
+            versions: shards.iter().filter_map(|(shard, _)| Some((*shard, version(shard)?))).collect(),
+            what,
+            millis: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
+            bytes_max: self.office.limits.query_bytes_max,
+        }
+    }
+}
+
+/// Whether another place may answer what this one did not.
+fn is_of_the_place(why: &AskError) -> bool {
+    matches!(why, AskError::Unavailable(_) | AskError::Damaged(_) | AskError::NotServed(_))
+}

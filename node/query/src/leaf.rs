@@ -1,0 +1,252 @@
+//! What one node answers of a query: its part, over the objects that it has. Asked by itself, or by the node that a client
+//! asked; the question travels as the query in its own words, bound again where it arrives, so that nodes need not agree
+//! on more than the language.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_cluster::{Cluster, NoAnswer, Route, Service};
+use assay_node_btql::bound::Bound;
+use assay_node_btql::{Env, bind, parse};
+use assay_node_engine::{Ask, Hash, Partial, Position, Shared, Source, Watch, lowest, run};
+use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
+use bytes::{Buf, Bytes};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::AskError;
+use crate::office::Office;
+
+pub(crate) const LEAF: &str = "query.leaf";
+/// How parts are written. A node that reads others asks for what it reads.
+pub(crate) const FORMAT: u16 = 1;
+
+/// The columns whose values are an object's.
+const CONSTANTS: [&str; 6] = ["org_id", "project_id", "log_id", "experiment_id", "dataset_id", "prompt_session_id"];
+
+/// An object that a query is about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LeafObject {
+    pub key: ObjectKey,
+    /// Its place among all objects of the query.
+    pub number: u32,
+    /// A place in `CONSTANTS` and the value.
+    pub constants: Vec<(usize, String)>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LeafQuestion {
+    pub format: u16,
+    pub query: Value,
+    pub now: i64,
+    pub tz_offset: i32,
+    pub audit_log: bool,
+    pub inference_depth: Option<u64>,
+    pub objects: Vec<LeafObject>,
+    /// The version of each shard, where one is wanted or was read before.
+    pub versions: Vec<(ShardId, Xact)>,
+    pub what: What,
+    pub millis: u64,
+    pub bytes_max: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum What {
+    /// The lowest hashes of what is sampled.
+    Lowest,
+    Part { limit: Option<u64>, after: Option<(u64, u64, Option<u32>)>, until: Option<Hash>, seed: u64 },
+}
+
+/// A node's part, and the versions at which it was read.
+#[derive(Debug)]
+pub(crate) struct LeafAnswer {
+    pub versions: Vec<(ShardId, Xact)>,
+    pub part: LeafPart,
+}
+
+#[derive(Debug)]
+pub(crate) enum LeafPart {
+    Lowest(Vec<Hash>),
+    /// As it travels.
+    Part(Bytes),
+    /// Of this node itself.
+    Own(Partial),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    versions: Vec<(ShardId, Xact)>,
+    lowest: Option<Vec<Hash>>,
+}
+
+impl LeafObject {
+    pub fn with(key: ObjectKey, number: u32, constants: &[(&str, String)]) -> LeafObject {
+        let place = |name: &str| CONSTANTS.iter().position(|known| *known == name);
+        let constants = constants.iter().filter_map(|(name, value)| Some((place(name)?, value.clone())));
+        LeafObject { key, number, constants: constants.collect() }
+    }
+}
+
+impl What {
+    pub fn part(limit: Option<u64>, after: Option<Position>, until: Option<Hash>, seed: u64) -> What {
+        let after = after.map(|after| (after.place, after.xact, after.object));
+        What::Part { limit, after, until, seed }
+    }
+}
+
+/// Stops a query whose asker is gone.
+struct StopOnDrop(Watch);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl LeafQuestion {
+    /// Answers from the replicas of this node.
+    pub async fn answer_here(self, office: &Arc<Office>) -> Result<LeafAnswer, AskError> {
+        if self.format != FORMAT {
+            let why = format!("this node reads questions of format {FORMAT}, and this one has format {}", self.format);
+            return Err(AskError::NotServed(why));
+        }
+        let bound = self.bind()?;
+        let (sources, versions) = self.sources(office).await?;
+        let until = Instant::now() + Duration::from_millis(self.millis);
+        let watch = Watch::new(until, self.bytes_max, &office.memory);
+        let stop = StopOnDrop(watch.clone());
+        let shared = office.shared.clone();
+        let shards: Vec<ShardId> = versions.iter().map(|(shard, _)| *shard).collect();
+        let part = office.threads.run(move || part(&bound, &sources, &shared, &watch, self.what)).await;
+        drop(stop);
+        let part = part?;
+        if let Err(AskError::Damaged(why)) = &part {
+            tracing::error!(why, "a query met damage");
+            shards.into_iter().for_each(|shard| office.cluster.suspect(shard));
+        }
+        Ok(LeafAnswer { versions, part: part? })
+    }
+
+    fn bind(&self) -> Result<Bound, AskError> {
+        let env = Env {
+            now: self.now,
+            tz_offset: self.tz_offset,
+            text: None,
+            audit_log: self.audit_log,
+            inference_depth: self.inference_depth,
+        };
+        Ok(bind(&parse(&self.query)?.query, &env)?)
+    }
+
+    async fn sources(&self, office: &Office) -> Result<(Vec<Source>, Vec<(ShardId, Xact)>), AskError> {
+        let cluster = &office.cluster;
+        let mut shards: Vec<ShardId> = self.objects.iter().map(|object| cluster.locate(&object.key)).collect();
+        shards.sort_unstable();
+        shards.dedup();
+        let now = (office.clock)();
+        let views = shards.iter().map(|shard| {
+            let at = self.versions.iter().find(|(of, _)| of == shard).map(|(_, at)| *at);
+            async move { Ok::<_, AskError>((*shard, at, Arc::new(cluster.view(*shard, at, now, false).await?))) }
+        });
+        let views = futures::future::try_join_all(views).await?;
+        let mut sources = Vec::new();
+        for object in &self.objects {
+            let shard = cluster.locate(&object.key);
+            let found = views.iter().find(|(of, ..)| *of == shard);
+            let Some((_, at, view)) = found else { return Err(AskError::Internal("a shard without a view".into())) };
+            if view.object(&object.key).is_some_and(|record| record.dropped) {
+                return Err(AskError::Gone { object: object.key });
+            }
+            let constant = |(place, value): &(usize, String)| Some((*CONSTANTS.get(*place)?, value.clone()));
+            sources.push(Source {
+                object: object.key,
+                number: object.number,
+                constants: Arc::new(object.constants.iter().filter_map(constant).collect()),
+                view: Arc::clone(view),
+                at: at.unwrap_or_else(|| view.version()),
+            });
+        }
+        let versions = views.iter().map(|(shard, at, view)| (*shard, at.unwrap_or_else(|| view.version())));
+        Ok((sources, versions.collect()))
+    }
+}
+
+fn part(
+    bound: &Bound,
+    sources: &[Source],
+    shared: &Shared,
+    watch: &Watch,
+    what: What,
+) -> Result<LeafPart, AskError> {
+    Ok(match what {
+        What::Lowest => LeafPart::Lowest(lowest(bound, sources, shared, watch)?),
+        What::Part { limit, after, until, seed } => {
+            let after = after.map(|(place, xact, object)| Position { place, xact, object });
+            LeafPart::Own(run(bound, sources, shared, watch, &Ask { limit, after, until, seed })?)
+        }
+    })
+}
+
+/// A JSON text behind its length, then the part.
+fn pack(answer: Result<LeafAnswer, AskError>) -> Bytes {
+    let (head, part) = match answer {
+        Ok(LeafAnswer { versions, part: LeafPart::Lowest(lowest) }) => {
+            (Ok(Head { versions, lowest: Some(lowest) }), Vec::new())
+        }
+        Ok(LeafAnswer { versions, part: LeafPart::Own(part) }) => (Ok(Head { versions, lowest: None }), part.encode()),
+        Ok(LeafAnswer { versions, part: LeafPart::Part(part) }) => (Ok(Head { versions, lowest: None }), part.to_vec()),
+        Err(why) => (Err(why), Vec::new()),
+    };
+    let head = serde_json::to_vec(&head).expect("plain data encodes");
+    let mut packed = Vec::with_capacity(4 + head.len() + part.len());
+    packed.extend_from_slice(&u32::try_from(head.len()).expect("a head is short").to_le_bytes());
+    packed.extend_from_slice(&head);
+    packed.extend_from_slice(&part);
+    packed.into()
+}
+
+/// None where it does not read.
+pub(crate) fn unpack(mut packed: Bytes) -> Option<Result<LeafAnswer, AskError>> {
+    let length = packed.remaining().checked_sub(4).map(|_| packed.get_u32_le() as usize)?;
+    if length > packed.remaining() {
+        return None;
+    }
+    let head: Result<Head, AskError> = serde_json::from_slice(&packed.split_to(length)).ok()?;
+    Some(head.map(|Head { versions, lowest }| LeafAnswer {
+        versions,
+        part: lowest.map_or(LeafPart::Part(packed), LeafPart::Lowest),
+    }))
+}
+
+/// Answers other nodes.
+#[derive(Debug)]
+pub(crate) struct LeafDoor {
+    pub office: Arc<Office>,
+}
+
+impl Service for LeafDoor {
+    fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+        let office = Arc::clone(&self.office);
+        async move {
+            let bad = |why: serde_json::Error| NoAnswer::Refused(format!("a question that does not read: {why}"));
+            let question: LeafQuestion = serde_json::from_slice(&body).map_err(bad)?;
+            if let Some(group) = missing(&office.cluster, &question) {
+                let leader = match office.cluster.route(group) {
+                    Route::There(node) => Some(node),
+                    Route::Here | Route::Nobody => None,
+                };
+                return Err(NoAnswer::NotLeader { leader });
+            }
+            Ok(pack(question.answer_here(&office).await))
+        }
+        .boxed()
+    }
+}
+
+/// A group of which this node has nothing.
+fn missing(cluster: &Cluster, question: &LeafQuestion) -> Option<GroupId> {
+    let groups = question.objects.iter().map(|object| GroupId::of_shard(cluster.locate(&object.key)));
+    groups.into_iter().find(|group| !cluster.has_data(*group))
+}

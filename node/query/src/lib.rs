@@ -1,0 +1,268 @@
+//! Questions over rows (`POST /btql`): read, sent to where the rows are, answered page by page.
+//!
+//! ```text
+//! Question ─ read ─ Bounded ─ (who may, where the objects are: at the rim) ─ Queries::ask ─ Answer ─ page ─ page ...
+//!                                                     │
+//!                      coordinate: each shard where it is led ─┬─ leaf here
+//!                                                              └─ leaf on another node
+//! ```
+//! All pages of an answer are read at the versions of the first.
+
+mod admission;
+mod coordinate;
+mod error;
+mod leaf;
+mod office;
+mod plan;
+mod request;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_cluster::Cluster;
+use assay_node_engine::{Limit, Memory, Shared, Workers, finish};
+use assay_storage_model::{ObjectKey, ObjectKind, OrgId, ShardId, Xact};
+use assay_storage_shard::ColumnCache;
+use uuid::Uuid;
+
+use crate::admission::{Admission, Permit};
+use crate::coordinate::Errand;
+use crate::leaf::{LEAF, LeafDoor, LeafObject};
+use crate::office::{Office, Threads};
+
+pub use assay_node_engine::price::{PriceError, Prices};
+pub use assay_node_engine::{Position, Table};
+pub use error::AskError;
+pub use request::{Bounded, GROUPS_DEFAULT, Lint, Meant, Question, ROWS_DEFAULT, ROWS_MAX};
+
+/// Rows read at once of an answer that is longer.
+const ROWS_AT_ONCE: u64 = 2_000;
+/// Values held at once of an answer that is longer.
+const BYTES_AT_ONCE: usize = 16 << 20;
+/// Values of one page (D-17).
+const PAGE_BYTES_MAX: usize = 128 << 20;
+
+/// Microseconds since the epoch.
+pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryLimits {
+    pub running_max: usize,
+    pub waiting_max: usize,
+    pub seconds_max: u64,
+    /// What one query may take.
+    pub query_bytes_max: usize,
+    /// What all may take together.
+    pub memory_bytes_max: usize,
+    /// What is kept of columns between queries.
+    pub cache_bytes_max: usize,
+    /// Units of rows that are worked on at once; 0 for as many as there are cores.
+    pub threads: usize,
+}
+
+impl Default for QueryLimits {
+    fn default() -> QueryLimits {
+        QueryLimits {
+            running_max: 16,
+            waiting_max: 256,
+            seconds_max: 30,
+            query_bytes_max: 256 << 20,
+            memory_bytes_max: 512 << 20,
+            cache_bytes_max: 512 << 20,
+            threads: 0,
+        }
+    }
+}
+
+/// An object that a query is about, and whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home {
+    pub object: ObjectKey,
+    pub org: OrgId,
+    pub project_id: Uuid,
+}
+
+/// A handle; clones share everything.
+#[derive(Clone, Debug)]
+pub struct Queries {
+    office: Arc<Office>,
+}
+
+/// What queries take at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueryCounts {
+    pub running: usize,
+    pub waiting: usize,
+    pub memory_bytes: usize,
+    pub cache_bytes: usize,
+}
+
+/// An answer under way.
+#[derive(Debug)]
+pub struct Answer {
+    office: Arc<Office>,
+    asked: Bounded,
+    objects: Vec<LeafObject>,
+    versions: BTreeMap<ShardId, Xact>,
+    /// What each part of it may take.
+    time: Duration,
+    seed: u64,
+    progress: Progress,
+    _permit: Permit,
+}
+
+/// How far an answer has come.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    after: Option<Position>,
+    /// Where the last row of all stands by now.
+    end: Option<Position>,
+    /// Rows that are still wanted; none where all are.
+    left: Option<u64>,
+    bytes: usize,
+    ended: bool,
+}
+
+impl Queries {
+    /// Starts threads for queries. May be called from any runtime or from none.
+    pub fn start(cluster: Arc<Cluster>, limits: QueryLimits, prices: Prices, clock: Clock) -> Queries {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = Workers::new(if limits.threads == 0 { cores } else { limits.threads });
+        let shared =
+            Shared { cache: ColumnCache::new(limits.cache_bytes_max), prices: Arc::new(prices), workers };
+        let office = Arc::new(Office {
+            cluster: Arc::clone(&cluster),
+            shared,
+            memory: Memory::new(limits.memory_bytes_max),
+            admission: Admission::new(limits.running_max, limits.waiting_max),
+            // Parts for other nodes run beside the queries of this one.
+            threads: Threads::start(2 * limits.running_max.max(1)),
+            limits,
+            clock,
+        });
+        cluster.serve(LEAF, Arc::new(LeafDoor { office: Arc::clone(&office) }));
+        Queries { office }
+    }
+
+    pub fn now(&self) -> i64 {
+        (self.office.clock)()
+    }
+
+    pub fn counts(&self) -> QueryCounts {
+        let (running, waiting) = self.office.admission.counts();
+        let (memory_bytes, cache_bytes) = (self.office.memory.taken(), self.office.shared.cache.bytes());
+        QueryCounts { running, waiting, memory_bytes, cache_bytes }
+    }
+
+    /// Begins to answer, once it is its turn. `after` is where the page before ended; `objects` are those that the
+    /// question means, in its order.
+    pub async fn ask(
+        &self,
+        who: OrgId,
+        asked: Bounded,
+        objects: &[Home],
+        after: Option<Position>,
+        seconds: Option<u64>,
+    ) -> Result<Answer, AskError> {
+        let permit = self.office.admission.enter(who).await?;
+        let most = self.office.limits.seconds_max;
+        let time = Duration::from_secs(seconds.map_or(most, |seconds| seconds.min(most)));
+        let object = |(number, home): (usize, &Home)| {
+            LeafObject::with(home.object, u32::try_from(number).unwrap_or(u32::MAX), &constants(home))
+        };
+        let (progress, seed) = (Progress { after, end: None, left: asked.limit, bytes: 0, ended: false }, seed(&asked));
+        Ok(Answer {
+            office: Arc::clone(&self.office),
+            objects: objects.iter().enumerate().map(object).collect(),
+            versions: BTreeMap::new(),
+            asked,
+            time,
+            seed,
+            progress,
+            _permit: permit,
+        })
+    }
+
+    pub fn close(&self) {
+        self.office.threads.close();
+    }
+}
+
+impl Answer {
+    /// The next rows, with the names of their columns; none where there are no more. The first is there always.
+    pub async fn next(&mut self) -> Result<Option<Table>, AskError> {
+        if self.progress.ended {
+            return Ok(None);
+        }
+        let is_paged = request::has_pages(&self.asked.bound);
+        let wanted = self.progress.left;
+        let rows = if is_paged { Some(wanted.unwrap_or(u64::MAX).min(ROWS_AT_ONCE)) } else { wanted };
+        let inner_limit = match &self.asked.bound.rows {
+            assay_node_btql::bound::Rows::Query(_) => assay_node_engine::innermost(&self.asked.bound).limit,
+            assay_node_btql::bound::Rows::Objects { .. } => rows,
+        };
+        let mut errand = Errand {
+            office: &self.office,
+            asked: &self.asked,
+            objects: &self.objects,
+            until: Instant::now() + self.time,
+            seed: self.seed,
+            versions: std::mem::take(&mut self.versions),
+        };
+        let until = errand.sampled().await?;
+        let partials = errand.parts(inner_limit, self.progress.after, until).await?;
+        self.versions = errand.versions;
+        let bytes = if is_paged { BYTES_AT_ONCE } else { PAGE_BYTES_MAX };
+        let table = self.finish(partials, Limit { rows, bytes }).await?;
+        self.advance(is_paged, rows, &table);
+        Ok(Some(table))
+    }
+
+    async fn finish(&self, partials: Vec<assay_node_engine::Partial>, limit: Limit) -> Result<Table, AskError> {
+        let office = &self.office;
+        let watch = assay_node_engine::Watch::new(Instant::now() + self.time, office.limits.query_bytes_max, &office.memory);
+        let (bound, seed) = (self.asked.bound.clone(), self.seed);
+        Ok(office.threads.run(move || finish(&bound, partials, &watch, &limit, seed)).await??)
+    }
+
+    fn advance(&mut self, is_paged: bool, rows: Option<u64>, table: &Table) {
+        let progress = &mut self.progress;
+        if let Some(end) = table.end {
+            (progress.after, progress.end) = (Some(end), Some(end));
+        }
+        progress.left = progress.left.map(|left| left.saturating_sub(table.counted));
+        progress.bytes += table.rows.iter().flatten().map(assay_node_engine::value_bytes).sum::<usize>();
+        let is_last = table.counted == 0 || !table.cut && rows.is_some_and(|rows| table.counted < rows);
+        let is_full = self.asked.limit.is_some() && progress.bytes >= PAGE_BYTES_MAX;
+        progress.ended = !is_paged || is_last || progress.left == Some(0) || is_full;
+    }
+
+    /// Where the last row stands, if the answer's rows come in pages and there were any.
+    pub fn end(&self) -> Option<Position> {
+        self.progress.end
+    }
+
+    /// The last write that any of it may show.
+    pub fn version(&self) -> Xact {
+        self.versions.values().copied().max().unwrap_or(Xact::ZERO)
+    }
+}
+
+/// What distinct values are hashed with: the same for the same question, so that pages and nodes agree.
+fn seed(asked: &Bounded) -> u64 {
+    asked.question.now.cast_unsigned()
+}
+
+/// The columns that all rows of an object share.
+fn constants(home: &Home) -> Vec<(&'static str, String)> {
+    let (id, project, org) = (home.object.id.to_string(), home.project_id.to_string(), home.org.to_string());
+    let logs = |log: &str| vec![("org_id", org.clone()), ("project_id", project.clone()), ("log_id", log.to_owned())];
+    match home.object.kind {
+        ObjectKind::ProjectLogs => logs("g"),
+        ObjectKind::Experiment => vec![("project_id", project), ("experiment_id", id)],
+        ObjectKind::Dataset => vec![("project_id", project), ("dataset_id", id)],
+        ObjectKind::PlaygroundLogs => [logs("x"), vec![("prompt_session_id", id)]].concat(),
+        ObjectKind::ProjectPrompts => logs("p"),
+    }
+}

@@ -1,0 +1,85 @@
+//! How a query is answered, in words.
+
+use assay_node_btql::ast::Shape;
+use assay_node_btql::bound::{Bound, Bounds, Order, Output, Range, Rows};
+
+use crate::request::Bounded;
+
+impl Bounded {
+    /// One line for each step, the last one first, as each reads what the one below it gives.
+    pub fn plan(&self) -> String {
+        let mut lines = Vec::new();
+        steps(&self.bound, self.limit, &mut lines);
+        let indented = lines.iter().enumerate().map(|(depth, line)| format!("{}{line}", "  ".repeat(depth)));
+        indented.collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn steps(bound: &Bound, limit: Option<u64>, lines: &mut Vec<String>) {
+    if let Some(limit) = limit.or(bound.limit) {
+        lines.push(format!("limit: {limit}"));
+    }
+    match &bound.output {
+        Output::Rows { columns, order } => {
+            lines.push(format!("columns: {} of the rows that are left", columns.len()));
+            lines.push(match order {
+                Order::Key { by, descending } => {
+                    format!("order: by {by:?}, {}, units that cannot be first are not read", direction(*descending))
+                }
+                Order::Sorted(keys) => format!("order: by {} keys, of each shard no more than the limit", keys.len()),
+            });
+        }
+        Output::Groups(groups) => {
+            if groups.again.is_some() {
+                lines.push("groups of groups: where the query was asked".into());
+            }
+            if groups.pivot.is_some() {
+                lines.push("pivot: where the query was asked".into());
+            }
+            let (dimensions, aggregates) = (groups.dimensions.len(), groups.aggregates.len());
+            lines.push(format!("groups: {dimensions} dimensions, {aggregates} aggregates, states of each shard put together"));
+        }
+        Output::Infer(infer) => lines.push(format!("infer: from {} rows", infer.budget)),
+    }
+    if !bound.unpivot.is_empty() {
+        lines.push(format!("unpivot: {} times, row by row", bound.unpivot.len()));
+    }
+    if let Some((amount, seed)) = &bound.sample {
+        lines.push(format!("sample: {amount:?} with seed {seed}"));
+    }
+    match &bound.rows {
+        Rows::Query(inner) => {
+            lines.push("over: another query".into());
+            steps(inner, None, lines);
+        }
+        Rows::Objects { kind, names, shape, .. } => {
+            if *shape != Shape::Spans {
+                lines.push(format!("{}: selected by their spans, whole on their shards", shape.name()));
+            }
+            if bound.filter.is_some() || bound.traces.as_ref().is_some_and(|traces| traces.condition.is_some()) {
+                lines.push("filter: the cheapest terms first, words by their index".into());
+            }
+            lines.push(format!("scan: {kind:?} of {} objects where they are led{}", names.len(), pruned(&bound.bounds)));
+        }
+    }
+}
+
+fn direction(descending: bool) -> &'static str {
+    if descending { "descending" } else { "ascending" }
+}
+
+/// What need not be read.
+fn pruned(bounds: &Bounds) -> String {
+    let mut by = Vec::new();
+    let mut range = |name: &str, has: bool| by.extend(has.then(|| name.to_owned()));
+    range("created", bounds.created != Range::default());
+    range("_xact_id", bounds.xact != Range::default());
+    range("_pagination_key", bounds.pagination_key != Range::default());
+    if let Some(ids) = &bounds.ids {
+        by.push(format!("{} ids", ids.len()));
+    }
+    if let Some(roots) = &bounds.root_span_ids {
+        by.push(format!("{} traces", roots.len()));
+    }
+    if by.is_empty() { String::new() } else { format!(", only {}", by.join(", ")) }
+}

@@ -1,0 +1,195 @@
+//! What is asked, read and bound before anything is looked up: which objects are meant, what is certain to be wrong.
+
+use assay_node_btql::ast::{self, Binary, Logic, Node, Query};
+use assay_node_btql::bound::{Bound, Key, Note, Order, Output, Rows};
+use assay_node_btql::columns::{Kind, Named};
+use assay_node_btql::schema::{self, Column};
+use assay_node_btql::{Env, bind, in_clauses, in_sql, in_tree, parse};
+use assay_node_engine::innermost;
+use assay_storage_model::Xact;
+use serde_json::Value;
+
+use crate::AskError;
+
+/// Rows of an answer where the query does not say how many (D-17).
+pub const ROWS_DEFAULT: u64 = 1000;
+/// Rows of one page, whatever the query says.
+pub const ROWS_MAX: u64 = 10_000;
+/// Groups of an answer where the query does not say how many.
+pub const GROUPS_DEFAULT: u64 = 100_000;
+
+/// A question as a client asks it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Question {
+    /// A text or a tree.
+    pub query: Value,
+    pub version: Option<Xact>,
+    /// Minutes that UTC is ahead of local time.
+    pub tz_offset: i32,
+    pub audit_log: bool,
+    pub lint: Lint,
+    pub disable_limit: bool,
+    pub scope_to_root_span_id: Option<String>,
+    /// Beside the query's own, which wins (D-08).
+    pub cursor: Option<String>,
+    pub inference_depth: Option<u64>,
+    /// Microseconds since the epoch.
+    pub now: i64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lint {
+    Off,
+    #[default]
+    Default,
+    /// What would be a warning is an error, where D-91 says so.
+    Strict,
+}
+
+/// A question that is understood.
+#[derive(Clone, Debug)]
+pub struct Bounded {
+    pub bound: Bound,
+    /// The innermost query in words that any node reads.
+    pub(crate) inner: Value,
+    pub(crate) question: Question,
+    /// Rows of the answer, or groups; none where all are wanted.
+    pub(crate) limit: Option<u64>,
+    pub(crate) cursor: Option<String>,
+}
+
+/// What a query names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meant<'b> {
+    pub kind: Kind,
+    pub named: Named,
+    pub names: &'b [String],
+}
+
+impl Question {
+    pub fn read(mut self) -> Result<Bounded, AskError> {
+        let parsed = parse(&self.query)?;
+        let mut query = parsed.query;
+        if let Some(root) = &self.scope_to_root_span_id {
+            scope(&mut query, root);
+        }
+        let text = self.query.as_str();
+        let env = self.env(text);
+        let mut bound = bind(&query, &env)?;
+        for key in &parsed.unknown_keys {
+            let message = format!("the query has a key `{key}`, which is not known and has no effect");
+            bound.notes.push(Note { code: "unknownQueryKey", message, blocks_strict: true });
+        }
+        blocked(&bound, self.lint)?;
+        let cursor = innermost(&bound).cursor.clone().or(self.cursor.take()).filter(|cursor| !cursor.is_empty());
+        if cursor.is_some() && !has_pages(&bound) {
+            return Err(AskError::BadRequest(
+                "Invalid cursor: this query has no pages. A cursor goes with rows that are unsorted, or sorted by \
+                 _pagination_key or _xact_id"
+                    .into(),
+            ));
+        }
+        let limit = self.limit(&bound);
+        let inner = said(innermost_of(&query))?;
+        Ok(Bounded { bound, inner, question: self, limit, cursor })
+    }
+
+    pub(crate) fn env<'t>(&self, text: Option<&'t str>) -> Env<'t> {
+        Env {
+            now: self.now,
+            tz_offset: self.tz_offset,
+            text,
+            audit_log: self.audit_log,
+            inference_depth: self.inference_depth,
+        }
+    }
+
+    fn limit(&self, bound: &Bound) -> Option<u64> {
+        match (&bound.output, bound.limit) {
+            (_, None) if self.disable_limit => None,
+            (Output::Rows { .. }, limit) => Some(limit.unwrap_or(ROWS_DEFAULT).min(ROWS_MAX)),
+            (Output::Groups(_) | Output::Infer(_), limit) => Some(limit.unwrap_or(GROUPS_DEFAULT)),
+        }
+    }
+}
+
+impl Bounded {
+    /// The objects whose rows are asked for.
+    pub fn sources(&self) -> Meant<'_> {
+        match &innermost(&self.bound).rows {
+            Rows::Objects { kind, named, names, .. } => Meant { kind: *kind, named: *named, names },
+            Rows::Query(_) => unreachable!("the innermost query is of objects"),
+        }
+    }
+
+    /// Where the page before ended, as the client says.
+    pub fn cursor(&self) -> Option<&str> {
+        self.cursor.as_deref()
+    }
+
+    /// Whether pages are in the order of keys.
+    pub fn is_by_key(&self) -> bool {
+        let by_key = |by: &Key| *by == Key::Pagination;
+        matches!(&self.bound.output, Output::Rows { order: Order::Key { by, .. }, .. } if by_key(by))
+    }
+
+    /// Whether all rows are wanted, however many there are.
+    pub fn is_endless(&self) -> bool {
+        self.limit.is_none()
+    }
+
+    pub fn columns(&self) -> Vec<Column> {
+        schema::columns(&self.bound)
+    }
+
+    pub fn notes(&self) -> &[Note] {
+        match self.question.lint {
+            Lint::Off => &[],
+            Lint::Default | Lint::Strict => &self.bound.notes,
+        }
+    }
+}
+
+/// Whether an answer's rows come in pages.
+pub(crate) fn has_pages(bound: &Bound) -> bool {
+    let by_key = matches!(&bound.output, Output::Rows { order: Order::Key { .. }, .. });
+    by_key && matches!(bound.rows, Rows::Objects { .. })
+}
+
+/// D-91.
+fn blocked(bound: &Bound, lint: Lint) -> Result<(), AskError> {
+    let blocking: Vec<&Note> = bound.notes.iter().filter(|note| note.blocks_strict).collect();
+    if lint != Lint::Strict || blocking.is_empty() {
+        return Ok(());
+    }
+    let many = if blocking.len() == 1 { "lint" } else { "lints" };
+    let mut message = format!("Query blocked by strict lint mode due to {} {many}:", blocking.len());
+    for note in blocking {
+        message.push_str(&format!("\n{} (optimizer/warning): {}", note.code, note.message));
+    }
+    Err(AskError::BadRequest(message))
+}
+
+/// Only spans of this trace are meant.
+fn scope(query: &mut Query, root_span_id: &str) {
+    if let Some(ast::Source::Query(inner)) = query.from.as_mut().map(|from| &mut from.source) {
+        return scope(inner, root_span_id);
+    }
+    let (path, id) = (ast::Expr::path(&["root_span_id"]), ast::Expr::literal(root_span_id));
+    let of_trace = ast::Expr::new(ast::At::default(), Node::Binary(Binary::Eq, Box::new(path), Box::new(id)));
+    let conditions = query.filter.take().into_iter().chain([of_trace]);
+    query.filter = Some(ast::Expr::new(ast::At::default(), Node::logic(Logic::And, conditions)));
+}
+
+fn innermost_of(query: &Query) -> &Query {
+    match query.from.as_ref().map(|from| &from.source) {
+        Some(ast::Source::Query(inner)) => innermost_of(inner),
+        _ => query,
+    }
+}
+
+/// The query in a form that has words for it.
+fn said(query: &Query) -> Result<Value, AskError> {
+    let text = || in_sql(query).or_else(|_| in_clauses(query)).map(Value::String);
+    in_tree(query).or_else(|_| text()).map_err(|why| AskError::Internal(format!("a query that cannot be said: {why}")))
+}

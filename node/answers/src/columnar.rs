@@ -18,7 +18,7 @@ const BATCH_ROWS: usize = 1024;
 const BATCH_BYTES: usize = 1 << 20;
 /// A row group ends with the batch that reaches either; the bytes are those held, most of them compressed.
 const GROUP_ROWS: usize = 128 << 10;
-const GROUP_BYTES: usize = 32 << 20;
+const GROUP_BYTES: usize = 16 << 20;
 
 #[derive(Debug)]
 pub struct Writer {

@@ -144,7 +144,10 @@ mod tests {
 
     #[test]
     fn several_columns_have_one_code_for_what_is_alike_in_all() {
-        let few = Codes::together(vec![ints(vec![Some(1), Some(1), Some(2), Some(1)]), ints(vec![Some(5), None, None, Some(5)])], 4);
+        let few = Codes::together(
+            vec![ints(vec![Some(1), Some(1), Some(2), Some(1)]), ints(vec![Some(5), None, None, Some(5)])],
+            4,
+        );
         assert_eq!((few.of_rows, few.first), (vec![0, 1, 2, 0], vec![0, 1, 2]));
         // More pairs than a table has room for.
         let many = |step: i64| ints((0..3000).map(|row| Some(row / step)).collect());

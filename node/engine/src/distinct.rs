@@ -90,8 +90,23 @@ mod tests {
     #[test]
     fn what_is_the_same_is_counted_together_and_the_first_of_it_stays() {
         let texts = [
-            "1", "\"1\"", "1.0", "true", "null", "[1,2]", "[1.0,2]", "[2,1]", "{\"a\":1,\"b\":[]}", "{\"b\":[],\"a\":1}",
-            "\"\\u0061\"", "\"a\"", "1e19", "10000000000000000000", "0.5", "null", "1e300",
+            "1",
+            "\"1\"",
+            "1.0",
+            "true",
+            "null",
+            "[1,2]",
+            "[1.0,2]",
+            "[2,1]",
+            "{\"a\":1,\"b\":[]}",
+            "{\"b\":[],\"a\":1}",
+            "\"\\u0061\"",
+            "\"a\"",
+            "1e19",
+            "10000000000000000000",
+            "0.5",
+            "null",
+            "1e300",
         ];
         let mut distinct = Distinct::default();
         texts.iter().for_each(|json| distinct.add(&Value::read(json), 1));

@@ -227,9 +227,11 @@ fn grouped_again(how: &Groups, again: &Groups, groups: Vec<Group>, env: Env) -> 
 
 /// D-83: the values of the last dimension become columns, one for each measure.
 fn pivoted(how: &Groups, pivot: &Pivot, groups: Vec<Group>, env: Env) -> Result<Table, EngineError> {
-    let last = how.dimensions.len().checked_sub(1).ok_or_else(|| {
-        EngineError::Refused("a pivot needs a dimension whose values become columns".into())
-    })?;
+    let last = how
+        .dimensions
+        .len()
+        .checked_sub(1)
+        .ok_or_else(|| EngineError::Refused("a pivot needs a dimension whose values become columns".into()))?;
     let mut slots = Slots::default();
     let columns = slots.compile_all(how.columns.iter().map(|(_, expr)| expr), env)?;
     let mut values: Vec<&Value<'static>> = Vec::new();
@@ -259,7 +261,9 @@ fn pivoted(how: &Groups, pivot: &Pivot, groups: Vec<Group>, env: Env) -> Result<
         return Err(EngineError::PivotedColumns(PIVOTED_COLUMNS_MAX));
     }
     let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|left, right| by_dimensions(std::slice::from_ref(values[*left]), std::slice::from_ref(values[*right])));
+    order.sort_by(|left, right| {
+        by_dimensions(std::slice::from_ref(values[*left]), std::slice::from_ref(values[*right]))
+    });
     let name = |column: usize| how.columns[column].0.clone();
     let mut names: Vec<String> = (0..pivot.column).map(name).collect();
     for place in &order {
@@ -292,11 +296,7 @@ fn pivoted(how: &Groups, pivot: &Pivot, groups: Vec<Group>, env: Env) -> Result<
     Ok(Table { columns: names, rows: keyed.into_iter().map(|(_, cells)| cells).collect(), ..Table::default() })
 }
 
-fn inferred(
-    infer: &assay_node_btql::bound::Infer,
-    inference: &Inference,
-    env: Env,
-) -> Result<Table, EngineError> {
+fn inferred(infer: &assay_node_btql::bound::Infer, inference: &Inference, env: Env) -> Result<Table, EngineError> {
     let mut slots = Slots::default();
     let sort = slots.compile_all(infer.sort.iter().map(|key| &key.expr), env)?;
     let mut keyed: Vec<(Vec<Value<'static>>, Vec<Value<'static>>)> = Vec::new();

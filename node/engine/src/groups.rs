@@ -139,11 +139,7 @@ impl GroupTable {
         self.states.iter().for_each(|states| states.encode(out));
     }
 
-    pub fn decode(
-        groups: &bound::Groups,
-        seed: u64,
-        from: &mut Reader<'_>,
-    ) -> Result<GroupTable, EngineError> {
+    pub fn decode(groups: &bound::Groups, seed: u64, from: &mut Reader<'_>) -> Result<GroupTable, EngineError> {
         let mut table = GroupTable::new(&groups.aggregates, seed);
         let count = from.count()?;
         for number in 0..count {
@@ -152,9 +148,10 @@ impl GroupTable {
                 return Err(EngineError::Damaged);
             }
         }
-        let states = groups.aggregates.iter().map(|aggregate| {
-            States::decode(aggregate, seed, from.rest()).map_err(|_| EngineError::Damaged)
-        });
+        let states = groups
+            .aggregates
+            .iter()
+            .map(|aggregate| States::decode(aggregate, seed, from.rest()).map_err(|_| EngineError::Damaged));
         table.states = states.collect::<Result<_, _>>()?;
         Ok(table)
     }

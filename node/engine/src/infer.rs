@@ -1,8 +1,7 @@
 //! What is found below columns (D-85): for each path and type, how often, and which values most often.
 //!
 //! Rows come one after another in the order in which a query without a sort gives them, and no more of them than the budget
-//! allows: who counts rows over several shards must take the first of all, so what shards send of them is values. Parts of
-//! the same rows may be looked at apart and merged.
+//! allows: who counts rows over several shards must take the first of all, so what shards send of them is values.
 
 use ahash::AHashMap;
 use assay_node_btql::bound::{INFERRED, Infer};
@@ -29,7 +28,7 @@ pub struct Inference {
     places: Vec<Place>,
 }
 
-/// Where a path leads to.
+/// Where a path leads.
 #[derive(Clone, Debug, Default)]
 struct Place {
     /// The path's last step, from the place above it.
@@ -61,23 +60,6 @@ impl Inference {
     pub fn add(&mut self, path: usize, value: &Value<'_>) {
         if let Some((start, steps)) = self.starts.get(path).copied() {
             self.look(start, steps, value);
-        }
-    }
-
-    /// What was found in rows that come later, for the same query.
-    pub fn merge(&mut self, later: &Inference) {
-        // A place is always behind the one above it.
-        let mut at = vec![0; later.places.len()];
-        for (number, place) in later.places.iter().enumerate() {
-            if number > 0 {
-                at[number] = self.below(at[place.above], &place.name);
-            }
-            for (seen, more) in self.places[at[number]].seen.iter_mut().zip(&place.seen) {
-                let Some(more) = more else { continue };
-                let seen = seen.get_or_insert_default();
-                seen.count += more.count;
-                more.values.iter().for_each(|(value, count)| seen.values.add(value, count));
-            }
         }
     }
 
@@ -162,10 +144,7 @@ fn type_of(value: &Value<'_>) -> usize {
 }
 
 fn is_single(value: &Value<'_>) -> bool {
-    !matches!(
-        value,
-        Value::Null | Value::Array(_) | Value::List(_) | Value::Object(_) | Value::Members(_)
-    )
+    !matches!(value, Value::Null | Value::Array(_) | Value::List(_) | Value::Object(_) | Value::Members(_))
 }
 
 #[cfg(test)]
@@ -191,7 +170,9 @@ mod tests {
     #[test]
     fn what_is_in_a_column_is_counted_by_path_and_type() {
         let mut found = infer(5, &[&["m"]]);
-        for json in [r#"{"b":1,"a":"x"}"#, r#"{"a":"y","b":null,"c":[1]}"#, "null", r#"{"a":"x","b":1.0,"d":{"e":true}}"#] {
+        for json in
+            [r#"{"b":1,"a":"x"}"#, r#"{"a":"y","b":null,"c":[1]}"#, "null", r#"{"a":"x","b":1.0,"d":{"e":true}}"#]
+        {
             found.add(0, &Value::read(json));
         }
         let expected = [
@@ -228,7 +209,8 @@ mod tests {
         }
         [7, 29, 7].iter().for_each(|number| found.add(0, &Value::Integer(*number)));
         let top = [(7, 3), (29, 2), (0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (6, 1), (8, 1)];
-        let top: Vec<String> = top.iter().map(|(value, count)| format!(r#"{{"value":{value},"count":{count}}}"#)).collect();
+        let top: Vec<String> =
+            top.iter().map(|(value, count)| format!(r#"{{"value":{value},"count":{count}}}"#)).collect();
         assert_eq!(shown(&found), [format!(r#"["m"] "number" 33 [{}]"#, top.join(","))]);
     }
 
@@ -254,33 +236,13 @@ mod tests {
         assert_eq!(shown(&found), expected);
     }
 
-    #[test]
-    fn parts_come_to_what_the_whole_does() {
-        let row = |number: u64| {
-            let key = ["a", "b", "c", "d"][(number % 4) as usize];
-            let value = [r#""x""#, "1", "null", r#"{"a":[1]}"#, "true"][(number * 7 % 5) as usize];
-            format!(r#"{{"{key}":{value},"n":{}}}"#, number * number % 17)
-        };
-        let rows: Vec<String> = (0..100).map(row).collect();
-        let of = |rows: &[String]| {
-            let mut found = infer(3, &[&["m"]]);
-            rows.iter().for_each(|row| found.add(0, &Value::read(row)));
-            found
-        };
-        for cut in [0, 1, 50, 99, 100] {
-            let mut found = of(&rows[..cut]);
-            found.merge(&of(&rows[cut..]));
-            assert_eq!(found.rows(), of(&rows).rows(), "{cut}");
-        }
-    }
-
-    /// A search through all values that were seen would take hours.
+    /// A search through all values that were seen would take minutes.
     #[test]
     fn many_values_and_many_names_are_no_matter() {
         let mut found = infer(5, &[&["m"]]);
-        for number in 0..200_000 {
-            found.add(0, &Value::read(&format!(r#"{{"id":{number},"k{}":"{number}"}}"#, number % 20_000)));
+        for number in 0..50_000 {
+            found.add(0, &Value::read(&format!(r#"{{"id":{number},"k{}":"{number}"}}"#, number % 5_000)));
         }
-        assert_eq!(found.rows().len(), 20_002);
+        assert_eq!(found.rows().len(), 5_002);
     }
 }

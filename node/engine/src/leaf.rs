@@ -66,12 +66,7 @@ pub fn run(
 }
 
 /// The lowest hashes of what is sampled, as many as the sample has at most.
-pub fn lowest(
-    bound: &Bound,
-    sources: &[Source],
-    shared: &Shared,
-    watch: &Watch,
-) -> Result<Vec<Hash>, EngineError> {
+pub fn lowest(bound: &Bound, sources: &[Source], shared: &Shared, watch: &Watch) -> Result<Vec<Hash>, EngineError> {
     let Some((Amount::Count(count), seed)) = bound.sample else { return Ok(Vec::new()) };
     let scene = Scene { sources, shared, watch, env: Env { tz_offset: bound.tz_offset } };
     let mut all = Lowest::new(count);
@@ -84,10 +79,15 @@ pub fn lowest(
     let Some(sought) = sought(&bound.bounds) else { return Ok(Vec::new()) };
     let filter = Filter::of(bound.filter.as_ref());
     let pieces = pieces(sources, &sought)?;
-    let made = each(&scene, &pieces, || Lowest::new(count), |lowest, _, piece| {
-        let selected = filter.select(&scene, &piece.unit, &sources[piece.source])?;
-        hashes(&scene, piece, &selected, seed, |(hash, object)| lowest.offer(hash, object))
-    })?;
+    let made = each(
+        &scene,
+        &pieces,
+        || Lowest::new(count),
+        |lowest, _, piece| {
+            let selected = filter.select(&scene, &piece.unit, &sources[piece.source])?;
+            hashes(&scene, piece, &selected, seed, |(hash, object)| lowest.offer(hash, object))
+        },
+    )?;
     made.into_iter().for_each(|lowest| all.merge(lowest));
     Ok(all.into_sorted())
 }

@@ -1,18 +1,17 @@
 //! What rows come to on this node: rows in their order, groups, or what is found below columns. Rows are given to it by
 //! their values; where whole columns are at hand, `spans` does the same faster.
 
-use assay_node_btql::bound::{Aggregate, Bound, Expr, Groups, Infer, Key, Order, Output, Unpivot};
 use assay_node_btql::ast::Step;
+use assay_node_btql::bound::{Aggregate, Bound, Expr, Groups, Infer, Key, Order, Output, Unpivot};
 use assay_node_btql::values::Value;
 use assay_node_vectors::{Env, Program};
 
 use crate::EngineError;
 use crate::groups::GroupTable;
 use crate::preview;
-use crate::summary;
-use crate::rank::{Rank, Top, value_bytes};
+use crate::rank::{Rank, Top};
 use crate::slots::{Slots, holds};
-use crate::watch::Held;
+use crate::summary;
 
 /// The order in which rows come that nobody sorted.
 pub(crate) const NEWEST_FIRST: Order = Order::Key { by: Key::Pagination, descending: true };
@@ -91,6 +90,14 @@ impl Part {
         match &bound.output {
             Output::Groups(groups) => Part::Groups(GroupTable::new(&groups.aggregates, page.seed)),
             Output::Rows { .. } | Output::Infer(_) => Part::Rows(Top::new(page.limit)),
+        }
+    }
+
+    /// What it takes.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Part::Rows(top) => top.bytes(),
+            Part::Groups(table) => table.bytes(),
         }
     }
 
@@ -202,11 +209,7 @@ impl Outlet {
     }
 }
 
-fn unpivoted(
-    slots: &mut Slots,
-    unpivot: &Unpivot,
-    env: Env,
-) -> Result<(Program, Option<usize>, usize), EngineError> {
+fn unpivoted(slots: &mut Slots, unpivot: &Unpivot, env: Env) -> Result<(Program, Option<usize>, usize), EngineError> {
     let of = slots.compile(&unpivot.of, env)?;
     let mut named = |name: &String| {
         // A later one of the same name hides the earlier.
@@ -223,9 +226,8 @@ fn unpivoted(
 
 fn of_groups(slots: &mut Slots, groups: &Groups, env: Env) -> Result<Ending, EngineError> {
     let dimensions = slots.compile_all(&groups.dimensions, env)?;
-    let aggregated = groups.aggregates.iter().map(|aggregate| {
-        aggregate.of.as_ref().map(|of| slots.compile(of, env)).transpose()
-    });
+    let aggregated =
+        groups.aggregates.iter().map(|aggregate| aggregate.of.as_ref().map(|of| slots.compile(of, env)).transpose());
     let aggregated = aggregated.collect::<Result<_, EngineError>>()?;
     Ok(Ending::Groups { dimensions, aggregated, aggregates: groups.aggregates.clone() })
 }
@@ -240,16 +242,4 @@ pub(crate) fn shown(value: Value<'static>, length: Option<i64>) -> Value<'static
         Some(length) => summary::preview(value, length),
         None => value,
     }
-}
-
-/// Says what a part takes.
-pub(crate) fn account(part: &Part, rows_bytes: usize, held: &mut Held) -> Result<(), EngineError> {
-    match part {
-        Part::Groups(table) => held.now(table.bytes()),
-        Part::Rows(_) => held.now(rows_bytes),
-    }
-}
-
-pub(crate) fn row_bytes((rank, values): &Ranked) -> usize {
-    rank.bytes() + values.iter().map(value_bytes).sum::<usize>()
 }

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use assay_node_btql::bound::{Key, Order, SortKey};
 use assay_node_btql::values::{Value, in_order};
 
-use crate::wire::{self, Reader};
 use crate::EngineError;
+use crate::wire::{self, Reader};
 
 /// The place of a row among all rows of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,9 +42,9 @@ impl Rank {
                     .then(self.object.cmp(&other.object))
                     .then(self.key.cmp(&other.key))
             }
-            Order::Sorted(keys) => {
-                by_keys(&self.sort, &other.sort, keys).then(other.key.cmp(&self.key)).then(self.object.cmp(&other.object))
-            }
+            Order::Sorted(keys) => by_keys(&self.sort, &other.sort, keys)
+                .then(other.key.cmp(&self.key))
+                .then(self.object.cmp(&other.object)),
         }
         .then(self.nth.cmp(&other.nth))
     }
@@ -122,22 +122,35 @@ pub(crate) fn by_dimensions(left: &[Value<'_>], right: &[Value<'_>]) -> Ordering
     left.iter().zip(right).map(nulls_last).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
+/// What is held beside a rank.
+pub(crate) trait Weigh {
+    fn bytes(&self) -> usize;
+}
+
+impl Weigh for Vec<Value<'static>> {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.iter().map(value_bytes).sum::<usize>()
+    }
+}
+
 /// The best so many of what was offered.
 #[derive(Debug)]
 pub(crate) struct Top<T> {
     limit: usize,
     held: Vec<(Rank, T)>,
+    bytes: usize,
     /// The worst that is sure to be among the best by now; what is behind it is not.
     worst: Option<Rank>,
 }
 
-impl<T> Top<T> {
+impl<T: Weigh> Top<T> {
     pub fn new(limit: usize) -> Top<T> {
-        Top { limit, held: Vec::new(), worst: None }
+        Top { limit, held: Vec::new(), bytes: 0, worst: None }
     }
 
-    pub fn len(&self) -> usize {
-        self.held.len()
+    /// What it takes, roughly.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Of what is offered by now, none that comes behind it is among the best.
@@ -154,6 +167,7 @@ impl<T> Top<T> {
         if !self.takes(&rank, order) {
             return;
         }
+        self.bytes += rank.bytes() + what.bytes();
         self.held.push((rank, what));
         if self.held.len() >= self.limit.saturating_mul(2).max(self.limit.saturating_add(1024)) {
             self.cut(order);
@@ -168,6 +182,7 @@ impl<T> Top<T> {
         if self.held.len() > self.limit {
             self.held.select_nth_unstable_by(self.limit - 1, |(left, _), (right, _)| left.compare(right, order));
             self.held.truncate(self.limit);
+            self.bytes = self.held.iter().map(|(rank, what)| rank.bytes() + what.bytes()).sum();
             self.worst = self.held.last().map(|(rank, _)| rank.clone());
         } else {
             let worst = self.held.iter().max_by(|(left, _), (right, _)| left.compare(right, order));
@@ -191,6 +206,12 @@ impl<T> Top<T> {
 mod tests {
     use super::*;
 
+    impl Weigh for u64 {
+        fn bytes(&self) -> usize {
+            size_of::<u64>()
+        }
+    }
+
     fn rank(place: u64) -> Rank {
         Rank { place, key: place, ..Rank::default() }
     }
@@ -206,7 +227,8 @@ mod tests {
                 top.offer(rank(place), place, &order);
             }
             one.merge(other, &order);
-            let mut expected: Vec<u64> = (0..4000_u64).map(|number| number.wrapping_mul(2_654_435_761) % 4001).collect();
+            let mut expected: Vec<u64> =
+                (0..4000_u64).map(|number| number.wrapping_mul(2_654_435_761) % 4001).collect();
             expected.sort_unstable_by(|left, right| right.cmp(left));
             expected.truncate(limit);
             assert_eq!(one.finish(&order).into_iter().map(|(_, place)| place).collect::<Vec<_>>(), expected);

@@ -56,11 +56,6 @@ impl<T: Ord> Lowest<T> {
         }
     }
 
-    /// Whether a unit of such a hash may still be taken: where not, it need not be looked at.
-    pub fn may_take(&self, hash: u64) -> bool {
-        self.kept.len() < self.count || self.kept.peek().is_some_and(|(highest, _)| hash <= *highest)
-    }
-
     /// Of another part of the data.
     pub fn merge(&mut self, other: Lowest<T>) {
         other.kept.into_iter().for_each(|(hash, unit)| self.offer(hash, unit));
@@ -107,11 +102,7 @@ mod tests {
             expected.truncate(count as usize);
             let mut parts = all.chunks(64).map(|part| {
                 let mut lowest = Lowest::new(count);
-                part.iter().for_each(|(hash, unit)| {
-                    if lowest.may_take(*hash) {
-                        lowest.offer(*hash, *unit);
-                    }
-                });
+                part.iter().for_each(|(hash, unit)| lowest.offer(*hash, *unit));
                 lowest
             });
             let mut lowest = parts.next().expect("a part");

@@ -14,7 +14,7 @@ use crate::aggregate::{Places, value_at};
 use crate::finish::cut_traces;
 use crate::inputs::{Compiled, Rows};
 use crate::output::{Flowing, Outlet, Page, Part, Ranked, columns_of, order_of, shown};
-use crate::rank::{Rank, Top};
+use crate::rank::{Rank, Top, Weigh};
 use crate::sampling::Sampled;
 use crate::select::{Filter, Scene, parts};
 use crate::source::Piece;
@@ -106,9 +106,8 @@ pub(crate) fn each_part(
         return Ok(());
     }
     let Piece { unit, source } = piece;
-    let compiled =
-        Compiled::new(unit, &scene.sources[*source], scene.shared, count, exprs.iter().copied(), scene.env)?;
-    let ranges = if compiled.is_wide() { parts(selected) } else { vec![0..selected.len()] };
+    let compiled = Compiled::new(unit, &scene.sources[*source], scene.shared, count, exprs.iter().copied(), scene.env)?;
+    let ranges = if compiled.is_wide() { parts(selected) } else { std::iter::once(0..selected.len()).collect() };
     for range in ranges {
         let kept = selected.slice(range.start, range.len());
         let count = kept.count_set_bits();
@@ -139,30 +138,35 @@ fn one_by_one(
     let xact = Expr::Field(Field::Column("_xact_id"), Vec::new());
     let root = Expr::Field(Field::Column("root_span_id"), Vec::new());
     let all: Vec<&Expr> = stored.iter().copied().chain([&xact, &root]).collect();
-    let made = each(scene, pieces, || outlet.start(), |part, _, piece| {
-        let selected = seen.select(scene, piece)?;
-        let object = scene.sources[piece.source].number;
-        each_part(scene, piece, &selected, &all, |columns, keys| {
-            for (row, key) in keys.iter().enumerate() {
-                let mut values = columns.iter().map(|(array, ty)| value_at(array, *ty, row).into_owned());
-                let slots = exprs.iter().map(|expr| match is_stored(&expr) {
-                    true => values.next().unwrap_or(assay_node_btql::values::Value::Null),
-                    false => assay_node_btql::values::Value::Null,
-                });
-                let slots = slots.collect();
-                let (xacts, roots) = (&columns[stored.len()].0, &columns[stored.len() + 1].0);
-                let (mut place, mut xact) = (*key, xacts.as_primitive::<UInt64Type>().value(row));
-                if let Some(traces) = seen.traces {
-                    let trace = traces.of(piece.source, roots.as_string::<i32>().value(row));
-                    (place, xact) = trace.map_or((place, xact), |trace| (trace.place, trace.xact));
+    let made = each(
+        scene,
+        pieces,
+        || (outlet.start(), scene.watch.hold()),
+        |(part, held), _, piece| {
+            let selected = seen.select(scene, piece)?;
+            let object = scene.sources[piece.source].number;
+            each_part(scene, piece, &selected, &all, |columns, keys| {
+                for (row, key) in keys.iter().enumerate() {
+                    let mut values = columns.iter().map(|(array, ty)| value_at(array, *ty, row).into_owned());
+                    let slots = exprs.iter().map(|expr| match is_stored(&expr) {
+                        true => values.next().unwrap_or(assay_node_btql::values::Value::Null),
+                        false => assay_node_btql::values::Value::Null,
+                    });
+                    let slots = slots.collect();
+                    let (xacts, roots) = (&columns[stored.len()].0, &columns[stored.len() + 1].0);
+                    let (mut place, mut xact) = (*key, xacts.as_primitive::<UInt64Type>().value(row));
+                    if let Some(traces) = seen.traces {
+                        let trace = traces.of(piece.source, roots.as_string::<i32>().value(row));
+                        (place, xact) = trace.map_or((place, xact), |trace| (trace.place, trace.xact));
+                    }
+                    let rank = Rank { sort: Vec::new(), place, xact, object, key: *key, nth: 0 };
+                    outlet.push(Flowing { slots, rank }, part)?;
                 }
-                let rank = Rank { sort: Vec::new(), place, xact, object, key: *key, nth: 0 };
-                outlet.push(Flowing { slots, rank }, part)?;
-            }
-            Ok(())
-        })
-    })?;
-    Part::together(made, bound, page)
+                held.now(part.bytes())
+            })
+        },
+    )?;
+    Part::together(made.into_iter().map(|(part, _)| part).collect(), bound, page)
 }
 
 /// A row that is not read yet.
@@ -170,6 +174,12 @@ fn one_by_one(
 struct Candidate {
     piece: u32,
     row: u32,
+}
+
+impl Weigh for Candidate {
+    fn bytes(&self) -> usize {
+        size_of::<Candidate>()
+    }
 }
 
 /// Where units lie between known keys, those that come first.
@@ -207,7 +217,7 @@ fn best(
         }
         let selected = seen.select(scene, piece)?;
         offer(scene, piece, number, &selected, &keys, seen.traces, &of_rows, top)?;
-        held.now(top.len() * (size_of::<(Rank, Candidate)>() + keys.len() * 48))
+        held.now(top.bytes())
     })?;
     let mut all = Top::new(page.limit);
     made.into_iter().for_each(|(top, _)| all.merge(top, order));
@@ -295,7 +305,8 @@ fn offer(
                 continue;
             }
             if !keys.is_empty() {
-                rank.sort = columns[..keys.len()].iter().map(|(array, ty)| value_at(array, *ty, nth).into_owned()).collect();
+                rank.sort =
+                    columns[..keys.len()].iter().map(|(array, ty)| value_at(array, *ty, nth).into_owned()).collect();
             }
             top.offer(rank, Candidate { piece: number as u32, row }, order);
         }
@@ -324,7 +335,8 @@ fn read(
     let of_pieces: Vec<Piece> = of_pieces.into_iter().cloned().collect();
     let columns = columns_of(bound);
     let exprs: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
-    let made = each(scene, &of_pieces, Vec::<Ranked>::new, |made, number, piece| {
+    let start = || (Vec::<Ranked>::new(), scene.watch.hold(), 0);
+    let made = each(scene, &of_pieces, start, |(made, held, bytes), number, piece| {
         let rows = &wanted[number];
         let mut selected = arrow::array::BooleanBufferBuilder::new(piece.unit.rows());
         selected.append_n(piece.unit.rows(), false);
@@ -335,12 +347,14 @@ fn read(
                 let values = found.iter().zip(&columns);
                 let values =
                     values.map(|((array, ty), (_, length))| shown(value_at(array, *ty, nth).into_owned(), *length));
-                made.push((rank.clone(), values.collect()));
+                let values: Vec<_> = values.collect();
+                *bytes += rank.bytes() + values.bytes();
+                made.push((rank.clone(), values));
             }
-            Ok(())
+            held.now(*bytes)
         })
     })?;
     let mut top = Top::new(page.limit);
-    made.into_iter().flatten().for_each(|(rank, values)| top.offer(rank, values, order));
+    made.into_iter().flat_map(|(made, ..)| made).for_each(|(rank, values)| top.offer(rank, values, order));
     Ok(Part::Rows(top))
 }

@@ -76,12 +76,7 @@ impl Span for SpanRow<'_> {
     }
 }
 
-pub(crate) fn run(
-    bound: &Bound,
-    scene: &Scene<'_>,
-    mut found: Vec<Found>,
-    page: &Page,
-) -> Result<Part, EngineError> {
+pub(crate) fn run(bound: &Bound, scene: &Scene<'_>, mut found: Vec<Found>, page: &Page) -> Result<Part, EngineError> {
     let roll_up = RollUp::new(bound, scene, page)?;
     let is_listed = matches!(&bound.output, Output::Rows { order: Order::Key { .. }, .. } | Output::Infer(_));
     let all_are_rows = bound.unpivot.is_empty() && bound.unpivoted_filter.is_none() && roll_up.having.is_none();
@@ -89,13 +84,14 @@ pub(crate) fn run(
         found = first(found, scene, &order_of(bound), page.after, page.limit);
     }
     let filter = Filter::of(bound.traces.as_ref().and_then(|traces| traces.spans.as_ref()));
-    let mut part = roll_up.outlet.start();
+    let (mut part, mut held) = (roll_up.outlet.start(), scene.watch.hold());
     for found in found.chunks(TRACES_AT_ONCE) {
         scene.watch.check()?;
         let spans = roll_up.spans(scene, found, &filter)?;
         for (found, spans) in found.iter().zip(spans) {
             roll_up.push(scene, found, spans, &mut part)?;
         }
+        held.now(part.bytes())?;
     }
     Ok(part)
 }
@@ -112,9 +108,9 @@ impl<'b> RollUp<'b> {
         let having = having.map(|(condition, aggregates)| {
             let mut slots = Slots::default();
             let condition = slots.compile(condition, scene.env)?;
-            let aggregated = aggregates.iter().map(|aggregate| {
-                aggregate.of.as_ref().map(|of| of_spans.compile(of, scene.env)).transpose()
-            });
+            let aggregated = aggregates
+                .iter()
+                .map(|aggregate| aggregate.of.as_ref().map(|of| of_spans.compile(of, scene.env)).transpose());
             let aggregated = aggregated.collect::<Result<_, EngineError>>()?;
             Ok::<_, EngineError>(Having { condition, slots, aggregates, aggregated })
         });
@@ -270,9 +266,7 @@ impl Having<'_> {
         let groups = table.finish(false)?;
         let aggregates = groups.first().map_or(&[][..], |group| &group.aggregates);
         let slots = self.slots.fields.iter().map(|(field, steps)| match field {
-            Field::Aggregate(number) => {
-                stepped(aggregates.get(*number).map_or(Value::Null, Value::view), steps)
-            }
+            Field::Aggregate(number) => stepped(aggregates.get(*number).map_or(Value::Null, Value::view), steps),
             _ => value(field, steps),
         });
         Ok(holds(&self.condition, &slots.collect::<Vec<_>>()))

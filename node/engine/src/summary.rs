@@ -105,11 +105,6 @@ pub fn reads(column: &'static str, member: Option<&str>) -> Vec<(&'static str, O
 }
 
 impl<S: Span> Trace<'_, S> {
-    /// The columns that are asked for, in that order.
-    pub fn columns(&self, wanted: &[&'static str]) -> Vec<(&'static str, Value<'static>)> {
-        wanted.iter().map(|name| (*name, self.column(name))).collect()
-    }
-
     pub fn column(&self, name: &'static str) -> Value<'static> {
         match name {
             "_pagination_key" => Value::Text(self.key.to_string().into()),

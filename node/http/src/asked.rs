@@ -107,7 +107,9 @@ fn whole(body: &Map<String, Value>, name: &str) -> Result<Option<i64>, Refusal> 
 }
 
 fn natural(body: &Map<String, Value>, name: &str) -> Result<Option<u64>, Refusal> {
-    said(body, name).map(|value| value.as_u64().ok_or_else(|| wrong(name, value, "a whole number, 0 or more"))).transpose()
+    said(body, name)
+        .map(|value| value.as_u64().ok_or_else(|| wrong(name, value, "a whole number, 0 or more")))
+        .transpose()
 }
 
 #[cfg(test)]

@@ -244,7 +244,12 @@ mod tests {
         let edge = Data::new(Edge::new(App {
             records: Records::new(Arc::clone(&cluster)),
             objects: objects.clone(),
-            queries: Queries::start(Arc::clone(&cluster), QueryLimits::default(), Prices::standard().clone(), node_clock(&cluster)),
+            queries: Queries::start(
+                Arc::clone(&cluster),
+                QueryLimits::default(),
+                Prices::standard().clone(),
+                node_clock(&cluster),
+            ),
             health: Arc::new(move || health.clone()),
             metrics: Arc::new(String::new),
             config,

@@ -129,8 +129,7 @@ mod tests {
     async fn organizations_take_turns_and_nobody_waits_for_ever() {
         let admission = Admission::new(1, 8);
         let first = admission.enter(org(1)).await.expect("there is room");
-        let mut waiting: Vec<(u128, Entering)> =
-            [1, 1, 1, 2].map(|number| (number, enters(&admission, number))).into();
+        let mut waiting: Vec<(u128, Entering)> = [1, 1, 1, 2].map(|number| (number, enters(&admission, number))).into();
         for (_, entering) in &mut waiting {
             assert!(is_in(entering).await.is_none());
         }

@@ -56,7 +56,12 @@ pub(crate) struct LeafQuestion {
 pub(crate) enum What {
     /// The lowest hashes of what is sampled.
     Lowest,
-    Part { limit: Option<u64>, after: Option<(u64, u64, Option<u32>)>, until: Option<Hash>, seed: u64 },
+    Part {
+        limit: Option<u64>,
+        after: Option<(u64, u64, Option<u32>)>,
+        until: Option<Hash>,
+        seed: u64,
+    },
 }
 
 /// A node's part, and the versions at which it was read.
@@ -173,13 +178,7 @@ impl LeafQuestion {
     }
 }
 
-fn part(
-    bound: &Bound,
-    sources: &[Source],
-    shared: &Shared,
-    watch: &Watch,
-    what: What,
-) -> Result<LeafPart, AskError> {
+fn part(bound: &Bound, sources: &[Source], shared: &Shared, watch: &Watch, what: What) -> Result<LeafPart, AskError> {
     Ok(match what {
         What::Lowest => LeafPart::Lowest(lowest(bound, sources, shared, watch)?),
         What::Part { limit, after, until, seed } => {

@@ -129,8 +129,7 @@ impl Queries {
     pub fn start(cluster: Arc<Cluster>, limits: QueryLimits, prices: Prices, clock: Clock) -> Queries {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = Workers::new(if limits.threads == 0 { cores } else { limits.threads });
-        let shared =
-            Shared { cache: ColumnCache::new(limits.cache_bytes_max), prices: Arc::new(prices), workers };
+        let shared = Shared { cache: ColumnCache::new(limits.cache_bytes_max), prices: Arc::new(prices), workers };
         let office = Arc::new(Office {
             cluster: Arc::clone(&cluster),
             shared,
@@ -221,7 +220,8 @@ impl Answer {
 
     async fn finish(&self, partials: Vec<assay_node_engine::Partial>, limit: Limit) -> Result<Table, AskError> {
         let office = &self.office;
-        let watch = assay_node_engine::Watch::new(Instant::now() + self.time, office.limits.query_bytes_max, &office.memory);
+        let watch =
+            assay_node_engine::Watch::new(Instant::now() + self.time, office.limits.query_bytes_max, &office.memory);
         let (bound, seed) = (self.asked.bound.clone(), self.seed);
         Ok(office.threads.run(move || finish(&bound, partials, &watch, &limit, seed)).await??)
     }

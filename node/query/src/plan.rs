@@ -37,7 +37,9 @@ fn steps(bound: &Bound, limit: Option<u64>, lines: &mut Vec<String>) {
                 lines.push("pivot: where the query was asked".into());
             }
             let (dimensions, aggregates) = (groups.dimensions.len(), groups.aggregates.len());
-            lines.push(format!("groups: {dimensions} dimensions, {aggregates} aggregates, states of each shard put together"));
+            lines.push(format!(
+                "groups: {dimensions} dimensions, {aggregates} aggregates, states of each shard put together"
+            ));
         }
         Output::Infer(infer) => lines.push(format!("infer: from {} rows", infer.budget)),
     }
@@ -59,7 +61,11 @@ fn steps(bound: &Bound, limit: Option<u64>, lines: &mut Vec<String>) {
             if bound.filter.is_some() || bound.traces.as_ref().is_some_and(|traces| traces.condition.is_some()) {
                 lines.push("filter: the cheapest terms first, words by their index".into());
             }
-            lines.push(format!("scan: {kind:?} of {} objects where they are led{}", names.len(), pruned(&bound.bounds)));
+            lines.push(format!(
+                "scan: {kind:?} of {} objects where they are led{}",
+                names.len(),
+                pruned(&bound.bounds)
+            ));
         }
     }
 }

@@ -43,27 +43,6 @@ fn join<'a>(features: impl Iterator<Item = &'a String>) -> String {
     features.map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether `from` depends on `library` at all, by Cargo.lock: over whatever path, tests and build scripts included.
-pub fn reaches(lock: &Table, from: &str, library: &str) -> bool {
-    let packages = lock.get("package").and_then(toml::Value::as_array).into_iter().flatten();
-    let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for package in packages {
-        let Some(name) = package.get("name").and_then(toml::Value::as_str) else { continue };
-        let dependencies = package.get("dependencies").and_then(toml::Value::as_array).into_iter().flatten();
-        let names = dependencies.filter_map(|text| text.as_str()?.split(' ').next());
-        named.entry(name).or_default().extend(names);
-    }
-    let (mut seen, mut todo) = (BTreeSet::from([from]), vec![from]);
-    while let Some(name) = todo.pop() {
-        for below in named.get(name).into_iter().flatten() {
-            if seen.insert(below) {
-                todo.push(below);
-            }
-        }
-    }
-    seen.contains(library)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,14 +58,5 @@ mod tests {
             ["bytes v1.12.1 is built twice: the house asks [serde] more and [] less of it than x alone"]
         );
         assert_eq!(complaints("x", &more, &alone).len(), 1);
-    }
-
-    #[test]
-    fn what_a_crate_reaches_is_seen_over_any_path() {
-        let lock = "[[package]]\nname = \"a\"\ndependencies = [\"b 1.0.0\"]\n[[package]]\nname = \"b\"\n\
-            dependencies = [\"datafusion\"]\n[[package]]\nname = \"c\"\ndependencies = [\"a\"]\n[[package]]\nname = \"d\"\n";
-        let lock: Table = lock.parse().expect("TOML");
-        assert!(reaches(&lock, "c", "datafusion") && reaches(&lock, "b", "datafusion"));
-        assert!(!reaches(&lock, "d", "datafusion") && !reaches(&lock, "unknown", "datafusion"));
     }
 }

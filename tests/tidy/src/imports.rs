@@ -51,9 +51,42 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-auth", &["assay-storage-model"]),
     ("assay-node-btql", &["assay-storage-model"]),
     ("assay-node-vectors", &["assay-node-btql", "assay-storage-model"]),
+    ("assay-node-answers", &["assay-node-btql"]),
+    (
+        "assay-node-engine",
+        &[
+            "assay-node-btql",
+            "assay-node-vectors",
+            "assay-storage-model",
+            "assay-storage-segments",
+            "assay-storage-shard",
+        ],
+    ),
+    (
+        "assay-node-query",
+        &[
+            "assay-cluster",
+            "assay-node-btql",
+            "assay-node-engine",
+            "assay-node-vectors",
+            "assay-storage-model",
+            "assay-storage-shard",
+        ],
+    ),
     ("assay-node-records", &["assay-cluster", "assay-node-auth", "assay-storage-catalog", "assay-storage-model"]),
     ("assay-node-objects", &["assay-cluster", "assay-node-auth", "assay-storage-model", "assay-storage-shard"]),
-    ("assay-node-http", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
+    (
+        "assay-node-http",
+        &[
+            "assay-node-answers",
+            "assay-node-auth",
+            "assay-node-btql",
+            "assay-node-objects",
+            "assay-node-query",
+            "assay-node-records",
+            "assay-storage-model",
+        ],
+    ),
     ("assay", &["assay-cluster", "assay-node-", "assay-storage-"]),
     // The bench asks placement which shard an object is in, to know whose outage it sees.
     ("assay-bench", &["assay-cluster", "assay-cluster-placement", "assay-storage-"]),

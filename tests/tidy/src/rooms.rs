@@ -11,12 +11,20 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("raft-engine", &["assay-storage-log", "assay-bench"]),
     // The trait that raft-engine wants of what it stores.
     ("protobuf", &["assay-storage-log", "assay-bench"]),
-    ("parquet", &["assay-storage-segments", "assay-node-query"]),
+    // answers are written as Parquet files too
+    ("parquet", &["assay-storage-segments", "assay-node-answers"]),
     // what is read of rows travels as columns: the shard makes those of memory; expressions are computed over them, and
     // compared with the interpreter
     (
         "arrow",
-        &["assay-storage-segments", "assay-storage-shard", "assay-node-vectors", "assay-node-query", "assay-test-btql"],
+        &[
+            "assay-storage-segments",
+            "assay-storage-shard",
+            "assay-node-vectors",
+            "assay-node-engine",
+            "assay-node-answers",
+            "assay-test-btql",
+        ],
     ),
     ("openraft", &["assay-cluster-raft"]),
     ("bincode", &["assay-storage-model"]),
@@ -24,7 +32,17 @@ const ROOMS: &[(&str, &[&str])] = &[
     // takes connections is closed apart from the server that has it.
     ("rustix", &["assay-storage-disk", "assay-bench", "assay", "assay-node-http"]),
     // Names of content, fingerprints of keys, and of requests that may be sent twice; which rows a sample has.
-    ("blake3", &["assay-storage-blobs", "assay-node-auth", "assay-node-http", "assay-test-btql"]),
+    (
+        "blake3",
+        &[
+            "assay-storage-blobs",
+            "assay-node-auth",
+            "assay-node-http",
+            "assay-node-engine",
+            "assay-node-answers",
+            "assay-test-btql",
+        ],
+    ),
     ("lz4_flex", &["assay-storage-segments"]),
     ("tonic", &["assay-cluster-transport"]),
     ("prost", &["assay-cluster-transport"]),
@@ -38,11 +56,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("utoipa", &["assay-node-http"]),
     ("utoipa-actix-web", &["assay-node-http"]),
     ("actix", &["assay-node-objects", "assay"]),
-    ("sqlparser", &["assay-node-btql", "assay-node-query"]),
-    ("datafusion", &["assay-node-query"]),
-    ("datafusion-distributed", &["assay-node-query"]),
-    ("datafusion-proto", &["assay-node-query"]),
-    ("object_store", &["assay-node-query"]),
+    ("sqlparser", &["assay-node-btql"]),
 ];
 
 /// The one feature of the house, and what it turns on where it is declared: deliberate faults, for the storm to show that it

@@ -4,14 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use assay_tests_tidy::features::{complaints as feature_complaints, parse_tree, reaches};
+use assay_tests_tidy::features::{complaints as feature_complaints, parse_tree};
 use assay_tests_tidy::house::House;
 use assay_tests_tidy::readme::{TEST_COMMAND, broken_links, commands, parse_run, variant_of};
 use assay_tests_tidy::{formats, imports, rooms, sizes, sources, wings};
-
-/// The query engine, and the folder from which on it may be built.
-const ENGINE: &str = "datafusion";
-const MAY_BUILD_THE_ENGINE: [&str; 4] = ["node/query", "node", "tests/", "chaos"];
 
 /// Crates that are built alone, day in, day out, and pull in what is large.
 const BUILT_ALONE: [&str; 3] = ["assay-storage-segments", "assay-storage-log", "assay-storage-shard"];
@@ -124,18 +120,6 @@ fn known_advisories_are_of_crates_that_are_here() {
         let (id, reason) = (ignored["id"].as_str().expect("an id"), ignored["reason"].as_str().expect("a reason"));
         let name = reason.split([',', ' ']).next().unwrap_or_default();
         assert!(lock.contains(&format!("name = \"{name}\"")), "{id}: {name} is not in Cargo.lock: take it out");
-    }
-}
-
-#[test]
-fn nothing_below_the_query_compiles_its_engine() {
-    let house = House::this();
-    let lock: toml::Table = house.read_text("Cargo.lock").parse().expect("TOML");
-    for member in &house.crates {
-        let may = MAY_BUILD_THE_ENGINE
-            .iter()
-            .any(|folder| member.folder == *folder || (folder.ends_with('/') && member.folder.starts_with(folder)));
-        assert!(may || !reaches(&lock, &member.name, ENGINE), "{} builds {ENGINE}", member.name);
     }
 }
 

@@ -1,11 +1,15 @@
 //! Values as JSON texts, and what is inside of arrays and objects.
 
 use std::borrow::Cow;
+use std::fmt::{Display, Write as _};
 
 use assay_storage_model::merge::{Picker, Step};
 use serde_json::Value as Tree;
 
 use super::Value;
+
+/// What is looked at at once for something to escape.
+const BLOCK_BYTES: usize = 32;
 
 impl<'a> Value<'a> {
     pub fn to_json(&self) -> String {
@@ -19,8 +23,15 @@ impl<'a> Value<'a> {
         match self {
             Value::Null => out.push_str("null"),
             Value::Array(json) | Value::Object(json) => out.push_str(json),
-            Value::Unsigned(number) => out.push_str(&number.to_string()),
-            Value::Float(number) => out.push_str(&Tree::from(*number).to_string()),
+            Value::Boolean(boolean) => out.push_str(if *boolean { "true" } else { "false" }),
+            Value::Integer(number) => put(out, number),
+            Value::Unsigned(number) => put(out, number),
+            Value::Float(number) => put(out, &Tree::from(*number)),
+            Value::Xact(xact) => {
+                out.push('"');
+                put(out, xact);
+                out.push('"');
+            }
             Value::List(of) => {
                 out.push('[');
                 for (number, element) in of.iter().enumerate() {
@@ -39,8 +50,7 @@ impl<'a> Value<'a> {
                 }
                 out.push('}');
             }
-            Value::Boolean(_) | Value::Integer(_) => out.push_str(&self.to_text().unwrap_or_default()),
-            Value::Text(_) | Value::Time(_) | Value::Stored(_) | Value::Xact(_) | Value::Interval(_) => {
+            Value::Text(_) | Value::Time(_) | Value::Stored(_) | Value::Interval(_) => {
                 put_text(out, &self.to_text().unwrap_or_default());
             }
         }
@@ -129,6 +139,78 @@ pub fn picked_text<'j>(json: &'j str, picker: &Picker) -> Option<&'j str> {
     std::str::from_utf8(found[0]?).ok()
 }
 
+fn put(out: &mut String, value: &impl Display) {
+    write!(out, "{value}").expect("a String takes everything");
+}
+
+/// In quotes, and escaped as serde_json does it. Answers are made of this: it allocates nothing, and what needs no escape
+/// is copied as it stands.
 fn put_text(out: &mut String, text: &str) {
-    out.push_str(&Tree::from(text).to_string());
+    out.reserve(text.len() + 2);
+    out.push('"');
+    let mut rest = text;
+    while let Some(at) = first_escaped(rest.as_bytes()) {
+        out.push_str(&rest[..at]);
+        put_escape(out, rest.as_bytes()[at]);
+        rest = &rest[at + 1..];
+    }
+    out.push_str(rest);
+    out.push('"');
+}
+
+/// Blocks are looked at as wholes, which compiles to a few instructions each; only one that has something is searched.
+fn first_escaped(bytes: &[u8]) -> Option<usize> {
+    let is_escaped = |byte: &u8| *byte < b' ' || matches!(*byte, b'"' | b'\\');
+    let (blocks, _) = bytes.as_chunks::<BLOCK_BYTES>();
+    let has_none = |block: &&[u8; BLOCK_BYTES]| !block.iter().fold(false, |found, byte| found | is_escaped(byte));
+    let plain = blocks.iter().take_while(has_none).count() * BLOCK_BYTES;
+    bytes[plain..].iter().position(is_escaped).map(|at| plain + at)
+}
+
+fn put_escape(out: &mut String, byte: u8) {
+    match byte {
+        b'"' => out.push_str("\\\""),
+        b'\\' => out.push_str("\\\\"),
+        b'\n' => out.push_str("\\n"),
+        b'\r' => out.push_str("\\r"),
+        b'\t' => out.push_str("\\t"),
+        0x08 => out.push_str("\\b"),
+        0x0c => out.push_str("\\f"),
+        other => put(out, &format_args!("\\u{other:04x}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(text: &str) {
+        assert_eq!(Value::Text(text.into()).to_json(), Tree::from(text).to_string());
+    }
+
+    #[test]
+    fn every_character_of_a_byte_is_escaped_as_serde_json_does_it() {
+        for character in '\0'..='\u{ff}' {
+            check(&character.to_string());
+            check(&format!("{:BLOCK_BYTES$}{character}", ""));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn texts_are_written_as_serde_json_does_it(text in "[ -~\\t\\néß\"\\\\]{0,200}", any: String) {
+            check(&text);
+            check(&any);
+        }
+
+        #[test]
+        fn numbers_are_written_as_serde_json_does_it(whole: i64, unsigned: u64, float: f64) {
+            prop_assert_eq!(Value::Integer(whole).to_json(), Tree::from(whole).to_string());
+            prop_assert_eq!(Value::Unsigned(unsigned).to_json(), Tree::from(unsigned).to_string());
+            prop_assert_eq!(Value::Float(float).to_json(), Tree::from(float).to_string());
+            prop_assert_eq!(Value::Xact(unsigned).to_json(), Tree::from(unsigned.to_string()).to_string());
+        }
+    }
 }

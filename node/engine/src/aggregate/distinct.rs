@@ -51,7 +51,7 @@ impl Distinct {
         } else if self.members.insert(member) {
             *count += 1;
             if *count > self.exact_max {
-                self.to_registers(group_of(member));
+                self.use_registers(group_of(member));
             }
         }
     }
@@ -61,7 +61,7 @@ impl Distinct {
     }
 
     #[cold]
-    fn to_registers(&mut self, group: u32) {
+    fn use_registers(&mut self, group: u32) {
         let registers = self.registers.entry(group).or_insert_with(Registers::new);
         self.counts[group as usize] = BY_REGISTERS;
         self.members.retain(|member| {
@@ -116,7 +116,7 @@ impl Grouped for Distinct {
         for (group, registers) in &other.registers {
             let Some(group) = into.get(*group as usize).copied() else { continue };
             if self.counts[group as usize] != BY_REGISTERS {
-                self.to_registers(group);
+                self.use_registers(group);
             }
             self.registers.entry(group).or_insert_with(Registers::new).merge(registers);
         }

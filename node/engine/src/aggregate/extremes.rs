@@ -17,11 +17,10 @@ use super::{Damaged, Grouped, Place};
 
 const LANES: usize = 8;
 const TYPES: [Type; 6] = [Type::Bool, Type::Int, Type::Time, Type::Created, Type::Xact, Type::Key];
-const NOTHING: u8 = 0;
-const FLOATS: u8 = 1;
-const VALUES: u8 = 2;
+const FLOATS: u8 = 0;
+const VALUES: u8 = 1;
 /// From here on what is kept as whole numbers.
-const WHOLES: u8 = 3;
+const WHOLES: u8 = 2;
 
 #[derive(Debug)]
 pub(super) struct Extremes {
@@ -116,7 +115,12 @@ impl Extremes {
         let Best::Values(values) = &mut self.best else { return };
         let best = &mut values[group as usize];
         let wanted = if self.greatest { Ordering::Greater } else { Ordering::Less };
-        if !best.is_null() && in_order(value, best) != wanted {
+        let is_better = match in_order(value, best) {
+            // A week is as long as seven days. Which of them is shown must not depend on which part met which.
+            Ordering::Equal => *value != *best && value.to_json() < best.to_json(),
+            order => order == wanted,
+        };
+        if !best.is_null() && !is_better {
             return;
         }
         self.heap = self.heap + heap_bytes(value) - heap_bytes(best);
@@ -167,25 +171,20 @@ impl Extremes {
         let mut least = [f64::INFINITY; LANES];
         each_block(batch.floats(), batch.nulls(), f64::INFINITY, |block| {
             let (eights, left) = block.as_chunks::<LANES>();
-            let all = eights.iter().map(|eight| (eight.as_slice(), 0)).chain([(left, 0)]);
-            for (floats, _) in all {
-                for (least, float) in least.iter_mut().zip(floats) {
-                    let float = turned(*float);
-                    *least = if float < *least { float } else { *least };
+            let lesser = |least: f64, float: f64| if turned(float) < least { turned(float) } else { least };
+            for eight in eights {
+                for lane in 0..LANES {
+                    least[lane] = lesser(least[lane], eight[lane]);
                 }
             }
+            left.iter().for_each(|float| least[0] = lesser(least[0], *float));
         });
         let best = &mut of[group as usize];
         *best = least.into_iter().fold(*best, f64::min);
     }
 }
 
-fn push_turned<T: Copy + Default>(
-    of: &mut [(i64, bool)],
-    batch: &Batch<'_>,
-    numbers: &[T],
-    turned: impl Fn(T) -> i64,
-) {
+fn push_turned<T: Copy>(of: &mut [(i64, bool)], batch: &Batch<'_>, numbers: &[T], turned: impl Fn(T) -> i64) {
     let nulls = batch.nulls();
     let Some(group) = batch.only else {
         each_valid(nulls, batch.rows(), |row| {
@@ -195,12 +194,8 @@ fn push_turned<T: Copy + Default>(
         return;
     };
     // Any that is there, in the place of those that are not.
-    let mut first = None;
-    let valid = |row: &usize| nulls.is_none_or(|nulls| nulls.is_valid(*row));
-    if let Some(row) = (0..batch.rows()).find(valid) {
-        first = Some(numbers[row]);
-    }
-    let Some(first) = first else { return };
+    let is_valid = |row: &usize| nulls.is_none_or(|nulls| nulls.is_valid(*row));
+    let Some(first) = (0..batch.rows()).find(is_valid).map(|row| numbers[row]) else { return };
     let mut least = [turned(first); LANES];
     each_block(numbers, nulls, first, |block| {
         let (eights, left) = block.as_chunks::<LANES>();
@@ -287,8 +282,11 @@ impl Grouped for Extremes {
 
     fn put(&self, out: &mut Vec<u8>) {
         match &self.best {
-            // The groups are known where they are merged.
-            Best::Nothing => out.push(NOTHING),
+            Best::Nothing => {
+                out.push(VALUES);
+                put_count(out, self.groups);
+                (0..self.groups).for_each(|_| put_value(out, &Value::Null));
+            }
             Best::Floats(of) => {
                 out.push(FLOATS);
                 put_count(out, of.len());
@@ -312,32 +310,26 @@ impl Grouped for Extremes {
     }
 
     fn take(&mut self, from: &mut Reader<'_>) -> Result<(), Damaged> {
-        let kind = from.byte()?;
-        self.best = match kind {
-            NOTHING => return Ok(()),
+        match from.byte()? {
             FLOATS => {
-                let groups = from.count(size_of::<f64>())?;
-                Best::Floats((0..groups).map(|_| float(from)).collect::<Result<_, _>>()?)
+                self.groups = from.count(size_of::<f64>())?;
+                self.best = Best::Floats((0..self.groups).map(|_| float(from)).collect::<Result<_, _>>()?);
             }
             VALUES => {
-                let groups = from.count(1)?;
-                Best::Values((0..groups).map(|_| from.value()).collect::<Result<_, _>>()?)
+                self.groups = from.count(1)?;
+                let values = (0..self.groups).map(|_| from.value()).collect::<Result<Vec<_>, _>>()?;
+                // Of nothing but nulls no type is known yet.
+                if !values.iter().all(Value::is_null) {
+                    self.heap = values.iter().map(heap_bytes).sum();
+                    self.best = Best::Values(values);
+                }
             }
-            _ => {
+            kind => {
                 let ty = *TYPES.get(usize::from(kind - WHOLES)).ok_or(Damaged)?;
-                let groups = from.count(size_of::<u64>() + 1)?;
+                self.groups = from.count(size_of::<u64>() + 1)?;
                 let mut whole = || Ok((from.u64()?.cast_signed(), from.flag()?));
-                Best::Wholes(ty, (0..groups).map(|_| whole()).collect::<Result<_, _>>()?)
+                self.best = Best::Wholes(ty, (0..self.groups).map(|_| whole()).collect::<Result<_, _>>()?);
             }
-        };
-        self.groups = match &self.best {
-            Best::Nothing => 0,
-            Best::Wholes(_, of) => of.len(),
-            Best::Floats(of) => of.len(),
-            Best::Values(of) => of.len(),
-        };
-        if let Best::Values(values) = &self.best {
-            self.heap = values.iter().map(heap_bytes).sum();
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use super::rows::Batch;
 use super::{Damaged, Grouped, Kind, Place};
 
 /// Bytes of an entry as it is written, at least.
-const PUT_BYTES_MIN: usize = 13;
+const PUT_BYTES_MIN: usize = 17;
 /// What a place in the table of distinct values takes, nearly.
 const KNOWN_BYTES: usize = 48;
 
@@ -24,6 +24,8 @@ pub(super) struct Lists {
     groups: usize,
     /// Of all groups, as they came.
     entries: Vec<Entry>,
+    /// Values that came, also those that were there.
+    came: u64,
     /// Of distinct values, where each one is.
     known: Option<HashMap<Member, u32, BuildHasherDefault<Hashed>>>,
     /// Bytes that the values refer to.
@@ -36,12 +38,18 @@ struct Entry {
     group: u32,
     object: u32,
     key: u64,
+    /// The how many-th row it is that came: rows that an unpivot made of one stand at one place, and come in their order.
+    nth: u64,
     value: Value<'static>,
 }
 
 impl Entry {
     fn place(&self) -> Place {
         Place { key: self.key, object: self.object }
+    }
+
+    fn order(&self) -> (u32, Place, u64) {
+        (self.group, self.place(), self.nth)
     }
 }
 
@@ -52,6 +60,7 @@ impl Lists {
             seed,
             groups: 0,
             entries: Vec::new(),
+            came: 0,
             known: distinct.then(HashMap::default),
             heap: 0,
             scratch: Vec::new(),
@@ -59,21 +68,25 @@ impl Lists {
     }
 
     fn add(&mut self, group: u32, value: &Value<'_>, place: Place) {
+        self.came += 1;
+        let entry = |value: &Value<'_>| {
+            let value = value.clone().into_owned();
+            Entry { group, object: place.object, key: place.key, nth: self.came, value }
+        };
         if let Some(known) = &mut self.known {
             let hash = hash::of_value(value, self.seed, &mut self.scratch);
             let at = *known.entry(member(group, hash)).or_insert(self.entries.len() as u32);
-            if let Some(entry) = self.entries.get_mut(at as usize) {
+            if let Some(first) = self.entries.get_mut(at as usize) {
                 // Values that are the same may be shown differently: as the first one is.
-                if place < entry.place() {
-                    self.heap = self.heap + heap_bytes(value) - heap_bytes(&entry.value);
-                    *entry = Entry { group, object: place.object, key: place.key, value: value.clone().into_owned() };
+                if place < first.place() {
+                    self.heap = self.heap + heap_bytes(value) - heap_bytes(&first.value);
+                    *first = entry(value);
                 }
                 return;
             }
         }
         self.heap += heap_bytes(value);
-        let value = value.clone().into_owned();
-        self.entries.push(Entry { group, object: place.object, key: place.key, value });
+        self.entries.push(entry(value));
     }
 
     /// Of distinct values what is made of as many.
@@ -105,21 +118,22 @@ impl Grouped for Lists {
         self.add(group, value, place);
     }
 
-    fn merge(&mut self, other: Lists, into: &[u32]) {
+    fn merge(&mut self, mut other: Lists, into: &[u32]) {
+        other.entries.sort_unstable_by_key(Entry::order);
         for entry in other.entries {
             let Some(group) = into.get(entry.group as usize).copied() else { continue };
             if self.known.is_some() {
                 self.add(group, &entry.value, entry.place());
             } else {
+                self.came += 1;
                 self.heap += heap_bytes(&entry.value);
-                self.entries.push(Entry { group, ..entry });
+                self.entries.push(Entry { group, nth: self.came, ..entry });
             }
         }
     }
 
     fn finish(mut self) -> Vec<Value<'static>> {
-        // Those at one place stay as they came.
-        self.entries.sort_by_key(|entry| (entry.group, entry.place()));
+        self.entries.sort_unstable_by_key(Entry::order);
         if !matches!(self.function, Aggregation::ArrayAgg | Aggregation::StringAgg(_)) {
             return self.of_distinct();
         }
@@ -150,7 +164,9 @@ impl Grouped for Lists {
         put_count(out, counts.len());
         counts.iter().for_each(|count| put_u64(out, *count));
         put_count(out, self.entries.len());
-        for entry in &self.entries {
+        let mut sorted: Vec<&Entry> = self.entries.iter().collect();
+        sorted.sort_unstable_by_key(|entry| entry.order());
+        for entry in sorted {
             put_u32(out, entry.group);
             put_u32(out, entry.object);
             put_u64(out, entry.key);

@@ -140,12 +140,9 @@ impl Kind {
     fn new(aggregate: &Aggregate, seed: u64) -> Kind {
         match &aggregate.function {
             Aggregation::Count if aggregate.distinct && aggregate.of.is_some() => Kind::Distinct(Distinct::new(seed)),
-            // The least of values is also the least of the distinct ones.
-            function @ (Aggregation::Count
-            | Aggregation::Min
-            | Aggregation::Max
-            | Aggregation::AnyValue
-            | Aggregation::First) => Kind::plain(function, seed),
+            // The first of the values is also the first of those that are distinct. Not so the least: of objects that are
+            // the same, the first one stands for the others, and it may be spelled otherwise.
+            function @ (Aggregation::Count | Aggregation::AnyValue | Aggregation::First) => Kind::plain(function, seed),
             function if aggregate.distinct => Kind::Lists(Lists::new(function, true, seed)),
             function => Kind::plain(function, seed),
         }
@@ -165,13 +162,7 @@ impl States {
 
     /// Rows of which groups[i] is the group of row i, all below `count`. No values are those of `count(*)`; other aggregates
     /// leave such rows out.
-    pub fn update(
-        &mut self,
-        count: usize,
-        groups: &[u32],
-        values: Option<(&ArrayRef, Type)>,
-        places: &Places<'_>,
-    ) {
+    pub fn update(&mut self, count: usize, groups: &[u32], values: Option<(&ArrayRef, Type)>, places: &Places<'_>) {
         of_any!(&mut self.0, of => of.grow(count));
         if groups.is_empty() {
             return;

@@ -180,5 +180,10 @@ fn take_one(from: &mut Reader<'_>) -> Result<Ranked, Damaged> {
     if count > EXACT_MAX {
         return Err(Damaged);
     }
-    Ok(Ranked { numbers: (0..count).map(|_| from.finite()).collect::<Result<_, _>>()?, sketch })
+    // No more room than for them: when it is full tells how many there are.
+    let mut numbers = Vec::with_capacity(count);
+    for _ in 0..count {
+        numbers.push(from.finite()?);
+    }
+    Ok(Ranked { numbers, sketch })
 }

@@ -88,21 +88,31 @@ impl Total {
         sum + (rest + low + self.rest)
     }
 
-    fn sum(&self) -> Value<'static> {
-        if self.count == 0 {
-            return Value::Null;
-        }
-        // Floats that were all small and whole add up to one that is, and without loss.
+    /// The sum, where it is whole: floats that were all small and whole add up to one that is, and without loss.
+    fn as_whole(&self) -> Option<i128> {
         let is_whole = !self.has_float && self.sum.fract() == 0.0 && self.rest.fract() == 0.0;
-        if is_whole {
-            Value::whole(self.whole.saturating_add(self.sum as i128).saturating_add(self.rest as i128))
-        } else {
-            Value::float(self.as_f64())
+        is_whole.then(|| self.whole.saturating_add(self.sum as i128).saturating_add(self.rest as i128))
+    }
+
+    fn sum(&self) -> Value<'static> {
+        match self.as_whole() {
+            _ if self.count == 0 => Value::Null,
+            Some(whole) => Value::whole(whole),
+            None => Value::float(self.as_f64()),
         }
     }
 
     fn mean(&self) -> Value<'static> {
-        if self.count == 0 { Value::Null } else { Value::float(self.as_f64() / self.count as f64) }
+        let count = self.count as f64;
+        match self.as_whole() {
+            _ if self.count == 0 => Value::Null,
+            // Divided before it is rounded: the mean of one number said three times is that number.
+            Some(whole) => {
+                let (mean, rest) = (whole / i128::from(self.count), whole % i128::from(self.count));
+                Value::float(mean as f64 + rest as f64 / count)
+            }
+            None => Value::float(self.as_f64() / count),
+        }
     }
 }
 

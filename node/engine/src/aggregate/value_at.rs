@@ -27,9 +27,7 @@ pub fn value_at(array: &ArrayRef, ty: Type, row: usize) -> Value<'_> {
         Type::Created => Value::Stored(array.as_primitive::<TimestampMicrosecondType>().value(row)),
         Type::Xact => Value::Xact(array.as_primitive::<UInt64Type>().value(row)),
         Type::Key => Value::Text(Cow::Owned(key_text(array.as_primitive::<UInt64Type>().value(row)))),
-        Type::Interval => {
-            calendar::interval(array.as_string::<i32>().value(row)).map_or(Value::Null, Value::Interval)
-        }
+        Type::Interval => calendar::interval(array.as_string::<i32>().value(row)).map_or(Value::Null, Value::Interval),
         Type::Json => Value::read(array.as_string::<i32>().value(row)),
     }
 }

@@ -200,7 +200,7 @@ impl Needs {
             "duration" => read(&[START, END]),
             "llm_duration" => read(&[START, END, DURATION]),
             "time_to_first_token" => read(&[FIRST_TOKEN]),
-            name => read(&READ.iter().take(4).position(|known| *known == name).into_iter().collect::<Vec<_>>()),
+            name => READ[..COST].iter().position(|known| *known == name).into_iter().for_each(|place| read(&[place])),
         }
         self.kind |= !matches!(name, "start" | "end" | "duration");
         self.error |= matches!(name, "llm_errors" | "tool_errors" | "errors");

@@ -1,6 +1,6 @@
 //! What traces come to: those of btql.md, section 19, and some that are odd.
 
-use assay_node_btql::values::picked;
+use assay_node_btql::values::picked_text;
 use assay_storage_model::merge::{Picker, Step};
 use serde_json::{Map, Value as Json, json};
 
@@ -34,7 +34,8 @@ impl Span for Row {
     }
 
     fn member(&self, column: &'static str, key: &str) -> Value<'_> {
-        picked(self.text(column), &Picker::new([[Step::Key(key.to_owned())].as_slice()]))
+        let picker = Picker::new([[Step::Key(key.to_owned())].as_slice()]);
+        picked_text(self.text(column), &picker).map_or(Value::Null, Value::read)
     }
 }
 
@@ -64,9 +65,7 @@ fn read(value: &Value<'_>) -> Json {
 
 /// Spans with these metrics, of these types.
 fn measured(spans: &[(&str, Json)]) -> Vec<Json> {
-    let span = |(number, (kind, metrics)): (usize, &(&str, Json))| {
-        json!({"id": number, "root_span_id": 0, "span_attributes": {"type": kind}, "metrics": metrics})
-    };
+    let span = |(number, (kind, metrics)): (usize, &(&str, Json))| json!({"id": number, "root_span_id": 0, "span_attributes": {"type": kind}, "metrics": metrics});
     spans.iter().enumerate().map(span).collect()
 }
 
@@ -81,7 +80,6 @@ fn near(left: &Json, right: &Json) {
 
 #[test]
 fn traces_of_the_contract_come_to_what_its_table_says() {
-    let null = Json::Null;
     // scores, prompt, completion, duration, llm_duration, llm and tool calls, llm and tool errors, first token, cost
     for (root, scores, expected) in [
         (
@@ -124,8 +122,9 @@ fn traces_of_the_contract_come_to_what_its_table_says() {
 #[test]
 fn columns_are_the_roots_or_all_spans() {
     with(&fixture("a1"), |trace| {
-        let columns = trace.columns(&["id", "created", "tags", "_xact_id", "_pagination_key", "span_type_info", "error"]);
-        let columns: Map<String, Json> = columns.iter().map(|(name, value)| ((*name).to_owned(), read(value))).collect();
+        let names = ["id", "created", "tags", "_xact_id", "_pagination_key", "span_type_info", "error"];
+        let column = |name: &'static str| (name.to_owned(), read(&trace.column(name)));
+        let columns: Map<String, Json> = names.into_iter().map(column).collect();
         let expected = json!({
             "id": "a1",
             "created": "2026-05-04T23:30:00.000Z",
@@ -214,7 +213,10 @@ fn totals_that_parents_repeat_are_counted_once() {
 #[test]
 fn what_is_no_number_is_left_out_and_a_boolean_is_one() {
     let spans = [
-        ("llm", json!({"start": "NaN", "end": 5.5, "flag": true, "caller_filename": "a.py", "n": 1, "duration": "long"})),
+        (
+            "llm",
+            json!({"start": "NaN", "end": 5.5, "flag": true, "caller_filename": "a.py", "n": 1, "duration": "long"}),
+        ),
         ("llm", json!({"start": 2, "end": null, "flag": true, "n": "2", "time_to_first_token": true})),
         ("llm", json!({"start": 3, "end": 4, "n": true, "time_to_first_token": 0.5})),
     ];
@@ -240,7 +242,8 @@ fn whole_numbers_stay_whole_within_64_bits() {
 
 #[test]
 fn a_trace_is_cached_when_all_its_llm_spans_are() {
-    let cached = |spans: &[(&str, Json)]| with(&measured(spans), |trace| read(&trace.member("span_type_info", "cached")));
+    let cached =
+        |spans: &[(&str, Json)]| with(&measured(spans), |trace| read(&trace.member("span_type_info", "cached")));
     assert_eq!(cached(&[("task", json!({"cached": 1}))]), false);
     assert_eq!(cached(&[("llm", json!({"cached": 1})), ("llm", json!({"cached": true})), ("task", json!({}))]), true);
     assert_eq!(cached(&[("llm", json!({"cached": 1})), ("llm", json!({"cached": 0}))]), false);
@@ -249,7 +252,8 @@ fn a_trace_is_cached_when_all_its_llm_spans_are() {
 
 #[test]
 fn a_root_that_began_and_did_not_end_is_in_progress() {
-    for (metrics, expected) in [(json!({"start": 1}), true), (json!({"start": 1, "end": 2}), false), (json!({}), false)] {
+    for (metrics, expected) in [(json!({"start": 1}), true), (json!({"start": 1, "end": 2}), false), (json!({}), false)]
+    {
         let found = with(&measured(&[("task", metrics)]), |trace| read(&trace.member("span_type_info", "in_progress")));
         assert_eq!(found, expected);
     }

@@ -103,7 +103,16 @@ impl Reply {
         let writer = Writer::new(self.asked.format, &self.columns).map_err(unwritten)?;
         let mut answer = self.builder(call, None);
         let pace = Pace { whole: std::time::Duration::MAX, ..Pace::of(&call.edge.config) };
-        let state = Streaming { head: Some(self.head()), writer: Some(writer), rows, first: Some(first), reply: self, sent: 0, pace, began: Instant::now() };
+        let state = Streaming {
+            head: Some(self.head()),
+            writer: Some(writer),
+            rows,
+            first: Some(first),
+            reply: self,
+            sent: 0,
+            pace,
+            began: Instant::now(),
+        };
         let body = stream::try_unfold(state, |mut state| async move {
             let next = state.next().await.map_err(|refusal| std::io::Error::other(refusal.message))?;
             Ok::<_, std::io::Error>(next.map(|bytes| (bytes, state)))
@@ -142,9 +151,7 @@ impl Reply {
             return Ok(Vec::new());
         }
         let last = rows.version().to_string();
-        let warning = |note: &Note| {
-            json!({"code": note.code, "message": note.message, "stage": "optimizer", "severity": "warning"})
-        };
+        let warning = |note: &Note| json!({"code": note.code, "message": note.message, "stage": "optimizer", "severity": "warning"});
         let mut envelope = json!({
             "schema": json_schema(&self.columns),
             // Nothing is read twice: rows of a moment ago are rows like all others.
@@ -314,4 +321,3 @@ async fn id_of(
         }
     }
 }
-

@@ -8,6 +8,7 @@ use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_auth::Secret;
 use assay_node_http::{Admin, App, Handle, Health, HttpConfig, Server};
 use assay_node_objects::{ObjectLimits, Objects, node_clock};
+use assay_node_query::{Prices, Queries, QueryLimits};
 use assay_node_records::{Founding, Records};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -56,7 +57,11 @@ impl House {
             let founding = Founding { org_name: ORG.into(), owner_email: OWNER.into(), api_key };
             records.found(founding).await.expect("founded");
             let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
+            let clock = node_clock(&cluster);
+            let queries =
+                Queries::start(Arc::clone(&cluster), QueryLimits::default(), Prices::standard().clone(), clock);
             let app = App {
+                queries,
                 records,
                 objects: objects.clone(),
                 health: Arc::new(|| Health { live: true, ready: true, notes: Vec::new() }),

@@ -6,6 +6,7 @@ mod edges;
 mod house;
 mod identity;
 mod malformed;
+mod queries;
 mod records;
 mod rows;
 mod tls;

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use assay_node_btql::columns::Kind;
-use assay_storage_model::{PaginationKey, Xact};
 use assay_storage_model::event::format_micros;
+use assay_storage_model::{PaginationKey, Xact};
 use serde_json::{Map, Value as Json, json};
 
 use super::SOURCE;

@@ -109,7 +109,13 @@ fn what_is_asked_at_random_is_answered_as_the_interpreter_answers_it() {
         let data = random::data(seed);
         let kept = ALL_KEPT[(seed % 4) as usize];
         let worlds = vec![(format!("{kept:?}"), World::new(&data, kept, false))];
-        compare(&format!("seed {seed} {:?}", case::forms(&random::query(seed)).first()), &bound, &data, &worlds, &mut wrong);
+        compare(
+            &format!("seed {seed} {:?}", case::forms(&random::query(seed)).first()),
+            &bound,
+            &data,
+            &worlds,
+            &mut wrong,
+        );
         assert!(wrong.len() < 12, "{}", wrong.join("\n"));
     }
     assert!(wrong.is_empty(), "{} are answered otherwise:\n{}", wrong.len(), wrong.join("\n"));

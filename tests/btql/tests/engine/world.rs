@@ -11,8 +11,8 @@ use assay_node_btql::bound::{Bound, Rows};
 use assay_node_btql::columns::Named;
 use assay_node_engine::price::{Price, Prices};
 use assay_node_engine::{
-    Ask, EngineError, Limit, Memory, Partial, Position, Shared, Source, Table, Watch, Workers, finish, innermost, last_of, lowest,
-    run,
+    Ask, EngineError, Limit, Memory, Partial, Position, Shared, Source, Table, Watch, Workers, finish, innermost,
+    last_of, lowest, run,
 };
 use assay_storage_blobs::Blobs;
 use assay_storage_disk::{SharedDisk, SimulatedDisk};
@@ -90,9 +90,8 @@ impl World {
             prices: Arc::new(Prices::of(prices)),
             workers: Workers::new(2),
         };
-        let named = |object: &Object| {
-            (object.names.clone(), object.project.clone(), object.organization.clone(), object.kind)
-        };
+        let named =
+            |object: &Object| (object.names.clone(), object.project.clone(), object.organization.clone(), object.kind);
         World { shards, objects, shared, ends: RefCell::default(), names: data.objects.iter().map(named).collect() }
     }
 

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use assay_cluster::{CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, SHARDS_DEFAULT};
 use assay_node_http::{AdminConfig, HttpConfig, TlsFiles};
-use assay_node_objects::ObjectLimits;
-use assay_node_query::{PriceError, Prices, QueryLimits};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
+
+use crate::limits::{ObjectsConfig, QueriesConfig};
 
 /// In front of the environment's names.
 const ENVIRONMENT_PREFIX: &str = "ASSAY_";
@@ -133,107 +133,6 @@ impl ClusterSettings {
         });
         let peer = PeerConfig::new(address, listen.transpose()?);
         peer.map(Some).map_err(|problem| wrong("cluster.peer_address", problem))
-    }
-}
-
-/// How much may wait to be written. Beyond it the answer is 429 with `Retry-After`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ObjectsConfig {
-    /// Threads that order writes; one orders some ten thousand a second.
-    pub threads: usize,
-    /// Writes of one object that wait, and their bytes.
-    pub object_writes_max: usize,
-    pub object_bytes_max: usize,
-    /// Of all objects of this node.
-    pub node_writes_max: usize,
-    pub node_bytes_max: usize,
-    /// Objects with something to do, or that had lately.
-    pub active_max: usize,
-    /// An object that nothing came to for this long is put away.
-    pub idle_seconds: u64,
-}
-
-impl Default for ObjectsConfig {
-    fn default() -> Self {
-        let limits = ObjectLimits::default();
-        ObjectsConfig {
-            threads: limits.threads,
-            object_writes_max: limits.object_writes,
-            object_bytes_max: limits.object_bytes,
-            node_writes_max: limits.node_writes,
-            node_bytes_max: limits.node_bytes,
-            active_max: limits.objects,
-            idle_seconds: limits.idle.as_secs(),
-        }
-    }
-}
-
-impl ObjectsConfig {
-    pub fn limits(&self) -> ObjectLimits {
-        ObjectLimits {
-            threads: self.threads.max(1),
-            object_writes: self.object_writes_max,
-            object_bytes: self.object_bytes_max,
-            node_writes: self.node_writes_max,
-            node_bytes: self.node_bytes_max,
-            objects: self.active_max,
-            idle: Duration::from_secs(self.idle_seconds),
-            ..ObjectLimits::default()
-        }
-    }
-}
-
-/// How many questions are answered at once, and what they take. Beyond it the answer is 429 with `Retry-After`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct QueriesConfig {
-    pub running_max: usize,
-    pub waiting_max: usize,
-    /// A query that takes longer is ended: 504.
-    pub seconds_max: u64,
-    /// Memory of one query, and of all together.
-    pub query_bytes_max: usize,
-    pub memory_bytes_max: usize,
-    /// Columns kept in memory for the next query.
-    pub cache_bytes_max: usize,
-    /// Threads that work on rows; 0 for one a core.
-    pub threads: usize,
-    /// A file of prices that takes the place of the program's own; empty for none.
-    pub prices: PathBuf,
-}
-
-impl Default for QueriesConfig {
-    fn default() -> Self {
-        let limits = QueryLimits::default();
-        QueriesConfig {
-            running_max: limits.running_max,
-            waiting_max: limits.waiting_max,
-            seconds_max: limits.seconds_max,
-            query_bytes_max: limits.query_bytes_max,
-            memory_bytes_max: limits.memory_bytes_max,
-            cache_bytes_max: limits.cache_bytes_max,
-            threads: limits.threads,
-            prices: PathBuf::new(),
-        }
-    }
-}
-
-impl QueriesConfig {
-    pub fn limits(&self) -> QueryLimits {
-        QueryLimits {
-            running_max: self.running_max,
-            waiting_max: self.waiting_max,
-            seconds_max: self.seconds_max,
-            query_bytes_max: self.query_bytes_max,
-            memory_bytes_max: self.memory_bytes_max,
-            cache_bytes_max: self.cache_bytes_max,
-            threads: self.threads,
-        }
-    }
-
-    pub fn prices(&self) -> Result<Prices, PriceError> {
-        if self.prices.as_os_str().is_empty() { Ok(Prices::standard().clone()) } else { Prices::read(&self.prices) }
     }
 }
 

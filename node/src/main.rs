@@ -5,6 +5,7 @@ mod config;
 mod desk;
 mod dev;
 mod doctor;
+mod limits;
 mod metrics;
 mod operate;
 mod remote;

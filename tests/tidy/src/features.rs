@@ -1,9 +1,7 @@
 //! One build of what is large: a crate built alone and the whole house must ask the same features of the libraries
-//! that take minutes, or each of them is built twice. And what must not be built at all below the query engine.
+//! that take minutes, or each of them is built twice.
 
 use std::collections::{BTreeMap, BTreeSet};
-
-use toml::Table;
 
 /// Libraries whose features must agree, by the start of their name.
 pub const LARGE: &[&str] =

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_node_btql::bound::{Bound, Rows};
-use assay_node_btql::columns::Named;
+use assay_node_btql::columns::{Kind, Named};
 use assay_node_engine::price::{Price, Prices};
 use assay_node_engine::{
     Ask, EngineError, Limit, Memory, Partial, Position, Shared, Source, Table, Watch, Workers, finish, innermost,
@@ -54,7 +54,7 @@ pub struct World {
     shared: Shared,
     /// Where pages ended, by their cursors.
     ends: RefCell<BTreeMap<String, Position>>,
-    names: Vec<(Vec<String>, Option<String>, Option<String>, assay_node_btql::columns::Kind)>,
+    names: Vec<(Vec<String>, Kind)>,
 }
 
 struct Placed {
@@ -90,8 +90,7 @@ impl World {
             prices: Arc::new(Prices::of(prices)),
             workers: Workers::new(2),
         };
-        let named =
-            |object: &Object| (object.names.clone(), object.project.clone(), object.organization.clone(), object.kind);
+        let named = |object: &Object| (object.names.clone(), object.kind);
         World { shards, objects, shared, ends: RefCell::default(), names: data.objects.iter().map(named).collect() }
     }
 
@@ -152,7 +151,7 @@ impl World {
         let mut sources: Vec<Vec<Source>> = views.iter().map(|_| Vec::new()).collect();
         let mut met = Vec::new();
         for name in names {
-            let known = self.names.iter().position(|(names, _, _, of)| of == kind && names.contains(name));
+            let known = self.names.iter().position(|(names, of)| of == kind && names.contains(name));
             let place = known.ok_or_else(|| EngineError::Refused(format!("there is no {name}")))?;
             if met.contains(&place) {
                 continue;

@@ -4,9 +4,9 @@
 use std::hash::Hash;
 
 use ahash::AHashMap;
-use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
+use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, PrimitiveArray};
 use arrow::datatypes::{
-    ArrowPrimitiveType, Decimal128Type, Float64Type, Int64Type, TimestampMicrosecondType, UInt64Type,
+    ArrowPrimitiveType, Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt64Type,
 };
 use assay_node_vectors::Type;
 
@@ -34,6 +34,7 @@ impl Codes {
             Type::Wide => primitive::<Decimal128Type, _>(array.as_primitive(), |value| value),
             Type::Time | Type::Created => primitive::<TimestampMicrosecondType, _>(array.as_primitive(), |value| value),
             Type::Xact | Type::Key => primitive::<UInt64Type, _>(array.as_primitive(), |value| value),
+            Type::Text if let Some(dictionary) = array.as_dictionary_opt::<Int32Type>() => of_dictionary(dictionary),
             Type::Text | Type::Interval | Type::Json => {
                 let texts = array.as_string::<i32>();
                 numbered(array, (0..array.len()).map(|row| texts.value(row)))
@@ -57,6 +58,25 @@ fn primitive<T: ArrowPrimitiveType, K: Hash + Eq + Copy>(
     key: impl Fn(T::Native) -> K,
 ) -> Codes {
     numbered(array, array.values().iter().map(|value| key(*value)))
+}
+
+/// Whose places are codes already, but for those that no row has.
+fn of_dictionary(dictionary: &DictionaryArray<Int32Type>) -> Codes {
+    let mut codes = Codes { of_rows: Vec::with_capacity(dictionary.len()), first: Vec::new() };
+    // The last one is that of null.
+    let mut known = vec![NONE; dictionary.values().len() + 1];
+    let null = dictionary.values().len();
+    let nulls = dictionary.keys().nulls().filter(|nulls| nulls.null_count() > 0);
+    for (row, place) in dictionary.keys().values().iter().enumerate() {
+        let is_null = nulls.is_some_and(|nulls| nulls.is_null(row));
+        let place = if is_null { null } else { *place as usize };
+        if known[place] == NONE {
+            known[place] = codes.first.len() as u32;
+            codes.first.push(row as u32);
+        }
+        codes.of_rows.push(known[place]);
+    }
+    codes
 }
 
 /// `values` has a value for each row, of those that are null any.

@@ -1,8 +1,12 @@
 //! Groups of rows: which there are, and what their aggregates have come to. Parts of it are made wherever rows are and put
 //! together afterwards; which part saw which row changes nothing.
 
+use std::borrow::Cow;
+
 use ahash::AHashMap;
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, AsArray};
+use arrow::compute::take;
+use arrow::datatypes::Int32Type;
 use assay_node_btql::bound;
 use assay_node_btql::values::Value;
 use assay_node_vectors::Type;
@@ -27,6 +31,17 @@ pub(crate) struct GroupTable {
     key: Vec<u8>,
 }
 
+/// Texts, of a dictionary of them.
+fn plain(array: &ArrayRef) -> Cow<'_, ArrayRef> {
+    match array.as_dictionary_opt::<Int32Type>() {
+        Some(dictionary) => {
+            let taken = take(dictionary.values(), dictionary.keys(), None);
+            Cow::Owned(taken.expect("the places of a dictionary are in it"))
+        }
+        None => Cow::Borrowed(array),
+    }
+}
+
 /// A column of a batch and what it is.
 pub(crate) type Typed = (ArrayRef, Type);
 
@@ -45,14 +60,28 @@ impl GroupTable {
         self.bytes + self.states.iter().map(States::bytes).sum::<usize>()
     }
 
-    /// Rows with a column for each dimension, and for each aggregate that is of something.
+    /// Whether it matters in which order rows are.
+    pub fn needs_places(&self) -> bool {
+        self.states.iter().any(States::needs_places)
+    }
+
+    /// Rows of which nothing is asked but how many they are.
+    pub fn push_count(&mut self, rows: usize) -> Result<(), EngineError> {
+        let group = self.group(Vec::new())?;
+        let count = self.dimensions.len();
+        self.states.iter_mut().for_each(|states| states.update_count(count, group, rows as u64));
+        Ok(())
+    }
+
+    /// Rows with a column for each dimension, and for each aggregate that is of something; with their places, where those
+    /// matter.
     pub fn push(
         &mut self,
+        rows: usize,
         dimensions: &[Typed],
         aggregated: &[Option<Typed>],
         places: &Places<'_>,
     ) -> Result<(), EngineError> {
-        let rows = places.keys.len();
         if rows == 0 {
             return Ok(());
         }
@@ -66,7 +95,8 @@ impl GroupTable {
         of_rows.iter_mut().for_each(|code| *code = groups[*code as usize]);
         let count = self.dimensions.len();
         for (states, values) in self.states.iter_mut().zip(aggregated) {
-            states.update(count, &of_rows, values.as_ref().map(|(array, ty)| (array, *ty)), places);
+            let values = values.as_ref().map(|(array, ty)| (plain(array), *ty));
+            states.update(count, &of_rows, values.as_ref().map(|(array, ty)| (&**array, *ty)), places);
         }
         Ok(())
     }

@@ -59,7 +59,15 @@ struct Found {
 /// Expressions that are ready to be run over rows of a unit.
 pub(crate) struct Compiled<'u> {
     inputs: Inputs<'u>,
-    programs: Vec<Program>,
+    programs: Vec<Ready>,
+    filter: Option<Program>,
+}
+
+/// What makes the column of an expression.
+enum Ready {
+    /// It is one of the inputs, as it is read: where it is a dictionary, that says each of its texts once.
+    Input(usize, Type),
+    Program(Program),
 }
 
 /// Rows of a unit: all of a range, or those that are kept of it.
@@ -253,15 +261,38 @@ impl<'u> Compiled<'u> {
         env: Env,
     ) -> Result<Compiled<'u>, EngineError> {
         let inputs = Inputs::new(unit, source, shared, wanted);
-        let programs = exprs
-            .into_iter()
-            .map(|expr| Program::compile(expr, &|field, steps| inputs.schema(field, steps), env))
-            .collect::<Result<Vec<_>, _>>()?;
+        let ready = |expr: &Expr| {
+            if let Expr::Field(field, steps) = expr
+                && let Some((place, ty)) = inputs.schema(field, steps)
+            {
+                return Ok(Ready::Input(place, ty));
+            }
+            Ok(Ready::Program(Program::compile(expr, &|field, steps| inputs.schema(field, steps), env)?))
+        };
+        let programs = exprs.into_iter().map(ready).collect::<Result<Vec<_>, EngineError>>()?;
         let failed = inputs.found.borrow_mut().failed.take();
         match failed {
             Some(why) => Err(why.into()),
-            None => Ok(Compiled { inputs, programs }),
+            None => Ok(Compiled { inputs, programs, filter: None }),
         }
+    }
+
+    /// A condition.
+    pub fn filter(
+        unit: &'u Unit,
+        source: &'u Source,
+        shared: &'u Shared,
+        wanted: usize,
+        condition: &Expr,
+        env: Env,
+    ) -> Result<Compiled<'u>, EngineError> {
+        let mut compiled = Compiled::new(unit, source, shared, wanted, [], env)?;
+        let inputs = &compiled.inputs;
+        let program = Program::compile(condition, &|field, steps| inputs.schema(field, steps), env)?;
+        let failed = inputs.found.borrow_mut().failed.take();
+        failed.map_or(Ok(()), Err)?;
+        compiled.filter = Some(program);
+        Ok(compiled)
     }
 
     /// Whether anything long is read.
@@ -275,14 +306,17 @@ impl<'u> Compiled<'u> {
     pub fn run(&self, rows: &Rows<'_>) -> Result<Vec<(ArrayRef, Type)>, EngineError> {
         let columns = self.inputs.read(rows)?;
         let count = rows.count();
-        let run = |program: &Program| Ok((program.run(&columns, count)?, program.output()));
+        let run = |ready: &Ready| match ready {
+            Ready::Input(place, ty) => Ok((Arc::clone(&columns[*place]), *ty)),
+            Ready::Program(program) => Ok((program.run(&columns, count)?, program.output())),
+        };
         self.programs.iter().map(run).collect()
     }
 
     /// Whether the rows satisfy the only expression there is.
     pub fn run_filter(&self, rows: &Rows<'_>) -> Result<BooleanBuffer, EngineError> {
         let columns = self.inputs.read(rows)?;
-        let found = self.programs[0].run_filter(&columns, rows.count())?;
+        let found = self.filter.as_ref().expect("compiled as a filter").run_filter(&columns, rows.count())?;
         Ok(found.values().clone())
     }
 }

@@ -62,7 +62,7 @@ impl Filter {
                 break;
             }
             scene.watch.check()?;
-            let compiled = Compiled::new(unit, source, scene.shared, left, [term], scene.env)?;
+            let compiled = Compiled::filter(unit, source, scene.shared, left, term, scene.env)?;
             selected = if compiled.is_wide() {
                 by_parts(scene, &compiled, &selected)?
             } else {

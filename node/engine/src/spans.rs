@@ -12,6 +12,7 @@ use assay_storage_segments::Want;
 use crate::EngineError;
 use crate::aggregate::{Places, value_at};
 use crate::finish::cut_traces;
+use crate::groups::Typed;
 use crate::inputs::{Compiled, Rows};
 use crate::output::{Flowing, Outlet, Page, Part, Ranked, columns_of, order_of, shown};
 use crate::rank::{Rank, Top, Weigh};
@@ -81,25 +82,31 @@ fn grouped(
     let made = each(scene, pieces, start, |(part, held), _, piece| {
         let Part::Groups(table) = part else { return Err(EngineError::Damaged) };
         let selected = seen.select(scene, piece)?;
-        each_part(scene, piece, &selected, &exprs, |columns, keys| {
+        if exprs.is_empty() {
+            return table.push_count(selected.count_set_bits());
+        }
+        let with_keys = table.needs_places();
+        each_part(scene, piece, &selected, &exprs, with_keys, |columns, keys, rows| {
             let mut columns = columns.into_iter();
             let dimensions: Vec<_> = columns.by_ref().take(groups.dimensions.len()).collect();
             let values: Vec<_> = aggregated.iter().map(|of| of.and_then(|_| columns.next())).collect();
             let object = scene.sources[piece.source].number;
-            table.push(&dimensions, &values, &Places { keys, object })
+            table.push(rows, &dimensions, &values, &Places { keys, object })
         })?;
         held.now(table.bytes())
     })?;
     Part::together(made.into_iter().map(|(part, _)| part).collect(), bound, page)
 }
 
-/// Columns of the rows of a unit that are selected, in parts where they are long; with the keys of the rows.
+/// Columns of the rows of a unit that are selected, in parts where they are long; with the keys of the rows, if they are
+/// wanted, and their number.
 pub(crate) fn each_part(
     scene: &Scene<'_>,
     piece: &Piece,
     selected: &BooleanBuffer,
     exprs: &[&Expr],
-    mut take: impl FnMut(Vec<crate::groups::Typed>, &[u64]) -> Result<(), EngineError>,
+    with_keys: bool,
+    mut take: impl FnMut(Vec<Typed>, &[u64], usize) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
     let count = selected.count_set_bits();
     if count == 0 {
@@ -116,8 +123,10 @@ pub(crate) fn each_part(
         }
         scene.watch.check()?;
         let keep = (count < kept.len()).then_some(&kept);
-        let keys = unit.read(&scene.shared.cache, range.clone(), keep, &[Want::Key])?;
-        take(compiled.run(&Rows { range, keep })?, keys[0].as_primitive::<UInt64Type>().values())?;
+        let wants: &[Want] = if with_keys { &[Want::Key] } else { &[] };
+        let keys = unit.read(&scene.shared.cache, range.clone(), keep, wants)?;
+        let keys = keys.first().map_or(&[][..], |keys| keys.as_primitive::<UInt64Type>().values());
+        take(compiled.run(&Rows { range, keep })?, keys, count)?;
     }
     Ok(())
 }
@@ -145,7 +154,7 @@ fn one_by_one(
         |(part, held), _, piece| {
             let selected = seen.select(scene, piece)?;
             let object = scene.sources[piece.source].number;
-            each_part(scene, piece, &selected, &all, |columns, keys| {
+            each_part(scene, piece, &selected, &all, true, |columns, keys, _| {
                 for (row, key) in keys.iter().enumerate() {
                     let mut values = columns.iter().map(|(array, ty)| value_at(array, *ty, row).into_owned());
                     let slots = exprs.iter().map(|expr| match is_stored(&expr) {
@@ -291,7 +300,7 @@ fn offer(
         exprs.push(&root);
     }
     let mut rows = selected.set_indices();
-    each_part(scene, piece, selected, &exprs, |columns, row_keys| {
+    each_part(scene, piece, selected, &exprs, true, |columns, row_keys, _| {
         let xacts = columns[keys.len()].0.as_primitive::<UInt64Type>();
         for (nth, key) in row_keys.iter().enumerate() {
             let row = rows.next().unwrap_or_default() as u32;
@@ -342,8 +351,8 @@ fn read(
         selected.append_n(piece.unit.rows(), false);
         rows.iter().for_each(|(_, row)| selected.set_bit(*row as usize, true));
         let mut ranks = rows.iter().map(|(rank, _)| rank);
-        each_part(scene, piece, &selected.finish(), &exprs, |found, keys| {
-            for (nth, rank) in (0..keys.len()).zip(ranks.by_ref()) {
+        each_part(scene, piece, &selected.finish(), &exprs, false, |found, _, rows| {
+            for (nth, rank) in (0..rows).zip(ranks.by_ref()) {
                 let values = found.iter().zip(&columns);
                 let values =
                     values.map(|((array, ty), (_, length))| shown(value_at(array, *ty, nth).into_owned(), *length));

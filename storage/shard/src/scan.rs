@@ -7,6 +7,7 @@
 //! filters left.
 
 mod cache;
+mod dictionary;
 mod memory;
 mod sealed;
 
@@ -139,7 +140,7 @@ impl Unit {
         }
     }
 
-    /// Columns of a range of rows, or of those among them that `keep` says.
+    /// Columns of a range of rows, or of those among them that `keep` says. One of texts may be a dictionary of them.
     pub fn read(
         &self,
         cache: &ColumnCache,

@@ -75,7 +75,7 @@ fn put_opened(broken: u8, json: &str, value: &Value<'_>, out: &mut Vec<u8>) {
 }
 
 /// The whole number that a float equals, if it has 64 bits: they compare as equal.
-pub(super) fn whole_of(float: f64) -> Option<i128> {
+fn whole_of(float: f64) -> Option<i128> {
     let is_whole = float.fract() == 0.0 && (WHOLE_FROM..WHOLE_BELOW).contains(&float);
     is_whole.then_some(float as i128)
 }

@@ -13,6 +13,10 @@ pub(super) struct Counts {
 }
 
 impl Counts {
+    pub fn push_count(&mut self, group: u32, rows: u64) {
+        self.of[group as usize] += rows;
+    }
+
     /// Rows, whatever is in them.
     pub fn push_rows(&mut self, groups: &[u32], only: Option<u32>) {
         match only {

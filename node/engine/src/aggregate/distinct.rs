@@ -85,6 +85,11 @@ impl Grouped for Distinct {
     fn push(&mut self, batch: &Batch<'_>) {
         let (groups, rows, nulls, seed) = (batch.groups, batch.rows(), batch.nulls(), self.seed);
         match batch.ty {
+            Type::Bool => {
+                let hashes = [false, true].map(|boolean| hash::of_bool(boolean, seed));
+                let bools = batch.array.as_boolean().values();
+                each_valid(nulls, rows, |row| self.add(member(groups[row], hashes[usize::from(bools.value(row))])));
+            }
             Type::Int => {
                 let ints = batch.array.as_primitive::<Int64Type>().values();
                 each_valid(nulls, rows, |row| self.add(member(groups[row], hash::of_whole(ints[row], seed))));
@@ -225,6 +230,28 @@ mod tests {
         left.merge(right, &[0]);
         assert!(left.registers.len() == 1 && left.members.is_empty());
         assert_eq!(counts(left), counts(part(0..1200)));
+    }
+
+    #[test]
+    fn counts_that_do_not_fit_the_values_are_damaged() {
+        let read = |bytes: &[u8]| few(1000, 0).take(&mut Reader::new(bytes));
+        let mut distinct = few(1000, 2);
+        add(&mut distinct, 0, 0..5);
+        let mut bytes = Vec::new();
+        distinct.put(&mut bytes);
+        let first = size_of::<u64>();
+        assert_eq!((bytes[first], read(&bytes)), (5, Ok(())));
+        bytes[first] = 6;
+        assert_eq!(read(&bytes), Err(Damaged));
+        // Registers, and a value beside them.
+        add(&mut distinct, 0, 0..2000);
+        bytes.clear();
+        distinct.put(&mut bytes);
+        assert_eq!(read(&bytes), Ok(()));
+        bytes.truncate(bytes.len() - size_of::<u64>());
+        put_count(&mut bytes, 1);
+        put_u128(&mut bytes, member(0, u128::MAX));
+        assert_eq!(read(&bytes), Err(Damaged));
     }
 
     #[test]

@@ -41,11 +41,17 @@ impl Ends {
     }
 
     fn consider(&mut self, group: u32, value: &Value<'_>, place: Place) {
-        let end = &mut self.of[group as usize];
-        if end.value.is_null() || Ends::is_better(self.is_last, place, end.place) {
+        if self.wants(group, place) {
+            let end = &mut self.of[group as usize];
             self.heap = self.heap + heap_bytes(value) - heap_bytes(&end.value);
             *end = End { place, value: value.clone().into_owned() };
         }
+    }
+
+    /// Whether a value at such a place would be kept.
+    fn wants(&self, group: u32, place: Place) -> bool {
+        let end = &self.of[group as usize];
+        end.value.is_null() || Ends::is_better(self.is_last, place, end.place)
     }
 }
 
@@ -74,9 +80,13 @@ impl Grouped for Ends {
         });
         for group in met {
             let row = std::mem::replace(&mut rows[group as usize], NO_ROW) as usize;
+            let place = batch.place(row);
+            if !self.wants(group, place) {
+                continue;
+            }
             match value_at(batch.array, batch.ty, row) {
                 Value::Null => {}
-                value => self.consider(group, &value, batch.place(row)),
+                value => self.consider(group, &value, place),
             }
         }
         self.rows = rows;

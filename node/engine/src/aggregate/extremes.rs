@@ -154,6 +154,23 @@ impl Extremes {
         }
     }
 
+    fn push_texts(&mut self, batch: &Batch<'_>) {
+        let texts = batch.array.as_string::<i32>();
+        each_valid(batch.nulls(), batch.rows(), |row| {
+            let (group, text) = (batch.groups[row], texts.value(row));
+            let Best::Values(values) = &self.best else { return };
+            // Most are no better, and that is told here.
+            let is_worse = match &values[group as usize] {
+                Value::Text(best) if self.greatest => text <= best.as_ref(),
+                Value::Text(best) => text >= best.as_ref(),
+                _ => false,
+            };
+            if !is_worse {
+                self.consider(group, &Value::Text(Cow::Borrowed(text)));
+            }
+        });
+    }
+
     fn push_floats(&mut self, batch: &Batch<'_>) {
         let sign = self.sign();
         let Best::Floats(of) = &mut self.best else { return };
@@ -226,6 +243,7 @@ impl Grouped for Extremes {
         match &self.best {
             Best::Wholes(..) => self.push_wholes(batch),
             Best::Floats(_) => self.push_floats(batch),
+            _ if batch.ty == Type::Text => self.push_texts(batch),
             _ => batch.each_value(|row, value| self.consider(batch.groups[row], &value)),
         }
     }

@@ -6,11 +6,13 @@ use std::hash::Hasher;
 use assay_node_btql::values::Value;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-use super::canonical::{canonical_bytes, whole_of};
+use super::canonical::canonical_bytes;
 
 /// What is hashed as its own bytes must not be taken for another kind's.
 const WHOLES: u64 = 0x517c_c1b7_2722_0a95;
 const TEXTS: u64 = 0x2545_f491_4f6c_dd1d;
+const FRACTIONS: u64 = 0x9fb2_1c65_1e98_df25;
+const BOOLEANS: u64 = 0xd6e8_feb8_6659_fd93;
 const OTHERS: u64 = 0x6c62_272e_07bb_0142;
 
 /// Bits of a [`Member`] that say whose it is.
@@ -42,16 +44,28 @@ pub(super) fn of_text(text: &str, seed: u64) -> u128 {
     xxh3_128_with_seed(text.as_bytes(), seed ^ TEXTS)
 }
 
-/// Of one that is finite.
+/// Of one that is finite: as the whole number that it equals, if it does.
+#[inline]
 pub(super) fn of_float(float: f64, seed: u64) -> u128 {
-    match whole_of(float).map(i64::try_from) {
-        Some(Ok(whole)) => of_whole(whole, seed),
-        _ => of_any(&Value::float(float), seed, &mut Vec::new()),
+    const INTEGERS_END: f64 = 9_223_372_036_854_775_808.0;
+    if float.abs() >= INTEGERS_END {
+        return of_any(&Value::float(float), seed, &mut Vec::new());
     }
+    let whole = float as i64;
+    if whole as f64 == float {
+        return of_whole(whole, seed);
+    }
+    xxh3_128_with_seed(&float.to_bits().to_le_bytes(), seed ^ FRACTIONS)
+}
+
+#[inline]
+pub(super) fn of_bool(boolean: bool, seed: u64) -> u128 {
+    xxh3_128_with_seed(&[boolean.into()], seed ^ BOOLEANS)
 }
 
 pub(super) fn of_value(value: &Value<'_>, seed: u64, scratch: &mut Vec<u8>) -> u128 {
     match value {
+        Value::Boolean(boolean) => of_bool(*boolean, seed),
         Value::Integer(number) => of_whole(*number, seed),
         Value::Float(float) => of_float(*float, seed),
         Value::Text(text) => of_text(text, seed),

@@ -181,6 +181,14 @@ impl States {
         }
     }
 
+    /// So many rows of one group, of which nothing is known: only what counts rows counts them.
+    pub fn update_count(&mut self, count: usize, group: u32, rows: u64) {
+        of_any!(&mut self.0, of => of.grow(count));
+        if let Kind::Counts(counts) = &mut self.0 {
+            counts.push_count(group, rows);
+        }
+    }
+
     /// One row, by its value.
     pub fn update_one(&mut self, count: usize, group: u32, value: Option<&Value<'_>>, key: u64, object: u32) {
         of_any!(&mut self.0, of => of.grow(count));

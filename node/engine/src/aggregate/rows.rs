@@ -13,6 +13,9 @@ use super::{Place, Places, value_at};
 /// Rows whose validity stands in one word.
 pub(super) const BLOCK: usize = u64::BITS as usize;
 
+/// Digits that are a number in any case.
+const DIGITS_MAX: usize = 300;
+
 #[derive(Debug)]
 pub(super) struct Batch<'b> {
     pub groups: &'b [u32],
@@ -134,12 +137,14 @@ impl<'b> Batch<'b> {
     }
 }
 
-/// Whether a JSON text is that of anything but null. A number may be too large to be one.
+/// Whether a JSON text is that of anything but null.
 fn is_present(json: &str) -> bool {
+    let is_short = || json.len() <= DIGITS_MAX && !json.bytes().any(|byte| matches!(byte, b'e' | b'E'));
     match json.as_bytes().first() {
         Some(b'"' | b'{' | b'[' | b't' | b'f') => true,
-        Some(_) => !Value::read(json).is_null(),
-        None => false,
+        // It may be too large to be a number.
+        Some(b'-' | b'0'..=b'9') => is_short() || !Value::read(json).is_null(),
+        _ => false,
     }
 }
 

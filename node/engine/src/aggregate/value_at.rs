@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{Decimal128Type, Float64Type, Int64Type, TimestampMicrosecondType, UInt64Type};
+use arrow::datatypes::{Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt64Type};
 use assay_node_btql::calendar;
 use assay_node_btql::values::Value;
 use assay_node_vectors::Type;
@@ -22,13 +22,24 @@ pub fn value_at(array: &ArrayRef, ty: Type, row: usize) -> Value<'_> {
         Type::Int => Value::Integer(array.as_primitive::<Int64Type>().value(row)),
         Type::Float => Value::float(array.as_primitive::<Float64Type>().value(row)),
         Type::Wide => Value::whole(array.as_primitive::<Decimal128Type>().value(row)),
-        Type::Text => Value::Text(Cow::Borrowed(array.as_string::<i32>().value(row))),
+        Type::Text => Value::Text(Cow::Borrowed(text_at(array, row))),
         Type::Time => Value::Time(array.as_primitive::<TimestampMicrosecondType>().value(row)),
         Type::Created => Value::Stored(array.as_primitive::<TimestampMicrosecondType>().value(row)),
         Type::Xact => Value::Xact(array.as_primitive::<UInt64Type>().value(row)),
         Type::Key => Value::Text(Cow::Owned(key_text(array.as_primitive::<UInt64Type>().value(row)))),
         Type::Interval => calendar::interval(array.as_string::<i32>().value(row)).map_or(Value::Null, Value::Interval),
         Type::Json => Value::read(array.as_string::<i32>().value(row)),
+    }
+}
+
+/// Of texts, or of a dictionary of them.
+fn text_at(array: &ArrayRef, row: usize) -> &str {
+    match array.as_dictionary_opt::<Int32Type>() {
+        Some(dictionary) => {
+            let place = usize::try_from(dictionary.keys().value(row)).unwrap_or_default();
+            dictionary.values().as_string::<i32>().value(place)
+        }
+        None => array.as_string::<i32>().value(row),
     }
 }
 

@@ -10,6 +10,7 @@ use assay_storage_model::{ObjectKey, Xact};
 use assay_storage_segments::{Form, GroupBounds, Kinds, Shredder, Want};
 
 use super::cache::ColumnCache;
+use super::dictionary::compact;
 use super::{Chunk, Rows, Sought, Unit, is_few, part_of};
 use crate::memory::{Generation, MemoryRow};
 
@@ -138,6 +139,7 @@ impl MemoryRows {
         if let Some(chunk) = chunk.filter(|_| !places.is_empty()) {
             let copies = self.copies(self.rows.clone(), None);
             for (place, column) in places.iter().zip(columns_of(&copies, wants, &places)) {
+                let column = compact(&wants[*place], column);
                 cache.put(chunk, &wants[*place], &column);
                 columns[*place] = Some(part_of(&column, rows.clone(), keep));
             }

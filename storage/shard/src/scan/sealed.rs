@@ -12,6 +12,7 @@ use assay_storage_model::{ObjectKey, Xact};
 use assay_storage_segments::{Kinds, SoughtId, Want};
 
 use super::cache::ColumnCache;
+use super::dictionary::compact;
 use super::{Chunk, Rows, Sought, Unit, is_few, part_of};
 use crate::error::ShardError;
 use crate::live::LiveSegment;
@@ -200,6 +201,7 @@ impl SealedRows {
         // Of the whole group, to be kept.
         let places = missing(&columns, true);
         for (place, column) in places.iter().zip(self.fetch(self.group_rows(), None, wants, &places)?) {
+            let column = compact(&wants[*place], column);
             cache.put(self.chunk(), &wants[*place], &column);
             columns[*place] = Some(part_of(&column, in_group.clone(), keep));
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{Float64Type, Int64Type, UInt64Type};
+use arrow::datatypes::{Float64Type, Int32Type, Int64Type, UInt64Type};
 use assay_storage_model::merge::Step;
 use assay_storage_model::{ObjectKey, Xact};
 use assay_storage_segments::{Form, Kind, Kinds, Want};
@@ -65,6 +65,12 @@ fn agreed(cache: &ColumnCache, units: &[Unit], path: &[Step]) -> Option<Form> {
     kinds.fold(Kinds::NONE, Kinds::and).form()
 }
 
+/// Texts, where it is a dictionary of them.
+fn plain(column: &ArrayRef) -> ArrayRef {
+    let Some(dictionary) = column.as_dictionary_opt::<Int32Type>() else { return ArrayRef::clone(column) };
+    arrow::compute::take(dictionary.values(), dictionary.keys(), None).expect("places within it")
+}
+
 fn assert_same(row: &Row, columns: &[ArrayRef], nth: usize, forms: &[Option<Form>]) {
     let text = |column: usize| {
         let texts = columns[column].as_string::<i32>();
@@ -78,7 +84,7 @@ fn assert_same(row: &Row, columns: &[ArrayRef], nth: usize, forms: &[Option<Form
     let json = |text: Option<&str>| text.map_or(Value::Null, |text| serde_json::from_str(text).expect("JSON"));
     assert_eq!(json(text(8)), *at_path(&doc, &["metadata"]));
     for (which, path) in PATHS.iter().enumerate() {
-        let (column, value) = (&columns[9 + which], at_path(&doc, path));
+        let (column, value) = (&plain(&columns[9 + which]), at_path(&doc, path));
         let found = match forms[which] {
             _ if column.is_null(nth) => Value::Null,
             None => panic!("{path:?} has a value though nothing has any"),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
+use arrow::array::{Array, ArrayRef, Float64Array, Int64Array, StringArray, UInt64Array};
 use assay_node_btql::bound::Aggregation;
 use assay_node_btql::values::Value;
 use assay_node_vectors::Type;
@@ -54,6 +54,43 @@ fn whole_numbers_in_a_column_of_floats_add_up_to_one() {
     assert_eq!(of_one_group(Aggregation::Sum, &ints, Type::Int), Value::whole(i128::from(i64::MAX) * 3));
     let ints: ArrayRef = Arc::new(Int64Array::from(vec![i64::MAX, i64::MAX, i64::MIN, i64::MIN]));
     assert_eq!(of_one_group(Aggregation::Sum, &ints, Type::Int), Value::Integer(-2));
+}
+
+#[test]
+fn a_float_makes_a_float_of_the_sum_whichever_part_it_came_to() {
+    let of = aggregate(Aggregation::Sum, false);
+    let part = |json: &str| {
+        let mut part = States::new(&of, SEED);
+        let array: ArrayRef = Arc::new(StringArray::from(vec![json]));
+        part.update(1, &[0], Some((&array, Type::Json)), &NOWHERE);
+        through_bytes(&part, &of)
+    };
+    for [left, right] in [["1e18", "5"], ["5", "1e18"]] {
+        let mut sum = part(left);
+        sum.merge(1, part(right), &[0]);
+        assert_eq!(sum.finish(), [Value::Float(1e18 + 5.0)]);
+    }
+}
+
+#[test]
+fn values_of_several_types_are_counted_once_where_they_are_the_same() {
+    let of = aggregate(Aggregation::Count, true);
+    let columns: [(ArrayRef, Type); 6] = [
+        (Arc::new(UInt64Array::from(vec![7, 12])), Type::Xact),
+        (Arc::new(StringArray::from(vec!["12", "p00000000000000000012", "7"])), Type::Text),
+        (Arc::new(UInt64Array::from(vec![12])), Type::Key),
+        (Arc::new(Int64Array::from(vec![12, 1 << 60])), Type::Int),
+        (floats(vec![12.0, (1_u64 << 60) as f64, 0.5]), Type::Float),
+        (Arc::new(StringArray::from(vec!["\"7\"", "12", "0.5", "[12]", "[12.0]"])), Type::Json),
+    ];
+    let mut all = States::new(&of, SEED);
+    for (array, ty) in &columns {
+        let mut part = States::new(&of, SEED);
+        part.update(1, &vec![0; array.len()], Some((array, *ty)), &NOWHERE);
+        all.merge(1, through_bytes(&part, &of), &[0]);
+    }
+    // "7", "12", the key; 12, 2^60, 0.5; [12]
+    assert_eq!(all.finish(), [Value::Integer(7)]);
 }
 
 #[test]

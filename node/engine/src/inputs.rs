@@ -10,13 +10,16 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, NullArray, StringArray, StringBuilder};
 use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::{Float64Type, Int64Type};
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Derived, Expr, Field};
+use assay_node_btql::values::Value;
 use assay_node_vectors::{Env, Program, Type};
 use assay_storage_segments::{Form, Kind, Want};
 use assay_storage_shard::{ShardError, Unit};
 
 use crate::EngineError;
+use crate::aggregate::value_at;
 use crate::notes;
 use crate::source::{Shared, Source};
 
@@ -37,7 +40,7 @@ enum Input {
     Comments(usize),
     AuditData(usize),
     /// What was logged, or by price: places of the logged, the model, the type of the span and the tokens.
-    Cost([usize; 7]),
+    Cost([(usize, Type); 7]),
 }
 
 /// Columns of one unit that some expressions need.
@@ -173,13 +176,18 @@ impl<'u> Inputs<'u> {
 
     fn cost(&self) -> (Input, Type) {
         let member = |column: &str, key: &str| {
-            let path = vec![Step::Key(column.to_owned()), Step::Key(key.to_owned())];
-            self.want(Want::Path(path, Form::Json))
+            let (want, ty) = self.path(column, &[Step::Key(key.to_owned())]);
+            (self.want(want), ty)
         };
         let metric = |key: &str| member("metrics", key);
         let [prompt, completion, cached, written] = PRICED_TOKENS.map(metric);
-        let (model, kind) = (member("metadata", "model"), member("span_attributes", "type"));
-        (Input::Cost([metric("estimated_cost"), model, kind, prompt, completion, cached, written]), Type::Json)
+        let (model, kind, logged) =
+            (member("metadata", "model"), member("span_attributes", "type"), metric("estimated_cost"));
+        let ty = match logged.1 {
+            Type::Null | Type::Int | Type::Float => Type::Float,
+            _ => Type::Json,
+        };
+        (Input::Cost([logged, model, kind, prompt, completion, cached, written]), ty)
     }
 
     fn want(&self, want: Want) -> usize {
@@ -204,31 +212,50 @@ impl<'u> Inputs<'u> {
                 }
                 Input::Comments(ids) => notes::comments(self.source, stored[*ids].as_string())?,
                 Input::AuditData(ids) => notes::audit_data(self.source, stored[*ids].as_string())?,
-                Input::Cost(places) => self.costs(&places.map(|place| stored[place].as_string::<i32>())),
+                Input::Cost(places) => self.costs(&places.map(|(place, of)| (&stored[place], of)), *ty),
             })
         };
         found.inputs.iter().map(column).collect()
     }
 
     /// What was logged, or what the tokens cost.
-    fn costs(&self, [logged, model, kind, tokens @ ..]: &[&StringArray; 7]) -> ArrayRef {
-        let text = |array: &StringArray| array.iter().map(|json| text_of(json?)).collect::<StringArray>();
-        let numbers = tokens.map(|tokens| tokens.iter().map(|json| number_of(json?)).collect::<Float64Array>());
-        let [prompt, completion, cached, written] = &numbers;
-        let costs = self.shared.prices.costs(&text(model), &text(kind), [prompt, completion, cached, written]);
+    fn costs(&self, [logged, model, kind, tokens @ ..]: &[(&ArrayRef, Type); 7], ty: Type) -> ArrayRef {
+        let [prompt, completion, cached, written] = &tokens.map(|(array, ty)| numbers(array, ty));
+        let (models, kinds) = (texts(model.0, model.1), texts(kind.0, kind.1));
+        let costs = self.shared.prices.costs(&models, &kinds, [prompt, completion, cached, written]);
+        let (logged, of) = *logged;
+        if ty == Type::Float {
+            let logged = numbers(logged, of);
+            let cost = |(logged, cost): (Option<f64>, Option<f64>)| logged.or(cost);
+            return Arc::new(logged.iter().zip(&costs).map(cost).collect::<Float64Array>());
+        }
         let mut all = StringBuilder::new();
         for row in 0..logged.len() {
-            if logged.is_valid(row) {
-                all.append_value(logged.value(row));
-            } else if costs.is_valid(row) {
-                let cost = assay_node_btql::values::Value::float(costs.value(row));
-                all.append_value(cost.to_json());
-            } else {
-                all.append_null();
+            match value_at(logged, of, row) {
+                Value::Null if costs.is_valid(row) => all.append_value(Value::float(costs.value(row)).to_json()),
+                Value::Null => all.append_null(),
+                value => all.append_value(value.to_json()),
             }
         }
         Arc::new(all.finish())
     }
+}
+
+fn numbers(array: &ArrayRef, ty: Type) -> Float64Array {
+    match ty {
+        Type::Float => array.as_primitive::<Float64Type>().clone(),
+        Type::Int => array.as_primitive::<Int64Type>().unary(|number| number as f64),
+        _ => (0..array.len()).map(|row| value_at(array, ty, row).as_f64()).collect(),
+    }
+}
+
+/// Those of them that are texts.
+fn texts(array: &ArrayRef, ty: Type) -> StringArray {
+    let text = |row| match value_at(array, ty, row) {
+        Value::Text(text) => Some(text),
+        _ => None,
+    };
+    (0..array.len()).map(text).collect()
 }
 
 fn type_of(kind: Kind) -> Type {
@@ -238,17 +265,6 @@ fn type_of(kind: Kind) -> Type {
         Kind::Float => Type::Float,
         Kind::Text => Type::Text,
     }
-}
-
-fn text_of(json: &str) -> Option<String> {
-    match assay_node_btql::values::Value::read(json) {
-        assay_node_btql::values::Value::Text(text) => Some(text.into_owned()),
-        _ => None,
-    }
-}
-
-fn number_of(json: &str) -> Option<f64> {
-    assay_node_btql::values::Value::read(json).as_f64()
 }
 
 impl<'u> Compiled<'u> {

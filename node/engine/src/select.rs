@@ -1,18 +1,26 @@
 //! Which rows of a unit a filter selects: term after term, the cheap ones first, and of what they leave no more than is
 //! needed is read for the next.
 
+use std::ops::Range;
+
 use arrow::array::BooleanBufferBuilder;
 use arrow::buffer::BooleanBuffer;
 use assay_node_btql::bound::{Datum, Expr, Field, Function};
 use assay_node_btql::values::{Value, Words};
 use assay_node_vectors::Env;
+use assay_storage_segments::WORD_BYTES_MAX;
 use assay_storage_shard::Unit;
+use memchr::memmem;
 
 use crate::EngineError;
 use crate::inputs::{Compiled, Rows};
 use crate::source::{Shared, Source};
 use crate::watch::Watch;
 
+/// Of `\u00e9`, behind the backslash.
+const ESCAPE_LETTERS_MAX: usize = 5;
+/// Shorter parts are in too many words.
+const PART_LETTERS_MIN: usize = 3;
 /// Rows of which long columns are read at once.
 pub(crate) const WIDE_ROWS: usize = 2048;
 /// Where one row in so many is left or fewer, the others are not looked at.
@@ -32,8 +40,10 @@ pub(crate) struct Scene<'q> {
 pub(crate) struct Filter {
     /// All must hold; what costs least comes first.
     terms: Vec<Expr>,
-    /// Some of these words are in each row that it selects, or all of one of the sets.
+    /// All of one of these sets of words are in each row that it selects.
     words: Vec<Words>,
+    /// A word with such a part is in each row that it selects.
+    parts: Vec<String>,
 }
 
 impl Filter {
@@ -41,12 +51,68 @@ impl Filter {
         let mut terms = Vec::new();
         condition.into_iter().for_each(|condition| take_apart(condition, &mut terms));
         let words = terms.iter().filter_map(needed_words).collect();
+        let parts = terms.iter().filter_map(needed_part).collect();
         terms.sort_by_key(cost);
-        Filter { terms, words }
+        Filter { terms, words, parts }
     }
 
     /// The rows of a unit that are visible and that it selects.
     pub fn select(&self, scene: &Scene<'_>, unit: &Unit, source: &Source) -> Result<BooleanBuffer, EngineError> {
+        let (mut selected, left) = self.narrow(scene, unit, source)?;
+        for term in &self.terms[left..] {
+            let rows = selected.count_set_bits();
+            if rows == 0 {
+                break;
+            }
+            scene.watch.check()?;
+            let compiled = Compiled::filter(unit, source, scene.shared, rows, term, scene.env)?;
+            selected = by_parts(scene, &compiled, &selected)?;
+        }
+        Ok(selected)
+    }
+
+    /// The same a part after the other, for who may have enough before the last: `take` is given each part's rows and which
+    /// of them are selected, and says whether it wants more. `backwards` begins with the last part.
+    pub fn select_parts(
+        &self,
+        scene: &Scene<'_>,
+        unit: &Unit,
+        source: &Source,
+        backwards: bool,
+        mut take: impl FnMut(Range<usize>, BooleanBuffer) -> Result<bool, EngineError>,
+    ) -> Result<(), EngineError> {
+        let (selected, left) = self.narrow(scene, unit, source)?;
+        let rows = selected.count_set_bits();
+        if left == self.terms.len() || rows == 0 {
+            take(0..selected.len(), selected)?;
+            return Ok(());
+        }
+        let compiled = self.terms[left..].iter();
+        let compiled = compiled.map(|term| Compiled::filter(unit, source, scene.shared, rows, term, scene.env));
+        let compiled = compiled.collect::<Result<Vec<_>, _>>()?;
+        let mut ranges = parts(&selected);
+        if backwards {
+            ranges.reverse();
+        }
+        for range in ranges {
+            let mut kept = selected.slice(range.start, range.len());
+            for compiled in &compiled {
+                if kept.count_set_bits() == 0 {
+                    break;
+                }
+                scene.watch.check()?;
+                let found = compiled.run_filter(&Rows { range: range.clone(), keep: Some(&kept) })?;
+                kept = spread(&kept, &found);
+            }
+            if !take(range, kept)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is left by the terms that read nothing long, and how many of the terms these are.
+    fn narrow(&self, scene: &Scene<'_>, unit: &Unit, source: &Source) -> Result<(BooleanBuffer, usize), EngineError> {
         let mut selected = unit.visible()?;
         for words in &self.words {
             if selected.count_set_bits() == 0 {
@@ -56,20 +122,30 @@ impl Filter {
                 selected = &selected & &found;
             }
         }
-        for term in &self.terms {
+        for part in &self.parts {
+            if selected.count_set_bits() == 0 {
+                break;
+            }
+            // A word that was cut off may go on with it.
+            let has_part =
+                |word: &[u8]| word.len() + 4 > WORD_BYTES_MAX || memmem::find(word, part.as_bytes()).is_some();
+            if let Some(found) = unit.with_a_word(&has_part)? {
+                selected = &selected & &found;
+            }
+        }
+        for (number, term) in self.terms.iter().enumerate() {
             let left = selected.count_set_bits();
             if left == 0 {
-                break;
+                return Ok((selected, self.terms.len()));
             }
             scene.watch.check()?;
             let compiled = Compiled::filter(unit, source, scene.shared, left, term, scene.env)?;
-            selected = if compiled.is_wide() {
-                by_parts(scene, &compiled, &selected)?
-            } else {
-                narrowed(&compiled, &selected, left)?
-            };
+            if compiled.is_wide() {
+                return Ok((selected, number));
+            }
+            selected = narrowed(&compiled, &selected, left)?;
         }
-        Ok(selected)
+        Ok((selected, self.terms.len()))
     }
 }
 
@@ -105,7 +181,7 @@ fn by_parts(
 }
 
 /// Ranges of which each has so many rows that are wanted, and that are all rows together.
-pub(crate) fn parts(selected: &BooleanBuffer) -> Vec<std::ops::Range<usize>> {
+pub(crate) fn parts(selected: &BooleanBuffer) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let (mut start, mut wanted) = (0, 0);
     for (from, to) in selected.set_slices() {
@@ -181,6 +257,31 @@ fn needed_words(term: &Expr) -> Option<Words> {
         }
         _ => None,
     }
+}
+
+/// What a text must have that is like a pattern: within one word, in small letters.
+fn needed_part(term: &Expr) -> Option<String> {
+    let Expr::Call(Function::Like { .. }, args) = term else { return None };
+    match args.as_slice() {
+        [Expr::Field(Field::Column(column), _), Expr::Const(Datum::Text(pattern))] if is_indexed(column) => {
+            longest_part(pattern)
+        }
+        _ => None,
+    }
+}
+
+/// The longest run of letters and digits that no place of a pattern breaks. What it begins with may in a JSON text be the
+/// end of an escape, which is no part of a word.
+fn longest_part(pattern: &str) -> Option<String> {
+    let runs = pattern.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let after_escapes = |run: &str| {
+        let may_end_one = |letter: char| letter.is_ascii_hexdigit() || "nrtu".contains(letter);
+        let end = run.char_indices().take(ESCAPE_LETTERS_MAX).find(|(_, letter)| !may_end_one(*letter));
+        let end = end.map_or(run.len().min(ESCAPE_LETTERS_MAX), |(place, _)| place);
+        run[end..].to_ascii_lowercase()
+    };
+    let longest = runs.map(after_escapes).max_by_key(String::len)?;
+    (longest.len() >= PART_LETTERS_MIN).then_some(longest)
 }
 
 fn words_of(query: &Datum) -> Option<Words> {

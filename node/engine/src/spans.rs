@@ -1,6 +1,7 @@
 //! Rows that are spans, column by column: filtered, then grouped, or put in order by what orders them alone and read whole
 //! where they are among the best.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use arrow::array::AsArray;
@@ -86,7 +87,7 @@ fn grouped(
             return table.push_count(selected.count_set_bits());
         }
         let with_keys = table.needs_places();
-        each_part(scene, piece, &selected, &exprs, with_keys, |columns, keys, rows| {
+        each_part(scene, piece, 0, &selected, &exprs, with_keys, |columns, keys, rows| {
             let mut columns = columns.into_iter();
             let dimensions: Vec<_> = columns.by_ref().take(groups.dimensions.len()).collect();
             let values: Vec<_> = aggregated.iter().map(|of| of.and_then(|_| columns.next())).collect();
@@ -98,11 +99,12 @@ fn grouped(
     Part::together(made.into_iter().map(|(part, _)| part).collect(), bound, page)
 }
 
-/// Columns of the rows of a unit that are selected, in parts where they are long; with the keys of the rows, if they are
+/// Columns of the rows of a unit that are selected from `start` on, in parts where they are long; with the keys of the rows, if they are
 /// wanted, and their number.
 pub(crate) fn each_part(
     scene: &Scene<'_>,
     piece: &Piece,
+    start: usize,
     selected: &BooleanBuffer,
     exprs: &[&Expr],
     with_keys: bool,
@@ -124,6 +126,7 @@ pub(crate) fn each_part(
         scene.watch.check()?;
         let keep = (count < kept.len()).then_some(&kept);
         let wants: &[Want] = if with_keys { &[Want::Key] } else { &[] };
+        let range = start + range.start..start + range.end;
         let keys = unit.read(&scene.shared.cache, range.clone(), keep, wants)?;
         let keys = keys.first().map_or(&[][..], |keys| keys.as_primitive::<UInt64Type>().values());
         take(compiled.run(&Rows { range, keep })?, keys, count)?;
@@ -154,7 +157,7 @@ fn one_by_one(
         |(part, held), _, piece| {
             let selected = seen.select(scene, piece)?;
             let object = scene.sources[piece.source].number;
-            each_part(scene, piece, &selected, &all, true, |columns, keys, _| {
+            each_part(scene, piece, 0, &selected, &all, true, |columns, keys, _| {
                 for (row, key) in keys.iter().enumerate() {
                     let mut values = columns.iter().map(|(array, ty)| value_at(array, *ty, row).into_owned());
                     let slots = exprs.iter().map(|expr| match is_stored(&expr) {
@@ -224,8 +227,18 @@ fn best(
         if of_rows.is_beyond(piece) {
             return Ok(());
         }
-        let selected = seen.select(scene, piece)?;
-        offer(scene, piece, number, &selected, &keys, seen.traces, &of_rows, top)?;
+        if seen.traces.is_some() || seen.sampled.is_some() {
+            let selected = seen.select(scene, piece)?;
+            offer(scene, piece, number, 0, &selected, &keys, seen.traces, &of_rows, top)?;
+        } else {
+            let (source, backwards) = (&scene.sources[piece.source], of_rows.begins_with_the_last());
+            seen.filter.select_parts(scene, &piece.unit, source, backwards, |range, selected| {
+                offer(scene, piece, number, range.start, &selected, &keys, None, &of_rows, top)?;
+                top.cut(order);
+                of_rows.note(top.worst());
+                Ok(!of_rows.is_beyond_part(scene, piece, &range)?)
+            })?;
+        }
         held.now(top.bytes())
     })?;
     let mut all = Top::new(page.limit);
@@ -267,6 +280,23 @@ impl Outcome<'_> {
         is_worse || is_before
     }
 
+    /// Whether a unit's last rows come first: in segments the newest stand in front.
+    fn begins_with_the_last(&self) -> bool {
+        matches!(self.order, Order::Key { descending: false, .. })
+    }
+
+    /// Whether no row of a unit beyond this part, from the end where it began, can be among the best.
+    fn is_beyond_part(&self, scene: &Scene<'_>, piece: &Piece, part: &Range<usize>) -> Result<bool, EngineError> {
+        let Order::Key { by: Key::Pagination, descending } = self.order else { return Ok(false) };
+        if !piece.unit.is_sorted() || part.is_empty() {
+            return Ok(false);
+        }
+        let last = if *descending { part.end - 1 } else { part.start };
+        let key = piece.unit.read(&scene.shared.cache, last..last + 1, None, &[Want::Key])?;
+        let (key, worst) = (key[0].as_primitive::<UInt64Type>().value(0), self.worst.load(Relaxed));
+        Ok(if *descending { key < worst } else { key > worst })
+    }
+
     fn note(&self, worst: Option<&Rank>) {
         let (Order::Key { by, descending }, Some(worst)) = (self.order, worst) else { return };
         let at = if *by == Key::Xact { worst.xact } else { worst.place };
@@ -284,6 +314,7 @@ fn offer(
     scene: &Scene<'_>,
     piece: &Piece,
     number: usize,
+    start: usize,
     selected: &BooleanBuffer,
     keys: &[&Expr],
     traces: Option<&Traces>,
@@ -300,10 +331,10 @@ fn offer(
         exprs.push(&root);
     }
     let mut rows = selected.set_indices();
-    each_part(scene, piece, selected, &exprs, true, |columns, row_keys, _| {
+    each_part(scene, piece, start, selected, &exprs, true, |columns, row_keys, _| {
         let xacts = columns[keys.len()].0.as_primitive::<UInt64Type>();
         for (nth, key) in row_keys.iter().enumerate() {
-            let row = rows.next().unwrap_or_default() as u32;
+            let row = (start + rows.next().unwrap_or_default()) as u32;
             let (mut place, mut xact) = (*key, xacts.value(nth));
             if let Some(traces) = traces {
                 let trace = traces.of(piece.source, columns[keys.len() + 1].0.as_string::<i32>().value(nth));
@@ -351,7 +382,7 @@ fn read(
         selected.append_n(piece.unit.rows(), false);
         rows.iter().for_each(|(_, row)| selected.set_bit(*row as usize, true));
         let mut ranks = rows.iter().map(|(rank, _)| rank);
-        each_part(scene, piece, &selected.finish(), &exprs, false, |found, _, rows| {
+        each_part(scene, piece, 0, &selected.finish(), &exprs, false, |found, _, rows| {
             for (nth, rank) in (0..rows).zip(ranks.by_ref()) {
                 let values = found.iter().zip(&columns);
                 let values =

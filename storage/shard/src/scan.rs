@@ -104,6 +104,11 @@ impl Unit {
         self.bounds.as_ref()
     }
 
+    /// Whether its rows stand newest key first.
+    pub fn is_sorted(&self) -> bool {
+        matches!(self.rows, Rows::Sealed(_))
+    }
+
     /// The rows that a read as of this scan's version sees and that may be sought.
     pub fn visible(&self) -> Result<BooleanBuffer, ShardError> {
         let visible = match &self.rows {
@@ -129,6 +134,14 @@ impl Unit {
         match &self.rows {
             Rows::Memory(_) => Ok(None),
             Rows::Sealed(sealed) => sealed.with_words(words),
+        }
+    }
+
+    /// The rows that may have a word there of which this is true; None where nobody knows.
+    pub fn with_a_word(&self, is: &dyn Fn(&[u8]) -> bool) -> Result<Option<BooleanBuffer>, ShardError> {
+        match &self.rows {
+            Rows::Memory(_) => Ok(None),
+            Rows::Sealed(sealed) => sealed.with_a_word(is),
         }
     }
 

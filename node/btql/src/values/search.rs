@@ -1,14 +1,36 @@
 //! MATCH: whole words, all of them, wherever they stand (D-61).
+//!
+//! Most words are of ASCII, and most texts say what they say without escapes of letters: there a word is looked for as it
+//! stands, by the rarest of its letters, and its neighbours tell whether it is whole. Where that may be wrong the text is
+//! taken apart into words.
 
 use std::collections::BTreeSet;
 
 use assay_storage_model::tokens::{words_of_json, words_of_text};
+use memchr::memmem;
 
 use super::Value;
 
+/// From the most frequent on; digits are rarer than most.
+const LETTERS_BY_FREQUENCY: &[u8] = b"etaoinsrhldcumfpgwybvkxjqz0123456789";
+/// The only letter beyond ASCII whose small letter is one of ASCII.
+const KELVIN: &str = "\u{212a}";
+
 /// What is searched for: several queries, one of which must be found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Words(Vec<BTreeSet<String>>);
+pub struct Words {
+    queries: Vec<BTreeSet<String>>,
+    /// Of each query its words as they are looked for; none where one of them is not of ASCII.
+    sought: Vec<Option<Vec<Sought>>>,
+}
+
+/// A word of ASCII.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Sought {
+    word: Vec<u8>,
+    /// Where its rarest letter is.
+    rarest: usize,
+}
 
 impl Words {
     /// Of a text, or of an array of them.
@@ -20,52 +42,149 @@ impl Words {
             });
             words
         };
-        match &*query.opened() {
+        let queries: Vec<BTreeSet<String>> = match &*query.opened() {
             Value::List(of) => {
                 let texts = of.iter().filter_map(|one| match one {
                     Value::Text(text) => Some(words(text)),
                     _ => None,
                 });
-                Words(texts.collect())
+                texts.collect()
             }
-            _ => Words(query.to_text().map(|text| words(&text)).into_iter().collect()),
-        }
+            _ => query.to_text().map(|text| words(&text)).into_iter().collect(),
+        };
+        let sought = queries.iter().map(|query| query.iter().map(|word| Sought::of(word)).collect()).collect();
+        Words { queries, sought }
     }
 
     /// Each of the queries, as the words that must all be there.
     pub fn queries(&self) -> &[BTreeSet<String>] {
-        &self.0
+        &self.queries
     }
 
     /// Whether one of the queries is found whole; an empty one never is.
     pub fn found_in(&self, value: &Value<'_>) -> bool {
         match value {
-            Value::Text(text) => self.found(|see| words_of_text(text, see)),
-            Value::Array(json) | Value::Object(json) => self.found(|see| words_of_json(json.as_bytes(), see)),
-            Value::List(_) | Value::Members(_) => {
-                let json = value.to_json();
-                self.found(|see| words_of_json(json.as_bytes(), see))
-            }
-            other => other.to_text().is_some_and(|text| self.found(|see| words_of_text(&text, see))),
+            Value::Text(text) => self.found_in_text(text),
+            Value::Array(json) | Value::Object(json) => self.found_in_json(json),
+            Value::List(_) | Value::Members(_) => self.found_in_json(&value.to_json()),
+            other => other.to_text().is_some_and(|text| self.found_in_text(&text)),
         }
+    }
+
+    fn found_in_text(&self, text: &str) -> bool {
+        let known = self.looked_for(text, |sought| sought.is_in_text(text.as_bytes()));
+        known.unwrap_or_else(|| self.found(|see| words_of_text(text, see)))
+    }
+
+    fn found_in_json(&self, json: &str) -> bool {
+        // What is escaped so may be a letter, and what is null is no word.
+        let is_plain = memmem::find(json.as_bytes(), b"\\u").is_none();
+        let is_word = |sought: &Sought| sought.word != b"null";
+        let may = is_plain && self.sought.iter().flatten().flatten().all(is_word);
+        let known = if may { self.looked_for(json, |sought| sought.is_in_json(json.as_bytes())) } else { None };
+        known.unwrap_or_else(|| self.found(|see| words_of_json(json.as_bytes(), see)))
+    }
+
+    /// None where the text has to be taken apart.
+    fn looked_for(&self, text: &str, is_in: impl Fn(&Sought) -> bool) -> Option<bool> {
+        let has_k = self.sought.iter().flatten().flatten().any(|sought| sought.word.contains(&b'k'));
+        if has_k && memmem::find(text.as_bytes(), KELVIN.as_bytes()).is_some() {
+            return None;
+        }
+        let mut found = false;
+        for query in &self.sought {
+            let words = query.as_ref()?;
+            found |= !words.is_empty() && words.iter().all(&is_in);
+        }
+        Some(found)
     }
 
     fn found(&self, words: impl FnOnce(&mut dyn FnMut(&str))) -> bool {
         // A place for each word of each query, in their order.
-        let mut seen = vec![false; self.0.iter().map(BTreeSet::len).sum()];
+        let mut seen = vec![false; self.queries.iter().map(BTreeSet::len).sum()];
         words(&mut |word: &str| {
-            for (place, wanted) in self.0.iter().flatten().enumerate() {
+            for (place, wanted) in self.queries.iter().flatten().enumerate() {
                 if wanted == word {
                     seen[place] = true;
                 }
             }
         });
         let mut seen = seen.into_iter();
-        self.0.iter().any(|query| {
+        self.queries.iter().any(|query| {
             let missing = seen.by_ref().take(query.len()).filter(|seen| !seen).count();
             !query.is_empty() && missing == 0
         })
     }
+}
+
+impl Sought {
+    /// None of what is not of ASCII.
+    fn of(word: &str) -> Option<Sought> {
+        let frequency = |byte: &u8| LETTERS_BY_FREQUENCY.iter().position(|letter| letter == byte);
+        let ranked = word.bytes().map(|byte| frequency(&byte)).collect::<Option<Vec<_>>>()?;
+        let rarest = (0..ranked.len()).max_by_key(|place| ranked[*place])?;
+        Some(Sought { word: word.as_bytes().to_vec(), rarest })
+    }
+
+    fn is_in_text(&self, text: &[u8]) -> bool {
+        self.places(text)
+            .any(|start| !ends_in_word(&text[..start]) && !begins_in_word(&text[start + self.word.len()..]))
+    }
+
+    fn is_in_json(&self, json: &[u8]) -> bool {
+        let is_whole = |start: usize| {
+            let before = &json[..start];
+            // The letter of an escape is before the word, and not of it; one that begins the word is none of its own.
+            let is_parted = !ends_in_word(before) || ends_in_escape(before);
+            let begins_escaped = before.last() == Some(&b'\\') && is_escaping(before);
+            is_parted && !begins_escaped && !begins_in_word(&json[start + self.word.len()..])
+        };
+        // Behind the backslash of an escape a letter is the escape's, and the word may begin with the next.
+        self.places(json).any(is_whole)
+    }
+
+    /// Where the letters of the word stand, whatever is around them.
+    fn places<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = usize> + 't {
+        let letter = self.word[self.rarest];
+        memchr::memchr2_iter(letter, letter.to_ascii_uppercase(), text).filter_map(|found| {
+            let start = found.checked_sub(self.rarest)?;
+            let stands = text.get(start..start + self.word.len())?;
+            stands.eq_ignore_ascii_case(&self.word).then_some(start)
+        })
+    }
+}
+
+/// Whether a word may go on behind this.
+fn ends_in_word(text: &[u8]) -> bool {
+    match text.last() {
+        None => false,
+        Some(byte) if byte.is_ascii() => byte.is_ascii_alphanumeric(),
+        Some(_) => {
+            let start = text.iter().rposition(|byte| *byte & 0xc0 != 0x80).unwrap_or(0);
+            str::from_utf8(&text[start..]).is_ok_and(|last| last.chars().next_back().is_some_and(char::is_alphanumeric))
+        }
+    }
+}
+
+fn begins_in_word(text: &[u8]) -> bool {
+    match text.first() {
+        None => false,
+        Some(byte) if byte.is_ascii() => byte.is_ascii_alphanumeric(),
+        Some(_) => {
+            let end = text.iter().skip(1).position(|byte| *byte & 0xc0 != 0x80).map_or(text.len(), |more| more + 1);
+            str::from_utf8(&text[..end]).is_ok_and(|first| first.chars().next().is_some_and(char::is_alphanumeric))
+        }
+    }
+}
+
+/// Whether the last byte is the letter of an escape such as `\n`.
+fn ends_in_escape(json: &[u8]) -> bool {
+    json.split_last().is_some_and(|(_, before)| before.last() == Some(&b'\\') && is_escaping(before))
+}
+
+/// Whether the backslash at the end escapes what follows, and is not escaped itself.
+fn is_escaping(json: &[u8]) -> bool {
+    json.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }
 
 #[cfg(test)]
@@ -88,6 +207,55 @@ mod tests {
         ] {
             let words = Words::of(&Value::read(query));
             assert_eq!(words.found_in(&Value::read(value)), expected, "{value} match {query}");
+        }
+    }
+
+    /// Words as they stand in texts of every kind, found by their letters and by taking the texts apart.
+    #[test]
+    fn looking_for_a_word_finds_what_taking_texts_apart_does() {
+        let words = ["new", "n", "ew", "k", "null", "12", "e5", "news", "kéy", "true"];
+        let texts = [
+            "new",
+            "a new one",
+            "news",
+            "anew",
+            "NEW!",
+            "\nnew",
+            "\\new",
+            "\\\\new",
+            "\\\\\\new",
+            "n\\new",
+            "\u{212a}",
+            "new\u{e9}",
+            "\u{e9}new",
+            "\u{2014}new\u{2014}",
+            "1e5",
+            "12.5",
+            "a\"new\"b",
+            "\\u006eew",
+            "null",
+            "x null",
+            "kéy",
+            "KÉY",
+            "",
+            "ne",
+            "\t12\r",
+            "true",
+            "\u{307}new\u{307}",
+        ];
+        for word in words {
+            let sought = Words::of(&Value::Text(word.into()));
+            for text in texts {
+                let apart = sought.found(|see| words_of_text(text, see));
+                assert_eq!(sought.found_in(&Value::Text(text.into())), apart, "{word:?} in {text:?}");
+                for json in [
+                    serde_json::json!([text]).to_string(),
+                    serde_json::json!({"k": null, text: [12, true, null, 1e5]}).to_string(),
+                ] {
+                    let apart = sought.found(|see| words_of_json(json.as_bytes(), see));
+                    assert_eq!(sought.found_in(&Value::read(&json)), apart, "{word:?} in {json}");
+                }
+            }
         }
     }
 }

@@ -166,6 +166,11 @@ impl SealedRows {
         Ok(of_group.map(|rows| rows.slice(self.offset(), self.rows.len())))
     }
 
+    pub fn with_a_word(&self, is: &dyn Fn(&[u8]) -> bool) -> Result<Option<BooleanBuffer>, ShardError> {
+        let of_group = self.live.segment.rows_with_a_word(self.group, is)?;
+        Ok(of_group.map(|rows| rows.slice(self.offset(), self.rows.len())))
+    }
+
     pub fn kinds(&self, cache: &ColumnCache, path: &[Step]) -> Result<Kinds, ShardError> {
         if let Some(known) = self.live.segment.known_kinds(path) {
             return Ok(known);

@@ -21,6 +21,8 @@ use crate::watch::Watch;
 const ESCAPE_LETTERS_MAX: usize = 5;
 /// Shorter parts are in too many words.
 const PART_LETTERS_MIN: usize = 3;
+/// Of what is long, beside which the rest is little.
+const WIDE_COST: u32 = 1_000;
 /// Rows of which long columns are read at once.
 pub(crate) const WIDE_ROWS: usize = 2048;
 /// Where one row in so many is left or fewer, the others are not looked at.
@@ -58,61 +60,20 @@ impl Filter {
 
     /// The rows of a unit that are visible and that it selects.
     pub fn select(&self, scene: &Scene<'_>, unit: &Unit, source: &Source) -> Result<BooleanBuffer, EngineError> {
-        let (mut selected, left) = self.narrow(scene, unit, source)?;
-        for term in &self.terms[left..] {
-            let rows = selected.count_set_bits();
-            if rows == 0 {
-                break;
-            }
-            scene.watch.check()?;
-            let compiled = Compiled::filter(unit, source, scene.shared, rows, term, scene.env)?;
-            selected = by_parts(scene, &compiled, &selected)?;
+        let (selected, rest) = self.narrow(scene, unit, source)?;
+        match rest {
+            Some(rest) => rest.select(scene, selected),
+            None => Ok(selected),
         }
-        Ok(selected)
     }
 
-    /// The same a part after the other, for who may have enough before the last: `take` is given each part's rows and which
-    /// of them are selected, and says whether it wants more. `backwards` begins with the last part.
-    pub fn select_parts(
+    /// What is left by the terms that read nothing long, and the others; none where all is decided.
+    pub fn narrow<'u>(
         &self,
-        scene: &Scene<'_>,
-        unit: &Unit,
-        source: &Source,
-        backwards: bool,
-        mut take: impl FnMut(Range<usize>, BooleanBuffer) -> Result<bool, EngineError>,
-    ) -> Result<(), EngineError> {
-        let (selected, left) = self.narrow(scene, unit, source)?;
-        let rows = selected.count_set_bits();
-        if left == self.terms.len() || rows == 0 {
-            take(0..selected.len(), selected)?;
-            return Ok(());
-        }
-        let compiled = self.terms[left..].iter();
-        let compiled = compiled.map(|term| Compiled::filter(unit, source, scene.shared, rows, term, scene.env));
-        let compiled = compiled.collect::<Result<Vec<_>, _>>()?;
-        let mut ranges = parts(&selected);
-        if backwards {
-            ranges.reverse();
-        }
-        for range in ranges {
-            let mut kept = selected.slice(range.start, range.len());
-            for compiled in &compiled {
-                if kept.count_set_bits() == 0 {
-                    break;
-                }
-                scene.watch.check()?;
-                let found = compiled.run_filter(&Rows { range: range.clone(), keep: Some(&kept) })?;
-                kept = spread(&kept, &found);
-            }
-            if !take(range, kept)? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// What is left by the terms that read nothing long, and how many of the terms these are.
-    fn narrow(&self, scene: &Scene<'_>, unit: &Unit, source: &Source) -> Result<(BooleanBuffer, usize), EngineError> {
+        scene: &Scene<'u>,
+        unit: &'u Unit,
+        source: &'u Source,
+    ) -> Result<(BooleanBuffer, Option<Rest<'u>>), EngineError> {
         let mut selected = unit.visible()?;
         for words in &self.words {
             if selected.count_set_bits() == 0 {
@@ -136,17 +97,41 @@ impl Filter {
         for (number, term) in self.terms.iter().enumerate() {
             let left = selected.count_set_bits();
             if left == 0 {
-                return Ok((selected, self.terms.len()));
+                break;
             }
             scene.watch.check()?;
-            let compiled = Compiled::filter(unit, source, scene.shared, left, term, scene.env)?;
+            let ready = |term| Compiled::filter(unit, source, scene.shared, left, term, scene.env);
+            let compiled = ready(term)?;
             if compiled.is_wide() {
-                return Ok((selected, number));
+                let others = self.terms[number + 1..].iter().map(ready);
+                let all = std::iter::once(Ok(compiled)).chain(others).collect::<Result<_, _>>()?;
+                return Ok((selected, Some(Rest(all))));
             }
             selected = narrowed(&compiled, &selected, left)?;
         }
-        Ok((selected, self.terms.len()))
+        Ok((selected, None))
     }
+}
+
+/// Terms of which the first reads what is long.
+pub(crate) struct Rest<'u>(Vec<Compiled<'u>>);
+
+impl Rest<'_> {
+    /// Those of some rows of the unit that satisfy them.
+    pub fn select(&self, scene: &Scene<'_>, mut rows: BooleanBuffer) -> Result<BooleanBuffer, EngineError> {
+        for compiled in &self.0 {
+            if rows.count_set_bits() == 0 {
+                break;
+            }
+            rows = by_parts(scene, compiled, &rows)?;
+        }
+        Ok(rows)
+    }
+}
+
+/// Whether reading it means reading what is long.
+pub(crate) fn is_wide(expr: &Expr) -> bool {
+    cost(expr) >= WIDE_COST
 }
 
 /// Of a unit at once.
@@ -225,8 +210,8 @@ fn cost(term: &Expr) -> u32 {
         Expr::Field(Field::Column(name), steps) if steps.is_empty() => match *name {
             "id" | "span_id" | "root_span_id" => 4,
             "_pagination_key" | "_xact_id" | "is_root" | "created" => 1,
-            "comments" | "audit_data" => 10_000,
-            _ => 1_000,
+            "comments" | "audit_data" => 10 * WIDE_COST,
+            _ => WIDE_COST,
         },
         Expr::Field(..) => 8,
         Expr::Call(function, of) => {

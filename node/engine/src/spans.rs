@@ -1,13 +1,13 @@
 //! Rows that are spans, column by column: filtered, then grouped, or put in order by what orders them alone and read whole
 //! where they are among the best.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use arrow::array::AsArray;
+use arrow::array::{AsArray, BooleanBufferBuilder};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::UInt64Type;
-use assay_node_btql::bound::{Bound, Expr, Field, Groups, Key, Order, Output};
+use assay_node_btql::bound::{Bound, Expr, Field, Groups, Key, Order, Output, SortKey};
+use assay_node_btql::values::Value;
 use assay_storage_segments::Want;
 
 use crate::EngineError;
@@ -18,7 +18,7 @@ use crate::inputs::{Compiled, Rows};
 use crate::output::{Flowing, Outlet, Page, Part, Ranked, columns_of, order_of, shown};
 use crate::rank::{Rank, Top, Weigh};
 use crate::sampling::Sampled;
-use crate::select::{Filter, Scene, parts};
+use crate::select::{Filter, Scene, WIDE_ROWS, is_wide, parts};
 use crate::source::Piece;
 use crate::traces::Traces;
 use crate::workers::each;
@@ -87,7 +87,7 @@ fn grouped(
             return table.push_count(selected.count_set_bits());
         }
         let with_keys = table.needs_places();
-        each_part(scene, piece, 0, &selected, &exprs, with_keys, |columns, keys, rows| {
+        each_part(scene, piece, &selected, &exprs, with_keys, |columns, keys, rows| {
             let mut columns = columns.into_iter();
             let dimensions: Vec<_> = columns.by_ref().take(groups.dimensions.len()).collect();
             let values: Vec<_> = aggregated.iter().map(|of| of.and_then(|_| columns.next())).collect();
@@ -99,12 +99,11 @@ fn grouped(
     Part::together(made.into_iter().map(|(part, _)| part).collect(), bound, page)
 }
 
-/// Columns of the rows of a unit that are selected from `start` on, in parts where they are long; with the keys of the rows, if they are
+/// Columns of the rows of a unit that are selected, in parts where they are long; with the keys of the rows, if they are
 /// wanted, and their number.
 pub(crate) fn each_part(
     scene: &Scene<'_>,
     piece: &Piece,
-    start: usize,
     selected: &BooleanBuffer,
     exprs: &[&Expr],
     with_keys: bool,
@@ -126,7 +125,6 @@ pub(crate) fn each_part(
         scene.watch.check()?;
         let keep = (count < kept.len()).then_some(&kept);
         let wants: &[Want] = if with_keys { &[Want::Key] } else { &[] };
-        let range = start + range.start..start + range.end;
         let keys = unit.read(&scene.shared.cache, range.clone(), keep, wants)?;
         let keys = keys.first().map_or(&[][..], |keys| keys.as_primitive::<UInt64Type>().values());
         take(compiled.run(&Rows { range, keep })?, keys, count)?;
@@ -157,12 +155,12 @@ fn one_by_one(
         |(part, held), _, piece| {
             let selected = seen.select(scene, piece)?;
             let object = scene.sources[piece.source].number;
-            each_part(scene, piece, 0, &selected, &all, true, |columns, keys, _| {
+            each_part(scene, piece, &selected, &all, true, |columns, keys, _| {
                 for (row, key) in keys.iter().enumerate() {
                     let mut values = columns.iter().map(|(array, ty)| value_at(array, *ty, row).into_owned());
                     let slots = exprs.iter().map(|expr| match is_stored(&expr) {
-                        true => values.next().unwrap_or(assay_node_btql::values::Value::Null),
-                        false => assay_node_btql::values::Value::Null,
+                        true => values.next().unwrap_or(Value::Null),
+                        false => Value::Null,
                     });
                     let slots = slots.collect();
                     let (xacts, roots) = (&columns[stored.len()].0, &columns[stored.len() + 1].0);
@@ -194,15 +192,60 @@ impl Weigh for Candidate {
     }
 }
 
-/// Where units lie between known keys, those that come first.
+/// What orders rows before anything else, where units are known to lie between two values of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leading {
+    Key,
+    Xact,
+    Created,
+}
+
+/// And whether it descends.
+fn leading(order: &Order) -> Option<(Leading, bool)> {
+    match order {
+        Order::Key { by: Key::Pagination, descending } => Some((Leading::Key, *descending)),
+        Order::Key { by: Key::Xact, descending } => Some((Leading::Xact, *descending)),
+        Order::Sorted(keys) => match keys.first() {
+            Some(SortKey { expr: Expr::Field(Field::Column("created"), steps), descending, .. })
+                if steps.is_empty() =>
+            {
+                Some((Leading::Created, *descending))
+            }
+            _ => None,
+        },
+    }
+}
+
+impl Leading {
+    fn of_unit(self, piece: &Piece) -> Option<(u64, u64)> {
+        let bounds = piece.unit.bounds()?;
+        Some(match self {
+            Leading::Key => bounds.key,
+            Leading::Xact => bounds.xact,
+            Leading::Created => (ordered(bounds.created.0), ordered(bounds.created.1)),
+        })
+    }
+
+    fn of_rank(self, rank: &Rank) -> Option<u64> {
+        match (self, rank.sort.first()) {
+            (Leading::Key, _) => Some(rank.place),
+            (Leading::Xact, _) => Some(rank.xact),
+            (Leading::Created, Some(Value::Stored(micros) | Value::Time(micros))) => Some(ordered(*micros)),
+            (Leading::Created, _) => None,
+        }
+    }
+}
+
+/// In the same order, without a sign.
+fn ordered(signed: i64) -> u64 {
+    signed.cast_unsigned() ^ 1 << 63
+}
+
+/// Where units lie between known values, those that come first.
 fn sort_pieces(pieces: &mut [Piece], order: &Order) {
-    let Order::Key { by, descending } = order else { return };
-    let ends = |piece: &Piece| match piece.unit.bounds() {
-        Some(bounds) if *by == Key::Xact => bounds.xact,
-        Some(bounds) => bounds.key,
-        None => (0, u64::MAX),
-    };
-    if *descending {
+    let Some((leading, descending)) = leading(order) else { return };
+    let ends = |piece: &Piece| leading.of_unit(piece).unwrap_or((0, u64::MAX));
+    if descending {
         pieces.sort_by_key(|piece| std::cmp::Reverse(ends(piece).1));
     } else {
         pieces.sort_by_key(|piece| ends(piece).0);
@@ -227,18 +270,14 @@ fn best(
         if of_rows.is_beyond(piece) {
             return Ok(());
         }
-        if seen.traces.is_some() || seen.sampled.is_some() {
+        if seen.traces.is_some() || seen.sampled.is_some() || keys.iter().any(|key| is_wide(key)) {
             let selected = seen.select(scene, piece)?;
-            offer(scene, piece, number, 0, &selected, &keys, seen.traces, &of_rows, top)?;
+            offer(scene, piece, number, &selected, &keys, seen.traces, &of_rows, top)?;
         } else {
-            let (source, backwards) = (&scene.sources[piece.source], of_rows.begins_with_the_last());
-            seen.filter.select_parts(scene, &piece.unit, source, backwards, |range, selected| {
-                offer(scene, piece, number, range.start, &selected, &keys, None, &of_rows, top)?;
-                top.cut(order);
-                of_rows.note(top.worst());
-                Ok(!of_rows.is_beyond_part(scene, piece, &range)?)
-            })?;
+            in_order(scene, piece, number, seen, &keys, &of_rows, top)?;
         }
+        top.cut(order);
+        of_rows.note(top.worst());
         held.now(top.bytes())
     })?;
     let mut all = Top::new(page.limit);
@@ -250,6 +289,40 @@ fn best(
     Ok(best)
 }
 
+/// Rows of a unit as they would come: where what is long decides whether a row is selected, the later ones are not looked at
+/// once there are enough.
+fn in_order(
+    scene: &Scene<'_>,
+    piece: &Piece,
+    number: usize,
+    seen: &Seen<'_>,
+    keys: &[&Expr],
+    of_rows: &Outcome<'_>,
+    top: &mut Top<Candidate>,
+) -> Result<(), EngineError> {
+    let (order, unit, source) = (of_rows.order, &piece.unit, &scene.sources[piece.source]);
+    let (selected, rest) = seen.filter.narrow(scene, unit, source)?;
+    let Some(rest) = rest else {
+        return offer(scene, piece, number, &selected, keys, None, of_rows, top);
+    };
+    let mut all = Top::new(usize::MAX);
+    offer(scene, piece, number, &selected, keys, None, of_rows, &mut all)?;
+    for candidates in all.finish(order).chunks(WIDE_ROWS) {
+        top.cut(order);
+        if !top.takes(&candidates[0].0, order) {
+            break;
+        }
+        let mut wanted = BooleanBufferBuilder::new(selected.len());
+        wanted.append_n(selected.len(), false);
+        candidates.iter().for_each(|(_, candidate)| wanted.set_bit(candidate.row as usize, true));
+        let found = rest.select(scene, wanted.finish())?;
+        for (rank, candidate) in candidates.iter().filter(|(_, candidate)| found.value(candidate.row as usize)) {
+            top.offer(rank.clone(), *candidate, order);
+        }
+    }
+    Ok(())
+}
+
 /// How far the best rows are known: where one of the threads has enough of them, what lies behind its worst is not read.
 struct Outcome<'q> {
     order: &'q Order,
@@ -259,8 +332,8 @@ struct Outcome<'q> {
 }
 
 fn worst_of(order: &Order) -> u64 {
-    match order {
-        Order::Key { descending: true, .. } => 0,
+    match leading(order) {
+        Some((_, true)) => 0,
         _ => u64::MAX,
     }
 }
@@ -268,39 +341,19 @@ fn worst_of(order: &Order) -> u64 {
 impl Outcome<'_> {
     /// Whether no row of the unit can be among the best.
     fn is_beyond(&self, piece: &Piece) -> bool {
-        let (Order::Key { by, descending }, Some(bounds), false) = (self.order, piece.unit.bounds(), self.is_of_traces)
-        else {
-            return false;
-        };
-        let (least, most) = if *by == Key::Xact { bounds.xact } else { bounds.key };
+        let Some((leading, descending)) = leading(self.order).filter(|_| !self.is_of_traces) else { return false };
+        let Some((least, most)) = leading.of_unit(piece) else { return false };
         let worst = self.worst.load(Relaxed);
-        let is_worse = if *descending { most < worst } else { least > worst };
-        let end = self.page.after.map(|after| if *by == Key::Xact { after.xact } else { after.place });
-        let is_before = end.is_some_and(|end| if *descending { least > end } else { most < end });
+        let is_worse = if descending { most < worst } else { least > worst };
+        let end = self.page.after.map(|after| if leading == Leading::Xact { after.xact } else { after.place });
+        let is_before = end.is_some_and(|end| if descending { least > end } else { most < end });
         is_worse || is_before
     }
 
-    /// Whether a unit's last rows come first: in segments the newest stand in front.
-    fn begins_with_the_last(&self) -> bool {
-        matches!(self.order, Order::Key { descending: false, .. })
-    }
-
-    /// Whether no row of a unit beyond this part, from the end where it began, can be among the best.
-    fn is_beyond_part(&self, scene: &Scene<'_>, piece: &Piece, part: &Range<usize>) -> Result<bool, EngineError> {
-        let Order::Key { by: Key::Pagination, descending } = self.order else { return Ok(false) };
-        if !piece.unit.is_sorted() || part.is_empty() {
-            return Ok(false);
-        }
-        let last = if *descending { part.end - 1 } else { part.start };
-        let key = piece.unit.read(&scene.shared.cache, last..last + 1, None, &[Want::Key])?;
-        let (key, worst) = (key[0].as_primitive::<UInt64Type>().value(0), self.worst.load(Relaxed));
-        Ok(if *descending { key < worst } else { key > worst })
-    }
-
     fn note(&self, worst: Option<&Rank>) {
-        let (Order::Key { by, descending }, Some(worst)) = (self.order, worst) else { return };
-        let at = if *by == Key::Xact { worst.xact } else { worst.place };
-        if *descending {
+        let (Some((leading, descending)), Some(worst)) = (leading(self.order), worst) else { return };
+        let Some(at) = leading.of_rank(worst) else { return };
+        if descending {
             self.worst.fetch_max(at, Relaxed);
         } else {
             self.worst.fetch_min(at, Relaxed);
@@ -314,7 +367,6 @@ fn offer(
     scene: &Scene<'_>,
     piece: &Piece,
     number: usize,
-    start: usize,
     selected: &BooleanBuffer,
     keys: &[&Expr],
     traces: Option<&Traces>,
@@ -331,10 +383,10 @@ fn offer(
         exprs.push(&root);
     }
     let mut rows = selected.set_indices();
-    each_part(scene, piece, start, selected, &exprs, true, |columns, row_keys, _| {
+    each_part(scene, piece, selected, &exprs, true, |columns, row_keys, _| {
         let xacts = columns[keys.len()].0.as_primitive::<UInt64Type>();
         for (nth, key) in row_keys.iter().enumerate() {
-            let row = (start + rows.next().unwrap_or_default()) as u32;
+            let row = rows.next().unwrap_or_default() as u32;
             let (mut place, mut xact) = (*key, xacts.value(nth));
             if let Some(traces) = traces {
                 let trace = traces.of(piece.source, columns[keys.len() + 1].0.as_string::<i32>().value(nth));
@@ -352,7 +404,6 @@ fn offer(
         }
         Ok(())
     })?;
-    of_rows.note(top.worst());
     Ok(())
 }
 
@@ -378,11 +429,11 @@ fn read(
     let start = || (Vec::<Ranked>::new(), scene.watch.hold(), 0);
     let made = each(scene, &of_pieces, start, |(made, held, bytes), number, piece| {
         let rows = &wanted[number];
-        let mut selected = arrow::array::BooleanBufferBuilder::new(piece.unit.rows());
+        let mut selected = BooleanBufferBuilder::new(piece.unit.rows());
         selected.append_n(piece.unit.rows(), false);
         rows.iter().for_each(|(_, row)| selected.set_bit(*row as usize, true));
         let mut ranks = rows.iter().map(|(rank, _)| rank);
-        each_part(scene, piece, 0, &selected.finish(), &exprs, false, |found, _, rows| {
+        each_part(scene, piece, &selected.finish(), &exprs, false, |found, _, rows| {
             for (nth, rank) in (0..rows).zip(ranks.by_ref()) {
                 let values = found.iter().zip(&columns);
                 let values =

@@ -141,7 +141,7 @@ impl<'b> RollUp<'b> {
             let fixed = piece.unit.read(&scene.shared.cache, 0..all.len(), Some(&all), &wants)?;
             let (roots, is_root): (&StringArray, &BooleanArray) = (fixed[0].as_string(), fixed[1].as_boolean());
             let mut rows = all.set_indices().enumerate();
-            each_part(scene, piece, 0, &all, &exprs, true, |columns, keys, _| {
+            each_part(scene, piece, &all, &exprs, true, |columns, keys, _| {
                 for (nth, key) in keys.iter().enumerate() {
                     let Some((number, row)) = rows.next() else { return Err(EngineError::Damaged) };
                     let values = columns.iter().map(|(array, ty)| value_at(array, *ty, nth).into_owned());

@@ -76,6 +76,10 @@ impl Question {
         let text = self.query.as_str();
         let env = self.env(text);
         let mut bound = bind(&query, &env)?;
+        if self.audit_log {
+            let what = "queries over what was written to a row (`audit_log`) are part of the API and are not served yet";
+            return Err(AskError::NotServed(what.into()));
+        }
         for key in &parsed.unknown_keys {
             let message = format!("the query has a key `{key}`, which is not known and has no effect");
             bound.notes.push(Note { code: "unknownQueryKey", message, blocks_strict: true });

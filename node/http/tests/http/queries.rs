@@ -134,6 +134,10 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(said("SELECT id FROM project_prompts('p')", 501).contains("not served yet"));
     assert!(said("SELECT id FROM project_logs('p') ORDER BY created OFFSET 'awMH0gAAAAo'", 400).contains("no pages"));
     assert!(said("SELECT id FROM project_logs('p') OFFSET 'nonsense'", 400).contains("Invalid cursor"));
+    let audit = json!({"query": "SELECT id FROM project_logs('p') WHERE id = 'a'", "audit_log": true});
+    assert!(house.post("/btql", &audit).refused(501).contains("audit_log"));
+    let audit = json!({"query": "SELECT id FROM project_logs('p')", "audit_log": true});
+    assert!(house.post("/btql", &audit).refused(400).contains("filter by id"));
     let strict = json!({"query": "SELECT id FROM project_logs('p')", "lint_mode": "strict"});
     assert!(
         house

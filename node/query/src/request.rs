@@ -194,6 +194,7 @@ fn innermost_of(query: &Query) -> &Query {
 
 /// The query in a form that has words for it.
 fn said(query: &Query) -> Result<Value, AskError> {
-    let text = || in_sql(query).or_else(|_| in_clauses(query)).map(Value::String);
-    in_tree(query).or_else(|_| text()).map_err(|why| AskError::Internal(format!("a query that cannot be said: {why}")))
+    // Text first: a tree of many levels is more than a reader of JSON goes down.
+    let text = in_sql(query).or_else(|_| in_clauses(query)).map(Value::String);
+    text.or_else(|_| in_tree(query)).map_err(|why| AskError::Internal(format!("a query that cannot be said: {why}")))
 }

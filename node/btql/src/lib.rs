@@ -24,6 +24,14 @@ pub use print::{Unsayable, expression, in_clauses, in_sql, in_tree};
 const STACK_LEFT_MIN: usize = 256 << 10;
 const STACK_MORE: usize = 2 << 20;
 
+/// What the deepest query takes that is read at all, in a program that was not made fast; it is not touched until it is needed.
+const STACK_DEEP: usize = 32 << 20;
+
+/// For what goes down a whole query, on whatever thread.
+pub fn deep<T>(of: impl FnOnce() -> T) -> T {
+    stacker::grow(STACK_DEEP, of)
+}
+
 /// One level of a recursion. How deep it goes is limited (`ast::DEPTH_MAX`), how much stack a thread has is not known here.
 pub fn level<T>(of: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK_LEFT_MIN, STACK_MORE, of)

@@ -102,7 +102,7 @@ fn over(bound: &Bound, table: Table, watch: &Watch, seed: u64) -> Result<Partial
         Output::Infer(infer) => usize::try_from(infer.budget).unwrap_or(usize::MAX),
         Output::Rows { .. } | Output::Groups(_) => bound.limit.map_or(usize::MAX, |limit| limit as usize),
     };
-    let outlet = Outlet::new(bound, &Page { limit, seed, ..Page::default() }, env)?;
+    let outlet = Outlet::new(bound, &Page { limit, seed, ..Page::default() }, env, watch)?;
     let mut filtered = Slots::default();
     let filter = bound.filter.as_ref().map(|filter| filtered.compile(filter, env)).transpose()?;
     let mut part = outlet.start();

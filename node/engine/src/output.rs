@@ -12,6 +12,10 @@ use crate::preview;
 use crate::rank::{Rank, Top};
 use crate::slots::{Slots, holds};
 use crate::summary;
+use crate::watch::Watch;
+
+/// Rows that an unpivot makes of one until the clock is looked at.
+const ROWS_BETWEEN_CHECKS: u32 = 1024;
 
 /// The order in which rows come that nobody sorted.
 pub(crate) const NEWEST_FIRST: Order = Order::Key { by: Key::Pagination, descending: true };
@@ -37,6 +41,7 @@ pub(crate) struct Outlet {
     limit: usize,
     after: Option<crate::rank::Position>,
     seed: u64,
+    watch: Watch,
 }
 
 #[derive(Debug)]
@@ -121,7 +126,7 @@ impl Part {
 }
 
 impl Outlet {
-    pub fn new(bound: &Bound, page: &Page, env: Env) -> Result<Outlet, EngineError> {
+    pub fn new(bound: &Bound, page: &Page, env: Env, watch: &Watch) -> Result<Outlet, EngineError> {
         let mut slots = Slots::default();
         let unpivots = bound.unpivot.iter().map(|unpivot| unpivoted(&mut slots, unpivot, env));
         let unpivots = unpivots.collect::<Result<Vec<_>, EngineError>>()?;
@@ -138,7 +143,8 @@ impl Outlet {
             Output::Infer(_) => Ending::Rows { sort: Vec::new(), columns: selected(&mut slots, bound, env)? },
         };
         let (order, Page { limit, after, seed, .. }) = (order_of(bound), *page);
-        Ok(Outlet { slots, unpivots, filter, ending, order, limit, after, seed })
+        let watch = watch.clone();
+        Ok(Outlet { slots, unpivots, filter, ending, order, limit, after, seed, watch })
     }
 
     pub fn start(&self) -> Part {
@@ -151,8 +157,7 @@ impl Outlet {
     /// Takes a row to its end: what it is unpivoted to, filtered, in groups or at its place.
     pub fn push(&self, mut row: Flowing, part: &mut Part) -> Result<(), EngineError> {
         row.slots.resize(self.slots.fields.len(), Value::Null);
-        let mut nth = 0;
-        self.unpivot(&mut row, &self.unpivots, &mut nth, part)
+        self.unpivot(&mut row, &self.unpivots, &mut 0, &mut 0, part)
     }
 
     fn unpivot(
@@ -160,6 +165,7 @@ impl Outlet {
         row: &mut Flowing,
         unpivots: &[(Program, Option<usize>, usize)],
         nth: &mut u32,
+        met: &mut u32,
         part: &mut Part,
     ) -> Result<(), EngineError> {
         let Some(((of, key, value), rest)) = unpivots.split_first() else {
@@ -174,7 +180,11 @@ impl Outlet {
                 row.slots[*key] = Value::Text(name.into());
             }
             row.slots[*value] = member;
-            self.unpivot(row, rest, nth, part)?;
+            *met += 1;
+            if *met % ROWS_BETWEEN_CHECKS == 0 {
+                self.watch.check()?;
+            }
+            self.unpivot(row, rest, nth, met, part)?;
         }
         Ok(())
     }

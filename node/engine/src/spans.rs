@@ -140,7 +140,7 @@ fn one_by_one(
     seen: &Seen<'_>,
     page: &Page,
 ) -> Result<Part, EngineError> {
-    let outlet = Outlet::new(bound, page, scene.env)?;
+    let outlet = Outlet::new(bound, page, scene.env, scene.watch)?;
     let exprs: Vec<Expr> = outlet.slots.exprs();
     // What an unpivot gives has its slots filled by that.
     let is_stored = |expr: &&Expr| !matches!(expr, Expr::Field(Field::Unpivoted(_), _));

@@ -98,7 +98,7 @@ pub(crate) fn run(bound: &Bound, scene: &Scene<'_>, mut found: Vec<Found>, page:
 
 impl<'b> RollUp<'b> {
     fn new(bound: &'b Bound, scene: &Scene<'_>, page: &Page) -> Result<RollUp<'b>, EngineError> {
-        let outlet = Outlet::new(bound, page, scene.env)?;
+        let outlet = Outlet::new(bound, page, scene.env, scene.watch)?;
         let (mut of_spans, mut weights) = (Slots::default(), Slots::default());
         let comparison = bound.comparison_key.as_ref().map(|key| of_spans.compile(key, scene.env)).transpose()?;
         let weighted = bound.weighted_scores.iter();

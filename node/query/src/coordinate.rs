@@ -117,18 +117,24 @@ impl Errand<'_> {
             Err((leader, why)) => {
                 tracing::debug!(%why, "a part of a query is asked for elsewhere");
                 self.note(whom, &shards, leader);
-                try_join_all(shards.into_iter().map(|shard| self.again(shard, what))).await
+                try_join_all(shards.into_iter().map(|shard| self.again(shard, what, why.clone()))).await
             }
         }
     }
 
-    async fn again(&self, shard: (ShardId, Vec<LeafObject>), what: What) -> Result<LeafAnswer, AskError> {
-        let mut last = None;
+    /// `last` is why the first to be asked gave no answer.
+    async fn again(
+        &self,
+        shard: (ShardId, Vec<LeafObject>),
+        what: What,
+        mut last: AskError,
+    ) -> Result<LeafAnswer, AskError> {
+        let missing = |why| format!("shard {} gave no answer, and this query needs it: {why}", shard.0);
         for tries in 1..TRIES {
             let whom = match self.whom(shard.0, tries) {
                 Ok(whom) => whom,
                 Err(why) => {
-                    last = Some(why);
+                    last = why;
                     continue;
                 }
             };
@@ -137,13 +143,14 @@ impl Errand<'_> {
                 Ok(answer) => return Ok(answer),
                 Err((leader, why)) if is_of_the_place(&why) => {
                     self.note(whom, &shards, leader);
-                    last = Some(why);
+                    last = why;
                 }
+                // The time went by while others were waited for.
+                Err((_, AskError::TooLate(why))) => return Err(AskError::TooLate(missing(format!("{why} ({last})")))),
                 Err((_, why)) => return Err(why),
             }
         }
-        let why = last.map(|why| why.to_string()).unwrap_or_default();
-        Err(AskError::Unavailable(format!("shard {} gave no answer, and this query needs it: {why}", shard.0)))
+        Err(AskError::Unavailable(missing(last.to_string())))
     }
 
     fn note(&self, whom: Whom, shards: &[(ShardId, Vec<LeafObject>)], leader: Option<NodeId>) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use assay_cluster::{Cluster, NoAnswer, Route, Service};
 use assay_node_btql::bound::Bound;
-use assay_node_btql::{Env, bind, parse};
+use assay_node_btql::{Env, bind, deep, parse};
 use assay_node_engine::{Ask, Hash, Partial, Position, Shared, Source, Watch, lowest, run};
 use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
 use bytes::{Buf, Bytes};
@@ -124,7 +124,7 @@ impl LeafQuestion {
         let stop = StopOnDrop(watch.clone());
         let shared = office.shared.clone();
         let shards: Vec<ShardId> = versions.iter().map(|(shard, _)| *shard).collect();
-        let part = office.threads.run(move || part(&bound, &sources, &shared, &watch, self.what)).await;
+        let part = office.threads.run(move || deep(|| part(&bound, &sources, &shared, &watch, self.what))).await;
         drop(stop);
         let part = part?;
         if let Err(AskError::Damaged(why)) = &part {
@@ -142,7 +142,7 @@ impl LeafQuestion {
             audit_log: self.audit_log,
             inference_depth: self.inference_depth,
         };
-        Ok(bind(&parse(&self.query)?.query, &env)?)
+        deep(|| Ok(bind(&parse(&self.query)?.query, &env)?))
     }
 
     async fn sources(&self, office: &Office) -> Result<(Vec<Source>, Vec<(ShardId, Xact)>), AskError> {

@@ -4,7 +4,7 @@ use assay_node_btql::ast::{self, Binary, Logic, Node, Query};
 use assay_node_btql::bound::{Bound, Key, Note, Order, Output, Rows};
 use assay_node_btql::columns::{Kind, Named};
 use assay_node_btql::schema::{self, Column};
-use assay_node_btql::{Env, bind, in_clauses, in_sql, in_tree, parse};
+use assay_node_btql::{Env, bind, deep, in_clauses, in_sql, in_tree, parse};
 use assay_node_engine::innermost;
 use assay_storage_model::Xact;
 use serde_json::Value;
@@ -67,7 +67,11 @@ pub struct Meant<'b> {
 }
 
 impl Question {
-    pub fn read(mut self) -> Result<Bounded, AskError> {
+    pub fn read(self) -> Result<Bounded, AskError> {
+        deep(|| self.read_deep())
+    }
+
+    fn read_deep(mut self) -> Result<Bounded, AskError> {
         let parsed = parse(&self.query)?;
         let mut query = parsed.query;
         if let Some(root) = &self.scope_to_root_span_id {
@@ -77,7 +81,8 @@ impl Question {
         let env = self.env(text);
         let mut bound = bind(&query, &env)?;
         if self.audit_log {
-            let what = "queries over what was written to a row (`audit_log`) are part of the API and are not served yet";
+            let what =
+                "queries over what was written to a row (`audit_log`) are part of the API and are not served yet";
             return Err(AskError::NotServed(what.into()));
         }
         for key in &parsed.unknown_keys {

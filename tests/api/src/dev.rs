@@ -104,6 +104,11 @@ impl Dev {
         Ok(status)
     }
 
+    /// Of node 1, 2 and so on.
+    pub fn processes(&self) -> &[u32] {
+        &self.nodes
+    }
+
     /// Whether all of it still runs.
     pub fn lives(&mut self) -> bool {
         self.process.lives() && self.nodes.iter().all(|node| self.runs(*node))

@@ -119,7 +119,10 @@ impl<'a> Binder<'a> {
         self.mode = Mode::Rows;
         for dimension in &columns.dimensions {
             let bound = self.expr(dimension)?;
-            self.groups.dimensions.push(bound);
+            // What is said twice groups once, in every form; the keys of a pivot are counted as they are said.
+            if query.pivot.is_some() || !self.groups.dimensions.contains(&bound) {
+                self.groups.dimensions.push(bound);
+            }
         }
         if let Some(ast::Pivot::For { column, .. }) = &query.pivot {
             let bound = self.path(column)?;

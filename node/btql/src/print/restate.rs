@@ -60,6 +60,8 @@ pub(super) fn as_dimensions(query: &Query, form: &'static str) -> Result<Query, 
     let mut groups = Vec::new();
     for group in group_by {
         match meant(&group, &items) {
+            // Its keys are counted, and here they would be fewer.
+            Some(item) if groups.contains(item) && is_pivot => return no_words("a pivot's key that is said twice"),
             Some(item) if groups.contains(item) => {}
             Some(item) => groups.push(item.clone()),
             None => return no_words("a group that is not selected"),

@@ -181,7 +181,7 @@ impl Outlet {
             }
             row.slots[*value] = member;
             *met += 1;
-            if *met % ROWS_BETWEEN_CHECKS == 0 {
+            if met.is_multiple_of(ROWS_BETWEEN_CHECKS) {
                 self.watch.check()?;
             }
             self.unpivot(row, rest, nth, met, part)?;

@@ -18,8 +18,6 @@ pub enum EngineError {
     Groups(usize),
     #[error("the pivot has more than {0} columns")]
     PivotedColumns(usize),
-    #[error("Invalid cursor: pass the one of the page before, with the same query")]
-    Cursor,
     /// The question asks for something that this source does not have.
     #[error("{0}")]
     Refused(String),

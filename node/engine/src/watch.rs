@@ -56,14 +56,6 @@ impl Watch {
         self.0.stopped.store(true, Ordering::Relaxed);
     }
 
-    pub fn until(&self) -> Instant {
-        self.0.until
-    }
-
-    pub fn bytes_max(&self) -> usize {
-        self.0.bytes_max
-    }
-
     /// Asked between pieces of work, none of which takes long.
     pub fn check(&self) -> Result<(), EngineError> {
         if self.0.stopped.load(Ordering::Relaxed) {

@@ -72,9 +72,7 @@ impl From<EngineError> for AskError {
             EngineError::Memory(_) | EngineError::Groups(_) => AskError::TooMuch(format!(
                 "{why}: narrow it down with a filter on created or root_span_id, or group by less"
             )),
-            EngineError::PivotedColumns(_) | EngineError::Cursor | EngineError::Refused(_) => {
-                AskError::BadRequest(why.to_string())
-            }
+            EngineError::PivotedColumns(_) | EngineError::Refused(_) => AskError::BadRequest(why.to_string()),
             EngineError::Vectors(assay_node_vectors::Error::TooLong) => AskError::TooMuch(why.to_string()),
             EngineError::Vectors(_) | EngineError::Damaged => AskError::Internal(why.to_string()),
         }

@@ -56,6 +56,12 @@ pub async fn btql(call: Call, payload: Payload) -> Answer {
     if is_endless { reply.streamed(&call, rows, first) } else { reply.whole(&call, rows, first).await }
 }
 
+/// Queries that run on after their request.
+pub async fn later(_call: Call) -> Answer {
+    let what = "queries that run on after their request (`/btql/async`) are part of the API and are not served yet";
+    Err(AskError::NotServed(what.into()).into())
+}
+
 /// How an answer is written.
 struct Reply {
     asked: Asked,

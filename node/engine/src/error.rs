@@ -3,6 +3,8 @@
 use assay_storage_shard::ShardError;
 use thiserror::Error;
 
+use crate::aggregate::Damaged;
+
 #[derive(Debug, Error)]
 pub enum EngineError {
     /// Somebody gave up waiting for the answer.
@@ -28,4 +30,10 @@ pub enum EngineError {
     /// What another node sent does not read.
     #[error("a part of an answer is damaged")]
     Damaged,
+}
+
+impl From<Damaged> for EngineError {
+    fn from(_: Damaged) -> EngineError {
+        EngineError::Damaged
+    }
 }

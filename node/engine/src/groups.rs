@@ -171,18 +171,17 @@ impl GroupTable {
 
     pub fn decode(groups: &bound::Groups, seed: u64, from: &mut Reader<'_>) -> Result<GroupTable, EngineError> {
         let mut table = GroupTable::new(&groups.aggregates, seed);
-        let count = from.count()?;
+        let count = from.count(1)?;
         for number in 0..count {
             let dimensions = groups.dimensions.iter().map(|_| from.value()).collect::<Result<Vec<_>, _>>()?;
             if table.group(dimensions)? as usize != number {
                 return Err(EngineError::Damaged);
             }
         }
-        let states = groups
-            .aggregates
-            .iter()
-            .map(|aggregate| States::decode(aggregate, seed, from.rest()).map_err(|_| EngineError::Damaged));
+        let mut rest = from.rest();
+        let states = groups.aggregates.iter().map(|aggregate| States::decode(aggregate, seed, &mut rest));
         table.states = states.collect::<Result<_, _>>()?;
+        *from = Reader::new(rest);
         Ok(table)
     }
 }

@@ -95,7 +95,7 @@ impl Partial {
 }
 
 fn rows(from: &mut Reader<'_>, keys: usize, columns: usize) -> Result<Vec<Ranked>, EngineError> {
-    let count = from.count()?;
+    let count = from.count(1)?;
     let row = |_| {
         let rank = Rank::take(from, keys)?;
         let values = (0..columns).map(|_| from.value()).collect::<Result<_, _>>()?;

@@ -6,7 +6,7 @@ use assay_node_btql::bound::{Key, Order, SortKey};
 use assay_node_btql::values::{Value, in_order};
 
 use crate::EngineError;
-use crate::wire::{self, Reader};
+use crate::wire::{self, Reader, heap_bytes};
 
 /// The place of a row among all rows of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,13 +87,7 @@ impl Rank {
 
 /// What a value takes, roughly.
 pub fn value_bytes(value: &Value<'_>) -> usize {
-    size_of::<Value<'_>>()
-        + match value {
-            Value::Text(text) | Value::Array(text) | Value::Object(text) => text.len(),
-            Value::List(of) => of.iter().map(value_bytes).sum(),
-            Value::Members(of) => of.iter().map(|(key, of)| key.len() + value_bytes(of)).sum(),
-            _ => 0,
-        }
+    size_of::<Value<'_>>() + heap_bytes(value)
 }
 
 fn directed(order: Ordering, descending: bool) -> Ordering {

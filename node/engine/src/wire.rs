@@ -1,12 +1,14 @@
-//! How parts of answers are written for other nodes: numbers little-endian, texts behind their lengths, values behind a
-//! byte that says what they are. Nothing is believed that is read.
+//! How parts of answers are written for other nodes: numbers little-endian, whatever has a length behind it, values behind a
+//! byte that says what they are. Nothing is believed that is read: no room is made for more things than the bytes at hand
+//! could be.
 
 use std::borrow::Cow;
 
-use assay_node_btql::ast::{Interval, Unit};
+use assay_node_btql::ast::{DEPTH_MAX, Interval, Unit};
+use assay_node_btql::level;
 use assay_node_btql::values::Value;
 
-use crate::EngineError;
+use crate::aggregate::Damaged;
 
 const NULL: u8 = 0;
 const FALSE: u8 = 1;
@@ -21,6 +23,8 @@ const XACT: u8 = 9;
 const INTERVAL: u8 = 10;
 const ARRAY: u8 = 11;
 const OBJECT: u8 = 12;
+const LIST: u8 = 13;
+const MEMBERS: u8 = 14;
 
 const UNITS: [Unit; 9] = [
     Unit::Microsecond,
@@ -34,15 +38,28 @@ const UNITS: [Unit; 9] = [
     Unit::Year,
 ];
 
+pub(crate) fn put_u32(out: &mut Vec<u8>, number: u32) {
+    out.extend_from_slice(&number.to_le_bytes());
+}
+
 pub(crate) fn put_u64(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&number.to_le_bytes());
+}
+
+pub(crate) fn put_u128(out: &mut Vec<u8>, number: u128) {
+    out.extend_from_slice(&number.to_le_bytes());
+}
+
+pub(crate) fn put_f64(out: &mut Vec<u8>, number: f64) {
+    put_u64(out, number.to_bits());
 }
 
 pub(crate) fn put_count(out: &mut Vec<u8>, count: usize) {
     put_u64(out, count as u64);
 }
 
-pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
+fn put_text(out: &mut Vec<u8>, kind: u8, text: &str) {
+    out.push(kind);
     put_count(out, text.len());
     out.extend_from_slice(text.as_bytes());
 }
@@ -63,28 +80,25 @@ pub(crate) fn put_value(out: &mut Vec<u8>, value: &Value<'_>) {
         Value::Xact(of) => number(XACT, *of),
         Value::Interval(of) => {
             number(INTERVAL, of.value.cast_unsigned());
-            let unit = UNITS.iter().position(|unit| *unit == of.unit).unwrap_or_default();
-            out.push(unit as u8);
+            out.push(UNITS.iter().position(|unit| *unit == of.unit).unwrap_or_default() as u8);
         }
-        Value::Text(text) => {
-            out.push(TEXT);
-            put_text(out, text);
+        Value::Text(text) => put_text(out, TEXT, text),
+        Value::Array(json) => put_text(out, ARRAY, json),
+        Value::Object(json) => put_text(out, OBJECT, json),
+        Value::List(of) => {
+            out.push(LIST);
+            put_count(out, of.len());
+            level(|| of.iter().for_each(|element| put_value(out, element)));
         }
-        Value::Array(json) => {
-            out.push(ARRAY);
-            put_text(out, json);
-        }
-        Value::List(_) => {
-            out.push(ARRAY);
-            put_text(out, &value.to_json());
-        }
-        Value::Object(json) => {
-            out.push(OBJECT);
-            put_text(out, json);
-        }
-        Value::Members(_) => {
-            out.push(OBJECT);
-            put_text(out, &value.to_json());
+        Value::Members(of) => {
+            out.push(MEMBERS);
+            put_count(out, of.len());
+            level(|| {
+                for (key, member) in of {
+                    put_text(out, TEXT, key);
+                    put_value(out, member);
+                }
+            });
         }
     }
 }
@@ -98,62 +112,125 @@ impl<'b> Reader<'b> {
         Reader(bytes)
     }
 
-    /// For who reads on by itself.
-    pub fn rest(&mut self) -> &mut &'b [u8] {
-        &mut self.0
+    pub fn rest(&self) -> &'b [u8] {
+        self.0
     }
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub fn byte(&mut self) -> Result<u8, EngineError> {
-        let (byte, rest) = self.0.split_first().ok_or(EngineError::Damaged)?;
+    pub fn bytes(&mut self, count: usize) -> Result<&'b [u8], Damaged> {
+        let (bytes, rest) = self.0.split_at_checked(count).ok_or(Damaged)?;
         self.0 = rest;
-        Ok(*byte)
+        Ok(bytes)
     }
 
-    pub fn u64(&mut self) -> Result<u64, EngineError> {
-        let (bytes, rest) = self.0.split_first_chunk().ok_or(EngineError::Damaged)?;
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Damaged> {
+        let (bytes, rest) = self.0.split_first_chunk().ok_or(Damaged)?;
         self.0 = rest;
-        Ok(u64::from_le_bytes(*bytes))
+        Ok(*bytes)
     }
 
-    /// Of things that take at least a byte each.
-    pub fn count(&mut self) -> Result<usize, EngineError> {
-        let count = usize::try_from(self.u64()?).map_err(|_| EngineError::Damaged)?;
-        if count > self.0.len() { Err(EngineError::Damaged) } else { Ok(count) }
+    pub fn byte(&mut self) -> Result<u8, Damaged> {
+        Ok(self.array::<1>()?[0])
     }
 
-    pub fn text(&mut self) -> Result<&'b str, EngineError> {
-        let length = self.count()?;
-        let (text, rest) = self.0.split_at(length);
-        self.0 = rest;
-        std::str::from_utf8(text).map_err(|_| EngineError::Damaged)
+    pub fn flag(&mut self) -> Result<bool, Damaged> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Damaged),
+        }
     }
 
-    pub fn value(&mut self) -> Result<Value<'static>, EngineError> {
+    pub fn u32(&mut self) -> Result<u32, Damaged> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    pub fn u64(&mut self) -> Result<u64, Damaged> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    pub fn u128(&mut self) -> Result<u128, Damaged> {
+        Ok(u128::from_le_bytes(self.array()?))
+    }
+
+    pub fn f64(&mut self) -> Result<f64, Damaged> {
+        Ok(f64::from_bits(self.u64()?))
+    }
+
+    pub fn finite(&mut self) -> Result<f64, Damaged> {
+        let number = self.f64()?;
+        if number.is_finite() { Ok(number) } else { Err(Damaged) }
+    }
+
+    /// Of things that take at least so many bytes each.
+    pub fn count(&mut self, each: usize) -> Result<usize, Damaged> {
+        let count = usize::try_from(self.u64()?).map_err(|_| Damaged)?;
+        if count > self.0.len() / each { Err(Damaged) } else { Ok(count) }
+    }
+
+    fn text(&mut self) -> Result<&'b str, Damaged> {
+        let length = self.count(1)?;
+        std::str::from_utf8(self.bytes(length)?).map_err(|_| Damaged)
+    }
+
+    pub fn value(&mut self) -> Result<Value<'static>, Damaged> {
+        self.value_within(DEPTH_MAX as usize)
+    }
+
+    fn value_within(&mut self, depth: usize) -> Result<Value<'static>, Damaged> {
         let owned = |text: &str| Cow::Owned(text.to_owned());
         Ok(match self.byte()? {
             NULL => Value::Null,
             FALSE => Value::Boolean(false),
             TRUE => Value::Boolean(true),
             INTEGER => Value::Integer(self.u64()?.cast_signed()),
-            UNSIGNED => Value::Unsigned(self.u64()?),
-            FLOAT => Value::float(f64::from_bits(self.u64()?)),
+            UNSIGNED => Value::whole(self.u64()?.into()),
+            FLOAT => Value::float(self.finite()?),
             TIME => Value::Time(self.u64()?.cast_signed()),
             STORED => Value::Stored(self.u64()?.cast_signed()),
             XACT => Value::Xact(self.u64()?),
             INTERVAL => {
                 let value = self.u64()?.cast_signed();
-                let unit = *UNITS.get(usize::from(self.byte()?)).ok_or(EngineError::Damaged)?;
+                let unit = *UNITS.get(usize::from(self.byte()?)).ok_or(Damaged)?;
                 Value::Interval(Interval { value, unit })
             }
             TEXT => Value::Text(owned(self.text()?)),
             ARRAY => Value::Array(owned(self.text()?)),
             OBJECT => Value::Object(owned(self.text()?)),
-            _ => return Err(EngineError::Damaged),
+            LIST => {
+                let inside = depth.checked_sub(1).ok_or(Damaged)?;
+                let count = self.count(1)?;
+                Value::List(level(|| (0..count).map(|_| self.value_within(inside)).collect::<Result<_, _>>())?)
+            }
+            MEMBERS => {
+                let inside = depth.checked_sub(1).ok_or(Damaged)?;
+                let count = self.count(1)?;
+                Value::Members(level(|| (0..count).map(|_| self.member(inside)).collect::<Result<_, _>>())?)
+            }
+            _ => return Err(Damaged),
         })
+    }
+
+    fn member(&mut self, depth: usize) -> Result<(String, Value<'static>), Damaged> {
+        match self.byte()? {
+            TEXT => Ok((self.text()?.to_owned(), self.value_within(depth)?)),
+            _ => Err(Damaged),
+        }
+    }
+}
+
+/// What a value takes beside its own place, nearly.
+pub(crate) fn heap_bytes(value: &Value<'_>) -> usize {
+    match value {
+        Value::Text(text) | Value::Array(text) | Value::Object(text) => text.len(),
+        Value::List(of) => of.iter().map(|of| size_of::<Value<'_>>() + heap_bytes(of)).sum(),
+        Value::Members(of) => {
+            of.iter().map(|(key, of)| size_of::<(String, Value<'_>)>() + key.len() + heap_bytes(of)).sum()
+        }
+        _ => 0,
     }
 }
 
@@ -163,7 +240,6 @@ mod tests {
 
     #[test]
     fn values_read_back_and_damage_is_noticed() {
-        let interval = Value::Interval(Interval { value: -7, unit: Unit::Month });
         let values = vec![
             Value::Null,
             Value::Boolean(true),
@@ -175,21 +251,35 @@ mod tests {
             Value::Time(-1),
             Value::Stored(7),
             Value::Xact(9),
-            interval,
+            Value::Interval(Interval { value: -7, unit: Unit::Month }),
             Value::Array("[1, 2]".into()),
             Value::Object("{}".into()),
+            Value::List(vec![Value::Time(1), Value::Members(vec![("a".into(), Value::Null)])]),
         ];
-        let mut bytes = Vec::new();
-        values.iter().for_each(|value| put_value(&mut bytes, value));
-        let mut reader = Reader::new(&bytes);
         for value in &values {
-            assert_eq!(reader.value().expect("it reads"), *value);
+            let mut bytes = Vec::new();
+            put_value(&mut bytes, value);
+            let mut reader = Reader::new(&bytes);
+            assert_eq!(reader.value().as_ref(), Ok(value));
+            assert!(reader.is_empty());
+            for end in 0..bytes.len() {
+                assert_eq!(Reader::new(&bytes[..end]).value(), Err(Damaged), "{value:?} cut at {end}");
+            }
         }
-        assert!(reader.is_empty());
-        for end in 0..bytes.len() {
-            let mut reader = Reader::new(&bytes[..end]);
-            assert!((0..values.len()).any(|_| reader.value().is_err()), "cut at {end}");
-        }
-        assert!(Reader::new(&[200]).value().is_err());
+        assert_eq!(Reader::new(&[200]).value(), Err(Damaged));
+        assert_eq!(Reader::new(&[[TEXT].as_slice(), &[u8::MAX; 8]].concat()).value(), Err(Damaged));
+        assert_eq!(Reader::new(&[[FLOAT].as_slice(), &f64::NAN.to_le_bytes()].concat()).value(), Err(Damaged));
+    }
+
+    #[test]
+    fn lists_in_lists_have_an_end() {
+        let one_in_another = |depth: usize| {
+            let mut bytes = [[LIST].as_slice(), &1_u64.to_le_bytes()].concat().repeat(depth);
+            bytes.push(NULL);
+            Reader::new(&bytes).value().is_ok()
+        };
+        assert!(one_in_another(DEPTH_MAX as usize));
+        assert!(!one_in_another(DEPTH_MAX as usize + 1));
+        assert!(!one_in_another(1_000_000));
     }
 }

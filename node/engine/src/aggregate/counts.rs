@@ -3,9 +3,9 @@
 use assay_node_btql::values::Value;
 use assay_node_vectors::Type;
 
-use super::encoding::{Reader, put_count, put_u64};
 use super::rows::Batch;
 use super::{Damaged, Grouped, Place};
+use crate::wire::{Reader, put_count, put_u64};
 
 #[derive(Debug, Default)]
 pub(super) struct Counts {

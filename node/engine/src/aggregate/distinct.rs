@@ -10,11 +10,11 @@ use arrow::datatypes::Int64Type;
 use assay_node_btql::values::Value;
 use assay_node_vectors::Type;
 
-use super::encoding::{Reader, put_count, put_u32, put_u128};
 use super::hash::{self, Hashed, Member, group_of, high_bits, member};
 use super::registers::Registers;
 use super::rows::{Batch, each_valid};
 use super::{Damaged, Grouped, Place};
+use crate::wire::{Reader, put_count, put_u32, put_u128};
 
 pub(super) const EXACT_MAX: u32 = 1_000_000;
 /// The count of a group that is counted by registers.

@@ -2,9 +2,9 @@
 
 use assay_node_btql::values::Value;
 
-use super::encoding::{Reader, heap_bytes, put_count, put_u32, put_u64, put_value};
 use super::rows::Batch;
 use super::{Damaged, Grouped, Place, value_at};
+use crate::wire::{Reader, heap_bytes, put_count, put_u32, put_u64, put_value};
 
 /// Of a group, that no row of the batch was met.
 const NO_ROW: u32 = u32::MAX;

@@ -10,10 +10,10 @@ use arrow::datatypes::{Int64Type, TimestampMicrosecondType, UInt64Type};
 use assay_node_btql::values::{Value, in_order};
 use assay_node_vectors::Type;
 
-use super::encoding::{Reader, heap_bytes, put_count, put_f64, put_u64, put_value};
 use super::rows::{Batch, each_block, each_valid};
 use super::value_at::key_text;
 use super::{Damaged, Grouped, Place};
+use crate::wire::{Reader, heap_bytes, put_count, put_f64, put_u64, put_value};
 
 const LANES: usize = 8;
 const TYPES: [Type; 6] = [Type::Bool, Type::Int, Type::Time, Type::Created, Type::Xact, Type::Key];

@@ -7,10 +7,10 @@ use std::hash::BuildHasherDefault;
 use assay_node_btql::bound::Aggregation;
 use assay_node_btql::values::Value;
 
-use super::encoding::{Reader, heap_bytes, put_count, put_u32, put_u64, put_value};
 use super::hash::{self, Hashed, Member, member};
 use super::rows::Batch;
 use super::{Damaged, Grouped, Kind, Place};
+use crate::wire::{Reader, heap_bytes, put_count, put_u32, put_u64, put_value};
 
 /// Bytes of an entry as it is written, at least.
 const PUT_BYTES_MIN: usize = 17;

@@ -18,7 +18,6 @@
 mod canonical;
 mod counts;
 mod distinct;
-mod encoding;
 mod ends;
 mod extremes;
 mod hash;
@@ -41,9 +40,9 @@ use assay_node_vectors::Type;
 pub use canonical::canonical_bytes;
 pub use value_at::value_at;
 
+use crate::wire::Reader;
 use counts::Counts;
 use distinct::Distinct;
-use encoding::Reader;
 use ends::Ends;
 use extremes::Extremes;
 use lists::Lists;

@@ -3,10 +3,10 @@
 use assay_node_btql::values::Value;
 use assay_node_vectors::Type;
 
-use super::encoding::{Reader, put_count, put_f64};
 use super::rows::Batch;
 use super::sketch::{Sketch, mixed};
 use super::{Damaged, Grouped, Place};
+use crate::wire::{Reader, put_count, put_f64};
 
 pub(super) const EXACT_MAX: usize = 100_000;
 /// Numbers that wait to be sampled.

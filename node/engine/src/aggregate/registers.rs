@@ -5,7 +5,7 @@
 //! Counts are off by 0.2 % as a rule, and the promise is 1 %.
 
 use super::Damaged;
-use super::encoding::Reader;
+use crate::wire::Reader;
 
 const INDEX_BITS: u32 = 18;
 const REGISTERS: usize = 1 << INDEX_BITS;

@@ -5,7 +5,7 @@
 //! With [`WIDTH`] ranks are off by 0.13 % in one of a hundred cases, and the promise is 0.5 %.
 
 use super::Damaged;
-use super::encoding::{Reader, put_count, put_u64};
+use crate::wire::{Reader, put_count, put_u64};
 
 /// Numbers on the level of the heaviest; those below have room for two thirds each of what is above.
 const WIDTH: usize = 4096;

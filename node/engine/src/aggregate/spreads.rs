@@ -2,9 +2,9 @@
 
 use assay_node_btql::values::Value;
 
-use super::encoding::{Reader, put_count, put_f64, put_u64};
 use super::rows::Batch;
 use super::{Damaged, Grouped, Place};
+use crate::wire::{Reader, put_count, put_f64, put_u64};
 
 const LANES: usize = 8;
 /// Bytes of one as it is written.

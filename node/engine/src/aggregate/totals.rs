@@ -8,9 +8,9 @@ use arrow::datatypes::{Decimal128Type, Int64Type};
 use assay_node_btql::values::{SAFE, Value};
 use assay_node_vectors::Type;
 
-use super::encoding::{Reader, put_count, put_f64, put_u64, put_u128};
 use super::rows::{Batch, each_block, each_valid};
 use super::{Damaged, Grouped, Place};
+use crate::wire::{Reader, put_count, put_f64, put_u64, put_u128};
 
 /// Sums that are made beside each other: an addition need not wait for the one before.
 const LANES: usize = 4;

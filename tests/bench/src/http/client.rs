@@ -1,6 +1,7 @@
 //! One keep-alive connection to a server, one request at a time. As little as possible stands between the bytes and
 //! the socket, so that the processor's time is the server's.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -92,6 +93,63 @@ impl Connection {
         self.ask("GET", path, &Bytes::new()).await
     }
 
+    /// Asks for what may be larger than memory: the body goes to `sink` as it arrives. Where the next page begins, if
+    /// the answer says that there is one.
+    pub async fn post_into(
+        &mut self,
+        path: &str,
+        body: &Bytes,
+        sink: &mut (impl Write + Send),
+    ) -> anyhow::Result<Option<String>> {
+        let head = timeout(ANSWER_WAIT_MAX, self.send("POST", path, body)).await;
+        let head = head.map_err(|_| anyhow!("no answer within {} s", ANSWER_WAIT_MAX.as_secs())).flatten();
+        let head = head.with_context(|| format!("POST {path}"))?;
+        let mut stream = self.stream.take().context("a connection")?;
+        if head.status != 200 {
+            let body = self.body(&mut stream, &head).await?;
+            Answer { status: head.status, retry_after: head.retry_after, body }.ok(path)?;
+        }
+        self.received.drain(..head.bytes);
+        match head.length {
+            Length::Bytes(bytes) => self.pour(&mut stream, bytes, sink).await?,
+            Length::Chunked => self.pour_chunks(&mut stream, sink).await?,
+        }
+        ensure!(self.received.is_empty(), "the server goes on after its answer");
+        if !head.closes {
+            self.stream = Some(stream);
+        }
+        Ok(head.cursor)
+    }
+
+    async fn pour(&mut self, stream: &mut TcpStream, bytes: usize, sink: &mut impl Write) -> anyhow::Result<()> {
+        let mut left = bytes;
+        loop {
+            let some = left.min(self.received.len());
+            sink.write_all(&self.received[..some])?;
+            self.received.drain(..some);
+            left -= some;
+            if left == 0 {
+                return Ok(());
+            }
+            timeout(ANSWER_WAIT_MAX, read_more(stream, &mut self.received)).await.context("no more of the body")??;
+        }
+    }
+
+    async fn pour_chunks(&mut self, stream: &mut TcpStream, sink: &mut impl Write) -> anyhow::Result<()> {
+        let mut piece = Vec::new();
+        loop {
+            let mut chunks = Chunks::from(0);
+            let end = chunks.read(&self.received, &mut piece).map_err(anyhow::Error::msg)?;
+            sink.write_all(&piece)?;
+            piece.clear();
+            self.received.drain(..end.unwrap_or(chunks.at()));
+            if end.is_some() {
+                return Ok(());
+            }
+            timeout(ANSWER_WAIT_MAX, read_more(stream, &mut self.received)).await.context("no more of the body")??;
+        }
+    }
+
     async fn ask(&mut self, method: &str, path: &str, body: &Bytes) -> anyhow::Result<Answer> {
         let answer = timeout(ANSWER_WAIT_MAX, self.exchange(method, path, body)).await;
         if !matches!(answer, Ok(Ok(_))) {
@@ -103,6 +161,18 @@ impl Connection {
     }
 
     async fn exchange(&mut self, method: &str, path: &str, body: &Bytes) -> anyhow::Result<Answer> {
+        let head = self.send(method, path, body).await?;
+        let mut stream = self.stream.take().context("a connection")?;
+        let body = self.body(&mut stream, &head).await?;
+        if !head.closes {
+            self.stream = Some(stream);
+        }
+        Ok(Answer { status: head.status, retry_after: head.retry_after, body })
+    }
+
+    /// Sends a request and reads the head of its answer, and what came with it. The connection is there only where this
+    /// succeeds.
+    async fn send(&mut self, method: &str, path: &str, body: &Bytes) -> anyhow::Result<Head> {
         self.open().await?;
         let mut stream = self.stream.take().context("a connection")?;
         let head = request_head(method, path, &self.host, self.target.key.as_deref(), body.len());
@@ -115,11 +185,8 @@ impl Connection {
             }
             read_more(&mut stream, &mut self.received).await?;
         };
-        let body = self.body(&mut stream, &head).await?;
-        if !head.closes {
-            self.stream = Some(stream);
-        }
-        Ok(Answer { status: head.status, retry_after: head.retry_after, body })
+        self.stream = Some(stream);
+        Ok(head)
     }
 
     async fn body(&mut self, stream: &mut TcpStream, head: &Head) -> anyhow::Result<Vec<u8>> {
@@ -180,6 +247,25 @@ pub mod tests {
             }
         });
         Target { address, key: None }
+    }
+
+    #[tokio::test]
+    async fn a_body_is_poured_however_it_is_sent_and_the_next_page_is_named() {
+        let target = scripted(&[
+            "HTTP/1.1 200 OK\r\nx-bt-cursor: abc\r\ncontent-length: 5\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\n[1,\r\n2\r\n2]\r\n0\r\n\r\n",
+            "HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\nno",
+        ])
+        .await;
+        let (mut connection, body) = (Connection::new(&target), Bytes::from_static(b"{}"));
+        let mut poured = Vec::new();
+        let cursor = connection.post_into("/", &body, &mut poured).await.expect("an answer");
+        assert_eq!((poured.as_slice(), cursor.as_deref()), (&b"hello"[..], Some("abc")));
+        poured.clear();
+        assert_eq!(connection.post_into("/", &body, &mut poured).await.expect("an answer"), None);
+        assert_eq!(poured, b"[1,2]");
+        let refused = connection.post_into("/", &body, &mut poured).await.expect_err("not 200");
+        assert!(refused.to_string().contains("400: no"), "{refused}");
     }
 
     #[tokio::test]

@@ -83,6 +83,11 @@ struct Inserted {
 }
 
 impl Lane {
+    /// To a path that takes events.
+    pub fn new(target: &Target, path: &str) -> Lane {
+        Lane { connection: Connection::new(target), path: path.to_owned() }
+    }
+
     /// Lanes over as many new projects, in turn. Returns the projects' ids as well.
     pub async fn open(target: &Target, lanes: usize, projects: usize) -> anyhow::Result<(Vec<Lane>, Vec<String>)> {
         Lane::spread(std::slice::from_ref(target), lanes, projects).await

@@ -24,6 +24,8 @@ pub struct Head {
     pub retry_after: Option<Duration>,
     /// The server closes the connection after this answer.
     pub closes: bool,
+    /// Where the next page begins.
+    pub cursor: Option<String>,
 }
 
 /// The head of a request with a JSON body of `body_bytes`.
@@ -49,7 +51,8 @@ pub fn read_head(received: &[u8]) -> Result<Option<Head>, String> {
     let first = lines.next().unwrap_or_default();
     let status = first.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)).and_then(|code| code.parse().ok());
     let status = status.ok_or_else(|| format!("an answer that opens with `{first}`"))?;
-    let mut head = Head { bytes: end + 4, status, length: Length::Bytes(0), retry_after: None, closes: false };
+    let mut head =
+        Head { bytes: end + 4, status, length: Length::Bytes(0), retry_after: None, closes: false, cursor: None };
     for line in lines {
         let (name, value) = line.split_once(':').ok_or_else(|| format!("a header without a colon: `{line}`"))?;
         head.take(&name.to_ascii_lowercase(), value.trim())?;
@@ -69,6 +72,7 @@ impl Head {
             "connection" => self.closes = value.eq_ignore_ascii_case("close"),
             // The other form is a date; the servers measured here say seconds.
             "retry-after" => self.retry_after = value.parse().ok().map(Duration::from_secs),
+            "x-bt-cursor" => self.cursor = Some(value.to_owned()).filter(|cursor| !cursor.is_empty()),
             _ => {}
         }
         Ok(())
@@ -85,6 +89,11 @@ pub struct Chunks {
 impl Chunks {
     pub fn from(body_at: usize) -> Chunks {
         Chunks { at: body_at }
+    }
+
+    /// Up to where all is read.
+    pub fn at(&self) -> usize {
+        self.at
     }
 
     /// Appends every whole chunk to `body`; where the whole body ends, once it is there.

@@ -6,6 +6,7 @@ mod house;
 mod http;
 mod lanes;
 mod process;
+mod query;
 mod report;
 mod scale;
 mod soak;
@@ -44,6 +45,8 @@ enum Command {
     Restart(ServerArgs),
     /// What `assay serve` does when it is asked for four times what it can take
     Overload(OverloadArgs),
+    /// Questions about traces, against DuckDB and chDB with the same rows in the same run
+    Query(QueryArgs),
     #[command(flatten)]
     Cluster(cluster::command::ClusterCommand),
     /// The bare pipeline: reads, parses, appends to one file, syncs it once for all who wait. Serves until interrupted
@@ -198,6 +201,29 @@ struct OverloadArgs {
 }
 
 #[derive(Debug, Args)]
+struct QueryArgs {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    program: ProgramArg,
+    /// Spans
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    rows: u64,
+    /// Documents of JSONBench's shape; as many as spans if not given
+    #[arg(long)]
+    documents: Option<u64>,
+    /// Then ours alone with so many spans
+    #[arg(long, value_name = "ROWS")]
+    grown: Option<u64>,
+    /// Which are measured
+    #[arg(long, value_delimiter = ',', default_value = "assay,duckdb,chdb")]
+    sides: Vec<query::Side>,
+    /// Where the others' Python environment is, or is made; beside this program if not given
+    #[arg(long, value_name = "FOLDER")]
+    environment: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 struct BareArgs {
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
@@ -291,6 +317,7 @@ fn main() -> anyhow::Result<()> {
         Command::Fetch(args) => run_on_server(args, http::fetch::run),
         Command::Restart(args) => run_on_server(args, http::restart::run),
         Command::Overload(args) => run_overload(args),
+        Command::Query(args) => run_query(args),
         Command::Cluster(command) => cluster::command::run(command),
         Command::Bare(args) => {
             http::bare::run(&http::bare::Options { listen: args.listen, dir: args.dir, workers: args.workers })
@@ -385,6 +412,21 @@ fn run_overload(args: OverloadArgs) -> anyhow::Result<()> {
     };
     let scratch = Scratch::within(&args.common.dir)?;
     http::overload::run(&options, scratch.path(), args.common.json.as_deref())
+}
+
+fn run_query(args: QueryArgs) -> anyhow::Result<()> {
+    let has_ours = args.sides.contains(&query::Side::Assay);
+    let options = query::Options {
+        program: has_ours.then(|| http::program(args.program.program)).transpose()?,
+        rows: args.rows,
+        documents: args.documents.unwrap_or(args.rows),
+        grown: args.grown.filter(|_| has_ours),
+        sides: args.sides,
+        environment: args.environment,
+        seed: args.common.seed,
+    };
+    let scratch = Scratch::within(&args.common.dir)?;
+    query::run(&options, scratch.path(), args.common.json.as_deref())
 }
 
 type OnServer = fn(&http::load::Options, &Path, Option<&Path>) -> anyhow::Result<()>;

@@ -1,0 +1,282 @@
+//! `query`: questions about traces, asked of us, of DuckDB and of ClickHouse (as chDB) with the same rows.
+//!
+//! ```text
+//! one seed ─► spans, experiments, documents ─┬─► bodies of inserts ─► `assay serve`, over HTTP
+//!                                            └─► files of JSON lines ─► DuckDB, chDB, each in a process of its own
+//! queries.rs: a question in three languages ─► each engine alone, warm ─► times, answers ─► equal? ─► the table
+//! ```
+//! Engines follow each other: what one was measured with is gone before the next begins. An answer that differs from
+//! another engine's fails the run and is named, with the first row that differs.
+//!
+//! Rows are made again for each engine, and never held; what is asked for by its id (traces) is noted as they pass.
+
+mod answer;
+mod documents;
+mod feed;
+mod figures;
+mod measured;
+mod ours;
+mod peer;
+mod queries;
+mod spans;
+mod trials;
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+
+use crate::process::bytes_below;
+use crate::report::Report;
+use answer::{Answer, difference};
+use documents::{Documents, Wrapped};
+use feed::write_lines;
+use measured::{Measured, Runs};
+use ours::{Objects, Ours};
+use peer::{Engine, Environment, Files, Peer};
+use queries::{EVENTS, EXPORT, Question, TRACES};
+use spans::Spans;
+use trials::Trials;
+
+/// Ours, in figures.
+const ASSAY: &str = "assay";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Assay,
+    Peer(Engine),
+}
+
+impl FromStr for Side {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Side, String> {
+        let peer = Engine::ALL.into_iter().find(|engine| engine.name() == text).map(Side::Peer);
+        let known = peer.or((text == ASSAY).then_some(Side::Assay));
+        known.ok_or_else(|| format!("`{text}` is not measured: use assay, duckdb, chdb"))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where ours is among the sides.
+    pub program: Option<PathBuf>,
+    pub rows: u64,
+    pub documents: u64,
+    /// Ours once more, with so many.
+    pub grown: Option<u64>,
+    pub sides: Vec<Side>,
+    /// The others' Python environment.
+    pub environment: Option<PathBuf>,
+    pub seed: u64,
+}
+
+/// What questions name of the rows.
+#[derive(Clone, Debug)]
+struct Facts {
+    traces: Vec<String>,
+    big: String,
+}
+
+impl Facts {
+    fn of(spans: &Spans) -> Facts {
+        Facts { traces: spans.traces().to_vec(), big: spans.big_trace().to_owned() }
+    }
+
+    /// The texts of a question: one, or one for each trace that is asked for.
+    fn texts(&self, text: &str) -> Vec<String> {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ").replace("$BIG", &self.big);
+        if !text.contains("$TRACE") {
+            return vec![text];
+        }
+        self.traces.iter().map(|trace| text.replace("$TRACE", trace)).collect()
+    }
+}
+
+pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+    let environment = match options.sides.iter().any(|side| matches!(side, Side::Peer(_))) {
+        true => Some(Environment::made(options.environment.clone())?),
+        false => None,
+    };
+    let mut measured = Vec::new();
+    if options.sides.contains(&Side::Assay) {
+        measured.push(ours(options, options.rows, &dir.join(ASSAY), environment.as_ref())?);
+    }
+    if let Some(environment) = &environment {
+        let files = Lines::write(options, dir)?;
+        for engine in Engine::ALL.into_iter().filter(|engine| options.sides.contains(&Side::Peer(*engine))) {
+            measured.push(peer(environment, engine, options, &files, dir)?);
+        }
+    }
+    let grown = options.grown.map(|rows| ours(options, rows, &dir.join("grown"), None)).transpose()?;
+    let differences = differences(&measured);
+    let mut report = Report::new("query");
+    figures::add(&mut report, &measured, grown.as_ref());
+    report.detail("measured", &measured)?;
+    report.detail("grown", &grown)?;
+    report.detail("differences", &differences)?;
+    report.finish(json_file)?;
+    print!("{}", figures::table(&measured, grown.as_ref()));
+    if !differences.is_empty() {
+        bail!("engines gave different answers:\n{}", differences.join("\n"));
+    }
+    Ok(())
+}
+
+fn questions() -> impl Iterator<Item = &'static Question> {
+    TRACES.iter().chain(&EVENTS)
+}
+
+fn ours(options: &Options, rows: u64, dir: &Path, looker: Option<&Environment>) -> anyhow::Result<Measured> {
+    let program = options.program.as_ref().context("the program assay")?;
+    let mut ours = Ours::start(program, dir)?;
+    let documents = Documents::new(options.seed, options.documents, Wrapped::Row);
+    let began = Instant::now();
+    let (spans, mut json_bytes) = ours.insert("project_logs", &ours.objects.log, Spans::new(options.seed, rows))?;
+    for (number, experiment) in ours.objects.experiments.clone().iter().enumerate() {
+        json_bytes += ours.insert("experiment", experiment, Trials::new(options.seed, number as u64))?.1;
+    }
+    json_bytes += ours.insert("project_logs", &ours.objects.events, documents)?.1;
+    let load_seconds = began.elapsed().as_secs_f64();
+    eprintln!("{ASSAY}: {rows} spans and the other rows in {load_seconds:.0} s");
+    let loaded = ours.server().process().memory()?;
+    ours.server().quiet()?;
+    let mut measured = Measured { engine: ASSAY.into(), rows, load_seconds, json_bytes, loaded, ..Measured::default() };
+    measured.disk_bytes = bytes_below(dir)?;
+    let (facts, objects) = (Facts::of(&spans), ours.objects.clone());
+    for question in questions() {
+        let texts = facts.texts(&named(question.ours, &objects));
+        let (times, answers) = if question.name == EXPORT {
+            export(&mut ours, &texts[0], dir, looker)?
+        } else {
+            ours.ask(&texts, Runs::USUAL).with_context(|| question.name)?
+        };
+        eprintln!("{ASSAY}: {}: {:.2} ms", question.name, times.p50());
+        measured.times.insert(question.name, times);
+        measured.answers.insert(question.name, answers);
+    }
+    measured.asked = ours.server().process().memory()?;
+    Ok(measured)
+}
+
+fn named(text: &str, objects: &Objects) -> String {
+    let [base, changed] = &objects.experiments;
+    let text = text.replace("$LOG", &objects.log).replace("$EVENTS", &objects.events);
+    text.replace("$BASE", base).replace("$CHANGED", changed)
+}
+
+fn export(
+    ours: &mut Ours,
+    text: &str,
+    dir: &Path,
+    looker: Option<&Environment>,
+) -> anyhow::Result<(measured::Times, Vec<Answer>)> {
+    let (times, files) = ours.export(text, &dir.with_extension("export"), Runs::EXPORT).context(EXPORT)?;
+    let looked = looker.map(|looker| looker.look(&files)).transpose()?;
+    files.iter().try_for_each(std::fs::remove_file)?;
+    Ok((times, Vec::from_iter(looked)))
+}
+
+/// The files that the others load, and what is in them.
+struct Lines {
+    files: Files,
+    facts: Facts,
+    bytes: u64,
+}
+
+impl Lines {
+    fn write(options: &Options, dir: &Path) -> anyhow::Result<Lines> {
+        let at = |name: &str| dir.join(name);
+        let files = Files {
+            spans: at("spans.ndjson"),
+            trials: [at("trials-a.ndjson"), at("trials-b.ndjson")],
+            events: at("events.ndjson"),
+        };
+        let mut spans = Spans::new(options.seed, options.rows);
+        let mut bytes = write_lines(&mut spans, &files.spans)?;
+        for (experiment, path) in (0..).zip(&files.trials) {
+            bytes += write_lines(&mut Trials::new(options.seed, experiment), path)?;
+        }
+        let mut events = Documents::new(options.seed, options.documents, Wrapped::No);
+        bytes += write_lines(&mut events, &files.events)?;
+        Ok(Lines { files, facts: Facts::of(&spans), bytes })
+    }
+}
+
+fn peer(
+    environment: &Environment,
+    engine: Engine,
+    options: &Options,
+    lines: &Lines,
+    dir: &Path,
+) -> anyhow::Result<Measured> {
+    let home = dir.join(engine.name());
+    let mut loader = environment.start(engine, &home)?;
+    let load_seconds = loader.load(&lines.files)?;
+    let loaded = loader.process().memory()?;
+    let version = loader.version()?;
+    loader.stop()?;
+    eprintln!("{}: loaded in {load_seconds:.0} s", engine.name());
+    let mut measured = Measured {
+        engine: engine.name().into(),
+        version,
+        rows: options.rows,
+        load_seconds,
+        loaded,
+        json_bytes: lines.bytes,
+        disk_bytes: bytes_below(&home)?,
+        ..Measured::default()
+    };
+    // Another process, which has nothing left of loading.
+    let mut peer = environment.start(engine, &home)?;
+    for question in questions() {
+        let (times, answers) = if question.name == EXPORT {
+            export_of(&mut peer, engine, environment, dir)?
+        } else {
+            let text = if engine == Engine::DuckDb { question.duckdb } else { question.clickhouse };
+            peer.ask(&lines.facts.texts(text), Runs::USUAL).with_context(|| question.name)?
+        };
+        eprintln!("{}: {}: {:.2} ms", engine.name(), question.name, times.p50());
+        measured.times.insert(question.name, times);
+        measured.answers.insert(question.name, answers);
+    }
+    measured.asked = peer.process().memory()?;
+    peer.stop()?;
+    std::fs::remove_dir_all(&home).with_context(|| format!("removing {}", home.display()))?;
+    Ok(measured)
+}
+
+fn export_of(
+    peer: &mut Peer,
+    engine: Engine,
+    environment: &Environment,
+    dir: &Path,
+) -> anyhow::Result<(measured::Times, Vec<Answer>)> {
+    let file = dir.join(format!("{}.parquet", engine.name()));
+    let question = questions().find(|question| question.name == EXPORT).context(EXPORT)?;
+    let text = if engine == Engine::DuckDb { question.duckdb } else { question.clickhouse };
+    let text = text.replace("$FILE", &file.to_string_lossy());
+    let times = peer.write(&text, &file, Runs::EXPORT).context(EXPORT)?;
+    let looked = environment.look(std::slice::from_ref(&file))?;
+    std::fs::remove_file(&file)?;
+    Ok((times, vec![looked]))
+}
+
+/// Each question that engines answered differently, with the first row; every engine beside the first one.
+fn differences(measured: &[Measured]) -> Vec<String> {
+    let Some((first, others)) = measured.split_first() else { return Vec::new() };
+    let mut found = Vec::new();
+    for (question, other) in questions().flat_map(|question| others.iter().map(move |other| (question, other))) {
+        let of = |one: &Measured| one.answers.get(question.name).cloned().unwrap_or_default();
+        let (own, others) = (of(first), of(other));
+        let pairs = own.iter().zip(&others);
+        let mut said = pairs.filter_map(|(own, others)| difference(own, others, question.is_ordered));
+        let said = if own.len() == others.len() { said.next() } else { Some("not all was answered".into()) };
+        found.extend(said.map(|said| format!("{}: {} and {}: {said}", question.name, first.engine, other.engine)));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! DuckDB and chDB: each a Python process of its own, told what to do line by line. Their environment is made once, from
+//! the versions in `peers/query.lock`, and kept beside what cargo builds.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::measured::{Runs, Times};
+use crate::process::Process;
+
+/// Every package at its version, and the program: whoever has this one has both.
+const REQUIREMENTS: &str = include_str!("../../peers/query.lock");
+const PROGRAM: &str = include_str!("../../peers/query.py");
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    DuckDb,
+    ChDb,
+}
+
+impl Engine {
+    pub const ALL: [Engine; 2] = [Engine::DuckDb, Engine::ChDb];
+
+    /// As the program knows it, and as it is called in figures.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::DuckDb => "duckdb",
+            Engine::ChDb => "chdb",
+        }
+    }
+}
+
+/// Where Python with the engines is, and the program it runs.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    python: PathBuf,
+    program: PathBuf,
+}
+
+impl Environment {
+    /// The one in `folder`, or beside this program; made where it is missing or of other versions.
+    pub fn made(folder: Option<PathBuf>) -> anyhow::Result<Environment> {
+        let folder = match folder {
+            Some(folder) => folder,
+            None => std::env::current_exe().context("finding this program's own file")?.with_file_name("query-peers"),
+        };
+        std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+        // Held until it is there: another bench may want it at the same time.
+        let lock = File::create(folder.join("lock"))?;
+        lock.lock()?;
+        let program = folder.join("query.py");
+        std::fs::write(&program, PROGRAM)?;
+        let (environment, marker) = (folder.join("python"), folder.join("installed"));
+        let made = Environment { python: environment.join("bin/python"), program };
+        // Written last: an environment that was half made is made again.
+        if std::fs::read_to_string(&marker).is_ok_and(|installed| installed == REQUIREMENTS) {
+            return Ok(made);
+        }
+        eprintln!("installing DuckDB and chDB into {}", folder.display());
+        let requirements = folder.join("query.lock");
+        std::fs::write(&requirements, REQUIREMENTS)?;
+        succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
+        let mut install = Command::new(&made.python);
+        install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement"]);
+        succeed(install.arg(&requirements))?;
+        std::fs::write(&marker, REQUIREMENTS)?;
+        Ok(made)
+    }
+
+    pub fn start(&self, engine: Engine, dir: &Path) -> anyhow::Result<Peer> {
+        self.run(engine.name(), dir)
+    }
+
+    /// What Parquet files hold, whoever wrote them.
+    pub fn look(&self, files: &[PathBuf]) -> anyhow::Result<Answer> {
+        let mut reader = self.run("parquet", Path::new("."))?;
+        reader.told(&json!({ "look": files }))
+    }
+
+    fn run(&self, engine: &str, dir: &Path) -> anyhow::Result<Peer> {
+        let mut command = Command::new(&self.python);
+        command.arg("-B").arg(&self.program).arg(engine).arg(dir);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.with_context(|| format!("starting {}", self.python.display()))?;
+        let stdin = child.stdin.take();
+        let stdout = child.stdout.take().context("the program's output")?;
+        Ok(Peer { child, stdin, lines: BufReader::new(stdout).lines() })
+    }
+}
+
+/// One engine at work. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct Peer {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+#[derive(Deserialize)]
+struct Loaded {
+    seconds: f64,
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    ms: Vec<f64>,
+    #[serde(default)]
+    answers: Vec<Answer>,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: String,
+}
+
+/// The files that are loaded.
+#[derive(Clone, Debug)]
+pub struct Files {
+    pub spans: PathBuf,
+    pub trials: [PathBuf; 2],
+    pub events: PathBuf,
+}
+
+impl Peer {
+    pub fn process(&self) -> Process {
+        Process::of(&self.child)
+    }
+
+    pub fn version(&mut self) -> anyhow::Result<String> {
+        Ok(self.told::<Version>(&json!({ "version": null }))?.version)
+    }
+
+    /// The seconds it took.
+    pub fn load(&mut self, files: &Files) -> anyhow::Result<f64> {
+        let task = json!({ "spans": files.spans, "trials": files.trials, "events": files.events });
+        Ok(self.told::<Loaded>(&json!({ "load": task }))?.seconds)
+    }
+
+    /// Asks each text in turn, and again; times, and the answer to each.
+    pub fn ask(&mut self, texts: &[String], runs: Runs) -> anyhow::Result<(Times, Vec<Answer>)> {
+        let task = json!({ "ask": texts, "runs": [runs.least, runs.most], "seconds": runs.seconds });
+        let asked: Asked = self.told(&task)?;
+        Ok((Times(asked.ms), asked.answers))
+    }
+
+    /// Has the file written anew as often as it must be.
+    pub fn write(&mut self, text: &str, file: &Path, runs: Runs) -> anyhow::Result<Times> {
+        let task = json!({ "write": text, "file": file, "runs": [runs.least, runs.most] });
+        Ok(Times(self.told::<Asked>(&task)?.ms))
+    }
+
+    /// Lets it end by itself, so that what it wrote is whole.
+    pub fn stop(mut self) -> anyhow::Result<()> {
+        self.stdin = None;
+        let status = self.child.wait()?;
+        if status.success() { Ok(()) } else { bail!("the program ended with {status}") }
+    }
+
+    fn told<T: DeserializeOwned>(&mut self, task: &Value) -> anyhow::Result<T> {
+        let stdin = self.stdin.as_mut().context("a program that listens")?;
+        writeln!(stdin, "{task}")
+            .and_then(|()| stdin.flush())
+            .context("the program has ended: what it said is above")?;
+        let line = self.lines.next().context("the program ended over a task: what it said is above")??;
+        serde_json::from_str(&line).with_context(|| format!("the program said {line}"))
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // Both fail when it has ended already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn succeed(command: &mut Command) -> anyhow::Result<()> {
+    let status = command.status().with_context(|| format!("{:?} does not run", command.get_program()))?;
+    if !status.success() {
+        bail!("{command:?}: {status}");
+    }
+    Ok(())
+}

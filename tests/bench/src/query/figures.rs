@@ -80,7 +80,7 @@ fn growth(report: &mut Report, ours: &Measured, grown: &Measured) {
 /// A line for each question, to be put on a page: p50 in milliseconds.
 pub fn table(measured: &[Measured], grown: Option<&Measured>) -> String {
     let mut header = vec!["question".to_owned()];
-    header.extend(measured.iter().map(|one| format!("{} ms", one.engine)));
+    header.extend(measured.iter().map(|one| format!("{} {}, ms", one.engine, one.version).replace(" ,", ",")));
     header.push("ours / faster".into());
     header.extend(grown.map(|grown| format!("{ASSAY} ms, {} spans", grown.rows)));
     let mut text = format!("\n| {} |\n|{}\n", header.join(" | "), "---|".repeat(header.len()));

@@ -108,6 +108,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
         for engine in Engine::ALL.into_iter().filter(|engine| options.sides.contains(&Side::Peer(*engine))) {
             measured.push(peer(environment, engine, options, &files, dir)?);
         }
+        files.remove()?;
     }
     let grown = options.grown.map(|rows| ours(options, rows, &dir.join("grown"), None)).transpose()?;
     let differences = differences(&measured);
@@ -157,6 +158,8 @@ fn ours(options: &Options, rows: u64, dir: &Path, looker: Option<&Environment>) 
         measured.answers.insert(question.name, answers);
     }
     measured.asked = ours.server().process().memory()?;
+    ours.stop()?;
+    std::fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
     Ok(measured)
 }
 
@@ -201,6 +204,12 @@ impl Lines {
         let mut events = Documents::new(options.seed, options.documents, Wrapped::No);
         bytes += write_lines(&mut events, &files.events)?;
         Ok(Lines { files, facts: Facts::of(&spans), bytes })
+    }
+
+    /// They are as large as all that was loaded.
+    fn remove(self) -> anyhow::Result<()> {
+        let Files { spans, trials: [one, other], events } = self.files;
+        Ok([spans, one, other, events].iter().try_for_each(std::fs::remove_file)?)
     }
 }
 

@@ -80,6 +80,10 @@ impl Ours {
         &self.server
     }
 
+    pub fn stop(self) -> anyhow::Result<()> {
+        self.server.stop()
+    }
+
     /// Inserts all of a feed into an object of a kind such as `project_logs`; the feed, and the bytes of its rows.
     pub fn insert<F: Feed + Send + 'static>(&self, kind: &str, object: &str, feed: F) -> anyhow::Result<(F, u64)> {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);

@@ -41,6 +41,9 @@ pub fn add(report: &mut Report, measured: &[Measured], grown: Option<&Measured>)
             true => report.promised(disk, share, "", Wanted::AtMost(DISK_PER_JSON_MAX)),
             false => report.figure(disk, share, ""),
         }
+        if one.fixed_bytes > 0 {
+            report.figure(format!("{name}: log and reserve, of fixed size"), one.fixed_bytes as f64 / MIB, "MiB");
+        }
     }
     let ours = of(measured, ASSAY);
     for (question, most) in questions().filter_map(|question| Some((question, question.ms_max?))) {

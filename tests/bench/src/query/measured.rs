@@ -48,7 +48,10 @@ pub struct Measured {
     pub times: BTreeMap<&'static str, Times>,
     #[serde(skip)]
     pub answers: BTreeMap<&'static str, Vec<Answer>>,
+    /// What grows with the rows.
     pub disk_bytes: u64,
+    /// What has a size of its own whatever the rows: a log up to its budget, a file that keeps room.
+    pub fixed_bytes: u64,
     /// JSON text of all rows that were loaded.
     pub json_bytes: u64,
     pub loaded: Memory,

@@ -48,7 +48,6 @@ pub const TRACES: [Question; 18] = [
         clickhouse: "SELECT id, span_id, root_span_id, span_parents, created, name, type, input, output, error,
                 metadata, metrics, scores, tags
             FROM spans WHERE root_span_id = '$TRACE'",
-        ..PLAIN
     },
     Question {
         name: "latest 50 roots by model and error",

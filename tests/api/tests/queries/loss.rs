@@ -1,0 +1,133 @@
+//! Many objects on all shards are one question to three nodes; without a majority there is no answer, soon, and one that
+//! says what is missing.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use assay_test_api::dev::NODES;
+use serde_json::{Value, json};
+
+use crate::judge::same_row;
+use crate::nodes::{Nodes, ask, asked, held, logs};
+
+/// Some on nearly every one of sixteen shards.
+const OBJECTS: usize = 30;
+const ROWS: usize = 20;
+/// What the query may take.
+const SECONDS: u64 = 4;
+/// Beside that, of a debug build on a machine that does other things.
+const LATE_MAX: Duration = Duration::from_secs(8);
+/// From the start of the nodes until each shard has a leader that is known.
+const BACK_MAX: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_millis(100);
+
+fn write(nodes: &Nodes) -> Result<Vec<String>> {
+    let one = |object: usize| -> Result<String> {
+        let project = nodes.project(&format!("object {object}"))?;
+        let row = |n: usize| {
+            json!({
+                "id": format!("{object}-{n}"), "metadata": {"model": format!("m{}", (object + n) % 4), "n": n * object},
+                "span_attributes": {"type": "llm"}, "metrics": {"tokens": object * n, "start": n, "end": n + object},
+                "scores": {"good": (n % 11) as f64 / 10.0}, "tags": [format!("t{}", n % 3)],
+            })
+        };
+        nodes.insert(&project, &(0..ROWS).map(row).collect::<Vec<Value>>())?;
+        Ok(project)
+    };
+    (0..OBJECTS).map(one).collect()
+}
+
+/// Whatever order rows come in, these are the same.
+fn queries(projects: &[String]) -> Vec<String> {
+    let (spans, summary) = (logs(projects, "spans"), logs(projects, "summary"));
+    vec![
+        format!(
+            "SELECT metadata.model AS m, count(1) AS n, sum(metrics.tokens) AS t, avg(scores.good) AS g, min(id) AS f, \
+             max(metadata.n) AS h, count_distinct(metadata.n) AS d, percentile(metrics.duration, 0.9) AS p \
+             FROM {spans} GROUP BY m ORDER BY m"
+        ),
+        format!("SELECT id, metrics.tokens AS t FROM {spans} WHERE scores.good > 0.5 ORDER BY t DESC, id LIMIT 50"),
+        format!("SELECT count(1) AS n, sum(metrics.duration) AS d FROM {summary} WHERE scores.good >= 0.3"),
+        format!("SELECT tag, count(1) AS n FROM {spans} UNPIVOT (tag FOR _ IN (tags)) GROUP BY tag"),
+    ]
+}
+
+fn rows(url: &str, query: &str) -> Result<Vec<Value>> {
+    let found = asked(url, &json!({"query": query}))?;
+    let rows = found["data"].as_array().context("data")?.clone();
+    ensure!(!rows.is_empty(), "{query}: no rows");
+    Ok(rows)
+}
+
+/// Of every node, each query's rows; they are alike.
+fn answers(nodes: &Nodes, projects: &[String]) -> Result<Vec<Vec<Value>>> {
+    let mut all = Vec::new();
+    for query in queries(projects) {
+        let first = rows(&nodes.dev.urls[0], &query)?;
+        for url in &nodes.dev.urls[1..] {
+            let other = rows(url, &query)?;
+            ensure!(same_row(&first, &other), "{query}:\n{first:?}\nand at {url}\n{other:?}");
+        }
+        all.push(first);
+    }
+    Ok(all)
+}
+
+/// Two of three are gone.
+fn fails_soon(nodes: &Nodes, projects: &[String]) -> Result<()> {
+    nodes.dev.kill(2)?;
+    nodes.dev.kill(3)?;
+    for (number, query) in queries(projects).into_iter().enumerate() {
+        let begun = Instant::now();
+        let answer = ask(&nodes.dev.urls[0], &json!({"query": query, "query_timeout_seconds": SECONDS}))?;
+        let took = begun.elapsed();
+        println!("with one node of three after {took:?}: {} {}", answer.status, answer.text());
+        ensure!([503, 504].contains(&answer.status), "{}: {}", answer.status, answer.text());
+        ensure!(took < Duration::from_secs(SECONDS) + LATE_MAX, "it failed after {took:?}");
+        // A node that was cut off for a while says so of the whole cluster, whatever it is asked.
+        let names = answer.text().contains("shard") || number > 0 && answer.text().contains("majority of the cluster");
+        ensure!(names, "it names no shard: {}", answer.text());
+    }
+    Ok(())
+}
+
+/// The nodes are ready as soon as they know the catalog; leaders of shards may be elected a moment later.
+fn answers_again(nodes: &Nodes, projects: &[String]) -> Result<Vec<Vec<Value>>> {
+    let begun = Instant::now();
+    loop {
+        match answers(nodes, projects) {
+            Err(error) if begun.elapsed() < BACK_MAX => {
+                println!("not yet: {error:#}");
+                std::thread::sleep(POLL);
+            }
+            other => return other,
+        }
+    }
+}
+
+#[test]
+fn three_nodes_answer_as_one_and_say_what_is_missing_without_a_majority() {
+    let start = |count| Nodes::start(count, &[]).unwrap_or_else(|error| panic!("{error:#}"));
+    let one = start(1);
+    let wanted = write(&one).and_then(|projects| answers(&one, &projects)).unwrap_or_else(|error| panic!("{error:#}"));
+    drop(one);
+    let nodes = start(NODES);
+    let lost = || -> Result<Vec<String>> {
+        let projects = write(&nodes)?;
+        let found = answers(&nodes, &projects)?;
+        ensure!(alike(&found, &wanted), "three nodes:\n{found:?}\none:\n{wanted:?}");
+        fails_soon(&nodes, &projects)?;
+        Ok(projects)
+    };
+    let projects = lost().unwrap_or_else(|error| panic!("{error:#}\nthe nodes said:\n{}", nodes.dev.log()));
+    let nodes = nodes.again_after_a_kill(&[]).unwrap_or_else(|error| panic!("{error:#}"));
+    let again = answers_again(&nodes, &projects).and_then(|found| {
+        ensure!(alike(&found, &wanted), "three nodes after a new start:\n{found:?}\none:\n{wanted:?}");
+        Ok(())
+    });
+    held(&nodes, again);
+}
+
+fn alike(found: &[Vec<Value>], wanted: &[Vec<Value>]) -> bool {
+    found.len() == wanted.len() && found.iter().zip(wanted).all(|(found, wanted)| same_row(found, wanted))
+}

@@ -1,0 +1,10 @@
+//! `POST /btql` from outside, over HTTP: on one node and on three, each request to the next of them.
+
+mod cases;
+mod fixture;
+mod fresh;
+mod hostile;
+mod judge;
+mod loss;
+mod nodes;
+mod paging;

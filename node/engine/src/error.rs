@@ -26,10 +26,20 @@ pub enum EngineError {
     #[error(transparent)]
     Shard(#[from] ShardError),
     #[error(transparent)]
-    Vectors(#[from] assay_node_vectors::Error),
+    Vectors(assay_node_vectors::Error),
     /// What another node sent does not read.
     #[error("a part of an answer is damaged")]
     Damaged,
+}
+
+impl From<assay_node_vectors::Error> for EngineError {
+    /// What a watch stopped says why itself.
+    fn from(error: assay_node_vectors::Error) -> EngineError {
+        match error {
+            assay_node_vectors::Error::Stopped(stop) => stop.downcast().map_or(EngineError::Stopped, |of| *of),
+            other => EngineError::Vectors(other),
+        }
+    }
 }
 
 impl From<Damaged> for EngineError {

@@ -14,7 +14,7 @@ use crate::infer::Inference;
 use crate::output::{Flowing, Outlet, Page, Ranked, order_of};
 use crate::partial::{Partial, Whole};
 use crate::rank::{Position, Rank, by_dimensions, by_keys, value_bytes};
-use crate::slots::{Slots, holds};
+use crate::slots::{Slots, holds, values_asked, values_of};
 use crate::watch::Watch;
 
 const PIVOTED_COLUMNS_MAX: usize = 1_000;
@@ -66,10 +66,10 @@ pub fn finish(
         }
     };
     watch.check()?;
-    let env = Env { tz_offset: bound.tz_offset };
+    let env = watch.env(bound.tz_offset);
     match (Partial::together(bound, partials, seed)?, &bound.output) {
         (Whole::Groups(groups), Output::Groups(how)) => {
-            let mut table = of_groups(how, groups, env)?;
+            let mut table = of_groups(how, groups, &env)?;
             table.rows.truncate(rows_max(limit));
             Ok(table)
         }
@@ -83,7 +83,7 @@ pub fn finish(
             for (_, values) in rows.iter().take(budget) {
                 values.iter().enumerate().for_each(|(path, value)| inference.add(path, value));
             }
-            let mut table = inferred(infer, &inference, env)?;
+            let mut table = inferred(infer, &inference, &env)?;
             table.rows.truncate(rows_max(limit));
             Ok(table)
         }
@@ -97,15 +97,15 @@ fn rows_max(limit: &Limit) -> usize {
 
 /// The rows of a query within, worked on one by one.
 fn over(bound: &Bound, table: Table, watch: &Watch, seed: u64) -> Result<Partial, EngineError> {
-    let env = Env { tz_offset: bound.tz_offset };
+    let env = watch.env(bound.tz_offset);
     let limit = match &bound.output {
         Output::Infer(infer) => usize::try_from(infer.budget).unwrap_or(usize::MAX),
         Output::Rows { .. } | Output::Groups(_) => bound.limit.map_or(usize::MAX, |limit| limit as usize),
     };
-    let outlet = Outlet::new(bound, &Page { limit, seed, ..Page::default() }, env, watch)?;
+    let outlet = Outlet::new(bound, &Page { limit, seed, ..Page::default() }, &env, watch)?;
     let mut filtered = Slots::default();
-    let filter = bound.filter.as_ref().map(|filter| filtered.compile(filter, env)).transpose()?;
-    let mut part = outlet.start();
+    let filter = bound.filter.as_ref().map(|filter| filtered.compile(filter, &env)).transpose()?;
+    let (mut part, mut grown) = (outlet.start(), watch.hold());
     let mut held = watch.hold();
     held.now(table.rows.iter().flatten().map(value_bytes).sum())?;
     for (number, row) in table.rows.iter().enumerate() {
@@ -115,13 +115,20 @@ fn over(bound: &Bound, table: Table, watch: &Watch, seed: u64) -> Result<Partial
         };
         if number % 1024 == 0 {
             watch.check()?;
+            grown.now(part.bytes())?;
         }
-        if filter.as_ref().is_some_and(|filter| !holds(filter, &filtered.fill(of))) {
+        if let Some(filter) = &filter
+            && !holds(filter, &filtered.fill(of))?
+        {
             continue;
         }
         // They have an order already, and keep it where nothing else is said.
         let object = u32::try_from(number).unwrap_or(u32::MAX);
-        outlet.push(Flowing { slots: outlet.slots.fill(of), rank: Rank { object, ..Rank::default() } }, &mut part)?;
+        outlet.push(
+            Flowing { slots: outlet.slots.fill(of), rank: Rank { object, ..Rank::default() } },
+            &mut part,
+            &mut grown,
+        )?;
     }
     Ok(Partial::of(part, &order_of(bound)))
 }
@@ -164,12 +171,18 @@ pub(crate) fn cut_traces<T>(rows: &mut Vec<(Rank, T)>, traces: usize) {
 }
 
 /// Groups as a row after the other.
-fn of_groups(how: &Groups, mut groups: Vec<Group>, env: Env) -> Result<Table, EngineError> {
+fn of_groups(how: &Groups, mut groups: Vec<Group>, env: &Env) -> Result<Table, EngineError> {
     groups.sort_by(|left, right| by_dimensions(&left.dimensions, &right.dimensions));
     if let Some(having) = &how.having {
         let mut slots = Slots::default();
         let having = slots.compile(having, env)?;
-        groups.retain(|group| holds(&having, &slots.fill(|field| group.field(field))));
+        let mut kept = Vec::new();
+        for group in groups {
+            if holds(&having, &slots.fill(|field| group.field(field)))? {
+                kept.push(group);
+            }
+        }
+        groups = kept;
     }
     if let Some(again) = &how.again {
         return grouped_again(how, again, groups, env);
@@ -183,8 +196,7 @@ fn of_groups(how: &Groups, mut groups: Vec<Group>, env: Env) -> Result<Table, En
     let mut keyed: Vec<(Vec<Value<'static>>, Vec<Value<'static>>)> = Vec::with_capacity(groups.len());
     for group in groups {
         let values = slots.fill(|field| group.field(field));
-        let row = |programs: &[assay_node_vectors::Program]| programs.iter().map(|of| of.value(&values)).collect();
-        keyed.push((row(&keys), row(&columns)));
+        keyed.push((values_of(&keys, &values)?, values_of(&columns, &values)?));
     }
     keyed.sort_by(|(left, _), (right, _)| by_keys(left, right, &how.sort));
     let columns = how.columns.iter().map(|(name, _)| name.clone()).collect();
@@ -203,7 +215,7 @@ impl Group {
 }
 
 /// D-80.
-fn grouped_again(how: &Groups, again: &Groups, groups: Vec<Group>, env: Env) -> Result<Table, EngineError> {
+fn grouped_again(how: &Groups, again: &Groups, groups: Vec<Group>, env: &Env) -> Result<Table, EngineError> {
     let mut slots = Slots::default();
     let columns = slots.compile_all(how.columns.iter().map(|(_, expr)| expr), env)?;
     let mut outer = Slots::default();
@@ -214,19 +226,19 @@ fn grouped_again(how: &Groups, again: &Groups, groups: Vec<Group>, env: Env) -> 
     let mut table = GroupTable::new(&again.aggregates, 0);
     for group in groups {
         let values = slots.fill(|field| group.field(field));
-        let row: Vec<Value<'static>> = columns.iter().map(|of| of.value(&values)).collect();
+        let row = values_of(&columns, &values)?;
         let values = outer.fill(|field| match field {
             Field::Inner(number) => row.get(*number).map_or(Value::Null, Value::view),
             _ => Value::Null,
         });
-        let found: Vec<_> = aggregated.iter().map(|of| of.as_ref().map(|of| of.value(&values))).collect();
-        table.push_row(dimensions.iter().map(|of| of.value(&values)).collect(), &found, 0, 0)?;
+        let found = values_asked(&aggregated, &values)?;
+        table.push_row(values_of(&dimensions, &values)?, &found, 0, 0)?;
     }
     of_groups(again, table.finish(!again.dimensions.is_empty())?, env)
 }
 
 /// D-83: the values of the last dimension become columns, one for each measure.
-fn pivoted(how: &Groups, pivot: &Pivot, groups: Vec<Group>, env: Env) -> Result<Table, EngineError> {
+fn pivoted(how: &Groups, pivot: &Pivot, groups: Vec<Group>, env: &Env) -> Result<Table, EngineError> {
     let last = how
         .dimensions
         .len()
@@ -276,11 +288,12 @@ fn pivoted(how: &Groups, pivot: &Pivot, groups: Vec<Group>, env: Env) -> Result<
     for row in &rows {
         let group_values = |group: &Group| slots.fill(|field| group.field(field));
         let first = group_values(row[0].1);
-        let mut cells: Vec<Value<'static>> = columns[..pivot.column].iter().map(|of| of.value(&first)).collect();
+        let mut cells = values_of(&columns[..pivot.column], &first)?;
         for place in &order {
             let found = row.iter().find(|(of, _)| of == place).map(|(_, group)| group_values(group));
-            let cell = |measure: &usize| found.as_ref().map_or(Value::Null, |found| columns[*measure].value(found));
-            cells.extend(pivot.measures.iter().map(cell));
+            for measure in &pivot.measures {
+                cells.push(found.as_ref().map_or(Ok(Value::Null), |found| columns[*measure].value(found))?);
+            }
         }
         let keys = sorting.fill(|field| match field {
             Field::Pivoted(name) => {
@@ -290,13 +303,13 @@ fn pivoted(how: &Groups, pivot: &Pivot, groups: Vec<Group>, env: Env) -> Result<
             Field::Dimension(number) if *number < last => row[0].1.dimensions[*number].view(),
             _ => Value::Null,
         });
-        keyed.push((sort.iter().map(|of| of.value(&keys)).collect(), cells));
+        keyed.push((values_of(&sort, &keys)?, cells));
     }
     keyed.sort_by(|(left, _), (right, _)| by_keys(left, right, &how.sort));
     Ok(Table { columns: names, rows: keyed.into_iter().map(|(_, cells)| cells).collect(), ..Table::default() })
 }
 
-fn inferred(infer: &assay_node_btql::bound::Infer, inference: &Inference, env: Env) -> Result<Table, EngineError> {
+fn inferred(infer: &assay_node_btql::bound::Infer, inference: &Inference, env: &Env) -> Result<Table, EngineError> {
     let mut slots = Slots::default();
     let sort = slots.compile_all(infer.sort.iter().map(|key| &key.expr), env)?;
     let mut keyed: Vec<(Vec<Value<'static>>, Vec<Value<'static>>)> = Vec::new();
@@ -306,7 +319,7 @@ fn inferred(infer: &assay_node_btql::bound::Infer, inference: &Inference, env: E
             Field::Inner(number) => row.get(*number).map_or(Value::Null, Value::view),
             _ => Value::Null,
         });
-        keyed.push((sort.iter().map(|of| of.value(&values)).collect(), row));
+        keyed.push((values_of(&sort, &values)?, row));
     }
     keyed.sort_by(|(left, _), (right, _)| by_keys(left, right, &infer.sort));
     let columns = assay_node_btql::bound::INFERRED.map(str::to_owned).into();

@@ -274,7 +274,7 @@ impl<'u> Compiled<'u> {
         shared: &'u Shared,
         wanted: usize,
         exprs: impl IntoIterator<Item = &'e Expr>,
-        env: Env,
+        env: &Env,
     ) -> Result<Compiled<'u>, EngineError> {
         let inputs = Inputs::new(unit, source, shared, wanted);
         let ready = |expr: &Expr| {
@@ -300,7 +300,7 @@ impl<'u> Compiled<'u> {
         shared: &'u Shared,
         wanted: usize,
         condition: &Expr,
-        env: Env,
+        env: &Env,
     ) -> Result<Compiled<'u>, EngineError> {
         let mut compiled = Compiled::new(unit, source, shared, wanted, [], env)?;
         let inputs = &compiled.inputs;

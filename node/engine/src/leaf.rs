@@ -3,7 +3,6 @@
 
 use assay_node_btql::ast::{Amount, Shape};
 use assay_node_btql::bound::{Bound, Order, Output, Rows, TraceCondition};
-use assay_node_vectors::Env;
 use assay_storage_shard::Sought;
 
 use crate::EngineError;
@@ -43,7 +42,7 @@ pub fn run(
     watch: &Watch,
     ask: &Ask,
 ) -> Result<Partial, EngineError> {
-    let scene = Scene { sources, shared, watch, env: Env { tz_offset: bound.tz_offset } };
+    let scene = Scene { sources, shared, watch, env: watch.env(bound.tz_offset) };
     let limit = ask.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let page = Page { limit: limit_of(bound, limit), traces: usize::MAX, after: ask.after, seed: ask.seed };
     let part = match shape_of(bound)? {
@@ -68,7 +67,7 @@ pub fn run(
 /// The lowest hashes of what is sampled, as many as the sample has at most.
 pub fn lowest(bound: &Bound, sources: &[Source], shared: &Shared, watch: &Watch) -> Result<Vec<Hash>, EngineError> {
     let Some((Amount::Count(count), seed)) = bound.sample else { return Ok(Vec::new()) };
-    let scene = Scene { sources, shared, watch, env: Env { tz_offset: bound.tz_offset } };
+    let scene = Scene { sources, shared, watch, env: watch.env(bound.tz_offset) };
     let mut all = Lowest::new(count);
     if shape_of(bound)? != Shape::Spans {
         for found in traces_of(bound, &scene)? {

@@ -10,12 +10,12 @@ use crate::EngineError;
 use crate::groups::GroupTable;
 use crate::preview;
 use crate::rank::{Rank, Top};
-use crate::slots::{Slots, holds};
+use crate::slots::{Slots, holds, values_asked, values_of};
 use crate::summary;
-use crate::watch::Watch;
+use crate::watch::{Held, Watch};
 
-/// Rows that an unpivot makes of one until the clock is looked at.
-const ROWS_BETWEEN_CHECKS: u32 = 1024;
+/// Rows that an unpivot makes of one until the clock is looked at, and what they take is counted.
+const ROWS_BETWEEN_CHECKS: u32 = 32;
 
 /// The order in which rows come that nobody sorted.
 pub(crate) const NEWEST_FIRST: Order = Order::Key { by: Key::Pagination, descending: true };
@@ -55,6 +55,13 @@ enum Ending {
 pub(crate) struct Flowing {
     pub slots: Vec<Value<'static>>,
     pub rank: Rank,
+}
+
+/// What became of one row so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Made {
+    rows: u32,
+    members: u32,
 }
 
 /// What a page is to have.
@@ -126,7 +133,7 @@ impl Part {
 }
 
 impl Outlet {
-    pub fn new(bound: &Bound, page: &Page, env: Env, watch: &Watch) -> Result<Outlet, EngineError> {
+    pub fn new(bound: &Bound, page: &Page, env: &Env, watch: &Watch) -> Result<Outlet, EngineError> {
         let mut slots = Slots::default();
         let unpivots = bound.unpivot.iter().map(|unpivot| unpivoted(&mut slots, unpivot, env));
         let unpivots = unpivots.collect::<Result<Vec<_>, EngineError>>()?;
@@ -155,23 +162,23 @@ impl Outlet {
     }
 
     /// Takes a row to its end: what it is unpivoted to, filtered, in groups or at its place.
-    pub fn push(&self, mut row: Flowing, part: &mut Part) -> Result<(), EngineError> {
+    pub fn push(&self, mut row: Flowing, part: &mut Part, held: &mut Held) -> Result<(), EngineError> {
         row.slots.resize(self.slots.fields.len(), Value::Null);
-        self.unpivot(&mut row, &self.unpivots, &mut 0, &mut 0, part)
+        self.unpivot(&mut row, &self.unpivots, &mut Made::default(), part, held)
     }
 
     fn unpivot(
         &self,
         row: &mut Flowing,
         unpivots: &[(Program, Option<usize>, usize)],
-        nth: &mut u32,
-        met: &mut u32,
+        made: &mut Made,
         part: &mut Part,
+        held: &mut Held,
     ) -> Result<(), EngineError> {
         let Some(((of, key, value), rest)) = unpivots.split_first() else {
-            return self.end(row, nth, part);
+            return self.end(row, &mut made.rows, part);
         };
-        let found = of.value(&row.slots);
+        let found = of.value(&row.slots)?;
         for (name, member) in found.spread(key.is_some()) {
             if member.is_null() {
                 continue;
@@ -180,33 +187,34 @@ impl Outlet {
                 row.slots[*key] = Value::Text(name.into());
             }
             row.slots[*value] = member;
-            *met += 1;
-            if met.is_multiple_of(ROWS_BETWEEN_CHECKS) {
+            made.members = made.members.wrapping_add(1);
+            if made.members.is_multiple_of(ROWS_BETWEEN_CHECKS) {
                 self.watch.check()?;
+                held.now(part.bytes())?;
             }
-            self.unpivot(row, rest, nth, met, part)?;
+            self.unpivot(row, rest, made, part, held)?;
         }
         Ok(())
     }
 
     fn end(&self, row: &mut Flowing, nth: &mut u32, part: &mut Part) -> Result<(), EngineError> {
-        if self.filter.as_ref().is_some_and(|filter| !holds(filter, &row.slots)) {
+        if let Some(filter) = &self.filter
+            && !holds(filter, &row.slots)?
+        {
             return Ok(());
         }
         match (&self.ending, part) {
             (Ending::Groups { dimensions, aggregated, .. }, Part::Groups(table)) => {
-                let dimensions = dimensions.iter().map(|of| of.value(&row.slots)).collect();
-                let values = aggregated.iter().map(|of| of.as_ref().map(|of| of.value(&row.slots)));
-                let values: Vec<Option<Value<'static>>> = values.collect();
-                table.push_row(dimensions, &values, row.rank.key, row.rank.object)
+                let values = values_asked(aggregated, &row.slots)?;
+                table.push_row(values_of(dimensions, &row.slots)?, &values, row.rank.key, row.rank.object)
             }
             (Ending::Rows { sort, columns }, Part::Rows(top)) => {
-                let sort = sort.iter().map(|of| of.value(&row.slots)).collect();
+                let sort = values_of(sort, &row.slots)?;
                 let rank = Rank { sort, nth: row.rank.nth + *nth, ..row.rank.clone() };
                 *nth += 1;
                 if self.is_on_page(&rank) && top.takes(&rank, &self.order) {
-                    let values = columns.iter().map(|(of, length)| shown(of.value(&row.slots), *length)).collect();
-                    top.offer(rank, values, &self.order);
+                    let values = columns.iter().map(|(of, length)| Ok(shown(of.value(&row.slots)?, *length)));
+                    top.offer(rank, values.collect::<Result<_, EngineError>>()?, &self.order);
                 }
                 Ok(())
             }
@@ -219,7 +227,7 @@ impl Outlet {
     }
 }
 
-fn unpivoted(slots: &mut Slots, unpivot: &Unpivot, env: Env) -> Result<(Program, Option<usize>, usize), EngineError> {
+fn unpivoted(slots: &mut Slots, unpivot: &Unpivot, env: &Env) -> Result<(Program, Option<usize>, usize), EngineError> {
     let of = slots.compile(&unpivot.of, env)?;
     let mut named = |name: &String| {
         // A later one of the same name hides the earlier.
@@ -234,7 +242,7 @@ fn unpivoted(slots: &mut Slots, unpivot: &Unpivot, env: Env) -> Result<(Program,
     Ok((of, key, value))
 }
 
-fn of_groups(slots: &mut Slots, groups: &Groups, env: Env) -> Result<Ending, EngineError> {
+fn of_groups(slots: &mut Slots, groups: &Groups, env: &Env) -> Result<Ending, EngineError> {
     let dimensions = slots.compile_all(&groups.dimensions, env)?;
     let aggregated =
         groups.aggregates.iter().map(|aggregate| aggregate.of.as_ref().map(|of| slots.compile(of, env)).transpose());
@@ -242,7 +250,7 @@ fn of_groups(slots: &mut Slots, groups: &Groups, env: Env) -> Result<Ending, Eng
     Ok(Ending::Groups { dimensions, aggregated, aggregates: groups.aggregates.clone() })
 }
 
-fn selected(slots: &mut Slots, bound: &Bound, env: Env) -> Result<Vec<(Program, Option<i64>)>, EngineError> {
+fn selected(slots: &mut Slots, bound: &Bound, env: &Env) -> Result<Vec<(Program, Option<i64>)>, EngineError> {
     let column = |(expr, length): (Expr, Option<i64>)| Ok((slots.compile(&expr, env)?, length));
     columns_of(bound).into_iter().map(column).collect()
 }

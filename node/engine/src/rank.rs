@@ -6,7 +6,7 @@ use assay_node_btql::bound::{Key, Order, SortKey};
 use assay_node_btql::values::{Value, in_order};
 
 use crate::EngineError;
-use crate::wire::{self, Reader, heap_bytes};
+use crate::wire::{self, Reader};
 
 /// The place of a row among all rows of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,7 +87,7 @@ impl Rank {
 
 /// What a value takes, roughly.
 pub fn value_bytes(value: &Value<'_>) -> usize {
-    size_of::<Value<'_>>() + heap_bytes(value)
+    size_of::<Value<'_>>() + value.heap_bytes()
 }
 
 fn directed(order: Ordering, descending: bool) -> Ordering {

@@ -29,7 +29,7 @@ pub(crate) const WIDE_ROWS: usize = 2048;
 const SPARSE_ONE_IN: usize = 4;
 
 /// What holds for all of a query on this node.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Scene<'q> {
     pub sources: &'q [Source],
     pub shared: &'q Shared,
@@ -100,7 +100,7 @@ impl Filter {
                 break;
             }
             scene.watch.check()?;
-            let ready = |term| Compiled::filter(unit, source, scene.shared, left, term, scene.env);
+            let ready = |term| Compiled::filter(unit, source, scene.shared, left, term, &scene.env);
             let compiled = ready(term)?;
             if compiled.is_wide() {
                 let others = self.terms[number + 1..].iter().map(ready);

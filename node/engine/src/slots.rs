@@ -18,7 +18,7 @@ pub(crate) struct Slots {
 
 impl Slots {
     /// An expression over the slots; what it needs and none of them is becomes another.
-    pub fn compile(&mut self, expr: &Expr, env: Env) -> Result<Program, EngineError> {
+    pub fn compile(&mut self, expr: &Expr, env: &Env) -> Result<Program, EngineError> {
         let fields = RefCell::new(std::mem::take(&mut self.fields));
         let schema = |field: &Field, steps: &[Step]| {
             // These are computed of others (`vectors` knows how), and only columns are read at paths.
@@ -42,7 +42,7 @@ impl Slots {
     pub fn compile_all<'e>(
         &mut self,
         exprs: impl IntoIterator<Item = &'e Expr>,
-        env: Env,
+        env: &Env,
     ) -> Result<Vec<Program>, EngineError> {
         exprs.into_iter().map(|expr| self.compile(expr, env)).collect()
     }
@@ -69,6 +69,18 @@ pub(crate) fn stepped(value: Value<'_>, steps: &[Step]) -> Value<'static> {
 }
 
 /// Whether it holds; null is not enough.
-pub(crate) fn holds(program: &Program, slots: &[Value<'_>]) -> bool {
-    program.value(slots).truth() == Some(true)
+pub(crate) fn holds(program: &Program, slots: &[Value<'_>]) -> Result<bool, EngineError> {
+    Ok(program.value(slots)?.truth() == Some(true))
+}
+
+pub(crate) fn values_of(programs: &[Program], slots: &[Value<'_>]) -> Result<Vec<Value<'static>>, EngineError> {
+    programs.iter().map(|of| Ok(of.value(slots)?)).collect()
+}
+
+/// Of programs that may be none.
+pub(crate) fn values_asked(
+    programs: &[Option<Program>],
+    slots: &[Value<'_>],
+) -> Result<Vec<Option<Value<'static>>>, EngineError> {
+    programs.iter().map(|of| of.as_ref().map(|of| Ok(of.value(slots)?)).transpose()).collect()
 }

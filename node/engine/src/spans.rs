@@ -114,7 +114,8 @@ pub(crate) fn each_part(
         return Ok(());
     }
     let Piece { unit, source } = piece;
-    let compiled = Compiled::new(unit, &scene.sources[*source], scene.shared, count, exprs.iter().copied(), scene.env)?;
+    let compiled =
+        Compiled::new(unit, &scene.sources[*source], scene.shared, count, exprs.iter().copied(), &scene.env)?;
     let ranges = if compiled.is_wide() { parts(selected) } else { std::iter::once(0..selected.len()).collect() };
     for range in ranges {
         let kept = selected.slice(range.start, range.len());
@@ -140,7 +141,7 @@ fn one_by_one(
     seen: &Seen<'_>,
     page: &Page,
 ) -> Result<Part, EngineError> {
-    let outlet = Outlet::new(bound, page, scene.env, scene.watch)?;
+    let outlet = Outlet::new(bound, page, &scene.env, scene.watch)?;
     let exprs: Vec<Expr> = outlet.slots.exprs();
     // What an unpivot gives has its slots filled by that.
     let is_stored = |expr: &&Expr| !matches!(expr, Expr::Field(Field::Unpivoted(_), _));
@@ -170,7 +171,7 @@ fn one_by_one(
                         (place, xact) = trace.map_or((place, xact), |trace| (trace.place, trace.xact));
                     }
                     let rank = Rank { sort: Vec::new(), place, xact, object, key: *key, nth: 0 };
-                    outlet.push(Flowing { slots, rank }, part)?;
+                    outlet.push(Flowing { slots, rank }, part, held)?;
                 }
                 held.now(part.bytes())
             })

@@ -18,10 +18,11 @@ use crate::leaf::pieces_of;
 use crate::output::{Flowing, Outlet, Page, Part, order_of};
 use crate::rank::value_bytes;
 use crate::select::{Filter, Scene};
-use crate::slots::{Slots, holds, stepped};
+use crate::slots::{Slots, holds, stepped, values_asked};
 use crate::spans::each_part;
 use crate::summary::{self, Span, Trace};
 use crate::traces::{Found, Traces, first};
+use crate::watch::Held;
 use crate::workers::each;
 
 /// Traces whose spans are held at once.
@@ -89,7 +90,7 @@ pub(crate) fn run(bound: &Bound, scene: &Scene<'_>, mut found: Vec<Found>, page:
         scene.watch.check()?;
         let spans = roll_up.spans(scene, found, &filter)?;
         for (found, spans) in found.iter().zip(spans) {
-            roll_up.push(scene, found, spans, &mut part)?;
+            roll_up.push(scene, found, spans, &mut part, &mut held)?;
         }
         held.now(part.bytes())?;
     }
@@ -98,19 +99,19 @@ pub(crate) fn run(bound: &Bound, scene: &Scene<'_>, mut found: Vec<Found>, page:
 
 impl<'b> RollUp<'b> {
     fn new(bound: &'b Bound, scene: &Scene<'_>, page: &Page) -> Result<RollUp<'b>, EngineError> {
-        let outlet = Outlet::new(bound, page, scene.env, scene.watch)?;
+        let outlet = Outlet::new(bound, page, &scene.env, scene.watch)?;
         let (mut of_spans, mut weights) = (Slots::default(), Slots::default());
-        let comparison = bound.comparison_key.as_ref().map(|key| of_spans.compile(key, scene.env)).transpose()?;
+        let comparison = bound.comparison_key.as_ref().map(|key| of_spans.compile(key, &scene.env)).transpose()?;
         let weighted = bound.weighted_scores.iter();
-        let weighted = weighted.map(|(name, expr)| Ok((name.as_str(), weights.compile(expr, scene.env)?)));
+        let weighted = weighted.map(|(name, expr)| Ok((name.as_str(), weights.compile(expr, &scene.env)?)));
         let weighted = weighted.collect::<Result<Vec<_>, EngineError>>()?;
         let having = bound.traces.as_ref().and_then(|traces| traces.having.as_ref());
         let having = having.map(|(condition, aggregates)| {
             let mut slots = Slots::default();
-            let condition = slots.compile(condition, scene.env)?;
+            let condition = slots.compile(condition, &scene.env)?;
             let aggregated = aggregates
                 .iter()
-                .map(|aggregate| aggregate.of.as_ref().map(|of| of_spans.compile(of, scene.env)).transpose());
+                .map(|aggregate| aggregate.of.as_ref().map(|of| of_spans.compile(of, &scene.env)).transpose());
             let aggregated = aggregated.collect::<Result<_, EngineError>>()?;
             Ok::<_, EngineError>(Having { condition, slots, aggregates, aggregated })
         });
@@ -176,6 +177,7 @@ impl<'b> RollUp<'b> {
         found: &Found,
         spans: Vec<SpanRow<'_>>,
         part: &mut Part,
+        held: &mut Held,
     ) -> Result<(), EngineError> {
         let root = spans.iter().position(|span| span.is_root);
         let seen: Vec<&SpanRow<'_>> = spans.iter().filter(|span| span.is_seen).collect();
@@ -190,9 +192,10 @@ impl<'b> RollUp<'b> {
             xact: Xact(found.trace.xact),
             prices: &scene.shared.prices,
         };
-        let scores = self.scores(&trace);
-        let of_root = |comparison: &Program| root.map_or(Value::Null, |root| comparison.value(&root.slots));
-        let comparison = self.comparison.as_ref().map_or(Value::Null, |key| summary::comparison_key(&of_root(key)));
+        let scores = self.scores(&trace)?;
+        let of_root = |key: &Program| root.map_or(Ok(Value::Null), |root| key.value(&root.slots));
+        let comparison = self.comparison.as_ref().map(of_root).transpose()?;
+        let comparison = comparison.map_or(Value::Null, |of_root| summary::comparison_key(&of_root));
         let value = |field: &Field, steps: &[Step]| self.value(&trace, scores.as_ref(), &comparison, field, steps);
         if let Some(having) = &self.having
             && !having.holds(scene, &seen, &value)?
@@ -200,22 +203,22 @@ impl<'b> RollUp<'b> {
             return Ok(());
         }
         let slots = self.outlet.slots.fields.iter().map(|(field, steps)| value(field, steps)).collect();
-        self.outlet.push(Flowing { slots, rank: found.rank(scene) }, part)
+        self.outlet.push(Flowing { slots, rank: found.rank(scene) }, part, held)
     }
 
     /// With those that are weighted.
-    fn scores(&self, trace: &Trace<'_, &SpanRow<'_>>) -> Option<Value<'static>> {
+    fn scores(&self, trace: &Trace<'_, &SpanRow<'_>>) -> Result<Option<Value<'static>>, EngineError> {
         if self.weighted.is_empty() {
-            return None;
+            return Ok(None);
         }
         let slots = self.weights.fields.iter();
         let slots = slots.map(|(field, steps)| self.value(trace, None, &Value::Null, field, steps));
         let slots: Vec<Value<'static>> = slots.collect();
         let mut scores = trace.column("scores");
         for (name, weighted) in &self.weighted {
-            summary::weigh(&mut scores, name, weighted.value(&slots));
+            summary::weigh(&mut scores, name, weighted.value(&slots)?);
         }
-        Some(scores)
+        Ok(Some(scores))
     }
 
     fn value(
@@ -260,8 +263,7 @@ impl Having<'_> {
         scene.watch.check()?;
         let mut table = GroupTable::new(self.aggregates, 0);
         for span in seen {
-            let values = self.aggregated.iter().map(|of| of.as_ref().map(|of| of.value(&span.slots)));
-            table.push_row(Vec::new(), &values.collect::<Vec<_>>(), span.key, 0)?;
+            table.push_row(Vec::new(), &values_asked(&self.aggregated, &span.slots)?, span.key, 0)?;
         }
         let groups = table.finish(false)?;
         let aggregates = groups.first().map_or(&[][..], |group| &group.aggregates);
@@ -269,6 +271,6 @@ impl Having<'_> {
             Field::Aggregate(number) => stepped(aggregates.get(*number).map_or(Value::Null, Value::view), steps),
             _ => value(field, steps),
         });
-        Ok(holds(&self.condition, &slots.collect::<Vec<_>>()))
+        holds(&self.condition, &slots.collect::<Vec<_>>())
     }
 }

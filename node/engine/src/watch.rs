@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use assay_node_vectors::{Bounds, Env, Stop};
+
 use crate::EngineError;
 
 /// What all queries of a node may take together. Cheap to clone: all clones are one.
@@ -67,24 +69,16 @@ impl Watch {
         Ok(())
     }
 
-    pub fn hold(&self) -> Held {
-        Held { watch: self.clone(), bytes: 0 }
+    /// What holds for the expressions of a query: they stay within its bounds.
+    pub fn env(&self, tz_offset: i32) -> Env {
+        Env { tz_offset, bounds: Some(Arc::new(self.clone())) }
     }
-}
 
-impl Held {
-    /// From now on it takes so many bytes, more or fewer than before.
-    pub fn now(&mut self, bytes: usize) -> Result<(), EngineError> {
-        let Watched { bytes: own, bytes_max, memory, .. } = &*self.watch.0;
-        let before = std::mem::replace(&mut self.bytes, bytes);
-        if bytes <= before {
-            own.fetch_sub(before - bytes, Ordering::Relaxed);
-            memory.0.taken.fetch_sub(before - bytes, Ordering::Relaxed);
-            return Ok(());
-        }
-        let more = bytes - before;
-        let own = own.fetch_add(more, Ordering::Relaxed) + more;
-        let all = memory.0.taken.fetch_add(more, Ordering::Relaxed) + more;
+    /// So many bytes more are taken, whatever comes of it.
+    fn take(&self, more: usize) -> Result<(), EngineError> {
+        let Watched { bytes, bytes_max, memory, .. } = &*self.0;
+        let own = bytes.fetch_add(more, Ordering::Relaxed).saturating_add(more);
+        let all = memory.0.taken.fetch_add(more, Ordering::Relaxed).saturating_add(more);
         if own > *bytes_max {
             Err(EngineError::Memory(*bytes_max))
         } else if all > memory.0.max {
@@ -93,12 +87,53 @@ impl Held {
             Ok(())
         }
     }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.0.memory.0.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub fn hold(&self) -> Held {
+        Held { watch: self.clone(), bytes: 0 }
+    }
+}
+
+impl Held {
+    /// From now on it takes so many bytes, more or fewer than before.
+    pub fn now(&mut self, bytes: usize) -> Result<(), EngineError> {
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        match bytes.checked_sub(before) {
+            Some(more) => self.watch.take(more),
+            None => {
+                self.watch.give_back(before - bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// So many more than until now.
+    pub fn more(&mut self, bytes: usize) -> Result<(), EngineError> {
+        self.now(self.bytes.saturating_add(bytes))
+    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.watch.0.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        self.watch.0.memory.0.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.watch.give_back(self.bytes);
+    }
+}
+
+impl Bounds for Watch {
+    fn check(&self) -> Result<(), Stop> {
+        Ok(Watch::check(self)?)
+    }
+
+    fn take(&self, bytes: usize) -> Result<(), Stop> {
+        Ok(Watch::take(self, bytes)?)
+    }
+
+    fn give_back(&self, bytes: usize) {
+        Watch::give_back(self, bytes);
     }
 }
 

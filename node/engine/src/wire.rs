@@ -222,18 +222,6 @@ impl<'b> Reader<'b> {
     }
 }
 
-/// What a value takes beside its own place, nearly.
-pub(crate) fn heap_bytes(value: &Value<'_>) -> usize {
-    match value {
-        Value::Text(text) | Value::Array(text) | Value::Object(text) => text.len(),
-        Value::List(of) => of.iter().map(|of| size_of::<Value<'_>>() + heap_bytes(of)).sum(),
-        Value::Members(of) => {
-            of.iter().map(|(key, of)| size_of::<(String, Value<'_>)>() + key.len() + heap_bytes(of)).sum()
-        }
-        _ => 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use assay_node_btql::bound::Function;
 use assay_node_btql::level;
 use assay_node_btql::values::Value;
 
+use crate::bounds::Spent;
 use crate::builder::Builder;
 use crate::column::{Column, dictionary};
 use crate::prepared::Call;
@@ -19,6 +20,7 @@ pub(crate) struct Batch<'b> {
     pub rows: usize,
     /// Whether fast paths are taken where there are any.
     pub hurried: bool,
+    pub spent: &'b Spent<'b>,
 }
 
 impl Batch<'_> {
@@ -87,7 +89,7 @@ fn by_dictionary(call: &Call, ty: Type, args: &[Node], batch: &Batch<'_>) -> Res
     let Some(words) = dictionary(batch.input(*number)?, *of).filter(|words| words.values().len() < batch.rows) else {
         return Ok(None);
     };
-    let once = Batch { columns: &[], rows: words.values().len(), hurried: true };
+    let once = Batch { columns: &[], rows: words.values().len(), hurried: true, spent: batch.spent };
     let column = |arg: &Node| if is_const(arg) { arg.eval(&once) } else { Column::load(words.values(), *of) };
     let args = args.iter().map(column).collect::<Result<Vec<_>, _>>()?;
     Ok(called(call, ty, &args, &once).taken(words.keys()))
@@ -121,21 +123,21 @@ fn is_null_of_null(function: &Function) -> bool {
 }
 
 fn called(call: &Call, ty: Type, args: &[Column], batch: &Batch<'_>) -> Column {
-    let found = if batch.hurried { fast::call(call, ty, args, batch.rows) } else { None };
-    found.unwrap_or_else(|| one_by_one(call, ty, args, batch.rows))
+    let found = if batch.hurried { fast::call(call, ty, args, batch.rows, batch.spent) } else { None };
+    found.unwrap_or_else(|| one_by_one(call, ty, args, batch))
 }
 
-fn one_by_one(call: &Call, ty: Type, args: &[Column], rows: usize) -> Column {
-    let mut to = Builder::new(ty, rows);
+fn one_by_one(call: &Call, ty: Type, args: &[Column], batch: &Batch<'_>) -> Column {
+    let mut to = Builder::new(ty, batch.rows);
     let is_constant = |arg: &Column| matches!(arg, Column::Const(_));
     // What is the same for every row is taken once: a list may be long.
     let mut values: Vec<Value<'_>> =
         args.iter().map(|arg| if is_constant(arg) { arg.value(0) } else { Value::Null }).collect();
-    for row in 0..rows {
+    for row in 0..batch.rows {
         for (value, arg) in values.iter_mut().zip(args).filter(|(_, arg)| !is_constant(arg)) {
             *value = arg.value(row);
         }
-        to.push(scalar::apply(call, &values));
+        to.push(scalar::apply(call, &values, batch.spent));
     }
     to.finish()
 }

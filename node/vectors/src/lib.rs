@@ -11,6 +11,7 @@
 //! (`column`): numbers that leave 64 bits, or a float beside them, times beside texts stay what they are until the last
 //! step. A fast path that cannot be exact for the rows at hand says so, and the rows are computed one by one.
 
+mod bounds;
 mod builder;
 mod column;
 mod eval;
@@ -21,6 +22,7 @@ mod program;
 mod scalar;
 mod types;
 
+pub use bounds::{Bounds, Stop};
 pub use program::{Env, Program, Schema};
 pub use types::Type;
 
@@ -41,4 +43,7 @@ pub enum Error {
     OtherType { wanted: Type, found: String },
     #[error("the texts of a column are longer than 2 GB together")]
     TooLong,
+    /// It takes more than it may.
+    #[error(transparent)]
+    Stopped(Stop),
 }

@@ -1,21 +1,27 @@
 //! An expression made ready for batches of rows.
 
+use std::sync::Arc;
+
 use arrow::array::{ArrayRef, BooleanArray};
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Derived, Expr, Field, Function};
 use assay_node_btql::level;
 use assay_node_btql::values::Value;
 
+use crate::bounds::{Bounds, Spent};
+use crate::column::Column;
 use crate::eval::Batch;
 use crate::prepared::Call;
 use crate::types::{Known, Type};
 use crate::{Error, fast, known, scalar};
 
 /// What holds for the whole query.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Env {
     /// Minutes that UTC is ahead of local time.
     pub tz_offset: i32,
+    /// None for what nobody waits for.
+    pub bounds: Option<Arc<dyn Bounds>>,
 }
 
 /// Which input column has a field, or what stands below it, and what that column is. Of a path that has none the column of a
@@ -26,6 +32,7 @@ pub type Schema<'s> = &'s dyn Fn(&Field, &[Step]) -> Option<(usize, Type)>;
 #[derive(Debug)]
 pub struct Program {
     root: Node,
+    bounds: Option<Arc<dyn Bounds>>,
 }
 
 #[derive(Debug)]
@@ -44,8 +51,8 @@ pub(crate) enum What {
 }
 
 impl Program {
-    pub fn compile(expr: &Expr, schema: Schema<'_>, env: Env) -> Result<Program, Error> {
-        Ok(Program { root: node(expr, schema, env)? })
+    pub fn compile(expr: &Expr, schema: Schema<'_>, env: &Env) -> Result<Program, Error> {
+        Ok(Program { root: node(expr, schema, env)?, bounds: env.bounds.clone() })
     }
 
     /// What [`Program::run`] gives an array of.
@@ -63,28 +70,35 @@ impl Program {
 
     /// A value for each row.
     pub fn run(&self, columns: &[ArrayRef], rows: usize) -> Result<ArrayRef, Error> {
-        self.root.eval(&Batch { columns, rows, hurried: true })?.finish(self.output(), rows)
+        self.eval(columns, rows, true)?.finish(self.output(), rows)
     }
 
     /// Whether the rows satisfy it, as a condition is meant (D-50): null is not enough. Nothing in it is null.
     pub fn run_filter(&self, columns: &[ArrayRef], rows: usize) -> Result<BooleanArray, Error> {
-        let column = self.root.eval(&Batch { columns, rows, hurried: true })?;
+        let column = self.eval(columns, rows, true)?;
         Ok(fast::is_true(&column, rows))
     }
 
     /// Of one row, whose inputs are values of any kind, whatever was said of their types.
-    pub fn value(&self, inputs: &[Value<'_>]) -> Value<'static> {
-        self.root.value_of(inputs)
+    pub fn value(&self, inputs: &[Value<'_>]) -> Result<Value<'static>, Error> {
+        let spent = Spent::new(self.bounds.as_deref());
+        spent.end(self.root.value_of(inputs, &spent))
+    }
+
+    fn eval(&self, columns: &[ArrayRef], rows: usize, hurried: bool) -> Result<Column, Error> {
+        let spent = Spent::new(self.bounds.as_deref());
+        let found = self.root.eval(&Batch { columns, rows, hurried, spent: &spent })?;
+        spent.end(found)
     }
 
     /// As [`Program::run`], with no fast path anywhere: what those are compared with.
     #[doc(hidden)]
     pub fn run_one_by_one(&self, columns: &[ArrayRef], rows: usize) -> Result<ArrayRef, Error> {
-        self.root.eval(&Batch { columns, rows, hurried: false })?.finish(self.output(), rows)
+        self.eval(columns, rows, false)?.finish(self.output(), rows)
     }
 }
 
-fn node(expr: &Expr, schema: Schema<'_>, env: Env) -> Result<Node, Error> {
+fn node(expr: &Expr, schema: Schema<'_>, env: &Env) -> Result<Node, Error> {
     level(|| match expr {
         Expr::Const(datum) => Ok(constant(Value::of_datum(datum))),
         Expr::Field(of, steps) => field(of, steps, schema, env),
@@ -120,14 +134,16 @@ fn choice(cases: Vec<(Node, Node)>, otherwise: Node) -> Node {
     Node { what: What::If(cases, Box::new(otherwise)), known }
 }
 
-fn call(function: &Function, args: Vec<Node>, env: Env) -> Result<Node, Error> {
+fn call(function: &Function, args: Vec<Node>, env: &Env) -> Result<Node, Error> {
     if !takes(function, args.len()) {
         return Err(Error::Arguments(format!("{function:?}"), args.len()));
     }
     let constants: Vec<Option<&Value<'static>>> = args.iter().map(Node::value).collect();
     let call = Call::new(function, &constants, env.tz_offset);
     if let Some(values) = constants.iter().map(|constant| constant.map(Value::view)).collect::<Option<Vec<_>>>() {
-        return Ok(constant(scalar::apply(&call, &values)));
+        let spent = Spent::new(env.bounds.as_deref());
+        let value = scalar::apply(&call, &values, &spent);
+        return spent.end(constant(value));
     }
     let types: Vec<Known> = args.iter().map(|arg| arg.known).collect();
     let known = known::of_call(function, &types, constants.get(1).copied().flatten());
@@ -170,7 +186,7 @@ fn takes(function: &Function, count: usize) -> bool {
     }
 }
 
-fn field(of: &Field, steps: &[Step], schema: Schema<'_>, env: Env) -> Result<Node, Error> {
+fn field(of: &Field, steps: &[Step], schema: Schema<'_>, env: &Env) -> Result<Node, Error> {
     for known in (0..=steps.len()).rev() {
         let Some((column, ty)) = schema(of, &steps[..known]) else { continue };
         let input = Node { what: What::Input(column, ty), known: Known::of(ty) };
@@ -205,17 +221,17 @@ impl Node {
         }
     }
 
-    fn value_of(&self, inputs: &[Value<'_>]) -> Value<'static> {
+    fn value_of(&self, inputs: &[Value<'_>], spent: &Spent<'_>) -> Value<'static> {
         level(|| match &self.what {
             What::Const(value) => value.clone(),
             What::Input(number, _) => inputs.get(*number).map_or(Value::Null, |input| input.view().into_owned()),
             What::Call(call, args) => {
-                let args: Vec<Value<'_>> = args.iter().map(|arg| arg.value_of(inputs)).collect();
-                scalar::apply(call, &args)
+                let args: Vec<Value<'_>> = args.iter().map(|arg| arg.value_of(inputs, spent)).collect();
+                scalar::apply(call, &args, spent)
             }
             What::If(cases, otherwise) => {
-                let holds = |(condition, _): &&(Node, Node)| condition.value_of(inputs).truth() == Some(true);
-                cases.iter().find(holds).map_or(otherwise.as_ref(), |(_, then)| then).value_of(inputs)
+                let holds = |(condition, _): &&(Node, Node)| condition.value_of(inputs, spent).truth() == Some(true);
+                cases.iter().find(holds).map_or(otherwise.as_ref(), |(_, then)| then).value_of(inputs, spent)
             }
         })
     }

@@ -128,7 +128,7 @@ fn a_row_costs() {
         "CASE WHEN metrics.tokens > 1000 THEN 'many' ELSE 'few' END",
         "coalesce(metrics.tokens, 0)",
     ] {
-        let program = Program::compile(&bound(expr), &schema, Env::default()).expect("a program");
+        let program = Program::compile(&bound(expr), &schema, &Env::default()).expect("a program");
         let run = |batch: &Vec<ArrayRef>| match program.output() {
             Type::Bool => drop(black_box(program.run_filter(batch, BATCH).expect("a filter"))),
             _ => drop(black_box(program.run(batch, BATCH).expect("a column"))),

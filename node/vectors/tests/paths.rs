@@ -149,7 +149,7 @@ fn check(expr: &Expr, columns: &[(Type, ArrayRef)]) {
         _ => None,
     };
     let arrays: Vec<ArrayRef> = columns.iter().map(|(_, array)| Arc::clone(array)).collect();
-    let program = Program::compile(expr, &schema, Env { tz_offset: -330 }).expect("a program");
+    let program = Program::compile(expr, &schema, &Env { tz_offset: -330, ..Env::default() }).expect("a program");
     let fast = program.run(&arrays, ROWS).expect("a column");
     let slow = program.run_one_by_one(&arrays, ROWS).expect("a column");
     assert_eq!(&fast, &slow, "{expr:?}");

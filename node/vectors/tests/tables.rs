@@ -65,8 +65,8 @@ fn schema(field: &Field, steps: &[Step]) -> Option<(usize, Type)> {
 fn shown(expr: &str, tz_offset: i32) -> Vec<String> {
     // As JSON everything is shown, whatever its type is.
     let whole = Expr::Call(assay_node_btql::bound::Function::Array, vec![bound(expr)]);
-    let program =
-        Program::compile(&whole, &schema, Env { tz_offset }).unwrap_or_else(|error| panic!("{expr}: {error}"));
+    let program = Program::compile(&whole, &schema, &Env { tz_offset, ..Env::default() })
+        .unwrap_or_else(|error| panic!("{expr}: {error}"));
     let fast = program.run(&arrays(), ROWS).expect("a column");
     assert_eq!(&fast, &program.run_one_by_one(&arrays(), ROWS).expect("a column"), "{expr}");
     let of = fast.as_string::<i32>();
@@ -195,7 +195,7 @@ fn types_are_known_before_there_are_rows() {
         ("1 + 1", Type::Int),
         ("null", Type::Null),
     ] {
-        let program = Program::compile(&bound(expr), &schema, Env::default()).expect("a program");
+        let program = Program::compile(&bound(expr), &schema, &Env::default()).expect("a program");
         assert_eq!(program.output(), ty, "{expr}");
     }
 }
@@ -206,7 +206,7 @@ fn what_is_derived_is_a_column_where_there_is_one_and_computed_where_there_is_no
         (Field::Derived(Derived::EstimatedCost), []) => Some((3, Type::Float)),
         _ => schema(field, steps),
     };
-    let compiled = |expr: &str, schema: Schema<'_>| Program::compile(&bound(expr), schema, Env::default());
+    let compiled = |expr: &str, schema: Schema<'_>| Program::compile(&bound(expr), schema, &Env::default());
     let program = compiled("metrics.estimated_cost > 1", &costs).expect("a program");
     let found = program.run(&arrays(), ROWS).expect("a column");
     assert_eq!(found.as_boolean(), &BooleanArray::from(vec![Some(false), Some(true), None]));
@@ -216,7 +216,7 @@ fn what_is_derived_is_a_column_where_there_is_one_and_computed_where_there_is_no
 
 #[test]
 fn texts_of_a_dictionary_are_texts() {
-    let program = Program::compile(&bound("id"), &schema, Env::default()).expect("a program");
+    let program = Program::compile(&bound("id"), &schema, &Env::default()).expect("a program");
     let mut arrays = arrays();
     let said: StringArray = [Some("chat"), Some("50% off")].into_iter().collect();
     let places = [Some(1), None, Some(0)].into_iter().collect::<Int32Array>();
@@ -230,7 +230,7 @@ fn texts_of_a_dictionary_are_texts() {
         ("id IS NULL", [Some(false), Some(true), Some(false)]),
         ("coalesce(id, 'none') = 'none'", [Some(false), Some(true), Some(false)]),
     ] {
-        let program = Program::compile(&bound(expr), &schema, Env::default()).expect("a program");
+        let program = Program::compile(&bound(expr), &schema, &Env::default()).expect("a program");
         let found = program.run(&arrays, ROWS).expect("a column");
         assert_eq!(found.as_boolean(), &BooleanArray::from(expected.to_vec()), "{expr}");
     }
@@ -238,12 +238,12 @@ fn texts_of_a_dictionary_are_texts() {
 
 #[test]
 fn columns_that_are_not_as_they_were_said_to_be_are_errors() {
-    let program = Program::compile(&bound("metrics.tokens + 1"), &schema, Env::default()).expect("a program");
+    let program = Program::compile(&bound("metrics.tokens + 1"), &schema, &Env::default()).expect("a program");
     assert!(matches!(program.run(&[], ROWS), Err(Error::NoInput(2))));
     assert!(matches!(program.run(&arrays(), 2), Err(Error::OtherLength { wanted: 2, found: 3 })));
     let mut other = arrays();
     other[2] = Arc::clone(&other[3]);
     assert!(matches!(program.run(&other, ROWS), Err(Error::OtherType { wanted: Type::Int, .. })));
-    let missing = Program::compile(&bound("input"), &schema, Env::default());
+    let missing = Program::compile(&bound("input"), &schema, &Env::default());
     assert!(matches!(missing, Err(Error::NoColumn(Field::Column("input")))));
 }

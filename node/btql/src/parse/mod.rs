@@ -71,13 +71,15 @@ struct Parser<'a> {
     nodes: usize,
     /// Of calls within calls of `expr`, so that no text exhausts the stack.
     nested: u16,
+    /// Queries within each other.
+    queries: usize,
     /// Open `?` whose `:` has not come: a word and a colon are then no clause.
     open_ternaries: usize,
 }
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str, tokens: Vec<Lexed>, dialect: Dialect) -> Parser<'a> {
-        Parser { text, tokens, next: 0, dialect, nodes: 0, nested: 0, open_ternaries: 0 }
+        Parser { text, tokens, next: 0, dialect, nodes: 0, nested: 0, queries: 0, open_ternaries: 0 }
     }
 
     fn peek(&self) -> &Token {

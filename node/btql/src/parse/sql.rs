@@ -151,7 +151,13 @@ impl Parser<'_> {
     fn sql_from(&mut self, named: &Named) -> Result<(From, usize), QueryError> {
         let at = self.at();
         let (source, shape, depth) = if self.take_symbol("(") {
+            // Seen before it is read: a text has room for more of them than there is stack.
+            self.queries += 1;
+            if self.queries > SUBQUERIES_MAX {
+                return Err(self.error_at(at, too_many_within()));
+            }
             let (query, depth) = self.select(named)?;
+            self.queries -= 1;
             self.no_set_operation()?;
             self.expect_symbol(")")?;
             (Source::Query(Box::new(query)), None, depth + 1)
@@ -166,7 +172,7 @@ impl Parser<'_> {
             }
         };
         if depth > SUBQUERIES_MAX {
-            return Err(self.error_at(at, format!("more than {SUBQUERIES_MAX} queries stand within each other here")));
+            return Err(self.error_at(at, too_many_within()));
         }
         let alias = if self.take_word("as") { Some(self.name("an alias")?) } else { self.implicit_alias()? };
         if self.is_any_word(&JOINS) {
@@ -296,4 +302,8 @@ impl Parser<'_> {
         }
         Ok(())
     }
+}
+
+fn too_many_within() -> String {
+    format!("more than {SUBQUERIES_MAX} queries stand within each other here")
 }

@@ -65,6 +65,18 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// What it takes beside its own place, nearly.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Value::Text(text) | Value::Array(text) | Value::Object(text) => text.len(),
+            Value::List(of) => of.iter().map(|of| size_of::<Value<'_>>() + of.heap_bytes()).sum(),
+            Value::Members(of) => {
+                of.iter().map(|(key, of)| size_of::<(String, Value<'_>)>() + key.len() + of.heap_bytes()).sum()
+            }
+            _ => 0,
+        }
+    }
+
     pub fn of_datum(datum: &Datum) -> Value<'static> {
         match datum {
             Datum::Null => Value::Null,

@@ -77,6 +77,16 @@ fn aliases_of_aliases_do_not_multiply_without_end() {
 }
 
 #[test]
+fn queries_stand_within_each_other_so_often() {
+    let of = |times: usize| nested("SELECT * FROM (", "SELECT id FROM project_logs('P')", ")", times);
+    assert!(parse_text(&of(8)).is_ok());
+    for times in [9, 300, 60_000] {
+        let error = parse_text(&of(times)).expect_err("too many").to_string();
+        assert!(error.contains("more than 8 queries stand within each other"), "{error}");
+    }
+}
+
+#[test]
 fn a_text_may_be_so_long() {
     let text = format!("SELECT id FROM project_logs('{}')", "x".repeat(TEXT_BYTES_MAX));
     assert!(parse_text(&text).expect_err("too long").to_string().contains("1048576 are allowed"));

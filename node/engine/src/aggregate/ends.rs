@@ -4,7 +4,7 @@ use assay_node_btql::values::Value;
 
 use super::rows::Batch;
 use super::{Damaged, Grouped, Place, value_at};
-use crate::wire::{Reader, heap_bytes, put_count, put_u32, put_u64, put_value};
+use crate::wire::{Reader, put_count, put_u32, put_u64, put_value};
 
 /// Of a group, that no row of the batch was met.
 const NO_ROW: u32 = u32::MAX;
@@ -43,7 +43,7 @@ impl Ends {
     fn consider(&mut self, group: u32, value: &Value<'_>, place: Place) {
         if self.wants(group, place) {
             let end = &mut self.of[group as usize];
-            self.heap = self.heap + heap_bytes(value) - heap_bytes(&end.value);
+            self.heap = self.heap + value.heap_bytes() - end.value.heap_bytes();
             *end = End { place, value: value.clone().into_owned() };
         }
     }
@@ -126,7 +126,7 @@ impl Grouped for Ends {
             Ok(End { place, value: from.value()? })
         };
         self.of = (0..groups).map(|_| end()).collect::<Result<_, _>>()?;
-        self.heap = self.of.iter().map(|end| heap_bytes(&end.value)).sum();
+        self.heap = self.of.iter().map(|end| end.value.heap_bytes()).sum();
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use assay_node_vectors::Type;
 use super::rows::{Batch, each_block, each_valid};
 use super::value_at::key_text;
 use super::{Damaged, Grouped, Place};
-use crate::wire::{Reader, heap_bytes, put_count, put_f64, put_u64, put_value};
+use crate::wire::{Reader, put_count, put_f64, put_u64, put_value};
 
 const LANES: usize = 8;
 const TYPES: [Type; 6] = [Type::Bool, Type::Int, Type::Time, Type::Created, Type::Xact, Type::Key];
@@ -89,7 +89,7 @@ impl Extremes {
             _ => Best::Values(self.values()),
         };
         if let Best::Values(values) = &kept {
-            self.heap = values.iter().map(heap_bytes).sum();
+            self.heap = values.iter().map(Value::heap_bytes).sum();
         }
         self.best = kept;
     }
@@ -123,7 +123,7 @@ impl Extremes {
         if !best.is_null() && !is_better {
             return;
         }
-        self.heap = self.heap + heap_bytes(value) - heap_bytes(best);
+        self.heap = self.heap + value.heap_bytes() - best.heap_bytes();
         match (&mut *best, value) {
             // Its place is taken: in a column that ascends each row would want another.
             (Value::Text(Cow::Owned(old)), Value::Text(new)) => new.as_ref().clone_into(old),
@@ -338,7 +338,7 @@ impl Grouped for Extremes {
                 let values = (0..self.groups).map(|_| from.value()).collect::<Result<Vec<_>, _>>()?;
                 // Of nothing but nulls no type is known yet.
                 if !values.iter().all(Value::is_null) {
-                    self.heap = values.iter().map(heap_bytes).sum();
+                    self.heap = values.iter().map(Value::heap_bytes).sum();
                     self.best = Best::Values(values);
                 }
             }

@@ -10,7 +10,7 @@ use assay_node_btql::values::Value;
 use super::hash::{self, Hashed, Member, member};
 use super::rows::Batch;
 use super::{Damaged, Grouped, Kind, Place};
-use crate::wire::{Reader, heap_bytes, put_count, put_u32, put_u64, put_value};
+use crate::wire::{Reader, put_count, put_u32, put_u64, put_value};
 
 /// Bytes of an entry as it is written, at least.
 const PUT_BYTES_MIN: usize = 17;
@@ -79,13 +79,13 @@ impl Lists {
             if let Some(first) = self.entries.get_mut(at as usize) {
                 // Values that are the same may be shown differently: as the first one is.
                 if place < first.place() {
-                    self.heap = self.heap + heap_bytes(value) - heap_bytes(&first.value);
+                    self.heap = self.heap + value.heap_bytes() - first.value.heap_bytes();
                     *first = entry(value);
                 }
                 return;
             }
         }
-        self.heap += heap_bytes(value);
+        self.heap += value.heap_bytes();
         self.entries.push(entry(value));
     }
 
@@ -126,7 +126,7 @@ impl Grouped for Lists {
                 self.add(group, &entry.value, entry.place());
             } else {
                 self.came += 1;
-                self.heap += heap_bytes(&entry.value);
+                self.heap += entry.value.heap_bytes();
                 self.entries.push(Entry { group, nth: self.came, ..entry });
             }
         }

@@ -12,6 +12,7 @@ mod times;
 
 use assay_node_btql::bound::Function;
 
+use crate::bounds::Spent;
 use crate::column::Column;
 use crate::prepared::Call;
 use crate::types::Type;
@@ -21,7 +22,7 @@ pub(crate) use logic::{both, every, is_every, is_true, truth};
 
 /// What a call gives, if there is a path for such arguments; `ty` is what the answer is certain to fit into. AND and OR are
 /// not among the calls: their conditions need not all be looked at.
-pub(crate) fn call(call: &Call, ty: Type, args: &[Column], rows: usize) -> Option<Column> {
+pub(crate) fn call(call: &Call, ty: Type, args: &[Column], rows: usize, spent: &Spent<'_>) -> Option<Column> {
     use Function as F;
     match (&call.function, args) {
         (F::Not, [of]) => Some(Column::Bool(logic::not(of, rows))),
@@ -42,10 +43,10 @@ pub(crate) fn call(call: &Call, ty: Type, args: &[Column], rows: usize) -> Optio
         }
         (F::Truncate { .. } | F::DatePart(_), [of]) => times::of_one(call, of),
         (F::Coalesce, _) => choose::coalesce(args, ty, rows),
-        (F::Concat { skips_nulls }, _) => texts::concat(args, *skips_nulls, rows),
+        (F::Concat { skips_nulls }, _) => texts::concat(args, *skips_nulls, rows, spent),
         (F::Cast(to), [of]) => choose::cast(of, *to),
-        (F::Like { .. } | F::Match | F::Regex { .. }, [of, pattern]) => texts::matched(call, of, pattern, rows),
-        (F::Lower | F::Upper | F::Length, [of]) => texts::of_one(&call.function, of),
+        (F::Like { .. } | F::Match | F::Regex { .. }, [of, pattern]) => texts::matched(call, of, pattern, rows, spent),
+        (F::Lower | F::Upper | F::Length, [of]) => texts::of_one(&call.function, of, spent),
         (F::Get(_), [of]) => steps::picked(call, of),
         _ => None,
     }

@@ -1,5 +1,6 @@
 //! Texts: patterns, words, case, length, and one behind the other.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use arrow::array::{Array, BooleanArray, Int64Array, StringArray};
@@ -9,61 +10,77 @@ use assay_node_btql::values::{Value, Words};
 use regex::{Regex, RegexBuilder};
 
 use super::logic;
+use crate::bounds::Spent;
 use crate::builder::Texts;
 use crate::column::Column;
 use crate::prepared::{Call, Prepared};
 
+/// What reading a pattern costs, in bytes that might be looked at meanwhile.
+const REGEX_WORK: usize = 1 << 16;
+
 /// LIKE, MATCH and `~` with what was made ready.
-pub(super) fn matched(call: &Call, of: &Column, pattern: &Column, rows: usize) -> Option<Column> {
+pub(super) fn matched(call: &Call, of: &Column, pattern: &Column, rows: usize, spent: &Spent<'_>) -> Option<Column> {
     if let (Prepared::Nothing, Function::Regex { any_case }) = (&call.prepared, &call.function) {
-        return Some(Column::Bool(by_row(of, pattern, *any_case, rows)));
+        return Some(Column::Bool(by_row(of, pattern, *any_case, rows, spent)));
     }
     if matches!(pattern, Column::Const(Value::Null)) {
         return Some(Column::Bool(logic::every(None, rows)));
     }
     Some(Column::Bool(match &call.prepared {
-        Prepared::Like(like) => in_texts(of, |text| like.fits(text))?,
-        Prepared::Regex(regex) => in_texts(of, |text| regex.is_match(text))?,
-        Prepared::Words(words) => in_words(of, words)?,
+        Prepared::Like(like) => in_texts(of, spent, |text| like.fits(text))?,
+        Prepared::Regex(regex) => in_texts(of, spent, |text| regex.is_match(text))?,
+        Prepared::Words(words) => in_words(of, words, spent)?,
         _ => return None,
     }))
 }
 
 /// Of JSON the text that stands there, or its JSON text (D-59).
-fn in_texts(of: &Column, fits: impl Fn(&str) -> bool) -> Option<BooleanArray> {
+fn in_texts(of: &Column, spent: &Spent<'_>, fits: impl Fn(&str) -> bool) -> Option<BooleanArray> {
     match of {
-        Column::Text(texts) => Some(each(texts, fits)),
+        Column::Text(texts) => Some(each(texts, spent, fits)),
         Column::Json(texts) => {
-            Some(texts.iter().map(|text| Value::read(text?).to_text().map(|text| fits(&text))).collect())
+            let found = |text: Cow<'_, str>| spent.works(text.len()) && fits(&text);
+            Some(texts.iter().map(|text| Value::read(text?).to_text().map(found)).collect())
         }
         _ => None,
     }
 }
 
-fn in_words(of: &Column, words: &Words) -> Option<BooleanArray> {
+fn in_words(of: &Column, words: &Words, spent: &Spent<'_>) -> Option<BooleanArray> {
     match of {
-        Column::Text(texts) => Some(each(texts, |text| words.found_in(&Value::Text(text.into())))),
+        Column::Text(texts) => Some(each(texts, spent, |text| words.found_in(&Value::Text(text.into())))),
         Column::Json(texts) => {
-            let found = |value: Value<'_>| (!value.is_null()).then(|| words.found_in(&value));
-            Some(texts.iter().map(|text| found(Value::read(text?))).collect())
+            let found = |text: &str| {
+                let value = Value::read(text);
+                (!value.is_null()).then(|| spent.works(text.len()) && words.found_in(&value))
+            };
+            Some(texts.iter().map(|text| found(text?)).collect())
         }
         _ => None,
     }
 }
 
-fn each(texts: &StringArray, fits: impl Fn(&str) -> bool) -> BooleanArray {
-    let fits = |row: usize| texts.is_valid(row) && fits(texts.value(row));
+fn each(texts: &StringArray, spent: &Spent<'_>, fits: impl Fn(&str) -> bool) -> BooleanArray {
+    let fits = |row: usize| {
+        let text = texts.value(row);
+        texts.is_valid(row) && spent.works(text.len()) && fits(text)
+    };
     BooleanArray::new(BooleanBuffer::collect_bool(texts.len(), fits), texts.nulls().cloned())
 }
 
 /// Patterns that rows have: one that comes again is read once. One that is none gives null.
-fn by_row(of: &Column, pattern: &Column, any_case: bool, rows: usize) -> BooleanArray {
+fn by_row(of: &Column, pattern: &Column, any_case: bool, rows: usize, spent: &Spent<'_>) -> BooleanArray {
     let mut last: Option<(String, Option<Regex>)> = None;
     let found = |row: usize| {
         let (of, pattern) = (of.value(row), pattern.value(row));
         let (of, pattern) = (of.to_text()?, pattern.to_text()?);
+        if !spent.works(of.len()) {
+            return None;
+        }
         if last.as_ref().is_none_or(|(text, _)| *text != pattern) {
             let regex = RegexBuilder::new(&pattern).case_insensitive(any_case).build().ok();
+            // To read one takes longer than most texts do.
+            spent.works(REGEX_WORK);
             last = Some((pattern.into_owned(), regex));
         }
         last.as_ref().and_then(|(_, regex)| Some(regex.as_ref()?.is_match(&of)))
@@ -71,8 +88,11 @@ fn by_row(of: &Column, pattern: &Column, any_case: bool, rows: usize) -> Boolean
     (0..rows).map(found).collect()
 }
 
-pub(super) fn of_one(function: &Function, of: &Column) -> Option<Column> {
+pub(super) fn of_one(function: &Function, of: &Column, spent: &Spent<'_>) -> Option<Column> {
     let Column::Text(texts) = of else { return None };
+    if *function != Function::Length && !spent.take(texts.values().len()) {
+        return None;
+    }
     let count = |text: &str| if text.is_ascii() { text.len() } else { text.chars().count() };
     match function {
         Function::Length => {
@@ -104,7 +124,7 @@ fn of_each(texts: &StringArray, put: impl Fn(&str, &mut String)) -> Option<Colum
 }
 
 /// Of texts, whole numbers, keys and transactions.
-pub(super) fn concat(args: &[Column], skips_nulls: bool, rows: usize) -> Option<Column> {
+pub(super) fn concat(args: &[Column], skips_nulls: bool, rows: usize, spent: &Spent<'_>) -> Option<Column> {
     let is_plain = |arg: &Column| {
         matches!(arg, Column::Text(_) | Column::Int(_) | Column::Const(_) | Column::Xact(_) | Column::Key(_))
     };
@@ -121,6 +141,9 @@ pub(super) fn concat(args: &[Column], skips_nulls: bool, rows: usize) -> Option<
         text.clear();
         for arg in args.iter().filter(|arg| arg.is_valid(row)) {
             put(arg, row, &mut text)?;
+        }
+        if !spent.take(text.len()) {
+            return None;
         }
         to.push(Some(&text))?;
     }

@@ -4,6 +4,7 @@
 //! what has no value is null (D-52).
 
 mod casts;
+mod edits;
 mod numbers;
 mod texts;
 
@@ -14,6 +15,7 @@ use assay_node_btql::calendar;
 use assay_node_btql::values::{Value, all, any, compare, contains, equal, in_order, is_in};
 use assay_storage_model::merge::Picker;
 
+use crate::bounds::Spent;
 use crate::prepared::{Call, Prepared};
 
 pub(crate) use numbers::arithmetic;
@@ -21,7 +23,17 @@ pub(crate) use numbers::arithmetic;
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
 /// What a call gives for one row.
-pub(crate) fn apply(call: &Call, args: &[Value<'_>]) -> Value<'static> {
+pub(crate) fn apply(call: &Call, args: &[Value<'_>], spent: &Spent<'_>) -> Value<'static> {
+    if !spent.works_on_row() {
+        return Value::Null;
+    }
+    let found = found(call, args, spent);
+    // What these two make is counted before it is there.
+    let is_counted = matches!(call.function, Function::Concat { .. } | Function::Replace);
+    if is_counted || spent.take(found.heap_bytes()) { found } else { Value::Null }
+}
+
+fn found(call: &Call, args: &[Value<'_>], spent: &Spent<'_>) -> Value<'static> {
     use Function as F;
     let truths = || args.iter().map(Value::truth);
     let found = |best: Option<&Value<'_>>| best.map_or(Value::Null, |best| best.clone().into_owned());
@@ -44,17 +56,17 @@ pub(crate) fn apply(call: &Call, args: &[Value<'_>]) -> Value<'static> {
         (F::Coalesce, _) => found(given().next()),
         (F::Least, _) => found(given().min_by(|left, right| in_order(left, right))),
         (F::Greatest, _) => found(given().max_by(|left, right| in_order(left, right))),
-        (F::Concat { skips_nulls }, _) => texts::concat(args, *skips_nulls),
+        (F::Concat { skips_nulls }, _) => texts::concat(args, *skips_nulls, spent),
         (F::Round, [of]) => numbers::round(of, 0),
         (F::Round, [of, digits]) => numbers::round_to(of, digits),
-        (F::Substring | F::Replace | F::SplitPart, _) => texts::of_three(&call.function, args),
+        (F::Substring | F::Replace | F::SplitPart, _) => texts::of_three(&call.function, args, spent),
         (_, [of]) => of_one(call, of),
-        (_, [left, right]) => of_two(call, left, right),
+        (_, [left, right]) => of_two(call, left, right, spent),
         _ => Value::Null,
     }
 }
 
-fn of_two(call: &Call, left: &Value<'_>, right: &Value<'_>) -> Value<'static> {
+fn of_two(call: &Call, left: &Value<'_>, right: &Value<'_>, spent: &Spent<'_>) -> Value<'static> {
     use Function as F;
     let ordered = |wanted: fn(Ordering) -> bool| Value::truth_of(compare(left, right).map(wanted));
     let same = || equal(left, right).unwrap_or(left.is_null() && right.is_null());
@@ -83,7 +95,7 @@ fn of_two(call: &Call, left: &Value<'_>, right: &Value<'_>) -> Value<'static> {
         F::NullIf if equal(left, right) == Some(true) => Value::Null,
         F::NullIf => left.clone().into_owned(),
         F::JsonExtract => casts::json_extract(left, right),
-        _ => texts::of_two(call, left, right),
+        _ => texts::of_two(call, left, right, spent),
     }
 }
 

@@ -4,24 +4,32 @@ use assay_node_btql::bound::Function;
 use assay_node_btql::values::{Like, Value, Words};
 use regex::RegexBuilder;
 
+use super::edits::levenshtein;
 use super::numbers::truncated;
+use crate::bounds::Spent;
 use crate::prepared::{Call, Prepared};
 
-pub(super) fn concat(args: &[Value<'_>], skips_nulls: bool) -> Value<'static> {
+pub(super) fn concat(args: &[Value<'_>], skips_nulls: bool, spent: &Spent<'_>) -> Value<'static> {
     if !skips_nulls && args.iter().any(Value::is_null) {
         return Value::Null;
     }
     let mut text = String::new();
-    args.iter().filter_map(Value::to_text).for_each(|part| text.push_str(&part));
+    for part in args.iter().filter_map(Value::to_text) {
+        if !spent.take(part.len()) {
+            return Value::Null;
+        }
+        text.push_str(&part);
+    }
     Value::Text(text.into())
 }
 
-pub(super) fn of_two(call: &Call, left: &Value<'_>, right: &Value<'_>) -> Value<'static> {
+pub(super) fn of_two(call: &Call, left: &Value<'_>, right: &Value<'_>, spent: &Spent<'_>) -> Value<'static> {
     use Function as F;
     if call.function == F::Match {
         return matched(call, left, right);
     }
     let Some(text) = left.to_text() else { return Value::Null };
+    spent.works(text.len());
     if let F::Left | F::Right = call.function {
         let Some(many) = truncated(right) else { return Value::Null };
         let part = if call.function == F::Left { self::left(&text, many) } else { self::right(&text, many) };
@@ -42,8 +50,8 @@ pub(super) fn of_two(call: &Call, left: &Value<'_>, right: &Value<'_>) -> Value<
         },
         F::StartsWith => Value::Boolean(text.starts_with(&*other)),
         F::EndsWith => Value::Boolean(text.ends_with(&*other)),
-        F::Levenshtein => Value::whole(levenshtein(&text, &other) as i128),
-        F::Similarity => Value::float(similarity(&text, &other)),
+        F::Levenshtein => levenshtein(&text, &other, spent).map_or(Value::Null, |edits| Value::whole(edits as i128)),
+        F::Similarity => similarity(&text, &other, spent).map_or(Value::Null, Value::float),
         _ => Value::Null,
     }
 }
@@ -59,19 +67,29 @@ fn matched(call: &Call, left: &Value<'_>, right: &Value<'_>) -> Value<'static> {
     })
 }
 
-pub(super) fn of_three(function: &Function, args: &[Value<'_>]) -> Value<'static> {
+pub(super) fn of_three(function: &Function, args: &[Value<'_>], spent: &Spent<'_>) -> Value<'static> {
     let text = |number: usize| args.get(number).and_then(Value::to_text);
     let whole = |number: usize| args.get(number).and_then(truncated);
     let made = match function {
         Function::Replace => (|| {
             let (text, from, to) = (text(0)?, text(1)?, text(2)?);
-            Some(if from.is_empty() { text.into_owned() } else { text.replace(&*from, &to) })
+            replace(&text, &from, &to, spent)
         })(),
         Function::SplitPart => (|| split_part(&text(0)?, &text(1)?, whole(2)?))(),
         _ if args.len() == 3 => (|| substring(&text(0)?, whole(1)?, Some(whole(2)?)))(),
         _ => (|| substring(&text(0)?, whole(1)?, None))(),
     };
     made.map_or(Value::Null, |text| Value::Text(text.into()))
+}
+
+/// What it comes to may be as long as the product of two texts: it is counted before it is made.
+fn replace(text: &str, from: &str, to: &str, spent: &Spent<'_>) -> Option<String> {
+    if from.is_empty() {
+        return Some(text.to_owned());
+    }
+    let longer = to.len().saturating_sub(from.len());
+    let more = if longer == 0 { 0 } else { text.matches(from).count().saturating_mul(longer) };
+    spent.take(text.len().saturating_add(more)).then(|| text.replace(from, to))
 }
 
 /// Characters from a place that is counted from one, so many or all.
@@ -114,24 +132,9 @@ fn split_part(text: &str, separator: &str, number: i128) -> Option<String> {
     Some(part.map_or_else(String::new, |part| (*part).to_owned()))
 }
 
-/// Characters to insert, to remove or to replace.
-fn levenshtein(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (number, from) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = number + 1;
-        for (place, to) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[place + 1];
-            row[place + 1] = replaced.min(diagonal + 1).min(row[place] + 1);
-        }
-    }
-    row[right.len()]
-}
-
 /// 1 for the same text, 0 for nothing in common.
-fn similarity(left: &str, right: &str) -> f64 {
+fn similarity(left: &str, right: &str, spent: &Spent<'_>) -> Option<f64> {
     let longest = left.chars().count().max(right.chars().count());
-    if longest == 0 { 1.0 } else { 1.0 - levenshtein(left, right) as f64 / longest as f64 }
+    let edits = levenshtein(left, right, spent)?;
+    Some(if longest == 0 { 1.0 } else { 1.0 - edits as f64 / longest as f64 })
 }

@@ -22,8 +22,8 @@ const GAINED_BYTES_MAX: u64 = 512 << 20;
 const SECONDS: u64 = 1;
 /// Within its seconds, and what a debug build takes to notice.
 const LATE_MAX: Duration = Duration::from_secs(10);
-/// A simple query of another connection is answered by then.
-const SIMPLE_MAX: Duration = Duration::from_secs(2);
+/// A simple query of another connection is answered by then, on a machine that does other things.
+const SIMPLE_MAX: Duration = Duration::from_secs(10);
 const SIMPLE_PAUSE: Duration = Duration::from_millis(50);
 const AT_ONCE: usize = 200;
 const LONG_ROWS: usize = 200;
@@ -94,9 +94,6 @@ impl World {
     }
 }
 
-/// Known: from here on to `DEPTH` calls, CASE and queries within each other overflow the stack of the thread that reads them, in a
-/// debug build, and that ends the process: `case` at 200, `abs(` at 250.
-const KNOWN_DEPTH: usize = 200;
 /// A deeper tree would hurt who makes it.
 const TREE_DEPTH: usize = 1_000;
 
@@ -135,9 +132,8 @@ fn heavy(long: &str) -> Vec<(String, May)> {
     ]
 }
 
-/// Known: within a piece of work nothing looks at the clock or counts memory, so that a query whose single rows cost much
-/// is not ended. Two products over these rows run for 14 s instead of one in a debug build; `replace` took 17 GB.
-fn known(long: &str) -> Vec<(String, May)> {
+/// Queries whose single rows cost much: `replace` of a text by itself is as long as its square.
+fn costly(long: &str) -> Vec<(String, May)> {
     let from = format!("project_logs('{long}')");
     let counted = |filter: &str| format!("SELECT count(1) AS n FROM {from} WHERE {filter}");
     let product = |times: usize| {
@@ -191,22 +187,16 @@ fn deep(long: &str) -> Vec<(Value, May)> {
         };
         all.push((of(nested("(", "1", ")", depth)), if depth > DEPTH { May::Either } else { may }));
         all.push((of(nested("[", "1", "]", depth)), May::Either));
-        if !(KNOWN_DEPTH..=DEPTH).contains(&depth) {
-            all.push((of(nested("abs(", "1", ")", depth)), may));
-            all.push((of(nested("case when true then ", "1", " end", depth)), may));
-        }
+        all.push((of(nested("abs(", "1", ")", depth)), may));
+        all.push((of(nested("case when true then ", "1", " end", depth)), may));
         all.push((of(nested("{\"a\":", "1", "}", depth)), May::Either));
         all.push((of(nested("not ", "true", "", depth)), May::Either));
         all.push((of(nested("- ", "1", "", depth)), May::Either));
         all.push((of(nested("true ? 1 : ", "1", "", depth)), May::Either));
         all.push((of(nested("1 + ", "1", "", depth)), May::Either));
         all.push((of(format!("metadata{}", ".a".repeat(depth))), May::Either));
-        // These also beyond the depth that is said to be refused.
-        let is_known = depth >= KNOWN_DEPTH;
-        if !is_known {
-            all.push((json!(nested("SELECT * FROM (", &format!("SELECT id FROM {from}"), ")", depth)), May::Refuse));
-        }
-        if depth <= TREE_DEPTH && !is_known {
+        all.push((json!(nested("SELECT * FROM (", &format!("SELECT id FROM {from}"), ")", depth)), May::Refuse));
+        if depth <= TREE_DEPTH {
             all.push((tree(depth), May::Either));
         }
     }
@@ -348,7 +338,6 @@ fn hostile_queries_of_rows_in_segments_hurt_nobody() {
 }
 
 #[test]
-#[ignore = "known to fail: see `KNOWN_DEPTH`; it ends the process"]
 fn the_deepest_that_is_read_is_answered() {
     let world = World::start(&SETTINGS).unwrap_or_else(|error| panic!("{error:#}"));
     let of =
@@ -359,13 +348,12 @@ fn the_deepest_that_is_read_is_answered() {
 }
 
 #[test]
-#[ignore = "known to fail: see `known`; it takes all the memory of the machine"]
 fn rows_that_cost_much_hurt_nobody() {
     let world = World::start(&SETTINGS).unwrap_or_else(|error| panic!("{error:#}"));
     let all = || -> Result<()> {
         let before = world.memory("VmHWM")?;
         beside(&world, "a slow query", false, || time_is_kept(&world))?;
-        let queries = known(&world.long).into_iter().map(|(query, may)| (json!(query), may)).collect();
+        let queries = costly(&world.long).into_iter().map(|(query, may)| (json!(query), may)).collect();
         beside(&world, "rows that cost much", false, || each_is_answered_or_refused(&world, queries))?;
         stays_well(&world, before)
     };

@@ -118,8 +118,8 @@ fn expressions(bound: &Bound) -> Vec<&Expr> {
 /// What is wrong with one expression for some columns.
 fn complaint(expr: &Expr, expected: &[Json], columns: &Columns, tz_offset: i32) -> Option<String> {
     let schema = |field: &Field, steps: &[Step]| columns.places.get(&(field.clone(), steps.to_vec())).copied();
-    let env = assay_node_vectors::Env { tz_offset };
-    let program = match Program::compile(expr, &schema, env) {
+    let env = assay_node_vectors::Env { tz_offset, ..Default::default() };
+    let program = match Program::compile(expr, &schema, &env) {
         Ok(program) => program,
         Err(error) => return Some(error.to_string()),
     };

@@ -11,3 +11,11 @@ pub use rows::{data, rows};
 
 /// The object that the queries ask about.
 pub const SOURCE: &str = "R";
+
+/// Seeds that are tried; more can be asked for.
+const SEEDS: u64 = 2_000;
+const SEEDS_ASKED: &str = "ASSAY_TEST_SEEDS";
+
+pub fn seeds() -> u64 {
+    std::env::var(SEEDS_ASKED).map_or(SEEDS, |said| said.parse().expect("a number"))
+}

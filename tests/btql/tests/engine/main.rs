@@ -16,9 +16,6 @@ use serde_json::Value as Json;
 use world::{ALL_KEPT, World};
 
 const NOW: &str = "2026-05-07T12:34:56Z";
-const SEEDS: u64 = 2_000;
-/// Says another number of seeds.
-const SEEDS_SAID: &str = "ASSAY_TEST_SEEDS";
 
 fn cases() -> Vec<(String, Case)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
@@ -99,7 +96,7 @@ fn every_case_is_answered_as_the_interpreter_answers_it() {
 
 #[test]
 fn what_is_asked_at_random_is_answered_as_the_interpreter_answers_it() {
-    let seeds = std::env::var(SEEDS_SAID).map_or(SEEDS, |said| said.parse().expect("a number"));
+    let seeds = random::seeds();
     let (mut wrong, mut asked) = (Vec::new(), 0);
     for seed in 0..seeds {
         let tz_offset = [0, 480, -330][(seed % 3) as usize];

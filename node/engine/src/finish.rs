@@ -69,7 +69,7 @@ pub fn finish(
     let env = watch.env(bound.tz_offset);
     match (Partial::together(bound, partials, seed)?, &bound.output) {
         (Whole::Groups(groups), Output::Groups(how)) => {
-            let mut table = of_groups(how, groups, &env)?;
+            let mut table = of_groups(how, groups, &env, rows_max(limit))?;
             table.rows.truncate(rows_max(limit));
             Ok(table)
         }
@@ -170,9 +170,8 @@ pub(crate) fn cut_traces<T>(rows: &mut Vec<(Rank, T)>, traces: usize) {
     rows.retain(|(rank, _)| kept.contains(&rank.trace()) || kept.len() < traces && kept.insert(rank.trace()));
 }
 
-/// Groups as a row after the other.
-fn of_groups(how: &Groups, mut groups: Vec<Group>, env: &Env) -> Result<Table, EngineError> {
-    groups.sort_by(|left, right| by_dimensions(&left.dimensions, &right.dimensions));
+/// Groups as a row after the other, no more than `most` where it is known which.
+fn of_groups(how: &Groups, mut groups: Vec<Group>, env: &Env, most: usize) -> Result<Table, EngineError> {
     if let Some(having) = &how.having {
         let mut slots = Slots::default();
         let having = slots.compile(having, env)?;
@@ -184,8 +183,11 @@ fn of_groups(how: &Groups, mut groups: Vec<Group>, env: &Env) -> Result<Table, E
         }
         groups = kept;
     }
+    if how.again.is_some() || how.pivot.is_some() {
+        groups.sort_by(|left, right| by_dimensions(&left.dimensions, &right.dimensions));
+    }
     if let Some(again) = &how.again {
-        return grouped_again(how, again, groups, env);
+        return grouped_again(how, again, groups, env, most);
     }
     if let Some(pivot) = &how.pivot {
         return pivoted(how, pivot, groups, env);
@@ -193,14 +195,22 @@ fn of_groups(how: &Groups, mut groups: Vec<Group>, env: &Env) -> Result<Table, E
     let mut slots = Slots::default();
     let columns = slots.compile_all(how.columns.iter().map(|(_, expr)| expr), env)?;
     let keys = slots.compile_all(how.sort.iter().map(|key| &key.expr), env)?;
-    let mut keyed: Vec<(Vec<Value<'static>>, Vec<Value<'static>>)> = Vec::with_capacity(groups.len());
+    let mut keyed: Vec<(Vec<Value<'static>>, Group)> = Vec::with_capacity(groups.len());
     for group in groups {
-        let values = slots.fill(|field| group.field(field));
-        keyed.push((values_of(&keys, &values)?, values_of(&columns, &values)?));
+        let sorted = if keys.is_empty() { Vec::new() } else { slots.fill(|field| group.field(field)) };
+        keyed.push((values_of(&keys, &sorted)?, group));
     }
-    keyed.sort_by(|(left, _), (right, _)| by_keys(left, right, &how.sort));
-    let columns = how.columns.iter().map(|(name, _)| name.clone()).collect();
-    Ok(Table { columns, rows: keyed.into_iter().map(|(_, row)| row).collect(), ..Table::default() })
+    let compare = |(left, one): &(Vec<Value<'static>>, Group), (right, other): &(Vec<Value<'static>>, Group)| {
+        by_keys(left, right, &how.sort).then_with(|| by_dimensions(&one.dimensions, &other.dimensions))
+    };
+    if most > 0 && most < keyed.len() {
+        keyed.select_nth_unstable_by(most - 1, compare);
+        keyed.truncate(most);
+    }
+    keyed.sort_by(compare);
+    let row = |(_, group): &(_, Group)| values_of(&columns, &slots.fill(|field| group.field(field)));
+    let rows = keyed.iter().map(row).collect::<Result<_, EngineError>>()?;
+    Ok(Table { columns: how.columns.iter().map(|(name, _)| name.clone()).collect(), rows, ..Table::default() })
 }
 
 impl Group {
@@ -215,7 +225,13 @@ impl Group {
 }
 
 /// D-80.
-fn grouped_again(how: &Groups, again: &Groups, groups: Vec<Group>, env: &Env) -> Result<Table, EngineError> {
+fn grouped_again(
+    how: &Groups,
+    again: &Groups,
+    groups: Vec<Group>,
+    env: &Env,
+    most: usize,
+) -> Result<Table, EngineError> {
     let mut slots = Slots::default();
     let columns = slots.compile_all(how.columns.iter().map(|(_, expr)| expr), env)?;
     let mut outer = Slots::default();
@@ -234,7 +250,7 @@ fn grouped_again(how: &Groups, again: &Groups, groups: Vec<Group>, env: &Env) ->
         let found = values_asked(&aggregated, &values)?;
         table.push_row(values_of(&dimensions, &values)?, &found, 0, 0)?;
     }
-    of_groups(again, table.finish(!again.dimensions.is_empty())?, env)
+    of_groups(again, table.finish(!again.dimensions.is_empty())?, env, most)
 }
 
 /// D-83: the values of the last dimension become columns, one for each measure.

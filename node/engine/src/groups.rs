@@ -67,7 +67,7 @@ impl GroupTable {
 
     /// Rows of which nothing is asked but how many they are.
     pub fn push_count(&mut self, rows: usize) -> Result<(), EngineError> {
-        let group = self.group(Vec::new())?;
+        let group = self.group(&[])?;
         let count = self.dimensions.len();
         self.states.iter_mut().for_each(|states| states.update_count(count, group, rows as u64));
         Ok(())
@@ -87,11 +87,13 @@ impl GroupTable {
         }
         let codes = dimensions.iter().map(|(array, ty)| Codes::of(array, *ty)).collect();
         let Codes { mut of_rows, first } = Codes::together(codes, rows);
-        let groups = first.iter().map(|row| {
-            let values = dimensions.iter().map(|(array, ty)| value_at(array, *ty, *row as usize).into_owned());
-            self.group(values.collect())
-        });
-        let groups = groups.collect::<Result<Vec<u32>, _>>()?;
+        let mut groups = Vec::with_capacity(first.len());
+        let mut values = Vec::with_capacity(dimensions.len());
+        for row in first {
+            values.extend(dimensions.iter().map(|(array, ty)| value_at(array, *ty, row as usize)));
+            groups.push(self.group(&values)?);
+            values.clear();
+        }
         of_rows.iter_mut().for_each(|code| *code = groups[*code as usize]);
         let count = self.dimensions.len();
         for (states, values) in self.states.iter_mut().zip(aggregated) {
@@ -109,7 +111,7 @@ impl GroupTable {
         key: u64,
         object: u32,
     ) -> Result<(), EngineError> {
-        let group = self.group(dimensions)?;
+        let group = self.group(&dimensions)?;
         let count = self.dimensions.len();
         for (states, value) in self.states.iter_mut().zip(aggregated) {
             states.update_one(count, group, value.as_ref(), key, object);
@@ -117,7 +119,7 @@ impl GroupTable {
         Ok(())
     }
 
-    fn group(&mut self, dimensions: Vec<Value<'static>>) -> Result<u32, EngineError> {
+    fn group(&mut self, dimensions: &[Value<'_>]) -> Result<u32, EngineError> {
         self.key.clear();
         dimensions.iter().for_each(|value| canonical_bytes(value, &mut self.key));
         if let Some(group) = self.known.get(self.key.as_slice()) {
@@ -129,12 +131,12 @@ impl GroupTable {
         }
         self.bytes += GROUP_BYTES + 2 * self.key.len();
         self.known.insert(self.key.as_slice().into(), group as u32);
-        self.dimensions.push(dimensions);
+        self.dimensions.push(dimensions.iter().map(|value| value.view().into_owned()).collect());
         Ok(group as u32)
     }
 
     pub fn merge(&mut self, other: GroupTable) -> Result<(), EngineError> {
-        let into = other.dimensions.into_iter().map(|dimensions| self.group(dimensions));
+        let into = other.dimensions.iter().map(|dimensions| self.group(dimensions));
         let into = into.collect::<Result<Vec<u32>, _>>()?;
         let count = self.dimensions.len();
         for (states, other) in self.states.iter_mut().zip(other.states) {
@@ -146,7 +148,7 @@ impl GroupTable {
     /// Of each group its dimensions and its aggregates. Without dimensions there is one, also of no rows.
     pub fn finish(mut self, has_dimensions: bool) -> Result<Vec<Group>, EngineError> {
         if !has_dimensions {
-            self.group(Vec::new())?;
+            self.group(&[])?;
         }
         let count = self.dimensions.len();
         let mut aggregates: Vec<std::vec::IntoIter<Value<'static>>> = Vec::new();
@@ -174,7 +176,7 @@ impl GroupTable {
         let count = from.count(1)?;
         for number in 0..count {
             let dimensions = groups.dimensions.iter().map(|_| from.value()).collect::<Result<Vec<_>, _>>()?;
-            if table.group(dimensions)? as usize != number {
+            if table.group(&dimensions)? as usize != number {
                 return Err(EngineError::Damaged);
             }
         }

@@ -221,8 +221,7 @@ impl<'u> Inputs<'u> {
     /// What was logged, or what the tokens cost.
     fn costs(&self, [logged, model, kind, tokens @ ..]: &[(&ArrayRef, Type); 7], ty: Type) -> ArrayRef {
         let [prompt, completion, cached, written] = &tokens.map(|(array, ty)| numbers(array, ty));
-        let (models, kinds) = (texts(model.0, model.1), texts(kind.0, kind.1));
-        let costs = self.shared.prices.costs(&models, &kinds, [prompt, completion, cached, written]);
+        let costs = self.shared.prices.costs([*model, *kind], [prompt, completion, cached, written]);
         let (logged, of) = *logged;
         if ty == Type::Float {
             let logged = numbers(logged, of);
@@ -247,15 +246,6 @@ fn numbers(array: &ArrayRef, ty: Type) -> Float64Array {
         Type::Int => array.as_primitive::<Int64Type>().unary(|number| number as f64),
         _ => (0..array.len()).map(|row| value_at(array, ty, row).as_f64()).collect(),
     }
-}
-
-/// Those of them that are texts.
-fn texts(array: &ArrayRef, ty: Type) -> StringArray {
-    let text = |row| match value_at(array, ty, row) {
-        Value::Text(text) => Some(text),
-        _ => None,
-    };
-    (0..array.len()).map(text).collect()
 }
 
 fn type_of(kind: Kind) -> Type {
@@ -309,6 +299,10 @@ impl<'u> Compiled<'u> {
         failed.map_or(Ok(()), Err)?;
         compiled.filter = Some(program);
         Ok(compiled)
+    }
+
+    pub fn unit(&self) -> &'u Unit {
+        self.inputs.unit
     }
 
     /// Whether anything long is read.

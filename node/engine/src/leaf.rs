@@ -48,7 +48,7 @@ pub fn run(
     let part = match shape_of(bound)? {
         Shape::Spans => {
             let sampled = sampled(bound, ask);
-            let seen = Seen { filter: Filter::of(bound.filter.as_ref()), traces: None, sampled };
+            let seen = Seen { filter: Filter::of(bound.filter.as_ref(), &scene.env), traces: None, sampled };
             match sought(&bound.bounds) {
                 Some(sought) => spans::run(bound, &scene, pieces(sources, &sought)?, &seen, &page)?,
                 None => Part::new(bound, &page),
@@ -76,7 +76,7 @@ pub fn lowest(bound: &Bound, sources: &[Source], shared: &Shared, watch: &Watch)
         return Ok(all.into_sorted());
     }
     let Some(sought) = sought(&bound.bounds) else { return Ok(Vec::new()) };
-    let filter = Filter::of(bound.filter.as_ref());
+    let filter = Filter::of(bound.filter.as_ref(), &scene.env);
     let pieces = pieces(sources, &sought)?;
     let made = each(
         &scene,
@@ -148,7 +148,7 @@ fn candidates(bound: &Bound, scene: &Scene<'_>) -> Result<Option<Vec<Vec<String>
     }
     let Some(needed) = needed else { return Ok(None) };
     // Its bounds are not always those of this condition.
-    let filter = Filter::of(Some(needed));
+    let filter = Filter::of(Some(needed), &scene.env);
     let pieces = pieces(scene.sources, &Sought::default())?;
     let start = || vec![std::collections::BTreeSet::<String>::new(); scene.sources.len()];
     let made = each(scene, &pieces, start, |roots, _, piece| {
@@ -204,7 +204,7 @@ fn of_traces(bound: &Bound, scene: &Scene<'_>, ask: &Ask, page: &Page) -> Result
     }
     let spans = bound.traces.as_ref().and_then(|traces| traces.spans.as_ref());
     let traces = Traces::from_found(&found, scene.sources.len());
-    let seen = Seen { filter: Filter::of(spans), traces: Some(&traces), sampled: None };
+    let seen = Seen { filter: Filter::of(spans, &scene.env), traces: Some(&traces), sampled: None };
     // It is traces that are counted, and all their rows that come.
     let is_of_rows = matches!(bound.output, Output::Infer(_));
     let (limit, traces) = if is_of_rows { (page.limit, usize::MAX) } else { (usize::MAX, page.limit) };

@@ -40,6 +40,7 @@ mod spans;
 mod summaries;
 mod summary;
 mod traces;
+mod unpivoted;
 mod watch;
 mod wire;
 mod workers;

@@ -83,13 +83,13 @@ impl Partial {
             all.sort_by(|(left, _), (right, _)| left.compare(right, &order));
             return Ok(Whole::Rows(all));
         };
-        let mut all = GroupTable::new(&groups.aggregates, seed);
-        for partial in partials {
-            match partial.0 {
-                Kind::Groups(table) => all.merge(table)?,
-                Kind::Rows(_) => return Err(EngineError::Damaged),
-            }
-        }
+        let tables = partials.into_iter().map(|partial| match partial.0 {
+            Kind::Groups(table) => Ok(table),
+            Kind::Rows(_) => Err(EngineError::Damaged),
+        });
+        let mut tables = tables.collect::<Result<Vec<_>, _>>()?.into_iter();
+        let mut all = tables.next().unwrap_or_else(|| GroupTable::new(&groups.aggregates, seed));
+        tables.try_for_each(|table| all.merge(table))?;
         all.finish(!groups.dimensions.is_empty()).map(Whole::Groups)
     }
 }

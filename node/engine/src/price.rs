@@ -13,10 +13,14 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use ahash::AHashMap;
-use arrow::array::{Array, Float64Array, StringArray};
+use arrow::array::{Array, ArrayRef, Float64Array};
 use assay_node_btql::values::Value;
+use assay_node_vectors::Type;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Unexpected, Visitor};
+
+use crate::aggregate::value_at;
+use crate::codes::Codes;
 
 const MILLION: f64 = 1e6;
 /// Whose tokens are paid for.
@@ -110,26 +114,25 @@ impl Prices {
         self.cost(model, kind, tokens.map(Value::as_f64)).map_or(Value::Null, Value::float)
     }
 
-    /// Of many spans; the arrays are of one length.
-    pub fn costs(&self, models: &StringArray, types: &StringArray, tokens: [&Float64Array; 4]) -> Float64Array {
-        // Most spans next to each other are of one model.
-        let mut last: Option<(&str, Option<&Price>)> = None;
-        let cost = |row: usize| {
-            if types.is_null(row) || types.value(row) != PAID || models.is_null(row) {
-                return None;
-            }
-            let model = models.value(row);
-            let price = match last {
-                Some((known, price)) if known == model => price,
-                _ => {
-                    let price = self.price(model);
-                    last = Some((model, price));
-                    price
-                }
-            };
-            price?.cost(tokens.map(|of| of.is_valid(row).then(|| of.value(row))))
+    /// Of many spans; the columns are of one length. What a model and a type are is looked at once for all rows that say it
+    /// alike.
+    pub fn costs(&self, [models, types]: [(&ArrayRef, Type); 2], tokens: [&Float64Array; 4]) -> Float64Array {
+        let said = |(array, ty): (&ArrayRef, Type), codes: &Codes| -> Vec<Value<'static>> {
+            codes.first.iter().map(|row| value_at(array, ty, *row as usize).into_owned()).collect()
         };
-        (0..models.len()).map(cost).collect()
+        let (of_models, of_types) = (Codes::of(models.0, models.1), Codes::of(types.0, types.1));
+        let price = |model: &Value<'_>| match model {
+            Value::Text(model) => self.price(model),
+            _ => None,
+        };
+        let prices: Vec<Option<&Price>> = said(models, &of_models).iter().map(price).collect();
+        let is_paid = |kind: &Value<'_>| matches!(kind, Value::Text(kind) if *kind == PAID);
+        let paid: Vec<bool> = said(types, &of_types).iter().map(is_paid).collect();
+        let cost = |(row, (model, kind)): (usize, (&u32, &u32))| {
+            let price = prices[*model as usize].filter(|_| paid[*kind as usize])?;
+            price.cost(tokens.map(|of| of.is_valid(row).then(|| of.value(row))))
+        };
+        of_models.of_rows.iter().zip(&of_types.of_rows).enumerate().map(cost).collect()
     }
 }
 
@@ -226,6 +229,10 @@ impl Visitor<'_> for UsdVisitor {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::StringArray;
+
     use super::*;
 
     fn table() -> Prices {
@@ -287,7 +294,8 @@ mod tests {
         let written = [Some(1.0), None, None, None, None, None];
         let tokens = [prompt, completion, cached, written].map(|of| Float64Array::from(of.to_vec()));
         let (models, types) = (StringArray::from(models.to_vec()), StringArray::from(types.to_vec()));
-        let costs = table().costs(&models, &types, tokens.each_ref());
+        let columns = [&models, &types].map(|of| Arc::new(of.clone()) as ArrayRef);
+        let costs = table().costs(columns.each_ref().map(|of| (of, Type::Text)), tokens.each_ref());
         assert_eq!(costs.len(), models.len());
         for row in 0..models.len() {
             let text = |of: &StringArray| if of.is_null(row) { String::new() } else { of.value(row).to_owned() };

@@ -2,10 +2,11 @@
 //! needed is read for the next.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use arrow::array::BooleanBufferBuilder;
-use arrow::buffer::BooleanBuffer;
-use assay_node_btql::bound::{Datum, Expr, Field, Function};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use assay_node_btql::bound::{Datum, Derived, Expr, Field, Function};
 use assay_node_btql::values::{Value, Words};
 use assay_node_vectors::Env;
 use assay_storage_segments::WORD_BYTES_MAX;
@@ -14,7 +15,7 @@ use memchr::memmem;
 
 use crate::EngineError;
 use crate::inputs::{Compiled, Rows};
-use crate::source::{Shared, Source};
+use crate::source::{Piece, Shared, Source};
 use crate::watch::Watch;
 
 /// Of `\u00e9`, behind the backslash.
@@ -25,6 +26,10 @@ const PART_LETTERS_MIN: usize = 3;
 const WIDE_COST: u32 = 1_000;
 /// Rows of which long columns are read at once.
 pub(crate) const WIDE_ROWS: usize = 2048;
+/// What names of conditions begin with.
+const NAMED: &str = "condition";
+/// A longer condition is looked at anew each time.
+const NAME_BYTES_MAX: usize = 4096;
 /// Where one row in so many is left or fewer, the others are not looked at.
 const SPARSE_ONE_IN: usize = 4;
 
@@ -37,11 +42,20 @@ pub(crate) struct Scene<'q> {
     pub env: Env,
 }
 
+/// A condition that must hold beside others.
+#[derive(Clone, Debug)]
+struct Term {
+    expr: Expr,
+    /// What it is called where rows that it selects are kept in mind; none where that is not worth while, or more than the rows
+    /// decides.
+    name: Option<String>,
+}
+
 /// A condition that was taken apart.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
     /// All must hold; what costs least comes first.
-    terms: Vec<Expr>,
+    terms: Vec<Term>,
     /// All of one of these sets of words are in each row that it selects.
     words: Vec<Words>,
     /// A word with such a part is in each row that it selects.
@@ -49,13 +63,14 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    pub fn of(condition: Option<&Expr>) -> Filter {
+    pub fn of(condition: Option<&Expr>, env: &Env) -> Filter {
         let mut terms = Vec::new();
         condition.into_iter().for_each(|condition| take_apart(condition, &mut terms));
         let words = terms.iter().filter_map(needed_words).collect();
         let parts = terms.iter().filter_map(needed_part).collect();
         terms.sort_by_key(cost);
-        Filter { terms, words, parts }
+        let named = |expr: Expr| Term { name: lasting_name(&expr, env), expr };
+        Filter { terms: terms.into_iter().map(named).collect(), words, parts }
     }
 
     /// The rows of a unit that are visible and that it selects.
@@ -74,8 +89,8 @@ impl Filter {
         unit: &'u Unit,
         source: &'u Source,
     ) -> Result<(BooleanBuffer, Option<Rest<'u>>), EngineError> {
-        let mut selected = unit.visible()?;
-        for words in &self.words {
+        let (mut selected, is_known) = self.recalled(scene, unit)?;
+        for words in self.words.iter().filter(|_| !is_known) {
             if selected.count_set_bits() == 0 {
                 break;
             }
@@ -83,7 +98,7 @@ impl Filter {
                 selected = &selected & &found;
             }
         }
-        for part in &self.parts {
+        for part in self.parts.iter().filter(|_| !is_known) {
             if selected.count_set_bits() == 0 {
                 break;
             }
@@ -100,38 +115,104 @@ impl Filter {
                 break;
             }
             scene.watch.check()?;
-            let ready = |term| Compiled::filter(unit, source, scene.shared, left, term, &scene.env);
-            let compiled = ready(term)?;
+            let ready = |term: &Term| {
+                let compiled = Compiled::filter(unit, source, scene.shared, left, &term.expr, &scene.env)?;
+                Ok::<_, EngineError>(Ready { compiled, name: term.name.clone() })
+            };
+            let Ready { compiled, name } = ready(term)?;
             if compiled.is_wide() {
                 let others = self.terms[number + 1..].iter().map(ready);
-                let all = std::iter::once(Ok(compiled)).chain(others).collect::<Result<_, _>>()?;
+                let all = std::iter::once(Ok(Ready { compiled, name })).chain(others).collect::<Result<_, _>>()?;
                 return Ok((selected, Some(Rest(all))));
             }
             selected = narrowed(&compiled, &selected, left)?;
         }
         Ok((selected, None))
     }
+
+    /// The visible rows but those that are known not to satisfy one of the terms, and whether of all of them all is known
+    /// that reads what is long.
+    fn recalled(&self, scene: &Scene<'_>, unit: &Unit) -> Result<(BooleanBuffer, bool), EngineError> {
+        let mut selected = unit.visible()?;
+        let mut is_known = true;
+        for name in self.terms.iter().filter_map(|term| term.name.as_deref()) {
+            let (known, found) = judged(scene, unit, name);
+            selected = &selected & &(&found | &!&known);
+            is_known &= (&selected & &!&known).count_set_bits() == 0;
+        }
+        Ok((selected, is_known))
+    }
+}
+
+/// The rows of a unit of which is known whether they satisfy a condition, and those of them that do.
+fn judged(scene: &Scene<'_>, unit: &Unit, name: &str) -> (BooleanBuffer, BooleanBuffer) {
+    match unit.recall(&scene.shared.cache, name) {
+        Some(judged) => {
+            let judged = judged.as_boolean();
+            let known =
+                judged.nulls().map_or_else(|| BooleanBuffer::new_set(judged.len()), |nulls| nulls.inner().clone());
+            (known, judged.values().clone())
+        }
+        None => (BooleanBuffer::new_unset(unit.rows()), BooleanBuffer::new_unset(unit.rows())),
+    }
+}
+
+/// A term over a unit.
+struct Ready<'u> {
+    compiled: Compiled<'u>,
+    name: Option<String>,
 }
 
 /// Terms of which the first reads what is long.
-pub(crate) struct Rest<'u>(Vec<Compiled<'u>>);
+pub(crate) struct Rest<'u>(Vec<Ready<'u>>);
 
 impl Rest<'_> {
     /// Those of some rows of the unit that satisfy them.
     pub fn select(&self, scene: &Scene<'_>, mut rows: BooleanBuffer) -> Result<BooleanBuffer, EngineError> {
-        for compiled in &self.0 {
+        for ready in &self.0 {
             if rows.count_set_bits() == 0 {
                 break;
             }
-            rows = by_parts(scene, compiled, &rows)?;
+            rows = ready.select(scene, &rows)?;
         }
         Ok(rows)
+    }
+}
+
+impl Ready<'_> {
+    /// What is not known yet is looked at, and is known from then on.
+    fn select(&self, scene: &Scene<'_>, rows: &BooleanBuffer) -> Result<BooleanBuffer, EngineError> {
+        let Some(name) = &self.name else { return by_parts(scene, &self.compiled, rows) };
+        let unit = self.compiled.unit();
+        let (known, found) = judged(scene, unit, name);
+        let open = rows & &!&known;
+        if open.count_set_bits() == 0 {
+            return Ok(rows & &found);
+        }
+        let found = &found | &by_parts(scene, &self.compiled, &open)?;
+        let known = NullBuffer::new(&known | &open);
+        let judged: ArrayRef = Arc::new(BooleanArray::new(found.clone(), Some(known)));
+        unit.remember(&scene.shared.cache, name, &judged);
+        Ok(rows & &found)
     }
 }
 
 /// Whether reading it means reading what is long.
 pub(crate) fn is_wide(expr: &Expr) -> bool {
     cost(expr) >= WIDE_COST
+}
+
+/// The rows among those that were selected that satisfy one more condition, which reads nothing long.
+pub(crate) fn narrow(
+    scene: &Scene<'_>,
+    piece: &Piece,
+    selected: &BooleanBuffer,
+    condition: &Expr,
+) -> Result<BooleanBuffer, EngineError> {
+    let left = selected.count_set_bits();
+    let source = &scene.sources[piece.source];
+    let compiled = Compiled::filter(&piece.unit, source, scene.shared, left, condition, &scene.env)?;
+    narrowed(&compiled, selected, left)
 }
 
 /// Of a unit at once.
@@ -194,6 +275,28 @@ fn spread(kept: &BooleanBuffer, found: &BooleanBuffer) -> BooleanBuffer {
         }
     }
     all.finish()
+}
+
+/// The name of a condition that reads what is long, and nothing but what stands in the rows themselves.
+fn lasting_name(expr: &Expr, env: &Env) -> Option<String> {
+    if !is_wide(expr) || !is_of_rows(expr) {
+        return None;
+    }
+    let name = format!("{NAMED} {} {expr:?}", env.tz_offset);
+    (name.len() <= NAME_BYTES_MAX).then_some(name)
+}
+
+fn is_of_rows(expr: &Expr) -> bool {
+    match expr {
+        Expr::Const(_) => true,
+        Expr::Field(Field::Column(name), _) => !matches!(*name, "comments" | "audit_data"),
+        Expr::Field(Field::Derived(derived), _) => *derived != Derived::EstimatedCost,
+        Expr::Field(..) => false,
+        Expr::Call(_, of) => of.iter().all(is_of_rows),
+        Expr::If(cases, otherwise) => {
+            cases.iter().all(|(condition, then)| is_of_rows(condition) && is_of_rows(then)) && is_of_rows(otherwise)
+        }
+    }
 }
 
 fn take_apart(condition: &Expr, terms: &mut Vec<Expr>) {

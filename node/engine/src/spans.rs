@@ -21,6 +21,8 @@ use crate::sampling::Sampled;
 use crate::select::{Filter, Scene, WIDE_ROWS, is_wide, parts};
 use crate::source::Piece;
 use crate::traces::Traces;
+use crate::unpivoted::ByKey;
+use crate::watch::Held;
 use crate::workers::each;
 
 /// Which spans are seen: those that a filter selects, of all or of some traces.
@@ -34,7 +36,7 @@ pub(crate) struct Seen<'t> {
 }
 
 impl Seen<'_> {
-    fn select(&self, scene: &Scene<'_>, piece: &Piece) -> Result<BooleanBuffer, EngineError> {
+    pub fn select(&self, scene: &Scene<'_>, piece: &Piece) -> Result<BooleanBuffer, EngineError> {
         let source = &scene.sources[piece.source];
         let mut selected = self.filter.select(scene, &piece.unit, source)?;
         if let Some(traces) = self.traces {
@@ -55,10 +57,12 @@ pub(crate) fn run(
     seen: &Seen<'_>,
     page: &Page,
 ) -> Result<Part, EngineError> {
-    if !bound.unpivot.is_empty() || bound.unpivoted_filter.is_some() {
-        return one_by_one(bound, scene, &pieces, seen, page);
-    }
+    let is_unpivoted = !bound.unpivot.is_empty() || bound.unpivoted_filter.is_some();
     match &bound.output {
+        Output::Groups(groups) if is_unpivoted && let Some(by_key) = ByKey::of(bound, groups, page) => {
+            unpivoted(bound, &by_key, scene, &pieces, seen, page)
+        }
+        _ if is_unpivoted => one_by_one(bound, scene, &pieces, seen, page),
         Output::Groups(groups) => grouped(bound, groups, scene, &pieces, seen, page),
         Output::Rows { .. } | Output::Infer(_) => {
             let order = order_of(bound);
@@ -77,26 +81,66 @@ fn grouped(
     seen: &Seen<'_>,
     page: &Page,
 ) -> Result<Part, EngineError> {
-    let aggregated: Vec<Option<&Expr>> = groups.aggregates.iter().map(|aggregate| aggregate.of.as_ref()).collect();
-    let exprs: Vec<&Expr> = groups.dimensions.iter().chain(aggregated.iter().copied().flatten()).collect();
+    let aggregated: Vec<Option<Expr>> = groups.aggregates.iter().map(|aggregate| aggregate.of.clone()).collect();
     let start = || (Part::new(bound, page), scene.watch.hold());
     let made = each(scene, pieces, start, |(part, held), _, piece| {
-        let Part::Groups(table) = part else { return Err(EngineError::Damaged) };
         let selected = seen.select(scene, piece)?;
-        if exprs.is_empty() {
-            return table.push_count(selected.count_set_bits());
-        }
-        let with_keys = table.needs_places();
-        each_part(scene, piece, &selected, &exprs, with_keys, |columns, keys, rows| {
-            let mut columns = columns.into_iter();
-            let dimensions: Vec<_> = columns.by_ref().take(groups.dimensions.len()).collect();
-            let values: Vec<_> = aggregated.iter().map(|of| of.and_then(|_| columns.next())).collect();
-            let object = scene.sources[piece.source].number;
-            table.push(rows, &dimensions, &values, &Places { keys, object })
-        })?;
-        held.now(table.bytes())
+        push_groups(scene, piece, &selected, &groups.dimensions, &aggregated, part, held)
     })?;
     Part::together(made.into_iter().map(|(part, _)| part).collect(), bound, page)
+}
+
+/// Rows of a unit into their groups.
+pub(crate) fn push_groups(
+    scene: &Scene<'_>,
+    piece: &Piece,
+    selected: &BooleanBuffer,
+    dimensions: &[Expr],
+    aggregated: &[Option<Expr>],
+    part: &mut Part,
+    held: &mut Held,
+) -> Result<(), EngineError> {
+    let Part::Groups(table) = part else { return Err(EngineError::Damaged) };
+    let exprs: Vec<&Expr> = dimensions.iter().chain(aggregated.iter().flatten()).collect();
+    if exprs.is_empty() {
+        return table.push_count(selected.count_set_bits());
+    }
+    let with_keys = table.needs_places();
+    each_part(scene, piece, selected, &exprs, with_keys, |columns, keys, rows| {
+        let mut columns = columns.into_iter();
+        let dimensions: Vec<_> = columns.by_ref().take(dimensions.len()).collect();
+        let values: Vec<_> = aggregated.iter().map(|of| of.as_ref().and_then(|_| columns.next())).collect();
+        let object = scene.sources[piece.source].number;
+        table.push(rows, &dimensions, &values, &Places { keys, object })
+    })?;
+    held.now(table.bytes())
+}
+
+/// Groups of members, key after key where units know theirs, and row after row in the others.
+fn unpivoted(
+    bound: &Bound,
+    by_key: &ByKey<'_>,
+    scene: &Scene<'_>,
+    pieces: &[Piece],
+    seen: &Seen<'_>,
+    page: &Page,
+) -> Result<Part, EngineError> {
+    let start = || (Part::new(bound, page), scene.watch.hold(), Vec::new());
+    let made = each(scene, pieces, start, |(part, held, others), _, piece| {
+        if !by_key.push(scene, piece, seen, part, held)? {
+            others.push(piece.clone());
+        }
+        Ok(())
+    })?;
+    let (mut parts, mut others) = (Vec::new(), Vec::new());
+    for (part, _, of_thread) in made {
+        parts.push(part);
+        others.extend(of_thread);
+    }
+    if !others.is_empty() {
+        parts.push(one_by_one(bound, scene, &others, seen, page)?);
+    }
+    Part::together(parts, bound, page)
 }
 
 /// Columns of the rows of a unit that are selected, in parts where they are long; with the keys of the rows, if they are

@@ -84,7 +84,7 @@ pub(crate) fn run(bound: &Bound, scene: &Scene<'_>, mut found: Vec<Found>, page:
     if is_listed && all_are_rows {
         found = first(found, scene, &order_of(bound), page.after, page.limit);
     }
-    let filter = Filter::of(bound.traces.as_ref().and_then(|traces| traces.spans.as_ref()));
+    let filter = Filter::of(bound.traces.as_ref().and_then(|traces| traces.spans.as_ref()), &scene.env);
     let (mut part, mut held) = (roll_up.outlet.start(), scene.watch.hold());
     for found in found.chunks(TRACES_AT_ONCE) {
         scene.watch.check()?;

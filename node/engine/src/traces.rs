@@ -9,6 +9,7 @@ use arrow::array::{AsArray, BooleanBufferBuilder};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::UInt64Type;
 use assay_node_btql::bound::{Order, TraceCondition, TraceFilter};
+use assay_node_vectors::Env;
 use assay_node_vectors::Type;
 use assay_storage_segments::Want;
 
@@ -107,12 +108,12 @@ impl Traces {
 }
 
 impl<'c> Conditions<'c> {
-    fn of(filter: Option<&'c TraceFilter>) -> Result<Conditions<'c>, EngineError> {
+    fn of(filter: Option<&'c TraceFilter>, env: &Env) -> Result<Conditions<'c>, EngineError> {
         let mut spans = Vec::new();
         let of_trace = filter.and_then(|filter| filter.condition.as_ref());
-        of_trace.into_iter().for_each(|condition| about_spans(condition, &mut spans));
+        of_trace.into_iter().for_each(|condition| about_spans(condition, env, &mut spans));
         let seen = filter.and_then(|filter| filter.spans.as_ref()).map(|expr| {
-            spans.push(Filter::of(Some(expr)));
+            spans.push(Filter::of(Some(expr), env));
             spans.len() - 1
         });
         if spans.len() > CONDITIONS_MAX {
@@ -128,11 +129,11 @@ impl<'c> Conditions<'c> {
 }
 
 /// In the order in which [`holds`] meets them.
-fn about_spans(condition: &TraceCondition, spans: &mut Vec<Filter>) {
+fn about_spans(condition: &TraceCondition, env: &Env, spans: &mut Vec<Filter>) {
     match condition {
-        TraceCondition::AnySpan(expr) => spans.push(Filter::of(Some(expr))),
-        TraceCondition::Not(of) => about_spans(of, spans),
-        TraceCondition::And(of) | TraceCondition::Or(of) => of.iter().for_each(|of| about_spans(of, spans)),
+        TraceCondition::AnySpan(expr) => spans.push(Filter::of(Some(expr), env)),
+        TraceCondition::Not(of) => about_spans(of, env, spans),
+        TraceCondition::And(of) | TraceCondition::Or(of) => of.iter().for_each(|of| about_spans(of, env, spans)),
     }
 }
 
@@ -157,7 +158,7 @@ pub(crate) fn select(
     pieces: &[Piece],
     filter: Option<&TraceFilter>,
 ) -> Result<Vec<Found>, EngineError> {
-    let conditions = Conditions::of(filter)?;
+    let conditions = Conditions::of(filter, &scene.env)?;
     let sources = scene.sources.len();
     let start = || (vec![AHashMap::<Box<str>, Met>::new(); sources], scene.watch.hold());
     let made = each(scene, pieces, start, |(met, held), _, piece| {
@@ -296,7 +297,7 @@ mod tests {
             TraceCondition::Or(vec![not(TraceCondition::And(vec![any(), any()])), any()]),
         ]);
         let mut spans = Vec::new();
-        about_spans(&condition, &mut spans);
+        about_spans(&condition, &Env::default(), &mut spans);
         assert_eq!(spans.len(), 6);
         for satisfied in 0..64_u128 {
             let [a, b, c, d, e, f] = [0, 1, 2, 3, 4, 5].map(|bit| satisfied >> bit & 1 == 1);

@@ -149,6 +149,13 @@ impl Column {
         {
             return Ok(array.slice(0, array.len()));
         }
+        if let Column::Const(value) = &self
+            && rows > 1
+            && ty != Type::Null
+        {
+            let one = Column::Const(value.clone()).finish(ty, 1)?;
+            return take(&one, &Int32Array::from_value(0, rows), None).map_err(|_| Error::TooLong);
+        }
         let values = (0..rows).map(|row| self.value(row));
         Ok(match (ty, &self) {
             (Type::Wide, Column::Int(ints)) => {

@@ -145,6 +145,22 @@ impl Unit {
         }
     }
 
+    /// What [`remember`](Self::remember) was told of it under this name, as long as there was room for it.
+    pub fn recall(&self, cache: &ColumnCache, name: &str) -> Option<ArrayRef> {
+        match &self.rows {
+            Rows::Memory(_) => None,
+            Rows::Sealed(sealed) => sealed.recall(cache, name),
+        }
+    }
+
+    /// Keeps for the next query what was found out about the rows of a segment. Nothing else than these rows, visible or
+    /// not, may have decided it.
+    pub fn remember(&self, cache: &ColumnCache, name: &str, found: &ArrayRef) {
+        if let Rows::Sealed(sealed) = &self.rows {
+            sealed.remember(cache, name, found);
+        }
+    }
+
     /// The kinds of values that rows have at a path, visible or not.
     pub fn kinds(&self, cache: &ColumnCache, path: &[Step]) -> Result<Kinds, ShardError> {
         match &self.rows {

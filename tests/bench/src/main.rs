@@ -215,6 +215,9 @@ struct QueryArgs {
     /// Then ours alone with so many spans
     #[arg(long, value_name = "ROWS")]
     grown: Option<u64>,
+    /// Ours stays loaded in this folder, and is asked again where it is already
+    #[arg(long, value_name = "FOLDER")]
+    kept: Option<PathBuf>,
     /// Which are measured
     #[arg(long, value_delimiter = ',', default_value = "assay,duckdb,chdb")]
     sides: Vec<query::Side>,
@@ -423,6 +426,7 @@ fn run_query(args: QueryArgs) -> anyhow::Result<()> {
         grown: args.grown.filter(|_| has_ours),
         sides: args.sides,
         environment: args.environment,
+        kept: args.kept,
         seed: args.common.seed,
     };
     let scratch = Scratch::within(&args.common.dir)?;

@@ -4,7 +4,7 @@ use super::functions::{AggregateName, Known, aggregation, known};
 use super::pivot::Pivoted;
 use super::{Binder, Mode, QueryError, expr_name, item_name, no_duplicates};
 use crate::ast::{self, Call, Item, Node, Path, Select, Step};
-use crate::bound::{Aggregate, Expr, Field, Groups, SortKey};
+use crate::bound::{Aggregate, Aggregation, Datum, Expr, Field, Groups, SortKey};
 
 /// What is known of the groups while their columns are bound.
 #[derive(Default)]
@@ -104,6 +104,10 @@ impl<'a> Binder<'a> {
         }
         let function = aggregation(name, second.as_ref()).map_err(|what| self.error(whole, what))?;
         let distinct = call.distinct || name == AggregateName::CountDistinct;
+        // How many rows there are, said with something that none of them lacks.
+        let counts_rows = function == Aggregation::Count && !distinct;
+        let is_there = |of: &Expr| matches!(of, Expr::Const(value) if *value != Datum::Null);
+        let of = of.filter(|of| !(counts_rows && is_there(of)));
         let aggregate = Aggregate { function, of, distinct };
         let known = self.groups.aggregates.iter().position(|known| *known == aggregate);
         let number = known.unwrap_or_else(|| {

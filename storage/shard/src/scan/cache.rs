@@ -29,8 +29,16 @@ struct Kept {
     bytes: usize,
     /// Counts uses.
     now: u64,
-    columns: HashMap<(Chunk, Want), Column>,
+    columns: HashMap<(Chunk, What), Column>,
     kinds: HashMap<(Chunk, Vec<Step>), Kinds>,
+}
+
+/// What is kept of a chunk.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum What {
+    Column(Want),
+    /// What somebody found out about a unit, which begins with this row, under a name of his own.
+    Found(u32, Box<str>),
 }
 
 #[derive(Debug)]
@@ -51,16 +59,16 @@ impl ColumnCache {
         self.0.lock().bytes
     }
 
-    pub(super) fn get(&self, chunk: Chunk, want: &Want) -> Option<ArrayRef> {
+    pub(super) fn get(&self, chunk: Chunk, what: &What) -> Option<ArrayRef> {
         let mut kept = self.0.lock();
         kept.now += 1;
         let now = kept.now;
-        let column = kept.columns.get_mut(&(chunk, want.clone()))?;
+        let column = kept.columns.get_mut(&(chunk, what.clone()))?;
         column.used = now;
         Some(Arc::clone(&column.array))
     }
 
-    pub(super) fn put(&self, chunk: Chunk, want: &Want, array: &ArrayRef) {
+    pub(super) fn put(&self, chunk: Chunk, what: What, array: &ArrayRef) {
         let bytes = array.get_array_memory_size() + ENTRY_BYTES;
         let mut kept = self.0.lock();
         if bytes > kept.bytes_max / SHARE_OF_ONE {
@@ -70,7 +78,7 @@ impl ColumnCache {
             kept.make_room();
         }
         let used = kept.now;
-        let before = kept.columns.insert((chunk, want.clone()), Column { array: Arc::clone(array), bytes, used });
+        let before = kept.columns.insert((chunk, what), Column { array: Arc::clone(array), bytes, used });
         kept.bytes = kept.bytes + bytes - before.map_or(0, |before| before.bytes);
     }
 
@@ -125,20 +133,20 @@ mod tests {
         let cache = ColumnCache::new(64 * 1024);
         let array: ArrayRef = Arc::new(Int64Array::from(vec![7; 64]));
         for source in 0..500 {
-            cache.put(chunk(source), &Want::Key, &array);
-            assert!(cache.get(chunk(0), &Want::Key).is_some(), "used all the time, source {source}");
+            cache.put(chunk(source), What::Column(Want::Key), &array);
+            assert!(cache.get(chunk(0), &What::Column(Want::Key)).is_some(), "used all the time, source {source}");
             assert!(cache.bytes() <= 64 * 1024);
         }
-        assert!(cache.get(chunk(1), &Want::Key).is_none());
-        assert!(cache.get(chunk(499), &Want::Key).is_some());
-        assert!(cache.get(chunk(499), &Want::Xact).is_none());
+        assert!(cache.get(chunk(1), &What::Column(Want::Key)).is_none());
+        assert!(cache.get(chunk(499), &What::Column(Want::Key)).is_some());
+        assert!(cache.get(chunk(499), &What::Column(Want::Xact)).is_none());
     }
 
     #[test]
     fn a_column_that_is_too_large_is_not_kept() {
         let cache = ColumnCache::new(64 * 1024);
         let large: ArrayRef = Arc::new(Int64Array::from(vec![7; 1024]));
-        cache.put(chunk(1), &Want::Key, &large);
+        cache.put(chunk(1), What::Column(Want::Key), &large);
         assert_eq!(cache.bytes(), 0);
         let path = [Step::Key("a".into())];
         cache.put_kinds(chunk(1), &path, Kinds::INT);

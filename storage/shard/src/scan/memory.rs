@@ -9,7 +9,7 @@ use assay_storage_model::merge::Step;
 use assay_storage_model::{ObjectKey, Xact};
 use assay_storage_segments::{Form, GroupBounds, Kinds, Shredder, Want};
 
-use super::cache::ColumnCache;
+use super::cache::{ColumnCache, What};
 use super::dictionary::compact;
 use super::{Chunk, Rows, Sought, Unit, is_few, part_of};
 use crate::memory::{Generation, MemoryRow};
@@ -127,7 +127,8 @@ impl MemoryRows {
         let mut columns: Vec<Option<ArrayRef>> = wants
             .iter()
             .map(|want| {
-                let kept = chunk.filter(|_| !want.is_wide()).and_then(|chunk| cache.get(chunk, want));
+                let kept =
+                    chunk.filter(|_| !want.is_wide()).and_then(|chunk| cache.get(chunk, &What::Column(want.clone())));
                 kept.map(|column| part_of(&column, rows.clone(), keep))
             })
             .collect();
@@ -140,7 +141,7 @@ impl MemoryRows {
             let copies = self.copies(self.rows.clone(), None);
             for (place, column) in places.iter().zip(columns_of(&copies, wants, &places)) {
                 let column = compact(&wants[*place], column);
-                cache.put(chunk, &wants[*place], &column);
+                cache.put(chunk, What::Column(wants[*place].clone()), &column);
                 columns[*place] = Some(part_of(&column, rows.clone(), keep));
             }
         }

@@ -11,7 +11,7 @@ use assay_storage_model::merge::Step;
 use assay_storage_model::{ObjectKey, Xact};
 use assay_storage_segments::{Kinds, SoughtId, Want};
 
-use super::cache::ColumnCache;
+use super::cache::{ColumnCache, What};
 use super::dictionary::compact;
 use super::{Chunk, Rows, Sought, Unit, is_few, part_of};
 use crate::error::ShardError;
@@ -171,6 +171,14 @@ impl SealedRows {
         Ok(of_group.map(|rows| rows.slice(self.offset(), self.rows.len())))
     }
 
+    pub fn recall(&self, cache: &ColumnCache, name: &str) -> Option<ArrayRef> {
+        cache.get(self.chunk(), &What::Found(self.rows.start, name.into()))
+    }
+
+    pub fn remember(&self, cache: &ColumnCache, name: &str, found: &ArrayRef) {
+        cache.put(self.chunk(), What::Found(self.rows.start, name.into()), found);
+    }
+
     pub fn kinds(&self, cache: &ColumnCache, path: &[Step]) -> Result<Kinds, ShardError> {
         if let Some(known) = self.live.segment.known_kinds(path) {
             return Ok(known);
@@ -195,7 +203,7 @@ impl SealedRows {
         let mut columns: Vec<Option<ArrayRef>> = wants
             .iter()
             .map(|want| {
-                let kept = if want.is_wide() { None } else { cache.get(self.chunk(), want) };
+                let kept = if want.is_wide() { None } else { cache.get(self.chunk(), &What::Column(want.clone())) };
                 kept.map(|column| part_of(&column, in_group.clone(), keep))
             })
             .collect();
@@ -207,7 +215,7 @@ impl SealedRows {
         let places = missing(&columns, true);
         for (place, column) in places.iter().zip(self.fetch(self.group_rows(), None, wants, &places)?) {
             let column = compact(&wants[*place], column);
-            cache.put(self.chunk(), &wants[*place], &column);
+            cache.put(self.chunk(), What::Column(wants[*place].clone()), &column);
             columns[*place] = Some(part_of(&column, in_group.clone(), keep));
         }
         let places = missing(&columns, false);

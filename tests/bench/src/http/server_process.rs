@@ -38,18 +38,28 @@ pub struct ServerProcess {
     target: Target,
 }
 
+fn serving(program: &Path, data_dir: &Path, listen: SocketAddr, settings: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(program);
+    command.args(["serve", "--listen", &listen.to_string(), "--data-dir"]).arg(data_dir);
+    command.env("ASSAY_API_KEY", KEY).envs(settings.iter().copied());
+    command
+}
+
 impl ServerProcess {
     /// `assay serve` on a data directory, new or left by another.
     pub fn assay(program: &Path, data_dir: &Path) -> anyhow::Result<ServerProcess> {
         ServerProcess::assay_at(program, data_dir, SocketAddr::from(([127, 0, 0, 1], 0)))
     }
 
+    /// The same with settings as the environment has them.
+    pub fn assay_with(program: &Path, data_dir: &Path, settings: &[(&str, &str)]) -> anyhow::Result<ServerProcess> {
+        let command = serving(program, data_dir, SocketAddr::from(([127, 0, 0, 1], 0)), settings);
+        ServerProcess::start(command, data_dir, Some(KEY.into()))
+    }
+
     /// The same where clients know the address already.
     pub fn assay_at(program: &Path, data_dir: &Path, listen: SocketAddr) -> anyhow::Result<ServerProcess> {
-        let mut command = Command::new(program);
-        command.args(["serve", "--listen", &listen.to_string(), "--data-dir"]).arg(data_dir);
-        command.env("ASSAY_API_KEY", KEY);
-        ServerProcess::start(command, data_dir, Some(KEY.into()))
+        ServerProcess::start(serving(program, data_dir, listen, &[]), data_dir, Some(KEY.into()))
     }
 
     /// This program's own bare pipeline.

@@ -25,9 +25,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
+use serde::{Deserialize, Serialize};
 
-use crate::process::bytes_below;
+use crate::process::{Memory, bytes_below};
 use crate::report::Report;
 use answer::{Answer, difference};
 use documents::{Documents, Wrapped};
@@ -69,11 +70,13 @@ pub struct Options {
     pub sides: Vec<Side>,
     /// The others' Python environment.
     pub environment: Option<PathBuf>,
+    /// Where ours is left as it was loaded.
+    pub kept: Option<PathBuf>,
     pub seed: u64,
 }
 
 /// What questions name of the rows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Facts {
     traces: Vec<String>,
     big: String,
@@ -101,7 +104,8 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     };
     let mut measured = Vec::new();
     if options.sides.contains(&Side::Assay) {
-        measured.push(ours(options, options.rows, &dir.join(ASSAY), environment.as_ref())?);
+        let home = options.kept.clone().unwrap_or_else(|| dir.join(ASSAY));
+        measured.push(ours(options, options.rows, &home, environment.as_ref())?);
     }
     if let Some(environment) = &environment {
         let files = Lines::write(options, dir)?;
@@ -129,28 +133,72 @@ fn questions() -> impl Iterator<Item = &'static Question> {
     TRACES.iter().chain(&EVENTS)
 }
 
-fn ours(options: &Options, rows: u64, dir: &Path, looker: Option<&Environment>) -> anyhow::Result<Measured> {
-    let program = options.program.as_ref().context("the program assay")?;
-    let mut ours = Ours::start(program, dir)?;
-    let documents = Documents::new(options.seed, options.documents, Wrapped::Row);
-    let began = Instant::now();
-    let (spans, mut json_bytes) = ours.insert("project_logs", &ours.objects.log, Spans::new(options.seed, rows))?;
-    for (number, experiment) in ours.objects.experiments.clone().iter().enumerate() {
-        json_bytes += ours.insert("experiment", experiment, Trials::new(options.seed, number as u64))?.1;
+/// What was loaded into ours, for whoever asks it another time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Loaded {
+    rows: u64,
+    documents: u64,
+    seed: u64,
+    seconds: f64,
+    json_bytes: u64,
+    memory: Memory,
+    facts: Facts,
+    objects: Objects,
+}
+
+impl Loaded {
+    fn file(home: &Path) -> PathBuf {
+        home.join("loaded.json")
     }
-    json_bytes += ours.insert("project_logs", &ours.objects.events, documents)?.1;
-    let load_seconds = began.elapsed().as_secs_f64();
-    eprintln!("{ASSAY}: {rows} spans and the other rows in {load_seconds:.0} s");
-    let loaded = ours.server().process().memory()?;
-    ours.server().quiet()?;
-    let mut measured = Measured { engine: ASSAY.into(), rows, load_seconds, json_bytes, loaded, ..Measured::default() };
-    measured.fixed_bytes = fixed_bytes(dir)?;
-    measured.disk_bytes = bytes_below(dir)?.saturating_sub(measured.fixed_bytes);
-    let (facts, objects) = (Facts::of(&spans), ours.objects.clone());
+
+    /// Where ours was kept loaded with the same rows.
+    fn of(home: &Path, options: &Options, rows: u64) -> anyhow::Result<Option<Loaded>> {
+        let Ok(text) = std::fs::read(Loaded::file(home)) else { return Ok(None) };
+        let loaded: Loaded = serde_json::from_slice(&text)?;
+        let same = (loaded.rows, loaded.documents, loaded.seed) == (rows, options.documents, options.seed);
+        ensure!(same, "{} holds other rows", home.display());
+        Ok(Some(loaded))
+    }
+
+    fn new(ours: &Ours, options: &Options, rows: u64) -> anyhow::Result<Loaded> {
+        let documents = Documents::new(options.seed, options.documents, Wrapped::Row);
+        let (objects, began) = (ours.objects.clone(), Instant::now());
+        let (spans, mut json_bytes) = ours.insert("project_logs", &objects.log, Spans::new(options.seed, rows))?;
+        for (number, experiment) in (0..).zip(&objects.experiments) {
+            json_bytes += ours.insert("experiment", experiment, Trials::new(options.seed, number))?.1;
+        }
+        json_bytes += ours.insert("project_logs", &objects.events, documents)?.1;
+        let seconds = began.elapsed().as_secs_f64();
+        let (facts, memory) = (Facts::of(&spans), ours.server().process().memory()?);
+        let Options { documents, seed, .. } = *options;
+        Ok(Loaded { rows, documents, seed, seconds, json_bytes, memory, facts, objects })
+    }
+}
+
+fn ours(options: &Options, rows: u64, home: &Path, looker: Option<&Environment>) -> anyhow::Result<Measured> {
+    let program = options.program.as_ref().context("the program assay")?;
+    std::fs::create_dir_all(home).with_context(|| format!("creating {}", home.display()))?;
+    let dir = home.join("data");
+    let loaded = Loaded::of(home, options, rows)?;
+    let mut ours = Ours::start(program, &dir, loaded.as_ref().map(|loaded| &loaded.objects))?;
+    let loaded = loaded.map_or_else(|| Loaded::new(&ours, options, rows), Ok)?;
+    eprintln!("{ASSAY}: {rows} spans and the other rows in {:.0} s", loaded.seconds);
+    ours.settled()?;
+    std::fs::write(Loaded::file(home), serde_json::to_vec(&loaded)?)?;
+    let mut measured = Measured {
+        engine: ASSAY.into(),
+        rows,
+        load_seconds: loaded.seconds,
+        json_bytes: loaded.json_bytes,
+        loaded: loaded.memory,
+        fixed_bytes: fixed_bytes(&dir)?,
+        ..Measured::default()
+    };
+    measured.disk_bytes = bytes_below(&dir)?.saturating_sub(measured.fixed_bytes);
     for question in questions() {
-        let texts = facts.texts(&named(question.ours, &objects));
+        let texts = loaded.facts.texts(&named(question.ours, &loaded.objects));
         let (times, answers) = if question.name == EXPORT {
-            export(&mut ours, &texts[0], dir, looker)?
+            export(&mut ours, &texts[0], &dir, looker)?
         } else {
             ours.ask(&texts, Runs::USUAL).with_context(|| question.name)?
         };
@@ -160,7 +208,9 @@ fn ours(options: &Options, rows: u64, dir: &Path, looker: Option<&Environment>) 
     }
     measured.asked = ours.server().process().memory()?;
     ours.stop()?;
-    std::fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
+    if options.kept.as_deref() != Some(home) {
+        std::fs::remove_dir_all(home).with_context(|| format!("removing {}", home.display()))?;
+    }
     Ok(measured)
 }
 

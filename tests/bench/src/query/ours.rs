@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use assay_bench::generate::GeneratedEvents;
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, mpsc};
@@ -28,11 +28,15 @@ const PATH: &str = "/btql";
 const LANES: usize = 4;
 /// Bodies that wait for a connection.
 const WAITING_MAX: usize = 16;
+/// Rows go to segments soon: questions are about those, and not about the last minutes' rows in memory.
+const SEALS: (&str, &str) = ("ASSAY_STORE_SEAL_AGE_SECONDS", "5");
+const SEALED_LOOK: Duration = Duration::from_secs(1);
+const SEALED_LOOKS_MAX: u32 = 120;
 /// Pages of one export.
 const PAGES_MAX: usize = 100_000;
 
 /// What questions name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Objects {
     pub log: String,
     pub events: String,
@@ -58,11 +62,14 @@ struct Page {
 }
 
 impl Ours {
-    /// A server on a new directory, with two projects and two experiments.
-    pub fn start(program: &Path, dir: &Path) -> anyhow::Result<Ours> {
-        let server = ServerProcess::assay(program, dir)?;
+    /// A server on a directory: one that has these objects, or a new one that gets two projects and two experiments.
+    pub fn start(program: &Path, dir: &Path, known: Option<&Objects>) -> anyhow::Result<Ours> {
+        let server = ServerProcess::assay_with(program, dir, &[SEALS])?;
         let runtime = client_runtime()?;
         let mut connection = Connection::new(server.target());
+        if let Some(objects) = known.cloned() {
+            return Ok(Ours { runtime, server, connection, objects });
+        }
         let mut ids = Vec::new();
         for name in ["spans", "events"] {
             ids.push(runtime.block_on(made(&mut connection, "/v1/project", &json!({ "name": name })))?);
@@ -78,6 +85,23 @@ impl Ours {
 
     pub fn server(&self) -> &ServerProcess {
         &self.server
+    }
+
+    /// Waits until all rows are in segments, and segments are as they are to be.
+    pub fn settled(&mut self) -> anyhow::Result<()> {
+        for _ in 0..SEALED_LOOKS_MAX {
+            let metrics = self.runtime.block_on(self.connection.get("/metrics"))?.ok("/metrics")?;
+            let metrics = String::from_utf8(metrics)?;
+            let gauge = |name: &str| {
+                let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+                line.with_context(|| format!("no {name}"))?.parse::<f64>().context("a number")
+            };
+            if gauge("assay_memory_table_bytes")? + gauge("assay_sealing")? == 0.0 {
+                return self.server.quiet();
+            }
+            std::thread::sleep(SEALED_LOOK);
+        }
+        bail!("rows are still in memory")
     }
 
     pub fn stop(self) -> anyhow::Result<()> {

@@ -113,8 +113,16 @@ fn the_others_answer_what_the_language_means() {
     let dir = tempfile::tempdir().expect("a directory");
     let environment = Environment::made(None).expect("an environment");
     let sides = Engine::ALL.into_iter().map(Side::Peer).collect();
-    let options =
-        Options { program: None, rows: ROWS, documents: ROWS, grown: None, sides, environment: None, seed: SEED };
+    let options = Options {
+        program: None,
+        rows: ROWS,
+        documents: ROWS,
+        grown: None,
+        sides,
+        environment: None,
+        kept: None,
+        seed: SEED,
+    };
     let lines = Lines::write(&options, dir.path()).expect("files");
     let (facts, data) = (facts(), data());
     let mut measured = vec![Measured { engine: "language".into(), ..Measured::default() }];

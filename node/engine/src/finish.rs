@@ -9,7 +9,7 @@ use assay_node_vectors::Env;
 
 use crate::EngineError;
 use crate::aggregate::canonical_bytes;
-use crate::groups::{Group, GroupTable};
+use crate::groups::{Group, GroupTable, Made};
 use crate::infer::Inference;
 use crate::output::{Flowing, Outlet, Page, Ranked, order_of};
 use crate::partial::{Partial, Whole};
@@ -69,7 +69,7 @@ pub fn finish(
     let env = watch.env(bound.tz_offset);
     match (Partial::together(bound, partials, seed)?, &bound.output) {
         (Whole::Groups(groups), Output::Groups(how)) => {
-            let mut table = of_groups(how, groups, &env, rows_max(limit))?;
+            let mut table = of_groups(how, &groups, &env, rows_max(limit))?;
             table.rows.truncate(rows_max(limit));
             Ok(table)
         }
@@ -171,7 +171,8 @@ pub(crate) fn cut_traces<T>(rows: &mut Vec<(Rank, T)>, traces: usize) {
 }
 
 /// Groups as a row after the other, no more than `most` where it is known which.
-fn of_groups(how: &Groups, mut groups: Vec<Group>, env: &Env, most: usize) -> Result<Table, EngineError> {
+fn of_groups(how: &Groups, made: &Made, env: &Env, most: usize) -> Result<Table, EngineError> {
+    let mut groups: Vec<Group<'_>> = made.groups().collect();
     if let Some(having) = &how.having {
         let mut slots = Slots::default();
         let having = slots.compile(having, env)?;
@@ -184,51 +185,49 @@ fn of_groups(how: &Groups, mut groups: Vec<Group>, env: &Env, most: usize) -> Re
         groups = kept;
     }
     if how.again.is_some() || how.pivot.is_some() {
-        groups.sort_by(|left, right| by_dimensions(&left.dimensions, &right.dimensions));
+        groups.sort_by(|left, right| by_dimensions(left.dimensions(), right.dimensions()));
     }
     if let Some(again) = &how.again {
-        return grouped_again(how, again, groups, env, most);
+        return grouped_again(how, again, &groups, env, most);
     }
     if let Some(pivot) = &how.pivot {
-        return pivoted(how, pivot, groups, env);
+        return pivoted(how, pivot, &groups, env);
     }
+    let groups = in_order(how, groups, env, most)?;
     let mut slots = Slots::default();
     let columns = slots.compile_all(how.columns.iter().map(|(_, expr)| expr), env)?;
-    let keys = slots.compile_all(how.sort.iter().map(|key| &key.expr), env)?;
-    let mut keyed: Vec<(Vec<Value<'static>>, Group)> = Vec::with_capacity(groups.len());
-    for group in groups {
-        let sorted = if keys.is_empty() { Vec::new() } else { slots.fill(|field| group.field(field)) };
-        keyed.push((values_of(&keys, &sorted)?, group));
-    }
-    let compare = |(left, one): &(Vec<Value<'static>>, Group), (right, other): &(Vec<Value<'static>>, Group)| {
-        by_keys(left, right, &how.sort).then_with(|| by_dimensions(&one.dimensions, &other.dimensions))
-    };
-    if most > 0 && most < keyed.len() {
-        keyed.select_nth_unstable_by(most - 1, compare);
-        keyed.truncate(most);
-    }
-    keyed.sort_by(compare);
-    let row = |(_, group): &(_, Group)| values_of(&columns, &slots.fill(|field| group.field(field)));
-    let rows = keyed.iter().map(row).collect::<Result<_, EngineError>>()?;
+    let row = |group: &Group<'_>| values_of(&columns, &slots.fill(|field| group.field(field)));
+    let rows = groups.iter().map(row).collect::<Result<_, EngineError>>()?;
     Ok(Table { columns: how.columns.iter().map(|(name, _)| name.clone()).collect(), rows, ..Table::default() })
 }
 
-impl Group {
-    fn field(&self, field: &Field) -> Value<'_> {
-        let found = match field {
-            Field::Dimension(number) => self.dimensions.get(*number),
-            Field::Aggregate(number) => self.aggregates.get(*number),
-            _ => None,
-        };
-        found.map_or(Value::Null, Value::view)
+/// The first so many groups. Those that are alike in what sorts them, or all, are in the order of their dimensions.
+fn in_order<'m>(how: &Groups, groups: Vec<Group<'m>>, env: &Env, most: usize) -> Result<Vec<Group<'m>>, EngineError> {
+    let mut slots = Slots::default();
+    let keys = slots.compile_all(how.sort.iter().map(|key| &key.expr), env)?;
+    let mut sorted: Vec<Value<'static>> = Vec::with_capacity(groups.len() * keys.len());
+    for group in groups.iter().filter(|_| !keys.is_empty()) {
+        sorted.extend(values_of(&keys, &slots.fill(|field| group.field(field)))?);
     }
+    let keys_of = |number: usize| &sorted[number * keys.len()..(number + 1) * keys.len()];
+    let compare = |left: &usize, right: &usize| {
+        let by_keys = by_keys(keys_of(*left), keys_of(*right), &how.sort);
+        by_keys.then_with(|| by_dimensions(groups[*left].dimensions(), groups[*right].dimensions()))
+    };
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    if most > 0 && most < order.len() {
+        order.select_nth_unstable_by(most - 1, compare);
+        order.truncate(most);
+    }
+    order.sort_unstable_by(compare);
+    Ok(order.into_iter().map(|number| groups[number]).collect())
 }
 
 /// D-80.
 fn grouped_again(
     how: &Groups,
     again: &Groups,
-    groups: Vec<Group>,
+    groups: &[Group<'_>],
     env: &Env,
     most: usize,
 ) -> Result<Table, EngineError> {
@@ -250,11 +249,11 @@ fn grouped_again(
         let found = values_asked(&aggregated, &values)?;
         table.push_row(values_of(&dimensions, &values)?, &found, 0, 0)?;
     }
-    of_groups(again, table.finish(!again.dimensions.is_empty())?, env, most)
+    of_groups(again, &table.finish(!again.dimensions.is_empty())?, env, most)
 }
 
 /// D-83: the values of the last dimension become columns, one for each measure.
-fn pivoted(how: &Groups, pivot: &Pivot, groups: Vec<Group>, env: &Env) -> Result<Table, EngineError> {
+fn pivoted(how: &Groups, pivot: &Pivot, groups: &[Group<'_>], env: &Env) -> Result<Table, EngineError> {
     let last = how
         .dimensions
         .len()
@@ -265,20 +264,20 @@ fn pivoted(how: &Groups, pivot: &Pivot, groups: Vec<Group>, env: &Env) -> Result
     let mut values: Vec<&Value<'static>> = Vec::new();
     let mut places: AHashMap<Vec<u8>, usize> = AHashMap::new();
     // Groups come ascending by their dimensions: those of one row are beside each other.
-    let mut rows: Vec<Vec<(usize, &Group)>> = Vec::new();
+    let mut rows: Vec<Vec<(usize, &Group<'_>)>> = Vec::new();
     let key = |of: &[Value<'static>]| {
         let mut key = Vec::new();
         of.iter().for_each(|value| canonical_bytes(value, &mut key));
         key
     };
     let mut row_key = None;
-    for group in &groups {
-        let value = &group.dimensions[last];
+    for group in groups {
+        let value = &group.dimensions()[last];
         let place = *places.entry(key(std::slice::from_ref(value))).or_insert_with(|| {
             values.push(value);
             values.len() - 1
         });
-        let of_row = Some(key(&group.dimensions[..last]));
+        let of_row = Some(key(&group.dimensions()[..last]));
         if of_row != row_key {
             rows.push(Vec::new());
             row_key = of_row;
@@ -302,7 +301,7 @@ fn pivoted(how: &Groups, pivot: &Pivot, groups: Vec<Group>, env: &Env) -> Result
     let mut sorting = Slots::default();
     let sort = sorting.compile_all(how.sort.iter().map(|key| &key.expr), env)?;
     for row in &rows {
-        let group_values = |group: &Group| slots.fill(|field| group.field(field));
+        let group_values = |group: &Group<'_>| slots.fill(|field| group.field(field));
         let first = group_values(row[0].1);
         let mut cells = values_of(&columns[..pivot.column], &first)?;
         for place in &order {
@@ -316,7 +315,7 @@ fn pivoted(how: &Groups, pivot: &Pivot, groups: Vec<Group>, env: &Env) -> Result
                 let column = names.iter().position(|column| column == name);
                 column.map_or(Value::Null, |column| cells[column].view())
             }
-            Field::Dimension(number) if *number < last => row[0].1.dimensions[*number].view(),
+            Field::Dimension(number) if *number < last => row[0].1.dimensions()[*number].view(),
             _ => Value::Null,
         });
         keyed.push((values_of(&sort, &keys)?, cells));

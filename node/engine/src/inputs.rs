@@ -221,13 +221,13 @@ impl<'u> Inputs<'u> {
     /// What was logged, or what the tokens cost.
     fn costs(&self, [logged, model, kind, tokens @ ..]: &[(&ArrayRef, Type); 7], ty: Type) -> ArrayRef {
         let [prompt, completion, cached, written] = &tokens.map(|(array, ty)| numbers(array, ty));
-        let costs = self.shared.prices.costs([*model, *kind], [prompt, completion, cached, written]);
         let (logged, of) = *logged;
+        let tokens = [prompt, completion, cached, written];
         if ty == Type::Float {
             let logged = numbers(logged, of);
-            let cost = |(logged, cost): (Option<f64>, Option<f64>)| logged.or(cost);
-            return Arc::new(logged.iter().zip(&costs).map(cost).collect::<Float64Array>());
+            return Arc::new(self.shared.prices.costs([*model, *kind], tokens, Some(&logged)));
         }
+        let costs = self.shared.prices.costs([*model, *kind], tokens, None);
         let mut all = StringBuilder::new();
         for row in 0..logged.len() {
             match value_at(logged, of, row) {
@@ -244,6 +244,7 @@ fn numbers(array: &ArrayRef, ty: Type) -> Float64Array {
     match ty {
         Type::Float => array.as_primitive::<Float64Type>().clone(),
         Type::Int => array.as_primitive::<Int64Type>().unary(|number| number as f64),
+        Type::Null => Float64Array::new_null(array.len()),
         _ => (0..array.len()).map(|row| value_at(array, ty, row).as_f64()).collect(),
     }
 }

@@ -3,7 +3,7 @@
 use assay_node_btql::bound::{Bound, Order, Output};
 
 use crate::EngineError;
-use crate::groups::{Group, GroupTable};
+use crate::groups::{GroupTable, Made};
 use crate::output::{Part, Ranked, order_of};
 use crate::rank::Rank;
 use crate::wire::{self, Reader};
@@ -25,7 +25,7 @@ enum Kind {
 /// What all parts are together.
 pub(crate) enum Whole {
     Rows(Vec<Ranked>),
-    Groups(Vec<Group>),
+    Groups(Made),
 }
 
 impl Partial {

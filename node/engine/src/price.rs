@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 
 use ahash::AHashMap;
 use arrow::array::{Array, ArrayRef, Float64Array};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
 use assay_node_btql::values::Value;
 use assay_node_vectors::Type;
 use serde::Deserialize;
@@ -114,9 +115,14 @@ impl Prices {
         self.cost(model, kind, tokens.map(Value::as_f64)).map_or(Value::Null, Value::float)
     }
 
-    /// Of many spans; the columns are of one length. What a model and a type are is looked at once for all rows that say it
-    /// alike.
-    pub fn costs(&self, [models, types]: [(&ArrayRef, Type); 2], tokens: [&Float64Array; 4]) -> Float64Array {
+    /// Of many spans, but where it was logged; the columns are of one length. What a model and a type are is looked at once
+    /// for all rows that say it alike.
+    pub fn costs(
+        &self,
+        [models, types]: [(&ArrayRef, Type); 2],
+        tokens: [&Float64Array; 4],
+        logged: Option<&Float64Array>,
+    ) -> Float64Array {
         let said = |(array, ty): (&ArrayRef, Type), codes: &Codes| -> Vec<Value<'static>> {
             codes.first.iter().map(|row| value_at(array, ty, *row as usize).into_owned()).collect()
         };
@@ -128,11 +134,18 @@ impl Prices {
         let prices: Vec<Option<&Price>> = said(models, &of_models).iter().map(price).collect();
         let is_paid = |kind: &Value<'_>| matches!(kind, Value::Text(kind) if *kind == PAID);
         let paid: Vec<bool> = said(types, &of_types).iter().map(is_paid).collect();
-        let cost = |(row, (model, kind)): (usize, (&u32, &u32))| {
-            let price = prices[*model as usize].filter(|_| paid[*kind as usize])?;
-            price.cost(tokens.map(|of| of.is_valid(row).then(|| of.value(row))))
+        let at = |of: &Float64Array, row: usize| of.is_valid(row).then(|| of.value(row));
+        let cost = |row: usize| {
+            let price = prices[of_models.of_rows[row] as usize].filter(|_| paid[of_types.of_rows[row] as usize])?;
+            price.cost(tokens.map(|of| at(of, row)))
         };
-        of_models.of_rows.iter().zip(&of_types.of_rows).enumerate().map(cost).collect()
+        let mut costs = vec![0.0; of_models.of_rows.len()];
+        let is_known = BooleanBuffer::collect_bool(costs.len(), |row| {
+            let found = logged.and_then(|logged| at(logged, row)).or_else(|| cost(row));
+            costs[row] = found.unwrap_or_default();
+            found.is_some()
+        });
+        Float64Array::new(costs.into(), Some(NullBuffer::new(is_known)))
     }
 }
 
@@ -295,7 +308,7 @@ mod tests {
         let tokens = [prompt, completion, cached, written].map(|of| Float64Array::from(of.to_vec()));
         let (models, types) = (StringArray::from(models.to_vec()), StringArray::from(types.to_vec()));
         let columns = [&models, &types].map(|of| Arc::new(of.clone()) as ArrayRef);
-        let costs = table().costs(columns.each_ref().map(|of| (of, Type::Text)), tokens.each_ref());
+        let costs = table().costs(columns.each_ref().map(|of| (of, Type::Text)), tokens.each_ref(), None);
         assert_eq!(costs.len(), models.len());
         for row in 0..models.len() {
             let text = |of: &StringArray| if of.is_null(row) { String::new() } else { of.value(row).to_owned() };

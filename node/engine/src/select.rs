@@ -20,6 +20,8 @@ use crate::watch::Watch;
 
 /// Of `\u00e9`, behind the backslash.
 const ESCAPE_LETTERS_MAX: usize = 5;
+/// Of the letter that a word was cut off before.
+const LETTER_BYTES_MAX: usize = 4;
 /// Shorter parts are in too many words.
 const PART_LETTERS_MIN: usize = 3;
 /// Of what is long, beside which the rest is little.
@@ -49,6 +51,16 @@ struct Term {
     /// What it is called where rows that it selects are kept in mind; none where that is not worth while, or more than the rows
     /// decides.
     name: Option<String>,
+    sieve: Option<Sieve>,
+}
+
+/// What an index of words knows of rows that a condition selects.
+#[derive(Clone, Debug)]
+enum Sieve {
+    /// All of one of these sets of words are in each.
+    Words(Words),
+    /// A word with such a part is in each.
+    Part(String),
 }
 
 /// A condition that was taken apart.
@@ -56,21 +68,19 @@ struct Term {
 pub(crate) struct Filter {
     /// All must hold; what costs least comes first.
     terms: Vec<Term>,
-    /// All of one of these sets of words are in each row that it selects.
-    words: Vec<Words>,
-    /// A word with such a part is in each row that it selects.
-    parts: Vec<String>,
 }
 
 impl Filter {
     pub fn of(condition: Option<&Expr>, env: &Env) -> Filter {
         let mut terms = Vec::new();
         condition.into_iter().for_each(|condition| take_apart(condition, &mut terms));
-        let words = terms.iter().filter_map(needed_words).collect();
-        let parts = terms.iter().filter_map(needed_part).collect();
         terms.sort_by_key(cost);
-        let named = |expr: Expr| Term { name: lasting_name(&expr, env), expr };
-        Filter { terms: terms.into_iter().map(named).collect(), words, parts }
+        let sieve = |expr: &Expr| {
+            let words = needed_words(expr).map(Sieve::Words);
+            words.or_else(|| needed_part(expr).map(Sieve::Part))
+        };
+        let term = |expr: Expr| Term { name: lasting_name(&expr, env), sieve: sieve(&expr), expr };
+        Filter { terms: terms.into_iter().map(term).collect() }
     }
 
     /// The rows of a unit that are visible and that it selects.
@@ -89,26 +99,7 @@ impl Filter {
         unit: &'u Unit,
         source: &'u Source,
     ) -> Result<(BooleanBuffer, Option<Rest<'u>>), EngineError> {
-        let (mut selected, is_known) = self.recalled(scene, unit)?;
-        for words in self.words.iter().filter(|_| !is_known) {
-            if selected.count_set_bits() == 0 {
-                break;
-            }
-            if let Some(found) = with_words(unit, words)? {
-                selected = &selected & &found;
-            }
-        }
-        for part in self.parts.iter().filter(|_| !is_known) {
-            if selected.count_set_bits() == 0 {
-                break;
-            }
-            // A word that was cut off may go on with it.
-            let has_part =
-                |word: &[u8]| word.len() + 4 > WORD_BYTES_MAX || memmem::find(word, part.as_bytes()).is_some();
-            if let Some(found) = unit.with_a_word(&has_part)? {
-                selected = &selected & &found;
-            }
-        }
+        let mut selected = self.possible(scene, unit)?;
         for (number, term) in self.terms.iter().enumerate() {
             let left = selected.count_set_bits();
             if left == 0 {
@@ -130,31 +121,62 @@ impl Filter {
         Ok((selected, None))
     }
 
-    /// The visible rows but those that are known not to satisfy one of the terms, and whether of all of them all is known
-    /// that reads what is long.
-    fn recalled(&self, scene: &Scene<'_>, unit: &Unit) -> Result<(BooleanBuffer, bool), EngineError> {
+    /// The visible rows but those that are known not to satisfy one of the terms, from an earlier query or from an index.
+    fn possible(&self, scene: &Scene<'_>, unit: &Unit) -> Result<BooleanBuffer, EngineError> {
         let mut selected = unit.visible()?;
-        let mut is_known = true;
-        for name in self.terms.iter().filter_map(|term| term.name.as_deref()) {
-            let (known, found) = judged(scene, unit, name);
-            selected = &selected & &(&found | &!&known);
-            is_known &= (&selected & &!&known).count_set_bits() == 0;
+        for term in &self.terms {
+            if selected.count_set_bits() == 0 {
+                break;
+            }
+            let judged = term.name.as_ref().and_then(|name| recalled(scene, unit, name));
+            if let Some(Judged { known, found }) = judged {
+                selected = &selected & &(&found | &!&known);
+            } else if let Some(sieve) = &term.sieve
+                && let Some(may) = sieve.of(unit)?
+            {
+                selected = &selected & &may;
+                if let Some(name) = &term.name {
+                    // So it is asked once.
+                    Judged { known: !&may, found: BooleanBuffer::new_unset(unit.rows()) }.remember(scene, unit, name);
+                }
+            }
         }
-        Ok((selected, is_known))
+        Ok(selected)
     }
 }
 
-/// The rows of a unit of which is known whether they satisfy a condition, and those of them that do.
-fn judged(scene: &Scene<'_>, unit: &Unit, name: &str) -> (BooleanBuffer, BooleanBuffer) {
-    match unit.recall(&scene.shared.cache, name) {
-        Some(judged) => {
-            let judged = judged.as_boolean();
-            let known =
-                judged.nulls().map_or_else(|| BooleanBuffer::new_set(judged.len()), |nulls| nulls.inner().clone());
-            (known, judged.values().clone())
+impl Sieve {
+    /// The rows that may satisfy the condition; None where nobody knows.
+    fn of(&self, unit: &Unit) -> Result<Option<BooleanBuffer>, EngineError> {
+        match self {
+            Sieve::Words(words) => with_words(unit, words),
+            // A word that was cut off may go on with it.
+            Sieve::Part(part) => Ok(unit.with_a_word(&|word: &[u8]| {
+                word.len() + LETTER_BYTES_MAX > WORD_BYTES_MAX || memmem::find(word, part.as_bytes()).is_some()
+            })?),
         }
-        None => (BooleanBuffer::new_unset(unit.rows()), BooleanBuffer::new_unset(unit.rows())),
     }
+}
+
+/// Of a condition over a unit: the rows of which is known whether they satisfy it, and those of them that do.
+struct Judged {
+    known: BooleanBuffer,
+    found: BooleanBuffer,
+}
+
+impl Judged {
+    fn remember(self, scene: &Scene<'_>, unit: &Unit, name: &str) {
+        let judged: ArrayRef = Arc::new(BooleanArray::new(self.found, Some(NullBuffer::new(self.known))));
+        unit.remember(&scene.shared.cache, name, &judged);
+    }
+}
+
+fn recalled(scene: &Scene<'_>, unit: &Unit, name: &str) -> Option<Judged> {
+    let judged = unit.recall(&scene.shared.cache, name)?;
+    let judged = judged.as_boolean();
+    let all = || BooleanBuffer::new_set(judged.len());
+    let known = judged.nulls().map_or_else(all, |nulls| nulls.inner().clone());
+    Some(Judged { known, found: judged.values().clone() })
 }
 
 /// A term over a unit.
@@ -184,15 +206,15 @@ impl Ready<'_> {
     fn select(&self, scene: &Scene<'_>, rows: &BooleanBuffer) -> Result<BooleanBuffer, EngineError> {
         let Some(name) = &self.name else { return by_parts(scene, &self.compiled, rows) };
         let unit = self.compiled.unit();
-        let (known, found) = judged(scene, unit, name);
+        let none = || BooleanBuffer::new_unset(unit.rows());
+        let judged = recalled(scene, unit, name).unwrap_or_else(|| Judged { known: none(), found: none() });
+        let Judged { known, found } = judged;
         let open = rows & &!&known;
         if open.count_set_bits() == 0 {
             return Ok(rows & &found);
         }
         let found = &found | &by_parts(scene, &self.compiled, &open)?;
-        let known = NullBuffer::new(&known | &open);
-        let judged: ArrayRef = Arc::new(BooleanArray::new(found.clone(), Some(known)));
-        unit.remember(&scene.shared.cache, name, &judged);
+        Judged { known: &known | &open, found: found.clone() }.remember(scene, unit, name);
         Ok(rows & &found)
     }
 }

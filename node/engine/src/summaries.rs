@@ -265,10 +265,10 @@ impl Having<'_> {
         for span in seen {
             table.push_row(Vec::new(), &values_asked(&self.aggregated, &span.slots)?, span.key, 0)?;
         }
-        let groups = table.finish(false)?;
-        let aggregates = groups.first().map_or(&[][..], |group| &group.aggregates);
+        let made = table.finish(false)?;
+        let group = made.groups().next();
         let slots = self.slots.fields.iter().map(|(field, steps)| match field {
-            Field::Aggregate(number) => stepped(aggregates.get(*number).map_or(Value::Null, Value::view), steps),
+            Field::Aggregate(_) => stepped(group.map_or(Value::Null, |group| group.field(field)), steps),
             _ => value(field, steps),
         });
         holds(&self.condition, &slots.collect::<Vec<_>>())

@@ -66,6 +66,11 @@ pub fn canonical_bytes(value: &Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
+/// Of a text.
+pub fn canonical_text(text: &str, out: &mut Vec<u8>) {
+    put_text(TEXT, text, out);
+}
+
 /// A text that is no JSON is the same as itself.
 fn put_opened(broken: u8, json: &str, value: &Value<'_>, out: &mut Vec<u8>) {
     match value.opened() {

@@ -37,7 +37,7 @@ use assay_node_btql::bound::{Aggregate, Aggregation};
 use assay_node_btql::values::Value;
 use assay_node_vectors::Type;
 
-pub use canonical::canonical_bytes;
+pub use canonical::{canonical_bytes, canonical_text};
 pub use value_at::value_at;
 
 use crate::wire::Reader;

@@ -347,6 +347,7 @@ impl Later {
     fn glance(&self, org: OrgId, name: Uuid, wanted: Option<Wanted>) -> Option<Glance> {
         let jobs = self.jobs.lock();
         let job = jobs.line.get(name)?;
+        // Of a damaged record nobody knows whose it was: who knows its name is told that it failed, and nothing else.
         let owner = job.owner.as_deref();
         if owner.is_some_and(|owner| owner.org != org) {
             return None;

@@ -45,6 +45,7 @@ mod upkeep;
 mod views;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
@@ -53,6 +54,7 @@ use assay_cluster_placement::shard_of;
 use assay_cluster_raft::{ApplyThread, Counters, Group, NodeParts, SealThreads};
 use assay_storage_blobs::Blobs;
 use assay_storage_catalog::Catalog;
+use assay_storage_disk::SharedDisk;
 use assay_storage_log::Log;
 use assay_storage_model::{Applied, ClusterId, GroupId, NodeId, ObjectKey, ShardId};
 use assay_storage_shard::Shard;
@@ -148,6 +150,20 @@ impl Cluster {
 
     pub fn node(&self) -> NodeId {
         self.shared.node
+    }
+
+    /// Where this node keeps its files, for upper layers that keep some beside them; the directory is locked.
+    pub fn data_dir(&self) -> &Path {
+        &self.shared.config.data_dir
+    }
+
+    pub fn disk(&self) -> &SharedDisk {
+        &self.shared.config.disk
+    }
+
+    /// Whether the node is part of the cluster, and others know where it is.
+    pub fn has_node(&self, node: NodeId) -> bool {
+        nodes::addresses(&self.shared.catalog.read()).contains_key(&node)
     }
 
     pub(crate) fn net(&self) -> &Net {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_node_objects::ObjectLimits;
-use assay_node_query::{PriceError, Prices, QueryLimits};
+use assay_node_query::{LaterLimits, PriceError, Prices, QueryLimits};
 use serde::{Deserialize, Serialize};
 
 /// How much may wait to be written. Beyond it the answer is 429 with `Retry-After`.
@@ -70,6 +70,16 @@ pub struct QueriesConfig {
     pub cache_bytes_max: usize,
     /// Threads that work on rows; 0 for one a core.
     pub threads: usize,
+    /// Queries that run on after their request (`/btql/async`): how many run at once, may wait of one organization, and are
+    /// kept with their results for a day, half of them of one organization.
+    pub later_running_max: usize,
+    pub later_waiting_max: usize,
+    pub later_kept_max: usize,
+    /// What one of them may take, not counting what it waits.
+    pub later_seconds_max: u64,
+    /// Results of one, and of all on this node's disk, half of them of one organization.
+    pub later_job_bytes_max: u64,
+    pub later_bytes_max: u64,
     /// A file of prices that takes the place of the program's own; empty for none.
     pub prices: PathBuf,
 }
@@ -85,6 +95,12 @@ impl Default for QueriesConfig {
             memory_bytes_max: limits.memory_bytes_max,
             cache_bytes_max: limits.cache_bytes_max,
             threads: limits.threads,
+            later_running_max: limits.later.running_max,
+            later_waiting_max: limits.later.waiting_max,
+            later_kept_max: limits.later.kept_max,
+            later_seconds_max: limits.later.seconds_max,
+            later_job_bytes_max: limits.later.job_bytes_max,
+            later_bytes_max: limits.later.bytes_max,
             prices: PathBuf::new(),
         }
     }
@@ -100,6 +116,14 @@ impl QueriesConfig {
             memory_bytes_max: self.memory_bytes_max,
             cache_bytes_max: self.cache_bytes_max,
             threads: self.threads,
+            later: LaterLimits {
+                running_max: self.later_running_max,
+                waiting_max: self.later_waiting_max,
+                kept_max: self.later_kept_max,
+                seconds_max: self.later_seconds_max,
+                job_bytes_max: self.later_job_bytes_max,
+                bytes_max: self.later_bytes_max,
+            },
         }
     }
 

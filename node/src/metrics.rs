@@ -27,7 +27,7 @@ pub fn source(cluster: Arc<Cluster>, objects: Objects, queries: Queries) -> Arc<
     })
 }
 
-fn of_queries(queries: &Queries) -> [Gauge; 4] {
+fn of_queries(queries: &Queries) -> [Gauge; 8] {
     let counts = queries.counts();
     let gauge = |name, help, value: usize| Gauge(name, help, "gauge", value as f64);
     [
@@ -35,6 +35,14 @@ fn of_queries(queries: &Queries) -> [Gauge; 4] {
         gauge("assay_queries_waiting", "Queries that wait for their turn.", counts.waiting),
         gauge("assay_query_memory_bytes", "Memory that queries hold for what they work on.", counts.memory_bytes),
         gauge("assay_query_cache_bytes", "Columns kept in memory for the next query.", counts.cache_bytes),
+        gauge(
+            "assay_queries_later_running",
+            "Queries that run on after their request, at the moment.",
+            counts.later.running,
+        ),
+        gauge("assay_queries_later_waiting", "Of those, the ones that wait for their turn.", counts.later.waiting),
+        gauge("assay_queries_later_kept", "Of those, all that are known here, also ended ones.", counts.later.kept),
+        Gauge("assay_queries_later_bytes", "Their results on disk.", "gauge", counts.later.bytes as f64),
     ]
 }
 

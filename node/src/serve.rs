@@ -2,8 +2,8 @@
 //!
 //! Start: the store; the actors; the door for administrators; HTTP; the first organization, if there is none, which takes
 //! a majority of the cluster. Only then the node says that it is ready. What was
-//! started ends in the opposite order: readiness says no, HTTP finishes what it has, the actors answer what they took,
-//! the store closes. A second signal ends the process at once, which is as safe as a crash.
+//! started ends in the opposite order: readiness says no, HTTP finishes what it has, queries that run on after their request
+//! stop, the actors answer what they took, the store closes. A second signal ends the process at once, which is as safe as a crash.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -71,6 +71,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
     let prices = config.queries.prices().context("queries.prices")?;
     let queries = Queries::start(Arc::clone(&cluster), config.queries.limits(), prices, node_clock(&cluster));
+    let queries = queries.context("opening the queries that run on after their request")?;
     let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
     let app = App {
@@ -114,7 +115,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let stopping = async {
         handle.stop().await;
         http.await.context("the task of HTTP")?.context("serving HTTP")?;
-        queries.close();
+        queries.close().await;
         objects.shutdown().await;
         door.close();
         cluster.shutdown().await.context("closing the store")

@@ -48,6 +48,7 @@ pub fn asked(mut body: Map<String, Value>, now: i64) -> Result<Asked, Refusal> {
         scope_to_root_span_id: text(&body, "scope_to_root_span_id")?.map(str::to_owned),
         cursor: text(&body, "cursor")?.map(str::to_owned),
         inference_depth: natural(&body, "inference_depth")?,
+        whole: false,
         now,
     };
     Ok(Asked {

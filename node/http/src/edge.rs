@@ -249,7 +249,8 @@ mod tests {
                 QueryLimits::default(),
                 Prices::standard().clone(),
                 node_clock(&cluster),
-            ),
+            )
+            .expect("a folder"),
             health: Arc::new(move || health.clone()),
             metrics: Arc::new(String::new),
             config,

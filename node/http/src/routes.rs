@@ -1,6 +1,7 @@
 //! Which path does what. A path that no route takes is looked up in the table of the API: 501, 405 or 404.
 
 mod identity;
+mod later;
 mod queries;
 mod records;
 mod rows;
@@ -39,9 +40,9 @@ pub fn all(config: &mut ServiceConfig) {
     rows_of(config, "/v1/dataset", ObjectKind::Dataset);
     config.service(at("/v1/insert").route(post().to(rows::cross_insert)));
     config.service(at("/btql").route(post().to(queries::btql)));
-    config.service(at("/btql/async").route(post().to(queries::later)));
-    config.service(at("/btql/async/{id}").route(get().to(queries::later)));
-    config.service(at("/btql/async/{id}/result").route(get().to(queries::later)));
+    config.service(at("/btql/async").route(post().to(later::make)));
+    config.service(at("/btql/async/{id}").route(get().to(later::status)));
+    config.service(at("/btql/async/{id}/result").route(get().to(later::result)));
     config.service(at("/logs3").route(post().to(rows::logs3)));
     config.default_service(to(unrouted));
 }

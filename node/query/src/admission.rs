@@ -1,5 +1,5 @@
 //! Who may run: so many queries at once, and of those that wait the organizations take turns, so that one that asks a lot
-//! waits for itself.
+//! waits for itself. What runs on after its request comes behind all that somebody waits for.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,6 +23,8 @@ struct State {
     waiting: BTreeMap<OrgId, VecDeque<oneshot::Sender<Permit>>>,
     /// Who has the next turns; each once.
     turns: VecDeque<OrgId>,
+    /// Parts of queries that run on after their request: as many as of those run at once.
+    behind: VecDeque<oneshot::Sender<Permit>>,
 }
 
 /// Given back when it is dropped.
@@ -62,12 +64,27 @@ impl Admission {
         };
         waits.await.map_err(|_| AskError::Unavailable("this node shuts down".into()))
     }
+
+    /// Once nobody else waits.
+    pub async fn enter_behind(self: &Arc<Admission>) -> Result<Permit, AskError> {
+        let waits = {
+            let mut state = self.state.lock();
+            if state.running < self.running_max {
+                state.running += 1;
+                return Ok(Permit(Arc::clone(self)));
+            }
+            let (called, waits) = oneshot::channel();
+            state.behind.push_back(called);
+            waits
+        };
+        waits.await.map_err(|_| AskError::Unavailable("this node shuts down".into()))
+    }
 }
 
 impl State {
     /// Whose turn it is.
     fn next(&mut self) -> Option<oneshot::Sender<Permit>> {
-        let org = self.turns.pop_front()?;
+        let Some(org) = self.turns.pop_front() else { return self.behind.pop_front() };
         let waiting = self.waiting.get_mut(&org)?;
         let next = waiting.pop_front();
         if waiting.is_empty() {
@@ -105,6 +122,24 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_comes_last() {
+        let admission = Admission::new(1, 8);
+        let permit = admission.enter(org(1)).await.expect("there is room");
+        let behind = Arc::clone(&admission);
+        let mut behind: Entering = Box::pin(async move { behind.enter_behind().await });
+        assert!(is_in(&mut behind).await.is_none());
+        let mut first = enters(&admission, 1);
+        assert!(is_in(&mut first).await.is_none());
+        drop(permit);
+        assert!(is_in(&mut behind).await.is_none());
+        let permit = is_in(&mut first).await.expect("its turn").expect("a permit");
+        drop(permit);
+        let permit = is_in(&mut behind).await.expect("nobody else waits").expect("a permit");
+        drop(permit);
+        assert_eq!(admission.counts(), (0, 0));
+    }
 
     type Entering = Pin<Box<dyn Future<Output = Result<Permit, AskError>>>>;
 

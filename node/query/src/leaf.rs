@@ -10,14 +10,14 @@ use assay_node_btql::bound::Bound;
 use assay_node_btql::{Env, bind, deep, parse};
 use assay_node_engine::{Ask, Hash, Partial, Position, Shared, Source, Watch, lowest, run};
 use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::AskError;
 use crate::office::Office;
+use crate::{AskError, packed};
 
 pub(crate) const LEAF: &str = "query.leaf";
 /// How parts are written. A node that reads others asks for what it reads.
@@ -188,7 +188,6 @@ fn part(bound: &Bound, sources: &[Source], shared: &Shared, watch: &Watch, what:
     })
 }
 
-/// A JSON text behind its length, then the part.
 fn pack(answer: Result<LeafAnswer, AskError>) -> Bytes {
     let (head, part) = match answer {
         Ok(LeafAnswer { versions, part: LeafPart::Lowest(lowest) }) => {
@@ -198,24 +197,15 @@ fn pack(answer: Result<LeafAnswer, AskError>) -> Bytes {
         Ok(LeafAnswer { versions, part: LeafPart::Part(part) }) => (Ok(Head { versions, lowest: None }), part.to_vec()),
         Err(why) => (Err(why), Vec::new()),
     };
-    let head = serde_json::to_vec(&head).expect("plain data encodes");
-    let mut packed = Vec::with_capacity(4 + head.len() + part.len());
-    packed.extend_from_slice(&u32::try_from(head.len()).expect("a head is short").to_le_bytes());
-    packed.extend_from_slice(&head);
-    packed.extend_from_slice(&part);
-    packed.into()
+    packed::pack(&head, &part)
 }
 
 /// None where it does not read.
-pub(crate) fn unpack(mut packed: Bytes) -> Option<Result<LeafAnswer, AskError>> {
-    let length = packed.remaining().checked_sub(4).map(|_| packed.get_u32_le() as usize)?;
-    if length > packed.remaining() {
-        return None;
-    }
-    let head: Result<Head, AskError> = serde_json::from_slice(&packed.split_to(length)).ok()?;
+pub(crate) fn unpack(answer: Bytes) -> Option<Result<LeafAnswer, AskError>> {
+    let (head, part): (Result<Head, AskError>, Bytes) = packed::unpack(answer)?;
     Some(head.map(|Head { versions, lowest }| LeafAnswer {
         versions,
-        part: lowest.map_or(LeafPart::Part(packed), LeafPart::Lowest),
+        part: lowest.map_or(LeafPart::Part(part), LeafPart::Lowest),
     }))
 }
 

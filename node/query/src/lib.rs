@@ -6,34 +6,43 @@
 //!                      coordinate: each shard where it is led ─┬─ leaf here
 //!                                                              └─ leaf on another node
 //! ```
-//! All pages of an answer are read at the versions of the first.
+//! All pages of an answer are read at the versions of the first. A question may also be asked to be answered later, beside
+//! its request: `later`.
 
 mod admission;
 mod coordinate;
 mod error;
+mod later;
 mod leaf;
 mod office;
+mod packed;
 mod plan;
 mod request;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_cluster::Cluster;
+use assay_node_btql::bound::Kinds;
+use assay_node_btql::schema::Column;
 use assay_node_engine::{Limit, Memory, Shared, Workers, finish};
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId, ShardId, Xact};
 use assay_storage_shard::ColumnCache;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::admission::{Admission, Permit};
 use crate::coordinate::Errand;
+use crate::later::Later;
 use crate::leaf::{LEAF, LeafDoor, LeafObject};
 use crate::office::{Office, Threads};
 
 pub use assay_node_engine::price::{PriceError, Prices};
 pub use assay_node_engine::{Position, Table};
 pub use error::AskError;
+pub use later::{LaterCounts, LaterLimits, LaterRequest, RESULT_ROWS_MAX, Seen, Status, Wanted};
 pub use request::{Bounded, GROUPS_DEFAULT, Lint, Meant, Question, ROWS_DEFAULT, ROWS_MAX};
 
 /// Rows read at once of an answer that is longer.
@@ -59,6 +68,8 @@ pub struct QueryLimits {
     pub cache_bytes_max: usize,
     /// Units of rows that are worked on at once; 0 for as many as there are cores.
     pub threads: usize,
+    /// Queries that run on after their request.
+    pub later: LaterLimits,
 }
 
 impl Default for QueryLimits {
@@ -71,12 +82,13 @@ impl Default for QueryLimits {
             memory_bytes_max: 512 << 20,
             cache_bytes_max: 512 << 20,
             threads: 0,
+            later: LaterLimits::default(),
         }
     }
 }
 
 /// An object that a query is about, and whose it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Home {
     pub object: ObjectKey,
     pub org: OrgId,
@@ -87,6 +99,7 @@ pub struct Home {
 #[derive(Clone, Debug)]
 pub struct Queries {
     office: Arc<Office>,
+    later: Arc<Later>,
 }
 
 /// What queries take at the moment.
@@ -96,6 +109,7 @@ pub struct QueryCounts {
     pub waiting: usize,
     pub memory_bytes: usize,
     pub cache_bytes: usize,
+    pub later: LaterCounts,
 }
 
 /// An answer under way.
@@ -109,7 +123,8 @@ pub struct Answer {
     time: Duration,
     seed: u64,
     progress: Progress,
-    _permit: Permit,
+    /// None of one that asks for a turn part by part.
+    _permit: Option<Permit>,
 }
 
 /// How far an answer has come.
@@ -125,8 +140,9 @@ struct Progress {
 }
 
 impl Queries {
-    /// Starts threads for queries. May be called from any runtime or from none.
-    pub fn start(cluster: Arc<Cluster>, limits: QueryLimits, prices: Prices, clock: Clock) -> Queries {
+    /// Starts threads for queries, and goes on with those that run on after their request. May be called from any runtime
+    /// or from none. An error is one of the folder that those are kept in.
+    pub fn start(cluster: Arc<Cluster>, limits: QueryLimits, prices: Prices, clock: Clock) -> io::Result<Queries> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = Workers::new(if limits.threads == 0 { cores } else { limits.threads });
         let shared = Shared { cache: ColumnCache::new(limits.cache_bytes_max), prices: Arc::new(prices), workers };
@@ -141,7 +157,8 @@ impl Queries {
             clock,
         });
         cluster.serve(LEAF, Arc::new(LeafDoor { office: Arc::clone(&office) }));
-        Queries { office }
+        let later = Later::start(Arc::clone(&office))?;
+        Ok(Queries { office, later })
     }
 
     pub fn now(&self) -> i64 {
@@ -151,7 +168,7 @@ impl Queries {
     pub fn counts(&self) -> QueryCounts {
         let (running, waiting) = self.office.admission.counts();
         let (memory_bytes, cache_bytes) = (self.office.memory.taken(), self.office.shared.cache.bytes());
-        QueryCounts { running, waiting, memory_bytes, cache_bytes }
+        QueryCounts { running, waiting, memory_bytes, cache_bytes, later: self.later.counts() }
     }
 
     /// Begins to answer, once it is its turn. `after` is where the page before ended; `objects` are those that the
@@ -167,28 +184,48 @@ impl Queries {
         let permit = self.office.admission.enter(who).await?;
         let most = self.office.limits.seconds_max;
         let time = Duration::from_secs(seconds.map_or(most, |seconds| seconds.min(most)));
+        let mut answer = Answer::of(&self.office, asked, objects, after, time);
+        answer._permit = Some(permit);
+        Ok(answer)
+    }
+
+    /// Keeps a question that is answered beside its request; the name under which its answer is found. It is there after
+    /// any crash.
+    pub async fn make_later(&self, request: LaterRequest) -> Result<Uuid, AskError> {
+        self.later.make(request).await
+    }
+
+    /// What has become of such a question, on whatever node it is; none where there is none of that name for this
+    /// organization. Who reads it has to be asked for all of its objects.
+    pub async fn look_later(&self, org: OrgId, name: Uuid, wanted: Option<Wanted>) -> Result<Option<Seen>, AskError> {
+        self.later.look(org, name, wanted).await
+    }
+
+    /// What runs on after its request is stopped, and begins anew at the next start.
+    pub async fn close(&self) {
+        self.later.close().await;
+        self.office.threads.close();
+    }
+}
+
+impl Answer {
+    fn of(office: &Arc<Office>, asked: Bounded, objects: &[Home], after: Option<Position>, time: Duration) -> Answer {
         let object = |(number, home): (usize, &Home)| {
             LeafObject::with(home.object, u32::try_from(number).unwrap_or(u32::MAX), &constants(home))
         };
         let (progress, seed) = (Progress { after, end: None, left: asked.limit, bytes: 0, ended: false }, seed(&asked));
-        Ok(Answer {
-            office: Arc::clone(&self.office),
+        Answer {
+            office: Arc::clone(office),
             objects: objects.iter().enumerate().map(object).collect(),
             versions: BTreeMap::new(),
             asked,
             time,
             seed,
             progress,
-            _permit: permit,
-        })
+            _permit: None,
+        }
     }
 
-    pub fn close(&self) {
-        self.office.threads.close();
-    }
-}
-
-impl Answer {
     /// The next rows, with the names of their columns; none where there are no more. The first is there always.
     pub async fn next(&mut self) -> Result<Option<Table>, AskError> {
         if self.progress.ended {
@@ -214,6 +251,13 @@ impl Answer {
         self.versions = errand.versions;
         let bytes = if is_paged { BYTES_AT_ONCE } else { PAGE_BYTES_MAX };
         let table = self.finish(partials, Limit { rows, bytes }).await?;
+        if self.asked.question.whole && table.cut && !is_paged {
+            return Err(AskError::TooMuch(format!(
+                "the rows have more than {} MiB, and in this order there are no pages: set a limit, or sort by \
+                 _pagination_key",
+                PAGE_BYTES_MAX >> 20
+            )));
+        }
         self.advance(is_paged, rows, &table);
         Ok(Some(table))
     }
@@ -234,7 +278,8 @@ impl Answer {
         progress.left = progress.left.map(|left| left.saturating_sub(table.counted));
         progress.bytes += table.rows.iter().flatten().map(assay_node_engine::value_bytes).sum::<usize>();
         let is_last = table.counted == 0 || !table.cut && rows.is_some_and(|rows| table.counted < rows);
-        let is_full = self.asked.limit.is_some() && progress.bytes >= PAGE_BYTES_MAX;
+        let is_page = self.asked.limit.is_some() && !self.asked.question.whole;
+        let is_full = is_page && progress.bytes >= PAGE_BYTES_MAX;
         progress.ended = !is_paged || is_last || progress.left == Some(0) || is_full;
     }
 
@@ -247,6 +292,14 @@ impl Answer {
     pub fn version(&self) -> Xact {
         self.versions.values().copied().max().unwrap_or(Xact::ZERO)
     }
+}
+
+/// All columns of an answer, of a pivot also those that only the data knows.
+pub fn columns_of(mut columns: Vec<Column>, first: &Table) -> Vec<Column> {
+    for name in first.columns.iter().skip(columns.len()) {
+        columns.push(Column { name: name.clone(), kinds: Kinds::Any, nullable: true });
+    }
+    columns
 }
 
 /// What distinct values are hashed with: the same for the same question, so that pages and nodes agree.

@@ -7,6 +7,7 @@ use assay_node_btql::schema::{self, Column};
 use assay_node_btql::{Env, bind, deep, in_clauses, in_sql, in_tree, parse};
 use assay_node_engine::innermost;
 use assay_storage_model::Xact;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::AskError;
@@ -19,7 +20,8 @@ pub const ROWS_MAX: u64 = 10_000;
 pub const GROUPS_DEFAULT: u64 = 100_000;
 
 /// A question as a client asks it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Question {
     /// A text or a tree.
     pub query: Value,
@@ -33,11 +35,13 @@ pub struct Question {
     /// Beside the query's own, which wins (D-08).
     pub cursor: Option<String>,
     pub inference_depth: Option<u64>,
+    /// All that its limit says belongs to one answer: nobody will ask for the rest with a cursor.
+    pub whole: bool,
     /// Microseconds since the epoch.
     pub now: i64,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Lint {
     Off,
     #[default]
@@ -116,6 +120,7 @@ impl Question {
     fn limit(&self, bound: &Bound) -> Option<u64> {
         match (&bound.output, bound.limit) {
             (_, None) if self.disable_limit => None,
+            (Output::Rows { .. }, Some(limit)) if self.whole => Some(limit),
             (Output::Rows { .. }, limit) => Some(limit.unwrap_or(ROWS_DEFAULT).min(ROWS_MAX)),
             (Output::Groups(_) | Output::Infer(_), limit) => Some(limit.unwrap_or(GROUPS_DEFAULT)),
         }

@@ -66,9 +66,11 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "assay-node-query",
         &[
             "assay-cluster",
+            "assay-node-answers",
             "assay-node-btql",
             "assay-node-engine",
             "assay-node-vectors",
+            "assay-storage-disk",
             "assay-storage-model",
             "assay-storage-shard",
         ],

@@ -8,10 +8,10 @@ use actix_web::web::{Bytes, Payload};
 use assay_node_answers::cursor::{self, Cursor, Object, Secret};
 use assay_node_answers::{AnswerError, Format, Writer};
 use assay_node_auth::{Action, Principal};
-use assay_node_btql::bound::{Kinds, Note};
+use assay_node_btql::bound::Note;
 use assay_node_btql::columns::{Kind as SourceKind, Named};
 use assay_node_btql::schema::{Column, json_schema};
-use assay_node_query::{Answer as Rows, AskError, Bounded, Home, Position, Table};
+use assay_node_query::{Answer as Rows, AskError, Bounded, Home, Position, Table, columns_of};
 use assay_node_records::{Kind as RecordKind, Records, RecordsError, kinds};
 use assay_storage_model::ObjectKind;
 use futures::stream;
@@ -56,12 +56,6 @@ pub async fn btql(call: Call, payload: Payload) -> Answer {
     if is_endless { reply.streamed(&call, rows, first) } else { reply.whole(&call, rows, first).await }
 }
 
-/// Queries that run on after their request.
-pub async fn later(_call: Call) -> Answer {
-    let what = "queries that run on after their request (`/btql/async`) are part of the API and are not served yet";
-    Err(AskError::NotServed(what.into()).into())
-}
-
 /// How an answer is written.
 struct Reply {
     asked: Asked,
@@ -72,14 +66,6 @@ struct Reply {
     secret: Secret,
     /// Of one object in the order of its keys, which say where a page ended.
     is_short: bool,
-}
-
-/// Of a pivot also those that only the data knows.
-fn columns_of(mut columns: Vec<Column>, table: &Table) -> Vec<Column> {
-    for name in table.columns.iter().skip(columns.len()) {
-        columns.push(Column { name: name.clone(), kinds: Kinds::Any, nullable: true });
-    }
-    columns
 }
 
 impl Reply {
@@ -241,7 +227,7 @@ fn unwritten(why: AnswerError) -> Refusal {
 }
 
 /// Where the page before ended, as its cursor says.
-fn position(text: &str, is_short: bool, secret: &Secret) -> Result<Position, Refusal> {
+pub(super) fn position(text: &str, is_short: bool, secret: &Secret) -> Result<Position, Refusal> {
     let invalid = || Refusal::bad("Invalid cursor: pass the one of the page before, with the same query");
     Ok(match cursor::parse(text, secret).map_err(|_| invalid())? {
         Cursor::Short(key) if is_short => Position { place: key, xact: 0, object: None },
@@ -252,7 +238,7 @@ fn position(text: &str, is_short: bool, secret: &Secret) -> Result<Position, Ref
     })
 }
 
-fn secret(records: &Records) -> Result<Secret, Refusal> {
+pub(super) fn secret(records: &Records) -> Result<Secret, Refusal> {
     Ok(records.derived_secret(CURSOR_CONTEXT)?)
 }
 
@@ -265,7 +251,7 @@ fn unseen(why: RecordsError) -> Refusal {
 }
 
 /// The objects that a query means, each once, in its order; all of them may be read.
-async fn homes(records: &Records, who: &Principal, bounded: &Bounded) -> Result<Vec<Home>, Refusal> {
+pub(super) async fn homes(records: &Records, who: &Principal, bounded: &Bounded) -> Result<Vec<Home>, Refusal> {
     let meant = bounded.sources();
     let (kind, record): (ObjectKind, &'static RecordKind) = match meant.kind {
         SourceKind::ProjectLogs => (ObjectKind::ProjectLogs, &kinds::PROJECT),

@@ -29,8 +29,9 @@ pub struct House {
     pub runtime: Runtime,
     cluster: Arc<Cluster>,
     objects: Objects,
+    queries: Queries,
     serving: Option<JoinHandle<std::io::Result<()>>>,
-    _dir: TempDir,
+    pub dir: TempDir,
 }
 
 impl House {
@@ -50,7 +51,7 @@ impl House {
         let cluster = ClusterConfig { data_dir: dir.path().join("data"), shards: 4, ..ClusterConfig::default() };
         let mut config = HttpConfig { listen: "127.0.0.1:0".into(), workers: 2, ..HttpConfig::default() };
         change(&mut config);
-        let (cluster, objects, server) = runtime.block_on(async {
+        let (cluster, objects, queries, server) = runtime.block_on(async {
             let cluster = Arc::new(Cluster::open(cluster).await.expect("a cluster"));
             let records = Records::new(Arc::clone(&cluster));
             let api_key = Some(Secret::new(KEY.into()));
@@ -59,7 +60,9 @@ impl House {
             let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
             let clock = node_clock(&cluster);
             let queries =
-                Queries::start(Arc::clone(&cluster), QueryLimits::default(), Prices::standard().clone(), clock);
+                Queries::start(Arc::clone(&cluster), QueryLimits::default(), Prices::standard().clone(), clock)
+                    .expect("a folder for queries");
+            let asked = queries.clone();
             let app = App {
                 queries,
                 records,
@@ -69,13 +72,13 @@ impl House {
                 config,
                 admin,
             };
-            (cluster, objects, Server::bind(app).expect("a port"))
+            (cluster, objects, asked, Server::bind(app).expect("a port"))
         });
         let (address, handle) = (server.addresses()[0], server.handle());
         let metrics = server.metrics_addresses().first().copied();
         let admin = server.admin_addresses().first().copied();
         let serving = Some(runtime.spawn(server.run()));
-        House { address, metrics, admin, handle, runtime, cluster, objects, serving, _dir: dir }
+        House { address, metrics, admin, handle, runtime, cluster, objects, queries, serving, dir }
     }
 
     /// Another organization, of the same owner.
@@ -140,6 +143,7 @@ impl Drop for House {
         if !std::thread::panicking() {
             self.stop();
             self.runtime.block_on(async {
+                self.queries.close().await;
                 self.objects.shutdown().await;
                 self.cluster.shutdown().await.expect("the cluster closes");
             });

@@ -62,6 +62,10 @@ fn without_a_known_key_nothing_is_answered() {
         ("GET", format!("/v1/project_logs/{id}/fetch")),
         ("POST", format!("/v1/experiment/{id}/feedback")),
         ("GET", "/v1/prompt".into()),
+        ("POST", "/btql".into()),
+        ("POST", "/btql/async".into()),
+        ("GET", format!("/btql/async/{id}")),
+        ("GET", format!("/btql/async/{id}/result")),
     ] {
         let answer = house.knock(method, &path);
         answer.refused(401);

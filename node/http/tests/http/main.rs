@@ -5,6 +5,7 @@ mod client;
 mod edges;
 mod house;
 mod identity;
+mod later;
 mod malformed;
 mod queries;
 mod records;

@@ -52,6 +52,8 @@ fn every_route_that_takes_a_body_refuses_what_is_none() {
         ("POST", format!("/v1/dataset/{dataset}/fetch")),
         ("POST", "/v1/insert".into()),
         ("POST", "/logs3".into()),
+        ("POST", "/btql".into()),
+        ("POST", "/btql/async".into()),
     ] {
         for body in [&b"{\"a\": tru"[..], b"[1, 2]", b"7", b"\x00\x01\x02", b"{\"a\":1}}"] {
             let said = house.call(method, &path, &[], body).refused(400);

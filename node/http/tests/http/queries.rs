@@ -138,10 +138,6 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(house.post("/btql", &audit).refused(501).contains("audit_log"));
     let audit = json!({"query": "SELECT id FROM project_logs('p')", "audit_log": true});
     assert!(house.post("/btql", &audit).refused(400).contains("filter by id"));
-    for path in ["/btql/async/x", "/btql/async/x/result"] {
-        assert!(house.get(path).refused(501).contains("/btql/async"));
-    }
-    assert!(house.post("/btql/async", &json!({"query": "select: 1"})).refused(501).contains("not served yet"));
     let strict = json!({"query": "SELECT id FROM project_logs('p')", "lint_mode": "strict"});
     assert!(
         house

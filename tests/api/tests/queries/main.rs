@@ -5,6 +5,7 @@ mod fixture;
 mod fresh;
 mod hostile;
 mod judge;
+mod later;
 mod loss;
 mod nodes;
 mod paging;

@@ -1,0 +1,171 @@
+//! Jobs over a node of its own, whose clock is moved by hand.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use assay_cluster::{Cluster, ClusterConfig};
+use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
+use serde_json::json;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use super::line::KEPT_MICROS;
+use super::record::tests::record;
+use super::{LaterLimits, LaterRequest, RESULT_ROWS_MAX, STARTS_MAX, Seen, Status, Wanted};
+use crate::{AskError, Home, Prices, Queries, QueryLimits, Question};
+
+const BEGIN: i64 = 1_790_000_000_000_000;
+const POLLS_MAX: usize = 3_000;
+
+struct Node {
+    cluster: Arc<Cluster>,
+    queries: Queries,
+    now: Arc<AtomicI64>,
+    dir: TempDir,
+}
+
+fn org(number: u128) -> OrgId {
+    OrgId(Uuid::from_u128(number))
+}
+
+fn request(number: u128) -> LaterRequest {
+    let object = ObjectKey::new(org(number), ObjectKind::ProjectLogs, Uuid::from_u128(9));
+    LaterRequest {
+        org: org(number),
+        user: Uuid::from_u128(3),
+        question: Question {
+            query: json!("measures: count(1) as n | from: project_logs('p')"),
+            now: BEGIN,
+            ..Question::default()
+        },
+        homes: vec![Home { object, org: org(number), project_id: Uuid::from_u128(9) }],
+        after: None,
+        seconds: None,
+        batch: None,
+    }
+}
+
+impl Node {
+    async fn open(dir: TempDir, limits: LaterLimits) -> Node {
+        let config = ClusterConfig { data_dir: dir.path().join("data"), shards: 4, ..ClusterConfig::default() };
+        let cluster = Arc::new(Cluster::open(config).await.expect("a cluster"));
+        let now = Arc::new(AtomicI64::new(BEGIN));
+        let clock = Arc::clone(&now);
+        let limits = QueryLimits { later: limits, ..QueryLimits::default() };
+        let clock = Arc::new(move || clock.load(Ordering::Relaxed));
+        let queries = Queries::start(Arc::clone(&cluster), limits, Prices::standard().clone(), clock).expect("starts");
+        Node { cluster, queries, now, dir }
+    }
+
+    async fn close(self) -> TempDir {
+        self.queries.close().await;
+        self.cluster.shutdown().await.expect("closes");
+        self.dir
+    }
+
+    async fn again(self) -> Node {
+        let dir = self.close().await;
+        Node::open(dir, LaterLimits::default()).await
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.dir.path().join("data/queries")).expect("a folder");
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.expect("a file").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    async fn look(&self, name: Uuid) -> Option<Seen> {
+        let wanted = Wanted { row: 0, limit: Some(RESULT_ROWS_MAX) };
+        self.queries.look_later(org(1), name, Some(wanted)).await.expect("an answer")
+    }
+
+    async fn ended(&self, name: Uuid) -> Seen {
+        for _ in 0..POLLS_MAX {
+            let seen = self.look(name).await.expect("it is there");
+            if !matches!(seen.status, Status::Queued | Status::Running) {
+                return seen;
+            }
+        }
+        panic!("it does not end");
+    }
+}
+
+fn write(dir: &Path, name: Uuid, text: &str) {
+    let folder = dir.join("data/queries");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join(format!("{name}.query")), text).expect("written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_answered_kept_for_a_day_and_gone() {
+    let node = Node::open(tempfile::tempdir().expect("a directory"), LaterLimits::default()).await;
+    let name = node.queries.make_later(request(1)).await.expect("made");
+    let seen = node.ended(name).await;
+    assert_eq!((seen.status, &seen.lines[..], seen.next), (Status::Succeeded, &b"{\"n\":0}\n"[..], None));
+    assert_eq!(seen.homes, request(1).homes);
+    assert_eq!(node.queries.look_later(org(2), name, None).await, Ok(None));
+    let node = node.again().await;
+    assert_eq!(node.look(name).await.as_ref(), Some(&seen), "the same behind a start");
+    assert_eq!(node.files(), [format!("{name}.query"), format!("{name}.rows")]);
+    node.now.fetch_add(KEPT_MICROS, Ordering::Relaxed);
+    // Whatever wakes the node up.
+    let other = node.queries.make_later(request(1)).await.expect("made");
+    node.ended(other).await;
+    assert_eq!(node.look(name).await, None);
+    assert_eq!(node.files(), [format!("{other}.query"), format!("{other}.rows")]);
+    let counts = node.queries.counts().later;
+    assert_eq!((counts.kept, counts.bytes, counts.waiting, counts.running), (1, 8, 0, 0));
+    let queries = node.queries.clone();
+    node.close().await;
+    assert!(matches!(queries.make_later(request(1)).await, Err(AskError::Unavailable(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_start_finds_damaged_or_deadly_has_failed_with_words() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let node = Node::open(dir, LaterLimits::default()).await;
+    let own = |random| super::record::name(node.cluster.node(), Uuid::from_u128(random));
+    let (damaged, deadly, waiting, cut) = (own(1 << 64), own(2 << 64), own(3 << 64), own(4 << 64));
+    let queued = super::Record { made: BEGIN, end: None, after: None, versions: Vec::new(), ..record(1) };
+    let dir = node.close().await;
+    write(dir.path(), damaged, &record(1).encode().replace("project_logs", "project_logz"));
+    write(dir.path(), deadly, &super::Record { starts: STARTS_MAX, ..queued.clone() }.encode());
+    write(dir.path(), waiting, &super::Record { starts: STARTS_MAX - 1, ..queued }.encode());
+    write(dir.path(), cut, &super::Record { made: BEGIN, ..record(1) }.encode());
+    let node = Node::open(dir, LaterLimits::default()).await;
+    for (name, words) in [
+        (damaged, "do not match their checksum. Ask it again"),
+        (deadly, "ended 5 times while it ran"),
+        (cut, "has 0 bytes; 10 were written"),
+    ] {
+        let seen = node.look(name).await.expect("it is there");
+        assert_eq!((seen.status, seen.next, seen.lines.len()), (Status::Failed, None, 0), "{seen:?}");
+        assert!(seen.error.as_deref().is_some_and(|why| why.contains(words)), "{seen:?}");
+    }
+    assert_eq!(node.ended(waiting).await.status, Status::Succeeded);
+    node.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_than_there_is_room_for_is_refused_and_leaves_nothing() {
+    let limits = LaterLimits { kept_max: 2, ..LaterLimits::default() };
+    let node = Node::open(tempfile::tempdir().expect("a directory"), limits).await;
+    node.queries.make_later(request(1)).await.expect("made");
+    let refused = node.queries.make_later(request(1)).await.expect_err("half is one's own");
+    assert!(matches!(&refused, AskError::Busy(why) if why.contains("at most 2 are kept")), "{refused}");
+    let other = node.queries.make_later(request(2)).await.expect("of another");
+    for _ in 0..POLLS_MAX {
+        if node.queries.look_later(org(2), other, None).await.expect("seen").expect("there").status == Status::Succeeded
+        {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(node.queries.counts().later.kept, 2);
+    node.close().await;
+}

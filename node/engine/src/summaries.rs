@@ -1,7 +1,7 @@
 //! Rows that are traces: their spans are read as far as the query asks for something of them, and rolled up one trace at a
 //! time (`summary` says how).
 
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use arrow::array::{AsArray, BooleanArray, StringArray};
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Aggregate, Bound, Derived, Expr, Field, Order, Output};
@@ -27,6 +27,9 @@ use crate::workers::each;
 
 /// Traces whose spans are held at once.
 const TRACES_AT_ONCE: usize = 4096;
+
+/// With so many times the traces of a page, what orders them is read first, and the rest of those that come.
+const WORTH_TWO_LOOKS: usize = 2;
 
 /// What stands at a path of at most two steps: a column, or a member of one.
 type Read = (&'static str, Option<String>);
@@ -78,12 +81,26 @@ impl Span for SpanRow<'_> {
 }
 
 pub(crate) fn run(bound: &Bound, scene: &Scene<'_>, mut found: Vec<Found>, page: &Page) -> Result<Part, EngineError> {
-    let roll_up = RollUp::new(bound, scene, page)?;
-    let is_listed = matches!(&bound.output, Output::Rows { order: Order::Key { .. }, .. } | Output::Infer(_));
-    let all_are_rows = bound.unpivot.is_empty() && bound.unpivoted_filter.is_none() && roll_up.having.is_none();
-    if is_listed && all_are_rows {
-        found = first(found, scene, &order_of(bound), page.after, page.limit);
+    let has_having = bound.traces.as_ref().is_some_and(|traces| traces.having.is_some());
+    let all_are_rows = bound.unpivot.is_empty() && bound.unpivoted_filter.is_none() && !has_having;
+    match &bound.output {
+        Output::Rows { order: Order::Key { .. }, .. } | Output::Infer(_) if all_are_rows => {
+            found = first(found, scene, &order_of(bound), page.after, page.limit);
+        }
+        Output::Rows { order, .. } if all_are_rows && found.len() > page.limit.saturating_mul(WORTH_TWO_LOOKS) => {
+            let output = Output::Rows { columns: Vec::new(), order: order.clone() };
+            let placed = rolled_up(&Bound { output, ..bound.clone() }, scene, &found, page)?;
+            let Part::Rows(top) = placed else { return Err(EngineError::Damaged) };
+            let best: AHashSet<(u32, u64)> = top.finish(order).iter().map(|(rank, _)| rank.trace()).collect();
+            found.retain(|found| best.contains(&found.rank(scene).trace()));
+        }
+        _ => {}
     }
+    rolled_up(bound, scene, &found, page)
+}
+
+fn rolled_up(bound: &Bound, scene: &Scene<'_>, found: &[Found], page: &Page) -> Result<Part, EngineError> {
+    let roll_up = RollUp::new(bound, scene, page)?;
     let filter = Filter::of(bound.traces.as_ref().and_then(|traces| traces.spans.as_ref()), &scene.env);
     let (mut part, mut held) = (roll_up.outlet.start(), scene.watch.hold());
     for found in found.chunks(TRACES_AT_ONCE) {

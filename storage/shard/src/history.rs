@@ -5,12 +5,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use assay_storage_model::command::Action;
+use assay_storage_model::merge::MergeError;
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use assay_storage_segments::{Columns, OwnedRow, SoughtId};
 use bytes::Bytes;
 
 use crate::error::ShardError;
 use crate::memory::MemoryRow;
+use crate::notes::audit_data;
 use crate::read::{View, memory_event, segment_event};
 use crate::text::Text;
 
@@ -38,6 +40,7 @@ enum At {
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
+    pub action: Action,
     /// The row's where the write says none; empty where neither does.
     pub span_id: Text,
     pub root_span_id: Text,
@@ -46,18 +49,22 @@ pub struct Written {
     pub created: i64,
     /// A whole document, what was merged, or nothing of a delete.
     pub doc: Bytes,
-    pub audit: Bytes,
+    audit: Bytes,
 }
 
 impl PastWrite {
-    /// What it takes, roughly.
+    /// What it takes beside its own place, roughly.
     pub fn bytes(&self) -> usize {
-        // Rows in memory are shared, but not forgotten while it is held.
-        let of = |at: &At| match at {
-            At::Memory(row) => size_of::<MemoryRow>() + row.doc.len() + row.patch.len() + row.audit.len(),
-            At::Segment(..) => 0,
-        };
-        size_of::<PastWrite>() + of(&self.at) + self.deleted.as_ref().map_or(0, of)
+        // Texts in memory are the view's.
+        let of = |at: &At| if matches!(at, At::Memory(_)) { size_of::<MemoryRow>() } else { 0 };
+        of(&self.at) + self.deleted.as_ref().map_or(0, of)
+    }
+}
+
+impl Written {
+    /// What the write did, as JSON text; and where it came from, if it said so.
+    pub fn audit_data(&self) -> Result<Vec<u8>, MergeError> {
+        audit_data(self.action, &self.audit)
     }
 }
 
@@ -161,6 +168,7 @@ fn of_memory(row: &MemoryRow) -> Written {
     let (root_span_id, is_root) = (row.root_span_id.clone(), row.is_root);
     let event = memory_event(row.clone());
     Written {
+        action: event.action,
         span_id: event.own_id,
         root_span_id,
         is_root: Some(is_root),
@@ -174,6 +182,7 @@ fn of_segment(row: OwnedRow) -> Written {
     let (root_span_id, is_root) = (Text::copied(&row.root_span_id), row.is_root);
     let event = segment_event(row);
     Written {
+        action: event.action,
         span_id: event.own_id,
         root_span_id,
         is_root: Some(is_root),

@@ -104,7 +104,7 @@ fn op(dice: &mut Dice, id: &str, action: Action, mut row: Map<String, Json>) -> 
             doc.insert(name.clone(), value.clone());
         }
     }
-    Op { action, row, doc: Json::Object(doc).to_string(), audit: *dice.pick::<&'static str>(&AUDITS) }
+    Op { action, row, doc: Json::Object(doc).to_string(), audit: dice.pick::<&'static str>(&AUDITS) }
 }
 
 /// The row's key, and the columns as this write had them; none where it did nothing.

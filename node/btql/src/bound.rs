@@ -36,6 +36,8 @@ pub struct Bound {
     /// Minutes that UTC is ahead of local time, in which days begin.
     pub tz_offset: i32,
     pub bounds: Bounds,
+    /// Rows are not what there is by now, but what was written, write by write (D-90).
+    pub audit_log: bool,
     pub notes: Vec<Note>,
 }
 

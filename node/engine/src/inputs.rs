@@ -24,7 +24,7 @@ use crate::notes;
 use crate::source::{Shared, Source};
 
 /// Metrics that a price takes, in the order in which [`crate::price::Prices::costs`] does.
-const PRICED_TOKENS: [&str; 4] =
+pub(crate) const PRICED_TOKENS: [&str; 4] =
     ["prompt_tokens", "completion_tokens", "prompt_cached_tokens", "prompt_cache_creation_tokens"];
 /// Where one row in so many is wanted or fewer, types are not looked for.
 const FEW_ONE_IN: usize = 16;

@@ -6,6 +6,7 @@ use assay_node_btql::bound::{Bound, Order, Output, Rows, TraceCondition};
 use assay_storage_shard::Sought;
 
 use crate::EngineError;
+use crate::audit;
 use crate::output::{Page, Part, order_of};
 use crate::partial::Partial;
 use crate::rank::Position;
@@ -46,6 +47,7 @@ pub fn run(
     let limit = ask.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let page = Page { limit: limit_of(bound, limit), traces: usize::MAX, after: ask.after, seed: ask.seed };
     let part = match shape_of(bound)? {
+        Shape::Spans if bound.audit_log => audit::run(bound, &scene, sampled(bound, ask), &page)?,
         Shape::Spans => {
             let sampled = sampled(bound, ask);
             let seen = Seen { filter: Filter::of(bound.filter.as_ref(), &scene.env), traces: None, sampled };
@@ -69,6 +71,10 @@ pub fn lowest(bound: &Bound, sources: &[Source], shared: &Shared, watch: &Watch)
     let Some((Amount::Count(count), seed)) = bound.sample else { return Ok(Vec::new()) };
     let scene = Scene { sources, shared, watch, env: watch.env(bound.tz_offset) };
     let mut all = Lowest::new(count);
+    if bound.audit_log {
+        audit::ids(bound, &scene, |id, object| all.offer(sample::hash(seed, id), object))?;
+        return Ok(all.into_sorted());
+    }
     if shape_of(bound)? != Shape::Spans {
         for found in traces_of(bound, &scene)? {
             all.offer(sample::hash(seed, &found.root_span_id), sources[found.source].number);

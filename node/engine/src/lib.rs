@@ -7,6 +7,7 @@
 //!   spans     units ─ select ─┬─ groups: codes ─ states                       (groups, codes, aggregate)
 //!                             ├─ the best rows by what orders them ─ read     (rank)
 //!                             └─ one by one: unpivot ─ filter ─ either        (output, slots)
+//!   audit     what was written to single rows ─ one by one                    (D-90)
 //!   summaries spans of each trace, rolled up ─ one by one                     (summary)
 //! partial   what a node has of an answer, as it travels
 //! finish    on the node that was asked: parts together, groups seen, rows cut to a page; a query over another
@@ -16,6 +17,7 @@
 //! (`inputs`). What is met of two units is met as values, so that no type need be agreed between them.
 
 pub mod aggregate;
+mod audit;
 mod codes;
 mod distinct;
 mod error;

@@ -17,8 +17,9 @@ use crate::watch::{Held, Watch};
 /// Rows that an unpivot makes of one until the clock is looked at, and what they take is counted.
 const ROWS_BETWEEN_CHECKS: u32 = 32;
 
-/// The order in which rows come that nobody sorted.
+/// The order in which rows come that nobody sorted; and of those that are writes.
 pub(crate) const NEWEST_FIRST: Order = Order::Key { by: Key::Pagination, descending: true };
+const NEWEST_WRITES_FIRST: Order = Order::Key { by: Key::Xact, descending: true };
 
 /// A row of an answer and its place.
 pub(crate) type Ranked = (Rank, Vec<Value<'static>>);
@@ -78,6 +79,7 @@ pub(crate) struct Page {
 pub(crate) fn order_of(bound: &Bound) -> Order {
     match &bound.output {
         Output::Rows { order, .. } => order.clone(),
+        Output::Groups(_) | Output::Infer(_) if bound.audit_log => NEWEST_WRITES_FIRST,
         Output::Groups(_) | Output::Infer(_) => NEWEST_FIRST,
     }
 }
@@ -222,8 +224,19 @@ impl Outlet {
         }
     }
 
-    fn is_on_page(&self, rank: &Rank) -> bool {
+    pub fn is_on_page(&self, rank: &Rank) -> bool {
         self.after.is_none_or(|after| rank.is_behind(&after, &self.order))
+    }
+
+    /// Whether nothing more comes of this row and of those behind it. Where rows are sorted, only their values say.
+    pub fn is_full(&self, part: &mut Part, next: &Rank) -> bool {
+        match (part, &self.order) {
+            (Part::Rows(top), Order::Key { .. }) => {
+                top.cut(&self.order);
+                !top.takes(next, &self.order)
+            }
+            _ => false,
+        }
     }
 }
 

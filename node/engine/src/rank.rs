@@ -18,7 +18,7 @@ pub(crate) struct Rank {
     /// Of the row, or the last one of its trace.
     pub xact: u64,
     pub object: u32,
-    /// The row's own pagination key.
+    /// The row's own pagination key; of a write what stands for one (see `audit`).
     pub key: u64,
     /// Of rows that were one before an unpivot.
     pub nth: u32,
@@ -31,6 +31,8 @@ pub struct Position {
     pub xact: u64,
     /// The number of the object in the query. None where the key alone says it.
     pub object: Option<u32>,
+    /// Which of the writes to a row it is, of rows that are such (D-90).
+    pub write: Option<u64>,
 }
 
 impl Rank {
@@ -44,7 +46,8 @@ impl Rank {
             }
             Order::Sorted(keys) => by_keys(&self.sort, &other.sort, keys)
                 .then(other.key.cmp(&self.key))
-                .then(self.object.cmp(&other.object)),
+                .then(self.object.cmp(&other.object))
+                .then(other.place.cmp(&self.place)),
         }
         .then(self.nth.cmp(&other.nth))
     }
@@ -54,11 +57,17 @@ impl Rank {
         let Order::Key { by, descending } = order else { return true };
         let by_xact = if *by == Key::Xact { self.xact.cmp(&end.xact) } else { Ordering::Equal };
         let of_object = end.object.map_or(Ordering::Equal, |object| self.object.cmp(&object));
-        directed(by_xact.then(self.place.cmp(&end.place)), *descending).then(of_object).is_gt()
+        let of_write = end.write.map_or(Ordering::Equal, |write| self.key.cmp(&write));
+        directed(by_xact.then(self.place.cmp(&end.place)), *descending).then(of_object).then(of_write).is_gt()
     }
 
     pub fn position(&self) -> Position {
-        Position { place: self.place, xact: self.xact, object: Some(self.object) }
+        Position { place: self.place, xact: self.xact, object: Some(self.object), write: None }
+    }
+
+    /// Of rows that are writes.
+    pub fn position_of_write(&self) -> Position {
+        Position { write: Some(self.key), ..self.position() }
     }
 
     /// Rows of one trace are at the same one.

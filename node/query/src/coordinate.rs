@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures::future::try_join_all;
 
 use crate::AskError;
-use crate::leaf::{FORMAT, LEAF, LeafAnswer, LeafObject, LeafPart, LeafQuestion, What, unpack};
+use crate::leaf::{FORMAT, FORMAT_OF_WRITES, LEAF, LeafAnswer, LeafObject, LeafPart, LeafQuestion, What, unpack};
 use crate::office::Office;
 use crate::request::Bounded;
 
@@ -193,7 +193,7 @@ impl Errand<'_> {
         let Bounded { inner, question, .. } = self.asked;
         let version = |shard: &ShardId| self.versions.get(shard).copied().or(question.version);
         LeafQuestion {
-            format: FORMAT,
+            format: if question.audit_log { FORMAT_OF_WRITES } else { FORMAT },
             query: inner.clone(),
             now: question.now,
             tz_offset: question.tz_offset,

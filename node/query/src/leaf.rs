@@ -22,6 +22,8 @@ use crate::{AskError, packed};
 pub(crate) const LEAF: &str = "query.leaf";
 /// How parts are written. A node that reads others asks for what it reads.
 pub(crate) const FORMAT: u16 = 1;
+/// Of questions about what was written (`audit_log`), which nodes that know the first alone would take for others.
+pub(crate) const FORMAT_OF_WRITES: u16 = 2;
 
 /// The columns whose values are an object's.
 const CONSTANTS: [&str; 6] = ["org_id", "project_id", "log_id", "experiment_id", "dataset_id", "prompt_session_id"];
@@ -59,6 +61,9 @@ pub(crate) enum What {
     Part {
         limit: Option<u64>,
         after: Option<(u64, u64, Option<u32>)>,
+        /// Of what was written, where `after` stands: nodes that do not know it are not asked for that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        write: Option<u64>,
         until: Option<Hash>,
         seed: u64,
     },
@@ -96,8 +101,9 @@ impl LeafObject {
 
 impl What {
     pub fn part(limit: Option<u64>, after: Option<Position>, until: Option<Hash>, seed: u64) -> What {
+        let write = after.and_then(|after| after.write);
         let after = after.map(|after| (after.place, after.xact, after.object));
-        What::Part { limit, after, until, seed }
+        What::Part { limit, after, write, until, seed }
     }
 }
 
@@ -113,8 +119,10 @@ impl Drop for StopOnDrop {
 impl LeafQuestion {
     /// Answers from the replicas of this node.
     pub async fn answer_here(self, office: &Arc<Office>) -> Result<LeafAnswer, AskError> {
-        if self.format != FORMAT {
-            let why = format!("this node reads questions of format {FORMAT}, and this one has format {}", self.format);
+        let known = if self.audit_log { FORMAT_OF_WRITES } else { FORMAT };
+        if self.format != known {
+            let why =
+                format!("this node reads such questions of format {known}, and this one has format {}", self.format);
             return Err(AskError::NotServed(why));
         }
         let bound = self.bind()?;
@@ -181,8 +189,8 @@ impl LeafQuestion {
 fn part(bound: &Bound, sources: &[Source], shared: &Shared, watch: &Watch, what: What) -> Result<LeafPart, AskError> {
     Ok(match what {
         What::Lowest => LeafPart::Lowest(lowest(bound, sources, shared, watch)?),
-        What::Part { limit, after, until, seed } => {
-            let after = after.map(|(place, xact, object)| Position { place, xact, object });
+        What::Part { limit, after, write, until, seed } => {
+            let after = after.map(|(place, xact, object)| Position { place, xact, object, write });
             LeafPart::Own(run(bound, sources, shared, watch, &Ask { limit, after, until, seed })?)
         }
     })
@@ -238,4 +246,21 @@ impl Service for LeafDoor {
 fn missing(cluster: &Cluster, question: &LeafQuestion) -> Option<GroupId> {
     let groups = question.objects.iter().map(|object| GroupId::of_shard(cluster.locate(&object.key)));
     groups.into_iter().find(|group| !cluster.has_data(*group))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_about_rows_is_what_it_was_before_there_were_others() {
+        let before = r#"{"Part":{"limit":7,"after":[1,2,3],"until":null,"seed":4}}"#;
+        let read: What = serde_json::from_str(before).expect("it reads");
+        let after = Position { place: 1, xact: 2, object: Some(3), write: None };
+        assert_eq!(read, What::part(Some(7), Some(after), None, 4));
+        assert_eq!(serde_json::to_string(&read).expect("it is written"), before);
+        let of_writes = What::part(None, Some(Position { write: Some(u64::MAX), ..after }), None, 4);
+        let text = serde_json::to_string(&of_writes).expect("it is written");
+        assert_eq!(serde_json::from_str::<What>(&text).expect("it reads"), of_writes);
+    }
 }

@@ -61,8 +61,9 @@ fn steps(bound: &Bound, limit: Option<u64>, lines: &mut Vec<String>) {
             if bound.filter.is_some() || bound.traces.as_ref().is_some_and(|traces| traces.condition.is_some()) {
                 lines.push("filter: the cheapest terms first, words by their index".into());
             }
+            let what = if bound.audit_log { "writes: to" } else { "scan:" };
             lines.push(format!(
-                "scan: {kind:?} of {} objects where they are led{}",
+                "{what} {kind:?} of {} objects where they are led{}",
                 names.len(),
                 pruned(&bound.bounds)
             ));

@@ -84,11 +84,6 @@ impl Question {
         let text = self.query.as_str();
         let env = self.env(text);
         let mut bound = bind(&query, &env)?;
-        if self.audit_log {
-            let what =
-                "queries over what was written to a row (`audit_log`) are part of the API and are not served yet";
-            return Err(AskError::NotServed(what.into()));
-        }
         for key in &parsed.unknown_keys {
             let message = format!("the query has a key `{key}`, which is not known and has no effect");
             bound.notes.push(Note { code: "unknownQueryKey", message, blocks_strict: true });
@@ -141,9 +136,9 @@ impl Bounded {
         self.cursor.as_deref()
     }
 
-    /// Whether pages are in the order of keys.
+    /// Whether pages are in the order of keys, which say where one ended: what was written to one row has one key.
     pub fn is_by_key(&self) -> bool {
-        let by_key = |by: &Key| *by == Key::Pagination;
+        let by_key = |by: &Key| *by == Key::Pagination && !self.bound.audit_log;
         matches!(&self.bound.output, Output::Rows { order: Order::Key { by, .. }, .. } if by_key(by))
     }
 

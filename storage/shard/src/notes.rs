@@ -133,18 +133,34 @@ fn put_comment(out: &mut Vec<u8>, comment: &Event) -> Result<(), MergeError> {
 }
 
 fn put_audit(out: &mut Vec<u8>, write: &Event) -> Result<(), MergeError> {
-    let action = match write.action {
-        Action::Upsert => "upsert",
-        Action::Merge => "merge",
-        Action::Delete => "delete",
-        Action::Comment => "comment",
-    };
+    let action = name_of(write.action);
     out.push(b'{');
     put_xact(out, write.xact);
     out.extend_from_slice(format!(r#","audit_data":{{"action":"{action}"}},"#).as_bytes());
     put_source(out, write)?;
     out.push(b'}');
     Ok(())
+}
+
+/// As clients read it.
+fn name_of(action: Action) -> &'static str {
+    match action {
+        Action::Upsert => "upsert",
+        Action::Merge => "merge",
+        Action::Delete => "delete",
+        Action::Comment => "comment",
+    }
+}
+
+/// What one write did, as JSON text; and where it came from, if it said so.
+pub(crate) fn audit_data(action: Action, audit: &[u8]) -> Result<Vec<u8>, MergeError> {
+    let mut out = format!(r#"{{"action":"{}""#, name_of(action)).into_bytes();
+    if !audit.is_empty() {
+        out.push(b',');
+        out.extend_from_slice(members(audit)?);
+    }
+    out.push(b'}');
+    Ok(out)
 }
 
 /// `source` and `metadata` of an audit record.

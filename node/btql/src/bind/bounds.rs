@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::ast::Shape;
 use crate::bound::{Bound, Bounds, Datum, Expr, Field, Function, Note, Range, Rows, TraceCondition};
 use crate::columns::Kind;
 use crate::error::QueryError;
@@ -35,9 +36,15 @@ pub(super) fn find(bound: &mut Bound) {
 /// D-90: what was written is asked of single rows; of prompts and functions, of all.
 pub(super) fn of_audit(bound: &Bound) -> Result<(), QueryError> {
     match &bound.rows {
-        Rows::Objects { kind: Kind::Prompt | Kind::Function, .. } => Ok(()),
+        // The query within was looked at by itself.
+        Rows::Query(_) | Rows::Objects { kind: Kind::Prompt | Kind::Function, .. } => Ok(()),
+        Rows::Objects { shape: Shape::Traces | Shape::Summary, .. } => {
+            Err(QueryError::new("audit_log shows what was written to single rows, which are of shape spans"))
+        }
         Rows::Objects { .. } if bound.bounds.ids.is_some() => Ok(()),
-        _ => Err(QueryError::new("audit_log shows what was written to single rows: filter by id, with = or IN")),
+        Rows::Objects { .. } => {
+            Err(QueryError::new("audit_log shows what was written to single rows: filter by id, with = or IN"))
+        }
     }
 }
 

@@ -174,6 +174,7 @@ impl<'a> Binder<'a> {
             weighted_scores,
             tz_offset: self.env.tz_offset,
             bounds: Default::default(),
+            audit_log: self.env.audit_log,
             notes: self.notes,
         };
         bounds::find(&mut bound);
@@ -292,6 +293,8 @@ impl<'a> Binder<'a> {
             keys.push(groups::sort_key(sort, expr));
         }
         let pages = match keys.as_slice() {
+            // Of what was written to a row, all has its key.
+            [] if self.names.are_of_objects() && self.env.audit_log => Some((Key::Xact, true)),
             // Rows of a query within come as it gives them.
             [] if self.names.are_of_objects() => Some((Key::Pagination, true)),
             // Sorted rows of traces lie between each other, and a page would end within many of them (D-36).

@@ -1,6 +1,6 @@
 //! What the examples mean, as far as it is seen before there are rows; and what is refused, with its words.
 
-use assay_node_btql::bound::{Bound, Expr, Field, Output};
+use assay_node_btql::bound::{Bound, Expr, Field, Key, Order, Output};
 use assay_node_btql::{Env, QueryError, bind, parse_text};
 
 fn bound(text: &str) -> Result<Bound, QueryError> {
@@ -119,8 +119,32 @@ fn an_audit_names_its_rows() {
     };
     assert!(audit("SELECT _xact_id FROM project_logs('P1') WHERE id IN ('a', 'b')").is_ok());
     assert!(audit("SELECT _xact_id FROM project_prompts('P1')").is_ok());
-    let error = audit("SELECT _xact_id FROM project_logs('P1') WHERE created > now()").expect_err("no id").to_string();
-    assert!(error.contains("filter by id"), "{error}");
+    assert!(audit("SELECT n FROM (SELECT _xact_id AS n FROM project_logs('P1') WHERE id = 'a')").is_ok());
+    for (text, expected) in [
+        ("SELECT _xact_id FROM project_logs('P1') WHERE created > now()", "filter by id"),
+        ("SELECT n FROM (SELECT id AS n FROM project_logs('P1')) WHERE n = 'a'", "filter by id"),
+        ("SELECT _xact_id FROM project_logs('P1', shape => 'summary') WHERE id = 'a'", "of shape spans"),
+    ] {
+        let error = audit(text).expect_err(text).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn what_was_written_comes_newest_first() {
+    let order = |text: &str, audit_log| {
+        let bound = bind(&parse_text(text).expect(text), &Env { audit_log, ..Env::default() }).expect(text);
+        assert_eq!(bound.audit_log, audit_log);
+        match bound.output {
+            Output::Rows { order, .. } => order,
+            other => panic!("{other:?}"),
+        }
+    };
+    let text = "SELECT _xact_id FROM project_logs('P1') WHERE id = 'a'";
+    assert_eq!(order(text, true), Order::Key { by: Key::Xact, descending: true });
+    assert_eq!(order(text, false), Order::Key { by: Key::Pagination, descending: true });
+    let by_key = format!("{text} ORDER BY _pagination_key");
+    assert_eq!(order(&by_key, true), Order::Key { by: Key::Pagination, descending: false });
 }
 
 #[test]

@@ -171,7 +171,8 @@ impl Reply {
             return cursor::short(end.place);
         }
         let object = Object::Number(end.object.unwrap_or_default().into());
-        let position = cursor::Position { xact: end.xact, key: end.place, object, id: String::new() };
+        let id = end.write.map(|write| write.to_string()).unwrap_or_default();
+        let position = cursor::Position { xact: end.xact, key: end.place, object, id };
         cursor::long(&position, &self.secret)
     }
 }
@@ -230,9 +231,11 @@ fn unwritten(why: AnswerError) -> Refusal {
 pub(super) fn position(text: &str, is_short: bool, secret: &Secret) -> Result<Position, Refusal> {
     let invalid = || Refusal::bad("Invalid cursor: pass the one of the page before, with the same query");
     Ok(match cursor::parse(text, secret).map_err(|_| invalid())? {
-        Cursor::Short(key) if is_short => Position { place: key, xact: 0, object: None },
-        Cursor::Long(cursor::Position { xact, key, object: Object::Number(object), .. }) if !is_short => {
-            Position { place: key, xact, object: Some(u32::try_from(object).map_err(|_| invalid())?) }
+        Cursor::Short(key) if is_short => Position { place: key, xact: 0, object: None, write: None },
+        Cursor::Long(cursor::Position { xact, key, object: Object::Number(object), id }) if !is_short => {
+            // What else tells rows apart: which of the writes to a row, where those are asked for.
+            let write = if id.is_empty() { None } else { Some(id.parse().map_err(|_| invalid())?) };
+            Position { place: key, xact, object: Some(u32::try_from(object).map_err(|_| invalid())?), write }
         }
         Cursor::Short(_) | Cursor::Long(_) => return Err(invalid()),
     })

@@ -134,10 +134,26 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(said("SELECT id FROM project_prompts('p')", 501).contains("not served yet"));
     assert!(said("SELECT id FROM project_logs('p') ORDER BY created OFFSET 'awMH0gAAAAo'", 400).contains("no pages"));
     assert!(said("SELECT id FROM project_logs('p') OFFSET 'nonsense'", 400).contains("Invalid cursor"));
+<<<<<<< HEAD
     let audit = json!({"query": "SELECT id FROM project_logs('p') WHERE id = 'a'", "audit_log": true});
     assert!(house.post("/btql", &audit).refused(501).contains("audit_log"));
     let audit = json!({"query": "SELECT id FROM project_logs('p')", "audit_log": true});
     assert!(house.post("/btql", &audit).refused(400).contains("filter by id"));
+=======
+    let audit =
+        |query: &str, status: u16| house.post("/btql", &json!({"query": query, "audit_log": true})).refused(status);
+    assert!(audit("SELECT id FROM project_logs('p')", 400).contains("filter by id"));
+    assert!(audit("SELECT id FROM project_logs('p') WHERE id = 'a' OR is_root", 400).contains("filter by id"));
+    assert!(
+        audit("select: * | from: project_logs('p') traces | filter: id = 'a'", 400)
+            .contains("which are of shape spans")
+    );
+    assert!(audit("SELECT _xact_id FROM project_prompts('p') WHERE id = 'a'", 501).contains("not served yet"));
+    for path in ["/btql/async/x", "/btql/async/x/result"] {
+        assert!(house.get(path).refused(501).contains("/btql/async"));
+    }
+    assert!(house.post("/btql/async", &json!({"query": "select: 1"})).refused(501).contains("not served yet"));
+>>>>>>> audit-log
     let strict = json!({"query": "SELECT id FROM project_logs('p')", "lint_mode": "strict"});
     assert!(
         house
@@ -148,6 +164,37 @@ fn what_is_wrong_is_said_with_its_place() {
     let future =
         json!({"query": format!("SELECT id FROM project_logs('{project}')"), "version": "1000999999999999999"});
     assert!(house.post("/btql", &future).refused(400).contains("in the future"));
+}
+
+#[test]
+fn what_was_written_to_a_row_is_read_write_by_write() {
+    let house = House::open();
+    let project = asked(&house);
+    let write = |event: Value| {
+        let path = format!("/v1/project_logs/{project}/insert");
+        house.post(&path, &json!({"events": [event]})).ok();
+    };
+    write(
+        json!({"id": "a", "_is_merge": true, "scores": {"good": 0}, "_audit_source": "app", "_audit_metadata": {"by": "me"}}),
+    );
+    write(json!({"id": "a", "_object_delete": true}));
+    let asked = |query: &str| rows(&house, &json!({"query": query, "audit_log": true}));
+    let found = asked("SELECT id, audit_data, scores, metadata, root_span_id FROM project_logs('p') WHERE id = 'a'");
+    let merge = json!({"action": "merge", "source": "app", "metadata": {"by": "me"}});
+    let expected = json!([
+        {"id": "a", "audit_data": {"action": "delete"}, "scores": null, "metadata": null, "root_span_id": "a"},
+        {"id": "a", "audit_data": merge, "scores": {"good": 0}, "metadata": null, "root_span_id": "a"},
+        {"id": "a", "audit_data": {"action": "upsert"}, "scores": {"good": 1}, "metadata": {"model": "m"}, "root_span_id": "a"},
+    ]);
+    assert_eq!(found, expected);
+    // What SDKs look at.
+    let versions = asked("select: * | from: project_logs('p') | filter: id = 'a'");
+    let versions: Vec<&str> =
+        versions.as_array().expect("rows").iter().filter_map(|row| row["_xact_id"].as_str()).collect();
+    assert!(versions.len() == 3 && versions.is_sorted_by(|newer, older| newer > older), "{versions:?}");
+    let first = json!({"query": "SELECT audit_data.action AS did FROM project_logs('p') WHERE id = 'a'", "audit_log": true,
+        "version": versions[2]});
+    assert_eq!(rows(&house, &first), json!([{"did": "upsert"}]));
 }
 
 #[test]

@@ -489,6 +489,17 @@ impl World {
                 }
             }
         }
+        let history = view.history(key, &id, v).expect("reads");
+        let written = view.written(&history.iter().collect::<Vec<_>>()).expect("reads");
+        let found: Vec<(Xact, Vec<u8>)> =
+            history.iter().zip(&written).rev().map(|(write, what)| (write.xact, what.doc.to_vec())).collect();
+        assert_eq!(found, expected, "what was written to {id} until {v:?}, in its order");
+        let orders: HashSet<_> = history.iter().map(|write| (write.xact, write.key, write.nth)).collect();
+        assert_eq!(orders.len(), history.len(), "each write to {id} has a place of its own");
+        assert!(
+            written.iter().all(|what| !what.root_span_id.is_empty() && what.is_root == Some(true)),
+            "{id} at {v:?}"
+        );
         expected.extend(comments.into_values());
         expected.sort();
         let events = view.events(key, &id, v).expect("reads");

@@ -1,5 +1,6 @@
 //! `POST /btql` from outside, over HTTP: on one node and on three, each request to the next of them.
 
+mod audit;
 mod cases;
 mod fixture;
 mod fresh;

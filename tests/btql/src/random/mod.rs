@@ -6,6 +6,7 @@ mod grammar;
 mod queries;
 mod rows;
 
+pub use dice::Dice;
 pub use queries::query;
 pub use rows::{data, rows};
 

@@ -1,6 +1,7 @@
 //! The engine answers as the interpreter does: every case, and queries at random, wherever the rows are kept and on however
 //! many shards.
 
+mod audit;
 mod world;
 
 use std::fs;

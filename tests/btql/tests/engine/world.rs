@@ -69,6 +69,16 @@ type Writes = BTreeMap<u64, Vec<(ObjectKey, Fields)>>;
 impl World {
     /// `apart` puts each object on a shard of its own.
     pub fn new(data: &Data, kept: Kept, apart: bool) -> World {
+        let world = World::empty(data, apart);
+        for (number, shard) in world.shards.iter().enumerate() {
+            let of_shard = world.objects.iter().zip(&data.objects).filter(|(placed, _)| placed.shard == number);
+            fill(shard, of_shard, kept);
+        }
+        world
+    }
+
+    /// With the objects and none of their rows.
+    pub fn empty(data: &Data, apart: bool) -> World {
         let shards = if apart { data.objects.len() } else { 1 };
         let shards: Vec<Arc<Shard>> = (0..shards).map(|_| empty_shard()).collect();
         let placed = |(number, object): (usize, &Object)| Placed {
@@ -77,10 +87,6 @@ impl World {
             constants: Arc::new(constants(object)),
         };
         let objects: Vec<Placed> = data.objects.iter().enumerate().map(placed).collect();
-        for (number, shard) in shards.iter().enumerate() {
-            let of_shard = objects.iter().zip(&data.objects).filter(|(placed, _)| placed.shard == number);
-            fill(shard, of_shard, kept);
-        }
         let prices = data.prices.iter().map(|(model, price)| {
             let assay_test_btql::Price { input, output, cached, cache_write } = *price;
             (model.clone(), Price { input, output, cached, cache_write })
@@ -94,6 +100,33 @@ impl World {
         World { shards, objects, shared, ends: RefCell::default(), names: data.objects.iter().map(named).collect() }
     }
 
+    /// Writes to an object, one transaction after the other, each with what it does.
+    pub fn write(&self, object: usize, transactions: &[(u64, Vec<RowOp<'_>>)], kept: Kept) {
+        let Placed { shard, key, .. } = &self.objects[object];
+        let shard = &self.shards[*shard];
+        for (nth, (xact, rows)) in transactions.iter().enumerate() {
+            let before = shard.applied().position.map_or(0, |position| position.index + 1);
+            apply(shard, before, Write { object: *key, assigned: Xact(*xact), request: None, rows: rows.clone() });
+            keep(shard, kept, nth, transactions.len());
+        }
+    }
+
+    /// All rows, so many to a page.
+    pub fn pages(&self, bound: &Bound, size: u64) -> Result<Vec<Vec<Json>>, String> {
+        let mut bound = bound.clone();
+        bound.limit = Some(size);
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let table = self.ask(&bound, after).map_err(|error| error.to_string())?;
+            assert!(table.rows.len() as u64 <= size);
+            all.extend(table.rows.iter().map(json_row));
+            match table.end {
+                Some(end) => after = Some(end),
+                None => return Ok(all),
+            }
+        }
+    }
+
     /// As the interpreter answers.
     pub fn answer(&self, bound: &Bound) -> Result<Answer, String> {
         let after = innermost(bound).cursor.as_deref().map(|cursor| self.position(cursor)).transpose()?;
@@ -104,10 +137,7 @@ impl World {
             self.ends.borrow_mut().insert(text.clone(), end);
             Cursor { text, key }
         });
-        let row = |row: &Vec<assay_node_btql::values::Value<'static>>| {
-            row.iter().map(|value| serde_json::from_str(&value.to_json()).expect("JSON")).collect()
-        };
-        Ok(Answer { columns: table.columns.clone(), rows: table.rows.iter().map(row).collect(), cursor })
+        Ok(Answer { columns: table.columns.clone(), rows: table.rows.iter().map(json_row).collect(), cursor })
     }
 
     /// Of a page that ended here, all that is known of its end; else what its text says.
@@ -116,7 +146,7 @@ impl World {
             return Ok(Position { object: None, ..*known });
         }
         let key = PaginationKey::parse(&assay_test_btql::key_of_cursor(cursor)?).expect("a key");
-        Ok(Position { place: key.0, xact: 0, object: None })
+        Ok(Position { place: key.0, xact: 0, object: None, write: None })
     }
 
     fn ask(&self, bound: &Bound, after: Option<Position>) -> Result<Table, EngineError> {
@@ -167,6 +197,10 @@ impl World {
     }
 }
 
+fn json_row(row: &Vec<assay_node_btql::values::Value<'static>>) -> Vec<Json> {
+    row.iter().map(|value| serde_json::from_str(&value.to_json()).expect("JSON")).collect()
+}
+
 fn empty_shard() -> Arc<Shard> {
     let disk: SharedDisk = Arc::new(SimulatedDisk::new());
     let blobs = Arc::new(Blobs::open(disk.clone(), &PathBuf::from("/blobs")).expect("opens"));
@@ -202,23 +236,28 @@ fn fill<'o>(shard: &Shard, objects: impl Iterator<Item = (&'o Placed, &'o Object
     let count = writes.len();
     for (nth, (xact, rows)) in writes.into_iter().enumerate() {
         write(shard, nth as u64, xact, &rows);
-        match kept {
-            Kept::InMemory => {}
-            Kept::Sealed if nth + 1 == count || nth % 2 == 1 => drop(shard.seal().expect("seals")),
-            Kept::Settled if nth + 1 == count => {
+        keep(shard, kept, nth, count);
+    }
+}
+
+/// Where rows are to be behind one of so many writes.
+fn keep(shard: &Shard, kept: Kept, nth: usize, count: usize) {
+    match kept {
+        Kept::InMemory => {}
+        Kept::Sealed if nth + 1 == count || nth % 2 == 1 => drop(shard.seal().expect("seals")),
+        Kept::Settled if nth + 1 == count => {
+            shard.seal().expect("seals");
+            while shard.settle(&|| {}).expect("settles") {}
+        }
+        Kept::Everywhere if nth + 1 < count => match nth % 3 {
+            0 => {
                 shard.seal().expect("seals");
                 while shard.settle(&|| {}).expect("settles") {}
             }
-            Kept::Everywhere if nth + 1 < count => match nth % 3 {
-                0 => {
-                    shard.seal().expect("seals");
-                    while shard.settle(&|| {}).expect("settles") {}
-                }
-                1 => drop(shard.seal().expect("seals")),
-                _ => {}
-            },
+            1 => drop(shard.seal().expect("seals")),
             _ => {}
-        }
+        },
+        _ => {}
     }
 }
 
@@ -242,12 +281,16 @@ fn write(shard: &Shard, index: u64, xact: u64, rows: &[(ObjectKey, Fields)]) {
             audit: b"",
         }
     });
-    let write = Write { object: objects[0], assigned: Xact(xact), request: None, rows: ops.collect() };
+    apply(shard, index, Write { object: objects[0], assigned: Xact(xact), request: None, rows: ops.collect() });
+}
+
+fn apply(shard: &Shard, index: u64, write: Write<'_>) {
+    let xact = write.assigned;
     let mut builder = EntryBuilder::default();
     builder.push(&Command::Write(write).encode());
     let position = LogPosition { term: 1, replica: 1, index };
     shard.apply(position, &builder.finish()).expect("applies");
-    assert_eq!(shard.last(), Xact(xact));
+    assert_eq!(shard.last(), xact);
 }
 
 /// What is null is not always said.

@@ -1,0 +1,193 @@
+//! What was written to single rows, write by write: found first, which costs no more than the index of each segment, and
+//! read as far as somebody wants it.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use assay_storage_model::command::Action;
+use assay_storage_model::merge::MergeError;
+use assay_storage_model::{ObjectKey, PaginationKey, Xact};
+use assay_storage_segments::{Columns, OwnedRow, SoughtId};
+use bytes::Bytes;
+
+use crate::error::ShardError;
+use crate::memory::MemoryRow;
+use crate::notes::audit_data;
+use crate::read::{View, memory_event, segment_event};
+use crate::text::Text;
+
+/// A write to a row, found and not yet read. It is read of the view in which it was found.
+#[derive(Clone, Debug)]
+pub struct PastWrite {
+    pub xact: Xact,
+    /// The row's.
+    pub key: PaginationKey,
+    /// Of the writes of one transaction to one row, how many came before it.
+    pub nth: u16,
+    pub action: Action,
+    at: At,
+    /// Of a delete, what it deleted: it says little of the row itself.
+    deleted: Option<At>,
+}
+
+#[derive(Clone, Debug)]
+enum At {
+    Memory(Box<MemoryRow>),
+    /// Of the view's segments, and the row in it.
+    Segment(usize, u32),
+}
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    pub action: Action,
+    /// The row's where the write says none; empty where neither does.
+    pub span_id: Text,
+    pub root_span_id: Text,
+    /// None of a delete of which no more is known.
+    pub is_root: Option<bool>,
+    pub created: i64,
+    /// A whole document, what was merged, or nothing of a delete.
+    pub doc: Bytes,
+    audit: Bytes,
+}
+
+impl PastWrite {
+    /// What it takes beside its own place, roughly.
+    pub fn bytes(&self) -> usize {
+        // Texts in memory are the view's.
+        let of = |at: &At| if matches!(at, At::Memory(_)) { size_of::<MemoryRow>() } else { 0 };
+        of(&self.at) + self.deleted.as_ref().map_or(0, of)
+    }
+}
+
+impl Written {
+    /// What the write did, as JSON text; and where it came from, if it said so.
+    pub fn audit_data(&self) -> Result<Vec<u8>, MergeError> {
+        audit_data(self.action, &self.audit)
+    }
+}
+
+impl View {
+    /// The writes to a row up to `at`, newest first. What ended below the floor is left out, whether it is gone or not.
+    pub fn history(&self, object: &ObjectKey, id: &str, at: Xact) -> Result<Vec<PastWrite>, ShardError> {
+        self.admit(object, at)?;
+        let floor = self.object(object).map_or(Xact::ZERO, |record| record.floor);
+        let is_meant = |action: Action, xact: Xact, end: Xact| match action {
+            Action::Comment => false,
+            Action::Delete => xact <= at && xact > floor,
+            Action::Upsert | Action::Merge => xact <= at && end > floor,
+        };
+        let mut found = Vec::new();
+        for generation in &self.generations {
+            let rows = generation.history(object, id).into_iter().map(|(_, row)| row);
+            let rows = rows.filter(|row| is_meant(row.action, row.xact, row.end));
+            found.extend(rows.map(|row| {
+                let (xact, key, action) = (row.xact, row.key, row.action);
+                PastWrite { xact, key, nth: 0, action, at: At::Memory(Box::new(row)), deleted: None }
+            }));
+        }
+        let sought = SoughtId::new(*object, id);
+        for (number, live) in self.segments.iter().enumerate().rev().filter(|(_, live)| live.meta().xact_min <= at) {
+            let mut hits = live.segment.find(&sought)?;
+            hits.retain(|hit| is_meant(hit.action, hit.xact, live.end(hit.row, hit.end)));
+            // The later of one transaction stands before the others.
+            hits.sort_unstable_by_key(|hit| hit.row);
+            found.extend(hits.into_iter().map(|hit| {
+                let at = At::Segment(number, hit.row);
+                PastWrite { xact: hit.xact, key: hit.key, nth: 0, action: hit.action, at, deleted: None }
+            }));
+        }
+        // What one transaction wrote to a row is in one place, and in its order already.
+        found.sort_by_key(|write| (Reverse(write.xact), Reverse(write.key)));
+        for newer in (0..found.len().saturating_sub(1)).rev() {
+            let (before, older) = found.split_at_mut(newer + 1);
+            let (write, older) = (&mut before[newer], &older[0]);
+            if write.key == older.key {
+                write.nth = if write.xact == older.xact { older.nth.saturating_add(1) } else { 0 };
+                write.deleted = (write.action == Action::Delete).then(|| older.at.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    /// What these wrote, in their order; as much of it is held as they wrote.
+    pub fn written(&self, writes: &[&PastWrite]) -> Result<Vec<Written>, ShardError> {
+        let mut wanted: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+        for write in writes {
+            if let At::Segment(number, row) = write.at {
+                wanted.entry(number).or_default().push(row);
+            }
+        }
+        let mut read: BTreeMap<(usize, u32), Written> = BTreeMap::new();
+        for (number, mut rows) in wanted {
+            rows.sort_unstable();
+            rows.dedup();
+            for row in self.segments[number].segment.read(&rows, Columns::All)? {
+                read.insert((number, row.row), of_segment(row));
+            }
+        }
+        let one = |write: &&PastWrite| {
+            let mut written = match &write.at {
+                At::Memory(row) => of_memory(row),
+                At::Segment(number, row) => read
+                    .get(&(*number, *row))
+                    .cloned()
+                    .ok_or_else(|| ShardError::Damaged(format!("row {row} is not where its segment says")))?,
+            };
+            if write.action == Action::Delete {
+                self.complete(&mut written, write.deleted.as_ref())?;
+            }
+            Ok(written)
+        };
+        writes.iter().map(one).collect()
+    }
+
+    /// A delete names its row by the id, and rarely by more.
+    fn complete(&self, delete: &mut Written, deleted: Option<&At>) -> Result<(), ShardError> {
+        let row = match deleted {
+            Some(At::Memory(row)) => Some(of_memory(row)),
+            Some(At::Segment(number, row)) => {
+                self.segments[*number].segment.read(&[*row], Columns::Keys)?.pop().map(of_segment)
+            }
+            None => None,
+        };
+        delete.is_root = row.as_ref().and_then(|row| row.is_root);
+        if let Some(row) = row {
+            for (said, known) in [(&mut delete.span_id, row.span_id), (&mut delete.root_span_id, row.root_span_id)] {
+                if said.is_empty() {
+                    *said = known;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn of_memory(row: &MemoryRow) -> Written {
+    let (root_span_id, is_root) = (row.root_span_id.clone(), row.is_root);
+    let event = memory_event(row.clone());
+    Written {
+        action: event.action,
+        span_id: event.own_id,
+        root_span_id,
+        is_root: Some(is_root),
+        created: event.created,
+        doc: event.written,
+        audit: event.audit,
+    }
+}
+
+fn of_segment(row: OwnedRow) -> Written {
+    let (root_span_id, is_root) = (Text::copied(&row.root_span_id), row.is_root);
+    let event = segment_event(row);
+    Written {
+        action: event.action,
+        span_id: event.own_id,
+        root_span_id,
+        is_root: Some(is_root),
+        created: event.created,
+        doc: event.written,
+        audit: event.audit,
+    }
+}

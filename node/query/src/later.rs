@@ -280,7 +280,7 @@ impl Later {
             owner: Owner { org: request.org, user: request.user, homes: request.homes },
             made: self.now(),
             question: request.question,
-            after: request.after.map(|Position { place, xact, object }| (place, xact, object)),
+            after: request.after.map(|Position { place, xact, object, write }| (place, xact, object, write)),
             seconds: request.seconds,
             batch: request.batch,
             versions: Vec::new(),

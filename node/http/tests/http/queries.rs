@@ -134,12 +134,6 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(said("SELECT id FROM project_prompts('p')", 501).contains("not served yet"));
     assert!(said("SELECT id FROM project_logs('p') ORDER BY created OFFSET 'awMH0gAAAAo'", 400).contains("no pages"));
     assert!(said("SELECT id FROM project_logs('p') OFFSET 'nonsense'", 400).contains("Invalid cursor"));
-<<<<<<< HEAD
-    let audit = json!({"query": "SELECT id FROM project_logs('p') WHERE id = 'a'", "audit_log": true});
-    assert!(house.post("/btql", &audit).refused(501).contains("audit_log"));
-    let audit = json!({"query": "SELECT id FROM project_logs('p')", "audit_log": true});
-    assert!(house.post("/btql", &audit).refused(400).contains("filter by id"));
-=======
     let audit =
         |query: &str, status: u16| house.post("/btql", &json!({"query": query, "audit_log": true})).refused(status);
     assert!(audit("SELECT id FROM project_logs('p')", 400).contains("filter by id"));
@@ -149,11 +143,6 @@ fn what_is_wrong_is_said_with_its_place() {
             .contains("which are of shape spans")
     );
     assert!(audit("SELECT _xact_id FROM project_prompts('p') WHERE id = 'a'", 501).contains("not served yet"));
-    for path in ["/btql/async/x", "/btql/async/x/result"] {
-        assert!(house.get(path).refused(501).contains("/btql/async"));
-    }
-    assert!(house.post("/btql/async", &json!({"query": "select: 1"})).refused(501).contains("not served yet"));
->>>>>>> audit-log
     let strict = json!({"query": "SELECT id FROM project_logs('p')", "lint_mode": "strict"});
     assert!(
         house

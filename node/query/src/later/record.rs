@@ -37,7 +37,7 @@ pub(crate) struct Record {
     pub made: i64,
     pub question: Question,
     /// Where the page before ended, of a query that has a cursor.
-    pub after: Option<(u64, u64, Option<u32>)>,
+    pub after: Option<(u64, u64, Option<u32>, Option<u64>)>,
     pub seconds: Option<u64>,
     /// Rows of a page of results where its reader does not say.
     pub batch: Option<u64>,
@@ -57,7 +57,7 @@ pub(crate) enum End {
 
 impl Record {
     pub fn after(&self) -> Option<Position> {
-        self.after.map(|(place, xact, object)| Position { place, xact, object })
+        self.after.map(|(place, xact, object, write)| Position { place, xact, object, write })
     }
 
     pub fn encode(&self) -> String {
@@ -110,7 +110,7 @@ pub(crate) mod tests {
             owner: Owner { org, user: Uuid::from_u128(3), homes: vec![home] },
             made: 1_000,
             question: Question { query: json!("select: *\n| from: project_logs('p')"), now: 7, ..Question::default() },
-            after: Some((1, 2, Some(3))),
+            after: Some((1, 2, Some(3), None)),
             seconds: Some(5),
             batch: None,
             versions: vec![(ShardId(3), Xact(9))],

@@ -35,6 +35,7 @@ mod farewell;
 mod operations;
 mod origin;
 mod pace;
+mod packing;
 mod refusal;
 mod refused;
 mod repeat;

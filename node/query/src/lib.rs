@@ -45,8 +45,10 @@ pub use error::AskError;
 pub use later::{LaterCounts, LaterLimits, LaterRequest, RESULT_ROWS_MAX, Seen, Status, Wanted};
 pub use request::{Bounded, GROUPS_DEFAULT, Lint, Meant, Question, ROWS_DEFAULT, ROWS_MAX};
 
-/// Rows read at once of an answer that is longer.
-const ROWS_AT_ONCE: u64 = 2_000;
+/// Rows read at once of an answer that is longer, as long as nobody knows how long they are; and then.
+const ROWS_AT_FIRST: u64 = 2_000;
+const ROWS_AT_ONCE_MIN: u64 = 100;
+const ROWS_AT_ONCE_MAX: u64 = 16_000;
 /// Values held at once of an answer that is longer.
 const BYTES_AT_ONCE: usize = 16 << 20;
 /// Values of one page (D-17).
@@ -136,6 +138,8 @@ struct Progress {
     /// Rows that are still wanted; none where all are.
     left: Option<u64>,
     bytes: usize,
+    /// Rows of the next part.
+    at_once: u64,
     ended: bool,
 }
 
@@ -213,7 +217,8 @@ impl Answer {
         let object = |(number, home): (usize, &Home)| {
             LeafObject::with(home.object, u32::try_from(number).unwrap_or(u32::MAX), &constants(home))
         };
-        let (progress, seed) = (Progress { after, end: None, left: asked.limit, bytes: 0, ended: false }, seed(&asked));
+        let (left, seed) = (asked.limit, seed(&asked));
+        let progress = Progress { after, end: None, left, bytes: 0, at_once: ROWS_AT_FIRST, ended: false };
         Answer {
             office: Arc::clone(office),
             objects: objects.iter().enumerate().map(object).collect(),
@@ -233,7 +238,7 @@ impl Answer {
         }
         let is_paged = request::has_pages(&self.asked.bound);
         let wanted = self.progress.left;
-        let rows = if is_paged { Some(wanted.unwrap_or(u64::MAX).min(ROWS_AT_ONCE)) } else { wanted };
+        let rows = if is_paged { Some(wanted.unwrap_or(u64::MAX).min(self.progress.at_once)) } else { wanted };
         let inner_limit = match &self.asked.bound.rows {
             assay_node_btql::bound::Rows::Query(_) => assay_node_engine::innermost(&self.asked.bound).limit,
             assay_node_btql::bound::Rows::Objects { .. } => rows,
@@ -276,7 +281,12 @@ impl Answer {
             (progress.after, progress.end) = (Some(end), Some(end));
         }
         progress.left = progress.left.map(|left| left.saturating_sub(table.counted));
-        progress.bytes += table.rows.iter().flatten().map(assay_node_engine::value_bytes).sum::<usize>();
+        let bytes = table.rows.iter().flatten().map(assay_node_engine::value_bytes).sum::<usize>();
+        progress.bytes += bytes;
+        if table.counted > 0 {
+            let of_one = (bytes as u64 / table.counted).max(1);
+            progress.at_once = (BYTES_AT_ONCE as u64 / of_one).clamp(ROWS_AT_ONCE_MIN, ROWS_AT_ONCE_MAX);
+        }
         let is_last = table.counted == 0 || !table.cut && rows.is_some_and(|rows| table.counted < rows);
         let is_page = self.asked.limit.is_some() && !self.asked.question.whole;
         let is_full = is_page && progress.bytes >= PAGE_BYTES_MAX;

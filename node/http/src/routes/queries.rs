@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use actix_web::HttpResponseBuilder;
 use actix_web::http::header::{self, HeaderMap};
-use actix_web::web::{Bytes, Payload};
+use actix_web::web::{self, Bytes, Payload};
 use assay_node_answers::cursor::{self, Cursor, Object, Secret};
 use assay_node_answers::{AnswerError, Format, Writer};
 use assay_node_auth::{Action, Principal};
@@ -16,12 +16,14 @@ use assay_node_records::{Kind as RecordKind, Records, RecordsError, kinds};
 use assay_storage_model::ObjectKind;
 use futures::stream;
 use serde_json::json;
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::Answer;
 use crate::asked::{Asked, asked};
 use crate::call::Call;
 use crate::pace::Pace;
+use crate::packing::{PACKED_BYTES_MIN, Packing};
 use crate::refusal::{Kind, Refusal};
 use crate::sending::Sending;
 
@@ -87,6 +89,11 @@ impl Reply {
         let cursor = rows.end().map(|end| self.cursor(&end));
         body.extend_from_slice(&self.tail(&rows, cursor.as_deref())?);
         let mut answer = self.builder(call, cursor.as_deref());
+        let packing = self.packing(call);
+        if let Some(name) = packing.name().filter(|_| body.len() >= PACKED_BYTES_MIN) {
+            answer.insert_header((header::CONTENT_ENCODING, name));
+            body = web::block(move || packed(packing, body)).await.map_err(Refusal::internal)??;
+        }
         Ok(answer.body(Sending::new(&call.edge.config, Bytes::from(body), held)))
     }
 
@@ -94,11 +101,16 @@ impl Reply {
     fn streamed(self, call: &Call, rows: Rows, first: Table) -> Answer {
         let writer = Writer::new(self.asked.format, &self.columns).map_err(unwritten)?;
         let mut answer = self.builder(call, None);
+        let packing = self.packing(call);
+        if let Some(name) = packing.name() {
+            answer.insert_header((header::CONTENT_ENCODING, name));
+        }
         let pace = Pace { whole: std::time::Duration::MAX, ..Pace::of(&call.edge.config) };
         let state = Streaming {
             head: Some(self.head()),
-            writer: Some(writer),
-            rows,
+            writer: Some((writer, packing)),
+            rows: Some(rows),
+            ahead: JoinSet::new(),
             first: Some(first),
             reply: self,
             sent: 0,
@@ -112,10 +124,19 @@ impl Reply {
         Ok(answer.streaming(body))
     }
 
+    /// A table in Parquet is packed already.
+    fn packing(&self, call: &Call) -> Packing {
+        match self.asked.format {
+            Format::Parquet => Packing::Plain,
+            Format::Json | Format::JsonLines | Format::Csv => Packing::of(call.request.headers()),
+        }
+    }
+
     fn builder(&self, call: &Call, cursor: Option<&str>) -> HttpResponseBuilder {
         let accept = header_of(call.request.headers(), header::ACCEPT.as_str());
         let mut answer = actix_web::HttpResponse::Ok();
         answer.insert_header((header::CONTENT_TYPE, self.asked.format.content_type(accept)));
+        answer.append_header((header::VARY, "Accept-Encoding"));
         answer.insert_header((FRESHNESS, "complete"));
         answer.insert_header((DURATION, self.began.elapsed().as_millis().to_string()));
         if let Some(cursor) = cursor {
@@ -179,8 +200,10 @@ impl Reply {
 
 struct Streaming {
     head: Option<Vec<u8>>,
-    writer: Option<Writer>,
-    rows: Rows,
+    writer: Option<(Writer, Packing)>,
+    /// None while the next part of it is on its way.
+    rows: Option<Rows>,
+    ahead: JoinSet<(Rows, Result<Option<Table>, AskError>)>,
     first: Option<Table>,
     reply: Reply,
     sent: u64,
@@ -193,26 +216,72 @@ impl Streaming {
         if self.began.elapsed() > self.pace.due(self.sent) {
             return Err(Refusal::new(Kind::TooSlow, "the answer is read too slowly"));
         }
-        let mut bytes = self.head.take().unwrap_or_default();
+        let mut bytes = Vec::new();
         while bytes.is_empty() {
-            let Some(writer) = &mut self.writer else { return Ok(None) };
-            let table = match self.first.take() {
-                Some(first) => Some(first),
-                None => self.rows.next().await?,
-            };
-            match table {
-                Some(table) => bytes = writer.rows(&table.rows).map_err(unwritten)?,
-                None => {
-                    if let Some(writer) = self.writer.take() {
-                        bytes = writer.finish().map_err(unwritten)?;
-                    }
-                    bytes.extend_from_slice(&self.reply.tail(&self.rows, None)?);
-                }
+            if self.writer.is_none() {
+                return Ok(None);
             }
+            bytes.extend(match self.table().await? {
+                Some(table) => {
+                    self.read_ahead();
+                    self.written(table).await?
+                }
+                None => self.ended()?,
+            });
         }
         self.sent += bytes.len() as u64;
         Ok(Some(bytes.into()))
     }
+
+    async fn table(&mut self) -> Result<Option<Table>, Refusal> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        self.read_ahead();
+        let Some(read) = self.ahead.join_next().await else { return Ok(None) };
+        let (rows, table) = read.map_err(Refusal::internal)?;
+        self.rows = Some(rows);
+        Ok(table?)
+    }
+
+    /// The part behind the one at hand is read while that is written.
+    fn read_ahead(&mut self) {
+        if let Some(mut rows) = self.rows.take() {
+            self.ahead.spawn(async move {
+                let next = rows.next().await;
+                (rows, next)
+            });
+        }
+    }
+
+    /// Beside the threads that serve: it is work.
+    async fn written(&mut self, table: Table) -> Result<Vec<u8>, Refusal> {
+        let Some((mut writer, mut packing)) = self.writer.take() else { return Ok(Vec::new()) };
+        let mut bytes = self.head.take().unwrap_or_default();
+        let written = web::block(move || {
+            bytes.extend(writer.rows(&table.rows).map_err(unwritten)?);
+            let bytes = packing.put(bytes).map_err(Refusal::internal)?;
+            Ok::<_, Refusal>((writer, packing, bytes))
+        });
+        let (writer, packing, bytes) = written.await.map_err(Refusal::internal)??;
+        self.writer = Some((writer, packing));
+        Ok(bytes)
+    }
+
+    fn ended(&mut self) -> Result<Vec<u8>, Refusal> {
+        let (Some((writer, packing)), Some(rows)) = (self.writer.take(), &self.rows) else { return Ok(Vec::new()) };
+        let mut bytes = self.head.take().unwrap_or_default();
+        bytes.extend(writer.finish().map_err(unwritten)?);
+        bytes.extend_from_slice(&self.reply.tail(rows, None)?);
+        packed(packing, bytes)
+    }
+}
+
+/// The last of an answer, or all of it.
+fn packed(mut packing: Packing, bytes: Vec<u8>) -> Result<Vec<u8>, Refusal> {
+    let mut packed = packing.put(bytes).map_err(Refusal::internal)?;
+    packed.extend(packing.end().map_err(Refusal::internal)?);
+    Ok(packed)
 }
 
 fn header_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {

@@ -1,5 +1,7 @@
 //! Questions over HTTP: asked in every form, answered in every format, refused in words.
 
+use std::io::Read;
+
 use serde_json::{Value, json};
 
 use crate::house::House;
@@ -197,4 +199,32 @@ fn a_version_is_read_again_as_it_was() {
     house.post(&format!("/v1/project_logs/{project}/insert"), &change).ok();
     assert_eq!(rows(&house, &json!({ "query": query })), json!([{"id": "a", "good": 0}]));
     assert_eq!(rows(&house, &json!({"query": query, "version": version})), before["data"]);
+}
+
+#[test]
+fn who_takes_gzip_reads_the_same() {
+    let house = House::open();
+    let project = house.project("p");
+    let text = "the same words again and again ".repeat(100);
+    let events: Vec<Value> = (0..50).map(|n| json!({"id": format!("r{n:02}"), "input": text})).collect();
+    house.post(&format!("/v1/project_logs/{project}/insert"), &json!({ "events": events })).ok();
+    let ask = |body: &Value, encoding: &str| {
+        let headers = [("Content-Type", "application/json"), ("Accept-Encoding", encoding)];
+        house.call("POST", "/btql", &headers, body.to_string().as_bytes())
+    };
+    let query = format!("SELECT id, input FROM project_logs('{project}')");
+    for fmt in ["json", "jsonl", "csv"] {
+        let body = json!({"query": query, "fmt": fmt});
+        let (plain, packed) = (ask(&body, "identity"), ask(&body, "gzip"));
+        assert_eq!((plain.status, plain.header("content-encoding")), (200, None), "{body}: {}", plain.text());
+        assert_eq!((packed.status, packed.header("content-encoding")), (200, Some("gzip")), "{body}");
+        assert!(packed.body.len() * 5 < plain.body.len(), "{body}: {} of {}", packed.body.len(), plain.body.len());
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(packed.body.as_slice()).read_to_string(&mut text).expect("gzip");
+        assert_eq!(text, plain.text(), "{body}");
+    }
+    let parquet = json!({"query": query, "fmt": "parquet"});
+    assert_eq!(ask(&parquet, "gzip").header("content-encoding"), None);
+    let short = json!({"query": format!("SELECT count(1) FROM project_logs('{project}')")});
+    assert_eq!(ask(&short, "gzip").header("content-encoding"), None);
 }

@@ -283,9 +283,8 @@ impl Answer {
         progress.left = progress.left.map(|left| left.saturating_sub(table.counted));
         let bytes = table.rows.iter().flatten().map(assay_node_engine::value_bytes).sum::<usize>();
         progress.bytes += bytes;
-        if table.counted > 0 {
-            let of_one = (bytes as u64 / table.counted).max(1);
-            progress.at_once = (BYTES_AT_ONCE as u64 / of_one).clamp(ROWS_AT_ONCE_MIN, ROWS_AT_ONCE_MAX);
+        if let Some(of_one) = (bytes as u64).checked_div(table.counted) {
+            progress.at_once = (BYTES_AT_ONCE as u64 / of_one.max(1)).clamp(ROWS_AT_ONCE_MIN, ROWS_AT_ONCE_MAX);
         }
         let is_last = table.counted == 0 || !table.cut && rows.is_some_and(|rows| table.counted < rows);
         let is_page = self.asked.limit.is_some() && !self.asked.question.whole;

@@ -13,7 +13,7 @@ pub const PACKED_BYTES_MIN: usize = 1 << 10;
 #[derive(Debug)]
 pub enum Packing {
     Plain,
-    Gzip(GzEncoder<Vec<u8>>),
+    Gzip(Box<GzEncoder<Vec<u8>>>),
 }
 
 impl Packing {
@@ -30,7 +30,7 @@ impl Packing {
     }
 
     fn gzip() -> Packing {
-        Packing::Gzip(GzEncoder::new(Vec::new(), Compression::fast()))
+        Packing::Gzip(Box::new(GzEncoder::new(Vec::new(), Compression::fast())))
     }
 
     /// What `Content-Encoding` says of it.

@@ -127,6 +127,12 @@ fn store(cluster: &Cluster) -> Vec<Gauge> {
         ),
         Gauge("assay_memory_table_rows", "Row versions in memory.", "gauge", sum(&|size| size.memory_rows as f64)),
         Gauge("assay_segments", "Segments on disk.", "gauge", sum(&|size| size.segments as f64)),
+        Gauge(
+            "assay_segments_whole",
+            "Segments that compaction has not made columnar yet.",
+            "gauge",
+            sum(&|size| size.whole_segments as f64),
+        ),
         Gauge("assay_segment_rows", "Row versions in segments.", "gauge", sum(&|size| size.segment_rows as f64)),
         Gauge("assay_segment_bytes", "Bytes of segments on disk.", "gauge", sum(&|size| size.segment_bytes as f64)),
         Gauge("assay_log_bytes", "Bytes of the log on disk.", "gauge", cluster.log_bytes() as f64),

@@ -66,6 +66,15 @@ pub enum TraceCondition {
     Or(Vec<TraceCondition>),
 }
 
+impl Bound {
+    /// Whether its rows come in pages, each of which ends at a row (D-76). Of rows that an unpivot made of one the cursor
+    /// would name all at once.
+    pub fn has_pages(&self) -> bool {
+        let by_key = matches!(&self.output, Output::Rows { order: Order::Key { .. }, .. });
+        by_key && self.unpivot.is_empty() && matches!(self.rows, Rows::Objects { .. })
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unpivot {
     pub of: Expr,

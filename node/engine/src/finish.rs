@@ -154,10 +154,8 @@ fn of_rows(bound: &Bound, columns: Vec<String>, mut rows: Vec<Ranked>, limit: &L
     }
     let cut = fitting.is_some();
     let counted = if is_of_traces { count_traces(&rows) } else { rows.len() } as u64;
-    let has_pages = matches!(&bound.output, Output::Rows { order: assay_node_btql::bound::Order::Key { .. }, .. })
-        && matches!(bound.rows, Rows::Objects { .. });
     let position = if bound.audit_log { Rank::position_of_write } else { Rank::position };
-    let end = rows.last().filter(|_| has_pages).map(|(rank, _)| position(rank));
+    let end = rows.last().filter(|_| bound.has_pages()).map(|(rank, _)| position(rank));
     Table { columns, rows: rows.into_iter().map(|(_, values)| values).collect(), end, counted, cut }
 }
 

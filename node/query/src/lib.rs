@@ -236,7 +236,7 @@ impl Answer {
         if self.progress.ended {
             return Ok(None);
         }
-        let is_paged = request::has_pages(&self.asked.bound);
+        let is_paged = self.asked.bound.has_pages();
         let wanted = self.progress.left;
         let rows = if is_paged { Some(wanted.unwrap_or(u64::MAX).min(self.progress.at_once)) } else { wanted };
         let inner_limit = match &self.asked.bound.rows {

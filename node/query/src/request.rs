@@ -90,10 +90,10 @@ impl Question {
         }
         blocked(&bound, self.lint)?;
         let cursor = innermost(&bound).cursor.clone().or(self.cursor.take()).filter(|cursor| !cursor.is_empty());
-        if cursor.is_some() && !has_pages(&bound) {
+        if cursor.is_some() && !bound.has_pages() {
             return Err(AskError::BadRequest(
-                "Invalid cursor: this query has no pages. A cursor goes with rows that are unsorted, or sorted by \
-                 _pagination_key or _xact_id"
+                "Invalid cursor: this query has no pages. A cursor goes with rows that are not unpivoted, and are \
+                 unsorted or sorted by _pagination_key or _xact_id"
                     .into(),
             ));
         }
@@ -157,12 +157,6 @@ impl Bounded {
             Lint::Default | Lint::Strict => &self.bound.notes,
         }
     }
-}
-
-/// Whether an answer's rows come in pages.
-pub(crate) fn has_pages(bound: &Bound) -> bool {
-    let by_key = matches!(&bound.output, Output::Rows { order: Order::Key { .. }, .. });
-    by_key && matches!(bound.rows, Rows::Objects { .. })
 }
 
 /// D-91.

@@ -93,6 +93,8 @@ pub struct ShardSize {
     pub memory_bytes: usize,
     pub memory_rows: usize,
     pub segments: usize,
+    /// Those of them whose documents are whole: no columns yet.
+    pub whole_segments: usize,
     pub segment_rows: u64,
     pub segment_bytes: u64,
     pub marks: usize,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ahash::AHashMap;
 use assay_storage_model::command::Action;
+use assay_storage_model::segment::WHOLE_FORMAT;
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use assay_storage_segments::{Columns, OwnedRow, SoughtId};
 use bytes::Bytes;
@@ -317,6 +318,7 @@ impl View {
             memory_bytes: self.memory_bytes(),
             memory_rows: self.generations.iter().map(|generation| generation.rows()).sum(),
             segments: self.segments.len(),
+            whole_segments: self.segments.iter().filter(|live| live.meta().format == WHOLE_FORMAT).count(),
             segment_rows: self.segments.iter().map(|live| u64::from(live.meta().rows)).sum(),
             segment_bytes: self.segments.iter().map(|live| live.meta().file_bytes()).sum(),
             marks: self.segments.iter().map(|live| live.marks()).sum(),

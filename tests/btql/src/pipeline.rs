@@ -115,8 +115,7 @@ fn listed(
         rows = behind(cursor, order, rows)?;
     }
     let rows = limited(rows, limit(bound));
-    let has_pages = matches!(order, Order::Key { .. }) && matches!(bound.rows, Rows::Objects { .. });
-    let cursor = rows.last().filter(|_| has_pages).map(|row| place(row).to_owned());
+    let cursor = rows.last().filter(|_| bound.has_pages()).map(|row| place(row).to_owned());
     let mut projected = Vec::new();
     for row in &rows {
         let values = columns.iter().map(|(_, expr)| {

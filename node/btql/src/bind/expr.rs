@@ -273,6 +273,10 @@ impl<'a> Binder<'a> {
                 let of = self.as_time(whole, of)?;
                 Ok(Expr::Call(Function::DatePart(part), vec![of]))
             }
+            // D-78: both are about columns of single rows, which they do not name.
+            Special::Search | Special::EstimatedCost if self.mode == Mode::Groups => {
+                Err(self.error(whole, "this is neither grouped by nor aggregated"))
+            }
             Special::Search => {
                 let words = self.expr(&args[0])?;
                 let searched = self.searched();

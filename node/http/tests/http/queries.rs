@@ -228,3 +228,21 @@ fn who_takes_gzip_reads_the_same() {
     let short = json!({"query": format!("SELECT count(1) FROM project_logs('{project}')")});
     assert_eq!(ask(&short, "gzip").header("content-encoding"), None);
 }
+
+#[test]
+fn all_that_rows_are_unpivoted_to_is_in_one_answer() {
+    let house = House::open();
+    let project = house.project("p");
+    let row = |n: usize| json!({"id": format!("r{n:03}"), "tags": (0..5).map(|t| format!("t{t}")).collect::<Vec<_>>()});
+    for first in (0..900).step_by(300) {
+        let events: Vec<Value> = (first..first + 300).map(row).collect();
+        house.post(&format!("/v1/project_logs/{project}/insert"), &json!({ "events": events })).ok();
+    }
+    let query = format!("SELECT id, tag FROM project_logs('{project}') UNPIVOT (tag FOR _ IN (tags)) LIMIT 9999");
+    let answer = house.post("/btql", &json!({ "query": query })).ok();
+    // More than are read at once.
+    assert_eq!(answer["data"].as_array().map(Vec::len), Some(4_500));
+    assert_eq!(answer["cursor"], Value::Null);
+    let with_cursor = house.post("/btql", &json!({"query": query, "cursor": "aPuWzSlJAAM"}));
+    assert!(with_cursor.refused(400).contains("not unpivoted"));
+}

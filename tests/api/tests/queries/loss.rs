@@ -8,11 +8,16 @@ use assay_test_api::dev::NODES;
 use serde_json::{Value, json};
 
 use crate::judge::same_row;
-use crate::nodes::{Nodes, ask, asked, held, logs};
+use crate::nodes::{Nodes, ask, asked, counted, held, logs};
 
 /// Some on nearly every one of sixteen shards.
 const OBJECTS: usize = 30;
 const ROWS: usize = 20;
+/// Rows that are scanned by what hardly says anything of them, and their bytes.
+const WIDE_ROWS: usize = 10;
+const WIDE_BYTES: usize = 20_000;
+/// Of what is scanned, so little goes from node to node.
+const SENT_PERCENT_MAX: f64 = 1.0;
 /// What the query may take.
 const SECONDS: u64 = 4;
 /// Beside that, of a debug build on a machine that does other things.
@@ -91,6 +96,32 @@ fn fails_soon(nodes: &Nodes, projects: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// What nodes send each other for a question about all rows are the states of its groups, and no rows.
+fn states_are_sent(nodes: &Nodes) -> Result<()> {
+    let mut projects = Vec::new();
+    for object in 0..OBJECTS {
+        let project = nodes.project(&format!("wide {object}"))?;
+        let row =
+            |n: usize| json!({"metadata": {"model": format!("m{}", n % 3)}, "input": "words ".repeat(WIDE_BYTES / 6)});
+        nodes.insert(&project, &(0..WIDE_ROWS).map(row).collect::<Vec<Value>>())?;
+        projects.push(project);
+    }
+    let query = format!(
+        "SELECT metadata.model AS m, count(1) AS n, sum(len(input)) AS letters, max(created) AS last FROM {} GROUP BY m",
+        logs(&projects, "spans")
+    );
+    let sent = || nodes.dev.urls.iter().map(|url| counted(url, "assay_peer_sent_bytes_total{")).sum::<Result<f64>>();
+    let before = sent()?;
+    let found = rows(&nodes.dev.urls[0], &query)?;
+    let sent = sent()? - before;
+    let letters: u64 = found.iter().filter_map(|row| row["letters"].as_u64()).sum();
+    println!("{letters} letters were scanned, {sent} bytes sent");
+    ensure!(letters as usize >= OBJECTS * WIDE_ROWS * (WIDE_BYTES - 6), "{found:?}");
+    ensure!(sent > 0.0, "no other node was asked, or none counts what it sends");
+    ensure!(sent * 100.0 < SENT_PERCENT_MAX * letters as f64, "{sent} bytes were sent of {letters}");
+    Ok(())
+}
+
 /// The nodes are ready as soon as they know the catalog; leaders of shards may be elected a moment later.
 fn answers_again(nodes: &Nodes, projects: &[String]) -> Result<Vec<Vec<Value>>> {
     let begun = Instant::now();
@@ -116,6 +147,7 @@ fn three_nodes_answer_as_one_and_say_what_is_missing_without_a_majority() {
         let projects = write(&nodes)?;
         let found = answers(&nodes, &projects)?;
         ensure!(alike(&found, &wanted), "three nodes:\n{found:?}\none:\n{wanted:?}");
+        states_are_sent(&nodes)?;
         fails_soon(&nodes, &projects)?;
         Ok(projects)
     };

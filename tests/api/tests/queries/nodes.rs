@@ -95,6 +95,14 @@ impl Nodes {
     }
 }
 
+/// Of all lines of a metric together.
+pub fn counted(url: &str, name: &str) -> Result<f64> {
+    let (status, text) = knock(url, "/metrics")?;
+    ensure!(status == 200, "/metrics at {url}: {status}");
+    let values = text.lines().filter(|line| line.starts_with(name)).filter_map(|line| line.rsplit(' ').next());
+    values.map(|value| value.parse::<f64>().context("a number")).sum()
+}
+
 fn gauge(url: &str, name: &str) -> Result<f64> {
     let (status, text) = knock(url, "/metrics")?;
     ensure!(status == 200, "/metrics at {url}: {status}");

@@ -31,7 +31,7 @@ const WAITING_MAX: usize = 16;
 /// Rows go to segments soon: questions are about those, and not about the last minutes' rows in memory.
 const SEALS: (&str, &str) = ("ASSAY_STORE_SEAL_AGE_SECONDS", "5");
 const SEALED_LOOK: Duration = Duration::from_secs(1);
-const SEALED_LOOKS_MAX: u32 = 120;
+const SEALED_LOOKS_MAX: u32 = 3_600;
 /// Pages of one export.
 const PAGES_MAX: usize = 100_000;
 
@@ -96,12 +96,12 @@ impl Ours {
                 let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
                 line.with_context(|| format!("no {name}"))?.parse::<f64>().context("a number")
             };
-            if gauge("assay_memory_table_bytes")? + gauge("assay_sealing")? == 0.0 {
+            if gauge("assay_memory_table_bytes")? + gauge("assay_sealing")? + gauge("assay_segments_whole")? == 0.0 {
                 return self.server.quiet();
             }
             std::thread::sleep(SEALED_LOOK);
         }
-        bail!("rows are still in memory")
+        bail!("rows are still in memory, or in segments without columns")
     }
 
     pub fn stop(self) -> anyhow::Result<()> {

@@ -64,15 +64,23 @@ impl Cluster {
 
     /// A node that joined takes the place of another one, which never comes back.
     pub async fn replace(&self, old: NodeId, new: NodeId) -> Result<(), OperateError> {
-        self.fence(GroupId::CATALOG).await?;
-        let why = match self.shared.state_of(new)? {
-            _ if new == old => format!("node {new} cannot take its own place"),
-            NodeState::Draining => format!("node {new} drains: `assay cluster undrain {new}` first"),
-            NodeState::Removed => return Err(OperateError::Removed(new)),
-            NodeState::Active if self.shared.reports().await.contains_key(&new) => return self.remove(old).await,
-            NodeState::Active => format!("node {new} does not answer: start it first"),
-        };
-        Err(OperateError::Refused(why))
+        let until = Instant::now() + LOOKED_FOR;
+        loop {
+            self.fence(GroupId::CATALOG).await?;
+            let why = match self.shared.state_of(new)? {
+                _ if new == old => format!("node {new} cannot take its own place"),
+                NodeState::Draining => format!("node {new} drains: `assay cluster undrain {new}` first"),
+                NodeState::Removed => return Err(OperateError::Removed(new)),
+                NodeState::Active if self.shared.reports().await.contains_key(&new) => return self.remove(old).await,
+                // One that just started may not be heard at once.
+                NodeState::Active if Instant::now() < until => {
+                    sleep(LOOK_AGAIN_AFTER).await;
+                    continue;
+                }
+                NodeState::Active => format!("node {new} does not answer: start it first"),
+            };
+            return Err(OperateError::Refused(why));
+        }
     }
 }
 

@@ -100,10 +100,11 @@ impl<'b> ByKey<'b> {
 
     /// The keys that rows of a unit have, visible or not; one null where they are too many.
     fn keys(&self, scene: &Scene<'_>, unit: &Unit) -> Result<Option<ArrayRef>, EngineError> {
-        let name = format!("{NAMED} {} {:?}", self.column, self.steps);
+        // Rows in memory have no order yet, and nothing about them is kept in mind.
         if !unit.is_sorted() {
             return Ok(None);
         }
+        let name = format!("{NAMED} {} {:?}", self.column, self.steps);
         let keys = match unit.recall(&scene.shared.cache, &name) {
             Some(keys) => keys,
             None => {

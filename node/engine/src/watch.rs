@@ -74,18 +74,21 @@ impl Watch {
         Env { tz_offset, bounds: Some(Arc::new(self.clone())) }
     }
 
-    /// So many bytes more are taken, whatever comes of it.
+    /// So many bytes more are taken, or none where there are not so many: what one query wants in vain is no other's lack.
     fn take(&self, more: usize) -> Result<(), EngineError> {
         let Watched { bytes, bytes_max, memory, .. } = &*self.0;
-        let own = bytes.fetch_add(more, Ordering::Relaxed).saturating_add(more);
-        let all = memory.0.taken.fetch_add(more, Ordering::Relaxed).saturating_add(more);
-        if own > *bytes_max {
-            Err(EngineError::Memory(*bytes_max))
-        } else if all > memory.0.max {
-            Err(EngineError::Crowded(memory.0.max))
-        } else {
-            Ok(())
+        let taken = |of: &AtomicUsize, most: usize| {
+            let grown = |now: usize| now.checked_add(more).filter(|grown| *grown <= most);
+            of.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_ok()
+        };
+        if !taken(bytes, *bytes_max) {
+            return Err(EngineError::Memory(*bytes_max));
         }
+        if !taken(&memory.0.taken, memory.0.max) {
+            bytes.fetch_sub(more, Ordering::Relaxed);
+            return Err(EngineError::Crowded(memory.0.max));
+        }
+        Ok(())
     }
 
     fn give_back(&self, bytes: usize) {
@@ -101,14 +104,12 @@ impl Watch {
 impl Held {
     /// From now on it takes so many bytes, more or fewer than before.
     pub fn now(&mut self, bytes: usize) -> Result<(), EngineError> {
-        let before = std::mem::replace(&mut self.bytes, bytes);
-        match bytes.checked_sub(before) {
-            Some(more) => self.watch.take(more),
-            None => {
-                self.watch.give_back(before - bytes);
-                Ok(())
-            }
+        match bytes.checked_sub(self.bytes) {
+            Some(more) => self.watch.take(more)?,
+            None => self.watch.give_back(self.bytes - bytes),
         }
+        self.bytes = bytes;
+        Ok(())
     }
 
     /// So many more than until now.
@@ -150,6 +151,8 @@ mod tests {
         let (mut one, mut other) = (watch.hold(), watch.hold());
         assert!(one.now(60).is_ok() && other.now(40).is_ok());
         assert!(matches!(other.now(41), Err(EngineError::Memory(100))));
+        assert!(matches!(other.now(usize::MAX), Err(EngineError::Memory(100))));
+        assert_eq!(memory.taken(), 100, "what was wanted in vain is not taken");
         drop(other);
         assert!(one.now(100).is_ok());
         let another = Watch::new(Instant::now() + Duration::from_secs(60), 100, &memory);

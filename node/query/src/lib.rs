@@ -256,7 +256,9 @@ impl Answer {
         self.versions = errand.versions;
         let bytes = if is_paged { BYTES_AT_ONCE } else { PAGE_BYTES_MAX };
         let table = self.finish(partials, Limit { rows, bytes }).await?;
-        if self.asked.question.whole && table.cut && !is_paged {
+        // Who wants all rows is not told that some are all.
+        let is_whole = self.asked.question.whole || self.asked.limit.is_none();
+        if is_whole && table.cut && !is_paged {
             return Err(AskError::TooMuch(format!(
                 "the rows have more than {} MiB, and in this order there are no pages: set a limit, or sort by \
                  _pagination_key",

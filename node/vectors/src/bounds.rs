@@ -12,7 +12,7 @@ pub type Stop = Box<dyn std::error::Error + Send + Sync>;
 pub trait Bounds: Debug + Send + Sync {
     /// Whether it may go on.
     fn check(&self) -> Result<(), Stop>;
-    /// So many bytes more, until they are given back, also where there are not so many.
+    /// So many bytes more, until they are given back; none where there are not so many.
     fn take(&self, bytes: usize) -> Result<(), Stop>;
     fn give_back(&self, bytes: usize);
 }
@@ -48,8 +48,11 @@ impl<'b> Spent<'b> {
         }
         self.untaken.set(0);
         if let Some(bounds) = self.bounds {
-            self.taken.set(self.taken.get().saturating_add(untaken));
-            self.asked(bounds.take(untaken));
+            let taken = bounds.take(untaken);
+            if taken.is_ok() {
+                self.taken.set(self.taken.get() + untaken);
+            }
+            self.asked(taken);
         }
         self.goes_on()
     }
@@ -92,5 +95,48 @@ impl Drop for Spent<'_> {
         if let Some(bounds) = self.bounds {
             bounds.give_back(self.taken.get());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// So many bytes, of which some are taken.
+    #[derive(Debug)]
+    struct Purse(usize, Mutex<usize>);
+
+    impl Bounds for Purse {
+        fn check(&self) -> Result<(), Stop> {
+            Ok(())
+        }
+
+        fn take(&self, bytes: usize) -> Result<(), Stop> {
+            let mut taken = self.1.lock().expect("no thread panics");
+            if *taken + bytes > self.0 {
+                return Err("no more".into());
+            }
+            *taken += bytes;
+            Ok(())
+        }
+
+        fn give_back(&self, bytes: usize) {
+            *self.1.lock().expect("no thread panics") -= bytes;
+        }
+    }
+
+    #[test]
+    fn what_is_over_its_bounds_stays_so_and_all_is_given_back() {
+        let purse = Purse(4 * UNASKED_MAX, Mutex::new(0));
+        let spent = Spent::new(Some(&purse));
+        assert!(spent.take(3 * UNASKED_MAX) && spent.works(10 * UNASKED_MAX));
+        assert!(!spent.take(2 * UNASKED_MAX) && !spent.take(1) && !spent.works_on_row());
+        assert_eq!(*purse.1.lock().expect("no thread panics"), 3 * UNASKED_MAX);
+        assert!(matches!(spent.end(()), Err(Error::Stopped(_))));
+        drop(spent);
+        assert_eq!(*purse.1.lock().expect("no thread panics"), 0);
+        assert!(Spent::new(None).take(usize::MAX), "nobody bounds it");
     }
 }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use crate::error::ShardError;
 use crate::memory::MemoryRow;
 use crate::notes::audit_data;
-use crate::read::{View, memory_event, segment_event};
+use crate::read::{Event, View, memory_event, segment_event};
 use crate::text::Text;
 
 /// A write to a row, found and not yet read. It is read of the view in which it was found.
@@ -165,29 +165,15 @@ impl View {
 }
 
 fn of_memory(row: &MemoryRow) -> Written {
-    let (root_span_id, is_root) = (row.root_span_id.clone(), row.is_root);
-    let event = memory_event(row.clone());
-    Written {
-        action: event.action,
-        span_id: event.own_id,
-        root_span_id,
-        is_root: Some(is_root),
-        created: event.created,
-        doc: event.written,
-        audit: event.audit,
-    }
+    of_event(memory_event(row.clone()), row.root_span_id.clone(), row.is_root)
 }
 
 fn of_segment(row: OwnedRow) -> Written {
     let (root_span_id, is_root) = (Text::copied(&row.root_span_id), row.is_root);
-    let event = segment_event(row);
-    Written {
-        action: event.action,
-        span_id: event.own_id,
-        root_span_id,
-        is_root: Some(is_root),
-        created: event.created,
-        doc: event.written,
-        audit: event.audit,
-    }
+    of_event(segment_event(row), root_span_id, is_root)
+}
+
+fn of_event(event: Event, root_span_id: Text, is_root: bool) -> Written {
+    let Event { action, own_id: span_id, created, written: doc, audit, .. } = event;
+    Written { action, span_id, root_span_id, is_root: Some(is_root), created, doc, audit }
 }

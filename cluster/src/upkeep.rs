@@ -2,8 +2,8 @@
 //!
 //! One thread looks at the node several times a second and decides by `decide`, which is plain arithmetic; seals run on
 //! threads of their own, through consensus, which then purges the log; compaction has a thread of its own, which
-//! gives way while memory is short, unless a shard has too many segments. The
-//! same look opens or closes the door for writes: they wait while memory is at twice its budget, and are refused while
+//! stands behind the others where processors are few, and rests while memory is short, unless a shard has too many
+//! segments. The same look opens or closes the door for writes: they wait while memory is at twice its budget, and are refused while
 //! the disk is nearly full.
 
 mod decide;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use assay_cluster_raft::fatal::{COMPACTION_THREAD, UPKEEP_THREAD};
 use assay_cluster_raft::{Admission, Door, Keep, SealError};
-use assay_storage_disk::{REFUSE_WRITES_BELOW_PERCENT, Room, admit};
+use assay_storage_disk::{REFUSE_WRITES_BELOW_PERCENT, Room, admit, stands_behind};
 use assay_storage_log::Log;
 use assay_storage_model::GroupId;
 use assay_storage_shard::{SEGMENTS_PER_TIER, Shard, ShardError};
@@ -115,6 +115,9 @@ impl Upkeep {
             Compacting { shared: Arc::clone(&shared), hub: parts.hub.clone(), config: parts.config.clone() };
         let held = Arc::clone(&parts.lock);
         let compaction = thread::Builder::new().name(COMPACTION_THREAD.into()).spawn(move || {
+            if let Err(error) = stands_behind() {
+                tracing::warn!(%error, "compaction has the processor as often as queries and inserts");
+            }
             compacting.run();
             drop(held);
         })?;

@@ -11,6 +11,7 @@
 //!
 //! One writer to a file at a time; readers as many as like. Knows nothing of what the files hold.
 
+mod behind;
 pub mod faulty;
 pub mod pages;
 pub mod real;
@@ -24,6 +25,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use behind::stands_behind;
 pub use faulty::{Fault, FaultPlan, FaultyDisk, Operation};
 pub use pages::{DirectFile, PageBuffer};
 pub use real::RealDisk;

@@ -19,10 +19,12 @@ use crate::xact::{PaginationKey, Xact};
 pub const SEGMENT_META_VERSION: u8 = 1;
 /// The format of segments whose documents are whole: what seals write, and merges of these.
 pub const WHOLE_FORMAT: u16 = 1;
-/// The format of segments whose documents are columns.
-pub const COLUMNAR_FORMAT: u16 = 2;
+/// The first format of segments whose documents are columns.
+pub const WIDE_COLUMNAR_FORMAT: u16 = 2;
+/// The format of segments whose documents are columns and whose index of ids is packed.
+pub const COLUMNAR_FORMAT: u16 = 3;
 /// The newest format that this program reads.
-pub const SEGMENT_FORMAT: u16 = 2;
+pub const SEGMENT_FORMAT: u16 = 3;
 /// One description's bytes: it must fit a value of the manifest.
 pub const SEGMENT_META_BYTES_MAX: usize = 4096;
 /// Files of one segment; there are three kinds now.

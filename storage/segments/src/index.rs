@@ -3,4 +3,5 @@
 pub(crate) mod builder;
 pub(crate) mod filter;
 pub(crate) mod hash;
+pub(crate) mod keys;
 pub(crate) mod page;

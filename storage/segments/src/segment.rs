@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use arrow::buffer::BooleanBuffer;
 use assay_storage_disk::{DiskFile, SharedDisk};
-use assay_storage_model::segment::{COLUMNAR_FORMAT, FileKind, FileMeta, SEGMENT_FORMAT, SegmentMeta};
+use assay_storage_model::segment::{
+    COLUMNAR_FORMAT, FileKind, FileMeta, SEGMENT_FORMAT, SegmentMeta, WIDE_COLUMNAR_FORMAT,
+};
 use assay_storage_model::{ObjectKey, PaginationKey};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::{PageIndexPolicy, ParquetStatisticsPolicy};
@@ -62,9 +64,11 @@ impl Segment {
         let group_starts = group_starts(&footer, meta.rows)
             .ok_or_else(|| SegmentError::damaged(&rows_path, 0, "its row groups do not add up to its rows"))?;
         let shape = match meta.format {
-            COLUMNAR_FORMAT => Some(Arc::new(shape_of(&footer, meta.rows).ok_or_else(|| {
-                SegmentError::damaged(&rows_path, 0, "what its columns mean is missing or makes no sense")
-            })?)),
+            WIDE_COLUMNAR_FORMAT | COLUMNAR_FORMAT => {
+                Some(Arc::new(shape_of(&footer, meta.rows).ok_or_else(|| {
+                    SegmentError::damaged(&rows_path, 0, "what its columns mean is missing or makes no sense")
+                })?))
+            }
             _ => None,
         };
         let words = match meta.file(FileKind::Words) {

@@ -1,7 +1,7 @@
 //! The `.ids` file: everything that finds rows without reading them, and the checksums of the rows' file.
 //!
 //! ```text
-//! pages of ids, pages of traces, key of each row          read a page at a time
+//! pages of ids, pages of traces, key of each row          read a page at a time; wide or packed by the segment's format
 //! objects, filter, three directories, sums of the rows    in memory while the segment is open
 //! sums of all above, trailer                              checked first
 //! ```
@@ -20,10 +20,11 @@ use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 
 use crate::blocks::{SumWriter, Verified};
 use crate::error::SegmentError;
-use crate::index::builder::{HAS_END, IndexBuilder};
+use crate::index::builder::{HAS_END, IndexBuilder, key_base};
 use crate::index::filter::Filter;
 use crate::index::hash::Hasher;
-use crate::index::page::{Directory, Entry, PAGE_BYTES, entries, take_difference, take_number};
+use crate::index::keys::KeyPages;
+use crate::index::page::{Directory, Form, PAGE_BYTES, take_difference, take_number};
 use crate::row::{IdHit, SoughtId};
 
 const MAGIC: &[u8; 8] = b"ASSAYIDS";
@@ -31,8 +32,6 @@ const TRAILER_BYTES: usize = 256;
 const CRC_AT: usize = TRAILER_BYTES - 4;
 const SECTIONS_AT: usize = 64;
 const SECTIONS: usize = 10;
-/// Keys of one page of the section of keys.
-const KEYS_PER_PAGE: usize = PAGE_BYTES / 8;
 const OBJECT_ENTRY_BYTES: usize = ObjectKey::BYTES + 4;
 /// An entry of an index is at most this long; see `columns::VALUE_BYTES_MAX`.
 const PAGE_SPAN_MAX: u64 = 1 << 30;
@@ -165,8 +164,7 @@ pub(crate) fn write(
     let trace_pages = index.write_traces(first_page, &mut |page: &[u8]| out.put(page))?;
     sections[section::TRACES] = (start, out.length() - start);
 
-    let keys: Vec<u8> = index.keys.iter().flat_map(|key| key.to_le_bytes()).collect();
-    let key_pages = index.keys.iter().step_by(KEYS_PER_PAGE).flat_map(|key| key.to_le_bytes()).collect();
+    let (keys, key_pages) = KeyPages::encode(Form::of(rows_file.format), &index.keys);
     let objects = index.objects.iter().flat_map(|(object, row)| {
         let mut entry = object.to_bytes().to_vec();
         entry.extend_from_slice(&row.to_le_bytes());
@@ -217,6 +215,7 @@ fn page_number(offset: u64) -> Result<u32, SegmentError> {
 #[derive(Debug)]
 pub(crate) struct Sidecar {
     file: Verified,
+    form: Form,
     rows: u32,
     xact_base: u64,
     key_base: u64,
@@ -225,8 +224,7 @@ pub(crate) struct Sidecar {
     filter: Filter,
     id_pages: Directory,
     trace_pages: Directory,
-    /// The key of the first row of each page of keys.
-    key_pages: Vec<u64>,
+    key_pages: KeyPages,
 }
 
 impl Sidecar {
@@ -280,16 +278,24 @@ impl Sidecar {
         let id_pages = directory(section::ID_PAGES, section::IDS)?;
         let trace_pages = directory(section::TRACE_PAGES, section::TRACES)?;
         let (at, bytes) = section(section::KEY_PAGES)?;
-        let (key_pages, rest) = bytes.as_chunks::<8>();
         let (keys_at, keys_length) = trailer.sections[section::KEYS];
-        let expected = (trailer.rows as usize).div_ceil(KEYS_PER_PAGE);
-        if !rest.is_empty() || key_pages.len() != expected || keys_length != u64::from(trailer.rows) * 8 {
-            return Err(bad(at, "the directory of keys makes no sense"));
-        }
-        let key_pages = key_pages.iter().map(|key| u64::from_le_bytes(*key)).collect();
-        let (rows, xact_base, key_base) = (trailer.rows, trailer.xact_base, trailer.key_base);
-        let sidecar =
-            Sidecar { file, rows, xact_base, key_base, keys_at, objects, filter, id_pages, trace_pages, key_pages };
+        let form = Form::of(meta.format);
+        let key_pages = KeyPages::decode(form, &bytes, trailer.rows, keys_length)
+            .ok_or_else(|| bad(at, "the directory of keys makes no sense"))?;
+        let Trailer { rows, xact_base, key_base, .. } = trailer;
+        let sidecar = Sidecar {
+            file,
+            form,
+            rows,
+            xact_base,
+            key_base,
+            keys_at,
+            objects,
+            filter,
+            id_pages,
+            trace_pages,
+            key_pages,
+        };
         Ok((sidecar, rows_file))
     }
 
@@ -307,7 +313,7 @@ impl Sidecar {
             + self.filter.memory_bytes()
             + self.id_pages.memory_bytes()
             + self.trace_pages.memory_bytes()
-            + size_of_val(&self.key_pages[..])
+            + self.key_pages.memory_bytes()
             + size_of_val(&self.objects[..])
     }
 
@@ -341,7 +347,7 @@ impl Sidecar {
     fn id_hit(&self, payload: &mut &[u8]) -> Option<IdHit> {
         let row = self.row_number(take_number(payload)?)?;
         let xact = Xact(take_difference(payload, self.xact_base)?);
-        let key = PaginationKey(take_difference(payload, self.key_base)?);
+        let key = PaginationKey(take_difference(payload, key_base(self.form, xact, self.key_base))?);
         let (&action, rest) = payload.split_first()?;
         *payload = rest;
         let end = if action & HAS_END != 0 { Some(Xact(take_difference(payload, xact.0)?)) } else { None };
@@ -381,8 +387,8 @@ impl Sidecar {
             return Ok(());
         }
         let Some(ordinal) = self.ordinal(object) else { return Ok(()) };
-        let wanted =
-            |entry: &Entry<'_>| entry.hash == hash && entry.ordinal == ordinal as u64 && entry.text == text.as_bytes();
+        let mut sought = Vec::new();
+        self.form.put_text(&mut sought, text.as_bytes());
         for (start, end) in pages.pages_of(hash) {
             let bytes = u64::from(start) * PAGE_BYTES as u64..u64::from(end) * PAGE_BYTES as u64;
             let bad = || SegmentError::damaged(self.file.path(), bytes.start, "a page of the index makes no sense");
@@ -390,9 +396,9 @@ impl Sidecar {
                 return Err(bad());
             }
             let page = self.file.read(bytes.clone())?;
-            for entry in entries(&page).ok_or_else(bad)? {
+            for entry in self.form.entries(&page).ok_or_else(bad)? {
                 let entry = entry.ok_or_else(bad)?;
-                if wanted(&entry) {
+                if entry.ordinal == ordinal as u64 && entry.text == sought {
                     found(entry.payload).ok_or_else(bad)?;
                 }
             }
@@ -402,20 +408,13 @@ impl Sidecar {
 
     /// The first row of the object whose key is below `key`, or the end of its rows.
     pub fn first_row_below(&self, object: ObjectKey, key: PaginationKey) -> Result<u32, SegmentError> {
-        let Range { start, end } = self.rows_of(object);
-        if start == end {
-            return Ok(end);
+        let rows = self.rows_of(object);
+        if rows.is_empty() {
+            return Ok(rows.end);
         }
-        let page_of = |row: u32| row as usize / KEYS_PER_PAGE;
-        // Keys fall within the object, so its first page that starts below the key bounds the answer from above.
-        let (first, last) = (page_of(start), page_of(end - 1));
-        let starts = &self.key_pages[first + 1..=last];
-        let page = first + starts.partition_point(|&page_key| page_key >= key.0);
-        let from = start.max((page * KEYS_PER_PAGE) as u32);
-        let to = end.min(u32::try_from((page + 1) * KEYS_PER_PAGE).unwrap_or(u32::MAX));
-        let bytes = self.file.read(self.keys_at + u64::from(from) * 8..self.keys_at + u64::from(to) * 8)?;
-        let (keys, _) = bytes.as_chunks::<8>();
-        Ok(from + keys.partition_point(|row_key| u64::from_le_bytes(*row_key) >= key.0) as u32)
+        let (page, within, bytes) = self.key_pages.page_below(rows, key.0);
+        let bytes = self.file.read(self.keys_at + bytes.start..self.keys_at + bytes.end)?;
+        Ok(within.start + page.at_or_above(&within, &bytes, key.0))
     }
 }
 

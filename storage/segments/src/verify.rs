@@ -45,7 +45,7 @@ pub fn verify(disk: &SharedDisk, dir: &Path, meta: &SegmentMeta) -> Vec<String> 
 fn rebuild(segment: &Arc<Segment>) -> Result<Vec<String>, SegmentError> {
     let meta = segment.meta();
     let path = segment.rows_file.path();
-    let mut index = IndexBuilder::new(meta.seq);
+    let mut index = IndexBuilder::new(meta.seq, meta.format);
     let mut raw_bytes = 0;
     let mut words = WordsAgain::new(segment);
     for batch in segment.batches(0..meta.rows, &segment.projection(Columns::All))? {

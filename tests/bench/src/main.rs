@@ -218,6 +218,9 @@ struct QueryArgs {
     /// Ours stays loaded in this folder, and is asked again where it is already
     #[arg(long, value_name = "FOLDER")]
     kept: Option<PathBuf>,
+    /// Ours is asked once more while rows come in at half of the pace of loading; what is kept then has those rows too
+    #[arg(long)]
+    beside: bool,
     /// Which are measured
     #[arg(long, value_delimiter = ',', default_value = "assay,duckdb,chdb")]
     sides: Vec<query::Side>,
@@ -427,6 +430,7 @@ fn run_query(args: QueryArgs) -> anyhow::Result<()> {
         sides: args.sides,
         environment: args.environment,
         kept: args.kept,
+        beside: args.beside,
         seed: args.common.seed,
     };
     let scratch = Scratch::within(&args.common.dir)?;

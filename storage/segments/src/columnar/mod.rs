@@ -1,12 +1,12 @@
-//! Columnar segments: format 2. The text of each field of the documents is a column of its own, compressed with its like,
+//! Columnar segments: formats 2 and 3, which differ in their sidecars. The text of each field of the documents is a column of its own, compressed with its like,
 //! and paths that many documents have are typed columns besides. Compaction makes them of what seals wrote.
 //!
 //! | column | type | pages |
 //! |---|---|---|
 //! | those of every segment | as in `columns`; `doc` is null where a document is kept as parts | as there, compressed harder |
 //! | layout | u16: which parts a document is made of | dictionary |
-//! | field `<name>` | bytes (JSON text), nullable | plain, pages of 64 KiB, zstd |
-//! | path `[<keys>]` | bool, i64, f64 or text, nullable | dictionary while it is small; statistics by row group |
+//! | field `<name>` | bytes (JSON text), nullable | plain, pages of 256 KiB, zstd |
+//! | path `[<keys>]` | bool, i64, f64 or text, nullable | dictionary while it is small, then floats byte by byte and integers as differences; statistics by row group |
 
 mod choose;
 mod scalar;

@@ -8,7 +8,7 @@ use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 
 use super::filter::Filter;
 use super::hash::Hasher;
-use super::page::{Directory, PageWriter, entry_length, put_difference, put_entry, put_number};
+use super::page::{Directory, Form, PageWriter, put_difference, put_number, take_bytes, take_number};
 use crate::error::SegmentError;
 use crate::row::RowHeader;
 
@@ -22,9 +22,10 @@ pub(crate) const ROWS_MAX: u32 = u32::MAX - 1;
 const TRACE_TEXT_BYTES_MAX: usize = u32::MAX as usize;
 
 /// All that the sidecar will say.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct IndexBuilder {
     seq: u64,
+    form: Form,
     /// Each object and its first row.
     pub objects: Vec<(ObjectKey, u32)>,
     /// The pagination key of each row.
@@ -50,9 +51,35 @@ pub(crate) struct IndexBuilder {
     payload: Vec<u8>,
 }
 
+/// What a key's difference is taken from: a row that nothing replaced has its key of its own transaction.
+pub(crate) fn key_base(form: Form, xact: Xact, first: u64) -> u64 {
+    match form {
+        Form::Wide => first,
+        Form::Packed => PaginationKey::new(xact, 0).0,
+    }
+}
+
 impl IndexBuilder {
-    pub fn new(seq: u64) -> IndexBuilder {
-        IndexBuilder { seq, ..IndexBuilder::default() }
+    /// Of a segment of this format.
+    pub fn new(seq: u64, format: u16) -> IndexBuilder {
+        IndexBuilder {
+            seq,
+            form: Form::of(format),
+            objects: Vec::new(),
+            keys: Vec::new(),
+            xact_base: 0,
+            key_base: 0,
+            xacts: None,
+            last: None,
+            ids: Vec::new(),
+            id_entries: Vec::new(),
+            traces: Vec::new(),
+            trace_texts: Vec::new(),
+            known_traces: HashMap::new(),
+            hasher: None,
+            last_trace: None,
+            payload: Vec::new(),
+        }
     }
 
     pub fn rows(&self) -> u32 {
@@ -112,14 +139,14 @@ impl IndexBuilder {
         self.payload.clear();
         put_number(&mut self.payload, u64::from(number));
         put_difference(&mut self.payload, row.xact.0, self.xact_base);
-        put_difference(&mut self.payload, row.key.0, self.key_base);
+        put_difference(&mut self.payload, row.key.0, key_base(self.form, row.xact, self.key_base));
         self.payload.push(row.action as u8 | if row.end.is_some() { HAS_END } else { 0 });
         if let Some(end) = row.end {
             put_difference(&mut self.payload, end.0, row.xact.0);
         }
         let ordinal = self.ordinal();
         self.ids.push((hash, self.id_entries.len() as u64));
-        put_entry(&mut self.id_entries, ordinal, row.id.as_bytes(), &self.payload);
+        self.form.put_entry(&mut self.id_entries, ordinal, row.id.as_bytes(), &self.payload);
     }
 
     fn push_trace(&mut self, number: u32, root_span_id: &str, hash: u64) {
@@ -128,8 +155,9 @@ impl IndexBuilder {
         let text = known.filter(|&start| self.trace_text(start).1 == root_span_id.as_bytes()).unwrap_or_else(|| {
             let start = self.trace_texts.len() as u32;
             let ordinal = self.ordinal();
-            // The same form as an entry without payload.
-            put_entry(&mut self.trace_texts, ordinal, root_span_id.as_bytes(), &[]);
+            put_number(&mut self.trace_texts, ordinal);
+            put_number(&mut self.trace_texts, root_span_id.len() as u64);
+            self.trace_texts.extend_from_slice(root_span_id.as_bytes());
             self.known_traces.insert(hash, start);
             start
         });
@@ -139,8 +167,8 @@ impl IndexBuilder {
 
     fn trace_text(&self, start: u32) -> (u64, &[u8]) {
         let mut rest = &self.trace_texts[start as usize..];
-        let ordinal = super::page::take_number(&mut rest).expect("written above");
-        (ordinal, super::page::take_bytes(&mut rest).expect("written above"))
+        let ordinal = take_number(&mut rest).expect("written above");
+        (ordinal, take_bytes(&mut rest).expect("written above"))
     }
 
     /// Over the hashes of all ids and traces. Sorts, so that equal ones stand together.
@@ -156,10 +184,10 @@ impl IndexBuilder {
 
     /// The pages of all ids, to be put at `start`. After `filter`.
     pub fn write_ids<E>(&self, start: u32, out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<Directory, E> {
-        let mut pages = PageWriter::new(start);
+        let mut pages = PageWriter::new(self.form, start);
         for &(hash, at) in &self.ids {
             let entry = &self.id_entries[at as usize..];
-            let length = entry_length(entry).expect("written above");
+            let length = self.form.entry_length(entry).expect("written above");
             pages.push(hash, &entry[..length], out)?;
         }
         pages.finish(out)
@@ -167,7 +195,7 @@ impl IndexBuilder {
 
     /// The pages of all traces, to be put at `start`. After `filter`.
     pub fn write_traces<E>(&self, start: u32, out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<Directory, E> {
-        let mut pages = PageWriter::new(start);
+        let mut pages = PageWriter::new(self.form, start);
         let (mut payload, mut body) = (Vec::new(), Vec::new());
         for trace in self.traces.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             for piece in trace.chunks(TRACE_ENTRY_ROWS) {
@@ -180,7 +208,7 @@ impl IndexBuilder {
                 }
                 let (ordinal, text) = self.trace_text(piece[0].1);
                 body.clear();
-                put_entry(&mut body, ordinal, text, &payload);
+                self.form.put_entry(&mut body, ordinal, text, &payload);
                 pages.push(piece[0].0, &body, out)?;
             }
         }

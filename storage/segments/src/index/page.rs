@@ -3,10 +3,16 @@
 //!
 //! ```text
 //! page    count u32, used u32, entry*, zeros
-//! entry   hash u64, object ordinal, length and text, payload length and payload      (numbers: LEB128)
+//! entry   hash u64, object ordinal, length and text, payload length and payload      (numbers: LEB128), or packed:
+//!         object ordinal, text, payload length and payload
+//! text    number, bytes: the number is four times their count, and 0: as they are, 1: hex digits, two of them in a byte,
+//!         2: the same, a UUID with its hyphens
 //! ```
+//! Nearly all ids are UUIDs or hex digits, so packed ones take half the room. What has two forms of digits is text.
 //! Several entries may share a hash; they follow one another, also across pages. An entry that is too long for a page
 //! gets a page of its own.
+
+use assay_storage_model::segment::COLUMNAR_FORMAT;
 
 /// The step of pages, and the block that is checksummed.
 pub(crate) const PAGE_BYTES: usize = 4096;
@@ -52,49 +58,131 @@ pub(crate) fn take_bytes<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(bytes)
 }
 
+/// How entries stand in their pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// With their hashes, and texts as they are.
+    Wide,
+    Packed,
+}
+
+/// What a packed text is, beside the count of its bytes.
+mod kind {
+    pub const PLAIN: u64 = 0;
+    pub const HEX: u64 = 1;
+    pub const UUID: u64 = 2;
+}
+
+const UUID_LENGTH: usize = 36;
+const UUID_HYPHENS: [usize; 4] = [8, 13, 18, 23];
+
+impl Form {
+    pub fn of(format: u16) -> Form {
+        if format >= COLUMNAR_FORMAT { Form::Packed } else { Form::Wide }
+    }
+
+    /// A text of an id or of a trace. Each has one way to be said, so that two are the same where their bytes are.
+    pub fn put_text(self, into: &mut Vec<u8>, text: &[u8]) {
+        match self {
+            Form::Wide => {
+                put_number(into, text.len() as u64);
+                into.extend_from_slice(text);
+            }
+            Form::Packed if is_uuid(text) => {
+                let digits = text.iter().copied().filter(|byte| *byte != b'-');
+                put_hex(into, kind::UUID, UUID_LENGTH - UUID_HYPHENS.len(), digits);
+            }
+            Form::Packed if text.len() >= 2 && text.len().is_multiple_of(2) && text.iter().all(is_digit) => {
+                put_hex(into, kind::HEX, text.len(), text.iter().copied());
+            }
+            Form::Packed => {
+                put_number(into, (text.len() as u64) << 2 | kind::PLAIN);
+                into.extend_from_slice(text);
+            }
+        }
+    }
+
+    /// A text as [`Form::put_text`] put it, its number included.
+    fn take_text<'a>(self, from: &mut &'a [u8]) -> Option<&'a [u8]> {
+        let whole = *from;
+        let number = take_number(from)?;
+        let length = match self {
+            Form::Wide => number,
+            Form::Packed => number >> 2,
+        };
+        let (_, rest) = from.split_at_checked(usize::try_from(length).ok()?)?;
+        *from = rest;
+        Some(&whole[..whole.len() - rest.len()])
+    }
+
+    /// An entry's bytes behind its hash.
+    pub fn put_entry(self, into: &mut Vec<u8>, ordinal: u64, text: &[u8], payload: &[u8]) {
+        put_number(into, ordinal);
+        self.put_text(into, text);
+        put_number(into, payload.len() as u64);
+        into.extend_from_slice(payload);
+    }
+
+    /// The entry (behind its hash) that comes next.
+    fn take_entry<'a>(self, from: &mut &'a [u8]) -> Option<Entry<'a>> {
+        Some(Entry { ordinal: take_number(from)?, text: self.take_text(from)?, payload: take_bytes(from)? })
+    }
+
+    /// The length of the entry (behind its hash) that starts `bytes`.
+    pub fn entry_length(self, bytes: &[u8]) -> Option<usize> {
+        let mut rest = bytes;
+        self.take_entry(&mut rest)?;
+        Some(bytes.len() - rest.len())
+    }
+
+    /// The entries of a page, or none if the bytes are no page.
+    pub fn entries(self, page: &[u8]) -> Option<impl Iterator<Item = Option<Entry<'_>>>> {
+        let (count, rest) = page.split_first_chunk::<4>()?;
+        let (used, rest) = rest.split_first_chunk::<4>()?;
+        let mut rest = rest.get(..u32::from_le_bytes(*used) as usize)?;
+        Some((0..u32::from_le_bytes(*count)).map(move |_| {
+            // Who looks for a text compares texts: the hash has found the page.
+            rest = rest.get(self.hash_bytes()..)?;
+            self.take_entry(&mut rest)
+        }))
+    }
+
+    fn hash_bytes(self) -> usize {
+        match self {
+            Form::Wide => size_of::<u64>(),
+            Form::Packed => 0,
+        }
+    }
+}
+
+fn is_digit(byte: &u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
+}
+
+fn is_uuid(text: &[u8]) -> bool {
+    let fits = |(at, byte): (usize, &u8)| match UUID_HYPHENS.contains(&at) {
+        true => *byte == b'-',
+        false => is_digit(byte),
+    };
+    text.len() == UUID_LENGTH && text.iter().enumerate().all(fits)
+}
+
+/// Two digits in a byte; there are `count` of them, an even number.
+fn put_hex(into: &mut Vec<u8>, kind: u64, count: usize, mut digits: impl Iterator<Item = u8>) {
+    put_number(into, (count as u64 / 2) << 2 | kind);
+    let value = |digit: u8| if digit <= b'9' { digit - b'0' } else { digit - b'a' + 10 };
+    while let (Some(high), Some(low)) = (digits.next(), digits.next()) {
+        into.push(value(high) << 4 | value(low));
+    }
+}
+
 /// What one entry says of a text of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry<'a> {
-    pub hash: u64,
     pub ordinal: u64,
+    /// As [`Form::put_text`] puts it.
     pub text: &'a [u8],
     pub payload: &'a [u8],
-}
-
-/// An entry's bytes behind its hash.
-pub(crate) fn put_entry(into: &mut Vec<u8>, ordinal: u64, text: &[u8], payload: &[u8]) {
-    put_number(into, ordinal);
-    put_number(into, text.len() as u64);
-    into.extend_from_slice(text);
-    put_number(into, payload.len() as u64);
-    into.extend_from_slice(payload);
-}
-
-/// The length of the entry (behind its hash) that starts `bytes`.
-pub(crate) fn entry_length(bytes: &[u8]) -> Option<usize> {
-    let mut rest = bytes;
-    take_number(&mut rest)?;
-    take_bytes(&mut rest)?;
-    take_bytes(&mut rest)?;
-    Some(bytes.len() - rest.len())
-}
-
-/// The entries of a page, or none if the bytes are no page.
-pub(crate) fn entries(page: &[u8]) -> Option<impl Iterator<Item = Option<Entry<'_>>>> {
-    let (count, rest) = page.split_first_chunk::<4>()?;
-    let (used, rest) = rest.split_first_chunk::<4>()?;
-    let mut rest = rest.get(..u32::from_le_bytes(*used) as usize)?;
-    Some((0..u32::from_le_bytes(*count)).map(move |_| {
-        let (hash, tail) = rest.split_first_chunk::<8>()?;
-        rest = tail;
-        let hash = u64::from_le_bytes(*hash);
-        Some(Entry {
-            hash,
-            ordinal: take_number(&mut rest)?,
-            text: take_bytes(&mut rest)?,
-            payload: take_bytes(&mut rest)?,
-        })
-    }))
 }
 
 /// Where the pages of one index are: the first hash of each and the place it starts, in steps of [`PAGE_BYTES`].
@@ -151,6 +239,7 @@ impl Directory {
 /// Fills pages with entries that come in order of their hashes.
 #[derive(Debug)]
 pub(crate) struct PageWriter {
+    form: Form,
     page: Vec<u8>,
     count: u32,
     directory: Directory,
@@ -158,20 +247,21 @@ pub(crate) struct PageWriter {
 
 impl PageWriter {
     /// `start`: where the first page will be put, in steps of [`PAGE_BYTES`].
-    pub fn new(start: u32) -> PageWriter {
-        PageWriter { page: vec![0; HEAD_BYTES], count: 0, directory: Directory { end: start, ..Directory::default() } }
+    pub fn new(form: Form, start: u32) -> PageWriter {
+        let directory = Directory { end: start, ..Directory::default() };
+        PageWriter { form, page: vec![0; HEAD_BYTES], count: 0, directory }
     }
 
-    /// `body` is what [`put_entry`] made. Full pages go to `out`.
+    /// `body` is what [`Form::put_entry`] made. Full pages go to `out`.
     pub fn push<E>(&mut self, hash: u64, body: &[u8], out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        if self.count > 0 && self.page.len() + 8 + body.len() > PAGE_BYTES {
+        if self.count > 0 && self.page.len() + self.form.hash_bytes() + body.len() > PAGE_BYTES {
             self.close_page(out)?;
         }
         if self.count == 0 {
             self.directory.first.push(hash);
             self.directory.start.push(self.directory.end);
         }
-        self.page.extend_from_slice(&hash.to_le_bytes());
+        self.page.extend_from_slice(&hash.to_le_bytes()[..self.form.hash_bytes()]);
         self.page.extend_from_slice(body);
         self.count += 1;
         Ok(())
@@ -219,40 +309,84 @@ mod tests {
 
     #[test]
     fn entries_of_one_hash_are_found_across_pages_and_long_ones_have_their_own() {
-        let mut pages = Vec::new();
-        let mut out = |page: &[u8]| -> Result<(), ()> {
-            pages.extend_from_slice(page);
-            Ok(())
-        };
-        let mut writer = PageWriter::new(0);
-        let long = vec![b'x'; 10_000];
-        for (hash, text) in [(1, &b"a"[..]), (2, b"b"), (2, &long), (2, b"c"), (9, b"d")] {
-            let mut body = Vec::new();
-            put_entry(&mut body, 3, text, b"payload");
-            assert_eq!(entry_length(&body), Some(body.len()));
-            writer.push(hash, &body, &mut out).unwrap();
+        for form in [Form::Wide, Form::Packed] {
+            let mut pages = Vec::new();
+            let mut out = |page: &[u8]| -> Result<(), ()> {
+                pages.extend_from_slice(page);
+                Ok(())
+            };
+            let mut writer = PageWriter::new(form, 0);
+            let long = vec![b'x'; 10_000];
+            for (hash, text) in [(1, &b"a"[..]), (2, b"b"), (2, &long), (2, b"c"), (9, b"d")] {
+                let mut body = Vec::new();
+                form.put_entry(&mut body, 3, text, b"payload");
+                assert_eq!(form.entry_length(&body), Some(body.len()));
+                writer.push(hash, &body, &mut out).unwrap();
+            }
+            let directory = writer.finish(&mut out).unwrap();
+            let places: Vec<_> = directory.pages_of(2).collect();
+            assert_eq!(places, [(0, 1), (1, 4), (4, 5)]);
+            assert_eq!(directory.pages_of(0).count(), 0);
+            let found: Vec<usize> = places
+                .iter()
+                .map(|&(start, end)| &pages[start as usize * PAGE_BYTES..end as usize * PAGE_BYTES])
+                .flat_map(|page| form.entries(page).unwrap())
+                .map(|entry| entry.unwrap())
+                .filter(|entry| entry.ordinal == 3 && entry.payload == b"payload")
+                .map(|entry| entry.text.len())
+                .collect();
+            let number = if form == Form::Wide { 2 } else { 3 };
+            assert_eq!(found, [2, 2, 10_000 + number, 2, 2], "their numbers before them");
+            assert_eq!(Directory::from_bytes(&directory.to_bytes(), 5), Some(directory));
         }
-        let directory = writer.finish(&mut out).unwrap();
-        let places: Vec<_> = directory.pages_of(2).collect();
-        assert_eq!(places, [(0, 1), (1, 4), (4, 5)]);
-        assert_eq!(directory.pages_of(0).count(), 0);
-        let found: Vec<usize> = places
+    }
+
+    #[test]
+    fn each_text_is_packed_in_one_way_and_no_two_are_the_same() {
+        let texts = [
+            "",
+            "0",
+            "00",
+            "0f",
+            "0F",
+            "f0f",
+            "-",
+            "0123456789abcdef",
+            "0123456789abcdeF",
+            "0123456789abcdef0123456789abcdef",
+            "01234567-89ab-cdef-0123-456789abcdef",
+            "01234567-89ab-cdef-0123-456789abcdeF",
+            "0123456-789ab-cdef-0123-456789abcdef",
+            "01234567-89ab-cdef-0123-456789abcdef0",
+            "event-17",
+            "é",
+        ];
+        let packed: Vec<Vec<u8>> = texts
             .iter()
-            .flat_map(|&(start, end)| entries(&pages[start as usize * PAGE_BYTES..end as usize * PAGE_BYTES]).unwrap())
-            .map(|entry| entry.unwrap())
-            .filter(|entry| entry.hash == 2 && entry.ordinal == 3 && entry.payload == b"payload")
-            .map(|entry| entry.text.len())
+            .map(|text| {
+                let mut packed = Vec::new();
+                Form::Packed.put_text(&mut packed, text.as_bytes());
+                let mut rest = &packed[..];
+                assert_eq!(Form::Packed.take_text(&mut rest), Some(&packed[..]));
+                assert!(rest.is_empty(), "{text}");
+                packed
+            })
             .collect();
-        assert_eq!(found, [1, 10_000, 1]);
-        assert_eq!(Directory::from_bytes(&directory.to_bytes(), 5), Some(directory));
+        let different: std::collections::HashSet<_> = packed.iter().collect();
+        assert_eq!(different.len(), texts.len());
+        assert_eq!(packed[3], [1 << 2 | 1, 0x0f]);
+        assert_eq!((packed[9].len(), packed[10].len()), (17, 17));
+        assert_eq!(packed[10][..3], [16 << 2 | 2, 0x01, 0x23]);
     }
 
     #[test]
     fn no_page_of_any_bytes_panics() {
         for byte in 0..=255 {
             let page = [byte; 64];
-            if let Some(found) = entries(&page) {
-                found.take_while(Option::is_some).for_each(drop);
+            for form in [Form::Wide, Form::Packed] {
+                if let Some(found) = form.entries(&page) {
+                    found.take_while(Option::is_some).for_each(drop);
+                }
             }
         }
     }

@@ -85,6 +85,7 @@ fn in_segments(count: usize) -> Result<()> {
     fixture.insert(&nodes, &FIRST)?;
     nodes.sealed()?;
     let nodes = nodes.again(&[prices.setting()])?;
+    next_second();
     fixture.insert(&nodes, &SECOND)?;
     fixture.rewrite(&nodes, "P3")?;
     held(&nodes, every_case(&nodes, &mut fixture, "in segments and in memory"));

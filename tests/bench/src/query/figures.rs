@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::measured::Measured;
+use super::measured::{Measured, Times};
 use super::queries::{Growth, Question};
 use super::{ASSAY, questions};
 use crate::report::{Report, Wanted};
@@ -12,6 +12,9 @@ const DISK_PER_JSON_MAX: f64 = 0.25;
 const LOOKUP_GROWTH_MAX: f64 = 1.5;
 /// Of ten times the rows.
 const SCAN_GROWTH_MAX: f64 = 11.0;
+/// Of what is inserted beside the questions: less, and they were asked beside something else.
+const PACE_MIN: f64 = 0.95;
+const BESIDE_RATIO_MAX: f64 = 1.5;
 const MIB: f64 = 1_048_576.0;
 
 /// Ours by the faster of the others.
@@ -62,6 +65,22 @@ pub fn add(report: &mut Report, measured: &[Measured], grown: Option<&Measured>)
     if let (Some(ours), Some(grown)) = (ours, grown) {
         growth(report, ours, grown);
     }
+    if let Some(ours) = ours {
+        beside(report, ours);
+    }
+}
+
+fn beside(report: &mut Report, ours: &Measured) {
+    let Some(beside) = &ours.beside else { return };
+    report.figure("beside the questions: rows that came in, of the pace of loading alone", beside.taken / 1e6, "MB/s");
+    report.promised("taken / offered, half of that pace", beside.taken / beside.wanted, "", Wanted::AtLeast(PACE_MIN));
+    let slower = |(name, times): (&&'static str, &Times)| Some((*name, times.p50() / ours.p50(name)?));
+    let slower: Vec<(&str, f64)> = beside.times.iter().filter_map(slower).collect();
+    let all: Vec<f64> = slower.iter().map(|(_, ratio)| *ratio).collect();
+    report.figure("beside inserts / alone, geometric mean of all questions", geometric_mean(&all), "");
+    if let Some((name, worst)) = slower.iter().max_by(|one, other| one.1.total_cmp(&other.1)) {
+        report.promised(format!("the most of them: {name}"), *worst, "", Wanted::AtMost(BESIDE_RATIO_MAX));
+    }
 }
 
 fn growth(report: &mut Report, ours: &Measured, grown: &Measured) {
@@ -100,7 +119,7 @@ pub fn table(measured: &[Measured], grown: Option<&Measured>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::measured::Times;
+    use super::super::measured::Beside;
     use super::super::queries::TRACES;
     use super::*;
 
@@ -127,6 +146,16 @@ mod tests {
             table.contains("lookups take longer, most (trace by id)") && table.contains("MISSED (at most 1.500)"),
             "{table}"
         );
+    }
+
+    #[test]
+    fn what_inserts_slow_down_too_much_is_said() {
+        let times = [(TRACES[0].name, Times(vec![3.0]))].into();
+        let ours = Measured { beside: Some(Beside { wanted: 2e6, taken: 1e6, times }), ..one(ASSAY, 1.0) };
+        let mut report = Report::new("query");
+        add(&mut report, &[ours], None);
+        let table = report.table();
+        assert!(table.contains("MISSED (at most 1.500)") && table.contains("MISSED (at least 0.950)"), "{table}");
     }
 
     #[test]

@@ -56,6 +56,16 @@ pub struct Measured {
     pub json_bytes: u64,
     pub loaded: Memory,
     pub asked: Memory,
+    pub beside: Option<Beside>,
+}
+
+/// The questions again while rows came in.
+#[derive(Debug, Default, Serialize)]
+pub struct Beside {
+    /// Bytes of rows a second that were offered, and those that were taken.
+    pub wanted: f64,
+    pub taken: f64,
+    pub times: BTreeMap<&'static str, Times>,
 }
 
 impl Measured {

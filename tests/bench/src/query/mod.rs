@@ -11,6 +11,7 @@
 //! Rows are made again for each engine, and never held; what is asked for by its id (traces) is noted as they pass.
 
 mod answer;
+mod beside;
 mod documents;
 mod feed;
 mod figures;
@@ -21,6 +22,7 @@ mod queries;
 mod spans;
 mod trials;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Instant;
@@ -40,6 +42,8 @@ use queries::{EVENTS, EXPORT, Question, TRACES};
 use spans::Spans;
 use trials::Trials;
 
+/// More than anybody waits for.
+const BESIDE_ROWS: u64 = 1 << 40;
 /// Ours, in figures.
 const ASSAY: &str = "assay";
 
@@ -72,6 +76,8 @@ pub struct Options {
     pub environment: Option<PathBuf>,
     /// Where ours is left as it was loaded.
     pub kept: Option<PathBuf>,
+    /// Whether ours is asked once more while rows come in.
+    pub beside: bool,
     pub seed: u64,
 }
 
@@ -163,11 +169,12 @@ impl Loaded {
     fn new(ours: &Ours, options: &Options, rows: u64) -> anyhow::Result<Loaded> {
         let documents = Documents::new(options.seed, options.documents, Wrapped::Row);
         let (objects, began) = (ours.objects.clone(), Instant::now());
-        let (spans, mut json_bytes) = ours.insert("project_logs", &objects.log, Spans::new(options.seed, rows))?;
+        let spans = ours.insert("project_logs", &objects.log, Spans::new(options.seed, rows))?;
+        let (spans, mut json_bytes) = (spans.feed, spans.bytes);
         for (number, experiment) in (0..).zip(&objects.experiments) {
-            json_bytes += ours.insert("experiment", experiment, Trials::new(options.seed, number))?.1;
+            json_bytes += ours.insert("experiment", experiment, Trials::new(options.seed, number))?.bytes;
         }
-        json_bytes += ours.insert("project_logs", &objects.events, documents)?.1;
+        json_bytes += ours.insert("project_logs", &objects.events, documents)?.bytes;
         let seconds = began.elapsed().as_secs_f64();
         let (facts, memory) = (Facts::of(&spans), ours.server().process().memory()?);
         let Options { documents, seed, .. } = *options;
@@ -207,11 +214,28 @@ fn ours(options: &Options, rows: u64, home: &Path, looker: Option<&Environment>)
         measured.answers.insert(question.name, answers);
     }
     measured.asked = ours.server().process().memory()?;
+    if options.beside {
+        measured.beside = Some(beside(&mut ours, options, &loaded)?);
+    }
     ours.stop()?;
     if options.kept.as_deref() != Some(home) {
         std::fs::remove_dir_all(home).with_context(|| format!("removing {}", home.display()))?;
     }
     Ok(measured)
+}
+
+/// The questions again, but for the export, while rows come in at half of the pace at which all were loaded.
+fn beside(ours: &mut Ours, options: &Options, loaded: &Loaded) -> anyhow::Result<measured::Beside> {
+    let wanted = loaded.json_bytes as f64 / loaded.seconds / 2.0;
+    let inserting = ours.insert_beside(Spans::new(options.seed + 1, BESIDE_ROWS), wanted)?;
+    let mut times = BTreeMap::new();
+    for question in questions().filter(|question| question.name != EXPORT) {
+        let texts = loaded.facts.texts(&named(question.ours, &loaded.objects));
+        let (asked, _) = ours.ask(&texts, Runs::USUAL).with_context(|| question.name)?;
+        eprintln!("{ASSAY}: {} beside inserts: {:.2} ms", question.name, asked.p50());
+        times.insert(question.name, asked);
+    }
+    Ok(measured::Beside { wanted, taken: inserting.end()?, times })
 }
 
 /// Our log is written over and over within its budget, and beside it lies a file that keeps room for a full disk.

@@ -15,6 +15,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
 
 use super::answer::Answer;
+use super::beside::Beside;
 use super::feed::{Feed, next_body};
 use super::measured::{Runs, Times};
 use crate::http::client::{Connection, Target};
@@ -108,15 +109,20 @@ impl Ours {
         self.server.stop()
     }
 
-    /// Inserts all of a feed into an object of a kind such as `project_logs`; the feed, and the bytes of its rows.
-    pub fn insert<F: Feed + Send + 'static>(&self, kind: &str, object: &str, feed: F) -> anyhow::Result<(F, u64)> {
-        let (sender, receiver) = mpsc::channel(WAITING_MAX);
-        let maker = spawn("bench-maker", move || Ok(all_bodies(feed, &sender)))?;
-        let path = format!("/v1/{kind}/{object}/insert");
-        let sent = self.runtime.block_on(send(self.server.target(), &path, receiver));
-        let made = join(maker)?;
-        sent?;
-        Ok(made)
+    /// Inserts all of a feed into an object of a kind such as `project_logs`.
+    pub fn insert<F: Feed + Send + 'static>(&self, kind: &str, object: &str, feed: F) -> anyhow::Result<Inserted<F>> {
+        insert(&self.runtime, self.server.target(), &format!("/v1/{kind}/{object}/insert"), feed)
+    }
+
+    /// Begins to insert into a new project, at so many bytes a second.
+    pub fn insert_beside<F: Feed + Send + 'static>(
+        &mut self,
+        feed: F,
+        bytes_per_second: f64,
+    ) -> anyhow::Result<Beside> {
+        let asked = json!({ "name": "beside" });
+        let project = self.runtime.block_on(made(&mut self.connection, "/v1/project", &asked))?;
+        Beside::start(self.server.target(), &project, feed, bytes_per_second)
     }
 
     /// Asks each text in turn, and again; times to the last byte, and the answer to each.
@@ -175,7 +181,29 @@ async fn made(connection: &mut Connection, path: &str, asked: &Value) -> anyhow:
     Ok(connection.post(path, &Bytes::from(asked.to_string())).await?.json::<Record>(path)?.id)
 }
 
-fn all_bodies<F: Feed>(mut feed: F, sender: &mpsc::Sender<GeneratedEvents>) -> (F, u64) {
+/// A feed that was inserted, and the bytes of its rows.
+#[derive(Debug)]
+pub struct Inserted<F> {
+    pub feed: F,
+    pub bytes: u64,
+}
+
+/// Sends all rows of a feed, as bodies of inserts.
+pub fn insert<F: Feed + Send + 'static>(
+    runtime: &Runtime,
+    target: &Target,
+    path: &str,
+    feed: F,
+) -> anyhow::Result<Inserted<F>> {
+    let (sender, receiver) = mpsc::channel(WAITING_MAX);
+    let maker = spawn("bench-maker", move || Ok(all_bodies(feed, &sender)))?;
+    let sent = runtime.block_on(send(target, path, receiver));
+    let made = join(maker)?;
+    sent?;
+    Ok(made)
+}
+
+fn all_bodies<F: Feed>(mut feed: F, sender: &mpsc::Sender<GeneratedEvents>) -> Inserted<F> {
     let mut bytes = 0;
     while let Some((events, rows_bytes)) = next_body(&mut feed) {
         bytes += rows_bytes;
@@ -184,7 +212,7 @@ fn all_bodies<F: Feed>(mut feed: F, sender: &mpsc::Sender<GeneratedEvents>) -> (
             break;
         }
     }
-    (feed, bytes)
+    Inserted { feed, bytes }
 }
 
 async fn send(target: &Target, path: &str, receiver: mpsc::Receiver<GeneratedEvents>) -> anyhow::Result<()> {

@@ -121,6 +121,7 @@ fn the_others_answer_what_the_language_means() {
         sides,
         environment: None,
         kept: None,
+        beside: false,
         seed: SEED,
     };
     let lines = Lines::write(&options, dir.path()).expect("files");

@@ -2,20 +2,21 @@
 //! answer, whoever leads by then is asked once more, or the replica here. A shard that nobody answers for is named, and
 //! there is no answer without it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use assay_cluster::{AskError as NoNode, Route};
+use assay_cluster::{AskError as NoNode, Cluster, Route};
 use assay_node_btql::ast::Amount;
 use assay_node_engine::{Hash, Partial, Position, innermost, last_of};
-use assay_storage_model::{GroupId, NodeId, ShardId, Xact};
+use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
 use bytes::Bytes;
 use futures::future::try_join_all;
 
 use crate::AskError;
 use crate::leaf::{FORMAT, FORMAT_OF_WRITES, LEAF, LeafAnswer, LeafObject, LeafPart, LeafQuestion, What, unpack};
 use crate::office::Office;
+use crate::plan::Place;
 use crate::request::Bounded;
 
 /// How often a part is asked for: its place may have changed once.
@@ -90,18 +91,10 @@ impl Errand<'_> {
         Ok(parts)
     }
 
-    /// Where a shard is led; where nobody is known to lead it, here if it is here.
     fn whom(&self, shard: ShardId, tries: usize) -> Result<Whom, AskError> {
-        let (cluster, group) = (&self.office.cluster, GroupId::of_shard(shard));
-        let is_here = cluster.shard(shard).is_some() && cluster.has_data(group);
-        match cluster.route(group) {
-            Route::There(node) if tries == 0 || !is_here => Ok(Whom::There(node)),
-            _ if is_here => Ok(Whom::Here),
-            Route::There(node) => Ok(Whom::There(node)),
-            Route::Here | Route::Nobody => {
-                Err(AskError::Unavailable(format!("nobody is known to lead shard {shard}, which this query needs")))
-            }
-        }
+        whom(&self.office.cluster, shard, tries).ok_or_else(|| {
+            AskError::Unavailable(format!("nobody is known to lead shard {shard}, which this query needs"))
+        })
     }
 
     /// Of one node; where it gives no answer, shard by shard of others.
@@ -206,6 +199,34 @@ impl Errand<'_> {
             bytes_max: self.office.limits.query_bytes_max,
         }
     }
+}
+
+/// Where a shard is led; where nobody is known to lead it, here if it is here.
+fn whom(cluster: &Cluster, shard: ShardId, tries: usize) -> Option<Whom> {
+    let group = GroupId::of_shard(shard);
+    let is_here = cluster.shard(shard).is_some() && cluster.has_data(group);
+    match cluster.route(group) {
+        Route::There(node) if tries == 0 || !is_here => Some(Whom::There(node)),
+        _ if is_here => Some(Whom::Here),
+        Route::There(node) => Some(Whom::There(node)),
+        Route::Here | Route::Nobody => None,
+    }
+}
+
+/// Who would be asked for these objects first.
+pub(crate) fn places(cluster: &Cluster, objects: impl Iterator<Item = ObjectKey>) -> Vec<Place> {
+    let mut found: BTreeMap<Option<NodeId>, Place> = BTreeMap::new();
+    for object in objects {
+        let shard = cluster.locate(&object);
+        let node = whom(cluster, shard, 0).map(|whom| match whom {
+            Whom::Here => cluster.node(),
+            Whom::There(node) => node,
+        });
+        let place = found.entry(node).or_insert_with(|| Place { node, shards: BTreeSet::new(), objects: 0 });
+        place.shards.insert(shard);
+        place.objects += 1;
+    }
+    found.into_values().collect()
 }
 
 /// Whether another place may answer what this one did not.

@@ -193,6 +193,12 @@ impl Queries {
         Ok(answer)
     }
 
+    /// How a question about these objects is answered, in words.
+    pub fn plan(&self, asked: &Bounded, objects: &[Home]) -> String {
+        let objects = objects.iter().map(|home| home.object);
+        asked.plan(&coordinate::places(&self.office.cluster, objects))
+    }
+
     /// Keeps a question that is answered beside its request; the name under which its answer is found. It is there after
     /// any crash.
     pub async fn make_later(&self, request: LaterRequest) -> Result<Uuid, AskError> {

@@ -1,16 +1,43 @@
 //! How a query is answered, in words.
 
+use std::collections::BTreeSet;
+use std::fmt;
+
 use assay_node_btql::ast::Shape;
 use assay_node_btql::bound::{Bound, Bounds, Order, Output, Range, Rows};
+use assay_storage_model::{NodeId, ShardId};
 
 use crate::request::Bounded;
 
+/// Who is asked for some of a query's objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// None where nobody is known to lead their shards.
+    pub node: Option<NodeId>,
+    pub shards: BTreeSet<ShardId>,
+    pub objects: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.node {
+            Some(node) => write!(f, "node {node}: ")?,
+            None => f.write_str("nobody is known to lead: ")?,
+        }
+        let shards: Vec<String> = self.shards.iter().map(ShardId::to_string).collect();
+        write!(f, "shards {}, {} objects", shards.join(" "), self.objects)
+    }
+}
+
 impl Bounded {
-    /// One line for each step, the last one first, as each reads what the one below it gives.
-    pub fn plan(&self) -> String {
+    /// One line for each step, the last one first, as each reads what the one below it gives; then who reads what.
+    pub fn plan(&self, places: &[Place]) -> String {
         let mut lines = Vec::new();
         steps(&self.bound, self.limit, &mut lines);
-        let indented = lines.iter().enumerate().map(|(depth, line)| format!("{}{line}", "  ".repeat(depth)));
+        let deepest = lines.len();
+        let steps = lines.into_iter().enumerate();
+        let places = places.iter().map(|place| (deepest, place.to_string()));
+        let indented = steps.chain(places).map(|(depth, line)| format!("{}{line}", "  ".repeat(depth)));
         indented.collect::<Vec<_>>().join("\n")
     }
 }
@@ -89,4 +116,34 @@ fn pruned(bounds: &Bounds) -> String {
         by.push(format!("{} traces", roots.len()));
     }
     if by.is_empty() { String::new() } else { format!(", only {}", by.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::request::Question;
+
+    fn plan(query: &str) -> String {
+        let bounded = Question { query: json!(query), ..Question::default() }.read().expect("it is understood");
+        let places = [
+            Place { node: Some(NodeId(1)), shards: [ShardId(0), ShardId(5)].into(), objects: 3 },
+            Place { node: None, shards: [ShardId(2)].into(), objects: 1 },
+        ];
+        bounded.plan(&places)
+    }
+
+    /// As they stand in `plans.txt`: a query, its plan, an empty line.
+    #[test]
+    fn plans_are_as_they_are_written_down() {
+        let golden = include_str!("plans.txt");
+        let queries = golden.split("\n\n").filter_map(|case| case.trim().split_once('\n'));
+        let mut found = String::new();
+        for (query, _) in queries {
+            found += &format!("{query}\n{}\n\n", plan(query));
+        }
+        assert!(found.lines().count() > 60, "plans.txt is cut short");
+        assert_eq!(found.trim(), golden.trim(), "found:\n{found}");
+    }
 }

@@ -46,7 +46,7 @@ pub async fn btql(call: Call, payload: Payload) -> Answer {
     let (is_endless, is_short) = (bounded.is_endless(), bounded.is_by_key() && homes.len() == 1);
     let secret = secret(&call.edge.records)?;
     let after = bounded.cursor().map(|text| position(text, is_short, &secret)).transpose()?;
-    let plan = asked.include_plan.then(|| bounded.plan());
+    let plan = asked.include_plan.then(|| call.edge.queries.plan(&bounded, &homes));
     let notes = bounded.notes().to_vec();
     let columns = bounded.columns();
     let mut rows = call.edge.queries.ask(call.principal.org, bounded, &homes, after, asked.seconds).await?;

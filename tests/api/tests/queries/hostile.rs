@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 use crate::nodes::{Nodes, SEALS, held, insert, request};
 
-/// What queries may take together is small here, so that what goes beyond it is seen.
+/// What queries may take together is small here, so that what goes beyond it is seen: 320 MiB, and 64 each.
 const SETTINGS: [(&str, &str); 2] =
-    [("ASSAY_QUERIES_MEMORY_BYTES_MAX", "134217728"), ("ASSAY_QUERIES_QUERY_BYTES_MAX", "67108864")];
-/// Resident bytes that the process may have gained at the worst moment: those of queries, and as much again for the store,
-/// requests and answers on their way, and what the allocator keeps.
-const GAINED_BYTES_MAX: u64 = 512 << 20;
+    [("ASSAY_QUERIES_MEMORY_BYTES_MAX", "335544320"), ("ASSAY_QUERIES_QUERY_BYTES_MAX", "67108864")];
+/// Resident bytes that the process may have gained at the worst moment: those of queries and a fifth more, for requests
+/// and answers on their way, and what the allocator keeps.
+const GAINED_BYTES_MAX: u64 = (320 << 20) / 5 * 6;
 /// Each hostile query has so long.
 const SECONDS: u64 = 1;
 /// Within its seconds, and what a debug build takes to notice.

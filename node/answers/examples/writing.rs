@@ -1,5 +1,5 @@
 //! How many rows a second of processor time are written, and how much memory that takes:
-//! `cargo run --release -p assay-node-answers --example figures [rows]`.
+//! `cargo run --release -p assay-node-answers --example writing [rows]`.
 
 use assay_node_answers::{Format, Writer};
 use assay_node_btql::bound::Kinds;

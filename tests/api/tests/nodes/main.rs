@@ -1,0 +1,13 @@
+//! Real nodes, one and three, as clients and operators meet them. One program of tests: most of what they do is to wait,
+//! and two of them wait at once.
+
+mod admin;
+mod cases;
+mod certificates;
+mod compose;
+mod dev;
+mod lost;
+mod machines;
+mod malformed;
+mod program;
+mod scrub;

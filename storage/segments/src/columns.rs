@@ -38,9 +38,9 @@ use crate::writer::{Codec, WriterOptions};
 
 /// A page of documents before compression: what one lookup decodes.
 pub(crate) const DOC_PAGE_BYTES: usize = 64 << 10;
-/// A page of a field's texts in a columnar segment, before compression: twice as long compresses by a tenth better, and
-/// a lookup decodes one of each field.
-const TEXT_PAGE_BYTES: usize = 256 << 10;
+/// A page of a field's texts in a columnar segment, before compression: longer ones compress better, and a lookup decodes
+/// one of each field.
+const TEXT_PAGE_BYTES: usize = 512 << 10;
 /// How hard texts are compressed that stay: what takes a third of the room of level 1 more costs as much as all else of a
 /// merge, see decision 0009.
 const TEXT_LEVEL: i32 = 9;

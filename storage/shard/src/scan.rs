@@ -7,7 +7,7 @@
 //! filters left.
 
 mod cache;
-mod dictionary;
+mod compact;
 mod memory;
 mod sealed;
 
@@ -24,6 +24,7 @@ use crate::error::ShardError;
 use crate::read::View;
 
 pub use self::cache::ColumnCache;
+use self::compact::widened;
 use self::memory::MemoryRows;
 pub(crate) use self::sealed::Newest;
 use self::sealed::SealedRows;
@@ -185,12 +186,13 @@ impl Unit {
 }
 
 /// Of a column of a whole chunk.
-fn part_of(column: &ArrayRef, rows: Range<usize>, keep: Option<&BooleanBuffer>) -> ArrayRef {
+fn part_of(want: &Want, column: &ArrayRef, rows: Range<usize>, keep: Option<&BooleanBuffer>) -> ArrayRef {
     let part = column.slice(rows.start, rows.len());
-    match keep {
+    let part = match keep {
         Some(keep) => filter(&part, &BooleanArray::new(keep.clone(), None)).expect("as many bits as rows"),
         None => part,
-    }
+    };
+    widened(want, part)
 }
 
 /// Whether so few rows are wanted that the others had better not be read.

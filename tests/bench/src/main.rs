@@ -212,7 +212,7 @@ struct QueryArgs {
     /// Documents of JSONBench's shape; as many as spans if not given
     #[arg(long)]
     documents: Option<u64>,
-    /// Then ours alone with so many spans
+    /// Then ours alone with so many spans, and no documents
     #[arg(long, value_name = "ROWS")]
     grown: Option<u64>,
     /// Ours stays loaded in this folder, and is asked again where it is already

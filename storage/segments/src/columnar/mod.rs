@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | those of every segment | as in `columns`; `doc` is null where a document is kept as parts | as there, compressed harder |
 //! | layout | u16: which parts a document is made of | dictionary |
-//! | field `<name>` | bytes (JSON text), nullable | plain, pages of 256 KiB, zstd |
+//! | field `<name>` | bytes (JSON text), nullable | plain, pages of 512 KiB, zstd |
 //! | path `[<keys>]` | bool, i64, f64 or text, nullable | dictionary while it is small, then floats byte by byte and integers as differences; statistics by row group |
 
 mod choose;

@@ -1,6 +1,7 @@
 //! Columns that were read or picked out of documents, kept for the next query: all that are short, of whole chunks, as
 //! far as the memory goes that they are given. Those that were used longest ago go first, and with them what is left of
-//! segments and generations that are gone.
+//! segments and generations that are gone. What was found out takes little and cost much: it goes after the columns, as
+//! long as it has no more than its share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,6 +17,9 @@ use super::Chunk;
 const SHARE_OF_ONE: usize = 64;
 /// When there is no more room, this share of it is made free at once: looking for the oldest takes a while.
 const SHARE_FREED: usize = 8;
+/// Kinds may take this share of it all, and what somebody found out another.
+const SHARE_OF_KINDS: usize = 16;
+const SHARE_OF_FOUND: usize = 4;
 /// What an entry costs beside its array.
 const ENTRY_BYTES: usize = 256;
 
@@ -39,6 +43,12 @@ pub(super) enum What {
     Column(Want),
     /// What somebody found out about a unit, which begins with this row, under a name of his own.
     Found(u32, Box<str>),
+}
+
+impl What {
+    fn was_read(&self) -> bool {
+        matches!(self, What::Column(_))
+    }
 }
 
 #[derive(Debug)]
@@ -77,6 +87,8 @@ impl ColumnCache {
         if kept.bytes + bytes > kept.bytes_max {
             kept.make_room();
         }
+        // No two are used at the same time: by it is decided which go.
+        kept.now += 1;
         let used = kept.now;
         let before = kept.columns.insert((chunk, what), Column { array: Arc::clone(array), bytes, used });
         kept.bytes = kept.bytes + bytes - before.map_or(0, |before| before.bytes);
@@ -88,6 +100,10 @@ impl ColumnCache {
 
     pub(super) fn put_kinds(&self, chunk: Chunk, path: &[Step], kinds: Kinds) {
         let mut kept = self.0.lock();
+        if kept.kinds.len() * ENTRY_BYTES >= kept.bytes_max / SHARE_OF_KINDS {
+            kept.bytes -= kept.kinds.len() * ENTRY_BYTES;
+            kept.kinds.clear();
+        }
         if kept.bytes + ENTRY_BYTES > kept.bytes_max {
             kept.make_room();
         }
@@ -99,22 +115,39 @@ impl ColumnCache {
 
 impl Kept {
     fn make_room(&mut self) {
-        self.bytes -= self.kinds.len() * ENTRY_BYTES;
-        self.kinds.clear();
         let goal = self.bytes_max - self.bytes_max / SHARE_FREED;
-        let mut by_use: Vec<(u64, usize)> = self.columns.values().map(|column| (column.used, column.bytes)).collect();
+        let found: usize = self.of(false).map(|column| column.bytes).sum();
+        let too_much = found.saturating_sub(self.bytes_max / SHARE_OF_FOUND);
+        self.forget(false, too_much);
+        self.forget(true, self.bytes.saturating_sub(goal));
+        self.forget(false, self.bytes.saturating_sub(goal));
+    }
+
+    /// Columns that were read, or what was found out.
+    fn of(&self, read: bool) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(move |((_, what), _)| what.was_read() == read).map(|(_, column)| column)
+    }
+
+    /// Those that were used longest ago, until so many bytes are free.
+    fn forget(&mut self, read: bool, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let mut by_use: Vec<(u64, usize)> = self.of(read).map(|column| (column.used, column.bytes)).collect();
         by_use.sort_unstable();
-        let mut bytes = self.bytes;
+        let mut freed = 0;
         let oldest = by_use.into_iter().find_map(|(used, size)| {
-            if bytes <= goal {
+            if freed >= bytes {
                 return Some(used);
             }
-            bytes -= size;
+            freed += size;
             None
         });
         let stay_from = oldest.unwrap_or(u64::MAX);
-        self.columns.retain(|_, column| column.used >= stay_from);
-        self.bytes = self.columns.values().map(|column| column.bytes).sum();
+        let before: usize = self.columns.values().map(|column| column.bytes).sum();
+        self.columns.retain(|(_, what), column| what.was_read() != read || column.used >= stay_from);
+        let after: usize = self.columns.values().map(|column| column.bytes).sum();
+        self.bytes -= before - after;
     }
 }
 
@@ -140,6 +173,29 @@ mod tests {
         assert!(cache.get(chunk(1), &What::Column(Want::Key)).is_none());
         assert!(cache.get(chunk(499), &What::Column(Want::Key)).is_some());
         assert!(cache.get(chunk(499), &What::Column(Want::Xact)).is_none());
+    }
+
+    #[test]
+    fn what_was_found_out_goes_after_columns_unless_it_is_too_much() {
+        let cache = ColumnCache::new(64 * 1024);
+        let array: ArrayRef = Arc::new(Int64Array::from(vec![7; 64]));
+        let found = |number: u64| (chunk(number), What::Found(0, "a condition".into()));
+        let path = [Step::Key("a".into())];
+        cache.put_kinds(chunk(0), &path, Kinds::INT);
+        cache.put(found(0).0, found(0).1, &array);
+        for source in 0..500 {
+            cache.put(chunk(source), What::Column(Want::Key), &array);
+        }
+        assert!(cache.get(chunk(0), &found(0).1).is_some() && cache.kinds(chunk(0), &path).is_some());
+        for number in 0..500 {
+            cache.put(found(number).0, found(number).1, &array);
+            assert!(cache.bytes() <= 64 * 1024);
+        }
+        cache.put(chunk(501), What::Column(Want::Key), &array);
+        assert!(cache.get(chunk(0), &found(0).1).is_none() && cache.get(chunk(499), &found(499).1).is_some());
+        let left = (0..500).filter(|number| cache.get(found(*number).0, &found(*number).1).is_some()).count();
+        let room = 64 * 1024 / SHARE_OF_FOUND + 64 * 1024 / SHARE_FREED;
+        assert!(left * array.get_array_memory_size() <= room, "{left} of what was found out");
     }
 
     #[test]

@@ -111,7 +111,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     let mut measured = Vec::new();
     if options.sides.contains(&Side::Assay) {
         let home = options.kept.clone().unwrap_or_else(|| dir.join(ASSAY));
-        measured.push(ours(options, options.rows, &home, environment.as_ref())?);
+        measured.push(ours(options, &home, environment.as_ref())?);
     }
     if let Some(environment) = &environment {
         let files = Lines::write(options, dir)?;
@@ -120,7 +120,14 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
         }
         files.remove()?;
     }
-    let grown = options.grown.map(|rows| ours(options, rows, &dir.join("grown"), None)).transpose()?;
+    let grown = match options.grown {
+        Some(rows) => {
+            // Spans alone: that is what grows.
+            let alone = Options { rows, documents: 0, kept: None, beside: false, ..options.clone() };
+            Some(ours(&alone, &dir.join("grown"), None)?)
+        }
+        None => None,
+    };
     let differences = differences(&measured);
     let mut report = Report::new("query");
     figures::add(&mut report, &measured, grown.as_ref());
@@ -137,6 +144,12 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
 
 fn questions() -> impl Iterator<Item = &'static Question> {
     TRACES.iter().chain(&EVENTS)
+}
+
+/// Those about what is there.
+fn questions_of(options: &Options) -> impl Iterator<Item = &'static Question> + use<> {
+    let events: &[Question] = if options.documents > 0 { &EVENTS } else { &[] };
+    TRACES.iter().chain(events)
 }
 
 /// What was loaded into ours, for whoever asks it another time.
@@ -158,18 +171,18 @@ impl Loaded {
     }
 
     /// Where ours was kept loaded with the same rows.
-    fn of(home: &Path, options: &Options, rows: u64) -> anyhow::Result<Option<Loaded>> {
+    fn of(home: &Path, options: &Options) -> anyhow::Result<Option<Loaded>> {
         let Ok(text) = std::fs::read(Loaded::file(home)) else { return Ok(None) };
         let loaded: Loaded = serde_json::from_slice(&text)?;
-        let same = (loaded.rows, loaded.documents, loaded.seed) == (rows, options.documents, options.seed);
+        let same = (loaded.rows, loaded.documents, loaded.seed) == (options.rows, options.documents, options.seed);
         ensure!(same, "{} holds other rows", home.display());
         Ok(Some(loaded))
     }
 
-    fn new(ours: &Ours, options: &Options, rows: u64) -> anyhow::Result<Loaded> {
+    fn new(ours: &Ours, options: &Options) -> anyhow::Result<Loaded> {
         let documents = Documents::new(options.seed, options.documents, Wrapped::Row);
         let (objects, began) = (ours.objects.clone(), Instant::now());
-        let spans = ours.insert("project_logs", &objects.log, Spans::new(options.seed, rows))?;
+        let spans = ours.insert("project_logs", &objects.log, Spans::new(options.seed, options.rows))?;
         let (spans, mut json_bytes) = (spans.feed, spans.bytes);
         for (number, experiment) in (0..).zip(&objects.experiments) {
             json_bytes += ours.insert("experiment", experiment, Trials::new(options.seed, number))?.bytes;
@@ -177,18 +190,18 @@ impl Loaded {
         json_bytes += ours.insert("project_logs", &objects.events, documents)?.bytes;
         let seconds = began.elapsed().as_secs_f64();
         let (facts, memory) = (Facts::of(&spans), ours.server().process().memory()?);
-        let Options { documents, seed, .. } = *options;
+        let Options { rows, documents, seed, .. } = *options;
         Ok(Loaded { rows, documents, seed, seconds, json_bytes, memory, facts, objects })
     }
 }
 
-fn ours(options: &Options, rows: u64, home: &Path, looker: Option<&Environment>) -> anyhow::Result<Measured> {
+fn ours(options: &Options, home: &Path, looker: Option<&Environment>) -> anyhow::Result<Measured> {
     let program = options.program.as_ref().context("the program assay")?;
     std::fs::create_dir_all(home).with_context(|| format!("creating {}", home.display()))?;
     let dir = home.join("data");
-    let loaded = Loaded::of(home, options, rows)?;
+    let (rows, loaded) = (options.rows, Loaded::of(home, options)?);
     let mut ours = Ours::start(program, &dir, loaded.as_ref().map(|loaded| &loaded.objects))?;
-    let loaded = loaded.map_or_else(|| Loaded::new(&ours, options, rows), Ok)?;
+    let loaded = loaded.map_or_else(|| Loaded::new(&ours, options), Ok)?;
     eprintln!("{ASSAY}: {rows} spans and the other rows in {:.0} s", loaded.seconds);
     ours.settled()?;
     std::fs::write(Loaded::file(home), serde_json::to_vec(&loaded)?)?;
@@ -202,7 +215,7 @@ fn ours(options: &Options, rows: u64, home: &Path, looker: Option<&Environment>)
         ..Measured::default()
     };
     measured.disk_bytes = bytes_below(&dir)?.saturating_sub(measured.fixed_bytes);
-    for question in questions() {
+    for question in questions_of(options) {
         let texts = loaded.facts.texts(&named(question.ours, &loaded.objects));
         let (times, answers) = if question.name == EXPORT {
             export(&mut ours, &texts[0], &dir, looker)?
@@ -229,7 +242,7 @@ fn beside(ours: &mut Ours, options: &Options, loaded: &Loaded) -> anyhow::Result
     let wanted = loaded.json_bytes as f64 / loaded.seconds / 2.0;
     let inserting = ours.insert_beside(Spans::new(options.seed + 1, BESIDE_ROWS), wanted)?;
     let mut times = BTreeMap::new();
-    for question in questions().filter(|question| question.name != EXPORT) {
+    for question in questions_of(options).filter(|question| question.name != EXPORT) {
         let texts = loaded.facts.texts(&named(question.ours, &loaded.objects));
         let (asked, _) = ours.ask(&texts, Runs::USUAL).with_context(|| question.name)?;
         eprintln!("{ASSAY}: {} beside inserts: {:.2} ms", question.name, asked.p50());

@@ -1,0 +1,129 @@
+//! Columns as they are kept: as small as they can be made without thinking long, so that more of them are.
+//!
+//! - texts of which few are different are a dictionary: each text once, and a place for each row. Most of what queries
+//!   group and filter by is such a column, and spans of a trace lie together;
+//! - integers that are short, places of dictionaries too, have as few bytes as the largest of them needs.
+//!
+//! Whoever reads gets integers of 64 bits, places of 32, and traces' ids as texts again, of the rows that are wanted.
+
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Int32Array, StringArray};
+use arrow::compute::{cast, max, min};
+use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type};
+use assay_storage_segments::{Form, Kind, Want};
+
+/// One text for so many rows or more is worth it.
+const ROWS_PER_TEXT_MIN: usize = 8;
+
+/// The column as it is kept.
+pub(super) fn compact(want: &Want, column: ArrayRef) -> ArrayRef {
+    let smaller = match want {
+        Want::Path(_, Form::Typed(Kind::Text)) | Want::RootSpanId => dictionary(column.as_string()),
+        Want::Path(_, Form::Typed(Kind::Int)) => narrow(&column),
+        _ => None,
+    };
+    smaller.unwrap_or(column)
+}
+
+/// As it was before it was made small.
+pub(super) fn widened(want: &Want, column: ArrayRef) -> ArrayRef {
+    let wide = match column.data_type() {
+        DataType::Int16 | DataType::Int32 => DataType::Int64,
+        DataType::Dictionary(..) if *want == Want::RootSpanId => DataType::Utf8,
+        DataType::Dictionary(places, values) if **places == DataType::Int16 => {
+            DataType::Dictionary(Box::new(DataType::Int32), values.clone())
+        }
+        _ => return column,
+    };
+    cast(&column, &wide).expect("whatever is narrow fits what is wide")
+}
+
+fn narrow(column: &ArrayRef) -> Option<ArrayRef> {
+    let numbers = column.as_primitive_opt::<Int64Type>()?;
+    let (least, most) = (min(numbers).unwrap_or(0), max(numbers).unwrap_or(0));
+    let fits = |range: std::ops::RangeInclusive<i64>| range.contains(&least) && range.contains(&most);
+    let narrow = if fits(i16::MIN.into()..=i16::MAX.into()) {
+        DataType::Int16
+    } else if fits(i32::MIN.into()..=i32::MAX.into()) {
+        DataType::Int32
+    } else {
+        return None;
+    };
+    cast(column, &narrow).ok()
+}
+
+fn dictionary(texts: &StringArray) -> Option<ArrayRef> {
+    let texts_max = texts.len() / ROWS_PER_TEXT_MIN;
+    let mut known: AHashMap<&str, i32> = AHashMap::new();
+    let mut different: Vec<&str> = Vec::new();
+    let mut places: Vec<Option<i32>> = Vec::with_capacity(texts.len());
+    for text in texts {
+        let Some(text) = text else {
+            places.push(None);
+            continue;
+        };
+        let next = different.len() as i32;
+        let place = *known.entry(text).or_insert_with(|| {
+            different.push(text);
+            next
+        });
+        if different.len() > texts_max {
+            return None;
+        }
+        places.push(Some(place));
+    }
+    let values = Arc::new(StringArray::from_iter_values(different));
+    let few = i16::try_from(values.len()).is_ok();
+    let dictionary: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::try_new(Int32Array::from(places), values).ok()?);
+    if !few {
+        return Some(dictionary);
+    }
+    let places = cast(dictionary.as_dictionary::<Int32Type>().keys(), &DataType::Int16).ok()?;
+    let values = Arc::clone(dictionary.as_dictionary::<Int32Type>().values());
+    let narrow = DictionaryArray::<Int16Type>::try_new(places.as_primitive().clone(), values).ok()?;
+    Some(Arc::new(narrow))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Int64Array;
+
+    use super::*;
+
+    fn want(kind: Kind) -> Want {
+        Want::Path(Vec::new(), Form::Typed(kind))
+    }
+
+    #[test]
+    fn integers_take_what_the_largest_of_them_needs() {
+        let bytes = |numbers: Vec<Option<i64>>| {
+            let column: ArrayRef = Arc::new(Int64Array::from(numbers));
+            let kept = compact(&want(Kind::Int), Arc::clone(&column));
+            assert_eq!(&widened(&want(Kind::Int), Arc::clone(&kept)), &column);
+            kept.data_type().primitive_width().expect("numbers")
+        };
+        assert_eq!(bytes(vec![Some(-32768), None, Some(32767)]), 2);
+        assert_eq!(bytes(vec![None, None]), 2);
+        assert_eq!(bytes(vec![Some(32768), None]), 4);
+        assert_eq!(bytes(vec![Some(i64::from(i32::MIN)), Some(0)]), 4);
+        assert_eq!(bytes(vec![Some(i64::from(i32::MIN) - 1), Some(0)]), 8);
+        assert_eq!(bytes(vec![Some(i64::MAX), Some(i64::MIN)]), 8);
+    }
+
+    #[test]
+    fn texts_that_come_again_are_places() {
+        let texts: Vec<Option<String>> = (0..800).map(|n| (n % 7 > 0).then(|| format!("text {}", n % 3))).collect();
+        let column: ArrayRef = Arc::new(StringArray::from(texts));
+        let kept = compact(&want(Kind::Text), Arc::clone(&column));
+        assert_eq!(kept.as_dictionary::<Int16Type>().values().len(), 3);
+        assert!(kept.get_array_memory_size() < 3000);
+        let wide = widened(&want(Kind::Text), kept);
+        assert_eq!(&cast(wide.as_dictionary::<Int32Type>(), &DataType::Utf8).expect("texts"), &column);
+        let kept = compact(&Want::RootSpanId, Arc::clone(&column));
+        assert_eq!(&widened(&Want::RootSpanId, kept.slice(100, 300)), &column.slice(100, 300));
+        let different: ArrayRef = Arc::new(StringArray::from_iter_values((0..800).map(|n| n.to_string())));
+        assert_eq!(&compact(&want(Kind::Text), Arc::clone(&different)), &different);
+    }
+}

@@ -3,8 +3,8 @@
 //! One thread looks at the node several times a second and decides by `decide`, which is plain arithmetic; seals run on
 //! threads of their own, through consensus, which then purges the log; compaction has a thread of its own, which
 //! stands behind the others where processors are few, and rests while memory is short, unless a shard has too many
-//! segments. The same look opens or closes the door for writes: they wait while memory is at twice its budget, and are refused while
-//! the disk is nearly full.
+//! segments. The same look opens or closes the door for writes: they wait while memory is at twice its budget, and are
+//! refused while the disk is nearly full.
 
 mod decide;
 

@@ -41,8 +41,7 @@ pub(crate) const DOC_PAGE_BYTES: usize = 64 << 10;
 /// A page of a field's texts in a columnar segment, before compression: longer ones compress better, and a lookup decodes
 /// one of each field.
 const TEXT_PAGE_BYTES: usize = 512 << 10;
-/// How hard texts are compressed that stay: what takes a third of the room of level 1 more costs as much as all else of a
-/// merge, see decision 0009.
+/// How hard texts are compressed that stay. Harder costs more than it saves: storage/decisions/0009 has the figures.
 const TEXT_LEVEL: i32 = 9;
 /// A page of any other column before compression.
 const SMALL_PAGE_BYTES: usize = 16 << 10;

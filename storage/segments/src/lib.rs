@@ -13,7 +13,7 @@
 //! temporary name, synced, renamed, and the directory is synced, before `finish` returns a description; a crash at any
 //! point leaves at most files that no manifest names, which [`sweep`] takes away.
 //!
-//! Seals write documents whole (format 1). A merge may write them as columns (format 2, `columnar`), which queries read and
+//! Seals write documents whole (format 1). A merge may write them as columns (formats 2 and 3, `columnar`), which queries read and
 //! which take half the room.
 //!
 //! Every block of every file has a CRC32C that is checked before anything decodes the block. The chain hangs on the

@@ -80,17 +80,27 @@ impl Dev {
         drop(self);
     }
 
-    /// SIGKILL to one node; they count from 1.
+    /// SIGKILL to one node; they count from 1. Its files are nobody's when this returns.
     pub fn kill(&self, node: usize) -> Result<()> {
         let process = self.nodes[node - 1];
         if !self.runs(process) {
             bail!("node {node} does not run");
         }
-        signal("KILL", process)
+        signal("KILL", process)?;
+        let deadline = Instant::now() + GONE_MAX;
+        while self.runs(process) {
+            if Instant::now() > deadline {
+                bail!("node {node} still runs {GONE_MAX:?} after SIGKILL");
+            }
+            std::thread::sleep(GONE_POLL);
+        }
+        Ok(())
     }
 
+    /// Until its last thread is gone: the first may have ended while others still hold the files.
     fn runs(&self, node: u32) -> bool {
-        stat_of(node).is_some_and(|stat| stat.parent == self.process.id() && stat.state != ENDED)
+        stat_of(node)
+            .is_some_and(|stat| stat.parent == self.process.id() && (stat.state != ENDED || threads_of(node) > 1))
     }
 
     /// SIGTERM to the one process that was started; an error where a node is left behind.
@@ -172,6 +182,10 @@ fn stat_of(process: u32) -> Option<Stat> {
     // The name before them stands in brackets and may hold anything.
     let mut fields = text.rsplit_once(')')?.1.split_whitespace();
     Some(Stat { state: fields.next()?.to_owned(), parent: fields.next()?.parse().ok()? })
+}
+
+fn threads_of(process: u32) -> usize {
+    fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count)
 }
 
 fn arguments_of(process: u32) -> Vec<String> {

@@ -144,10 +144,12 @@ impl Kept {
             None
         });
         let stay_from = oldest.unwrap_or(u64::MAX);
-        let before: usize = self.columns.values().map(|column| column.bytes).sum();
-        self.columns.retain(|(_, what), column| what.was_read() != read || column.used >= stay_from);
-        let after: usize = self.columns.values().map(|column| column.bytes).sum();
-        self.bytes -= before - after;
+        let held = &mut self.bytes;
+        self.columns.retain(|(_, what), column| {
+            let stays = what.was_read() != read || column.used >= stay_from;
+            *held -= if stays { 0 } else { column.bytes };
+            stays
+        });
     }
 }
 

@@ -56,14 +56,15 @@ impl Node {
     }
 }
 
-pub fn run(args: &DevArgs) -> anyhow::Result<()> {
+/// `shards` are those of a new cluster.
+pub fn run(args: &DevArgs, shards: u16) -> anyhow::Result<()> {
     let DevArgs { nodes, listen, data_dir } = args;
     anyhow::ensure!((1..=NODES_MAX).contains(nodes), "--nodes {nodes}: between 1 and {NODES_MAX} nodes");
     let asked_to_stop = Arc::new(AtomicBool::new(false));
     heed_signals(Arc::clone(&asked_to_stop))?;
     let first = operate::dev_dir(data_dir, 1);
     if !is_prepared(&first) {
-        operate::init(&first, Wanted { peer_address: &free_address()?, shards: None, replicas: None })?;
+        operate::init(&first, Wanted { peer_address: &free_address()?, shards: Some(shards), replicas: None })?;
     }
     let mut running = Vec::new();
     let (prepared, missing): (Vec<usize>, Vec<usize>) =

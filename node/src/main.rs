@@ -17,12 +17,17 @@ use std::process::ExitCode;
 
 use assay_storage_model::sabotage;
 use clap::{Args, Parser, Subcommand};
+use tikv_jemallocator::Jemalloc;
 
 use crate::admin::AdminCommand;
 use crate::config::{Config, ConfigError, Sources};
 use crate::dev::DevArgs;
 use crate::doctor::Report;
 use crate::operate::ClusterArgs;
+
+/// What was freed goes back to the system, from other threads than those that freed it as well: node/decisions/0008.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// Names the configuration file where no flag does.
 const FILE_VARIABLE: &str = "ASSAY_CONFIG";
@@ -137,7 +142,7 @@ enum Command {
     },
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 struct SettingsArgs {
     /// A configuration file, as `assay config` prints it; also ASSAY_CONFIG
     #[arg(long, value_name = "FILE")]
@@ -179,7 +184,10 @@ fn main() -> ExitCode {
         Command::Config(settings) => told(settings.load().map_err(Into::into).and_then(|config| show(&config))),
         Command::Admin { data_dir, command } => told(admin::run(&data_dir, command)),
         Command::Cluster(args) => told(operate::run(args)),
-        Command::Dev(args) => told(dev::run(&args)),
+        Command::Dev(args) => {
+            let settings = SettingsArgs::default().load().map_err(Into::into);
+            told(settings.and_then(|config| dev::run(&args, config.store.shards)))
+        }
     }
 }
 

@@ -16,12 +16,16 @@ use crate::select::{Filter, Scene};
 use crate::source::{Piece, Shared, Source, pieces, sought};
 use crate::spans::{self, Seen};
 use crate::summaries;
-use crate::traces::{self, Found, Traces};
+use crate::traces::{self, Found, Roots, Traces};
 use crate::watch::Watch;
 use crate::workers::each;
 
 /// Traces that are read through the index of traces; where there are more, everything is looked through.
 const FETCHED_TRACES_MAX: usize = 4096;
+/// A condition that more than one row in so many satisfies says little about which traces are selected.
+const FEW_ONE_IN: usize = 8;
+/// What is kept of a trace that may be selected.
+const ROOT_BYTES: usize = 80;
 
 /// What is asked of a node beside the query.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -131,15 +135,17 @@ fn selected(bound: &Bound, scene: &Scene<'_>, ask: &Ask) -> Result<Vec<Found>, E
 }
 
 fn traces_of(bound: &Bound, scene: &Scene<'_>) -> Result<Vec<Found>, EngineError> {
-    let all = match candidates(bound, scene)? {
-        Some(roots) => of_roots(scene, &roots)?,
+    let among = candidates(bound, scene)?;
+    let few = among.as_ref().filter(|among| among.iter().map(|roots| roots.len()).sum::<usize>() <= FETCHED_TRACES_MAX);
+    let all = match few {
+        Some(roots) => of_roots(scene, roots.iter().map(|roots| roots.iter().map(|root| String::from(&**root))))?,
         None => pieces(scene.sources, &Sought::default())?,
     };
-    traces::select(scene, &all, bound.traces.as_ref())
+    traces::select(scene, &all, bound.traces.as_ref(), among.as_deref())
 }
 
-/// The ids of the traces that may be selected, where one condition alone leaves few.
-fn candidates(bound: &Bound, scene: &Scene<'_>) -> Result<Option<Vec<Vec<String>>>, EngineError> {
+/// The ids of the traces that may be selected, where one condition alone leaves few of them.
+fn candidates(bound: &Bound, scene: &Scene<'_>) -> Result<Option<Vec<Roots>>, EngineError> {
     let condition = bound.traces.as_ref().and_then(|traces| traces.condition.as_ref());
     let needed = match condition {
         Some(TraceCondition::AnySpan(expr)) => Some(expr),
@@ -150,40 +156,75 @@ fn candidates(bound: &Bound, scene: &Scene<'_>) -> Result<Option<Vec<Vec<String>
         _ => None,
     };
     if let Some(roots) = &bound.bounds.root_span_ids {
-        return Ok(Some(scene.sources.iter().map(|_| roots.clone()).collect()));
+        let roots: Roots = roots.iter().map(|root| root.as_str().into()).collect();
+        return Ok(Some(vec![roots; scene.sources.len()]));
     }
     let Some(needed) = needed else { return Ok(None) };
     // Its bounds are not always those of this condition.
     let filter = Filter::of(Some(needed), &scene.env);
     let pieces = pieces(scene.sources, &Sought::default())?;
-    let start = || vec![std::collections::BTreeSet::<String>::new(); scene.sources.len()];
-    let made = each(scene, &pieces, start, |roots, _, piece| {
-        if roots.iter().map(std::collections::BTreeSet::len).sum::<usize>() > FETCHED_TRACES_MAX {
+    let start = || (Gathered::new(scene.sources.len()), scene.watch.hold());
+    let made = each(scene, &pieces, start, |(gathered, held), _, piece| {
+        if gathered.is_most() {
             return Ok(());
         }
         let selected = filter.select(scene, &piece.unit, &scene.sources[piece.source])?;
+        gathered.rows += selected.len();
+        gathered.selected += selected.count_set_bits();
         traces::roots(scene, piece, &selected, |root| {
-            roots[piece.source].insert(root.to_owned());
-        })
+            if !gathered.roots[piece.source].contains(root) {
+                gathered.roots[piece.source].insert(root.into());
+            }
+        })?;
+        held.now(gathered.len() * ROOT_BYTES)
     })?;
-    let mut all = start();
-    for made in made {
-        for (all, roots) in all.iter_mut().zip(made) {
+    let mut all = Gathered::new(scene.sources.len());
+    for (gathered, _) in made {
+        if gathered.is_most() {
+            return Ok(None);
+        }
+        for (all, roots) in all.roots.iter_mut().zip(gathered.roots) {
             all.extend(roots);
         }
     }
-    let few = all.iter().map(std::collections::BTreeSet::len).sum::<usize>() <= FETCHED_TRACES_MAX;
-    Ok(few.then(|| all.into_iter().map(|roots| roots.into_iter().collect()).collect()))
+    Ok(Some(all.roots))
+}
+
+/// Ids of traces with a span that a condition selects, as far as they were looked for.
+struct Gathered {
+    roots: Vec<Roots>,
+    rows: usize,
+    selected: usize,
+}
+
+impl Gathered {
+    fn new(sources: usize) -> Gathered {
+        Gathered { roots: vec![Roots::new(); sources], rows: 0, selected: 0 }
+    }
+
+    fn len(&self) -> usize {
+        self.roots.iter().map(|roots| roots.len()).sum()
+    }
+
+    /// Whether the condition leaves so many that to know them saves nothing.
+    fn is_most(&self) -> bool {
+        self.len() > FETCHED_TRACES_MAX && self.selected * FEW_ONE_IN > self.rows
+    }
 }
 
 /// Units of the spans of some traces, by their ids for each source.
-fn of_roots(scene: &Scene<'_>, roots: &[Vec<String>]) -> Result<Vec<Piece>, EngineError> {
+fn of_roots<I: Iterator<Item = String>>(
+    scene: &Scene<'_>,
+    roots: impl Iterator<Item = I>,
+) -> Result<Vec<Piece>, EngineError> {
     let mut all = Vec::new();
     for (number, (source, roots)) in scene.sources.iter().zip(roots).enumerate() {
+        let mut roots: Vec<String> = roots.collect();
         if roots.is_empty() {
             continue;
         }
-        let sought = Sought { root_span_ids: Some(roots.clone()), ..Sought::default() };
+        roots.sort();
+        let sought = Sought { root_span_ids: Some(roots), ..Sought::default() };
         let units = source.view.units(&source.object, source.at, &sought)?;
         all.extend(units.into_iter().map(|unit| Piece { unit, source: number }));
     }
@@ -197,7 +238,7 @@ pub(crate) fn pieces_of(scene: &Scene<'_>, found: &[Found]) -> Result<Vec<Piece>
     }
     let mut roots: Vec<Vec<String>> = vec![Vec::new(); scene.sources.len()];
     found.iter().for_each(|found| roots[found.source].push(found.root_span_id.to_string()));
-    of_roots(scene, &roots)
+    of_roots(scene, roots.into_iter().map(Vec::into_iter))
 }
 
 /// All spans that are seen of the traces that are selected.

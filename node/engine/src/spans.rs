@@ -11,7 +11,7 @@ use assay_node_btql::values::Value;
 use assay_storage_segments::Want;
 
 use crate::EngineError;
-use crate::aggregate::{Places, value_at};
+use crate::aggregate::{Places, text_at, value_at};
 use crate::finish::cut_traces;
 use crate::groups::Typed;
 use crate::inputs::{Compiled, Rows};
@@ -211,7 +211,7 @@ fn one_by_one(
                     let (xacts, roots) = (&columns[stored.len()].0, &columns[stored.len() + 1].0);
                     let (mut place, mut xact) = (*key, xacts.as_primitive::<UInt64Type>().value(row));
                     if let Some(traces) = seen.traces {
-                        let trace = traces.of(piece.source, roots.as_string::<i32>().value(row));
+                        let trace = traces.of(piece.source, text_at(roots, row));
                         (place, xact) = trace.map_or((place, xact), |trace| (trace.place, trace.xact));
                     }
                     let rank = Rank { sort: Vec::new(), place, xact, object, key: *key, nth: 0 };
@@ -434,7 +434,7 @@ fn offer(
             let row = rows.next().unwrap_or_default() as u32;
             let (mut place, mut xact) = (*key, xacts.value(nth));
             if let Some(traces) = traces {
-                let trace = traces.of(piece.source, columns[keys.len() + 1].0.as_string::<i32>().value(nth));
+                let trace = traces.of(piece.source, text_at(&columns[keys.len() + 1].0, nth));
                 (place, xact) = trace.map_or((place, xact), |trace| (trace.place, trace.xact));
             }
             let mut rank = Rank { sort: Vec::new(), place, xact, object, key: *key, nth: 0 };

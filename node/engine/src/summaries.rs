@@ -2,7 +2,7 @@
 //! time (`summary` says how).
 
 use ahash::{AHashMap, AHashSet};
-use arrow::array::{AsArray, BooleanArray, StringArray};
+use arrow::array::AsArray;
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Aggregate, Bound, Derived, Expr, Field, Order, Output};
 use assay_node_btql::columns::COMPARISON_KEY;
@@ -12,7 +12,7 @@ use assay_storage_model::{PaginationKey, Xact};
 use assay_storage_segments::Want;
 
 use crate::EngineError;
-use crate::aggregate::value_at;
+use crate::aggregate::{text_at, value_at};
 use crate::groups::GroupTable;
 use crate::leaf::pieces_of;
 use crate::output::{Flowing, Outlet, Page, Part, order_of};
@@ -157,7 +157,7 @@ impl<'b> RollUp<'b> {
             let seen = filter.select(scene, &piece.unit, &scene.sources[piece.source])?;
             let wants = [Want::RootSpanId, Want::IsRoot];
             let fixed = piece.unit.read(&scene.shared.cache, 0..all.len(), Some(&all), &wants)?;
-            let (roots, is_root): (&StringArray, &BooleanArray) = (fixed[0].as_string(), fixed[1].as_boolean());
+            let (roots, is_root) = (&fixed[0], fixed[1].as_boolean());
             let mut rows = all.set_indices().enumerate();
             each_part(scene, piece, &all, &exprs, true, |columns, keys, _| {
                 for (nth, key) in keys.iter().enumerate() {
@@ -168,7 +168,7 @@ impl<'b> RollUp<'b> {
                     *bytes += values.iter().chain(&slots).map(value_bytes).sum::<usize>();
                     let (is_seen, is_root) = (seen.value(row), is_root.value(number));
                     let span = SpanRow { reads: &self.reads, values, slots, key: *key, is_seen, is_root };
-                    let trace = (piece.source, Box::<str>::from(roots.value(number)));
+                    let trace = (piece.source, Box::<str>::from(text_at(roots, number)));
                     made.push((*numbers.get(&trace).ok_or(EngineError::Damaged)?, span));
                 }
                 held.now(*bytes)

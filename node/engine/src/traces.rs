@@ -4,7 +4,7 @@
 //! id of its trace, whether it is the root, its key. Conditions are about single spans; what each trace has of them is a
 //! bit for each.
 
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use arrow::array::{AsArray, BooleanBufferBuilder};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::UInt64Type;
@@ -14,6 +14,7 @@ use assay_node_vectors::Type;
 use assay_storage_segments::Want;
 
 use crate::EngineError;
+use crate::aggregate::text_at;
 use crate::codes::Codes;
 use crate::rank::{Position, Rank};
 use crate::select::{Filter, Scene};
@@ -34,6 +35,9 @@ pub(crate) struct Trace {
     pub xact: u64,
     pub has_root: bool,
 }
+
+/// Ids of traces of a source.
+pub(crate) type Roots = AHashSet<Box<str>>;
 
 /// Traces by their ids, for each source.
 #[derive(Clone, Debug, Default)]
@@ -92,10 +96,9 @@ impl Traces {
             return Ok(selected);
         }
         let columns = piece.unit.read(&scene.shared.cache, 0..rows, Some(&selected), &[Want::RootSpanId])?;
-        let roots = columns[0].as_string::<i32>();
         let codes = Codes::of(&columns[0], Type::Text);
-        let is_one: Vec<bool> =
-            codes.first.iter().map(|row| self.of(piece.source, roots.value(*row as usize)).is_some()).collect();
+        let is_one = |row: &u32| self.of(piece.source, text_at(&columns[0], *row as usize)).is_some();
+        let is_one: Vec<bool> = codes.first.iter().map(is_one).collect();
         let mut bits = BooleanBufferBuilder::new(rows);
         bits.append_n(rows, false);
         for (place, code) in selected.set_indices().zip(&codes.of_rows) {
@@ -152,17 +155,18 @@ fn holds(condition: &TraceCondition, satisfied: u128, next: &mut u32) -> bool {
     }
 }
 
-/// All traces that a filter selects and that have a span that is seen.
+/// All traces that a filter selects and that have a span that is seen; where `among` says which may be, of these alone.
 pub(crate) fn select(
     scene: &Scene<'_>,
     pieces: &[Piece],
     filter: Option<&TraceFilter>,
+    among: Option<&[Roots]>,
 ) -> Result<Vec<Found>, EngineError> {
     let conditions = Conditions::of(filter, &scene.env)?;
     let sources = scene.sources.len();
     let start = || (vec![AHashMap::<Box<str>, Met>::new(); sources], scene.watch.hold());
     let made = each(scene, pieces, start, |(met, held), _, piece| {
-        meet(scene, piece, &conditions, &mut met[piece.source])?;
+        meet(scene, piece, &conditions, among.map(|among| &among[piece.source]), &mut met[piece.source])?;
         let all: usize = met.iter().map(|met| met.len()).sum();
         held.now(all * TRACE_BYTES)
     })?;
@@ -186,6 +190,7 @@ fn meet(
     scene: &Scene<'_>,
     piece: &Piece,
     conditions: &Conditions<'_>,
+    among: Option<&Roots>,
     all: &mut AHashMap<Box<str>, Met>,
 ) -> Result<(), EngineError> {
     let Piece { unit, source } = piece;
@@ -198,8 +203,11 @@ fn meet(
     let codes = Codes::of(&columns[0], Type::Text);
     let (keys, xacts) = (columns[1].as_primitive::<UInt64Type>(), columns[2].as_primitive::<UInt64Type>());
     let is_root = columns[3].as_boolean();
+    let root = |row: u32| text_at(&columns[0], row as usize);
+    let may_be = |row: &u32| among.is_none_or(|among| among.contains(root(*row)));
+    let may_be: Vec<bool> = codes.first.iter().map(may_be).collect();
     let mut met: Vec<Option<Met>> = vec![None; codes.first.len()];
-    for row in visible.set_indices() {
+    for row in visible.set_indices().filter(|row| may_be[codes.of_rows[*row] as usize]) {
         let (key, xact) = (keys.value(row), xacts.value(row));
         let one = Met { first: key, root: is_root.value(row).then_some(key), xact, satisfied: 0 };
         match &mut met[codes.of_rows[row] as usize] {
@@ -214,10 +222,9 @@ fn meet(
             }
         }
     }
-    let roots = columns[0].as_string::<i32>();
     for (met, row) in met.into_iter().zip(&codes.first) {
         let Some(met) = met else { continue };
-        let root = roots.value(*row as usize);
+        let root = root(*row);
         match all.get_mut(root) {
             Some(known) => known.and(&met),
             None => drop(all.insert(root.into(), met)),
@@ -253,8 +260,8 @@ pub(crate) fn roots(
         return Ok(());
     }
     let columns = piece.unit.read(&scene.shared.cache, 0..selected.len(), Some(selected), &[Want::RootSpanId])?;
-    let ids = columns[0].as_string::<i32>();
-    Codes::of(&columns[0], Type::Text).first.iter().for_each(|row| take(ids.value(*row as usize)));
+    let codes = Codes::of(&columns[0], Type::Text);
+    codes.first.iter().for_each(|row| take(text_at(&columns[0], *row as usize)));
     Ok(())
 }
 

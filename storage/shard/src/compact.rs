@@ -34,6 +34,8 @@ pub const TIER_MAX: u8 = 3;
 /// Segments of this tier and above are columnar. It costs about as much as taking the rows did, twenty times what a merge of
 /// whole documents does: while much is written only the last merge of a row pays it.
 pub const COLUMNAR_TIER: u8 = TIER_MAX;
+/// Neighbours below the last tier: as many as there are where every tier is one short of a run.
+pub const NEIGHBOURS_MAX: usize = TIER_MAX as usize * (SEGMENTS_PER_TIER - 1);
 /// Documents, patches, rules and audit notes of segments that are settled together.
 const SETTLED_BYTES_MAX: u64 = 1 << 30;
 
@@ -189,14 +191,39 @@ fn history_below(row: &RowHeader<'_>, floor: Xact) -> bool {
     ended.is_some_and(|end| end <= floor)
 }
 
-/// The oldest run of the lowest tier that has enough neighbours.
+/// The oldest run of the lowest tier that has one.
 fn pick(metas: &[&SegmentMeta]) -> Option<Run> {
-    let tiers: Vec<u8> = metas.iter().map(|meta| meta.tier).collect();
-    let segments = pick_tier(&tiers)?;
-    let tier = tiers[segments.start] + 1;
+    let run_of = |tier| alike(metas, tier).or_else(|| crowded(metas, tier)).map(|segments| (segments, tier + 1));
+    let (segments, tier) = (0..TIER_MAX).find_map(run_of)?;
     // What was settled stays so.
     let columnar = tier >= COLUMNAR_TIER || metas[segments.clone()].iter().any(|meta| meta.format != WHOLE_FORMAT);
     Some(Run { segments, tier, columnar })
+}
+
+/// Neighbours of one tier, whole ones apart from those that were settled: one of these would make all columnar before
+/// their turn.
+fn alike(metas: &[&SegmentMeta], tier: u8) -> Option<Range<usize>> {
+    let kind = |meta: &SegmentMeta| (meta.tier, tier + 1 < COLUMNAR_TIER && meta.format == WHOLE_FORMAT);
+    let runs = metas.chunk_by(|one, next| kind(one) == kind(next)).scan(0, |start, run| {
+        let first = *start;
+        *start += run.len();
+        Some((first, run))
+    });
+    let mut full = runs.filter(|(_, run)| run[0].tier == tier && run.len() >= SEGMENTS_PER_TIER);
+    full.next().map(|(start, _)| start..start + SEGMENTS_PER_TIER)
+}
+
+/// Neighbours up to this tier that no run of [`alike`] will take soon, as what is settled between bursts leaves them.
+fn crowded(metas: &[&SegmentMeta], tier: u8) -> Option<Range<usize>> {
+    let mut start = 0;
+    for (at, meta) in metas.iter().enumerate() {
+        if meta.tier > tier {
+            start = at + 1;
+        } else if at - start == NEIGHBOURS_MAX {
+            return Some(start..at + 1);
+        }
+    }
+    None
 }
 
 /// The oldest segment that is whole, and the neighbours behind it that are so too.
@@ -212,21 +239,6 @@ fn pick_whole(metas: &[&SegmentMeta]) -> Option<Run> {
     Some(Run { segments, tier, columnar: true })
 }
 
-fn pick_tier(tiers: &[u8]) -> Option<Range<usize>> {
-    let mut best: Option<(u8, usize)> = None;
-    let mut start = 0;
-    for (at, tier) in tiers.iter().enumerate() {
-        if *tier != tiers[start] {
-            start = at;
-        }
-        let full = at + 1 - start == SEGMENTS_PER_TIER && *tier < TIER_MAX;
-        if full && best.is_none_or(|(lowest, _)| *tier < lowest) {
-            best = Some((*tier, start));
-        }
-    }
-    best.map(|(_, start)| start..start + SEGMENTS_PER_TIER)
-}
-
 #[cfg(test)]
 mod tests {
     use assay_storage_model::PaginationKey;
@@ -234,20 +246,26 @@ mod tests {
 
     use super::*;
 
+    fn ran(metas: &[SegmentMeta]) -> Option<(Range<usize>, u8, bool)> {
+        pick(&metas.iter().collect::<Vec<_>>()).map(|run| (run.segments, run.tier, run.columnar))
+    }
+
     #[test]
     fn the_lowest_full_tier_goes_first_and_its_oldest_run() {
-        let tiers = |runs: &[(u8, usize)]| -> Vec<u8> {
-            runs.iter().flat_map(|(tier, count)| std::iter::repeat_n(*tier, *count)).collect()
+        let picked = |runs: &[(u8, usize)]| {
+            let whole = runs.iter().flat_map(|(tier, count)| vec![meta(*tier, WHOLE_FORMAT, 1); *count]);
+            ran(&whole.collect::<Vec<_>>()).map(|(segments, ..)| segments)
         };
         let full = SEGMENTS_PER_TIER;
-        assert_eq!(pick_tier(&[]), None);
-        assert_eq!(pick_tier(&tiers(&[(0, full - 1)])), None);
-        assert_eq!(pick_tier(&tiers(&[(0, full)])), Some(0..full));
-        assert_eq!(pick_tier(&tiers(&[(0, full * 2)])), Some(0..full));
-        assert_eq!(pick_tier(&tiers(&[(2, 1), (1, 2), (0, full)])), Some(3..full + 3));
-        assert_eq!(pick_tier(&tiers(&[(1, full), (0, 2)])), Some(0..full));
-        assert_eq!(pick_tier(&tiers(&[(1, full), (0, full)])), Some(full..full * 2));
-        assert_eq!(pick_tier(&tiers(&[(TIER_MAX, full)])), None);
+        assert_eq!(picked(&[]), None);
+        assert_eq!(picked(&[(0, full - 1)]), None);
+        assert_eq!(picked(&[(0, full)]), Some(0..full));
+        assert_eq!(picked(&[(0, full * 2)]), Some(0..full));
+        assert_eq!(picked(&[(2, 1), (1, 2), (0, full)]), Some(3..full + 3));
+        assert_eq!(picked(&[(1, full), (0, 2)]), Some(0..full));
+        assert_eq!(picked(&[(1, full), (0, full)]), Some(full..full * 2));
+        assert_eq!(picked(&[(2, full - 1), (1, full - 1), (0, full - 1)]), None);
+        assert_eq!(picked(&[(TIER_MAX, full * 3)]), None);
     }
 
     fn meta(tier: u8, format: u16, raw_bytes: u64) -> SegmentMeta {
@@ -268,15 +286,56 @@ mod tests {
     }
 
     #[test]
-    fn the_last_tier_is_columnar_and_what_was_settled_stays_so() {
-        let run = |metas: &[SegmentMeta]| pick(&metas.iter().collect::<Vec<_>>()).map(|run| (run.tier, run.columnar));
-        let mut metas = vec![meta(0, WHOLE_FORMAT, 1); SEGMENTS_PER_TIER];
-        assert_eq!(run(&metas), Some((1, false)));
-        metas[3].format = COLUMNAR_FORMAT;
-        assert_eq!(run(&metas), Some((1, true)));
-        let of_tier = |tier| vec![meta(tier, WHOLE_FORMAT, 1); SEGMENTS_PER_TIER];
-        assert_eq!((run(&of_tier(1)), run(&of_tier(2))), (Some((2, false)), Some((3, true))));
-        assert_eq!(run(&metas[1..]), None);
+    fn the_last_tier_is_columnar_and_what_was_settled_drags_nothing_along_before() {
+        let of = |tier, format| vec![meta(tier, format, 1); SEGMENTS_PER_TIER];
+        let picked = |metas: &[SegmentMeta]| ran(metas).map(|(_, tier, columnar)| (tier, columnar));
+        assert_eq!(picked(&of(0, WHOLE_FORMAT)), Some((1, false)));
+        assert_eq!(picked(&of(1, WHOLE_FORMAT)), Some((2, false)));
+        assert_eq!(picked(&of(0, COLUMNAR_FORMAT)), Some((1, true)));
+        for (tier, expected) in [(0, None), (1, None), (2, Some((3, true)))] {
+            let mut metas = of(tier, WHOLE_FORMAT);
+            metas[0].format = COLUMNAR_FORMAT;
+            assert_eq!(picked(&metas), expected);
+        }
+    }
+
+    /// Seals, with what was settled between them, until nothing is left to merge; and how often a row became columnar.
+    fn written(bursts: &[usize]) -> (Vec<SegmentMeta>, f64) {
+        let (mut metas, mut columnar): (Vec<SegmentMeta>, u64) = (Vec::new(), 0);
+        let merge = |metas: &mut Vec<SegmentMeta>, run: Run| {
+            let raw_bytes = metas[run.segments.clone()].iter().map(|meta| meta.raw_bytes).sum();
+            let format = if run.columnar { COLUMNAR_FORMAT } else { WHOLE_FORMAT };
+            metas.splice(run.segments, [meta(run.tier, format, raw_bytes)]);
+            if run.columnar { raw_bytes } else { 0 }
+        };
+        for seals in bursts {
+            for _ in 0..*seals {
+                metas.push(meta(0, WHOLE_FORMAT, 1));
+                while let Some(run) = pick(&metas.iter().collect::<Vec<_>>()) {
+                    columnar += merge(&mut metas, run);
+                }
+            }
+            while let Some(run) = pick_whole(&metas.iter().collect::<Vec<_>>()) {
+                columnar += merge(&mut metas, run);
+            }
+        }
+        (metas, columnar as f64 / bursts.iter().sum::<usize>() as f64)
+    }
+
+    #[test]
+    fn bursts_of_any_length_leave_few_segments_and_few_rows_become_columnar_more_than_thrice() {
+        for bursts in [vec![1; 2000], vec![8, 1].repeat(300), vec![60, 9, 1, 1].repeat(100), vec![1000, 3].repeat(9)] {
+            let (metas, columnar) = written(&bursts);
+            let kept_apart = metas.chunk_by(|one, next| (one.tier < TIER_MAX) == (next.tier < TIER_MAX));
+            let most = kept_apart.filter(|run| run[0].tier < TIER_MAX).map(<[_]>::len).max();
+            let last = metas.iter().filter(|meta| meta.tier == TIER_MAX);
+            let (last, seals) = (last.count(), bursts.iter().sum::<usize>());
+            assert!(most <= Some(NEIGHBOURS_MAX), "{most:?} neighbours");
+            assert!(last <= seals / SEGMENTS_PER_TIER.pow(2) + 1, "{last} of the last tier, of {seals} seals");
+            assert!(columnar < 4.0, "{columnar} times");
+        }
+        let busy = written(&[8, 7 * 7 * 7]).1;
+        assert!(busy < 1.1, "what was settled before is written once more at most: {busy}");
     }
 
     #[test]

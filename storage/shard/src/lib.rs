@@ -51,7 +51,7 @@ use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
 pub use crate::bases::BASES_BYTES_MAX;
-pub use crate::compact::{SEGMENTS_PER_TIER, TIER_MAX};
+pub use crate::compact::{NEIGHBOURS_MAX, SEGMENTS_PER_TIER, TIER_MAX};
 pub use crate::error::ShardError;
 pub use crate::history::{PastWrite, Written};
 pub use crate::kept::ObjectRecord;

@@ -186,13 +186,13 @@ impl Unit {
 }
 
 /// Of a column of a whole chunk.
-fn part_of(want: &Want, column: &ArrayRef, rows: Range<usize>, keep: Option<&BooleanBuffer>) -> ArrayRef {
+fn part_of(column: &ArrayRef, rows: Range<usize>, keep: Option<&BooleanBuffer>) -> ArrayRef {
     let part = column.slice(rows.start, rows.len());
     let part = match keep {
         Some(keep) => filter(&part, &BooleanArray::new(keep.clone(), None)).expect("as many bits as rows"),
         None => part,
     };
-    widened(want, part)
+    widened(part)
 }
 
 /// Whether so few rows are wanted that the others had better not be read.

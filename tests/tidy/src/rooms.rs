@@ -57,6 +57,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("utoipa-actix-web", &["assay-node-http"]),
     ("actix", &["assay-node-objects", "assay"]),
     ("sqlparser", &["assay-node-btql"]),
+    // A program has one allocator, and says which.
+    ("tikv-jemallocator", &["assay"]),
 ];
 
 /// The one feature of the house, and what it turns on where it is declared: deliberate faults, for the storm to show that it

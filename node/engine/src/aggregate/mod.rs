@@ -38,6 +38,7 @@ use assay_node_btql::values::Value;
 use assay_node_vectors::Type;
 
 pub use canonical::{canonical_bytes, canonical_text};
+pub(crate) use value_at::text_at;
 pub use value_at::value_at;
 
 use crate::wire::Reader;

@@ -33,7 +33,7 @@ pub fn value_at(array: &ArrayRef, ty: Type, row: usize) -> Value<'_> {
 }
 
 /// Of texts, or of a dictionary of them.
-fn text_at(array: &ArrayRef, row: usize) -> &str {
+pub(crate) fn text_at(array: &ArrayRef, row: usize) -> &str {
     match array.as_dictionary_opt::<Int32Type>() {
         Some(dictionary) => {
             let place = usize::try_from(dictionary.keys().value(row)).unwrap_or_default();

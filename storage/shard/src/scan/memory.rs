@@ -129,7 +129,7 @@ impl MemoryRows {
             .map(|want| {
                 let kept =
                     chunk.filter(|_| !want.is_wide()).and_then(|chunk| cache.get(chunk, &What::Column(want.clone())));
-                kept.map(|column| part_of(want, &column, rows.clone(), keep))
+                kept.map(|column| part_of(&column, rows.clone(), keep))
             })
             .collect();
         let lacks = |columns: &[Option<ArrayRef>], whole: bool| -> Vec<usize> {
@@ -142,7 +142,7 @@ impl MemoryRows {
             for (place, column) in places.iter().zip(columns_of(&copies, wants, &places)) {
                 let column = compact(&wants[*place], column);
                 cache.put(chunk, What::Column(wants[*place].clone()), &column);
-                columns[*place] = Some(part_of(&wants[*place], &column, rows.clone(), keep));
+                columns[*place] = Some(part_of(&column, rows.clone(), keep));
             }
         }
         let places = lacks(&columns, false);

@@ -204,7 +204,7 @@ impl SealedRows {
             .iter()
             .map(|want| {
                 let kept = if want.is_wide() { None } else { cache.get(self.chunk(), &What::Column(want.clone())) };
-                kept.map(|column| part_of(want, &column, in_group.clone(), keep))
+                kept.map(|column| part_of(&column, in_group.clone(), keep))
             })
             .collect();
         let missing = |columns: &[Option<ArrayRef>], whole: bool| -> Vec<usize> {
@@ -216,7 +216,7 @@ impl SealedRows {
         for (place, column) in places.iter().zip(self.fetch(self.group_rows(), None, wants, &places)?) {
             let column = compact(&wants[*place], column);
             cache.put(self.chunk(), What::Column(wants[*place].clone()), &column);
-            columns[*place] = Some(part_of(&wants[*place], &column, in_group.clone(), keep));
+            columns[*place] = Some(part_of(&column, in_group.clone(), keep));
         }
         let places = missing(&columns, false);
         let within = self.rows.start + rows.start as u32..self.rows.start + rows.end as u32;

@@ -272,11 +272,7 @@ impl World {
 
     pub fn compact(&mut self) {
         while self.shard().compact(&|| {}).expect("compacts") {}
-        assert!(
-            self.shard().size().segments < 2 * assay_storage_shard::SEGMENTS_PER_TIER + 2,
-            "{:?}",
-            self.shard().size()
-        );
+        assert!(self.shard().size().segments <= assay_storage_shard::NEIGHBOURS_MAX + 1, "{:?}", self.shard().size());
     }
 
     /// A copy of the sealed state, as another replica would have fetched it.

@@ -256,7 +256,10 @@ fn what_one_node_has_denied_no_other_shows() {
 fn a_cluster_is_started_again_with_another_node() {
     let dir = tempfile::tempdir().expect("a directory");
     let data = dir.path().join("data");
-    let few = Dev::start(&data).unwrap_or_else(|error| panic!("{error:#}"));
+    let settings = [("ASSAY_STORE_SHARDS", "5")];
+    let few = Dev::start_with(&data, &settings).unwrap_or_else(|error| panic!("{error:#}"));
+    let format = std::fs::read_to_string(data.join("node-2/FORMAT")).expect("what a node that joined is of");
+    assert!(format.contains("shards 5\n"), "as many shards as the settings say: {format}");
     let made = call(&few.urls[0], &few.key, "POST", "/v1/project", &json!({"name": "kept"}));
     let project = made.unwrap_or_else(|error| panic!("{error:#}"))["id"].clone();
     assert!(few.stop().unwrap_or_else(|error| panic!("{error:#}")).success());

@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn bursts_of_any_length_leave_few_segments_and_few_rows_become_columnar_more_than_thrice() {
-        for bursts in [vec![1; 2000], vec![8, 1].repeat(300), vec![60, 9, 1, 1].repeat(100), vec![1000, 3].repeat(9)] {
+        for bursts in [[1].repeat(2000), [8, 1].repeat(300), [60, 9, 1, 1].repeat(100), [1000, 3].repeat(9)] {
             let (metas, columnar) = written(&bursts);
             let kept_apart = metas.chunk_by(|one, next| (one.tier < TIER_MAX) == (next.tier < TIER_MAX));
             let most = kept_apart.filter(|run| run[0].tier < TIER_MAX).map(<[_]>::len).max();

@@ -102,6 +102,7 @@ pub const TRACES: [Question; 18] = [
     },
     Question {
         name: "token search, a rare word",
+        growth: Growth::Lookup,
         ms_max: Some(50.0),
         ours: "SELECT id, created, span_attributes.type AS type
             FROM project_logs('$LOG') WHERE input MATCH 'quetzalcoatlus' ORDER BY created DESC LIMIT 50",
@@ -193,7 +194,6 @@ pub const TRACES: [Question; 18] = [
     Question {
         name: "count over everything",
         ms_max: Some(10.0),
-        growth: Growth::Lookup,
         ours: "SELECT count(1) AS spans FROM project_logs('$LOG')",
         duckdb: "SELECT count(*) AS spans FROM spans",
         clickhouse: "SELECT count() AS spans FROM spans",
@@ -201,12 +201,13 @@ pub const TRACES: [Question; 18] = [
     },
     Question {
         name: "filter on a rare metadata key",
+        growth: Growth::Lookup,
         ours: "SELECT id, created, metadata.incident AS incident
-            FROM project_logs('$LOG') WHERE metadata.incident IS NOT NULL ORDER BY created",
+            FROM project_logs('$LOG') WHERE metadata.incident IS NOT NULL ORDER BY created DESC LIMIT 10",
         duckdb: "SELECT id, created, metadata.incident::VARCHAR AS incident
-            FROM spans WHERE metadata.incident::VARCHAR IS NOT NULL ORDER BY created",
+            FROM spans WHERE metadata.incident::VARCHAR IS NOT NULL ORDER BY created DESC LIMIT 10",
         clickhouse: "SELECT id, created, metadata.incident::Nullable(String) AS incident
-            FROM spans WHERE metadata.incident IS NOT NULL ORDER BY created",
+            FROM spans WHERE metadata.incident IS NOT NULL ORDER BY created DESC LIMIT 10",
         ..PLAIN
     },
     Question {
@@ -221,7 +222,6 @@ pub const TRACES: [Question; 18] = [
 /// The traces with a tool that failed, the newest fifty, each as one row about all of its spans.
 const SUMMARY: Question = Question {
     name: "summary of 50 traces with a failed tool",
-    growth: Growth::Lookup,
     ours: "SELECT root_span_id, created, scores.helpfulness AS helpfulness, scores.factuality AS factuality,
             metrics.duration AS duration, metrics.total_tokens AS tokens, metrics.estimated_cost AS usd,
             metrics.llm_calls AS llm_calls, metrics.tool_calls AS tool_calls, metrics.errors AS errors

@@ -136,7 +136,10 @@ fn selected(bound: &Bound, scene: &Scene<'_>, ask: &Ask) -> Result<Vec<Found>, E
 
 fn traces_of(bound: &Bound, scene: &Scene<'_>) -> Result<Vec<Found>, EngineError> {
     let among = candidates(bound, scene)?;
-    let few = among.as_ref().filter(|among| among.iter().map(|roots| roots.len()).sum::<usize>() <= FETCHED_TRACES_MAX);
+    let many = among.iter().flatten().map(|roots| roots.len()).sum::<usize>();
+    let mut held = scene.watch.hold();
+    held.now(many * ROOT_BYTES)?;
+    let few = among.as_ref().filter(|_| many <= FETCHED_TRACES_MAX);
     let all = match few {
         Some(roots) => of_roots(scene, roots.iter().map(|roots| roots.iter().map(|root| String::from(&**root))))?,
         None => pieces(scene.sources, &Sought::default())?,

@@ -51,6 +51,11 @@ impl Want {
         matches!(self, Want::Doc | Want::Field(_))
     }
 
+    /// Whether it is a number of each row, which are read of a whole chunk in no time.
+    pub fn is_small(&self) -> bool {
+        matches!(self, Want::Key | Want::Xact | Want::End | Want::Action | Want::Created | Want::IsRoot)
+    }
+
     fn fixed(&self) -> Option<usize> {
         match self {
             Want::Key => Some(at::KEY),

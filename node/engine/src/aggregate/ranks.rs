@@ -1,5 +1,4 @@
-//! Percentiles: exact of up to [`EXACT_MAX`] numbers a group, and of [`KEPT_MAX`] where they stay on this node and there is
-//! room; then by a sample of them (D-75), which takes longer to make than numbers take to keep.
+//! Percentiles: exact of up to [`EXACT_MAX`] numbers a group, then by a sample of them (D-75).
 
 use assay_node_btql::values::Value;
 use assay_node_vectors::Type;
@@ -10,9 +9,6 @@ use super::{Damaged, Grouped, Place};
 use crate::wire::{Reader, put_count, put_f64};
 
 pub(super) const EXACT_MAX: usize = 100_000;
-/// Numbers of a group that are kept while all groups take less than [`ROOM`].
-pub(super) const KEPT_MAX: usize = 1 << 20;
-const ROOM: usize = 64 << 20;
 /// Numbers that wait to be sampled.
 const WAITING_MAX: usize = 4096;
 const ROOM_MIN: usize = 4;
@@ -68,9 +64,8 @@ impl Ranks {
         let seed = mixed(self.seed ^ u64::from(group));
         let ranked = &mut self.of[group as usize];
         let before = ranked.bytes();
-        let kept_max = if self.heap < ROOM { KEPT_MAX } else { EXACT_MAX };
-        if ranked.sketch.is_none() && ranked.numbers.len() < kept_max {
-            let room = (ranked.numbers.len() * 2).clamp(ROOM_MIN, kept_max) - ranked.numbers.len();
+        if ranked.sketch.is_none() && ranked.numbers.len() < EXACT_MAX {
+            let room = (ranked.numbers.len() * 2).clamp(ROOM_MIN, EXACT_MAX) - ranked.numbers.len();
             ranked.numbers.reserve_exact(room);
         } else {
             ranked.sample(seed);
@@ -83,7 +78,7 @@ impl Ranked {
     /// All that waits goes into the sample.
     fn sample(&mut self, seed: u64) {
         let sketch = self.sketch.get_or_insert_with(|| Box::new(Sketch::new(seed)));
-        self.numbers.chunks(WAITING_MAX).for_each(|some| sketch.extend(some));
+        sketch.extend(&self.numbers);
         self.numbers.clear();
         self.numbers.shrink_to(WAITING_MAX);
         self.numbers.reserve_exact(WAITING_MAX);
@@ -96,7 +91,7 @@ impl Ranked {
 
     fn percentile(mut self, share: f64) -> Value<'static> {
         if let Some(mut sketch) = self.sketch {
-            self.numbers.chunks(WAITING_MAX).for_each(|some| sketch.extend(some));
+            sketch.extend(&self.numbers);
             return Value::float(sketch.quantile(share));
         }
         let Some(last) = self.numbers.len().checked_sub(1) else { return Value::Null };
@@ -161,15 +156,7 @@ impl Grouped for Ranks {
 
     fn put(&self, out: &mut Vec<u8>) {
         put_count(out, self.of.len());
-        for (ranked, group) in self.of.iter().zip(0_u64..) {
-            let mut sampled = Ranked::default();
-            let ranked = if ranked.numbers.len() > EXACT_MAX {
-                sampled.numbers.clone_from(&ranked.numbers);
-                sampled.sample(mixed(self.seed ^ group));
-                &sampled
-            } else {
-                ranked
-            };
+        for ranked in &self.of {
             out.push(ranked.sketch.is_some().into());
             if let Some(sketch) = &ranked.sketch {
                 sketch.put(out);

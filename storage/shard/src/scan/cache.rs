@@ -20,6 +20,8 @@ const SHARE_FREED: usize = 8;
 /// Kinds may take this share of it all, and what somebody found out another.
 const SHARE_OF_KINDS: usize = 16;
 const SHARE_OF_FOUND: usize = 4;
+/// So often a column is read for a few rows of its chunk; the next time all of it is, and kept.
+const READ_FOR_FEW_MAX: u8 = 3;
 /// What an entry costs beside its array.
 const ENTRY_BYTES: usize = 256;
 
@@ -27,7 +29,7 @@ const ENTRY_BYTES: usize = 256;
 #[derive(Clone, Debug)]
 pub struct ColumnCache(Arc<Mutex<Kept>>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Kept {
     bytes_max: usize,
     bytes: usize,
@@ -35,6 +37,8 @@ struct Kept {
     now: u64,
     columns: HashMap<(Chunk, What), Column>,
     kinds: HashMap<(Chunk, Vec<Step>), Kinds>,
+    /// How often columns that are not kept were read for a few rows.
+    read_for_few: HashMap<(Chunk, Want), u8>,
 }
 
 /// What is kept of a chunk.
@@ -60,8 +64,7 @@ struct Column {
 
 impl ColumnCache {
     pub fn new(bytes_max: usize) -> ColumnCache {
-        let kept = Kept { bytes_max, bytes: 0, now: 0, columns: HashMap::new(), kinds: HashMap::new() };
-        ColumnCache(Arc::new(Mutex::new(kept)))
+        ColumnCache(Arc::new(Mutex::new(Kept { bytes_max, ..Kept::default() })))
     }
 
     /// What it holds.
@@ -92,6 +95,24 @@ impl ColumnCache {
         let used = kept.now;
         let before = kept.columns.insert((chunk, what), Column { array: Arc::clone(array), bytes, used });
         kept.bytes = kept.bytes + bytes - before.map_or(0, |before| before.bytes);
+    }
+
+    /// Whether few rows of this column were asked for so often that it had better be kept; counts this time.
+    pub(super) fn is_asked_often(&self, chunk: Chunk, want: &Want) -> bool {
+        let mut kept = self.0.lock();
+        if kept.read_for_few.len() * ENTRY_BYTES >= kept.bytes_max / SHARE_OF_KINDS {
+            kept.bytes -= kept.read_for_few.len() * ENTRY_BYTES;
+            kept.read_for_few.clear();
+        }
+        if kept.bytes + ENTRY_BYTES > kept.bytes_max {
+            kept.make_room();
+        }
+        let known = kept.read_for_few.len();
+        let times = kept.read_for_few.entry((chunk, want.clone())).or_default();
+        *times = times.saturating_add(1);
+        let is_often = *times > READ_FOR_FEW_MAX;
+        kept.bytes += (kept.read_for_few.len() - known) * ENTRY_BYTES;
+        is_often
     }
 
     pub(super) fn kinds(&self, chunk: Chunk, path: &[Step]) -> Option<Kinds> {
@@ -198,6 +219,19 @@ mod tests {
         let left = (0..500).filter(|number| cache.get(found(*number).0, &found(*number).1).is_some()).count();
         let room = 64 * 1024 / SHARE_OF_FOUND + 64 * 1024 / SHARE_FREED;
         assert!(left * array.get_array_memory_size() <= room, "{left} of what was found out");
+    }
+
+    #[test]
+    fn what_is_asked_for_a_few_rows_again_and_again_is_known() {
+        let cache = ColumnCache::new(64 * 1024);
+        let times = (0..10).position(|_| cache.is_asked_often(chunk(0), &Want::Created));
+        assert_eq!(times, Some(usize::from(READ_FOR_FEW_MAX)));
+        assert!(cache.is_asked_often(chunk(0), &Want::Created) && !cache.is_asked_often(chunk(0), &Want::Key));
+        for source in 1..1000 {
+            assert!(!cache.is_asked_often(chunk(source), &Want::Created));
+            assert!(cache.bytes() <= 64 * 1024 / SHARE_OF_KINDS);
+        }
+        assert!(!cache.is_asked_often(chunk(0), &Want::Created), "forgotten among so many");
     }
 
     #[test]

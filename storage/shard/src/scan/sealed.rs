@@ -207,20 +207,18 @@ impl SealedRows {
                 kept.map(|column| part_of(&column, in_group.clone(), keep))
             })
             .collect();
-        let missing = |columns: &[Option<ArrayRef>], whole: bool| -> Vec<usize> {
-            let keeps = |place: usize| !few && !wants[place].is_wide();
-            (0..wants.len()).filter(|place| columns[*place].is_none() && keeps(*place) == whole).collect()
-        };
+        let worth = |want: &Want| !few || want.is_small() && cache.is_asked_often(self.chunk(), want);
+        let missing = (0..wants.len()).filter(|place| columns[*place].is_none());
+        let (places, others): (Vec<usize>, Vec<usize>) =
+            missing.partition(|place| !wants[*place].is_wide() && worth(&wants[*place]));
         // Of the whole group, to be kept.
-        let places = missing(&columns, true);
         for (place, column) in places.iter().zip(self.fetch(self.group_rows(), None, wants, &places)?) {
             let column = compact(&wants[*place], column);
             cache.put(self.chunk(), What::Column(wants[*place].clone()), &column);
             columns[*place] = Some(part_of(&column, in_group.clone(), keep));
         }
-        let places = missing(&columns, false);
         let within = self.rows.start + rows.start as u32..self.rows.start + rows.end as u32;
-        for (place, column) in places.iter().zip(self.fetch(within, keep, wants, &places)?) {
+        for (place, column) in others.iter().zip(self.fetch(within, keep, wants, &others)?) {
             columns[*place] = Some(column);
         }
         Ok(columns.into_iter().map(|column| column.expect("each was kept or read")).collect())

@@ -7,6 +7,7 @@ use assay_storage_shard::Sought;
 
 use crate::EngineError;
 use crate::audit;
+use crate::newest::newest;
 use crate::output::{Page, Part, order_of};
 use crate::partial::Partial;
 use crate::rank::Position;
@@ -64,7 +65,7 @@ pub fn run(
         Shape::Summary => {
             // The row of a trace may become several: it is traces that are counted.
             let limit = if bound.unpivot.is_empty() { page.limit } else { usize::MAX };
-            summaries::run(bound, &scene, selected(bound, &scene, ask)?, &Page { limit, ..page })?
+            summaries::run(bound, &scene, selected(bound, &scene, ask, &page)?, &Page { limit, ..page })?
         }
     };
     Ok(Partial::of(part, &order_of(bound)))
@@ -125,8 +126,11 @@ fn sampled(bound: &Bound, ask: &Ask) -> Option<Sampled> {
     Some(Sampled { seed, cut })
 }
 
-/// The traces that are selected and sampled.
-fn selected(bound: &Bound, scene: &Scene<'_>, ask: &Ask) -> Result<Vec<Found>, EngineError> {
+/// The traces that are selected and sampled; where they come newest first, as many as the page is about at least.
+fn selected(bound: &Bound, scene: &Scene<'_>, ask: &Ask, page: &Page) -> Result<Vec<Found>, EngineError> {
+    if let Some(found) = newest(bound, scene, page)? {
+        return Ok(found);
+    }
     let mut found = traces_of(bound, scene)?;
     if let Some(sampled) = sampled(bound, ask) {
         found.retain(|found| sampled.takes(&found.root_span_id, scene.sources[found.source].number));
@@ -216,7 +220,7 @@ impl Gathered {
 }
 
 /// Units of the spans of some traces, by their ids for each source.
-fn of_roots<I: Iterator<Item = String>>(
+pub(crate) fn of_roots<I: Iterator<Item = String>>(
     scene: &Scene<'_>,
     roots: impl Iterator<Item = I>,
 ) -> Result<Vec<Piece>, EngineError> {
@@ -246,7 +250,7 @@ pub(crate) fn pieces_of(scene: &Scene<'_>, found: &[Found]) -> Result<Vec<Piece>
 
 /// All spans that are seen of the traces that are selected.
 fn of_traces(bound: &Bound, scene: &Scene<'_>, ask: &Ask, page: &Page) -> Result<Part, EngineError> {
-    let mut found = selected(bound, scene, ask)?;
+    let mut found = selected(bound, scene, ask, page)?;
     let order = order_of(bound);
     let is_listed = matches!(&bound.output, Output::Rows { order: Order::Key { .. }, .. });
     if is_listed && bound.unpivot.is_empty() {

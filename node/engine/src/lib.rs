@@ -4,6 +4,7 @@
 //! ```text
 //! leaf      on every node that has objects of the query
 //!   traces    which traces are selected, and their places                     shapes traces, summary
+//!   newest    the same of a page of the newest, of whose spans alone it is read
 //!   spans     units ─ select ─┬─ groups: codes ─ states                       (groups, codes, aggregate)
 //!                             ├─ the best rows by what orders them ─ read     (rank)
 //!                             └─ one by one: unpivot ─ filter ─ either        (output, slots)
@@ -27,6 +28,7 @@ mod infer;
 mod inputs;
 mod leaf;
 mod members;
+mod newest;
 mod notes;
 mod output;
 mod partial;

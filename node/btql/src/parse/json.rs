@@ -5,13 +5,13 @@
 
 use serde_json::{Map, Value};
 
+use super::operand::{can_be_called, no_function};
 use super::{Parsed, no_shape, parse_expression, settle, too_deep};
 use crate::ast::{
     Amount, At, Binary, Call, DEPTH_MAX, Expr, From, Infer, Interval, Item, Logic, NODES_MAX, Node, Path, Pivot,
     Precedence, Query, Quotes, Sample, Select, Shape, Sort, Source, Step, Type, Unary, Unit, Unpivot,
 };
 use crate::error::QueryError;
-use crate::lex::is_plain_word;
 use crate::print::can_begin_operand;
 
 type Object = Map<String, Value>;
@@ -25,6 +25,9 @@ pub(super) fn query(tree: &Value) -> Result<Parsed, QueryError> {
         if !reader.clause(key, value, &mut query)? {
             unknown_keys.push(key.clone());
         }
+    }
+    if query == Query::default() {
+        return Err(QueryError::new("the query is empty: it has none of a query's members, such as `from`"));
     }
     Ok(Parsed { query: settle::query(query)?, unknown_keys })
 }
@@ -480,14 +483,5 @@ fn function_name(at: &str, members: &Object) -> Read<String> {
         Some(other) => return Err(wrong(&place, "an ident", other)),
         None => return Err(missing(at, "name")),
     };
-    let callable = can_begin_operand(&name)
-        || matches!(
-            name.as_str(),
-            "isnull" | "isnotnull" | "date" | "timestamp" | "interval" | "current_date" | "current_timestamp"
-        );
-    if is_plain_word(&name) && callable { Ok(name) } else { Err(QueryError::below(&place, no_function(&name))) }
-}
-
-fn no_function(name: &str) -> String {
-    format!("there is no function `{name}`")
+    if can_be_called(&name) { Ok(name) } else { Err(QueryError::below(&place, no_function(&name))) }
 }

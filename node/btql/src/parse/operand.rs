@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::{Dialect, Parser};
 use crate::ast::{At, Binary, Call, Expr, Interval, Node, Path, Quotes, Step, Type, Unit};
 use crate::error::QueryError;
-use crate::lex::{Number, Token};
+use crate::lex::{Number, Token, is_plain_word};
+use crate::print::can_begin_operand;
 
 /// Words that begin no operand.
 pub(crate) const NEVER_OPERANDS: [&str; 9] = ["and", "or", "in", "is", "as", "then", "else", "when", "end"];
@@ -50,6 +51,19 @@ pub(crate) const MEAN_SOMETHING: [&str; 16] = [
     "current_timestamp",
     "distinct",
 ];
+
+/// Of these, what is something else than a call also before a parenthesis.
+const NEVER_CALLED: [&str; 6] = ["null", "true", "false", "not", "case", "cast"];
+
+/// Whether a function may have this name, which is in lower case; most that may are none.
+pub(super) fn can_be_called(name: &str) -> bool {
+    let is_such = MEAN_SOMETHING.contains(&name) && !NEVER_CALLED.contains(&name);
+    is_plain_word(name) && (can_begin_operand(name) || is_such)
+}
+
+pub(super) fn no_function(name: &str) -> String {
+    format!("there is no function `{name}`")
+}
 
 impl Parser<'_> {
     pub(super) fn operand(&mut self) -> Result<Expr, QueryError> {
@@ -164,8 +178,11 @@ impl Parser<'_> {
         let name = word.to_lowercase();
         let calls = self.is_symbol("(");
         let is_path = matches!(self.peek(), Token::Symbol("." | "["));
+        // A word of the language can only be said again in quotes, and means what it means in them.
+        let quotes = if can_begin_operand(&word) { Quotes::None } else { Quotes::Name };
+        let path = |word| Node::Path(Path { steps: vec![Step::Key(word)], quotes });
         if is_path {
-            return self.made(at, Node::Path(Path { steps: vec![Step::Key(word)], quotes: Quotes::None }));
+            return self.made(at, path(word));
         }
         match (name.as_str(), self.peek()) {
             ("null", _) => self.made(at, Node::Literal(Value::Null)),
@@ -184,11 +201,12 @@ impl Parser<'_> {
                 let to = if name == "date" { Type::Date } else { Type::Timestamp };
                 self.made(at, Node::Cast(Box::new(literal), to))
             }
+            _ if calls && !can_be_called(&name) => Err(self.error_at(at, no_function(&name))),
             _ if calls => self.call(at, name),
             _ if CALLS_WITHOUT_PARENTHESES.contains(&name.as_str()) => {
                 self.made(at, Node::Call(Call { name, args: Vec::new(), distinct: false }))
             }
-            _ => self.made(at, Node::Path(Path { steps: vec![Step::Key(word)], quotes: Quotes::None })),
+            _ => self.made(at, path(word)),
         }
     }
 

@@ -1,7 +1,8 @@
 //! What the examples mean, as far as it is seen before there are rows; and what is refused, with its words.
 
 use assay_node_btql::bound::{Bound, Expr, Field, Key, Order, Output};
-use assay_node_btql::{Env, QueryError, bind, parse_text};
+use assay_node_btql::{Env, QueryError, bind, parse, parse_text};
+use serde_json::json;
 
 fn bound(text: &str) -> Result<Bound, QueryError> {
     let text = text
@@ -164,4 +165,12 @@ fn what_a_filter_leaves_is_known() {
     assert_eq!(notes("SELECT id FROM $L"), ["missingSegmentEliminationSpecs"]);
     assert_eq!(notes("SELECT id FROM $L WHERE root_span_id = 'a1'"), [""; 0]);
     assert_eq!(notes("SELECT id, no_such_column FROM $L WHERE id = 'a' OR is_root"), ["unknownField"]);
+}
+
+#[test]
+fn a_query_of_nothing_is_refused_in_every_form() {
+    for nothing in [json!(""), json!(" "), json!({}), json!({"select": null}), json!({"select": [], "other": 1})] {
+        let error = parse(&nothing).expect_err("nothing is asked");
+        assert!(error.to_string().contains("the query is empty"), "{nothing}: {error}");
+    }
 }

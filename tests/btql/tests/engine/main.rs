@@ -2,6 +2,7 @@
 //! many shards.
 
 mod audit;
+mod newest;
 mod world;
 
 use std::fs;

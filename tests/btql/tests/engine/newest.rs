@@ -1,0 +1,70 @@
+//! Pages of traces, newest first, among so many that a page is found without looking at all of them: spans of many traces lie
+//! between each other, roots come first, last or never.
+
+use std::rc::Rc;
+
+use assay_node_btql::{Env, bind, parse_text};
+use assay_storage_model::{PaginationKey, Xact};
+use assay_test_btql::random::{Dice, SOURCE, data, rows};
+use assay_test_btql::{Data, Fields};
+use serde_json::Value as Json;
+
+use crate::compare;
+use crate::world::{Kept, World};
+
+const WORLDS: u64 = 3;
+/// Rows at random so many times over, each time other traces.
+const TIMES: u64 = 30;
+/// How far apart spans of a trace may come.
+const SPREAD: usize = 90;
+const FIRST_XACT: u64 = 1_000_197_000_000_000_000;
+
+fn many(seed: u64) -> Data {
+    let mut dice = Dice::of(seed);
+    let mut placed: Vec<(usize, Fields)> = Vec::new();
+    for time in 0..TIMES {
+        for (nth, row) in rows(seed * TIMES + time).into_iter().enumerate() {
+            let mut row = (*row).clone();
+            for name in ["id", "span_id", "root_span_id"] {
+                let text = format!("{time}-{}", row[name].as_str().expect("a text"));
+                row.insert(name.into(), text.into());
+            }
+            placed.push((time as usize * 20 + nth + dice.below(SPREAD), Rc::new(row)));
+        }
+    }
+    placed.sort_by_key(|(place, _)| *place);
+    let mut data = data(seed);
+    data.objects[0].rows = placed.into_iter().enumerate().map(|(number, (_, row))| keyed(row, number)).collect();
+    data
+}
+
+fn keyed(row: Fields, number: usize) -> Fields {
+    let mut row = row;
+    let fields = Rc::make_mut(&mut row);
+    let key = PaginationKey::new(Xact(FIRST_XACT - 1), number as u16);
+    fields.insert("_pagination_key".into(), Json::from(key.to_string()));
+    fields.insert("_xact_id".into(), Json::from((FIRST_XACT + number as u64 / 4).to_string()));
+    row
+}
+
+#[test]
+fn a_page_of_the_newest_traces_is_that_of_all_traces() {
+    let mut wrong = Vec::new();
+    for seed in 0..WORLDS {
+        let data = many(seed);
+        let kept = [Kept::InMemory, Kept::Everywhere, Kept::Settled][(seed % 3) as usize];
+        let worlds = [(format!("{kept:?}"), World::new(&data, kept, false))];
+        for shape in ["traces", "summary"] {
+            for condition in ["", "WHERE error IS NOT NULL", "WHERE is_root", "WHERE metrics.tokens > 550"] {
+                for limit in [1, 2, 5, 30] {
+                    let text = format!(
+                        "SELECT id, root_span_id, metrics.tokens FROM project_logs('{SOURCE}', shape => '{shape}') {condition} LIMIT {limit}"
+                    );
+                    let bound = bind(&parse_text(&text).expect("a query"), &Env::default()).expect("it binds");
+                    compare(&text, &bound, &data, &worlds, &mut wrong);
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} are answered otherwise:\n{}", wrong.len(), wrong[..wrong.len().min(3)].join("\n"));
+}

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::operand::{can_be_called, no_function};
-use super::{Parsed, no_shape, parse_expression, settle, too_deep};
+use super::{Parsed, no_shape, no_source, parse_expression, settle, too_deep};
 use crate::ast::{
     Amount, At, Binary, Call, DEPTH_MAX, Expr, From, Infer, Interval, Item, Logic, NODES_MAX, Node, Path, Pivot,
     Precedence, Query, Quotes, Sample, Select, Shape, Sort, Source, Step, Type, Unary, Unit, Unpivot,
@@ -159,7 +159,13 @@ impl Reader {
                 };
                 Source::Objects { name, args }
             }
-            Some("ident") => Source::Objects { name: one_name(at, members)?, args: Vec::new() },
+            Some("ident") => {
+                let name = one_name(at, members)?;
+                if !can_be_called(&name) {
+                    return Err(QueryError::below(&format!("{at}.name"), no_source(&name)));
+                }
+                Source::Objects { name, args: Vec::new() }
+            }
             _ => return Err(wrong(at, "a function such as project_logs, or an ident", value)),
         };
         Ok(From { source, shape, alias: None })

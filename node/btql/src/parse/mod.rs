@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::ast::{At, DEPTH_MAX, Expr, NODES_MAX, Node, Query, Shape, Source};
 use crate::error::QueryError;
 use crate::lex::{Lexed, Number, Token, lex};
+use crate::parse::operand::can_be_called;
 
 /// A query, and what was found in it that nobody here understands.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -231,7 +232,11 @@ impl<'a> Parser<'a> {
 
     /// The arguments of a source, of which one may be its shape.
     fn source(&mut self) -> Result<(Source, Option<Shape>), QueryError> {
-        let name = self.name("a source, such as project_logs('...')")?;
+        let at = self.at();
+        let name = self.name("a source, such as project_logs('...')")?.to_lowercase();
+        if !can_be_called(&name) {
+            return Err(self.error_at(at, no_source(&name)));
+        }
         let mut shape = None;
         let mut args = Vec::new();
         if self.take_symbol("(") {
@@ -250,12 +255,16 @@ impl<'a> Parser<'a> {
                 }
             }
         }
-        Ok((Source::Objects { name: name.to_lowercase(), args }, shape))
+        Ok((Source::Objects { name, args }, shape))
     }
 }
 
 fn too_deep() -> String {
     format!("this is nested deeper than {DEPTH_MAX}")
+}
+
+fn no_source(name: &str) -> String {
+    format!("there is no source `{name}`")
 }
 
 fn no_shape(text: &str) -> String {

@@ -174,3 +174,11 @@ fn a_query_of_nothing_is_refused_in_every_form() {
         assert!(error.to_string().contains("the query is empty"), "{nothing}: {error}");
     }
 }
+
+#[test]
+fn a_source_has_a_name_that_every_form_can_say() {
+    for text in ["SELECT id FROM IN ('a', 'b')", "select: id | from: `a b`('x')", "from: not('x')"] {
+        let error = parse_text(text).expect_err("no source");
+        assert!(error.to_string().contains("there is no source `"), "{text}: {error}");
+    }
+}

@@ -1,90 +1,220 @@
 //! The one place that says yes.
 
+use std::sync::Arc;
+
 use assay_storage_model::OrgId;
 use uuid::Uuid;
 
-/// Who calls: a user, through one of their keys, within one organization.
+use crate::objects::{Permission, Target};
+use crate::rights::Rights;
+
+/// Who calls: a user, through one of their keys, within one organization, with what they may do there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     pub org: OrgId,
     pub org_name: String,
     pub user: Uuid,
     pub user_email: String,
+    /// Whose key it is, where they act as somebody else.
+    pub impersonator: Option<Uuid>,
     /// The record of the key that was shown, never the key itself.
     pub key: Uuid,
-    pub role: OrgRole,
-}
-
-/// What a user is in an organization. Whoever is in it owns it until access control knows more roles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OrgRole {
-    Owner,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    Create,
-    Read,
-    Update,
-    Delete,
-}
-
-/// What is acted on, as far as it decides: today the organization it belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
-    pub org: OrgId,
+    pub rights: Arc<Rights>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Decision {
     Allowed,
+    /// It may be seen, and more is not allowed.
+    Forbidden,
     /// Answered as if there were no such thing.
     NotVisible,
 }
 
-/// An owner does everything in their organization and nothing outside it.
-pub fn decide(principal: &Principal, action: Action, target: &Target) -> Decision {
-    let within = principal.org == target.org;
-    match (principal.role, action) {
-        (OrgRole::Owner, Action::Create | Action::Read | Action::Update | Action::Delete) if within => {
-            Decision::Allowed
-        }
-        _ => Decision::NotVisible,
+/// What was granted, and nothing outside the principal's organization.
+pub fn decide(principal: &Principal, permission: Permission, target: &Target) -> Decision {
+    if principal.org != target.org {
+        return Decision::NotVisible;
+    }
+    let may = |permission| principal.rights.allow(permission, target);
+    if may(permission) {
+        Decision::Allowed
+    } else if may(Permission::Read) {
+        Decision::Forbidden
+    } else {
+        Decision::NotVisible
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::objects::ObjectType;
+    use crate::rights::{Access, Acl, Gift, Granted, Group, Role, Subject};
 
-    const ACTIONS: [Action; 4] = [Action::Create, Action::Read, Action::Update, Action::Delete];
+    const ORG: u128 = 1;
+    const PROJECTS: u128 = 2;
+    const USERS: u128 = 3;
+    const HOLDERS: u128 = 5;
 
-    fn principal(org: u128) -> Principal {
+    fn id(number: u128) -> Uuid {
+        Uuid::from_u128(number)
+    }
+
+    fn principal(org: u128, user: u128, access: &Access) -> Principal {
         Principal {
-            org: OrgId(Uuid::from_u128(org)),
+            org: OrgId(id(org)),
             org_name: "acme".into(),
-            user: Uuid::from_u128(1),
+            user: id(user),
             user_email: "a@example.com".into(),
-            key: Uuid::from_u128(2),
-            role: OrgRole::Owner,
+            impersonator: None,
+            key: id(2),
+            rights: Arc::new(access.rights_of(id(user))),
         }
     }
 
+    fn target() -> impl Strategy<Value = Target> {
+        let org = OrgId(id(ORG));
+        let within = prop::sample::select(&[ObjectType::Experiment, ObjectType::Dataset, ObjectType::ProjectLog][..]);
+        let own = prop::option::of((20..22_u128).prop_map(id));
+        let project = (10..10 + PROJECTS).prop_map(id);
+        let groups = prop::collection::vec((30..32_u128).prop_map(id), 0..2);
+        prop_oneof![
+            (within, own.clone(), project, groups)
+                .prop_map(
+                    move |(object, own, project, groups)| Target::in_project(object, own, project, org).also_in(groups)
+                ),
+            (10..10 + PROJECTS).prop_map(move |project| Target::in_organization(
+                ObjectType::Project,
+                Some(id(project)),
+                org
+            )),
+            own.prop_map(move |own| Target::in_organization(ObjectType::AiSecret, own, org)),
+            Just(Target::of_organization(ObjectType::OrgMember, org)),
+            Just(Target::of_organization(ObjectType::Organization, org)),
+        ]
+    }
+
+    fn permission() -> impl Strategy<Value = Permission> {
+        prop::sample::select(&Permission::ALL[..3])
+    }
+
+    fn granted() -> impl Strategy<Value = Granted> {
+        (permission(), prop::option::weighted(0.3, prop::sample::select(ObjectType::ALL)))
+    }
+
+    fn ids(below: u128) -> impl Strategy<Value = Vec<Uuid>> {
+        prop::collection::vec((0..below).prop_map(id), 0..3)
+    }
+
+    /// On what targets can be reached from, and on some that none is.
+    fn on() -> impl Strategy<Value = (ObjectType, Uuid)> {
+        let numbers = prop_oneof![Just(ORG), 10..10 + PROJECTS, 20..22_u128, 30..32_u128];
+        (prop::sample::select(ObjectType::ALL), numbers.prop_map(id))
+    }
+
+    fn access() -> impl Strategy<Value = Access> {
+        let subject = prop_oneof![
+            (0..USERS).prop_map(|user| Subject::User(id(user))),
+            (0..HOLDERS).prop_map(|group| Subject::Group(id(group))),
+        ];
+        let gift = prop_oneof![
+            granted().prop_map(|(permission, restrict)| Gift::Permission(permission, restrict)),
+            (0..HOLDERS).prop_map(|role| Gift::Role(id(role))),
+        ];
+        let acl = (on(), subject, gift).prop_map(|(object, subject, gift)| Acl { object, subject, gift });
+        let group = (ids(USERS), ids(HOLDERS)).prop_map(|(users, groups)| Group { users, groups });
+        let role = (prop::collection::vec(granted(), 0..3), ids(HOLDERS))
+            .prop_map(|(permissions, roles)| Role { permissions, roles });
+        let groups = prop::collection::hash_map((0..HOLDERS).prop_map(id), group, 0..HOLDERS as usize);
+        let roles = prop::collection::hash_map((0..HOLDERS).prop_map(id), role, 0..HOLDERS as usize);
+        (groups, roles, prop::collection::vec(acl, 0..6)).prop_map(|(groups, roles, acls)| Access {
+            groups,
+            roles,
+            acls,
+        })
+    }
+
+    /// The same once more, said as it is meant: a way from the user to the permission, no longer than there are holders.
+    fn expected(access: &Access, user: Uuid, permission: Permission, target: &Target) -> bool {
+        fn is_in(groups: &HashMap<Uuid, Group>, group: Uuid, user: Uuid, steps: u128) -> bool {
+            let Some(Group { users, groups: members }) = groups.get(&group) else { return false };
+            users.contains(&user) || steps > 0 && members.iter().any(|member| is_in(groups, *member, user, steps - 1))
+        }
+        fn gives(roles: &HashMap<Uuid, Role>, role: Uuid, fits: &dyn Fn(&Granted) -> bool, steps: u128) -> bool {
+            let Some(Role { permissions, roles: members }) = roles.get(&role) else { return false };
+            permissions.iter().any(fits)
+                || steps > 0 && members.iter().any(|member| gives(roles, *member, fits, steps - 1))
+        }
+        let fits = |(given, restrict): &Granted| {
+            *given == permission
+                && restrict.is_none_or(|only| {
+                    only == target.object
+                        || only == ObjectType::OrgProject && target.object == ObjectType::Project
+                        || only == ObjectType::OrgAiSecret && target.object == ObjectType::AiSecret
+                })
+        };
+        access.acls.iter().any(|acl| {
+            target.reached_by().contains(&acl.object)
+                && match acl.subject {
+                    Subject::User(of) => of == user,
+                    Subject::Group(group) => is_in(&access.groups, group, user, HOLDERS),
+                }
+                && match acl.gift {
+                    Gift::Permission(given, restrict) => fits(&(given, restrict)),
+                    Gift::Role(role) => gives(&access.roles, role, &fits, HOLDERS),
+                }
+        })
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
         #[test]
-        fn nothing_outside_the_own_organization_is_visible(own: u128, other: u128, action in 0_usize..4) {
-            let target = Target { org: OrgId(Uuid::from_u128(other)) };
-            let expected = if own == other { Decision::Allowed } else { Decision::NotVisible };
-            prop_assert_eq!(decide(&principal(own), ACTIONS[action], &target), expected);
+        fn what_is_allowed_is_what_was_granted(
+            access in access(), user in 0..USERS, permission in permission(), target in target(),
+        ) {
+            let granted = |permission| expected(&access, id(user), permission, &target);
+            let decided = decide(&principal(ORG, user, &access), permission, &target);
+            let wanted = match (granted(permission), granted(Permission::Read)) {
+                (true, _) => Decision::Allowed,
+                (false, true) => Decision::Forbidden,
+                (false, false) => Decision::NotVisible,
+            };
+            prop_assert_eq!(decided, wanted);
         }
 
         #[test]
-        fn an_owner_may_do_everything_within(own: u128, action in 0_usize..4) {
-            let target = Target { org: OrgId(Uuid::from_u128(own)) };
-            prop_assert_eq!(decide(&principal(own), ACTIONS[action], &target), Decision::Allowed);
+        fn nothing_outside_the_own_organization_is_visible(
+            access in access(), user in 0..USERS, permission in permission(), target in target(), own in 2_u128..9,
+        ) {
+            prop_assert_eq!(decide(&principal(own, user, &access), permission, &target), Decision::NotVisible);
+        }
+
+        #[test]
+        fn taking_a_grant_away_allows_nothing_new(
+            access in access(), user in 0..USERS, permission in permission(), target in target(), which in any::<prop::sample::Index>(),
+        ) {
+            let mut less = access.clone();
+            if !less.acls.is_empty() {
+                let at = which.index(less.acls.len());
+                less.acls.remove(at);
+            }
+            let may = |access: &Access| decide(&principal(ORG, user, access), permission, &target) == Decision::Allowed;
+            prop_assert!(may(&access) || !may(&less));
+        }
+    }
+
+    #[test]
+    fn nobody_may_do_anything_before_it_is_granted() {
+        let target = Target::of_organization(ObjectType::Organization, OrgId(id(ORG)));
+        for permission in Permission::ALL {
+            assert_eq!(decide(&principal(ORG, 1, &Access::default()), *permission, &target), Decision::NotVisible);
         }
     }
 }

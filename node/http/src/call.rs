@@ -43,8 +43,8 @@ impl Call {
         let secret = bearer(request.headers())?;
         let org_name = header_text(request.headers(), ORG_NAME)?;
         let wanted = header_text(request.headers(), IMPERSONATE)?;
-        let principal = edge.records.authenticate(secret.expose(), org_name.as_deref()).await?;
-        refuse_impersonation(&principal, wanted.as_deref())?;
+        let named = (org_name.as_deref(), wanted.as_deref());
+        let principal = edge.records.authenticate_as(secret.expose(), named.0, named.1).await?;
         Span::current().record("principal", tracing::field::display(principal.user));
         Ok(Call { edge, request, principal })
     }
@@ -102,18 +102,6 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<Cow<'a, 
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// Acting as someone else is refused and never left out: the caller would act as itself and not know it.
-fn refuse_impersonation(principal: &Principal, wanted: Option<&str>) -> Result<(), Refusal> {
-    let is_self = |wanted: &str| wanted == principal.user_email || Uuid::parse_str(wanted) == Ok(principal.user);
-    match wanted {
-        Some(wanted) if !is_self(wanted) => Err(Refusal::new(
-            Kind::NotImplemented,
-            "acting as another user (`x-bt-impersonate-user`) is not served yet",
-        )),
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use actix_web::http::header::HeaderValue;
@@ -156,24 +144,5 @@ mod tests {
             assert_eq!(refusal.kind, Kind::BadRequest);
             assert!(refusal.message.contains("`x-bt-org-name` is no text"), "{}", refusal.message);
         }
-    }
-
-    #[test]
-    fn acting_as_another_is_refused_and_as_oneself_is_not() {
-        let user = Uuid::from_u128(7);
-        let principal = Principal {
-            org: assay_storage_model::OrgId(Uuid::from_u128(1)),
-            org_name: "acme".into(),
-            user,
-            user_email: "a@example.com".into(),
-            key: Uuid::from_u128(8),
-            role: assay_node_auth::OrgRole::Owner,
-        };
-        let own = user.to_string();
-        for wanted in [None, Some("a@example.com"), Some(own.as_str())] {
-            assert!(refuse_impersonation(&principal, wanted).is_ok(), "{wanted:?}");
-        }
-        let refusal = refuse_impersonation(&principal, Some("b@example.com")).expect_err("another");
-        assert_eq!(refusal.kind, Kind::NotImplemented);
     }
 }

@@ -17,7 +17,7 @@ use crate::dress::Dress;
 pub enum Kind {
     BadRequest,
     Unauthorized,
-    /// Of queries alone, whose clients know no other answer for what is not there.
+    /// What may be seen and not be done; and by queries, whose clients know no other answer, what is not there.
     Forbidden,
     NotFound,
     MethodNotAllowed,
@@ -58,7 +58,7 @@ impl Kind {
         Kind::NoSpace,
     ];
 
-    /// The table. What is forbidden and what is unknown are answered alike: 404, and 403 by queries.
+    /// The table. What may not be seen and what is unknown are answered alike: 404, and 403 by queries.
     fn row(self) -> (StatusCode, &'static str) {
         match self {
             Kind::BadRequest => (StatusCode::BAD_REQUEST, "BadRequestError"),

@@ -14,6 +14,8 @@ impl From<RecordsError> for Refusal {
         let kind = match &error {
             RecordsError::BadRequest(_) => Kind::BadRequest,
             RecordsError::Unauthenticated(_) => Kind::Unauthorized,
+            RecordsError::Forbidden(_) => Kind::Forbidden,
+            RecordsError::NotServed(_) => Kind::NotImplemented,
             RecordsError::NotFound(_) => Kind::NotFound,
             RecordsError::Taken(_) => Kind::Conflict,
             RecordsError::TooLarge(_) => Kind::TooLarge,

@@ -52,7 +52,6 @@ fn hash(context: &str, parts: &[&[u8]]) -> [u8; 16] {
 #[cfg(test)]
 mod tests {
     use actix_web::http::header::{HeaderName, HeaderValue};
-    use assay_node_auth::OrgRole;
     use assay_storage_model::{ObjectKind, OrgId};
     use uuid::Uuid;
 
@@ -71,7 +70,8 @@ mod tests {
             user: Uuid::from_u128(user),
             user_email: "a@example.com".into(),
             key: Uuid::from_u128(8),
-            role: OrgRole::Owner,
+            impersonator: None,
+            rights: std::sync::Arc::default(),
         };
         let object = ObjectKey::new(principal.org, ObjectKind::Dataset, Uuid::from_u128(object));
         repeat(key, "/p", body).expect("a key").at(&principal, &object)

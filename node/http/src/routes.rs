@@ -1,14 +1,16 @@
 //! Which path does what. A path that no route takes is looked up in the table of the API: 501, 405 or 404.
 
+mod access;
 mod identity;
 mod later;
 mod queries;
 mod records;
 mod rows;
 mod service;
+mod views;
 
 use actix_web::http::header;
-use actix_web::web::{Data, ServiceConfig, delete, get, patch, post, resource, to};
+use actix_web::web::{Data, ServiceConfig, delete, get, patch, post, put, resource, to};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, Resource};
 use assay_node_records::{Kind as RecordKind, kinds};
 use assay_storage_model::ObjectKind;
@@ -30,10 +32,36 @@ pub fn all(config: &mut ServiceConfig) {
     config.service(at("/api/apikey/login").route(post().to(identity::login)));
     config.service(at("/api/self/me").route(post().to(identity::me)));
 
-    records_of(config, "/v1/project", &kinds::PROJECT, true);
-    records_of(config, "/v1/experiment", &kinds::EXPERIMENT, true);
-    records_of(config, "/v1/dataset", &kinds::DATASET, true);
-    records_of(config, "/v1/api_key", &kinds::API_KEY, false);
+    records_of(config, "/v1/project", &kinds::PROJECT, Changes::ByPatch);
+    records_of(config, "/v1/experiment", &kinds::EXPERIMENT, Changes::ByPatch);
+    records_of(config, "/v1/dataset", &kinds::DATASET, Changes::ByPatch);
+    records_of(config, "/v1/api_key", &kinds::API_KEY, Changes::Never);
+    for kind in [
+        &kinds::GROUP,
+        &kinds::MCP_SERVER,
+        &kinds::PROJECT_AUTOMATION,
+        &kinds::PROJECT_SCORE,
+        &kinds::PROJECT_TAG,
+        &kinds::ROLE,
+        &kinds::SPAN_IFRAME,
+    ] {
+        records_of(config, &format!("/v1/{}", kind.name()), kind, Changes::ByPatchAndPut);
+    }
+    // Not below /v1, as clients have it.
+    records_of(config, "/environment", &kinds::ENVIRONMENT, Changes::ByPatch);
+    config.service(
+        at("/v1/view")
+            .route(post().to(|call, payload| records::create(&kinds::VIEW, call, payload)))
+            .route(put().to(|call, payload| records::replace(&kinds::VIEW, call, payload)))
+            .route(get().to(views::list)),
+    );
+    config.service(
+        at("/v1/view/{id}")
+            .route(get().to(views::get))
+            .route(patch().to(views::patch))
+            .route(delete().to(views::delete)),
+    );
+    access_of(config);
 
     rows_of(config, "/v1/project_logs", ObjectKind::ProjectLogs);
     rows_of(config, "/v1/experiment", ObjectKind::Experiment);
@@ -61,17 +89,55 @@ fn public(config: &mut ServiceConfig) {
     config.service(at("/readyz").route(get().to(service::readyz)));
 }
 
-fn records_of(config: &mut ServiceConfig, path: &str, kind: &'static RecordKind, can_be_patched: bool) {
-    let many = at(path)
+/// How records of a kind are changed once they are there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Changes {
+    Never,
+    ByPatch,
+    ByPatchAndPut,
+}
+
+fn records_of(config: &mut ServiceConfig, path: &str, kind: &'static RecordKind, changes: Changes) {
+    let mut many = at(path)
         .route(post().to(move |call, payload| records::create(kind, call, payload)))
         .route(get().to(move |call| records::list(kind, call)));
+    if changes == Changes::ByPatchAndPut {
+        many = many.route(put().to(move |call, payload| records::replace(kind, call, payload)));
+    }
     let mut one = at(&format!("{path}/{{id}}"))
         .route(get().to(move |call| records::get(kind, call)))
         .route(delete().to(move |call| records::delete(kind, call)));
-    if can_be_patched {
+    if changes != Changes::Never {
         one = one.route(patch().to(move |call, payload| records::patch(kind, call, payload)));
     }
     config.service(many).service(one);
+}
+
+/// What is granted, to whom, and who is there at all. Fixed words stand before the ids that they would be taken for.
+fn access_of(config: &mut ServiceConfig) {
+    let acls = at("/v1/acl")
+        .route(post().to(access::create_acl))
+        .route(get().to(access::acls))
+        .route(delete().to(access::delete_acl));
+    let acl = at("/v1/acl/{id}")
+        .route(get().to(|call| records::get(&kinds::ACL, call)))
+        .route(delete().to(|call| records::delete(&kinds::ACL, call)));
+    config
+        .service(acls)
+        .service(at("/v1/acl/batch_update").route(post().to(access::update_acls)))
+        // As one generated client spells it.
+        .service(at("/v1/acl/batch-update").route(post().to(access::update_acls)))
+        .service(at("/v1/acl/list_org").route(get().to(access::acls_of_organization)))
+        .service(acl)
+        .service(at("/v1/user").route(get().to(access::users)))
+        .service(at("/v1/user/{id}").route(get().to(access::user)))
+        .service(at("/v1/organization").route(get().to(access::organizations)))
+        .service(at("/v1/organization/members").route(patch().to(access::change_members)))
+        .service(
+            at("/v1/organization/{id}")
+                .route(get().to(access::organization))
+                .route(patch().to(access::patch_organization)),
+        );
 }
 
 fn rows_of(config: &mut ServiceConfig, path: &str, kind: ObjectKind) {

@@ -13,7 +13,7 @@ use crate::commit::unexpected;
 use crate::draft;
 use crate::error::RecordsError;
 use crate::found::{NewKey, put_key};
-use crate::kinds::{API_KEY, organization, user};
+use crate::kinds::{API_KEY, GROUP, organization, user};
 use crate::list::Walk;
 use crate::standing::text_in;
 use crate::{Records, edge};
@@ -40,14 +40,15 @@ impl Records {
         if self.peek(|state| state.find(&organization::name_key(name)).is_some()) {
             return Err(taken());
         }
-        let owner = self.user(owner_email).await?;
+        let owner = self.user_of(owner_email).await?;
         let (org, now) = (OrgId(edge::new_id()), edge::now_micros());
         let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
-        let puts = vec![
+        let mut puts = vec![
             organization::put(org.0, name, now),
             organization::put_member(edge::new_id(), org, owner, now),
             self.key_of(&NewKey { org, user: owner, name: "owner", every_org: false }, &secret, now)?,
         ];
+        puts.extend(organization::put_groups(org, &[owner], now));
         let outcomes = self.propose(puts.into_iter().map(CatalogCommand::Put).collect()).await?;
         if !outcomes.iter().all(|outcome| matches!(outcome, CatalogOutcome::Put { made: true, .. })) {
             return Err(taken());
@@ -59,8 +60,8 @@ impl Records {
     pub async fn admin_users(&self, organization: &str) -> Result<Value, RecordsError> {
         let org = self.admin_org(organization).await?;
         let mut users: Vec<Arc<Record>> = self.peek(|state| {
-            let members = state.all(RecordKind::USER);
-            members.filter(|user| state.find(&organization::member_key(org, user.id)).is_some()).cloned().collect()
+            let users = state.all(RecordKind::USER);
+            users.filter(|user| state.find(&organization::member_key(org, user.id)).is_some()).cloned().collect()
         });
         users.sort_by_key(|user| (user.created, user.id));
         users.iter().map(|user| described(user, "email")).collect::<Result<_, _>>().map(Value::Array)
@@ -70,14 +71,41 @@ impl Records {
     pub async fn admin_create_user(&self, organization: &str, email: &str) -> Result<Value, RecordsError> {
         user::check_email(email)?;
         let org = self.admin_org(organization).await?;
-        let id = self.user(email).await?;
+        let id = self.user_of(email).await?;
         let put = organization::put_member(edge::new_id(), org, id, edge::now_micros());
         match self.propose_one(CatalogCommand::Put(put)).await? {
-            CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } => {
-                Ok(json!({ "id": id.to_string(), "email": email, "organization": organization }))
-            }
-            other => Err(unexpected(&other)),
+            CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } => {}
+            other => return Err(unexpected(&other)),
         }
+        self.add_owner(org, id).await?;
+        Ok(json!({ "id": id.to_string(), "email": email, "organization": organization }))
+    }
+
+    /// Into the group of owners, which is made again where it was deleted.
+    async fn add_owner(&self, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
+        for _ in 0..ATTEMPTS_MAX {
+            self.cluster.fence(GroupId::CATALOG).await?;
+            let commands = match self.peek(|sight| sight.get(RecordKind::GROUP, organization::owners_id(org)).cloned())
+            {
+                Some(group) => {
+                    let mut sent = draft::Body::from_iter([("add_member_users".to_owned(), json!([user.to_string()]))]);
+                    let stored = draft::read(&group)?;
+                    if let Some(fold) = GROUP.fold {
+                        fold(&stored, &mut sent)?;
+                    }
+                    match draft::patched(&GROUP, &stored, sent)? {
+                        Some(changed) => vec![crate::patch::put(&GROUP, &group, &changed)],
+                        None => return Ok(()),
+                    }
+                }
+                None => organization::put_groups(org, &[user], edge::now_micros()),
+            };
+            let outcomes = self.propose(commands.into_iter().map(CatalogCommand::Put).collect()).await?;
+            if outcomes.iter().any(|outcome| matches!(outcome, CatalogOutcome::Put { .. })) {
+                return Ok(());
+            }
+        }
+        Err(busy())
     }
 
     pub async fn admin_keys(&self, organization: &str) -> Result<Value, RecordsError> {
@@ -133,7 +161,7 @@ impl Records {
     }
 
     /// The user with this address, made where there is none.
-    async fn user(&self, email: &str) -> Result<Uuid, RecordsError> {
+    pub(crate) async fn user_of(&self, email: &str) -> Result<Uuid, RecordsError> {
         if let Some(id) = self.peek(|state| state.find(&user::email_key(email)).map(|user| user.id)) {
             return Ok(id);
         }

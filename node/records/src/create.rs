@@ -1,22 +1,24 @@
 //! Create or get: a name that is there gives the record that has it, unmodified.
 
-use assay_node_auth::{API_KEY_BYTES, Action, Principal, new_api_key, preview};
-use assay_storage_catalog::State;
+use assay_node_auth::{API_KEY_BYTES, Decision, ObjectType, Permission, Principal, Target, new_api_key, preview};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, UniqueKey};
 use assay_storage_model::{GroupId, OrgId};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::access::Sight;
 use crate::commit::unexpected;
 use crate::draft::{self, Body, Frame};
 use crate::error::RecordsError;
-use crate::kind::{Home, Kind, Making, Naming};
+use crate::guard::{self, About};
+use crate::kind::{Home, Kind, Making, Naming, OnCreate};
 use crate::kinds::api_key::fingerprint_key;
 use crate::kinds::experiment::{self, BaseSearch};
-use crate::kinds::{EXPERIMENT, PROJECT};
+use crate::kinds::{EXPERIMENT, PROJECT, acl};
 use crate::list::Walk;
-use crate::read::{allowed, visible};
-use crate::standing::{no_organization, within_named};
+use crate::patch::put;
+use crate::read::{Seen, visible};
+use crate::standing::{no_organization, within, within_named};
 use crate::{Created, Records, edge};
 
 /// A name that is taken and freed again while we look, or taken by another request each time.
@@ -31,6 +33,8 @@ struct Place {
     org: OrgId,
     /// The organization or the project that its name is unique in.
     within: Uuid,
+    /// Whether they may make it.
+    may: bool,
 }
 
 /// What it is to be called.
@@ -55,6 +59,12 @@ impl Records {
         if kind.naming == Naming::Secret {
             return self.create_key(kind, &place, fields).await;
         }
+        if let Naming::UniqueBy(field) = kind.naming {
+            return self.create_alone(kind, &place, field, fields).await;
+        }
+        if matches!(kind.naming, Naming::Whole(_) | Naming::UniqueAmong(_)) {
+            return self.create_whole(kind, &place, fields).await;
+        }
         let wanted = wanted(kind, &fields, &body)?;
         if let Wanted::Exactly(name) = &wanted
             && let Some(found) = self.existing(kind, &place, &kind.name_key(place.within, name)).await?
@@ -66,6 +76,49 @@ impl Records {
         self.create_named(kind, &place, wanted, fields).await
     }
 
+    /// Takes the place of what has the name, all but what the service said of it; made where nothing has it.
+    pub async fn replace(
+        &self,
+        who: &Principal,
+        kind: &'static Kind,
+        body: Map<String, Value>,
+    ) -> Result<Value, RecordsError> {
+        self.fresh().await?;
+        let fields = draft::created(kind, body.clone())?;
+        let place = self.place(who, kind, &fields, &body).await?;
+        let unnamed = || RecordsError::BadRequest("`name` is missing".into());
+        let key = kind.key_of(place.within, &fields).ok_or_else(unnamed)?;
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(id) = self.peek(|sight| sight.find(&key).map(|record| record.id)) else {
+                match self.put_new(kind, &place, edge::new_id(), key.clone(), fields.clone()).await? {
+                    Some(object) => return Ok(object),
+                    None => drop(self.cluster.fence(GroupId::CATALOG).await?),
+                }
+                continue;
+            };
+            let Seen { record, .. } =
+                self.look(|sight| visible(sight, &place.who, kind, id, Permission::Update)).await?;
+            let mut replaced = fields.clone();
+            for field in kind.fields.iter().filter(|field| field.create == OnCreate::Ours) {
+                if let Some(value) = draft::read(&record)?.remove(field.name) {
+                    replaced.insert(field.name.to_owned(), value);
+                }
+            }
+            (kind.derive)(&mut replaced);
+            match self.propose_one(CatalogCommand::Put(put(kind, &record, &replaced))).await? {
+                CatalogOutcome::Put { .. } => {
+                    return Ok(self.joined(kind, draft::shown(kind, &Frame::of(&record), replaced)));
+                }
+                CatalogOutcome::Taken { .. } | CatalogOutcome::Stale { .. } => {
+                    self.cluster.fence(GroupId::CATALOG).await?;
+                }
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Err(RecordsError::Busy(format!("others keep changing this {}: try again", kind.name)))
+    }
+
+    /// Where it would go. Whoever may not make it there may still be given the one that is there.
     async fn place(
         &self,
         who: &Principal,
@@ -73,30 +126,28 @@ impl Records {
         fields: &Body,
         body: &Body,
     ) -> Result<Place, RecordsError> {
-        if kind.home == Home::Project {
-            let project = draft::id_in(fields, "project_id");
-            let project = project.ok_or_else(|| RecordsError::BadRequest("`project_id` is missing".into()))?;
-            let seen = self.look(|state| visible(state, who, &PROJECT, project, Action::Create)).await?;
-            return Ok(Place { org: seen.who.org, who: seen.who, within: project });
-        }
         let (name, id) = (draft::text_of(body, "org_name")?, draft::uuid_of(body, "org_id")?);
-        self.look(|state| {
-            let org = match (id, name) {
-                (Some(id), _) => OrgId(id),
-                (None, Some(name)) => within_named(state, who, name)?.org,
-                (None, None) => who.org,
+        self.look(|sight| {
+            let (who, project) = match kind.home {
+                Home::Project => in_project(sight, who, fields)?,
+                Home::Object => (of_object(sight, who, fields)?, None),
+                Home::Organization => (in_organization(sight, who, id.map(OrgId), name)?, None),
             };
-            let there = allowed(state, who, org, Action::Create)?;
-            let who = there.ok_or_else(|| no_organization(&name.map_or(org.to_string(), str::to_owned)))?;
-            Ok(Place { who, org, within: org.0 })
+            let org = who.org;
+            let about = About { kind, org, id: None, project, body: (kind.home == Home::Object).then_some(fields) };
+            let may = about.decide(sight, &who, Permission::Create) == Decision::Allowed;
+            if let Some(check) = kind.check.filter(|_| may) {
+                check(sight, org, fields)?;
+            }
+            Ok(Place { may, who, org, within: project.unwrap_or(org.0) })
         })
         .await
     }
 
     /// The record that has the name. What this node's copy of the catalog says is fenced first, since it may be gone.
     async fn existing(&self, kind: &Kind, place: &Place, key: &UniqueKey) -> Result<Option<Created>, RecordsError> {
-        let find = |state: &State| match state.find(key) {
-            Some(found) => visible(state, &place.who, kind, found.id, Action::Read).map(|seen| Some(seen.record)),
+        let find = |sight: &Sight<'_>| match sight.find(key) {
+            Some(found) => visible(sight, &place.who, kind, found.id, Permission::Read).map(|seen| Some(seen.record)),
             None => Ok(None),
         };
         if self.peek(find)?.is_none() {
@@ -153,6 +204,9 @@ impl Records {
         key: UniqueKey,
         mut body: Body,
     ) -> Result<Option<Value>, RecordsError> {
+        if !place.may {
+            return Err(forbidden_to_make(kind));
+        }
         (kind.complete)(&Making { id, user: place.who.user }, &mut body);
         (kind.derive)(&mut body);
         let at = edge::now_micros();
@@ -173,6 +227,38 @@ impl Records {
             CatalogOutcome::Taken { .. } | CatalogOutcome::Stale { .. } => Ok(None),
             other => Err(unexpected(&other)),
         }
+    }
+
+    /// What is there already is no answer.
+    async fn create_alone(
+        &self,
+        kind: &Kind,
+        place: &Place,
+        field: &str,
+        fields: Body,
+    ) -> Result<Created, RecordsError> {
+        let missing = || RecordsError::BadRequest(format!("`{field}` is missing"));
+        let key = kind.key_of(place.within, &fields).ok_or_else(missing)?;
+        let taken = RecordsError::BadRequest(format!("`{field}`: another {} has `{}`", kind.name, key.name));
+        let made = self.put_new(kind, place, edge::new_id(), key, fields).await?;
+        let object = made.ok_or(taken)?;
+        Ok(Created { object, found_existing: false, secret: None })
+    }
+
+    /// What several of its fields make unique.
+    async fn create_whole(&self, kind: &Kind, place: &Place, fields: Body) -> Result<Created, RecordsError> {
+        let unnamed = || RecordsError::BadRequest("`name` is missing".into());
+        let key = kind.key_of(place.within, &fields).ok_or_else(unnamed)?;
+        for _ in 0..ATTEMPTS_MAX {
+            if let Some(found) = self.existing(kind, place, &key).await? {
+                return Ok(found);
+            }
+            if let Some(object) = self.put_new(kind, place, edge::new_id(), key.clone(), fields.clone()).await? {
+                return Ok(Created { object, found_existing: false, secret: None });
+            }
+            self.cluster.fence(GroupId::CATALOG).await?;
+        }
+        Err(RecordsError::Busy(format!("others keep making and deleting this {}: try again", kind.name)))
     }
 
     async fn create_key(&self, kind: &Kind, place: &Place, mut fields: Body) -> Result<Created, RecordsError> {
@@ -221,6 +307,52 @@ impl Records {
         }
         Ok(search.found())
     }
+}
+
+fn in_organization(
+    sight: &Sight<'_>,
+    who: &Principal,
+    id: Option<OrgId>,
+    name: Option<&str>,
+) -> Result<Principal, RecordsError> {
+    match (id, name) {
+        (None, Some(name)) => within_named(sight, who, name),
+        (id, _) => {
+            let org = id.unwrap_or(who.org);
+            within(sight, who, org)?.ok_or_else(|| no_organization(&name.map_or(org.to_string(), str::to_owned)))
+        }
+    }
+}
+
+/// The project need not be one they may read: what is granted may be to make something in it.
+fn in_project(sight: &Sight<'_>, who: &Principal, fields: &Body) -> Result<(Principal, Option<Uuid>), RecordsError> {
+    let id = draft::id_in(fields, "project_id");
+    let id = id.ok_or_else(|| RecordsError::BadRequest("`project_id` is missing".into()))?;
+    let missing = || RecordsError::NotFound(format!("no project with the id {id} is visible to this credential"));
+    let project = sight.get(PROJECT.record, id).filter(|record| PROJECT.lives(sight, record)).ok_or_else(missing)?;
+    let org = project.org.ok_or_else(missing)?;
+    let there = within(sight, who, org)?.ok_or_else(missing)?;
+    if there.rights.reaches(&Target::in_organization(ObjectType::Project, Some(id), org)) {
+        return Ok((there, Some(id)));
+    }
+    Err(missing())
+}
+
+fn of_object(sight: &Sight<'_>, who: &Principal, fields: &Body) -> Result<Principal, RecordsError> {
+    let on = acl::object(fields);
+    let (object, id) = on.ok_or_else(|| RecordsError::BadRequest("`object_type` is missing".into()))?;
+    let missing = || {
+        let said = format!("no {} with the id {id} is visible to this credential", object.word());
+        RecordsError::NotFound(said)
+    };
+    let org = guard::org_of(sight, object, id).ok_or_else(missing)?;
+    let there = within(sight, who, org)?.ok_or_else(missing)?;
+    let target = guard::target_of(sight, org, object, id).ok_or_else(missing)?;
+    if there.rights.reaches(&target) { Ok(there) } else { Err(missing()) }
+}
+
+fn forbidden_to_make(kind: &Kind) -> RecordsError {
+    RecordsError::Forbidden(format!("this credential is not granted to make a {} there", kind.name))
 }
 
 fn wanted(kind: &Kind, fields: &Body, body: &Body) -> Result<Wanted, RecordsError> {

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use assay_node_auth::{Action, Principal};
+use assay_node_auth::{Permission, Principal};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, DeleteRecord, Expect, PutRecord, Record};
 use assay_storage_model::command::{Command, Outcome};
 use assay_storage_model::{GroupId, ObjectKey, OrgId};
@@ -46,7 +46,7 @@ impl Records {
     pub async fn delete(&self, who: &Principal, kind: &'static Kind, id: Uuid) -> Result<Value, RecordsError> {
         self.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
-            let Seen { record, .. } = self.look(|state| visible(state, who, kind, id, Action::Delete)).await?;
+            let Seen { record, .. } = self.look(|state| visible(state, who, kind, id, Permission::Delete)).await?;
             if let Some(object) = self.delete_seen(kind, &record).await? {
                 return Ok(object);
             }

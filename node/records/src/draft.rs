@@ -1,7 +1,7 @@
 //! Bodies, purely: what a create keeps of what was sent, how a patch folds in, what an answer shows.
 
 use assay_storage_model::OrgId;
-use assay_storage_model::catalog::Record;
+use assay_storage_model::catalog::{Record, RecordKind};
 use assay_storage_model::event::format_micros;
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -91,6 +91,9 @@ impl Frame {
 pub(crate) fn shown(kind: &Kind, frame: &Frame, mut body: Body) -> Body {
     let mut object = Body::new();
     object.insert("id".into(), frame.id.to_string().into());
+    if kind.record == RecordKind::ACL {
+        object.insert("_object_org_id".into(), frame.org.map(|org| org.to_string()).into());
+    }
     if kind.home == Home::Organization {
         let every = body.get(EVERY_ORG).and_then(Value::as_bool).unwrap_or(false);
         let org = frame.org.filter(|_| !every).map(|org| org.to_string());
@@ -100,7 +103,7 @@ pub(crate) fn shown(kind: &Kind, frame: &Frame, mut body: Body) -> Body {
         object.insert(field.name.into(), body.remove(field.name).unwrap_or(Value::Null));
     }
     object.insert("created".into(), format_micros(frame.created).into());
-    if !kind.rows.is_empty() || frame.deleted.is_some() {
+    if kind.has_deleted_at || frame.deleted.is_some() {
         object.insert("deleted_at".into(), frame.deleted.map(format_micros).into());
     }
     object

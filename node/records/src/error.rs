@@ -11,9 +11,15 @@ pub enum RecordsError {
     /// No credential, or one that is not known.
     #[error("{0}")]
     Unauthenticated(String),
+    /// The caller may see it, and not do this to it.
+    #[error("{0}")]
+    Forbidden(String),
     /// There is no such thing, or the caller may not see it.
     #[error("{0}")]
     NotFound(String),
+    /// A part of the API that is not built yet.
+    #[error("{0}")]
+    NotServed(String),
     /// Another record has the name.
     #[error("{0}")]
     Taken(String),
@@ -39,7 +45,7 @@ pub enum RecordsError {
 impl RecordsError {
     /// Whether a look at fresher state could turn the refusal into an answer.
     pub(crate) fn may_be_stale(&self) -> bool {
-        matches!(self, RecordsError::Unauthenticated(_) | RecordsError::NotFound(_))
+        matches!(self, RecordsError::Unauthenticated(_) | RecordsError::NotFound(_) | RecordsError::Forbidden(_))
     }
 }
 

@@ -56,6 +56,7 @@ impl Records {
         self.cluster.fence(GroupId::CATALOG).await?;
         if self.peek(|state| state.find(&pepper_key()).is_some()) {
             self.compare(&founding);
+            self.give_groups().await?;
             self.sweep_and_say().await;
             return Ok(None);
         }
@@ -67,18 +68,41 @@ impl Records {
         };
         let pepper = Pepper::new(edge::random::<PEPPER_BYTES>()?);
         let (org, owner, now) = (OrgId(edge::new_id()), edge::new_id(), edge::now_micros());
-        let puts = vec![
+        let mut puts = vec![
             put_pepper(edge::new_id(), &pepper, now),
             organization::put(org.0, &founding.org_name, now),
             user::put(owner, &founding.owner_email, now),
             organization::put_member(edge::new_id(), org, owner, now),
             put_key(&NewKey { org, user: owner, name: "owner", every_org: true }, &pepper, &secret, now),
         ];
+        puts.extend(organization::put_groups(org, &[owner], now));
         let outcomes = self.propose(puts.into_iter().map(CatalogCommand::Put).collect()).await?;
         match outcomes.into_iter().find(|outcome| !matches!(outcome, CatalogOutcome::Put { made: true, .. })) {
             Some(other) => Err(unexpected(&other)),
             None => Ok(made.then_some(secret)),
         }
+    }
+
+    /// Organizations that were made before there were grants: whoever was in one owned it. Their members become owners in the
+    /// group of owners, once; each in one log entry, and whoever does it does the same.
+    pub async fn give_groups(&self) -> Result<(), RecordsError> {
+        let without: Vec<OrgId> = self.peek(|sight| {
+            let orgs = sight.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id));
+            orgs.filter(|org| !organization::has_groups(sight, *org)).collect()
+        });
+        for org in without {
+            let owners = self.peek(|sight| organization::members(sight, org))?;
+            let puts = organization::put_groups(org, &owners, edge::now_micros());
+            for outcome in self.propose(puts.into_iter().map(CatalogCommand::Put).collect()).await? {
+                match outcome {
+                    // Where it is stale or taken, another node was faster.
+                    CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } | CatalogOutcome::Taken { .. } => {}
+                    other => return Err(unexpected(&other)),
+                }
+            }
+            tracing::info!(%org, owners = owners.len(), "members of an organization from before there were grants own it still");
+        }
+        Ok(())
     }
 
     /// A key that is brought to a cluster that has one would be ignored: say so.

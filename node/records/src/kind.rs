@@ -7,17 +7,25 @@
 
 use std::fmt;
 
+use assay_node_auth::ObjectType;
 use assay_storage_catalog::State;
-use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};
-
+use assay_storage_model::{ObjectKind, OrgId};
+use serde_json::Value;
 use uuid::Uuid;
 
+use crate::access::Sight;
 use crate::draft::Body;
+use crate::error::RecordsError;
 use crate::shape::Shape;
 
 /// A name in bytes; with its scope it has to fit a unique key.
 pub const NAME_BYTES_MAX: usize = 1024;
+
+/// What is stored, and what was sent, which it changes.
+pub(crate) type Fold = fn(&Body, &mut Body) -> Result<(), RecordsError>;
+/// What there is, the organization, and the body that is to be stored.
+pub(crate) type Check = fn(&Sight<'_>, OrgId, &Body) -> Result<(), RecordsError>;
 
 /// One kind of record, as the API shows it.
 pub struct Kind {
@@ -26,6 +34,7 @@ pub struct Kind {
     pub(crate) record: RecordKind,
     pub(crate) home: Home,
     pub(crate) naming: Naming,
+    pub(crate) guard: Guard,
     pub(crate) fields: &'static [Field],
     /// Query parameters of its list, and what each asks.
     pub(crate) filters: &'static [(&'static str, Filter)],
@@ -33,6 +42,14 @@ pub struct Kind {
     pub(crate) list_default: Option<u64>,
     /// The objects that keep rows under the record's id: they go with it.
     pub(crate) rows: &'static [ObjectKind],
+    /// Whether an answer says when it was deleted, which is null but for the answer to the delete.
+    pub(crate) has_deleted_at: bool,
+    /// Those that belong to the system: in every organization, and never changed.
+    pub(crate) builtin: fn() -> Vec<Record>,
+    /// Makes of what a patch sent, such as what to add to a list, the fields that it means.
+    pub(crate) fold: Option<Fold>,
+    /// Refuses a body that names what is not there, before it is stored.
+    pub(crate) check: Option<Check>,
     /// Sets what a new record gets beyond what the client sent.
     pub(crate) complete: fn(&Making, &mut Body),
     /// Sets what follows from other fields, after every change.
@@ -52,6 +69,25 @@ impl fmt::Debug for Kind {
 pub(crate) enum Home {
     Organization,
     Project,
+    /// What its fields `object_type` and `object_id` name, in the organization of that.
+    Object,
+}
+
+/// Which grants decide of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guard {
+    /// Those on it and on all it is in, as a thing of this type.
+    Own(ObjectType),
+    /// It is a part of its project: who may read that may read it, and who may change that may make, change and delete it.
+    Project,
+    /// The same of its organization.
+    Organization,
+    /// The same of what its fields `object_type` and `object_id` name.
+    Object,
+    /// Its user may do all; others what they may do to the members of the organization.
+    Holder,
+    /// It is a grant: what decides is what may be done to the grants on its object.
+    Acl,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +98,12 @@ pub(crate) enum Naming {
     UniqueOrFresh,
     /// Any name; the unique key is the fingerprint of a secret.
     Secret,
+    /// Unique in its home among those that have these fields in common; creating it again gives the one that is there.
+    UniqueAmong(&'static [&'static str]),
+    /// Unique in its home by this field; a second one with the same is refused.
+    UniqueBy(&'static str),
+    /// No name: these fields together are unique in its home.
+    Whole(&'static [&'static str]),
 }
 
 /// What a list can be asked for beside pages and ids. Several values of one parameter are alternatives.
@@ -72,6 +114,8 @@ pub(crate) enum Filter {
     ProjectId,
     /// JSON: all given fields are equal, nested ones too.
     Metadata,
+    /// The field of this name is equal.
+    Field(&'static str),
 }
 
 pub(crate) struct Field {
@@ -130,14 +174,40 @@ impl Kind {
         UniqueKey::new(format!("{}.name/{home}", self.name), name)
     }
 
+    /// What makes a record of these fields unique in its home; none where a name is not given.
+    pub(crate) fn key_of(&self, home: Uuid, body: &Body) -> Option<UniqueKey> {
+        let value = |field: &&'static str| body.get(*field).unwrap_or(&Value::Null);
+        let all = |values: Vec<&Value>| Some(self.name_key(home, &serde_json::to_string(&values).ok()?));
+        match self.naming {
+            Naming::Whole(fields) => all(fields.iter().map(value).collect()),
+            Naming::UniqueAmong(fields) => {
+                let name = body.get("name").filter(|name| name.is_string())?;
+                all(fields.iter().map(value).chain([name]).collect())
+            }
+            _ => body.get(self.named_by()).and_then(Value::as_str).map(|name| self.name_key(home, name)),
+        }
+    }
+
+    /// The id of what it is unique in, as its first key has it.
+    pub(crate) fn home_of(&self, record: &Record) -> Option<Uuid> {
+        Uuid::parse_str(record.keys.first()?.scope.rsplit_once('/')?.1).ok()
+    }
+
+    /// The field whose value is in the unique key.
+    fn named_by(&self) -> &'static str {
+        if let Naming::UniqueBy(field) = self.naming { field } else { "name" }
+    }
+
+    /// The one of this id that belongs to the system.
+    pub(crate) fn builtin_of(&self, id: Uuid) -> Option<Record> {
+        (self.builtin)().into_iter().find(|record| record.id == id)
+    }
+
     /// The project that a record of this kind is in, or that it is.
     pub(crate) fn project_of(&self, record: &Record) -> Option<Uuid> {
         match self.home {
-            Home::Organization => (self.record == RecordKind::PROJECT).then_some(record.id),
-            Home::Project => {
-                let (_, home) = record.keys.first()?.scope.rsplit_once('/')?;
-                Uuid::parse_str(home).ok()
-            }
+            Home::Organization | Home::Object => (self.record == RecordKind::PROJECT).then_some(record.id),
+            Home::Project => self.home_of(record),
         }
     }
 
@@ -147,9 +217,14 @@ impl Kind {
             let project = self.project_of(record).and_then(|id| state.get(RecordKind::PROJECT, id));
             project.is_some_and(|project| !project.keys.is_empty())
         };
-        !record.keys.is_empty() && (self.home == Home::Organization || project_lives())
+        !record.keys.is_empty() && (self.home != Home::Project || project_lives())
     }
 }
 
 /// For kinds that have nothing to add.
 pub(crate) fn nothing_derived(_: &mut Body) {}
+
+/// For kinds that know who made them.
+pub(crate) fn made_by(making: &Making, fields: &mut Body) {
+    fields.insert("user_id".into(), making.user.to_string().into());
+}

@@ -1,24 +1,50 @@
 //! The kinds of records that the API shows, a file each, and those that stand above organizations.
 
+pub(crate) mod acl;
 pub(crate) mod api_key;
 mod dataset;
+mod environment;
 pub(crate) mod experiment;
+pub(crate) mod group;
+mod mcp_server;
 pub(crate) mod organization;
 mod project;
+mod project_automation;
+mod project_score;
+mod project_tag;
+pub(crate) mod role;
+mod span_iframe;
 pub(crate) mod user;
+mod view;
 
-use assay_storage_model::ObjectKind;
+use assay_storage_model::{ObjectKind, OrgId};
+use serde_json::Value;
 
+use crate::access::Sight;
+use crate::draft::Body;
+use crate::error::RecordsError;
+use crate::guard;
 use crate::kind::Kind;
-use crate::shape::Shape;
+use crate::shape::{MOST_POSITIVE, Member, Shape};
 
+pub use acl::ACL;
 pub use api_key::API_KEY;
 pub use dataset::DATASET;
+pub use environment::ENVIRONMENT;
 pub use experiment::EXPERIMENT;
+pub use group::GROUP;
+pub use mcp_server::MCP_SERVER;
 pub use project::PROJECT;
+pub use project_automation::PROJECT_AUTOMATION;
+pub use project_score::PROJECT_SCORE;
+pub use project_tag::PROJECT_TAG;
+pub use role::ROLE;
+pub use span_iframe::SPAN_IFRAME;
+pub use view::VIEW;
 
 /// What is within a project and goes with it.
-pub(crate) static WITHIN_PROJECT: [&Kind; 2] = [&EXPERIMENT, &DATASET];
+pub(crate) static WITHIN_PROJECT: [&Kind; 7] =
+    [&EXPERIMENT, &DATASET, &PROJECT_AUTOMATION, &PROJECT_SCORE, &PROJECT_TAG, &SPAN_IFRAME, &MCP_SERVER];
 
 /// The kind whose id names an object of rows. Playgrounds have no kind yet, so nobody finds one.
 pub(crate) fn of_object(kind: ObjectKind) -> Option<&'static Kind> {
@@ -38,3 +64,84 @@ const NAME: Shape = Shape::Text { bytes_min: 1, bytes_max: crate::kind::NAME_BYT
 const TAGS: Shape = Shape::Texts { items_max: 1000, bytes_max: 1024 };
 /// Metadata of one record; rows are the place for more.
 const METADATA: Shape = Shape::Open { bytes_max: 256 << 10 };
+const TEXTS: Shape = Shape::Texts { items_max: 1000, bytes_max: 64 << 10 };
+const URL: Shape = Shape::Text { bytes_min: 1, bytes_max: 8 << 10 };
+/// What a rule looks at at once.
+const SCOPE: Shape = Shape::Tagged(
+    "type",
+    &[
+        ("span", &[]),
+        ("trace", &[Member::optional("idle_seconds", SECONDS)]),
+        (
+            "group",
+            &[
+                Member::required("group_by", LINE),
+                Member::optional("interval_seconds", Shape::Number { min: 1.0, max: MOST_POSITIVE }),
+                Member::optional("max_traces", Shape::Whole { min: 1, max: 64 }),
+                Member::required("placement", Shape::Word(&["first", "each"])),
+                Member::optional("idle_seconds", SECONDS),
+            ],
+        ),
+    ],
+);
+const SECONDS: Shape = Shape::Number { min: 0.0, max: MOST_POSITIVE };
+
+/// Users, groups or roles in one record.
+const MEMBERS: Shape = Shape::List { of: &Shape::Uuid, items_max: 10_000 };
+
+/// A patch names what to add to a list and what to take out of it: `add_` and `remove_` before the list's name. What is
+/// there already is not added again.
+fn folded_lists(stored: &Body, sent: &mut Body, lists: &[&str]) -> Result<(), RecordsError> {
+    for list in lists {
+        sent.remove(*list);
+        let mut named = |what: &str| {
+            let name = format!("{what}_{list}");
+            match sent.remove(&name) {
+                None | Some(Value::Null) => Ok(Vec::new()),
+                Some(Value::Array(items)) => Ok(items),
+                Some(_) => Err(RecordsError::BadRequest(format!("`{name}` has to be a list"))),
+            }
+        };
+        let (add, remove) = (named("add")?, named("remove")?);
+        if add.is_empty() && remove.is_empty() {
+            continue;
+        }
+        let mut items = stored.get(*list).and_then(Value::as_array).cloned().unwrap_or_default();
+        items.retain(|item| !remove.iter().any(|gone| is_same(item, gone)));
+        for item in add {
+            if !items.iter().any(|there| is_same(there, &item)) {
+                items.push(item);
+            }
+        }
+        sent.insert((*list).to_owned(), Value::Array(items));
+    }
+    Ok(())
+}
+
+/// Ids are the same in any case; of objects, what is null is not there.
+fn is_same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::String(a), Value::String(b)) => a.eq_ignore_ascii_case(b),
+        (Value::Object(a), Value::Object(b)) => {
+            let same = |a: &Body, b: &Body| {
+                a.iter().filter(|(_, value)| !value.is_null()).all(|(name, value)| b.get(name) == Some(value))
+            };
+            same(a, b) && same(b, a)
+        }
+        _ => a == b,
+    }
+}
+
+/// Every id of a list is a record of this kind in the organization, or belongs to the system.
+fn check_members(
+    sight: &Sight<'_>,
+    org: OrgId,
+    body: &Body,
+    list: &str,
+    kind: &'static Kind,
+) -> Result<(), RecordsError> {
+    match group::ids(body, list).find(|id| guard::known(sight, kind, org, *id).is_none()) {
+        Some(id) => Err(RecordsError::BadRequest(format!("`{list}`: no {} {id} is in the organization", kind.name))),
+        None => Ok(()),
+    }
+}

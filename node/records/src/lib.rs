@@ -12,6 +12,7 @@
 //!
 //! Knows no HTTP. Asks `auth` for every decision.
 
+mod access;
 mod admin;
 mod commit;
 mod create;
@@ -21,11 +22,15 @@ mod edge;
 mod error;
 mod fences;
 mod found;
+mod grants;
+mod guard;
 mod kind;
 pub mod kinds;
 mod list;
 mod named;
+mod organizations;
 mod patch;
+mod people;
 mod read;
 mod shape;
 mod standing;
@@ -38,13 +43,16 @@ use assay_storage_model::{ObjectKey, OrgId, ShardId};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::access::Known;
 use crate::fences::Fences;
 
 pub use delete::Swept;
 pub use error::RecordsError;
 pub use found::Founding;
+pub use grants::ACLS_AT_ONCE_MAX;
 pub use kind::{Kind, NAME_BYTES_MAX};
 pub use list::{IDS_MAX, ListRequest};
+pub use people::MEMBERS_AT_ONCE_MAX;
 
 /// A handle; clones share everything.
 #[derive(Clone, Debug)]
@@ -53,12 +61,13 @@ pub struct Records {
     fences: Arc<Fences>,
     /// Never changes once made, so it is read once.
     pepper: Arc<OnceLock<Pepper>>,
+    known: Arc<Known>,
 }
 
 impl Records {
     pub fn new(cluster: Arc<Cluster>) -> Records {
         let fences = Fences::new(Arc::clone(&cluster));
-        Records { cluster, fences, pepper: Arc::default() }
+        Records { cluster, fences, pepper: Arc::default(), known: Arc::default() }
     }
 }
 

@@ -4,10 +4,10 @@
 //! held for longer than one of them takes. A record that comes or goes between two batches may be in the list or not.
 
 use std::cmp::Reverse;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use assay_node_auth::{Action, Principal};
+use assay_node_auth::{Decision, Permission, Principal};
 use assay_storage_catalog::{Cursor, ListQuery, State};
 use assay_storage_model::catalog::{Record, RecordKind};
 use assay_storage_model::{GroupId, OrgId};
@@ -15,12 +15,13 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::Records;
+use crate::access::Sight;
 use crate::draft;
 use crate::error::RecordsError;
 use crate::kind::{Filter, Home, Kind, Naming};
 use crate::kinds::PROJECT;
-use crate::read::allowed;
-use crate::standing::{no_organization, within_named};
+use crate::read::decided;
+use crate::standing::{no_organization, within, within_named};
 
 /// Ids that one request may name.
 pub const IDS_MAX: usize = 1000;
@@ -62,6 +63,15 @@ impl ListRequest {
         Ok(request)
     }
 
+    /// The organization that is asked about by name.
+    pub(crate) fn organization(&self) -> Option<&str> {
+        self.filters
+            .iter()
+            .rev()
+            .find(|(name, value)| name == "org_name" && !value.is_empty())
+            .map(|(_, value)| &**value)
+    }
+
     fn cursor(&self) -> Result<Option<Cursor>, RecordsError> {
         match (self.starting_after, self.ending_before) {
             (Some(_), Some(_)) => {
@@ -87,26 +97,25 @@ fn parse_id(name: &str, text: &str) -> Result<Uuid, RecordsError> {
 /// The filters of one request, read. An empty list lets everything through.
 #[derive(Clone, Debug, Default)]
 struct Asked {
-    org_name: Option<String>,
     ids: HashSet<Uuid>,
     names: HashSet<String>,
     project_names: HashSet<String>,
     project_ids: HashSet<Uuid>,
     metadata: Vec<Value>,
+    /// Fields by name, each with the values that it may have.
+    fields: HashMap<&'static str, HashSet<String>>,
 }
 
 impl Asked {
     fn read(kind: &Kind, request: &ListRequest) -> Result<Asked, RecordsError> {
         let mut asked = Asked { ids: request.ids.iter().copied().collect(), ..Asked::default() };
         for (name, value) in request.filters.iter().filter(|(_, value)| !value.is_empty()) {
-            if name == "org_name" {
-                asked.org_name = Some(value.clone());
-            }
             let filter = kind.filters.iter().find(|(known, _)| known == name);
             match filter.map(|(_, filter)| filter) {
                 Some(Filter::Name) => drop(asked.names.insert(value.clone())),
                 Some(Filter::ProjectName) => drop(asked.project_names.insert(value.clone())),
                 Some(Filter::ProjectId) => drop(asked.project_ids.insert(parse_id(name, value)?)),
+                Some(Filter::Field(field)) => drop(asked.fields.entry(field).or_default().insert(value.clone())),
                 Some(Filter::Metadata) => asked.metadata.push(parse_metadata(value)?),
                 None => {}
             }
@@ -119,7 +128,8 @@ impl Asked {
         let none = self.ids.is_empty()
             && self.names.is_empty()
             && self.project_names.is_empty()
-            && self.project_ids.is_empty();
+            && self.project_ids.is_empty()
+            && self.fields.is_empty();
         !none
     }
 
@@ -137,11 +147,22 @@ impl Asked {
         }
     }
 
-    /// What is named by id or by its whole unique key; none where only a walk finds it.
-    fn direct(&self, state: &State, kind: &Kind, org: OrgId) -> Option<Vec<Arc<Record>>> {
+    /// What is named by id or by its whole unique key, and all of a kind that the system has some of; none where only a walk
+    /// finds it.
+    fn direct(&self, state: &State, kind: &Kind, org: OrgId, cursor: Option<Cursor>) -> Option<Vec<Arc<Record>>> {
+        let of_system = (kind.builtin)();
+        if !of_system.is_empty() {
+            let stored = state.all(kind.record).filter(|record| record.org == Some(org) && kind.lives(state, record));
+            let all = stored.cloned().chain(of_system.iter().cloned().map(Arc::new)).collect();
+            return between(state, kind.record, &of_system, all, cursor);
+        }
+        if cursor.is_some() {
+            return None;
+        }
         let homes = match kind.home {
             Home::Organization => Some(HashSet::from([org.0])),
             Home::Project => self.projects(state, org),
+            Home::Object => None,
         };
         let by_key = kind.naming != Naming::Secret && !self.names.is_empty();
         let mut found: Vec<Arc<Record>> = match homes {
@@ -174,15 +195,66 @@ impl Asked {
                 return Ok(false);
             }
         }
-        if !names_in_body && self.metadata.is_empty() {
+        if !names_in_body && self.metadata.is_empty() && self.fields.is_empty() {
             return Ok(true);
         }
         let body = draft::read(record)?;
         let name = body.get("name").and_then(Value::as_str);
         let named = !names_in_body || name.is_some_and(|name| self.names.contains(name));
         let metadata = body.get("metadata").unwrap_or(&Value::Null);
-        Ok(named && (self.metadata.is_empty() || self.metadata.iter().any(|wanted| contains(metadata, wanted))))
+        let has = |field: &str| body.get(field).and_then(Value::as_str);
+        let fields = self.fields.iter().all(|(field, wanted)| has(field).is_some_and(|value| wanted.contains(value)));
+        Ok(named
+            && fields
+            && (self.metadata.is_empty() || self.metadata.iter().any(|wanted| contains(metadata, wanted))))
     }
+}
+
+/// One page of few records that were gathered as they are.
+pub(crate) fn one_page(
+    state: &State,
+    kind: RecordKind,
+    records: Vec<Arc<Record>>,
+    request: &ListRequest,
+) -> Result<Vec<Arc<Record>>, RecordsError> {
+    let cursor = request.cursor()?;
+    let unknown = || match cursor {
+        Some(Cursor::After(id) | Cursor::Before(id)) => wrong_cursor(unknown_cursor(id)),
+        None => RecordsError::Internal("a list without a cursor goes on from nowhere".into()),
+    };
+    let found = between(state, kind, &[], records, cursor).ok_or_else(unknown)?;
+    let limit = request.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let mut page = Page { limit, backwards: matches!(cursor, Some(Cursor::Before(_))), ..Page::default() };
+    page.fill(found, |_| Ok(true))?;
+    Ok(page.records.into())
+}
+
+/// Those from a cursor on, in the order of lists. None where the cursor is of nothing that is or was in it.
+fn between(
+    state: &State,
+    kind: RecordKind,
+    of_system: &[Record],
+    mut records: Vec<Arc<Record>>,
+    cursor: Option<Cursor>,
+) -> Option<Vec<Arc<Record>>> {
+    records.sort_by_key(|record| (Reverse(record.created), record.id));
+    let place = |id| {
+        let is_it = |record: &&Record| record.id == id;
+        let created = state.created(kind, id).or_else(|| of_system.iter().find(is_it).map(|record| record.created));
+        created.map(|created| (Reverse(created), id))
+    };
+    match cursor {
+        None => {}
+        Some(Cursor::After(id)) => {
+            let place = place(id)?;
+            records.retain(|record| (Reverse(record.created), record.id) > place);
+        }
+        Some(Cursor::Before(id)) => {
+            let place = place(id)?;
+            records.retain(|record| (Reverse(record.created), record.id) < place);
+        }
+    }
+    Some(records)
 }
 
 fn parse_metadata(text: &str) -> Result<Value, RecordsError> {
@@ -216,7 +288,11 @@ pub(crate) struct Walk {
 
 impl Walk {
     pub fn from_newest(kind: &Kind, org: OrgId) -> Walk {
-        Walk { kind: kind.record, org, cursor: None, over: false }
+        Walk::of(kind.record, org)
+    }
+
+    pub fn of(kind: RecordKind, org: OrgId) -> Walk {
+        Walk { kind, org, cursor: None, over: false }
     }
 
     pub fn is_over(&self) -> bool {
@@ -253,12 +329,12 @@ impl Records {
         let cursor = request.cursor()?;
         self.fresh().await?;
         let limit = request.limit.or(kind.list_default).unwrap_or(u64::MAX);
-        let org = match self.listed_org(who, &asked).await {
+        let who = match self.lister(who, request.organization()).await {
             // A filter that names nothing lets nothing through.
             Err(RecordsError::NotFound(_)) => return Ok(Vec::new()),
-            org => org?,
+            who => who?,
         };
-        let page = || self.page(kind, org, &asked, cursor, usize::try_from(limit).unwrap_or(usize::MAX));
+        let page = || self.page(&who, kind, &asked, cursor, usize::try_from(limit).unwrap_or(usize::MAX));
         let records = match page() {
             Ok(records) if records.is_empty() && limit > 0 && cursor.is_none() && asked.names_something() => {
                 self.cluster.fence(GroupId::CATALOG).await?;
@@ -273,39 +349,44 @@ impl Records {
         records?.iter().map(|record| self.answer(kind, record)).collect()
     }
 
-    async fn listed_org(&self, who: &Principal, asked: &Asked) -> Result<OrgId, RecordsError> {
-        self.look(|state| {
-            let org = match &asked.org_name {
-                Some(name) => within_named(state, who, name)?.org,
-                None => who.org,
-            };
-            let there = allowed(state, who, org, Action::Read)?;
-            there.map(|who| who.org).ok_or_else(|| no_organization(&who.org_name))
+    /// The caller within the organization that is listed.
+    pub(crate) async fn lister(&self, who: &Principal, org_name: Option<&str>) -> Result<Principal, RecordsError> {
+        self.look(|sight| match org_name {
+            Some(name) => within_named(sight, who, name),
+            None => within(sight, who, who.org)?.ok_or_else(|| no_organization(&who.org_name)),
         })
         .await
     }
 
     fn page(
         &self,
+        who: &Principal,
         kind: &Kind,
-        org: OrgId,
         asked: &Asked,
         cursor: Option<Cursor>,
         limit: usize,
     ) -> Result<Vec<Arc<Record>>, RecordsError> {
-        let (projects, direct) = self.peek(|state| {
-            let direct = if cursor.is_none() { asked.direct(state, kind, org) } else { None };
-            own_cursor(state, kind, org, cursor)?;
-            Ok::<_, RecordsError>((asked.projects(state, org), direct))
+        let org = who.org;
+        let readable = |sight: &Sight<'_>, record: &Record| {
+            kind.lives(sight, record)
+                && decided(sight, who, kind, record, Permission::Read).is_ok_and(|said| said == Decision::Allowed)
+        };
+        let (projects, direct) = self.peek(|sight| {
+            own_cursor(sight, kind, org, cursor)?;
+            let mut direct = asked.direct(sight, kind, org, cursor);
+            if let Some(found) = &mut direct {
+                found.retain(|record| record.org.is_none() || readable(sight, record));
+            }
+            Ok::<_, RecordsError>((asked.projects(sight, org), direct))
         })?;
         let mut page = Page { limit, backwards: matches!(cursor, Some(Cursor::Before(_))), ..Page::default() };
         if let Some(found) = direct {
             page.fill(found, |record| asked.keeps(kind, projects.as_ref(), record))?;
             return Ok(page.records.into());
         }
-        let mut walk = Walk { cursor, ..Walk::from_newest(kind, org) };
+        let mut walk = Walk { cursor, ..Walk::of(kind.record, org) };
         while !page.is_full() && !walk.is_over() {
-            let batch = self.peek(|state| walk.step(state, |record| kind.lives(state, record)))?;
+            let batch = self.peek(|sight| walk.step(sight, |record| readable(sight, record)))?;
             page.fill(batch, |record| asked.keeps(kind, projects.as_ref(), record))?;
         }
         Ok(page.records.into())

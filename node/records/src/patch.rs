@@ -1,6 +1,6 @@
 //! Changes of one record: what was sent is folded into what is stored, on the revision that was read.
 
-use assay_node_auth::{Action, Principal};
+use assay_node_auth::{Permission, Principal};
 use assay_storage_model::GroupId;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};
 use serde_json::{Map, Value};
@@ -12,7 +12,6 @@ use crate::error::RecordsError;
 use crate::kind::{Kind, Naming};
 use crate::kinds::organization::member_key;
 use crate::read::{Seen, visible};
-use crate::standing::text_in;
 use crate::{Records, edge};
 
 /// Each loses only to another writer that won.
@@ -29,12 +28,19 @@ impl Records {
         // Also a change that changes nothing is one of what is there now.
         self.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
-            let Seen { record, who } = self.look(|state| visible(state, who, kind, id, Action::Update)).await?;
+            let Seen { record, who } = self.look(|state| visible(state, who, kind, id, Permission::Update)).await?;
             let stored = draft::read(&record)?;
-            let Some(changed) = draft::patched(kind, &stored, body.clone())? else {
+            let mut sent = body.clone();
+            if let Some(fold) = kind.fold {
+                fold(&stored, &mut sent)?;
+            }
+            let Some(changed) = draft::patched(kind, &stored, sent)? else {
                 return self.answer(kind, &record);
             };
             self.check_creator(&who, &stored, &changed)?;
+            if let Some(check) = kind.check {
+                self.peek(|sight| check(sight, who.org, &changed))?;
+            }
             match self.propose_one(CatalogCommand::Put(put(kind, &record, &changed))).await? {
                 CatalogOutcome::Put { .. } => {
                     return Ok(self.joined(kind, draft::shown(kind, &Frame::of(&record), changed)));
@@ -61,12 +67,13 @@ impl Records {
     }
 }
 
-fn put(kind: &Kind, record: &Record, changed: &Body) -> PutRecord {
+pub(crate) fn put(kind: &Kind, record: &Record, changed: &Body) -> PutRecord {
     let mut keys = record.keys.clone();
     if kind.naming != Naming::Secret
-        && let Some(key) = keys.first_mut()
+        && let (Some(key), Some(home)) = (keys.first_mut(), kind.home_of(record))
+        && let Some(changed) = kind.key_of(home, changed)
     {
-        key.name = text_in(changed, "name");
+        *key = changed;
     }
     PutRecord {
         kind: record.kind,

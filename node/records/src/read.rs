@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use assay_node_auth::{Action, Decision, Principal, Target, decide};
-use assay_storage_catalog::State;
+use assay_node_auth::{Decision, ObjectType, Permission, Principal, decide};
 use assay_storage_model::catalog::Record;
-use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId};
+use assay_storage_model::{GroupId, ObjectKey, ObjectKind};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::access::Sight;
 use crate::draft::{self, Body, Frame};
 use crate::error::RecordsError;
-use crate::kind::Kind;
+use crate::guard::{About, target_of_rows};
+use crate::kind::{Guard, Kind};
 use crate::kinds::{self, PROJECT};
 use crate::standing::{key_of, within};
 use crate::{Created, ObjectHome, ProjectRef, Records};
@@ -19,7 +20,7 @@ use crate::{Created, ObjectHome, ProjectRef, Records};
 impl Records {
     pub async fn get(&self, who: &Principal, kind: &'static Kind, id: Uuid) -> Result<Value, RecordsError> {
         self.fresh().await?;
-        let record = self.look(|state| visible(state, who, kind, id, Action::Read)).await?.record;
+        let record = self.look(|sight| visible(sight, who, kind, id, Permission::Read)).await?.record;
         self.answer(kind, &record)
     }
 
@@ -29,13 +30,13 @@ impl Records {
         who: &Principal,
         kind: ObjectKind,
         id: Uuid,
-        action: Action,
+        permission: Permission,
     ) -> Result<ObjectHome, RecordsError> {
         let Some(of) = kinds::of_object(kind) else {
             return Err(RecordsError::NotFound(format!("no {} with the id {id} is visible here", kind.name())));
         };
-        self.look(|state| {
-            let Seen { record, who } = visible(state, who, of, id, action)?;
+        self.look(|sight| {
+            let Seen { record, who } = rows_of(sight, who, of, kind, id, permission)?;
             let project = of.project_of(&record);
             let project_id =
                 project.ok_or_else(|| RecordsError::Internal(format!("{} {id} is in no project", of.name)))?;
@@ -48,16 +49,21 @@ impl Records {
     /// Whether the objects that [`Records::object`] found, and the caller's key, stood when this was called, for who has
     /// read or written them meanwhile: what this node's copy of the catalog says may be older than what another node has
     /// said already, and nobody is to see what was gone come back. Alone there are no others.
-    pub async fn still(&self, who: &Principal, objects: &[ObjectKey], action: Action) -> Result<(), RecordsError> {
+    pub async fn still(
+        &self,
+        who: &Principal,
+        objects: &[ObjectKey],
+        permission: Permission,
+    ) -> Result<(), RecordsError> {
         if self.cluster.is_alone() {
             return Ok(());
         }
         self.cluster.fence(GroupId::CATALOG).await?;
-        self.peek(|state| {
+        self.peek(|sight| {
             objects.iter().try_for_each(|object| {
                 let missing = || RecordsError::Internal(format!("no record stands for the object {object}"));
                 let kind = kinds::of_object(object.kind).ok_or_else(missing)?;
-                visible(state, who, kind, object.id, action).map(drop)
+                rows_of(sight, who, kind, object.kind, object.id, permission).map(drop)
             })
         })
     }
@@ -66,9 +72,9 @@ impl Records {
     pub async fn project_by_name(&self, who: &Principal, name: &str, create: bool) -> Result<ProjectRef, RecordsError> {
         let key = PROJECT.name_key(who.org.0, name);
         let missing = || RecordsError::NotFound(format!("no project `{name}` is visible to this credential"));
-        let look = |state: &State| {
-            let found = state.find(&key).ok_or_else(missing)?;
-            visible(state, who, &PROJECT, found.id, Action::Read).map(|seen| seen.record.id)
+        let look = |sight: &Sight<'_>| {
+            let found = sight.find(&key).ok_or_else(missing)?;
+            visible(sight, who, &PROJECT, found.id, Permission::Read).map(|seen| seen.record.id)
         };
         let reference = |id, made| ProjectRef { id, name: name.to_owned(), org: who.org, made };
         // Where it may be made, a local miss needs no fence: the write has the last word.
@@ -99,6 +105,39 @@ impl Records {
     }
 }
 
+/// The record whose id names an object of rows, if the principal may do this to the rows. Logs and prompts of a project are
+/// granted apart from the project; rows of anything else are its own.
+fn rows_of(
+    sight: &Sight<'_>,
+    who: &Principal,
+    kind: &'static Kind,
+    rows: ObjectKind,
+    id: Uuid,
+    permission: Permission,
+) -> Result<Seen, RecordsError> {
+    let object = match rows {
+        ObjectKind::ProjectLogs => ObjectType::ProjectLog,
+        ObjectKind::ProjectPrompts => ObjectType::Prompt,
+        // Whoever writes rows changes what they are in.
+        _ if permission == Permission::Create => return visible(sight, who, kind, id, Permission::Update),
+        _ => return visible(sight, who, kind, id, permission),
+    };
+    key_of(sight, who)?;
+    let missing = || RecordsError::NotFound(format!("no {} with the id {id} is visible to this credential", kind.name));
+    let record = sight.get(kind.record, id).filter(|record| kind.lives(sight, record)).ok_or_else(missing)?;
+    let org = record.org.ok_or_else(missing)?;
+    let who = within(sight, who, org)?.ok_or_else(missing)?;
+    match decide(&who, permission, &target_of_rows(object, id, org)) {
+        Decision::Allowed => Ok(Seen { record: Arc::clone(record), who }),
+        Decision::Forbidden => Err(forbidden(kind, permission)),
+        // Whoever sees the project learns that its logs are not theirs to read.
+        Decision::NotVisible => match decided(sight, &who, kind, record, Permission::Read)? {
+            Decision::Allowed => Err(forbidden(kind, permission)),
+            _ => Err(missing()),
+        },
+    }
+}
+
 /// A record, and its reader as they stand in its organization.
 #[derive(Debug)]
 pub(crate) struct Seen {
@@ -106,30 +145,51 @@ pub(crate) struct Seen {
     pub who: Principal,
 }
 
-/// The record, if it is there and the principal may do this to it: unknown and forbidden answer alike. First of all their
-/// key has to be there still, so that one that is gone learns of nothing.
+/// The record, if it is there and the principal may do this to it: unknown and not to be read answer alike. First of all
+/// their key has to be there still, so that one that is gone learns of nothing.
 pub(crate) fn visible(
-    state: &State,
+    sight: &Sight<'_>,
     who: &Principal,
     kind: &Kind,
     id: Uuid,
-    action: Action,
+    permission: Permission,
 ) -> Result<Seen, RecordsError> {
-    key_of(state, who)?;
+    key_of(sight, who)?;
     let missing = || RecordsError::NotFound(format!("no {} with the id {id} is visible to this credential", kind.name));
-    let record = state.get(kind.record, id).filter(|record| kind.lives(state, record)).ok_or_else(missing)?;
+    if let Some(record) = kind.builtin_of(id) {
+        let said = || RecordsError::Forbidden(format!("this {} belongs to the system and never changes", kind.name));
+        let seen = Seen { record: Arc::new(record), who: who.clone() };
+        return (permission == Permission::Read).then_some(seen).ok_or_else(said);
+    }
+    let record = sight.get(kind.record, id).filter(|record| kind.lives(sight, record)).ok_or_else(missing)?;
     let org = record.org.ok_or_else(missing)?;
-    let who = allowed(state, who, org, action)?.ok_or_else(missing)?;
-    Ok(Seen { record: Arc::clone(record), who })
+    let who = within(sight, who, org)?.ok_or_else(missing)?;
+    match decided(sight, &who, kind, record, permission)? {
+        Decision::Allowed => Ok(Seen { record: Arc::clone(record), who }),
+        Decision::Forbidden => Err(forbidden(kind, permission)),
+        Decision::NotVisible => Err(missing()),
+    }
 }
 
-/// The principal within the organization, where they may do this there.
-pub(crate) fn allowed(
-    state: &State,
+pub(crate) fn forbidden(kind: &Kind, permission: Permission) -> RecordsError {
+    let (name, what) = (kind.name, permission.word());
+    RecordsError::Forbidden(format!("this credential may see this {name} and is not granted `{what}` on it"))
+}
+
+/// What the principal, who stands in the record's organization, may do to it.
+pub(crate) fn decided(
+    sight: &Sight<'_>,
     who: &Principal,
-    org: OrgId,
-    action: Action,
-) -> Result<Option<Principal>, RecordsError> {
-    let there = within(state, who, org)?;
-    Ok(there.filter(|who| decide(who, action, &Target { org }) == Decision::Allowed))
+    kind: &Kind,
+    record: &Record,
+    permission: Permission,
+) -> Result<Decision, RecordsError> {
+    let body = if matches!(kind.guard, Guard::Holder | Guard::Acl | Guard::Object) {
+        Some(draft::read(record)?)
+    } else {
+        None
+    };
+    let (id, project) = (Some(record.id), kind.project_of(record));
+    let about = About { kind, org: who.org, id, project, body: body.as_ref() };
+    Ok(about.decide(sight, who, permission))
 }

@@ -7,6 +7,11 @@ use crate::error::RecordsError;
 
 /// Levels of nesting within one field, the field's own object being the first.
 pub const DEPTH_MAX: usize = 64;
+/// Floats below are whole numbers of their own.
+const WHOLE_FLOAT_MAX: f64 = 9_007_199_254_740_992.0;
+/// What stands for no limit.
+pub(crate) const MOST_NEGATIVE: f64 = f64::MIN;
+pub(crate) const MOST_POSITIVE: f64 = f64::MAX;
 
 #[derive(Debug)]
 pub(crate) enum Shape {
@@ -16,6 +21,26 @@ pub(crate) enum Shape {
     },
     Uuid,
     Bool,
+    Number {
+        min: f64,
+        max: f64,
+    },
+    /// A number without a fraction.
+    Whole {
+        min: i64,
+        max: i64,
+    },
+    /// Anything that is not null.
+    Any {
+        bytes_max: usize,
+    },
+    /// An object of any members, each of this shape.
+    Values {
+        of: &'static Shape,
+        items_max: usize,
+    },
+    /// The first of these that fits.
+    Either(&'static [Shape]),
     /// One of these texts.
     Word(&'static [&'static str]),
     Texts {
@@ -37,8 +62,8 @@ pub(crate) enum Shape {
         of: &'static Shape,
         items_max: usize,
     },
-    /// A closed object whose members depend on its `type`.
-    Tagged(&'static [(&'static str, &'static [Member])]),
+    /// A closed object whose members depend on the one of this name.
+    Tagged(&'static str, &'static [(&'static str, &'static [Member])]),
 }
 
 #[derive(Debug)]
@@ -73,6 +98,22 @@ pub(crate) fn take(shape: &Shape, path: &str, value: Value) -> Result<Value, Rec
         (Shape::Uuid, other) => wrong(path, "a UUID", &other),
         (Shape::Bool, Value::Bool(truth)) => Ok(Value::Bool(truth)),
         (Shape::Bool, other) => wrong(path, "true or false", &other),
+        (Shape::Number { min, max }, value) => number(path, *min, *max, value),
+        (Shape::Whole { min, max }, value) => whole(path, *min, *max, &value),
+        (Shape::Any { bytes_max }, value) => {
+            check_open(path, &value, *bytes_max)?;
+            Ok(value)
+        }
+        (Shape::Values { of, items_max }, Value::Object(fields)) => {
+            check_count(path, fields.len(), *items_max)?;
+            let fields = fields.into_iter().map(|(name, value)| {
+                let value = take(of, &format!("{path}.{name}"), value)?;
+                Ok((name, value))
+            });
+            fields.collect::<Result<Map<_, _>, _>>().map(Value::Object)
+        }
+        (Shape::Values { .. }, other) => wrong(path, "an object", &other),
+        (Shape::Either(shapes), value) => either(shapes, path, &value),
         (Shape::Word(words), value) => match value.as_str().filter(|text| words.contains(text)) {
             Some(_) => Ok(value),
             None => wrong(path, &format!("one of `{}`", words.join("`, `")), &value),
@@ -98,10 +139,25 @@ pub(crate) fn take(shape: &Shape, path: &str, value: Value) -> Result<Value, Rec
             take(&Shape::Open { bytes_max: *bytes_max }, path, Value::Object(fields))
         }
         (Shape::Closed(members), Value::Object(fields)) => closed(members, path, fields).map(Value::Object),
-        (Shape::Tagged(variants), Value::Object(fields)) => tagged(variants, path, fields),
-        (Shape::Open { .. } | Shape::Known { .. } | Shape::Closed(_) | Shape::Tagged(_), other) => {
+        (Shape::Tagged(tag, variants), Value::Object(fields)) => tagged(tag, variants, path, fields),
+        (Shape::Open { .. } | Shape::Known { .. } | Shape::Closed(_) | Shape::Tagged(..), other) => {
             wrong(path, "an object", &other)
         }
+    }
+}
+
+fn number(path: &str, min: f64, max: f64, value: Value) -> Result<Value, RecordsError> {
+    let fits = value.as_f64().is_some_and(|number| (min..=max).contains(&number));
+    if fits { Ok(value) } else { no_number(path, &format!("a number{}", range(min, max)), &value) }
+}
+
+/// Also one that is written as a float.
+fn whole(path: &str, min: i64, max: i64, value: &Value) -> Result<Value, RecordsError> {
+    let of_float = |float: &f64| float.fract() == 0.0 && float.abs() < WHOLE_FLOAT_MAX;
+    let whole = value.as_i64().or_else(|| value.as_f64().filter(of_float).map(|float| float as i64));
+    match whole.filter(|whole| (min..=max).contains(whole)) {
+        Some(whole) => Ok(whole.into()),
+        None => no_number(path, &format!("a whole number{}", range(min as f64, max as f64)), value),
     }
 }
 
@@ -139,15 +195,41 @@ fn closed(members: &[Member], path: &str, mut fields: Map<String, Value>) -> Res
     Ok(kept)
 }
 
-fn tagged(variants: &[(&str, &[Member])], path: &str, fields: Map<String, Value>) -> Result<Value, RecordsError> {
-    let tag = fields.get("type").and_then(Value::as_str);
-    let variant = variants.iter().find(|(name, _)| Some(*name) == tag);
+/// What the last of them said where none fits: it is the most that there can be.
+fn either(shapes: &[Shape], path: &str, value: &Value) -> Result<Value, RecordsError> {
+    let mut refused = None;
+    for shape in shapes {
+        match take(shape, path, value.clone()) {
+            Ok(value) => return Ok(value),
+            Err(why) => refused = Some(why),
+        }
+    }
+    Err(refused.unwrap_or_else(|| RecordsError::Internal(format!("`{path}` has no shape"))))
+}
+
+fn range(min: f64, max: f64) -> String {
+    match (min > MOST_NEGATIVE, max < MOST_POSITIVE) {
+        (true, true) => format!(" from {min} to {max}"),
+        (true, false) => format!(" of {min} or more"),
+        (false, true) => format!(" of {max} or less"),
+        (false, false) => String::new(),
+    }
+}
+
+fn tagged(
+    tag: &str,
+    variants: &[(&str, &[Member])],
+    path: &str,
+    fields: Map<String, Value>,
+) -> Result<Value, RecordsError> {
+    let found = fields.get(tag).and_then(Value::as_str);
+    let variant = variants.iter().find(|(name, _)| Some(*name) == found);
     let Some((name, members)) = variant else {
         let names: Vec<_> = variants.iter().map(|(name, _)| *name).collect();
-        let found = fields.get("type").unwrap_or(&Value::Null);
-        return wrong(&format!("{path}.type"), &format!("one of `{}`", names.join("`, `")), found);
+        let found = fields.get(tag).unwrap_or(&Value::Null);
+        return wrong(&format!("{path}.{tag}"), &format!("one of `{}`", names.join("`, `")), found);
     };
-    let mut kept = Map::from_iter([("type".to_owned(), Value::from(*name))]);
+    let mut kept = Map::from_iter([(tag.to_owned(), Value::from(*name))]);
     kept.extend(closed(members, path, fields)?);
     Ok(Value::Object(kept))
 }
@@ -191,6 +273,13 @@ fn is_within(value: &Value, levels: usize) -> bool {
     }
 }
 
+fn no_number<T>(path: &str, wanted: &str, found: &Value) -> Result<T, RecordsError> {
+    match found {
+        Value::Number(number) => Err(RecordsError::BadRequest(format!("`{path}` has to be {wanted}, not {number}"))),
+        other => wrong(path, wanted, other),
+    }
+}
+
 fn wrong<T>(path: &str, wanted: &str, found: &Value) -> Result<T, RecordsError> {
     let found = match found {
         Value::Null => "null",
@@ -213,13 +302,18 @@ mod tests {
         Member::required("url", Shape::Text { bytes_min: 1, bytes_max: 5 }),
         Member::optional("on", Shape::Bool),
     ]);
-    const EITHER: Shape = Shape::Tagged(&[
-        ("a", &[Member::required("id", Shape::Uuid)]),
-        ("b", &[Member::optional("kind", Shape::Word(&["x", "y"]))]),
-    ]);
+    const EITHER: Shape = Shape::Tagged(
+        "type",
+        &[("a", &[Member::required("id", Shape::Uuid)]), ("b", &[Member::optional("kind", Shape::Word(&["x", "y"]))])],
+    );
     const SOME: Shape = Shape::Texts { items_max: 2, bytes_max: 3 };
     const OPEN: Shape = Shape::Open { bytes_max: 200 };
     const PAIRS: Shape = Shape::List { of: &PAIR, items_max: 2 };
+    const SHARE: Shape = Shape::Number { min: 0.0, max: 1.0 };
+    const COUNT: Shape = Shape::Whole { min: 1, max: 9 };
+    const SHARES: Shape = Shape::Values { of: &SHARE, items_max: 2 };
+    const ANY: Shape = Shape::Any { bytes_max: 10 };
+    const TEXT_OR_PAIR: Shape = Shape::Either(&[Shape::Bool, PAIR]);
 
     #[test]
     fn what_fits_is_kept_and_unknown_members_are_dropped() {
@@ -232,6 +326,13 @@ mod tests {
             (&SOME, json!(["a", "b"]), json!(["a", "b"])),
             (&OPEN, json!({"a": {"b": [1, 2.5, null]}}), json!({"a": {"b": [1, 2.5, null]}})),
             (&PAIRS, json!([{"url": "u"}]), json!([{"url": "u"}])),
+            (&SHARE, json!(0.5), json!(0.5)),
+            (&SHARE, json!(1), json!(1)),
+            (&COUNT, json!(9.0), json!(9)),
+            (&SHARES, json!({"a": 0, "b": 1}), json!({"a": 0, "b": 1})),
+            (&ANY, json!([1, "a"]), json!([1, "a"])),
+            (&TEXT_OR_PAIR, json!(true), json!(true)),
+            (&TEXT_OR_PAIR, json!({"url": "u", "x": 1}), json!({"url": "u"})),
         ];
         for (shape, value, kept) in cases {
             assert_eq!(take(shape, "f", value), Ok(kept));
@@ -257,6 +358,15 @@ mod tests {
             (&SOME, json!(["a", 1]), "`f[1]` has to be a text, not a number"),
             (&SOME, json!(["abcd"]), "`f[0]` has 4 bytes: at most 3 are kept"),
             (&PAIRS, json!([{"url": "u"}, {}]), "`f[1].url` is missing"),
+            (&SHARE, json!(1.5), "`f` has to be a number from 0 to 1, not 1.5"),
+            (&SHARE, json!("1"), "`f` has to be a number from 0 to 1, not another text"),
+            (&COUNT, json!(1.5), "`f` has to be a whole number from 1 to 9, not 1.5"),
+            (&COUNT, json!(10), "`f` has to be a whole number from 1 to 9, not 10"),
+            (&SHARES, json!({"a": 2}), "`f.a` has to be a number from 0 to 1, not 2"),
+            (&SHARES, json!({"a": 0, "b": 0, "c": 0}), "`f` has 3 items: at most 2 are kept"),
+            (&SHARES, json!([]), "`f` has to be an object, not a list"),
+            (&ANY, json!("x".repeat(9)), "`f` has 11 bytes: at most 10 are kept"),
+            (&TEXT_OR_PAIR, json!({"url": 1}), "`f.url` has to be a text, not a number"),
             (&OPEN, json!({"a": "x".repeat(200)}), "`f` has 208 bytes: at most 200 are kept"),
             (&OPEN, json!({"a": deep}), "`f` is nested deeper than 64 levels"),
         ];

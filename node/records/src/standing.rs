@@ -2,31 +2,44 @@
 
 use std::sync::Arc;
 
-use assay_node_auth::{OrgRole, Pepper, Principal};
+use assay_node_auth::{ObjectType, Pepper, Principal};
 use assay_storage_catalog::State;
 use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};
 use assay_storage_model::{GroupId, OrgId};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::access::Sight;
 use crate::draft::{self, Body, EVERY_ORG};
 use crate::error::RecordsError;
 use crate::kinds::api_key::fingerprint_key;
 use crate::kinds::organization::member_key;
+use crate::kinds::{role, user};
 use crate::{OrgInfo, Records};
 
 impl Records {
     /// Who has this credential. `org_name` picks where the user of a key is in several organizations; none or an
     /// empty one picks the oldest.
     pub async fn authenticate(&self, secret: &str, org_name: Option<&str>) -> Result<Principal, RecordsError> {
+        self.authenticate_as(secret, org_name, None).await
+    }
+
+    /// The same, acting as another user who is named by id or address. Only who owns every organization that the other is in
+    /// may do that, and then does what the other may do.
+    pub async fn authenticate_as(
+        &self,
+        secret: &str,
+        org_name: Option<&str>,
+        other: Option<&str>,
+    ) -> Result<Principal, RecordsError> {
         let org_name = org_name.filter(|name| !name.is_empty());
         if !self.cluster.hears_catalog_soon().await {
             let why = "this node does not hear from the majority of the cluster, and cannot say who may do what";
             return Err(RecordsError::Unavailable(why.into()));
         }
-        let look = |state: &State| {
+        let look = |state: &Sight<'_>| {
             let fingerprint = self.pepper(state)?.fingerprint(secret);
-            identify(state, &fingerprint, org_name)
+            identify(state, &fingerprint, org_name, other)
         };
         match self.peek(look) {
             Err(refusal) if refusal.may_be_stale() => {
@@ -42,14 +55,17 @@ impl Records {
     pub async fn organizations(&self, who: &Principal) -> Result<Vec<OrgInfo>, RecordsError> {
         self.fresh().await?;
         self.look(|state| {
-            let found = Standing::of(key_of(state, who)?)?.organizations(state);
+            let found = Standing::of_principal(state, who)?.organizations(state);
             found.into_iter().map(|org| Ok(OrgInfo { id: OrgId(org.id), name: name_of(&org)? })).collect()
         })
         .await
     }
 
     /// Looks at the local catalog; before a refusal that fresher state could turn, once more behind a fence.
-    pub(crate) async fn look<T>(&self, look: impl Fn(&State) -> Result<T, RecordsError>) -> Result<T, RecordsError> {
+    pub(crate) async fn look<T>(
+        &self,
+        look: impl Fn(&Sight<'_>) -> Result<T, RecordsError>,
+    ) -> Result<T, RecordsError> {
         match self.peek(&look) {
             Err(refusal) if refusal.may_be_stale() => {
                 self.cluster.fence(GroupId::CATALOG).await?;
@@ -68,8 +84,8 @@ impl Records {
     }
 
     /// One consistent view; a function, so that no lock lives across an await.
-    pub(crate) fn peek<T>(&self, look: impl FnOnce(&State) -> T) -> T {
-        look(&self.cluster.catalog().read())
+    pub(crate) fn peek<T>(&self, look: impl FnOnce(&Sight<'_>) -> T) -> T {
+        look(&Sight::new(&self.cluster.catalog().read(), &self.known))
     }
 
     /// A key for one purpose, the same on every node and after every restart.
@@ -102,9 +118,20 @@ fn unknown_key() -> RecordsError {
     RecordsError::Unauthenticated("the API key is not known here, or was deleted".into())
 }
 
-fn identify(state: &State, fingerprint: &str, org_name: Option<&str>) -> Result<Principal, RecordsError> {
+fn identify(
+    state: &Sight<'_>,
+    fingerprint: &str,
+    org_name: Option<&str>,
+    other: Option<&str>,
+) -> Result<Principal, RecordsError> {
     let key = state.find(&fingerprint_key(fingerprint)).ok_or_else(unknown_key)?;
-    let standing = Standing::of(key)?;
+    let own = Standing::of(key)?;
+    let standing = match other.map(|named| user_named(state, named)) {
+        // Whoever names themselves acts as themselves.
+        Some(Some(user)) if user != own.user => own.acting_as(state, user)?,
+        Some(None) => return Err(no_impersonation()),
+        _ => own,
+    };
     let orgs = standing.organizations(state);
     let Some(wanted) = org_name else {
         let first = orgs.first().ok_or_else(unknown_key)?;
@@ -118,6 +145,20 @@ fn identify(state: &State, fingerprint: &str, org_name: Option<&str>) -> Result<
     Err(no_organization(wanted))
 }
 
+fn user_named(state: &State, named: &str) -> Option<Uuid> {
+    match Uuid::parse_str(named) {
+        Ok(id) => state.get(RecordKind::USER, id).map(|user| user.id),
+        Err(_) => state.find(&user::email_key(named)).map(|user| user.id),
+    }
+}
+
+/// The same for whoever is not there, so that nobody learns who is.
+fn no_impersonation() -> RecordsError {
+    let said =
+        "this credential may not act as that user: only who has the role Owner in every organization of a user may";
+    RecordsError::Forbidden(said.into())
+}
+
 pub(crate) fn no_organization(name: &str) -> RecordsError {
     let name: String = name.chars().take(200).collect();
     RecordsError::NotFound(format!("no organization `{name}` is visible to this credential"))
@@ -128,6 +169,8 @@ pub(crate) fn no_organization(name: &str) -> RecordsError {
 struct Standing {
     key: Uuid,
     user: Uuid,
+    /// Whose key it is, where they act as the user.
+    impersonator: Option<Uuid>,
     /// None speaks for every organization of the user.
     org: Option<OrgId>,
 }
@@ -138,7 +181,28 @@ impl Standing {
         let user = draft::id_in(&body, "user_id");
         let user = user.ok_or_else(|| RecordsError::Internal(format!("API key {} names no user", key.id)))?;
         let every = body.get(EVERY_ORG).and_then(Value::as_bool).unwrap_or(false);
-        Ok(Standing { key: key.id, user, org: key.org.filter(|_| !every) })
+        Ok(Standing { key: key.id, user, impersonator: None, org: key.org.filter(|_| !every) })
+    }
+
+    fn acting_as(self, state: &Sight<'_>, user: Uuid) -> Result<Standing, RecordsError> {
+        let everywhere = Standing { user, impersonator: Some(self.user), ..self };
+        let mut is_member = false;
+        for org in state.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id)) {
+            if state.find(&member_key(org, user)).is_none() {
+                continue;
+            }
+            is_member = true;
+            let owns = state.rights(org, self.user)?.has_role((ObjectType::Organization, org.0), role::OWNER);
+            if !owns || !self.speaks_for(state, org) {
+                return Err(no_impersonation());
+            }
+        }
+        is_member.then_some(everywhere).ok_or_else(no_impersonation)
+    }
+
+    /// What the principal's key says, of whom they act as.
+    fn of_principal(state: &State, who: &Principal) -> Result<Standing, RecordsError> {
+        Ok(Standing { user: who.user, impersonator: who.impersonator, ..Standing::of(key_of(state, who)?)? })
     }
 
     fn speaks_for(&self, state: &State, org: OrgId) -> bool {
@@ -156,17 +220,23 @@ impl Standing {
         orgs
     }
 
-    fn principal(&self, state: &State, org: &Record) -> Result<Principal, RecordsError> {
+    fn principal(&self, state: &Sight<'_>, org: &Record) -> Result<Principal, RecordsError> {
         let user = state.get(RecordKind::USER, self.user).ok_or_else(unknown_key)?;
         Ok(Principal {
             org: OrgId(org.id),
             org_name: name_of(org)?,
             user: self.user,
             user_email: text_in(&draft::read(user)?, "email"),
+            impersonator: self.impersonator,
             key: self.key,
-            role: OrgRole::Owner,
+            rights: state.rights(OrgId(org.id), self.user)?,
         })
     }
+}
+
+/// The organizations that the caller's credential speaks for.
+pub(crate) fn own_organizations(state: &State, who: &Principal) -> Result<Vec<Arc<Record>>, RecordsError> {
+    Ok(Standing::of_principal(state, who)?.organizations(state))
 }
 
 fn name_of(org: &Record) -> Result<String, RecordsError> {
@@ -185,13 +255,15 @@ pub(crate) fn key_of<'s>(state: &'s State, who: &Principal) -> Result<&'s Record
 
 /// The principal as they stand in an organization; none where their key does not speak for it. Ids name things of any
 /// organization, so what decides is the organization of the thing.
-pub(crate) fn within(state: &State, who: &Principal, org: OrgId) -> Result<Option<Principal>, RecordsError> {
-    let key = key_of(state, who)?;
+pub(crate) fn within(state: &Sight<'_>, who: &Principal, org: OrgId) -> Result<Option<Principal>, RecordsError> {
+    let standing = Standing::of_principal(state, who)?;
     if org == who.org {
-        let is_member = state.find(&member_key(org, who.user)).is_some();
-        return Ok(is_member.then(|| who.clone()));
+        if state.find(&member_key(org, who.user)).is_none() {
+            return Ok(None);
+        }
+        // What they may do may have changed since they were asked who they are.
+        return Ok(Some(Principal { rights: state.rights(org, who.user)?, ..who.clone() }));
     }
-    let standing = Standing::of(key)?;
     match state.get(RecordKind::ORGANIZATION, org.0) {
         Some(record) if standing.speaks_for(state, org) => standing.principal(state, record).map(Some),
         _ => Ok(None),
@@ -199,11 +271,8 @@ pub(crate) fn within(state: &State, who: &Principal, org: OrgId) -> Result<Optio
 }
 
 /// The same for an organization that was named.
-pub(crate) fn within_named(state: &State, who: &Principal, name: &str) -> Result<Principal, RecordsError> {
+pub(crate) fn within_named(state: &Sight<'_>, who: &Principal, name: &str) -> Result<Principal, RecordsError> {
     key_of(state, who)?;
-    if name == who.org_name {
-        return Ok(who.clone());
-    }
     let org = state.find(&crate::kinds::organization::name_key(name));
     let found = org.map(|org| within(state, who, OrgId(org.id))).transpose()?.flatten();
     found.ok_or_else(|| no_organization(name))

@@ -41,6 +41,7 @@ impl State {
         }
         let before = self.remove(name);
         self.version += 1;
+        self.changed.insert(put.kind, self.version);
         let made = before.is_none();
         let created = before.map_or(put.at, |record| record.created);
         let PutRecord { kind, id, org, keys, body, at, .. } = put;
@@ -57,6 +58,7 @@ impl State {
             return CatalogOutcome::Stale { revision: None };
         };
         self.version += 1;
+        self.changed.insert(record.kind, self.version);
         let (page, forgotten) =
             self.deleted.push(DeletedRecord { kind: record.kind, id: record.id, created: record.created });
         for page in [Some(page), forgotten].into_iter().flatten() {

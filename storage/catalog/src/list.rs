@@ -62,8 +62,13 @@ impl State {
         Ok(range.filter_map(record).filter(|record| keep(record)).take(query.limit).collect())
     }
 
-    fn created_of(&self, kind: RecordKind, id: Uuid) -> Result<i64, UnknownCursor> {
+    /// When a record was made, also one that was deleted since.
+    pub fn created(&self, kind: RecordKind, id: Uuid) -> Option<i64> {
         let live = self.records.get(&(kind, id)).map(|record| record.created);
-        live.or_else(|| self.deleted.created(kind, id)).ok_or(UnknownCursor { kind, id })
+        live.or_else(|| self.deleted.created(kind, id))
+    }
+
+    fn created_of(&self, kind: RecordKind, id: Uuid) -> Result<i64, UnknownCursor> {
+        self.created(kind, id).ok_or(UnknownCursor { kind, id })
     }
 }

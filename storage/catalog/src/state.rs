@@ -25,6 +25,9 @@ pub struct State {
     pub(crate) applied: Option<LogPosition>,
     pub(crate) membership: Vec<u8>,
     pub(crate) version: u64,
+    /// At which version a record of a kind last came, changed or went; the version it was loaded at where none did since.
+    pub(crate) changed: HashMap<RecordKind, u64>,
+    pub(crate) loaded: u64,
     /// Ids below these were given.
     pub(crate) next_node: u64,
     pub(crate) next_replica: u64,
@@ -48,6 +51,12 @@ impl State {
     /// Grows with every change; two answers under the same version agree.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// The version at which a record of these kinds last changed, or a later one: what was worked out from them at this
+    /// version or behind it still holds. Never falls.
+    pub fn changed(&self, kinds: &[RecordKind]) -> u64 {
+        kinds.iter().filter_map(|kind| self.changed.get(kind)).copied().fold(self.loaded, u64::max)
     }
 
     pub fn get(&self, kind: RecordKind, id: Uuid) -> Option<&Arc<Record>> {

@@ -127,6 +127,7 @@ pub fn load_state(values: Vec<(Name, Vec<u8>)>) -> Result<(State, Header), Strin
     let mut state = State {
         applied: header.applied,
         version: header.version,
+        loaded: header.version,
         next_node: header.next_node,
         next_replica: header.next_replica,
         highest_replica_placed: header.highest_replica_placed,

@@ -95,6 +95,7 @@ record_kinds! {
     AI_SECRET = 42 "ai_secret",
     ENV_VAR = 43 "env_var",
     MCP_SERVER = 44 "mcp_server",
+    ENVIRONMENT = 45 "environment",
     // the cluster itself
     NODE = 128 "node",
     JOIN_TOKEN = 129 "join_token",

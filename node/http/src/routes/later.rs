@@ -4,7 +4,7 @@
 
 use actix_web::web::{Bytes, Payload};
 use assay_node_answers::cursor;
-use assay_node_auth::Action;
+use assay_node_auth::Permission;
 use assay_node_query::{Home, LaterRequest, RESULT_ROWS_MAX, Seen, Status, Wanted};
 use assay_node_records::RecordsError;
 use serde_json::{Map, Value, json};
@@ -133,10 +133,10 @@ async fn look(call: &Call, id: Uuid, wanted: Option<Wanted>) -> Result<Seen, Ref
     };
     for home in &seen.homes {
         let object = home.object;
-        call.edge.records.object(&call.principal, object.kind, object.id, Action::Read).await.map_err(hidden)?;
+        call.edge.records.object(&call.principal, object.kind, object.id, Permission::Read).await.map_err(hidden)?;
     }
     let objects: Vec<_> = seen.homes.iter().map(|home| home.object).collect();
-    call.edge.records.still(&call.principal, &objects, Action::Read).await.map_err(hidden)?;
+    call.edge.records.still(&call.principal, &objects, Permission::Read).await.map_err(hidden)?;
     Ok(seen)
 }
 

@@ -7,7 +7,7 @@ use actix_web::http::header::{self, HeaderMap};
 use actix_web::web::{self, Bytes, Payload};
 use assay_node_answers::cursor::{self, Cursor, Object, Secret};
 use assay_node_answers::{AnswerError, Format, Writer};
-use assay_node_auth::{Action, Principal};
+use assay_node_auth::{Permission, Principal};
 use assay_node_btql::bound::Note;
 use assay_node_btql::columns::{Kind as SourceKind, Named};
 use assay_node_btql::schema::{Column, json_schema};
@@ -53,7 +53,7 @@ pub async fn btql(call: Call, payload: Payload) -> Answer {
     let first = rows.next().await?.unwrap_or_default();
     // Who has read meanwhile what is not theirs any more is told nothing of it.
     let objects: Vec<_> = homes.iter().map(|home| home.object).collect();
-    call.edge.records.still(&call.principal, &objects, Action::Read).await.map_err(unseen)?;
+    call.edge.records.still(&call.principal, &objects, Permission::Read).await.map_err(unseen)?;
     let reply = Reply { asked, columns: columns_of(columns, &first), notes, plan, began, secret, is_short };
     if is_endless { reply.streamed(&call, rows, first) } else { reply.whole(&call, rows, first).await }
 }
@@ -353,7 +353,7 @@ pub(super) async fn homes(records: &Records, who: &Principal, bounded: &Bounded)
             ),
             other => other.into(),
         };
-        let home = records.object(who, kind, id, Action::Read).await.map_err(missing)?;
+        let home = records.object(who, kind, id, Permission::Read).await.map_err(missing)?;
         let home = Home { object: home.key, org: home.org, project_id: home.project_id };
         if !homes.contains(&home) {
             homes.push(home);

@@ -25,6 +25,12 @@ pub async fn create(kind: &'static Kind, call: Call, payload: Payload) -> Answer
     Ok(answer.body(serde_json::to_vec(&created.object).map_err(Refusal::internal)?))
 }
 
+/// Takes the place of what is there under the same name.
+pub async fn replace(kind: &'static Kind, call: Call, payload: Payload) -> Answer {
+    let body = call.small_body(payload).await?.object().await?;
+    json(&call.edge.records.replace(&call.principal, kind, body).await?)
+}
+
 pub async fn list(kind: &'static Kind, call: Call) -> Answer {
     let request = ListRequest::from_query(call.query()?)?;
     json(&json!({"objects": call.edge.records.list(&call.principal, kind, &request).await?}))

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::time::SystemTime;
 
 use actix_web::web::{Bytes, BytesMut, Payload};
-use assay_node_auth::Action;
+use assay_node_auth::Permission;
 use assay_node_objects::{FetchPage, FetchRequest, ObjectWrite, RowHome, WriteError, feedback, ingest};
 use assay_node_records::ObjectHome;
 use assay_storage_model::ObjectKind;
@@ -62,12 +62,13 @@ pub async fn fetch_by_body(kind: ObjectKind, call: Call, payload: Payload) -> An
 }
 
 async fn fetch(kind: ObjectKind, call: Call, request: FetchRequest) -> Answer {
-    let home = call.edge.records.object(&call.principal, kind, call.id()?, Action::Read).await?;
+    let home = call.edge.records.object(&call.principal, kind, call.id()?, Permission::Read).await?;
     record_home(&home);
     let home = RowHome { object: home.key, org: home.org, project_id: home.project_id };
     let (objects, any_age) = ([home.object], request.stale);
-    let still =
-        async { if any_age { Ok(()) } else { call.edge.records.still(&call.principal, &objects, Action::Read).await } };
+    let still = async {
+        if any_age { Ok(()) } else { call.edge.records.still(&call.principal, &objects, Permission::Read).await }
+    };
     let (page, still) = join(call.edge.objects.fetch(&home, request), still).await;
     still?;
     let page = page?;
@@ -197,7 +198,7 @@ async fn write_to(
     rows: Vec<Sent>,
     repeat: Option<&Repeat>,
 ) -> Result<ObjectWrite, Refusal> {
-    let home = call.edge.records.object(&call.principal, kind, id, Action::Update).await?;
+    let home = call.edge.records.object(&call.principal, kind, id, Permission::Update).await?;
     record_home(&home);
     let request = repeat.map(|repeat| repeat.at(&call.principal, &home.key));
     Ok(ObjectWrite { object: home.key, rows, request })
@@ -214,7 +215,7 @@ async fn send(call: &Call, writes: Vec<ObjectWrite>) -> Result<Vec<Vec<String>>,
         return Ok(row_ids);
     }
     let objects: Vec<_> = sent.iter().map(|write| write.object).collect();
-    let still = call.edge.records.still(&call.principal, &objects, Action::Update);
+    let still = call.edge.records.still(&call.principal, &objects, Permission::Update);
     let (written, still) = join(call.edge.objects.write(sent), still).await;
     let written = written.map_err(|error| match error {
         WriteError::Row { write, error } => WriteError::Row { write: places[write], error },

@@ -1,5 +1,6 @@
 //! The server as a client meets it: a real port, over a real cluster of one node.
 
+mod access;
 mod admin;
 mod client;
 mod edges;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::NAME;
 use crate::draft;
-use crate::kind::{Field, Filter, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
 use crate::shape::Shape;
 
 const FINGERPRINT_SCOPE: &str = "api_key.fingerprint";
@@ -15,6 +15,7 @@ pub static API_KEY: Kind = Kind {
     record: RecordKind::API_KEY,
     home: Home::Organization,
     naming: Naming::Secret,
+    guard: Guard::Holder,
     fields: &[
         Field::required("name", NAME, OnPatch::Fixed),
         Field::ours("preview_name", NAME, OnPatch::Fixed),
@@ -23,6 +24,10 @@ pub static API_KEY: Kind = Kind {
     filters: &[("api_key_name", Filter::Name), ("name", Filter::Name)],
     list_default: None,
     rows: &[],
+    has_deleted_at: false,
+    builtin: Vec::new,
+    fold: None,
+    check: None,
     complete: |making, fields| {
         fields.insert("user_id".into(), making.user.to_string().into());
     },

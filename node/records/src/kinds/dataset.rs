@@ -1,11 +1,12 @@
 //! Dataset: rows to evaluate against, within a project.
 
+use assay_node_auth::ObjectType;
 use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::RecordKind;
 use uuid::Uuid;
 
 use super::{LINE, METADATA, NAME, PROSE, TAGS};
-use crate::kind::{Field, Filter, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
 use crate::shape::Shape;
 
 /// Letters of a slug that come from the name.
@@ -16,6 +17,7 @@ pub static DATASET: Kind = Kind {
     record: RecordKind::DATASET,
     home: Home::Project,
     naming: Naming::Unique,
+    guard: Guard::Own(ObjectType::Dataset),
     fields: &[
         Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
         Field::required("name", NAME, OnPatch::Replaced),
@@ -33,6 +35,10 @@ pub static DATASET: Kind = Kind {
     ],
     list_default: None,
     rows: &[ObjectKind::Dataset],
+    has_deleted_at: true,
+    builtin: Vec::new,
+    fold: None,
+    check: None,
     complete: |making, fields| {
         let name = fields.get("name").and_then(|name| name.as_str()).unwrap_or_default();
         let slug = slug(name, making.id);

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use assay_node_auth::ObjectType;
 use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
@@ -11,7 +12,7 @@ use uuid::Uuid;
 use super::{LINE, METADATA, NAME, PROSE, TAGS};
 use crate::draft::Body;
 use crate::error::RecordsError;
-use crate::kind::{Field, Filter, Home, Kind, NAME_BYTES_MAX, Naming, OnPatch};
+use crate::kind::{Field, Filter, Guard, Home, Kind, NAME_BYTES_MAX, Naming, OnPatch};
 use crate::shape::{Member, Shape, take};
 
 /// Ancestors of a commit that are looked for; clients send the last few hundred.
@@ -26,6 +27,7 @@ pub static EXPERIMENT: Kind = Kind {
     record: RecordKind::EXPERIMENT,
     home: Home::Project,
     naming: Naming::UniqueOrFresh,
+    guard: Guard::Own(ObjectType::Experiment),
     fields: &[
         Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
         Field::optional("name", NAME, OnPatch::Replaced),
@@ -52,6 +54,10 @@ pub static EXPERIMENT: Kind = Kind {
     ],
     list_default: Some(1000),
     rows: &[ObjectKind::Experiment],
+    has_deleted_at: true,
+    builtin: Vec::new,
+    fold: None,
+    check: None,
     complete: |making, fields| {
         fields.insert("user_id".into(), making.user.to_string().into());
         fields.entry("public").or_insert(Value::Bool(false));

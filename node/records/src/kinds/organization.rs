@@ -1,13 +1,27 @@
 //! Organization: the tenant. Stands above organizations, so only an administrator makes one; and who is in it.
 
+use assay_storage_catalog::State;
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Expect, PutRecord, RecordKind, UniqueKey};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::NAME;
+use super::{ACL, GROUP, NAME, URL, role};
+use crate::draft::{self, Body};
 use crate::error::RecordsError;
-use crate::shape::take;
+use crate::list::Walk;
+use crate::shape::{Shape, take};
+
+/// What is said of one, and may be changed by a patch.
+pub(crate) const FIELDS: &[(&str, Shape)] = &[
+    ("name", NAME),
+    ("api_url", URL),
+    ("is_universal_api", Shape::Bool),
+    ("is_dataplane_private", Shape::Bool),
+    ("proxy_url", URL),
+    ("realtime_url", URL),
+    ("image_rendering_mode", Shape::Word(&["auto", "click_to_load", "blocked"])),
+];
 
 pub(crate) fn name_key(name: &str) -> UniqueKey {
     UniqueKey::new("organization.name", name)
@@ -41,7 +55,81 @@ pub(crate) fn put_member(id: Uuid, org: OrgId, user: Uuid, at: i64) -> PutRecord
         org: Some(org),
         expect: Expect::Absent,
         keys: vec![member_key(org, user)],
-        body: json!({ "user_id": user.to_string(), "role": "owner" }).to_string().into_bytes(),
+        body: json!({ "user_id": user.to_string() }).to_string().into_bytes(),
         at,
     }
+}
+
+/// The groups that every organization begins with, and the role of each in it. Their ids follow from the organization's, so
+/// that whoever makes them makes the same ones.
+const FIRST_GROUPS: [(&str, Uuid, u128); 3] = [
+    (OWNERS, role::OWNER, 0x6f77_6e65_7273),
+    ("Engineers", role::ENGINEER, 0x656e_6769_6e65),
+    ("Viewers", role::VIEWER, 0x7669_6577_6572),
+];
+pub(crate) const OWNERS: &str = "Owners";
+
+/// A mark of its own, so that an organization whose groups were all deleted is not given them again.
+fn mark_key(org: OrgId) -> UniqueKey {
+    UniqueKey::new("organization.groups", org.to_string())
+}
+
+pub(crate) fn has_groups(state: &State, org: OrgId) -> bool {
+    state.find(&mark_key(org)).is_some()
+}
+
+/// Every user of the organization.
+pub(crate) fn members(state: &State, org: OrgId) -> Result<Vec<Uuid>, RecordsError> {
+    let mut walk = Walk::of(RecordKind::ORG_MEMBER, org);
+    let mut users = Vec::new();
+    while !walk.is_over() {
+        for member in walk.step(state, |_| true)? {
+            users.extend(draft::id_in(&draft::read(&member)?, "user_id"));
+        }
+    }
+    Ok(users)
+}
+
+pub(crate) fn owners_id(org: OrgId) -> Uuid {
+    derived(org, FIRST_GROUPS[0].2)
+}
+
+fn derived(org: OrgId, which: u128) -> Uuid {
+    Uuid::from_u128(org.0.as_u128() ^ which)
+}
+
+/// The groups with their grants; the first of them has these users.
+pub(crate) fn put_groups(org: OrgId, owners: &[Uuid], at: i64) -> Vec<PutRecord> {
+    let put = |kind: &crate::kind::Kind, id: Uuid, body: Body| PutRecord {
+        kind: kind.record,
+        id,
+        org: Some(org),
+        expect: Expect::Absent,
+        keys: kind.key_of(org.0, &body).into_iter().collect(),
+        body: serde_json::Value::Object(body).to_string().into_bytes(),
+        at,
+    };
+    let mark = PutRecord {
+        kind: RecordKind::CLUSTER_SETTING,
+        id: derived(org, 0x6772_6f75_7073),
+        org: Some(org),
+        expect: Expect::Absent,
+        keys: vec![mark_key(org)],
+        body: b"{}".to_vec(),
+        at,
+    };
+    let fields = |value: serde_json::Value| value.as_object().cloned().unwrap_or_default();
+    let groups = FIRST_GROUPS.iter().flat_map(|(name, role, which)| {
+        let id = derived(org, *which);
+        let users: Vec<_> = if *name == OWNERS { owners.iter().map(Uuid::to_string).collect() } else { Vec::new() };
+        let group = fields(json!({ "name": name, "member_users": users }));
+        let grant = fields(json!({
+            "object_type": "organization",
+            "object_id": org.to_string(),
+            "group_id": id.to_string(),
+            "role_id": role.to_string(),
+        }));
+        [put(&GROUP, id, group), put(&ACL, derived(org, which << 64), grant)]
+    });
+    std::iter::once(mark).chain(groups).collect()
 }

@@ -1,10 +1,11 @@
 //! Project: what groups experiments, datasets and one log. Its settings are replaced whole by a patch.
 
+use assay_node_auth::ObjectType;
 use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, NAME, PROSE};
-use crate::kind::{Field, Filter, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
 use crate::shape::{Member, Shape};
 
 /// Columns of the trace view, sources of remote evaluations: lists that people write by hand.
@@ -15,6 +16,7 @@ pub static PROJECT: Kind = Kind {
     record: RecordKind::PROJECT,
     home: Home::Organization,
     naming: Naming::Unique,
+    guard: Guard::Own(ObjectType::Project),
     fields: &[
         Field::required("name", NAME, OnPatch::Replaced),
         Field::optional("description", PROSE, OnPatch::Replaced),
@@ -24,6 +26,10 @@ pub static PROJECT: Kind = Kind {
     filters: &[("project_name", Filter::Name), ("name", Filter::Name)],
     list_default: None,
     rows: &[ObjectKind::ProjectLogs, ObjectKind::ProjectPrompts],
+    has_deleted_at: true,
+    builtin: Vec::new,
+    fold: None,
+    check: None,
     complete: |making, fields| {
         fields.insert("user_id".into(), making.user.to_string().into());
     },
@@ -57,10 +63,13 @@ const REMOTE_EVAL_SOURCE: Shape = Shape::Closed(&[
     Member::optional("description", PROSE),
 ]);
 
-const SAVED_FUNCTION: Shape = Shape::Tagged(&[
-    ("function", &[Member::required("id", LINE), Member::optional("version", LINE)]),
-    ("global", &[Member::required("name", LINE), Member::optional("function_type", FUNCTION_TYPE)]),
-]);
+pub(super) const SAVED_FUNCTION: Shape = Shape::Tagged(
+    "type",
+    &[
+        ("function", &[Member::required("id", LINE), Member::optional("version", LINE)]),
+        ("global", &[Member::required("name", LINE), Member::optional("function_type", FUNCTION_TYPE)]),
+    ],
+);
 
 const FUNCTION_TYPE: Shape = Shape::Word(&[
     "llm",

@@ -1,7 +1,7 @@
 //! Deletes: at once for everyone, with rows and all that is within.
 
 use assay_cluster::Cluster;
-use assay_node_auth::Action;
+use assay_node_auth::Permission;
 use assay_node_records::Swept;
 use assay_node_records::kinds::{DATASET, EXPERIMENT, PROJECT};
 use assay_storage_model::catalog::{CatalogCommand, Expect, PutRecord, RecordKind};
@@ -35,7 +35,7 @@ async fn a_deleted_record_is_gone_its_name_is_free_and_its_rows_are_dropped() {
     let project = world.project("p").await;
     let experiment = world.experiment(project, json!({"name": "e", "description": "old"})).await;
     let id = id_of(&experiment);
-    let object = async || world.records.object(&world.owner, ObjectKind::Experiment, id, Action::Create).await;
+    let object = async || world.records.object(&world.owner, ObjectKind::Experiment, id, Permission::Create).await;
     let home = object().await.expect("is there");
     assert_eq!((home.org, home.project_id), (world.owner.org, project));
     assert!(matches!(write(&world.cluster, home.key).await, Outcome::Written { .. }));
@@ -70,11 +70,11 @@ async fn what_is_in_a_project_goes_with_it() {
     world.records.delete(&world.owner, &PROJECT, p).await.expect("deletes");
     for object in gone {
         assert_eq!(write(&world.cluster, object).await, Outcome::ObjectGone, "{object}");
-        missing(world.records.object(&world.owner, object.kind, object.id, Action::Read).await);
+        missing(world.records.object(&world.owner, object.kind, object.id, Permission::Read).await);
     }
     assert_eq!(world.listed(&EXPERIMENT, &[]).await, ["stays"]);
     assert_eq!(world.listed(&DATASET, &[]).await, Vec::<String>::new());
-    world.records.object(&world.owner, ObjectKind::Experiment, stays, Action::Create).await.expect("stays");
+    world.records.object(&world.owner, ObjectKind::Experiment, stays, Permission::Create).await.expect("stays");
     assert!(world.project("p").await != p);
 }
 

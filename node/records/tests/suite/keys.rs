@@ -1,6 +1,6 @@
 //! API keys: shown once, told by a preview, refused as soon as they are deleted.
 
-use assay_node_auth::Action;
+use assay_node_auth::Permission;
 use assay_node_records::kinds::{API_KEY, PROJECT};
 use assay_node_records::{ListRequest, RecordsError};
 use assay_storage_model::ObjectKind;
@@ -55,12 +55,12 @@ async fn a_key_that_goes_while_it_is_used_does_nothing_more() {
     let project = world.project("p").await;
     let made = records.create(&world.owner, &API_KEY, body(json!({"name": "k"}))).await.expect("creates");
     let who = records.authenticate(made.secret.expect("a secret").expose(), None).await.expect("is known");
-    records.object(&who, ObjectKind::ProjectLogs, project, Action::Update).await.expect("is reached");
+    records.object(&who, ObjectKind::ProjectLogs, project, Permission::Update).await.expect("is reached");
     records.delete(&world.owner, &API_KEY, id_of(&made.object)).await.expect("deletes");
 
     for id in [project, Uuid::from_u128(9)] {
         refused(records.get(&who, &PROJECT, id).await);
-        refused(records.object(&who, ObjectKind::ProjectLogs, id, Action::Update).await);
+        refused(records.object(&who, ObjectKind::ProjectLogs, id, Permission::Update).await);
         refused(records.patch(&who, &PROJECT, id, body(json!({"name": "q"}))).await);
         refused(records.delete(&who, &PROJECT, id).await);
     }

@@ -1,5 +1,6 @@
 //! A cluster in a directory of its own, an organization in it, and what most tests ask of it.
 
+mod access;
 mod creating;
 mod deleting;
 mod founding;

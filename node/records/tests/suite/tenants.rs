@@ -1,6 +1,6 @@
 //! Two organizations never see each other.
 
-use assay_node_auth::Action;
+use assay_node_auth::Permission;
 use assay_node_records::kinds::{API_KEY, DATASET, EXPERIMENT, PROJECT};
 use assay_node_records::{ListRequest, RecordsError};
 use assay_storage_model::ObjectKind;
@@ -45,13 +45,13 @@ async fn nothing_of_another_organization_is_seen_or_changed() {
         (ObjectKind::Experiment, experiment),
         (ObjectKind::Dataset, dataset),
     ] {
-        for action in [Action::Create, Action::Read, Action::Update, Action::Delete] {
+        for action in [Permission::Create, Permission::Read, Permission::Update, Permission::Delete] {
             records.object(&world.owner, kind, id, action).await.expect("the owner's");
             missing(records.object(&other, kind, id, action).await);
         }
     }
-    missing(records.object(&world.owner, ObjectKind::Experiment, dataset, Action::Read).await);
-    missing(records.object(&world.owner, ObjectKind::PlaygroundLogs, project, Action::Read).await);
+    missing(records.object(&world.owner, ObjectKind::Experiment, dataset, Permission::Read).await);
+    missing(records.object(&world.owner, ObjectKind::PlaygroundLogs, project, Permission::Read).await);
     missing(records.create(&other, &EXPERIMENT, body(json!({"project_id": project, "name": "x"}))).await);
     missing(records.project_by_name(&other, "p", false).await);
 
@@ -69,7 +69,8 @@ async fn a_key_of_two_organizations_reaches_what_is_in_either() {
     let made = records.create(&world.owner, &PROJECT, body(json!({"name": "b", "org_name": "beta"}))).await;
     let project = id_of(&made.expect("creates").object);
     // By id the thing's own organization decides, by list the one that is asked for.
-    let home = records.object(&world.owner, ObjectKind::ProjectLogs, project, Action::Create).await.expect("reaches");
+    let home =
+        records.object(&world.owner, ObjectKind::ProjectLogs, project, Permission::Create).await.expect("reaches");
     let beta = records.authenticate(KEY, Some("beta")).await.expect("beta");
     assert_eq!(home.org, beta.org);
     assert_eq!(world.listed(&PROJECT, &[]).await, Vec::<String>::new());

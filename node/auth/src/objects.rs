@@ -1,0 +1,171 @@
+//! What can be granted, and on what: the words of access control, and what lies within what.
+
+use assay_storage_model::OrgId;
+use uuid::Uuid;
+
+macro_rules! words {
+    ($(#[$outer:meta])* $name:ident { $($(#[$inner:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$outer])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$inner])* $variant),+
+        }
+
+        impl $name {
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+            /// As the API writes them, in the same order.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
+            pub fn word(self) -> &'static str {
+                Self::WORDS[self as usize]
+            }
+
+            pub fn parse(word: &str) -> Option<$name> {
+                Self::ALL.iter().copied().find(|one| one.word() == word)
+            }
+        }
+    };
+}
+
+words! {
+    /// What somebody wants to do.
+    Permission {
+        Create = "create",
+        Read = "read",
+        Update = "update",
+        Delete = "delete",
+        CreateAcls = "create_acls",
+        ReadAcls = "read_acls",
+        UpdateAcls = "update_acls",
+        DeleteAcls = "delete_acls",
+    }
+}
+
+words! {
+    /// What a grant can be on, and what it can be restricted to.
+    ObjectType {
+        Organization = "organization",
+        Project = "project",
+        Experiment = "experiment",
+        Dataset = "dataset",
+        Prompt = "prompt",
+        PromptSession = "prompt_session",
+        Group = "group",
+        Role = "role",
+        /// The members of an organization, under its id.
+        OrgMember = "org_member",
+        /// The logs of a project, under its id.
+        ProjectLog = "project_log",
+        /// All projects of an organization, under its id.
+        OrgProject = "org_project",
+        /// What was done in an organization, under its id.
+        OrgAuditLogs = "org_audit_logs",
+        ProjectGroup = "project_group",
+        AiSecret = "ai_secret",
+        /// All AI secrets of an organization, under its id.
+        OrgAiSecret = "org_ai_secret",
+    }
+}
+
+impl ObjectType {
+    /// The type of those that this stands for all of.
+    pub fn members(self) -> Option<ObjectType> {
+        match self {
+            ObjectType::OrgProject => Some(ObjectType::Project),
+            ObjectType::OrgAiSecret => Some(ObjectType::AiSecret),
+            _ => None,
+        }
+    }
+
+    /// Whether a grant that is restricted to this type is about things of that one.
+    pub fn covers(self, other: ObjectType) -> bool {
+        self == other || self.members() == Some(other)
+    }
+
+    /// Whether things of this type are under the organization's own id: there is one of them in each.
+    pub fn is_of_organization(self) -> bool {
+        use ObjectType::{OrgAiSecret, OrgAuditLogs, OrgMember, OrgProject, Organization};
+        matches!(self, Organization | OrgMember | OrgProject | OrgAuditLogs | OrgAiSecret)
+    }
+}
+
+/// What is acted on: its type, and everything that a grant on would reach it, itself first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub org: OrgId,
+    pub object: ObjectType,
+    reached_by: Vec<(ObjectType, Uuid)>,
+}
+
+impl Target {
+    /// The organization, or what there is one of in each.
+    pub fn of_organization(object: ObjectType, org: OrgId) -> Target {
+        let mut reached_by = vec![(object, org.0)];
+        if object != ObjectType::Organization {
+            reached_by.push((ObjectType::Organization, org.0));
+        }
+        Target { org, object, reached_by }
+    }
+
+    /// A thing directly within an organization: a project, a group, a role, a secret. Without an id it is one that is to be
+    /// made.
+    pub fn in_organization(object: ObjectType, id: Option<Uuid>, org: OrgId) -> Target {
+        let all = ObjectType::ALL.iter().copied().find(|all| all.members() == Some(object));
+        let own = id.map(|id| (object, id));
+        let above = [(ObjectType::Organization, org.0)];
+        Target { org, object, reached_by: own.into_iter().chain(all.map(|all| (all, org.0))).chain(above).collect() }
+    }
+
+    /// A thing within a project; the same of an id.
+    pub fn in_project(object: ObjectType, id: Option<Uuid>, project: Uuid, org: OrgId) -> Target {
+        let above = Target::in_organization(ObjectType::Project, Some(project), org).reached_by;
+        let own = id.map(|id| (object, id));
+        Target { org, object, reached_by: own.into_iter().chain(above).collect() }
+    }
+
+    /// The same where groups of projects have the project.
+    #[must_use]
+    pub fn also_in(mut self, groups: impl IntoIterator<Item = Uuid>) -> Target {
+        self.reached_by.extend(groups.into_iter().map(|group| (ObjectType::ProjectGroup, group)));
+        self
+    }
+
+    pub fn reached_by(&self) -> &[(ObjectType, Uuid)] {
+        &self.reached_by
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_as_they_are_written() {
+        for one in ObjectType::ALL {
+            assert_eq!(ObjectType::parse(one.word()), Some(*one));
+        }
+        for one in Permission::ALL {
+            assert_eq!(Permission::parse(one.word()), Some(*one));
+        }
+        assert_eq!((ObjectType::parse("projects"), Permission::parse("")), (None, None));
+    }
+
+    #[test]
+    fn a_thing_is_reached_from_all_that_it_is_in() {
+        let (org, project, own) = (OrgId(Uuid::from_u128(1)), Uuid::from_u128(2), Uuid::from_u128(3));
+        let said = |target: &Target| -> Vec<(&str, u128)> {
+            target.reached_by().iter().map(|(object, id)| (object.word(), id.as_u128())).collect()
+        };
+        let above = [("project", 2), ("org_project", 1), ("organization", 1)];
+        let dataset = Target::in_project(ObjectType::Dataset, Some(own), project, org);
+        assert_eq!(said(&dataset), [&[("dataset", 3)], &above[..]].concat());
+        assert_eq!(said(&Target::in_project(ObjectType::Dataset, None, project, org)), above);
+        assert_eq!(said(&Target::in_organization(ObjectType::Project, Some(project), org)), above);
+        assert_eq!(said(&Target::in_organization(ObjectType::Project, None, org)), above[1..]);
+        let role = Target::in_organization(ObjectType::Role, Some(own), org);
+        assert_eq!(said(&role), [("role", 3), ("organization", 1)]);
+        assert_eq!(said(&Target::of_organization(ObjectType::Organization, org)), [("organization", 1)]);
+        let members = Target::of_organization(ObjectType::OrgMember, org);
+        assert_eq!(said(&members), [("org_member", 1), ("organization", 1)]);
+    }
+}

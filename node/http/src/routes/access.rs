@@ -1,0 +1,62 @@
+//! Who is in an organization and what was granted to whom.
+
+use actix_web::web::Payload;
+use assay_node_records::{ListRequest, kinds};
+use serde_json::json;
+
+use super::{Answer, json};
+use crate::call::Call;
+
+pub async fn acls(call: Call) -> Answer {
+    let request = ListRequest::from_query(call.query()?)?;
+    json(&json!({"objects": call.edge.records.acls(&call.principal, &request).await?}))
+}
+
+pub async fn acls_of_organization(call: Call) -> Answer {
+    let request = ListRequest::from_query(call.query()?)?;
+    json(&json!({"objects": call.edge.records.acls_of_organization(&call.principal, &request).await?}))
+}
+
+/// The one that the body describes.
+pub async fn delete_acl(call: Call, payload: Payload) -> Answer {
+    let body = call.small_body(payload).await?.object().await?;
+    json(&call.edge.records.delete_acl(&call.principal, body).await?)
+}
+
+pub async fn update_acls(call: Call, payload: Payload) -> Answer {
+    let body = call.small_body(payload).await?.object().await?;
+    json(&call.edge.records.update_acls(&call.principal, body).await?)
+}
+
+pub async fn create_acl(call: Call, payload: Payload) -> Answer {
+    super::records::create(&kinds::ACL, call, payload).await
+}
+
+pub async fn users(call: Call) -> Answer {
+    let request = ListRequest::from_query(call.query()?)?;
+    json(&json!({"objects": call.edge.records.users(&call.principal, &request).await?}))
+}
+
+pub async fn user(call: Call) -> Answer {
+    json(&call.edge.records.user(&call.principal, call.id()?).await?)
+}
+
+pub async fn organizations(call: Call) -> Answer {
+    let request = ListRequest::from_query(call.query()?)?;
+    json(&json!({"objects": call.edge.records.list_organizations(&call.principal, &request).await?}))
+}
+
+pub async fn organization(call: Call) -> Answer {
+    json(&call.edge.records.organization(&call.principal, call.id()?).await?)
+}
+
+pub async fn patch_organization(call: Call, payload: Payload) -> Answer {
+    let id = call.id()?;
+    let body = call.small_body(payload).await?.object().await?;
+    json(&call.edge.records.patch_organization(&call.principal, id, body).await?)
+}
+
+pub async fn change_members(call: Call, payload: Payload) -> Answer {
+    let body = call.small_body(payload).await?.object().await?;
+    json(&call.edge.records.change_members(&call.principal, body).await?)
+}

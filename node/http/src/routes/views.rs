@@ -1,0 +1,62 @@
+//! Views: whoever asks for one names the object that it is of, too.
+
+use actix_web::web::Payload;
+use assay_node_records::{ListRequest, RecordsError, kinds::VIEW};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Answer, json};
+use crate::call::Call;
+use crate::refusal::Refusal;
+
+const OBJECT: [&str; 2] = ["object_type", "object_id"];
+
+pub async fn list(call: Call) -> Answer {
+    let query = call.query()?;
+    named(|name| of_query(&query, name))?;
+    let request = ListRequest::from_query(query)?;
+    json(&json!({"objects": call.edge.records.list(&call.principal, &VIEW, &request).await?}))
+}
+
+pub async fn get(call: Call) -> Answer {
+    let query = call.query()?;
+    let object = named(|name| of_query(&query, name))?;
+    json(&of_object(&call, call.id()?, &object).await?)
+}
+
+pub async fn patch(call: Call, payload: Payload) -> Answer {
+    let (id, body) = (call.id()?, call.small_body(payload).await?.object().await?);
+    of_object(&call, id, &named(|name| of_body(&body, name))?).await?;
+    json(&call.edge.records.patch(&call.principal, &VIEW, id, body).await?)
+}
+
+pub async fn delete(call: Call, payload: Payload) -> Answer {
+    let (id, body) = (call.id()?, call.small_body(payload).await?.object().await?);
+    of_object(&call, id, &named(|name| of_body(&body, name))?).await?;
+    json(&call.edge.records.delete(&call.principal, &VIEW, id).await?)
+}
+
+fn of_query(query: &[(String, String)], name: &str) -> Option<String> {
+    query.iter().find(|(named, value)| named == name && !value.is_empty()).map(|(_, value)| value.clone())
+}
+
+fn of_body(body: &Map<String, Value>, name: &str) -> Option<String> {
+    body.get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn named(value: impl Fn(&str) -> Option<String>) -> Result<[String; 2], Refusal> {
+    let missing =
+        |name: &str| Refusal::bad(format!("`{name}` is missing: a view is asked for with the object it is of"));
+    let [object_type, object_id] = OBJECT.map(|name| value(name).ok_or_else(|| missing(name)));
+    let (object_type, object_id) = (object_type?, object_id?);
+    let id = Uuid::parse_str(&object_id).map_err(|_| Refusal::bad("`object_id` has to be a UUID"))?;
+    Ok([object_type, id.to_string()])
+}
+
+/// The view, if it is one of the object's.
+async fn of_object(call: &Call, id: Uuid, object: &[String; 2]) -> Result<Value, Refusal> {
+    let view = call.edge.records.get(&call.principal, &VIEW, id).await?;
+    let is_its = OBJECT.iter().zip(object).all(|(name, wanted)| view[*name] == **wanted);
+    let missing = || RecordsError::NotFound(format!("no view with the id {id} is visible to this credential"));
+    is_its.then_some(view).ok_or_else(|| missing().into())
+}

@@ -1,0 +1,135 @@
+//! What the catalog says of access, worked out once for each change of it: who is in which group, what a role gives, what
+//! was granted on what. A decision and the records it is about are read at the same moment.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use assay_node_auth::{Access, Acl, Gift, ObjectType, Rights, Subject};
+use assay_storage_catalog::State;
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::{Record, RecordKind};
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+use crate::draft;
+use crate::error::RecordsError;
+use crate::kinds::{acl, group, organization, role};
+use crate::list::Walk;
+
+/// A change of any of these may change what somebody may do.
+const KINDS: [RecordKind; 5] =
+    [RecordKind::GROUP, RecordKind::ROLE, RecordKind::ACL, RecordKind::ORG_MEMBER, RecordKind::CLUSTER_SETTING];
+/// Users whose rights are kept, over all organizations; above it all are worked out again.
+const USERS_KEPT_MAX: usize = 100_000;
+
+/// The local catalog at one moment, and what its users may do by it.
+#[derive(Clone, Copy)]
+pub(crate) struct Sight<'s> {
+    state: &'s State,
+    known: &'s Known,
+}
+
+impl fmt::Debug for Sight<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sight(version {})", self.state.version())
+    }
+}
+
+impl Deref for Sight<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        self.state
+    }
+}
+
+impl<'s> Sight<'s> {
+    pub fn new(state: &'s State, known: &'s Known) -> Sight<'s> {
+        Sight { state, known }
+    }
+
+    /// What a member may do there. Whoever is no member may do nothing; that is for the caller to know.
+    pub fn rights(&self, org: OrgId, user: Uuid) -> Result<Arc<Rights>, RecordsError> {
+        let version = self.state.changed(&KINDS);
+        let mut found = self.known.0.lock();
+        if found.version != version || found.users >= USERS_KEPT_MAX {
+            *found = Found { version, ..Found::default() };
+        }
+        let Found { users, orgs, .. } = &mut *found;
+        let org = match orgs.entry(org) {
+            std::collections::hash_map::Entry::Occupied(there) => there.into_mut(),
+            std::collections::hash_map::Entry::Vacant(place) => {
+                place.insert(OfOrg { access: access_of(self.state, org)?, rights: HashMap::new() })
+            }
+        };
+        let OfOrg { access, rights } = org;
+        let rights = rights.entry(user).or_insert_with(|| {
+            *users += 1;
+            Arc::new(access.rights_of(user))
+        });
+        Ok(Arc::clone(rights))
+    }
+}
+
+/// What was worked out so far. Filled while the catalog is held for reading, so that nothing older than it gets in.
+#[derive(Default)]
+pub(crate) struct Known(Mutex<Found>);
+
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Known")
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    /// The catalog's version at the last change of access.
+    version: u64,
+    users: usize,
+    orgs: HashMap<OrgId, OfOrg>,
+}
+
+struct OfOrg {
+    access: Access,
+    rights: HashMap<Uuid, Arc<Rights>>,
+}
+
+fn access_of(state: &State, org: OrgId) -> Result<Access, RecordsError> {
+    let mut access = Access { roles: role::of_system().collect(), ..Access::default() };
+    each(state, RecordKind::GROUP, org, |record| {
+        access.groups.insert(record.id, group::read(&draft::read(record)?));
+        Ok(())
+    })?;
+    each(state, RecordKind::ROLE, org, |record| {
+        access.roles.insert(record.id, role::read(&draft::read(record)?));
+        Ok(())
+    })?;
+    each(state, RecordKind::ACL, org, |record| {
+        access.acls.extend(acl::read(&draft::read(record)?));
+        Ok(())
+    })?;
+    // Made before there were grants, or by a node of that time: whoever is in it owns it, until it is given its groups.
+    if !organization::has_groups(state, org) {
+        let object = (ObjectType::Organization, org.0);
+        let owner = |user| Acl { object, subject: Subject::User(user), gift: Gift::Role(role::OWNER) };
+        access.acls.extend(organization::members(state, org)?.into_iter().map(owner));
+    }
+    Ok(access)
+}
+
+fn each(
+    state: &State,
+    kind: RecordKind,
+    org: OrgId,
+    mut one: impl FnMut(&Record) -> Result<(), RecordsError>,
+) -> Result<(), RecordsError> {
+    let mut walk = Walk::of(kind, org);
+    while !walk.is_over() {
+        for record in walk.step(state, |record| !record.keys.is_empty())? {
+            one(&record)?;
+        }
+    }
+    Ok(())
+}

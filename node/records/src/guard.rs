@@ -1,0 +1,130 @@
+//! Who may do what to a record: which grants reach it, and what counts as doing what.
+
+use std::sync::Arc;
+
+use assay_node_auth::{Decision, ObjectType, Permission, Principal, Target, decide};
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::{Record, RecordKind};
+use uuid::Uuid;
+
+use crate::access::Sight;
+use crate::draft::{self, Body};
+use crate::kind::{Guard, Kind};
+use crate::kinds::{DATASET, EXPERIMENT, GROUP, PROJECT, ROLE, acl};
+
+/// A record as far as access to it goes. One that is to be made has no id.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About<'a> {
+    pub kind: &'a Kind,
+    pub org: OrgId,
+    pub id: Option<Uuid>,
+    pub project: Option<Uuid>,
+    /// Asked only of kinds whose fields decide.
+    pub body: Option<&'a Body>,
+}
+
+impl About<'_> {
+    /// `who` stands in the record's organization.
+    pub fn decide(&self, sight: &Sight<'_>, who: &Principal, permission: Permission) -> Decision {
+        let as_part = if permission == Permission::Read { Permission::Read } else { Permission::Update };
+        match self.kind.guard {
+            Guard::Own(object) => decide(who, permission, &self.own(object)),
+            Guard::Project => match self.project {
+                Some(project) => decide(who, as_part, &project_of(project, self.org)),
+                None => Decision::NotVisible,
+            },
+            Guard::Organization => decide(who, as_part, &self.own(ObjectType::Organization)),
+            Guard::Object => {
+                let on = self.body.and_then(acl::object);
+                let target = on.and_then(|(object, id)| target_of(sight, self.org, object, id));
+                target.map_or(Decision::NotVisible, |target| decide(who, as_part, &target))
+            }
+            Guard::Holder if self.body.is_none_or(|body| draft::id_in(body, "user_id") == Some(who.user)) => {
+                Decision::Allowed
+            }
+            Guard::Holder => decide(who, permission, &self.own(ObjectType::OrgMember)),
+            Guard::Acl => {
+                let on = self.body.and_then(acl::object);
+                let target = on.and_then(|(object, id)| target_of(sight, self.org, object, id));
+                target.map_or(Decision::NotVisible, |target| decide_of_acls(who, permission, &target))
+            }
+        }
+    }
+
+    fn own(&self, object: ObjectType) -> Target {
+        match self.project.filter(|_| object != ObjectType::Project) {
+            Some(project) => Target::in_project(object, self.id, project, self.org),
+            None if object.is_of_organization() => Target::of_organization(object, self.org),
+            None => Target::in_organization(object, self.id, self.org),
+        }
+    }
+}
+
+fn project_of(project: Uuid, org: OrgId) -> Target {
+    Target::in_organization(ObjectType::Project, Some(project), org)
+}
+
+/// Rows of a project's logs and prompts; other rows are their record's.
+pub(crate) fn target_of_rows(object: ObjectType, project: Uuid, org: OrgId) -> Target {
+    let id = (object == ObjectType::ProjectLog).then_some(project);
+    Target::in_project(object, id, project, org)
+}
+
+/// A grant may be seen by who may see the grants on its object, and what it is on is seen by all who may read that.
+pub(crate) fn decide_of_acls(who: &Principal, permission: Permission, target: &Target) -> Decision {
+    let permission = match permission {
+        Permission::Create => Permission::CreateAcls,
+        Permission::Update => Permission::UpdateAcls,
+        Permission::Delete => Permission::DeleteAcls,
+        other_than_read if other_than_read != Permission::Read => return Decision::NotVisible,
+        _ => Permission::ReadAcls,
+    };
+    match decide(who, permission, target) {
+        Decision::Allowed => Decision::Allowed,
+        _ if decide(who, Permission::ReadAcls, target) == Decision::Allowed => Decision::Forbidden,
+        // Whoever makes a grant names its object, and whoever takes one away or reads one names only the grant.
+        Decision::Forbidden if permission == Permission::CreateAcls => Decision::Forbidden,
+        _ => Decision::NotVisible,
+    }
+}
+
+/// What a grant is on, with all that it is in; none where there is no such thing in the organization.
+pub(crate) fn target_of(sight: &Sight<'_>, org: OrgId, object: ObjectType, id: Uuid) -> Option<Target> {
+    if object.is_of_organization() {
+        return (id == org.0).then(|| Target::of_organization(object, org));
+    }
+    let kind = kind_of(object)?;
+    let record = known(sight, kind, org, id)?;
+    if object == ObjectType::ProjectLog {
+        return Some(target_of_rows(object, id, org));
+    }
+    let project = kind.project_of(&record);
+    Some(About { kind, org, id: Some(id), project, body: None }.own(object))
+}
+
+/// The organization that a thing is in or that it is.
+pub(crate) fn org_of(sight: &Sight<'_>, object: ObjectType, id: Uuid) -> Option<OrgId> {
+    if object.is_of_organization() {
+        return sight.get(RecordKind::ORGANIZATION, id).map(|org| OrgId(org.id));
+    }
+    let kind = kind_of(object)?;
+    sight.get(kind.record, id)?.org
+}
+
+/// The kind whose records are things of this type.
+fn kind_of(object: ObjectType) -> Option<&'static Kind> {
+    match object {
+        ObjectType::Project | ObjectType::ProjectLog => Some(&PROJECT),
+        ObjectType::Experiment => Some(&EXPERIMENT),
+        ObjectType::Dataset => Some(&DATASET),
+        ObjectType::Group => Some(&GROUP),
+        ObjectType::Role => Some(&ROLE),
+        _ => None,
+    }
+}
+
+/// The record, if it is there for anyone in the organization; what belongs to the system is there for all.
+pub(crate) fn known(sight: &Sight<'_>, kind: &Kind, org: OrgId, id: Uuid) -> Option<Arc<Record>> {
+    let stored = sight.get(kind.record, id).filter(|record| record.org == Some(org) && kind.lives(sight, record));
+    stored.cloned().or_else(|| kind.builtin_of(id).map(Arc::new))
+}

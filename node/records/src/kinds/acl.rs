@@ -1,0 +1,110 @@
+//! ACL: one grant. On one object, to one user or one group, of one permission or one role. It has no name: all its fields
+//! together are what it is, so that granting the same again gives the one that is there. Never changes.
+
+use assay_node_auth::{Acl, Gift, ObjectType, Permission, Subject};
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::RecordKind;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{GROUP, ROLE, organization};
+use crate::access::Sight;
+use crate::draft::{self, Body};
+use crate::error::RecordsError;
+use crate::guard;
+use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::shape::Shape;
+
+const TYPE: Shape = Shape::Word(ObjectType::WORDS);
+const WHOLE: &[&str] =
+    &["object_type", "object_id", "user_id", "group_id", "permission", "restrict_object_type", "role_id"];
+
+pub static ACL: Kind = Kind {
+    name: "acl",
+    record: RecordKind::ACL,
+    home: Home::Object,
+    naming: Naming::Whole(WHOLE),
+    guard: Guard::Acl,
+    fields: &[
+        Field::required("object_type", TYPE, OnPatch::Fixed),
+        Field::required("object_id", Shape::Uuid, OnPatch::Fixed),
+        Field::optional("user_id", Shape::Uuid, OnPatch::Fixed),
+        Field::optional("group_id", Shape::Uuid, OnPatch::Fixed),
+        Field::optional("permission", Shape::Word(Permission::WORDS), OnPatch::Fixed),
+        Field::optional("restrict_object_type", TYPE, OnPatch::Fixed),
+        Field::optional("role_id", Shape::Uuid, OnPatch::Fixed),
+    ],
+    filters: &[
+        ("object_type", Filter::Field("object_type")),
+        ("object_id", Filter::Field("object_id")),
+        ("user_id", Filter::Field("user_id")),
+        ("group_id", Filter::Field("group_id")),
+        ("permission", Filter::Field("permission")),
+        ("restrict_object_type", Filter::Field("restrict_object_type")),
+        ("role_id", Filter::Field("role_id")),
+    ],
+    list_default: None,
+    rows: &[],
+    has_deleted_at: false,
+    builtin: Vec::new,
+    fold: None,
+    check: Some(check),
+    complete: |_, _| {},
+    derive: nothing_derived,
+    join: None,
+};
+
+/// What it is on; none where the body is no ACL's.
+pub(crate) fn object(body: &Body) -> Option<(ObjectType, Uuid)> {
+    let object = ObjectType::parse(body.get("object_type")?.as_str()?)?;
+    Some((object, draft::id_in(body, "object_id")?))
+}
+
+/// None where it says nothing that this version knows: it grants nothing then.
+pub(crate) fn read(body: &Body) -> Option<Acl> {
+    let word = |name: &str| body.get(name).and_then(Value::as_str);
+    let subject = match (draft::id_in(body, "user_id"), draft::id_in(body, "group_id")) {
+        (Some(user), None) => Subject::User(user),
+        (None, Some(group)) => Subject::Group(group),
+        _ => return None,
+    };
+    let gift = match (word("permission"), draft::id_in(body, "role_id")) {
+        (Some(permission), None) => {
+            let restrict = word("restrict_object_type").map(|only| ObjectType::parse(only).ok_or(()));
+            Gift::Permission(Permission::parse(permission)?, restrict.transpose().ok()?)
+        }
+        (None, Some(role)) => Gift::Role(role),
+        _ => return None,
+    };
+    Some(Acl { object: object(body)?, subject, gift })
+}
+
+fn check(sight: &Sight<'_>, org: OrgId, body: &Body) -> Result<(), RecordsError> {
+    let refuse = |said: &str| Err(RecordsError::BadRequest(said.to_owned()));
+    let has = |name: &str| body.contains_key(name);
+    if has("user_id") == has("group_id") {
+        return refuse("an ACL has exactly one of `user_id` and `group_id`");
+    }
+    if has("permission") == has("role_id") {
+        return refuse("an ACL has exactly one of `permission` and `role_id`");
+    }
+    if has("restrict_object_type") && !has("permission") {
+        return refuse("`restrict_object_type` goes with `permission`, not with `role_id`");
+    }
+    let missing = |field: &str, what: &str, id: Uuid| {
+        RecordsError::BadRequest(format!("`{field}`: no {what} {id} is in the organization"))
+    };
+    if let Some(user) = draft::id_in(body, "user_id")
+        && sight.find(&organization::member_key(org, user)).is_none()
+    {
+        return Err(missing("user_id", "user", user));
+    }
+    for (field, kind) in [("group_id", &GROUP), ("role_id", &ROLE)] {
+        if let Some(id) = draft::id_in(body, field)
+            && guard::known(sight, kind, org, id).is_none()
+        {
+            return Err(missing(field, kind.name, id));
+        }
+    }
+    Ok(())
+}

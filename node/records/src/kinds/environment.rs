@@ -1,0 +1,35 @@
+//! Environment: where prompts and datasets are used, such as production; versions are pinned to it by its slug.
+
+use assay_storage_model::catalog::RecordKind;
+
+use super::{NAME, PROSE};
+use crate::error::RecordsError;
+use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+
+pub static ENVIRONMENT: Kind = Kind {
+    name: "environment",
+    record: RecordKind::ENVIRONMENT,
+    home: Home::Organization,
+    naming: Naming::UniqueBy("slug"),
+    guard: Guard::Organization,
+    fields: &[
+        Field::required("name", NAME, OnPatch::Replaced),
+        Field::required("slug", NAME, OnPatch::Replaced),
+        Field::optional("description", PROSE, OnPatch::Replaced),
+    ],
+    filters: &[("name", Filter::Field("name")), ("slug", Filter::Field("slug"))],
+    list_default: None,
+    rows: &[],
+    has_deleted_at: true,
+    builtin: Vec::new,
+    fold: Some(|_, sent| {
+        if ["name", "slug", "description"].iter().any(|field| sent.get(*field).is_some_and(|value| !value.is_null())) {
+            return Ok(());
+        }
+        Err(RecordsError::BadRequest("nothing is said to be changed: `name`, `slug` or `description`".into()))
+    }),
+    check: None,
+    complete: |_, _| {},
+    derive: nothing_derived,
+    join: None,
+};

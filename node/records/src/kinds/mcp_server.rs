@@ -1,0 +1,37 @@
+//! MCP server: where a project finds tools that somebody else serves.
+
+use assay_storage_model::catalog::RecordKind;
+
+use super::{NAME, PROSE, URL};
+use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
+use crate::shape::Shape;
+
+pub static MCP_SERVER: Kind = Kind {
+    name: "mcp_server",
+    record: RecordKind::MCP_SERVER,
+    home: Home::Project,
+    naming: Naming::Unique,
+    guard: Guard::Project,
+    fields: &[
+        Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
+        Field::ours("user_id", Shape::Uuid, OnPatch::Fixed),
+        Field::required("name", NAME, OnPatch::Replaced),
+        Field::optional("description", PROSE, OnPatch::Replaced),
+        Field::required("url", URL, OnPatch::Replaced),
+    ],
+    filters: &[
+        ("mcp_server_name", Filter::Name),
+        ("name", Filter::Name),
+        ("project_name", Filter::ProjectName),
+        ("project_id", Filter::ProjectId),
+    ],
+    list_default: None,
+    rows: &[],
+    has_deleted_at: true,
+    builtin: Vec::new,
+    fold: None,
+    check: None,
+    complete: made_by,
+    derive: nothing_derived,
+    join: None,
+};

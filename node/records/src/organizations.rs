@@ -1,0 +1,117 @@
+//! Organizations as their members see and change them. Who makes one is an administrator (`admin`).
+
+use std::sync::Arc;
+
+use assay_node_auth::{Decision, ObjectType, Permission, Principal, Target, decide};
+use assay_storage_model::GroupId;
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record, RecordKind};
+use assay_storage_model::event::format_micros;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::commit::unexpected;
+use crate::draft::{self, Body};
+use crate::error::RecordsError;
+use crate::kinds::organization::{self, FIELDS};
+use crate::list::{ListRequest, one_page};
+use crate::shape::take;
+use crate::standing::{own_organizations, text_in, within};
+use crate::{Records, edge};
+
+/// Each loses only to another writer that won.
+const ATTEMPTS_MAX: usize = 8;
+
+impl Records {
+    /// Those that the caller's credential speaks for.
+    pub async fn list_organizations(&self, who: &Principal, request: &ListRequest) -> Result<Vec<Value>, RecordsError> {
+        self.fresh().await?;
+        let found = self
+            .look(|sight| {
+                let mut found: Vec<Arc<Record>> = own_organizations(sight, who)?;
+                found.retain(|org| request.ids.is_empty() || request.ids.contains(&org.id));
+                if let Some(name) = request.organization() {
+                    let key = organization::name_key(name);
+                    found.retain(|org| org.keys.first() == Some(&key));
+                }
+                one_page(sight, RecordKind::ORGANIZATION, found, request)
+            })
+            .await?;
+        found.iter().map(|record| shown(record, &draft::read(record)?)).collect()
+    }
+
+    pub async fn organization(&self, who: &Principal, id: Uuid) -> Result<Value, RecordsError> {
+        self.fresh().await?;
+        let record = self.look(|sight| Ok(Arc::clone(&own(sight, who, id)?.0))).await?;
+        shown(&record, &draft::read(&record)?)
+    }
+
+    pub async fn patch_organization(
+        &self,
+        who: &Principal,
+        id: Uuid,
+        body: Map<String, Value>,
+    ) -> Result<Value, RecordsError> {
+        self.fresh().await?;
+        for _ in 0..ATTEMPTS_MAX {
+            let record = self
+                .look(|sight| {
+                    let (record, there) = own(sight, who, id)?;
+                    let target = Target::of_organization(ObjectType::Organization, there.org);
+                    if decide(&there, Permission::Update, &target) != Decision::Allowed {
+                        let said = "this credential is not granted `update` on the organization";
+                        return Err(RecordsError::Forbidden(said.into()));
+                    }
+                    Ok(record)
+                })
+                .await?;
+            let stored = draft::read(&record)?;
+            let mut changed = stored.clone();
+            for (field, shape) in FIELDS {
+                if let Some(value) = body.get(*field).filter(|value| !value.is_null()) {
+                    changed.insert((*field).to_owned(), take(shape, field, value.clone())?);
+                }
+            }
+            if changed == stored {
+                return shown(&record, &stored);
+            }
+            match self.propose_one(CatalogCommand::Put(put(&record, &changed))).await? {
+                CatalogOutcome::Put { .. } => return shown(&record, &changed),
+                CatalogOutcome::Taken { key, .. } => {
+                    return Err(RecordsError::Taken(format!("another organization has the name `{}`", key.name)));
+                }
+                CatalogOutcome::Stale { .. } => drop(self.cluster.fence(GroupId::CATALOG).await?),
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Err(RecordsError::Busy("others keep changing this organization: try again".into()))
+    }
+}
+
+fn own(sight: &crate::access::Sight<'_>, who: &Principal, id: Uuid) -> Result<(Arc<Record>, Principal), RecordsError> {
+    let missing = || RecordsError::NotFound(format!("no organization with the id {id} is visible to this credential"));
+    let record = sight.get(RecordKind::ORGANIZATION, id).ok_or_else(missing)?;
+    let there = within(sight, who, OrgId(id))?.ok_or_else(missing)?;
+    Ok((Arc::clone(record), there))
+}
+
+fn put(record: &Record, changed: &Body) -> PutRecord {
+    PutRecord {
+        kind: record.kind,
+        id: record.id,
+        org: None,
+        expect: Expect::Revision(record.revision),
+        keys: vec![organization::name_key(&text_in(changed, "name"))],
+        body: Value::Object(changed.clone()).to_string().into_bytes(),
+        at: edge::now_micros(),
+    }
+}
+
+fn shown(record: &Record, body: &Body) -> Result<Value, RecordsError> {
+    let mut object = Body::from_iter([("id".to_owned(), Value::from(record.id.to_string()))]);
+    for (field, _) in FIELDS {
+        object.insert((*field).to_owned(), body.get(*field).cloned().unwrap_or(Value::Null));
+    }
+    object.insert("created".into(), format_micros(record.created).into());
+    Ok(Value::Object(object))
+}

@@ -1,0 +1,329 @@
+//! Who is in an organization: users as others see them, and who comes and goes.
+//!
+//! A membership is one record. Whoever has none in an organization may do nothing there, whatever was granted to them; so the
+//! membership goes first, and then what named them, so that nobody who comes back finds what they had.
+
+use std::sync::Arc;
+
+use assay_node_auth::{Decision, ObjectType, Permission, Principal, Target, decide};
+use assay_storage_model::GroupId;
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, DeleteRecord, Expect, Record, RecordKind};
+use assay_storage_model::event::format_micros;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::access::Sight;
+use crate::commit::unexpected;
+use crate::draft::{self, Body};
+use crate::error::RecordsError;
+use crate::kind::Kind;
+use crate::kinds::{ACL, GROUP, organization, role, user};
+use crate::list::{ListRequest, Walk, one_page};
+use crate::read::visible;
+use crate::standing::{text_in, within, within_named};
+use crate::{Records, edge};
+
+/// Each loses only to another writer that won.
+const ATTEMPTS_MAX: usize = 8;
+/// Users that one request invites or removes.
+pub const MEMBERS_AT_ONCE_MAX: usize = 1000;
+const USER_FIELDS: [&str; 4] = ["given_name", "family_name", "email", "avatar_url"];
+
+/// Who is to come and who is to go, as a request says it.
+#[derive(Debug, Default)]
+struct Change {
+    ids: Vec<Uuid>,
+    emails: Vec<String>,
+    groups: Vec<Uuid>,
+    group_names: Vec<String>,
+    removed_ids: Vec<Uuid>,
+    removed_emails: Vec<String>,
+    sends_mail: bool,
+}
+
+impl Records {
+    /// The users of the organization that is asked about. Whoever may not read its members sees themselves.
+    pub async fn users(&self, who: &Principal, request: &ListRequest) -> Result<Vec<Value>, RecordsError> {
+        self.fresh().await?;
+        let lister = match self.lister(who, request.organization()).await {
+            Err(RecordsError::NotFound(_)) => return Ok(Vec::new()),
+            lister => lister?,
+        };
+        let found = self.peek(|sight| {
+            let all = may(&lister, Permission::Read);
+            let mut found = Vec::new();
+            for id in organization::members(sight, lister.org)?.into_iter().filter(|id| all || *id == lister.user) {
+                found.extend(sight.get(RecordKind::USER, id).cloned());
+            }
+            let keep = |record: &Arc<Record>| keeps(request, record);
+            found.retain(keep);
+            one_page(sight, RecordKind::USER, found, request)
+        })?;
+        found.iter().map(|record| shown(record)).collect()
+    }
+
+    pub async fn user(&self, who: &Principal, id: Uuid) -> Result<Value, RecordsError> {
+        self.fresh().await?;
+        let missing = || RecordsError::NotFound(format!("no user with the id {id} is visible to this credential"));
+        let record = self
+            .look(|sight| {
+                let there = within(sight, who, who.org)?.ok_or_else(missing)?;
+                let is_member = sight.find(&organization::member_key(there.org, id)).is_some();
+                let seen = is_member && (id == there.user || may(&there, Permission::Read));
+                sight.get(RecordKind::USER, id).filter(|_| seen).cloned().ok_or_else(missing)
+            })
+            .await?;
+        shown(&record)
+    }
+
+    /// Invites and removes. What is done already is fine; where one is refused, those before stay done.
+    pub async fn change_members(&self, who: &Principal, body: Map<String, Value>) -> Result<Value, RecordsError> {
+        let (name, id) = (draft::text_of(&body, "org_name")?.map(str::to_owned), draft::uuid_of(&body, "org_id")?);
+        let change = Change::read(body)?;
+        self.fresh().await?;
+        let there = self
+            .look(|sight| match (id, &name) {
+                (None, Some(name)) => within_named(sight, who, name),
+                (id, _) => {
+                    let org = id.map_or(who.org, OrgId);
+                    within(sight, who, org)?.ok_or_else(|| crate::standing::no_organization(&org.to_string()))
+                }
+            })
+            .await?;
+        let refused = |what: &str| {
+            RecordsError::Forbidden(format!(
+                "this credential is not granted `{what}` on the members of the organization"
+            ))
+        };
+        let (comes, goes) = (change.comes(), change.goes());
+        if comes && !may(&there, Permission::Create) {
+            return Err(refused("create"));
+        }
+        if goes && !may(&there, Permission::Delete) {
+            return Err(refused("delete"));
+        }
+        let groups = self.groups_named(&there, &change).await?;
+        let mut added = Vec::new();
+        for email in &change.emails {
+            let user = self.user_of(email).await?;
+            self.add_member(&there, user).await?;
+            added.push((user, email.clone()));
+        }
+        for user in &change.ids {
+            let email = self.peek(|sight| known_email(sight, *user))?;
+            self.add_member(&there, *user).await?;
+            added.push((*user, email));
+        }
+        for group in groups {
+            let users: Vec<Value> = added.iter().map(|(user, _)| user.to_string().into()).collect();
+            let sent = Body::from_iter([("add_member_users".to_owned(), Value::Array(users))]);
+            self.patch(&there, &GROUP, group, sent).await?;
+        }
+        for user in self.leaving(&there, &change)? {
+            self.remove_member(&there, user).await?;
+        }
+        let added: Vec<Value> =
+            added.into_iter().map(|(id, email)| json!({ "id": id.to_string(), "email": email })).collect();
+        let mail = (change.sends_mail && !change.emails.is_empty())
+            .then_some("this server sends no mail: tell the users yourself, and give them a key or a login");
+        Ok(json!({
+            "status": "success",
+            "org_id": there.org.to_string(),
+            "send_email_error": mail,
+            "added_users": added,
+        }))
+    }
+
+    async fn groups_named(&self, who: &Principal, change: &Change) -> Result<Vec<Uuid>, RecordsError> {
+        self.look(|sight| {
+            let mut groups = change.groups.clone();
+            for name in &change.group_names {
+                let found = sight.find(&GROUP.name_key(who.org.0, name)).map(|group| group.id);
+                let missing = || RecordsError::BadRequest(format!("no group `{name}` is in the organization"));
+                groups.push(found.ok_or_else(missing)?);
+            }
+            for group in &groups {
+                visible(sight, who, &GROUP, *group, Permission::Update)?;
+            }
+            Ok(groups)
+        })
+        .await
+    }
+
+    async fn add_member(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
+        let put = organization::put_member(edge::new_id(), who.org, user, edge::now_micros());
+        match self.propose_one(CatalogCommand::Put(put)).await? {
+            CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Those that are to go and are there. Somebody has to stay who may do everything.
+    fn leaving(&self, who: &Principal, change: &Change) -> Result<Vec<Uuid>, RecordsError> {
+        self.peek(|sight| {
+            let mut leaving = change.removed_ids.clone();
+            for email in &change.removed_emails {
+                leaving.extend(sight.find(&user::email_key(email)).map(|user| user.id));
+            }
+            leaving.retain(|user| sight.find(&organization::member_key(who.org, *user)).is_some());
+            let organization = (ObjectType::Organization, who.org.0);
+            let mut owners = Vec::new();
+            for member in organization::members(sight, who.org)? {
+                if sight.rights(who.org, member)?.has_role(organization, role::OWNER) {
+                    owners.push(member);
+                }
+            }
+            if !leaving.is_empty() && owners.iter().all(|owner| leaving.contains(owner)) {
+                let said = "nobody would be left who owns the organization: give somebody else the role Owner first";
+                return Err(RecordsError::BadRequest(said.into()));
+            }
+            Ok(leaving)
+        })
+    }
+
+    async fn remove_member(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
+        let key = organization::member_key(who.org, user);
+        if let Some(member) = self.peek(|sight| sight.find(&key).map(|member| member.id)) {
+            self.gone(RecordKind::ORG_MEMBER, member).await?;
+        }
+        for group in
+            self.naming(who.org, &GROUP, |body| crate::kinds::group::ids(body, "member_users").any(|id| id == user))?
+        {
+            self.without_user(group, user).await?;
+        }
+        for acl in self.naming(who.org, &ACL, |body| draft::id_in(body, "user_id") == Some(user))? {
+            self.gone(RecordKind::ACL, acl).await?;
+        }
+        Ok(())
+    }
+
+    /// The records of a kind whose body says so.
+    fn naming(&self, org: OrgId, kind: &Kind, says: impl Fn(&Body) -> bool) -> Result<Vec<Uuid>, RecordsError> {
+        let (mut walk, mut found) = (Walk::from_newest(kind, org), Vec::new());
+        while !walk.is_over() {
+            for record in self.peek(|sight| walk.step(sight, |_| true))? {
+                if says(&draft::read(&record)?) {
+                    found.push(record.id);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    async fn without_user(&self, group: Uuid, user: Uuid) -> Result<(), RecordsError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(record) = self.peek(|sight| sight.get(RecordKind::GROUP, group).cloned()) else { return Ok(()) };
+            let stored = draft::read(&record)?;
+            let mut sent = Body::from_iter([("remove_member_users".to_owned(), json!([user.to_string()]))]);
+            if let Some(fold) = GROUP.fold {
+                fold(&stored, &mut sent)?;
+            }
+            let Some(changed) = draft::patched(&GROUP, &stored, sent)? else { return Ok(()) };
+            match self.propose_one(CatalogCommand::Put(crate::patch::put(&GROUP, &record, &changed))).await? {
+                CatalogOutcome::Put { .. } => return Ok(()),
+                CatalogOutcome::Stale { .. } => drop(self.cluster.fence(GroupId::CATALOG).await?),
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Err(RecordsError::Busy("others keep changing a group: try again".into()))
+    }
+
+    async fn gone(&self, kind: RecordKind, id: Uuid) -> Result<(), RecordsError> {
+        match self.propose_one(CatalogCommand::Delete(DeleteRecord { kind, id, expect: Expect::Any })).await? {
+            CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+impl Change {
+    fn read(mut body: Map<String, Value>) -> Result<Change, RecordsError> {
+        let mut part = |name: &str| match body.remove(name) {
+            None | Some(Value::Null) => Ok(Map::new()),
+            Some(Value::Object(fields)) => Ok(fields),
+            Some(_) => Err(RecordsError::BadRequest(format!("`{name}` has to be an object"))),
+        };
+        let (invite, remove) = (part("invite_users")?, part("remove_users")?);
+        if invite.get("service_accounts").and_then(Value::as_array).is_some_and(|accounts| !accounts.is_empty()) {
+            let said = "`invite_users.service_accounts`: service accounts are not served yet";
+            return Err(RecordsError::NotServed(said.into()));
+        }
+        let mut change = Change {
+            ids: ids(&invite, "invite_users", "ids")?,
+            emails: texts(&invite, "invite_users", "emails")?,
+            groups: ids(&invite, "invite_users", "group_ids")?,
+            group_names: texts(&invite, "invite_users", "group_names")?,
+            removed_ids: ids(&remove, "remove_users", "ids")?,
+            removed_emails: texts(&remove, "remove_users", "emails")?,
+            sends_mail: invite.get("send_invite_emails").is_none_or(|said| said != &Value::Bool(false)),
+        };
+        change.groups.extend(draft::uuid_of(&invite, "group_id")?);
+        change.group_names.extend(draft::text_of(&invite, "group_name")?.map(str::to_owned));
+        for email in &change.emails {
+            user::check_email(email)?;
+        }
+        let count = change.ids.len() + change.emails.len() + change.removed_ids.len() + change.removed_emails.len();
+        if count > MEMBERS_AT_ONCE_MAX {
+            let said = format!("a request invites and removes at most {MEMBERS_AT_ONCE_MAX} users");
+            return Err(RecordsError::BadRequest(said));
+        }
+        Ok(change)
+    }
+
+    fn comes(&self) -> bool {
+        !self.ids.is_empty() || !self.emails.is_empty()
+    }
+
+    fn goes(&self) -> bool {
+        !self.removed_ids.is_empty() || !self.removed_emails.is_empty()
+    }
+}
+
+fn may(who: &Principal, permission: Permission) -> bool {
+    let members = Target::of_organization(ObjectType::OrgMember, who.org);
+    decide(who, permission, &members) == Decision::Allowed
+}
+
+fn texts(fields: &Map<String, Value>, within: &str, name: &str) -> Result<Vec<String>, RecordsError> {
+    let wrong = || RecordsError::BadRequest(format!("`{within}.{name}` has to be a list of texts"));
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(items)) => {
+            items.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+        }
+        Some(_) => Err(wrong()),
+    }
+}
+
+fn ids(fields: &Map<String, Value>, within: &str, name: &str) -> Result<Vec<Uuid>, RecordsError> {
+    let wrong = |_| RecordsError::BadRequest(format!("`{within}.{name}` has to be a list of UUIDs"));
+    texts(fields, within, name)?.iter().map(|text| Uuid::parse_str(text).map_err(wrong)).collect()
+}
+
+fn known_email(sight: &Sight<'_>, id: Uuid) -> Result<String, RecordsError> {
+    let record = sight.get(RecordKind::USER, id);
+    let record =
+        record.ok_or_else(|| RecordsError::BadRequest(format!("`invite_users.ids`: there is no user {id}")))?;
+    Ok(text_in(&draft::read(record)?, "email"))
+}
+
+/// Several values of one filter are alternatives.
+fn keeps(request: &ListRequest, record: &Record) -> bool {
+    let Ok(body) = draft::read(record) else { return true };
+    let is = |field: &str| {
+        let mut wanted = request.filters.iter().filter(|(name, value)| name == field && !value.is_empty()).peekable();
+        wanted.peek().is_none() || wanted.any(|(_, value)| text_in(&body, field) == *value)
+    };
+    (request.ids.is_empty() || request.ids.contains(&record.id)) && USER_FIELDS[..3].iter().all(|field| is(field))
+}
+
+fn shown(record: &Record) -> Result<Value, RecordsError> {
+    let mut body = draft::read(record)?;
+    let mut object = Body::from_iter([("id".to_owned(), Value::from(record.id.to_string()))]);
+    for field in USER_FIELDS {
+        object.insert(field.into(), body.remove(field).unwrap_or(Value::Null));
+    }
+    object.insert("created".into(), format_micros(record.created).into());
+    Ok(Value::Object(object))
+}

@@ -173,7 +173,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
 
         #[test]
         fn what_is_allowed_is_what_was_granted(
@@ -208,6 +208,18 @@ mod tests {
             let may = |access: &Access| decide(&principal(ORG, user, access), permission, &target) == Decision::Allowed;
             prop_assert!(may(&access) || !may(&less));
         }
+    }
+
+    #[test]
+    fn a_role_that_is_gone_takes_nothing_from_those_beside_it() {
+        let (outer, inner, gone) = (id(3), id(0), id(1));
+        let role = |permissions, roles| Role { permissions, roles };
+        let roles = [(inner, role(vec![(Permission::Read, None)], vec![])), (outer, role(vec![], vec![inner, gone]))];
+        let object = (ObjectType::Organization, id(ORG));
+        let acls = vec![Acl { object, subject: Subject::User(id(0)), gift: Gift::Role(outer) }];
+        let access = Access { roles: HashMap::from(roles), acls, ..Access::default() };
+        let target = Target::of_organization(ObjectType::Organization, OrgId(id(ORG)));
+        assert_eq!(decide(&principal(ORG, 0, &access), Permission::Read, &target), Decision::Allowed);
     }
 
     #[test]

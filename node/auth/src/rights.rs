@@ -100,7 +100,9 @@ impl Access {
     /// What a role gives, with the roles in it.
     pub fn permissions_of(&self, role: Uuid) -> HashSet<Granted> {
         let (mut seen, mut open, mut given) = (HashSet::from([role]), vec![role], HashSet::new());
-        while let Some(role) = open.pop().and_then(|role| self.roles.get(&role)) {
+        while let Some(role) = open.pop() {
+            // One that was deleted gives nothing, and takes nothing from those beside it.
+            let Some(role) = self.roles.get(&role) else { continue };
             given.extend(role.permissions.iter().copied());
             open.extend(role.roles.iter().copied().filter(|member| seen.insert(*member)));
         }

@@ -1,7 +1,7 @@
 //! Create or get: a name that is there gives the record that has it, unmodified.
 
 use assay_node_auth::{API_KEY_BYTES, Decision, ObjectType, Permission, Principal, Target, new_api_key, preview};
-use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, UniqueKey};
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record, UniqueKey};
 use assay_storage_model::{GroupId, OrgId};
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -17,7 +17,7 @@ use crate::kinds::experiment::{self, BaseSearch};
 use crate::kinds::{EXPERIMENT, PROJECT, acl};
 use crate::list::Walk;
 use crate::patch::put;
-use crate::read::{Seen, visible};
+use crate::read::{Seen, never_changes, visible};
 use crate::standing::{no_organization, within, within_named};
 use crate::{Created, Records, edge};
 
@@ -55,6 +55,10 @@ impl Records {
     ) -> Result<Created, RecordsError> {
         self.fresh().await?;
         let fields = draft::created(kind, body.clone())?;
+        if let Some(of_system) = of_system(kind, &fields) {
+            let object = self.answer(kind, &of_system)?;
+            return Ok(Created { object, found_existing: true, secret: None });
+        }
         let place = self.place(who, kind, &fields, &body).await?;
         if kind.naming == Naming::Secret {
             return self.create_key(kind, &place, fields).await;
@@ -85,6 +89,9 @@ impl Records {
     ) -> Result<Value, RecordsError> {
         self.fresh().await?;
         let fields = draft::created(kind, body.clone())?;
+        if of_system(kind, &fields).is_some() {
+            return Err(never_changes(kind));
+        }
         let place = self.place(who, kind, &fields, &body).await?;
         let unnamed = || RecordsError::BadRequest("`name` is missing".into());
         let key = kind.key_of(place.within, &fields).ok_or_else(unnamed)?;
@@ -147,8 +154,14 @@ impl Records {
     /// The record that has the name. What this node's copy of the catalog says is fenced first, since it may be gone.
     async fn existing(&self, kind: &Kind, place: &Place, key: &UniqueKey) -> Result<Option<Created>, RecordsError> {
         let find = |sight: &Sight<'_>| match sight.find(key) {
-            Some(found) => visible(sight, &place.who, kind, found.id, Permission::Read).map(|seen| Some(seen.record)),
             None => Ok(None),
+            Some(found) => match visible(sight, &place.who, kind, found.id, Permission::Read) {
+                Ok(seen) => Ok(Some(seen.record)),
+                // Who may make one learns that the name is taken, and nothing of what has it.
+                Err(RecordsError::NotFound(_)) if place.may => Err(hidden(kind)),
+                Err(RecordsError::NotFound(_)) => Err(forbidden_to_make(kind)),
+                Err(other) => Err(other),
+            },
         };
         if self.peek(find)?.is_none() {
             return Ok(None);
@@ -309,6 +322,12 @@ impl Records {
     }
 }
 
+/// What belongs to the system and has the name.
+fn of_system(kind: &Kind, fields: &Body) -> Option<Record> {
+    let name = fields.get("name")?.as_str()?;
+    (kind.builtin)().into_iter().find(|record| record.keys.first().is_some_and(|key| key.name == name))
+}
+
 fn in_organization(
     sight: &Sight<'_>,
     who: &Principal,
@@ -349,6 +368,10 @@ fn of_object(sight: &Sight<'_>, who: &Principal, fields: &Body) -> Result<Princi
     let there = within(sight, who, org)?.ok_or_else(missing)?;
     let target = guard::target_of(sight, org, object, id).ok_or_else(missing)?;
     if there.rights.reaches(&target) { Ok(there) } else { Err(missing()) }
+}
+
+fn hidden(kind: &Kind) -> RecordsError {
+    RecordsError::Taken(format!("another {} has the name, and this credential may not see it", kind.name))
 }
 
 fn forbidden_to_make(kind: &Kind) -> RecordsError {

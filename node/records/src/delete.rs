@@ -19,11 +19,13 @@ use futures::StreamExt;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::access::Sight;
 use crate::commit::unexpected;
 use crate::draft::{self, Frame};
 use crate::error::RecordsError;
+use crate::guard::is_gone;
 use crate::kind::Kind;
-use crate::kinds::{DATASET, EXPERIMENT, PROJECT, WITHIN_PROJECT};
+use crate::kinds::{ACL, PROJECT, VIEW, WITHIN_PROJECT, acl};
 use crate::list::Walk;
 use crate::read::{Seen, visible};
 use crate::{Records, edge};
@@ -100,13 +102,23 @@ impl Records {
     /// Finishes deletes that were cut short: after every start, and whenever one could not be finished.
     pub async fn sweep(&self) -> Result<Swept, RecordsError> {
         let mut swept = Swept::default();
-        for kind in [&PROJECT, &EXPERIMENT, &DATASET] {
+        for kind in std::iter::once(&PROJECT).chain(WITHIN_PROJECT) {
             let left: Vec<_> = self.peek(|state| {
                 let gone = state.all(kind.record).filter(|record| !kind.lives(state, record));
                 gone.filter_map(|record| Some((record.org?, record.id))).collect()
             });
             for (org, id) in left {
                 self.finish(kind, org, id).await?;
+                swept.records += 1;
+            }
+        }
+        for kind in [&ACL, &VIEW] {
+            let left: Vec<Uuid> = self.peek(|sight| {
+                let orphans = sight.all(kind.record).filter(|record| is_orphan(sight, record));
+                orphans.map(|record| record.id).collect()
+            });
+            for id in left {
+                self.take_record(kind, id).await?;
                 swept.records += 1;
             }
         }
@@ -158,5 +170,14 @@ impl Records {
             Outcome::Done { .. } => Ok(()),
             other => Err(RecordsError::Internal(format!("dropping {object}: the shard answered {other:?}"))),
         }
+    }
+}
+
+/// Whether what its fields name is there no more.
+fn is_orphan(sight: &Sight<'_>, record: &Record) -> bool {
+    let on = draft::read(record).ok().as_ref().and_then(acl::object);
+    match (record.org, on) {
+        (Some(org), Some((object, id))) => is_gone(sight, org, object, id),
+        _ => false,
     }
 }

@@ -42,7 +42,17 @@ impl About<'_> {
             Guard::Holder if self.body.is_none_or(|body| draft::id_in(body, "user_id") == Some(who.user)) => {
                 Decision::Allowed
             }
-            Guard::Holder => decide(who, permission, &self.own(ObjectType::OrgMember)),
+            // To see colleagues is not to see their keys.
+            Guard::Holder => {
+                let members = self.own(ObjectType::OrgMember);
+                let may = |permission| decide(who, permission, &members) == Decision::Allowed;
+                match (permission, may(Permission::ReadAcls)) {
+                    (_, false) => Decision::NotVisible,
+                    (Permission::Read, true) => Decision::Allowed,
+                    (other, true) if may(other) => Decision::Allowed,
+                    _ => Decision::Forbidden,
+                }
+            }
             Guard::Acl => {
                 let on = self.body.and_then(acl::object);
                 let target = on.and_then(|(object, id)| target_of(sight, self.org, object, id));
@@ -100,6 +110,12 @@ pub(crate) fn target_of(sight: &Sight<'_>, org: OrgId, object: ObjectType, id: U
     }
     let project = kind.project_of(&record);
     Some(About { kind, org, id: Some(id), project, body: None }.own(object))
+}
+
+/// Whether there was such a thing and is no more. Of types that this version does not know nobody can say.
+pub(crate) fn is_gone(sight: &Sight<'_>, org: OrgId, object: ObjectType, id: Uuid) -> bool {
+    let is_known = object.is_of_organization() || kind_of(object).is_some();
+    is_known && target_of(sight, org, object, id).is_none()
 }
 
 /// The organization that a thing is in or that it is.

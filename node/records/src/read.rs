@@ -157,9 +157,8 @@ pub(crate) fn visible(
     key_of(sight, who)?;
     let missing = || RecordsError::NotFound(format!("no {} with the id {id} is visible to this credential", kind.name));
     if let Some(record) = kind.builtin_of(id) {
-        let said = || RecordsError::Forbidden(format!("this {} belongs to the system and never changes", kind.name));
         let seen = Seen { record: Arc::new(record), who: who.clone() };
-        return (permission == Permission::Read).then_some(seen).ok_or_else(said);
+        return (permission == Permission::Read).then_some(seen).ok_or_else(|| never_changes(kind));
     }
     let record = sight.get(kind.record, id).filter(|record| kind.lives(sight, record)).ok_or_else(missing)?;
     let org = record.org.ok_or_else(missing)?;
@@ -169,6 +168,10 @@ pub(crate) fn visible(
         Decision::Forbidden => Err(forbidden(kind, permission)),
         Decision::NotVisible => Err(missing()),
     }
+}
+
+pub(crate) fn never_changes(kind: &Kind) -> RecordsError {
+    RecordsError::Forbidden(format!("this {} belongs to the system and never changes", kind.name))
 }
 
 pub(crate) fn forbidden(kind: &Kind, permission: Permission) -> RecordsError {

@@ -366,7 +366,15 @@ async fn roles_of_the_system_are_everybodys_and_never_change() {
     let refused = world.records.patch(&world.owner, &ROLE, id, body(json!({"name": "Mine"}))).await;
     assert!(matches!(refused, Err(RecordsError::Forbidden(_))), "{refused:?}");
     assert!(matches!(world.records.delete(&world.owner, &ROLE, id).await, Err(RecordsError::Forbidden(_))));
+    let same = world.records.create(&world.owner, &ROLE, body(json!({"name": "Viewer"}))).await.expect("is there");
+    assert!(same.found_existing && same.object["org_id"] == Value::Null);
+    let put = world.records.replace(&world.owner, &ROLE, body(json!({"name": "Viewer"}))).await;
+    assert!(matches!(put, Err(RecordsError::Forbidden(_))), "{put:?}");
     let own = world.role("Own", &[Permission::Read], &[id]).await;
+    super::bad(
+        world.records.patch(&world.owner, &ROLE, own, body(json!({"name": "Owner"}))).await,
+        "the system has a role",
+    );
     assert_eq!(world.listed(&ROLE, &[("starting_after", &own.to_string())]).await, ["Owner", "Engineer", "Viewer"]);
     assert_eq!(world.listed(&ROLE, &[("starting_after", &id.to_string())]).await, ["Engineer", "Viewer"]);
     assert_eq!(world.listed(&ROLE, &[("ending_before", &id.to_string())]).await, ["Own"]);
@@ -482,4 +490,57 @@ async fn members_of_an_organization_from_before_there_were_grants_own_it() {
     assert_eq!(super::names(&groups).len(), 3);
     let owners = groups.iter().find(|group| group["name"] == "Owners").expect("is there");
     assert_eq!(owners["member_users"], json!([who.user]));
+}
+
+#[tokio::test]
+async fn a_name_that_is_taken_out_of_sight_is_told_and_nothing_else() {
+    let world = world().await;
+    let who = world.member("ann@example.com").await;
+    let project = world.project("secret").await;
+    let named = || body(json!({"name": "secret"}));
+    let refused = world.records.create(&who, &PROJECT, named()).await.expect_err("may make none");
+    assert!(matches!(refused, RecordsError::Forbidden(_)) && !refused.to_string().contains(&project.to_string()));
+    let org = (ObjectType::Organization, who.org.0);
+    world.grant(org, json!({"user_id": who.user}), json!({"permission": "create"})).await;
+    let refused = world.records.create(&who, &PROJECT, named()).await.expect_err("may not see it");
+    assert!(matches!(refused, RecordsError::Taken(_)) && !refused.to_string().contains(&project.to_string()));
+}
+
+#[tokio::test]
+async fn grants_on_what_is_gone_go_with_the_next_sweep() {
+    let world = world().await;
+    let who = world.member("ann@example.com").await;
+    let (project, stays) = (world.project("p").await, world.project("stays").await);
+    for project in [project, stays] {
+        let to = json!({"user_id": who.user});
+        world.grant((ObjectType::Project, project), to, json!({"permission": "read"})).await;
+    }
+    world.records.delete(&world.owner, &PROJECT, project).await.expect("deletes");
+    let left = || {
+        let catalog = world.cluster.catalog().read();
+        let on = |record: &std::sync::Arc<assay_storage_model::catalog::Record>| {
+            let text = String::from_utf8_lossy(&record.body).into_owned();
+            [project, stays].map(|id| text.contains(&id.to_string()))
+        };
+        catalog
+            .all(RecordKind::ACL)
+            .map(on)
+            .fold([0, 0], |[a, b], [one, other]| [a + i32::from(one), b + i32::from(other)])
+    };
+    assert_eq!(left(), [1, 1]);
+    assert_eq!(world.records.sweep().await.expect("sweeps").records, 1);
+    assert_eq!(left(), [0, 1]);
+}
+
+#[tokio::test]
+async fn keys_of_others_are_seen_by_who_manages_members() {
+    let world = world().await;
+    let who = world.member("ann@example.com").await;
+    let invited = json!({"invite_users": {"ids": [who.user], "group_name": "Engineers"}});
+    world.records.change_members(&world.owner, body(invited)).await.expect("invites");
+    let seen = world.records.list(&who, &API_KEY, &ListRequest::default()).await.expect("lists");
+    assert_eq!(super::names(&seen), ["theirs"]);
+    missing(world.records.get(&who, &API_KEY, world.owner.key).await);
+    missing(world.records.delete(&who, &API_KEY, world.owner.key).await);
+    assert_eq!(world.listed(&API_KEY, &[]).await, ["theirs", "owner"]);
 }

@@ -23,9 +23,13 @@ use crate::traces::{self, Found, Roots};
 
 /// Rows that the first range has for each trace of a page.
 const ROWS_PER_TRACE: usize = 16;
-/// Ranges that are tried, and how many times the rows of the one before each has.
+/// Ranges that are tried, fewer where a condition may leave next to nothing, and how many times the rows of the one before each
+/// has.
 const RANGES_MAX: usize = 4;
+const RANGES_OF_CONDITION_MAX: usize = 2;
 const GROWTH: usize = 8;
+/// Rows of a range, whose keys are held.
+const ROWS_MAX: usize = 1 << 18;
 /// Traces that are looked up; of more, to look through everything is as fast.
 const TRACES_MAX: usize = 4096;
 
@@ -45,7 +49,13 @@ pub(crate) fn newest(bound: &Bound, scene: &Scene<'_>, page: &Page) -> Result<Op
     let mut all = pieces(scene.sources, &Sought { key: Some((0, to)), ..Sought::default() })?;
     all.sort_by_key(|piece| std::cmp::Reverse(ends(piece)));
     let mut rows = page.limit.saturating_mul(ROWS_PER_TRACE).max(1);
-    for _ in 0..RANGES_MAX {
+    let is_conditional =
+        bound.traces.as_ref().is_some_and(|traces| traces.condition.is_some() || traces.spans.is_some());
+    let ranges = if is_conditional { RANGES_OF_CONDITION_MAX } else { RANGES_MAX };
+    for _ in 0..ranges {
+        if rows > ROWS_MAX {
+            break;
+        }
         let range = Range::of(&all, scene, to, rows)?;
         let Some(among) = range.traces(scene)? else { return Ok(None) };
         let of_traces = of_roots(scene, among.iter().map(|roots| roots.iter().map(|root| String::from(&**root))))?;

@@ -39,7 +39,6 @@ pub fn all(config: &mut ServiceConfig) {
     for kind in [
         &kinds::GROUP,
         &kinds::MCP_SERVER,
-        &kinds::PROJECT_AUTOMATION,
         &kinds::PROJECT_SCORE,
         &kinds::PROJECT_TAG,
         &kinds::ROLE,

@@ -100,10 +100,8 @@ impl Records {
                 }
                 None => organization::put_groups(org, &[user], edge::now_micros()),
             };
-            let outcomes = self.propose(commands.into_iter().map(CatalogCommand::Put).collect()).await?;
-            if outcomes.iter().any(|outcome| matches!(outcome, CatalogOutcome::Put { .. })) {
-                return Ok(());
-            }
+            // Whether it is done is for the next look to say.
+            self.propose(commands.into_iter().map(CatalogCommand::Put).collect()).await?;
         }
         Err(busy())
     }

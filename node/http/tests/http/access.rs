@@ -128,26 +128,12 @@ fn a_put_takes_the_place_of_what_has_the_name() {
 fn what_a_kind_does_not_take_is_refused_by_name() {
     let house = House::open();
     let project = house.project("p");
-    let automation = |config: Value| json!({"project_id": project, "name": "a", "config": config});
     let score = |more: Value| {
         let mut sent = json!({"project_id": project, "name": "s", "score_type": "slider"});
         sent.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
         sent
     };
     for (path, sent, names) in [
-        ("/v1/project_automation", automation(json!({"event_type": "never"})), "`config.event_type`"),
-        (
-            "/v1/project_automation",
-            automation(json!({"event_type": "retention", "object_type": "dataset", "retention_days": -1})),
-            "`config.retention_days` has to be a number of 0 or more",
-        ),
-        (
-            "/v1/project_automation",
-            automation(
-                json!({"event_type": "logs", "btql_filter": "true", "interval_seconds": 60, "action": {"type": "webhook"}}),
-            ),
-            "`config.action.url` is missing",
-        ),
         ("/v1/project_score", score(json!({"score_type": "best"})), "`score_type` has to be one of"),
         (
             "/v1/project_score",

@@ -96,6 +96,13 @@ record_kinds! {
     ENV_VAR = 43 "env_var",
     MCP_SERVER = 44 "mcp_server",
     ENVIRONMENT = 45 "environment",
+    AGENT = 46 "agent",
+    DATASET_SNAPSHOT = 47 "dataset_snapshot",
+    ENVIRONMENT_OBJECT = 48 "environment_object",
+    // a prompt or a function: its name and where its rows are
+    PROMPT = 49 "prompt",
+    // a key of an organization's own, under the master key
+    DATA_KEY = 50 "data_key",
     // the cluster itself
     NODE = 128 "node",
     JOIN_TOKEN = 129 "join_token",

@@ -132,9 +132,11 @@ const DATASET: [&str; 18] = [
     "root_span_id",
     "span_id",
 ];
-const PROMPT: [&str; 14] = [
+const PROMPT: [&str; 16] = [
     "_pagination_key",
     "_xact_id",
+    "audit_data",
+    "comments",
     "created",
     "description",
     "function_type",
@@ -148,9 +150,11 @@ const PROMPT: [&str; 14] = [
     "slug",
     "tags",
 ];
-const FUNCTION: [&str; 17] = [
+const FUNCTION: [&str; 19] = [
     "_pagination_key",
     "_xact_id",
+    "audit_data",
+    "comments",
     "created",
     "description",
     "function_data",

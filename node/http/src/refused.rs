@@ -1,5 +1,6 @@
 //! What the rooms below refuse, as refusals of this one. Their sentences are for callers already, but for faults of ours.
 
+use assay_node_functions::FunctionsError;
 use assay_node_objects::ingest::IngestError;
 use assay_node_objects::{ReadError, WriteError};
 use assay_node_query::AskError;
@@ -55,6 +56,18 @@ impl From<ReadError> for Refusal {
             ReadError::Damaged(_) | ReadError::Internal(_) => return Refusal::internal(error),
         };
         Refusal::new(kind, error.to_string())
+    }
+}
+
+impl From<FunctionsError> for Refusal {
+    fn from(error: FunctionsError) -> Refusal {
+        match error {
+            FunctionsError::Records(why) => why.into(),
+            FunctionsError::Read(why) => why.into(),
+            FunctionsError::Write(why) => why.into(),
+            FunctionsError::Row { .. } => Refusal::bad(error.to_string()),
+            FunctionsError::Internal(_) => Refusal::internal(error),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which path does what. A path that no route takes is looked up in the table of the API: 501, 405 or 404.
 
 mod access;
+mod functions;
 mod identity;
 mod later;
 mod queries;
@@ -12,6 +13,7 @@ mod views;
 use actix_web::http::header;
 use actix_web::web::{Data, ServiceConfig, delete, get, patch, post, put, resource, to};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, Resource};
+use assay_node_functions::Definition;
 use assay_node_records::{Kind as RecordKind, kinds};
 use assay_storage_model::ObjectKind;
 use serde::Serialize;
@@ -61,6 +63,9 @@ pub fn all(config: &mut ServiceConfig) {
             .route(delete().to(views::delete)),
     );
     access_of(config);
+    definitions_of(config, "/v1/prompt", Definition::Prompt);
+    definitions_of(config, "/v1/function", Definition::Function);
+    config.service(at("/insert-functions").route(post().to(functions::insert)));
 
     rows_of(config, "/v1/project_logs", ObjectKind::ProjectLogs);
     rows_of(config, "/v1/experiment", ObjectKind::Experiment);
@@ -109,6 +114,18 @@ fn records_of(config: &mut ServiceConfig, path: &str, kind: &'static RecordKind,
     if changes != Changes::Never {
         one = one.route(patch().to(move |call, payload| records::patch(kind, call, payload)));
     }
+    config.service(many).service(one);
+}
+
+fn definitions_of(config: &mut ServiceConfig, path: &str, definition: Definition) {
+    let many = at(path)
+        .route(post().to(move |call, payload| functions::create(definition, call, payload)))
+        .route(put().to(move |call, payload| functions::replace(definition, call, payload)))
+        .route(get().to(move |call| functions::list(definition, call)));
+    let one = at(&format!("{path}/{{id}}"))
+        .route(get().to(move |call| functions::get(definition, call)))
+        .route(patch().to(move |call, payload| functions::patch(definition, call, payload)))
+        .route(delete().to(move |call| functions::delete(definition, call)));
     config.service(many).service(one);
 }
 

@@ -14,12 +14,13 @@ use tokio::time::{Instant, sleep};
 
 use crate::answer::RETRY_AFTER;
 use crate::office::Office;
-use crate::page::{Cursor, Progress, before_of};
+use crate::page::{Cursor, PAGE_BYTES_MAX, Progress, before_of};
 use crate::readers::Readers;
 use crate::render::{event, object_fields};
-use crate::{FetchPage, FetchRequest, ReadError, RowHome};
+use crate::{FetchPage, FetchRequest, ReadError, RowHome, RowsRequest};
 
 pub(crate) const FETCH: &str = "objects.fetch";
+pub(crate) const ROWS: &str = "objects.rows";
 /// One page from another node.
 const FETCH_MAX: Duration = Duration::from_secs(60);
 const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(25);
@@ -65,29 +66,62 @@ pub fn asked(object: &ObjectKey, request: FetchRequest) -> Result<Asked, ReadErr
     Ok(Asked { version, start, limit })
 }
 
+/// What can be asked of an object, each at a door of its own.
+#[derive(Clone, Debug)]
+pub(crate) enum Reading {
+    Page(FetchRequest),
+    Rows(RowsRequest),
+}
+
+impl Reading {
+    fn door(&self) -> &'static str {
+        match self {
+            Reading::Page(_) => FETCH,
+            Reading::Rows(_) => ROWS,
+        }
+    }
+
+    fn body(&self, home: &RowHome) -> Bytes {
+        let body = match self {
+            Reading::Page(request) => serde_json::to_vec(&(home, request)),
+            Reading::Rows(request) => serde_json::to_vec(&(home, request)),
+        };
+        Bytes::from(body.expect("plain data encodes"))
+    }
+
+    fn parse(door: &str, body: &[u8]) -> serde_json::Result<(RowHome, Reading)> {
+        if door == ROWS {
+            let (home, request) = serde_json::from_slice(body)?;
+            return Ok((home, Reading::Rows(request)));
+        }
+        let (home, request) = serde_json::from_slice(body)?;
+        Ok((home, Reading::Page(request)))
+    }
+}
+
 /// Reads here where there is a replica, else where the shard is led; there also where the replica here turns out to be
 /// damaged. That one is being looked at then, and gives its lead away if it has it.
 pub(crate) async fn fetch(
     office: &Office,
     readers: &Readers,
     home: RowHome,
-    request: FetchRequest,
+    reading: Reading,
 ) -> Result<FetchPage, ReadError> {
     let shard = office.cluster.locate(&home.object);
     let group = GroupId::of_shard(shard);
     if office.cluster.shard(shard).is_some_and(|_| office.cluster.has_data(group)) {
         // A replica that is gone by now was given up: others have the rows.
         let is_alone = || office.cluster.group(group).is_some_and(|group| group.is_alone());
-        match fetch_here(office, readers, home, request.clone()).await {
+        match fetch_here(office, readers, home, reading.clone()).await {
             Err(ReadError::Damaged(why)) if !is_alone() => tracing::error!(%shard, why, "read on another node instead"),
             page => return page,
         }
     }
-    let body = serde_json::to_vec(&(&home, &request)).expect("plain data encodes");
+    let (door, body) = (reading.door(), reading.body(&home));
     let until = Instant::now() + ROUTE_WAIT_MAX;
     loop {
         let why = match office.cluster.route(group) {
-            Route::There(node) => match office.cluster.ask(node, FETCH, Bytes::from(body.clone()), FETCH_MAX).await {
+            Route::There(node) => match office.cluster.ask(node, door, body.clone(), FETCH_MAX).await {
                 Ok(answer) => match unpack(answer).unwrap_or_else(|| Err(unreadable(node))) {
                     Err(ReadError::Damaged(why)) => why,
                     page => return page,
@@ -118,13 +152,23 @@ async fn fetch_here(
     office: &Office,
     readers: &Readers,
     home: RowHome,
-    request: FetchRequest,
+    reading: Reading,
 ) -> Result<FetchPage, ReadError> {
-    let (cluster, stale) = (&office.cluster, request.stale);
-    let asked = asked(&home.object, request)?;
+    let cluster = &office.cluster;
     let shard = cluster.locate(&home.object);
-    let view = cluster.view(shard, asked.version, (office.clock)(), stale).await.map_err(no_view)?;
-    let page = readers.run(move || page(&view, &home, &asked)).await?;
+    let view = async |version, stale| cluster.view(shard, version, (office.clock)(), stale).await.map_err(no_view);
+    let page = match reading {
+        Reading::Page(request) => {
+            let stale = request.stale;
+            let asked = asked(&home.object, request)?;
+            let view = view(asked.version, stale).await?;
+            readers.run(move || page(&view, &home, &asked)).await?
+        }
+        Reading::Rows(request) => {
+            let view = view(request.version, false).await?;
+            readers.run(move || rows(&view, &home, &request)).await?
+        }
+    };
     if matches!(page, Err(ReadError::Damaged(_))) {
         cluster.suspect(shard);
     }
@@ -181,6 +225,7 @@ fn unpack(mut packed: Bytes) -> Option<Result<FetchPage, ReadError>> {
 
 /// Reads pages for nodes that do not have the shard.
 pub(crate) struct FetchDoor {
+    pub door: &'static str,
     pub office: Arc<Office>,
     pub readers: Arc<Readers>,
 }
@@ -193,10 +238,10 @@ impl std::fmt::Debug for FetchDoor {
 
 impl Service for FetchDoor {
     fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
-        let (office, readers) = (Arc::clone(&self.office), Arc::clone(&self.readers));
+        let (door, office, readers) = (self.door, Arc::clone(&self.office), Arc::clone(&self.readers));
         async move {
             let bad = |_| NoAnswer::Refused("a request for a page that does not read".into());
-            let (home, request): (RowHome, FetchRequest) = serde_json::from_slice(&body).map_err(bad)?;
+            let (home, reading) = Reading::parse(door, &body).map_err(bad)?;
             let group = GroupId::of_shard(office.cluster.locate(&home.object));
             if !office.cluster.has_data(group) {
                 let leader = match office.cluster.route(group) {
@@ -205,7 +250,7 @@ impl Service for FetchDoor {
                 };
                 return Err(NoAnswer::NotLeader { leader });
             }
-            Ok(pack(fetch_here(&office, &readers, home, request).await))
+            Ok(pack(fetch_here(&office, &readers, home, reading).await))
         }
         .boxed()
     }
@@ -230,6 +275,30 @@ pub fn page(view: &View, home: &RowHome, asked: &Asked) -> Result<FetchPage, Rea
     }
     let cursor = next.map(|before| Cursor { version: at, before }.to_text(object));
     Ok(FetchPage { events, cursor, version: at })
+}
+
+/// The rows of these ids, those that there are; where they are many, the cursor is the place of the first id that was not
+/// looked at.
+pub fn rows(view: &View, home: &RowHome, asked: &RowsRequest) -> Result<FetchPage, ReadError> {
+    let object = &home.object;
+    let at = asked.version.unwrap_or_else(|| view.version());
+    let explain = |why| explain(object, why);
+    view.page(object, at, None, 0).map_err(explain)?;
+    let ids: Vec<&str> = asked.ids.iter().map(String::as_str).collect();
+    let notes = view.notes(object, &ids, at).map_err(explain)?;
+    let (fields, mut events, mut bytes) = (object_fields(home), Vec::new(), 0);
+    for (place, id) in asked.ids.iter().enumerate() {
+        if bytes >= PAGE_BYTES_MAX {
+            return Ok(FetchPage { events, cursor: Some(place.to_string()), version: at });
+        }
+        if let Some(row) = view.get(object, id, at).map_err(explain)? {
+            let rendered = event(object.kind, &fields, &row, notes.get(id.as_str()))
+                .map_err(|why| ReadError::Internal(format!("row {id} of {object}: {why}")))?;
+            bytes += rendered.len();
+            events.push(rendered);
+        }
+    }
+    Ok(FetchPage { events, cursor: None, version: at })
 }
 
 fn start_of(view: &View, object: &ObjectKey, at: Xact, start: &Start) -> Result<Option<PaginationKey>, ShardError> {

@@ -41,7 +41,7 @@ pub use crate::threads::OBJECTS_THREAD;
 use crate::answer::{Answer, Done, as_sent, busy, combine};
 use crate::book::{BookLimits, Refusal, Room};
 use crate::deliver::{ANSWER_WAIT_MAX, WRITE, WriteDoor, deliver};
-use crate::fetch::{FETCH, FetchDoor};
+use crate::fetch::{FETCH, FetchDoor, ROWS, Reading};
 use crate::office::{Counters, Office};
 use crate::prepare::prepare_all;
 use crate::readers::Readers;
@@ -57,6 +57,9 @@ pub mod pure {
     pub use crate::page::Cursor;
     pub use crate::prepare::{Prepared, prepare_all};
 }
+
+/// Rows that are asked for by their ids, all that one call gives.
+const ROWS_BYTES_MAX: usize = 64 << 20;
 
 /// What the actors may hold at once. Memory for a write that waits is about twice its bytes: its rows, then its command.
 #[derive(Clone, Debug)]
@@ -149,6 +152,13 @@ pub struct FetchRequest {
     pub stale: bool,
 }
 
+/// Rows by their ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowsRequest {
+    pub ids: Vec<String>,
+    pub version: Option<Xact>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchPage {
     /// One JSON object each.
@@ -206,7 +216,10 @@ impl Objects {
         let readers = Arc::new(Readers::start());
         let door = WriteDoor { office: Arc::clone(&office), threads: Arc::clone(&threads) };
         cluster.serve(WRITE, Arc::new(door));
-        cluster.serve(FETCH, Arc::new(FetchDoor { office: Arc::clone(&office), readers: Arc::clone(&readers) }));
+        for door in [FETCH, ROWS] {
+            let door = FetchDoor { door, office: Arc::clone(&office), readers: Arc::clone(&readers) };
+            cluster.serve(door.door, Arc::new(door));
+        }
         Objects { shared: Arc::new(Shared { office, threads, readers }) }
     }
 
@@ -235,10 +248,29 @@ impl Objects {
     /// One page of whole traces, newest first; sees everything acknowledged before the call.
     pub async fn fetch(&self, home: &RowHome, request: FetchRequest) -> Result<FetchPage, ReadError> {
         let Shared { office, readers, .. } = &*self.shared;
-        let page = fetch::fetch(office, readers, *home, request).await?;
+        let page = fetch::fetch(office, readers, *home, Reading::Page(request)).await?;
         Counters::add(&office.counters.pages, 1);
         Counters::add(&office.counters.rows_read, page.events.len());
         Ok(page)
+    }
+
+    /// The rows of these ids, those that there are, in the order of the ids; sees everything acknowledged before the call.
+    pub async fn rows(&self, home: &RowHome, ids: Vec<String>, version: Option<Xact>) -> Result<Vec<Bytes>, ReadError> {
+        let Shared { office, readers, .. } = &*self.shared;
+        let (mut rows, mut bytes, mut request) = (Vec::new(), 0, RowsRequest { ids, version });
+        loop {
+            let page = fetch::fetch(office, readers, *home, Reading::Rows(request.clone())).await?;
+            bytes += page.events.iter().map(Bytes::len).sum::<usize>();
+            Counters::add(&office.counters.rows_read, page.events.len());
+            rows.extend(page.events);
+            let Some(next) = page.cursor.and_then(|place| place.parse().ok()) else { return Ok(rows) };
+            if bytes > ROWS_BYTES_MAX {
+                let why = format!("the rows have more than {ROWS_BYTES_MAX} bytes: ask for fewer of them");
+                return Err(ReadError::BadRequest(why));
+            }
+            // What comes later is of the same version, as if all had been read at once.
+            request = RowsRequest { ids: request.ids.split_off(next), version: Some(page.version) };
+        }
     }
 
     pub fn counts(&self) -> ObjectCounts {

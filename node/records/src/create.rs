@@ -193,7 +193,7 @@ impl Records {
                 continue;
             }
             let mut body = fields.clone();
-            body.insert("name".into(), name.into());
+            body.insert(kind.named_by().into(), name.into());
             match self.put_new(kind, place, id, key.clone(), body).await? {
                 Some(object) => return Ok(Created { object, found_existing: false, secret: None }),
                 None if matches!(wanted, Wanted::Fresh(_)) => suffix = true,
@@ -379,12 +379,13 @@ fn forbidden_to_make(kind: &Kind) -> RecordsError {
 }
 
 fn wanted(kind: &Kind, fields: &Body, body: &Body) -> Result<Wanted, RecordsError> {
-    let name = fields.get("name").and_then(Value::as_str).map(str::to_owned);
+    let field = kind.named_by();
+    let name = fields.get(field).and_then(Value::as_str).map(str::to_owned);
     let fresh = kind.naming == Naming::UniqueOrFresh;
     match name {
         Some(name) if fresh && draft::flag_of(body, "ensure_new")? => Ok(Wanted::Fresh(name)),
         Some(name) => Ok(Wanted::Exactly(name)),
         None if fresh => Ok(Wanted::Fresh(experiment::generated_name(fields, edge::now_micros()))),
-        None => Err(RecordsError::BadRequest("`name` is missing".into())),
+        None => Err(RecordsError::BadRequest(format!("`{field}` is missing"))),
     }
 }

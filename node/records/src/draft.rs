@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::error::RecordsError;
-use crate::kind::{Home, Kind, OnCreate, OnPatch};
+use crate::kind::{Field, Home, Kind, OnCreate, OnPatch};
 use crate::shape::take;
 
 pub(crate) type Body = Map<String, Value>;
@@ -16,9 +16,14 @@ pub(crate) type Body = Map<String, Value>;
 pub(crate) const EVERY_ORG: &str = "every_org";
 
 /// The fields that a client may set, checked; null means "not given".
-pub(crate) fn created(kind: &Kind, mut sent: Body) -> Result<Body, RecordsError> {
+pub(crate) fn created(kind: &Kind, sent: Body) -> Result<Body, RecordsError> {
+    taken(kind.fields, sent)
+}
+
+/// The same of fields that are no record's.
+pub(crate) fn taken(fields: &[Field], mut sent: Body) -> Result<Body, RecordsError> {
     let mut kept = Body::new();
-    for field in kind.fields.iter().filter(|field| field.create != OnCreate::Ours) {
+    for field in fields.iter().filter(|field| field.create != OnCreate::Ours) {
         match sent.remove(field.name).filter(|value| !value.is_null()) {
             Some(value) => {
                 kept.insert(field.name.to_owned(), take(&field.shape, field.name, value)?);
@@ -27,6 +32,17 @@ pub(crate) fn created(kind: &Kind, mut sent: Body) -> Result<Body, RecordsError>
                 return Err(RecordsError::BadRequest(format!("`{}` is missing", field.name)));
             }
             None => {}
+        }
+    }
+    Ok(kept)
+}
+
+/// The fields of a patch that change something, checked, for who folds them in where they are stored.
+pub(crate) fn changes(fields: &[Field], mut sent: Body) -> Result<Body, RecordsError> {
+    let mut kept = Body::new();
+    for field in fields.iter().filter(|field| field.patch != OnPatch::Fixed) {
+        if let Some(value) = sent.remove(field.name).filter(|value| !value.is_null()) {
+            kept.insert(field.name.to_owned(), take(&field.shape, field.name, value)?);
         }
     }
     Ok(kept)

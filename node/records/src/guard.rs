@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::access::Sight;
 use crate::draft::{self, Body};
 use crate::kind::{Guard, Kind};
-use crate::kinds::{DATASET, EXPERIMENT, GROUP, PROJECT, ROLE, acl};
+use crate::kinds::{DATASET, EXPERIMENT, GROUP, PROJECT, PROMPT, ROLE, acl};
 
 /// A record as far as access to it goes. One that is to be made has no id.
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +133,7 @@ fn kind_of(object: ObjectType) -> Option<&'static Kind> {
         ObjectType::Project | ObjectType::ProjectLog => Some(&PROJECT),
         ObjectType::Experiment => Some(&EXPERIMENT),
         ObjectType::Dataset => Some(&DATASET),
+        ObjectType::Prompt => Some(&PROMPT),
         ObjectType::Group => Some(&GROUP),
         ObjectType::Role => Some(&ROLE),
         _ => None,

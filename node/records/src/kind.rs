@@ -102,6 +102,8 @@ pub(crate) enum Naming {
     UniqueAmong(&'static [&'static str]),
     /// Unique in its home by this field; a second one with the same is refused.
     UniqueBy(&'static str),
+    /// Unique in its home by this field; creating it again gives the one that is there.
+    UniqueAs(&'static str),
     /// No name: these fields together are unique in its home.
     Whole(&'static [&'static str]),
 }
@@ -194,8 +196,11 @@ impl Kind {
     }
 
     /// The field whose value is in the unique key.
-    fn named_by(&self) -> &'static str {
-        if let Naming::UniqueBy(field) = self.naming { field } else { "name" }
+    pub(crate) fn named_by(&self) -> &'static str {
+        match self.naming {
+            Naming::UniqueBy(field) | Naming::UniqueAs(field) => field,
+            _ => "name",
+        }
     }
 
     /// The one of this id that belongs to the system.

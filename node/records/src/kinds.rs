@@ -12,6 +12,7 @@ mod project;
 mod project_automation;
 mod project_score;
 mod project_tag;
+pub(crate) mod prompt;
 pub(crate) mod role;
 mod span_iframe;
 pub(crate) mod user;
@@ -38,13 +39,14 @@ pub use project::PROJECT;
 pub use project_automation::PROJECT_AUTOMATION;
 pub use project_score::PROJECT_SCORE;
 pub use project_tag::PROJECT_TAG;
+pub use prompt::PROMPT;
 pub use role::ROLE;
 pub use span_iframe::SPAN_IFRAME;
 pub use view::VIEW;
 
 /// What is within a project and goes with it.
-pub(crate) static WITHIN_PROJECT: [&Kind; 7] =
-    [&EXPERIMENT, &DATASET, &PROJECT_AUTOMATION, &PROJECT_SCORE, &PROJECT_TAG, &SPAN_IFRAME, &MCP_SERVER];
+pub(crate) static WITHIN_PROJECT: [&Kind; 8] =
+    [&EXPERIMENT, &DATASET, &PROMPT, &PROJECT_AUTOMATION, &PROJECT_SCORE, &PROJECT_TAG, &SPAN_IFRAME, &MCP_SERVER];
 
 /// The kind whose id names an object of rows. Playgrounds have no kind yet, so nobody finds one.
 pub(crate) fn of_object(kind: ObjectKind) -> Option<&'static Kind> {

@@ -31,6 +31,7 @@ mod named;
 mod organizations;
 mod patch;
 mod people;
+mod prompts;
 mod read;
 mod shape;
 mod standing;
@@ -53,6 +54,7 @@ pub use grants::ACLS_AT_ONCE_MAX;
 pub use kind::{Kind, NAME_BYTES_MAX};
 pub use list::{IDS_MAX, ListRequest};
 pub use people::MEMBERS_AT_ONCE_MAX;
+pub use prompts::{Definition, PromptPlace};
 
 /// A handle; clones share everything.
 #[derive(Clone, Debug)]

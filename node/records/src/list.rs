@@ -325,6 +325,16 @@ impl Records {
         kind: &'static Kind,
         request: &ListRequest,
     ) -> Result<Vec<Value>, RecordsError> {
+        self.listed(who, kind, request).await?.iter().map(|record| self.answer(kind, record)).collect()
+    }
+
+    /// The same as it is stored.
+    pub(crate) async fn listed(
+        &self,
+        who: &Principal,
+        kind: &'static Kind,
+        request: &ListRequest,
+    ) -> Result<Vec<Arc<Record>>, RecordsError> {
         let asked = Asked::read(kind, request)?;
         let cursor = request.cursor()?;
         self.fresh().await?;
@@ -335,7 +345,7 @@ impl Records {
             who => who?,
         };
         let page = || self.page(&who, kind, &asked, cursor, usize::try_from(limit).unwrap_or(usize::MAX));
-        let records = match page() {
+        match page() {
             Ok(records) if records.is_empty() && limit > 0 && cursor.is_none() && asked.names_something() => {
                 self.cluster.fence(GroupId::CATALOG).await?;
                 page()
@@ -345,8 +355,7 @@ impl Records {
                 page().map_err(wrong_cursor)
             }
             records => records,
-        };
-        records?.iter().map(|record| self.answer(kind, record)).collect()
+        }
     }
 
     /// The caller within the organization that is listed.

@@ -229,7 +229,7 @@ impl Records {
         Err(RecordsError::Busy("others keep changing a group: try again".into()))
     }
 
-    async fn gone(&self, kind: RecordKind, id: Uuid) -> Result<(), RecordsError> {
+    pub(crate) async fn gone(&self, kind: RecordKind, id: Uuid) -> Result<(), RecordsError> {
         match self.propose_one(CatalogCommand::Delete(DeleteRecord { kind, id, expect: Expect::Any })).await? {
             CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => Ok(()),
             other => Err(unexpected(&other)),

@@ -64,6 +64,8 @@ pub(crate) enum Shape {
     },
     /// A closed object whose members depend on the one of this name.
     Tagged(&'static str, &'static [(&'static str, &'static [Member])]),
+    /// The same, with any other members beside them.
+    TaggedOpen(&'static str, &'static [(&'static str, &'static [Member])]),
 }
 
 #[derive(Debug)]
@@ -140,9 +142,13 @@ pub(crate) fn take(shape: &Shape, path: &str, value: Value) -> Result<Value, Rec
         }
         (Shape::Closed(members), Value::Object(fields)) => closed(members, path, fields).map(Value::Object),
         (Shape::Tagged(tag, variants), Value::Object(fields)) => tagged(tag, variants, path, fields),
-        (Shape::Open { .. } | Shape::Known { .. } | Shape::Closed(_) | Shape::Tagged(..), other) => {
-            wrong(path, "an object", &other)
+        (Shape::TaggedOpen(tag, variants), Value::Object(fields)) => {
+            known(variant(tag, variants, path, &fields)?.1, path, fields).map(Value::Object)
         }
+        (
+            Shape::Open { .. } | Shape::Known { .. } | Shape::Closed(_) | Shape::Tagged(..) | Shape::TaggedOpen(..),
+            other,
+        ) => wrong(path, "an object", &other),
     }
 }
 
@@ -167,9 +173,11 @@ fn each(shape: &Shape, path: &str, items: Vec<Value>) -> Result<Value, RecordsEr
 }
 
 fn known(members: &[Member], path: &str, mut fields: Map<String, Value>) -> Result<Map<String, Value>, RecordsError> {
-    for Member { name, shape, .. } in members {
-        if let Some(value) = fields.get_mut(*name).filter(|value| !value.is_null()) {
-            *value = take(shape, &format!("{path}.{name}"), value.take())?;
+    for Member { name, shape, required } in members {
+        match fields.get_mut(*name).filter(|value| !value.is_null()) {
+            Some(value) => *value = take(shape, &format!("{path}.{name}"), value.take())?,
+            None if *required => return Err(RecordsError::BadRequest(format!("`{path}.{name}` is missing"))),
+            None => {}
         }
     }
     Ok(fields)
@@ -222,16 +230,26 @@ fn tagged(
     path: &str,
     fields: Map<String, Value>,
 ) -> Result<Value, RecordsError> {
-    let found = fields.get(tag).and_then(Value::as_str);
-    let variant = variants.iter().find(|(name, _)| Some(*name) == found);
-    let Some((name, members)) = variant else {
-        let names: Vec<_> = variants.iter().map(|(name, _)| *name).collect();
-        let found = fields.get(tag).unwrap_or(&Value::Null);
-        return wrong(&format!("{path}.{tag}"), &format!("one of `{}`", names.join("`, `")), found);
-    };
-    let mut kept = Map::from_iter([(tag.to_owned(), Value::from(*name))]);
+    let (name, members) = variant(tag, variants, path, &fields)?;
+    let mut kept = Map::from_iter([(tag.to_owned(), Value::from(name))]);
     kept.extend(closed(members, path, fields)?);
     Ok(Value::Object(kept))
+}
+
+/// The variant that the tag says, and its members.
+fn variant<'v>(
+    tag: &str,
+    variants: &[(&'v str, &'v [Member])],
+    path: &str,
+    fields: &Map<String, Value>,
+) -> Result<(&'v str, &'v [Member]), RecordsError> {
+    let found = fields.get(tag).and_then(Value::as_str);
+    if let Some(variant) = variants.iter().find(|(name, _)| Some(*name) == found) {
+        return Ok(*variant);
+    }
+    let names: Vec<_> = variants.iter().map(|(name, _)| *name).collect();
+    let found = fields.get(tag).unwrap_or(&Value::Null);
+    wrong(&format!("{path}.{tag}"), &format!("one of `{}`", names.join("`, `")), found)
 }
 
 fn check_text(path: &str, text: &str, bytes_min: usize, bytes_max: usize) -> Result<(), RecordsError> {
@@ -306,6 +324,7 @@ mod tests {
         "type",
         &[("a", &[Member::required("id", Shape::Uuid)]), ("b", &[Member::optional("kind", Shape::Word(&["x", "y"]))])],
     );
+    const EITHER_OPEN: Shape = Shape::TaggedOpen("type", &[("a", &[Member::required("id", Shape::Uuid)])]);
     const SOME: Shape = Shape::Texts { items_max: 2, bytes_max: 3 };
     const OPEN: Shape = Shape::Open { bytes_max: 200 };
     const PAIRS: Shape = Shape::List { of: &PAIR, items_max: 2 };
@@ -323,6 +342,11 @@ mod tests {
             (&PAIR, json!({"on": null, "url": "u"}), json!({"url": "u", "on": null})),
             (&EITHER, json!({"type": "a", "id": id, "x": 1}), json!({"type": "a", "id": id.to_lowercase()})),
             (&EITHER, json!({"type": "b", "kind": "y"}), json!({"type": "b", "kind": "y"})),
+            (
+                &EITHER_OPEN,
+                json!({"type": "a", "id": id, "x": 1}),
+                json!({"type": "a", "id": id.to_lowercase(), "x": 1}),
+            ),
             (&SOME, json!(["a", "b"]), json!(["a", "b"])),
             (&OPEN, json!({"a": {"b": [1, 2.5, null]}}), json!({"a": {"b": [1, 2.5, null]}})),
             (&PAIRS, json!([{"url": "u"}]), json!([{"url": "u"}])),
@@ -353,6 +377,8 @@ mod tests {
             (&EITHER, json!({}), "`f.type` has to be one of `a`, `b`, not null"),
             (&EITHER, json!({"type": "a", "id": "x"}), "`f.id` has to be a UUID, not another text"),
             (&EITHER, json!({"type": "b", "kind": "z"}), "`f.kind` has to be one of `x`, `y`, not another text"),
+            (&EITHER_OPEN, json!({"type": "a"}), "`f.id` is missing"),
+            (&EITHER_OPEN, json!({"type": "b"}), "`f.type` has to be one of `a`, not another text"),
             (&SOME, json!("a"), "`f` has to be a list of texts, not another text"),
             (&SOME, json!(["a", "b", "c"]), "`f` has 3 items: at most 2 are kept"),
             (&SOME, json!(["a", 1]), "`f[1]` has to be a text, not a number"),

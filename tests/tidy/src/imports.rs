@@ -78,11 +78,16 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-records", &["assay-cluster", "assay-node-auth", "assay-storage-catalog", "assay-storage-model"]),
     ("assay-node-objects", &["assay-cluster", "assay-node-auth", "assay-storage-model", "assay-storage-shard"]),
     (
+        "assay-node-functions",
+        &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"],
+    ),
+    (
         "assay-node-http",
         &[
             "assay-node-answers",
             "assay-node-auth",
             "assay-node-btql",
+            "assay-node-functions",
             "assay-node-objects",
             "assay-node-query",
             "assay-node-records",

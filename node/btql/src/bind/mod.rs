@@ -12,9 +12,9 @@ mod pattern;
 mod pivot;
 mod traces;
 
-use crate::ast::{self, Node, Query, Select, Shape, Source};
-use crate::bound::{Bound, Datum, Expr, Field, Key, Note, Order, Output, Rows, Unpivot};
-use crate::columns::{Kind, SOURCES, source};
+use crate::ast::{self, Node, Query, Select, Shape, Source, Step};
+use crate::bound::{Bound, Datum, Expr, Field, Function, Key, Note, Order, Output, Rows, Unpivot};
+use crate::columns::{Kind, Named, SOURCES, source};
 use crate::error::{QueryError, quoted};
 use crate::print::{expr_name, expression, item_name};
 pub use kinds::kinds;
@@ -98,6 +98,27 @@ fn rows(from: &ast::From, env: &Env<'_>) -> Result<Rows, QueryError> {
     Ok(Rows::Objects { kind, named, names, shape })
 }
 
+/// What a source's own name says of its rows: prompts and functions of a project are in one place, and single ones are known
+/// by their ids.
+fn of_source(rows: &Rows) -> Vec<Expr> {
+    let Rows::Objects { kind: kind @ (Kind::Prompt | Kind::Function), named, names, .. } = rows else {
+        return Vec::new();
+    };
+    let field = |name, steps| Expr::Field(Field::Column(name), steps);
+    let mut meant = Vec::new();
+    if *named == Named::Each {
+        let ids = names.iter().map(|id| id.to_lowercase().into()).collect();
+        let ids = Expr::Const(Datum::Json(serde_json::Value::Array(ids)));
+        meant.push(Expr::Call(Function::In, vec![field("id", Vec::new()), ids]));
+    }
+    if *kind == Kind::Prompt {
+        let what = || field("function_data", vec![Step::Key("type".into())]);
+        let is_prompt = Expr::Call(Function::Eq, vec![what(), Expr::Const(Datum::Text("prompt".into()))]);
+        meant.push(Expr::Call(Function::Or, vec![Expr::Call(Function::IsNull, vec![what()]), is_prompt]));
+    }
+    meant
+}
+
 /// What an expression is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -141,7 +162,9 @@ impl<'a> Binder<'a> {
             Rows::Query(_) => Shape::Spans,
         };
         let grouped = self.is_grouped(shape);
-        let filters = self.filters(shape, grouped)?;
+        let mut filters = self.filters(shape, grouped)?;
+        let meant = of_source(&rows).into_iter().chain(filters.rows.take());
+        filters.rows = traces::all_of(meant.collect());
         let comparison_key = query.comparison_key.as_ref().map(|key| self.summary_only(shape, Mode::Spans, key));
         let comparison_key = comparison_key.transpose()?;
         let weighted_scores = query.weighted_scores.iter().map(|item| {

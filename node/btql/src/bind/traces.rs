@@ -54,7 +54,7 @@ fn conjuncts_of_spans<'e>(expr: &'e ast::Expr, found: &mut Vec<&'e ast::Expr>) {
     }
 }
 
-fn all_of(mut of: Vec<Expr>) -> Option<Expr> {
+pub(super) fn all_of(mut of: Vec<Expr>) -> Option<Expr> {
     match of.len() {
         0 | 1 => of.pop(),
         _ => Some(Expr::Call(Function::And, of)),

@@ -10,7 +10,7 @@ use assay_node_records::RecordsError;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::queries::{homes, position, secret};
+use super::queries::{position, secret, sources};
 use super::{Answer, json, json_builder};
 use crate::asked::asked;
 use crate::call::Call;
@@ -27,7 +27,7 @@ pub async fn make(call: Call, payload: Payload) -> Answer {
     let mut asked = asked(body, call.edge.queries.now())?;
     asked.question.whole = true;
     let bounded = asked.question.clone().read()?;
-    let homes = homes(&call.edge.records, &call.principal, &bounded).await?;
+    let homes = sources(&call.edge.records, &call.principal, &bounded).await?.homes;
     let is_short = bounded.is_by_key() && homes.len() == 1;
     let secret = secret(&call.edge.records)?;
     let after = bounded.cursor().map(|text| position(text, is_short, &secret)).transpose()?;

@@ -12,7 +12,7 @@ use assay_node_btql::bound::Note;
 use assay_node_btql::columns::{Kind as SourceKind, Named};
 use assay_node_btql::schema::{Column, json_schema};
 use assay_node_query::{Answer as Rows, AskError, Bounded, Home, Position, Table, columns_of};
-use assay_node_records::{Kind as RecordKind, Records, RecordsError, kinds};
+use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, kinds};
 use assay_storage_model::ObjectKind;
 use futures::stream;
 use serde_json::json;
@@ -42,18 +42,17 @@ pub async fn btql(call: Call, payload: Payload) -> Answer {
     let body = call.small_body(payload).await?.object().await?;
     let asked = asked(body, call.edge.queries.now())?;
     let bounded = asked.question.clone().read()?;
-    let homes = homes(&call.edge.records, &call.principal, &bounded).await?;
+    let sources = sources(&call.edge.records, &call.principal, &bounded).await?;
+    let homes = &sources.homes;
     let (is_endless, is_short) = (bounded.is_endless(), bounded.is_by_key() && homes.len() == 1);
     let secret = secret(&call.edge.records)?;
     let after = bounded.cursor().map(|text| position(text, is_short, &secret)).transpose()?;
-    let plan = asked.include_plan.then(|| call.edge.queries.plan(&bounded, &homes));
+    let plan = asked.include_plan.then(|| call.edge.queries.plan(&bounded, homes));
     let notes = bounded.notes().to_vec();
     let columns = bounded.columns();
-    let mut rows = call.edge.queries.ask(call.principal.org, bounded, &homes, after, asked.seconds).await?;
+    let mut rows = call.edge.queries.ask(call.principal.org, bounded, homes, after, asked.seconds).await?;
     let first = rows.next().await?.unwrap_or_default();
-    // Who has read meanwhile what is not theirs any more is told nothing of it.
-    let objects: Vec<_> = homes.iter().map(|home| home.object).collect();
-    call.edge.records.still(&call.principal, &objects, Permission::Read).await.map_err(unseen)?;
+    sources.still(&call.edge.records, &call.principal).await?;
     let reply = Reply { asked, columns: columns_of(columns, &first), notes, plan, began, secret, is_short };
     if is_endless { reply.streamed(&call, rows, first) } else { reply.whole(&call, rows, first).await }
 }
@@ -322,13 +321,59 @@ fn unseen(why: RecordsError) -> Refusal {
     }
 }
 
-/// The objects that a query means, each once, in its order; all of them may be read.
-pub(super) async fn homes(records: &Records, who: &Principal, bounded: &Bounded) -> Result<Vec<Home>, Refusal> {
+/// What a query means: objects, each once, in its order, and single prompts in them. All of it may be read.
+pub(super) struct Sources {
+    pub homes: Vec<Home>,
+    prompts: Vec<Uuid>,
+}
+
+impl Sources {
+    /// Who has read meanwhile what is not theirs any more is told nothing of it.
+    pub async fn still(&self, records: &Records, who: &Principal) -> Result<(), Refusal> {
+        if self.prompts.is_empty() {
+            let objects: Vec<_> = self.homes.iter().map(|home| home.object).collect();
+            return records.still(who, &objects, Permission::Read).await.map_err(unseen);
+        }
+        for prompt in &self.prompts {
+            records.prompt(who, *prompt, Permission::Read).await.map_err(unseen)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, home: &ObjectHome) -> Result<(), Refusal> {
+        let home = Home { object: home.key, org: home.org, project_id: home.project_id };
+        if !self.homes.contains(&home) {
+            self.homes.push(home);
+        }
+        if self.homes.len() > OBJECTS_MAX {
+            return Err(Refusal::bad(format!("the query names more than {OBJECTS_MAX} objects: ask for fewer")));
+        }
+        Ok(())
+    }
+}
+
+pub(super) async fn sources(records: &Records, who: &Principal, bounded: &Bounded) -> Result<Sources, Refusal> {
     let meant = bounded.sources();
+    if meant.names.len() > OBJECTS_MAX + 1 {
+        let said = format!("the query names {} objects; at most {OBJECTS_MAX} are taken", meant.names.len());
+        return Err(Refusal::bad(said));
+    }
+    let mut sources = Sources { homes: Vec::new(), prompts: Vec::new() };
     let (kind, record): (ObjectKind, &'static RecordKind) = match meant.kind {
         SourceKind::ProjectLogs => (ObjectKind::ProjectLogs, &kinds::PROJECT),
         SourceKind::Experiment => (ObjectKind::Experiment, &kinds::EXPERIMENT),
         SourceKind::Dataset => (ObjectKind::Dataset, &kinds::DATASET),
+        SourceKind::Prompt | SourceKind::Function => match meant.named {
+            Named::Each => {
+                prompts(records, who, meant.names, &mut sources).await?;
+                return Ok(sources);
+            }
+            Named::OfOrganizations => {
+                prompts_of_organizations(records, who, meant.names, &mut sources).await?;
+                return Ok(sources);
+            }
+            Named::OfProjects | Named::InProject => (ObjectKind::ProjectPrompts, &kinds::PROJECT),
+        },
         other => {
             let what = format!("queries over {other:?} rows are part of the API and are not served yet");
             return Err(AskError::NotServed(what).into());
@@ -340,26 +385,53 @@ pub(super) async fn homes(records: &Records, who: &Principal, bounded: &Bounded)
         }
         (_, names) => (None, names),
     };
-    if names.len() > OBJECTS_MAX {
-        return Err(Refusal::bad(format!("the query names {} objects; at most {OBJECTS_MAX} are taken", names.len())));
-    }
-    let mut homes: Vec<Home> = Vec::new();
     for name in names {
         let id = id_of(records, who, record, name, project).await?;
-        let missing = |why| match why {
-            RecordsError::NotFound(_) => Refusal::new(
-                Kind::Forbidden,
-                format!("Missing read access to {} id {id}, or the {} does not exist", record.name(), record.name()),
-            ),
-            other => other.into(),
-        };
-        let home = records.object(who, kind, id, Permission::Read).await.map_err(missing)?;
-        let home = Home { object: home.key, org: home.org, project_id: home.project_id };
-        if !homes.contains(&home) {
-            homes.push(home);
+        let home = records.object(who, kind, id, Permission::Read).await;
+        sources.add(&home.map_err(|why| unread(record.name(), id, why))?)?;
+    }
+    Ok(sources)
+}
+
+fn unread(what: &str, id: Uuid, why: RecordsError) -> Refusal {
+    match why {
+        RecordsError::NotFound(_) => Refusal::new(
+            Kind::Forbidden,
+            format!("Missing read access to {what} id {id}, or the {what} does not exist"),
+        ),
+        other => other.into(),
+    }
+}
+
+/// Single prompts or functions, which have no names that tell them apart.
+async fn prompts(records: &Records, who: &Principal, ids: &[String], sources: &mut Sources) -> Result<(), Refusal> {
+    for id in ids {
+        let wrong = |_| Refusal::bad(format!("`{}` is no id of a prompt or function", crate::shapes::shortened(id)));
+        let id = Uuid::parse_str(id).map_err(wrong)?;
+        let place = records.prompt(who, id, Permission::Read).await.map_err(|why| unread("prompt", id, why))?;
+        sources.add(&place.home)?;
+        sources.prompts.push(id);
+    }
+    Ok(())
+}
+
+/// Those of all projects whose prompts the caller may read.
+async fn prompts_of_organizations(
+    records: &Records,
+    who: &Principal,
+    names: &[String],
+    sources: &mut Sources,
+) -> Result<(), Refusal> {
+    let own = records.organizations(who).await?;
+    for name in names {
+        let org = own.iter().find(|org| org.name == *name || org.id.to_string() == name.to_lowercase());
+        let missing = || format!("no organization `{}` is visible to this credential", crate::shapes::shortened(name));
+        let org = org.ok_or_else(|| Refusal::new(Kind::Forbidden, missing()))?;
+        for home in records.projects_with_prompts(who, org.id).await? {
+            sources.add(&home)?;
         }
     }
-    Ok(homes)
+    Ok(())
 }
 
 /// D-33: a UUID is an id; anything else is a name, of one thing only.

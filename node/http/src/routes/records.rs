@@ -3,7 +3,7 @@
 
 use actix_web::web::Payload;
 use assay_node_records::{Kind, ListRequest};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Answer, json, json_builder};
 use crate::call::Call;
@@ -18,11 +18,16 @@ pub async fn create(kind: &'static Kind, call: Call, payload: Payload) -> Answer
     if let (Some(secret), Some(object)) = (&created.secret, created.object.as_object_mut()) {
         object.insert("key".into(), secret.expose().into());
     }
+    self::created(&created.object, created.found_existing)
+}
+
+/// What was made, or was there.
+pub fn created(object: &Value, found_existing: bool) -> Answer {
     let mut answer = json_builder();
-    if created.found_existing {
+    if found_existing {
         answer.insert_header((FOUND_EXISTING, "true"));
     }
-    Ok(answer.body(serde_json::to_vec(&created.object).map_err(Refusal::internal)?))
+    Ok(answer.body(serde_json::to_vec(object).map_err(Refusal::internal)?))
 }
 
 /// Takes the place of what is there under the same name.

@@ -5,6 +5,8 @@ use std::time::SystemTime;
 
 use actix_web::web::{Bytes, BytesMut, Payload};
 use assay_node_auth::Permission;
+use assay_node_functions::Admitted;
+use assay_node_objects::ingest::Group;
 use assay_node_objects::{FetchPage, FetchRequest, ObjectWrite, RowHome, WriteError, feedback, ingest};
 use assay_node_records::ObjectHome;
 use assay_storage_model::ObjectKind;
@@ -162,8 +164,12 @@ pub async fn logs3(call: Call, payload: Payload) -> Answer {
     let rows = std::mem::take(&mut parsed.value);
     let mut row_ids = vec![String::new(); rows.len()];
     let (mut writes, mut places): (Vec<_>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
-    for group in ingest::group(rows)? {
-        if matches!(group.kind, ObjectKind::ProjectPrompts | ObjectKind::PlaygroundLogs) {
+    let mut admitted = Vec::new();
+    for mut group in ingest::group(rows)? {
+        if group.kind == ObjectKind::ProjectPrompts {
+            admitted.push(admit(&call, &mut group).await?);
+        }
+        if group.kind == ObjectKind::PlaygroundLogs {
             let what = format!("rows of {} are part of the API and are not served yet", group.kind.name());
             return Err(Refusal::new(Kind::NotImplemented, what));
         }
@@ -183,7 +189,16 @@ pub async fn logs3(call: Call, payload: Payload) -> Answer {
             row_ids[place] = row_id;
         }
     }
+    for admitted in admitted {
+        call.edge.functions.settle(admitted).await?;
+    }
     json(&json!({ "row_ids": row_ids }))
+}
+
+/// Prompts and functions have slugs, which are taken before their rows are written.
+async fn admit(call: &Call, group: &mut Group) -> Result<Admitted, Refusal> {
+    let home = call.edge.records.object(&call.principal, group.kind, group.id, Permission::Update).await?;
+    Ok(call.edge.functions.admit(&home, group).await?)
 }
 
 fn repeat_of(call: &Call, body: &Body) -> Result<Option<Repeat>, Refusal> {

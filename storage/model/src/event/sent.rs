@@ -50,6 +50,11 @@ impl SentRow {
         self.fields.get(name)
     }
 
+    /// Puts a field there, or another value in its place.
+    pub fn set(&mut self, name: &str, value: Value) {
+        self.put(name.to_owned(), value);
+    }
+
     /// The canonical text of a field that is kept as one.
     pub(super) fn text(&self, name: &str) -> Option<&[u8]> {
         let (_, place) = self.texts.iter().find(|(known, _)| *known == name)?;

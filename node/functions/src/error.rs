@@ -1,0 +1,26 @@
+//! Why a prompt or function was not read or changed: what the rooms below refuse, and what is refused here.
+
+use assay_node_objects::{ReadError, WriteError};
+use assay_node_records::RecordsError;
+use thiserror::Error;
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FunctionsError {
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A row of those that a client sent to a project's prompts; its place and what is wrong.
+    #[error("row {row}: {why}")]
+    Row { row: usize, why: RecordsError },
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl FunctionsError {
+    pub(crate) fn bad(said: impl Into<String>) -> FunctionsError {
+        FunctionsError::Records(RecordsError::BadRequest(said.into()))
+    }
+}

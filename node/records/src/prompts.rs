@@ -1,0 +1,211 @@
+//! Where the rows of prompts and functions are, and whose slugs are taken. Their rows are one object of their project;
+//! what they say, and that they are there at all, stands in those. A record without a row is one whose row was not written
+//! yet, or not taken away yet with it: nobody is shown it, and whoever makes the slug again goes on with its id.
+
+use assay_node_auth::{Permission, Principal};
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};
+use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::access::Sight;
+use crate::commit::unexpected;
+use crate::draft::{self, Body};
+use crate::error::RecordsError;
+use crate::kinds::prompt::{FUNCTION_FIELDS, PROMPT_FIELDS};
+use crate::kinds::{PROJECT, PROMPT};
+use crate::list::ListRequest;
+use crate::patch::put;
+use crate::read::visible;
+use crate::{ObjectHome, Records, edge};
+
+/// Each loses only to another writer that won.
+const ATTEMPTS_MAX: usize = 8;
+
+/// Which of the two a client asks for. They are in one place: a prompt is a function too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Definition {
+    Prompt,
+    Function,
+}
+
+impl Definition {
+    pub fn name(self) -> &'static str {
+        match self {
+            Definition::Prompt => "prompt",
+            Definition::Function => "function",
+        }
+    }
+
+    /// The fields that a new one has, checked.
+    pub fn created(self, sent: Map<String, Value>) -> Result<Map<String, Value>, RecordsError> {
+        draft::taken(self.fields(), sent)
+    }
+
+    /// The fields that a patch changes, checked.
+    pub fn changes(self, sent: Map<String, Value>) -> Result<Map<String, Value>, RecordsError> {
+        draft::changes(self.fields(), sent)
+    }
+
+    fn fields(self) -> &'static [crate::kind::Field] {
+        match self {
+            Definition::Prompt => PROMPT_FIELDS,
+            Definition::Function => FUNCTION_FIELDS,
+        }
+    }
+}
+
+/// A slug that is taken, by which id, and where its row is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromptPlace {
+    pub id: Uuid,
+    pub slug: String,
+    pub home: ObjectHome,
+    /// Rises with each change of what is said here.
+    pub revision: u64,
+}
+
+impl Records {
+    /// The one of this id, if the caller may do this to it.
+    pub async fn prompt(&self, who: &Principal, id: Uuid, permission: Permission) -> Result<PromptPlace, RecordsError> {
+        self.fresh().await?;
+        let seen = self.look(|sight| visible(sight, who, &PROMPT, id, permission)).await?;
+        self.place_of(&seen.record)
+    }
+
+    /// One page of those that the caller may read, newest first.
+    pub async fn prompts(&self, who: &Principal, request: &ListRequest) -> Result<Vec<PromptPlace>, RecordsError> {
+        self.listed(who, &PROMPT, request).await?.iter().map(|record| self.place_of(record)).collect()
+    }
+
+    /// Takes the slug in the project, or finds who has it; whether that was there before comes with it.
+    pub async fn take_slug(
+        &self,
+        who: &Principal,
+        project: Uuid,
+        slug: &str,
+    ) -> Result<(PromptPlace, bool), RecordsError> {
+        let body =
+            Body::from_iter([("project_id".to_owned(), project.to_string().into()), ("slug".to_owned(), slug.into())]);
+        let created = self.create(who, &PROMPT, body).await?;
+        let id = created.object.as_object().and_then(|object| draft::id_in(object, "id"));
+        let id = id.ok_or_else(|| RecordsError::Internal("a new prompt has no id".into()))?;
+        let gone = || RecordsError::NotFound(format!("prompt {id} was deleted meanwhile"));
+        let record = self.look(|sight| sight.get(PROMPT.record, id).cloned().ok_or_else(gone)).await?;
+        Ok((self.place_of(&record)?, created.found_existing))
+    }
+
+    /// The same for an id that the client chose. Whoever may write all prompts of the project has been asked before.
+    pub async fn take_slug_as(&self, home: &ObjectHome, id: Uuid, slug: &str) -> Result<PromptPlace, RecordsError> {
+        let project = home.project_id;
+        let key = PROMPT.name_key(project, slug);
+        for _ in 0..ATTEMPTS_MAX {
+            let (there, named) =
+                self.peek(|sight| (sight.get(PROMPT.record, id).cloned(), sight.find(&key).map(|other| other.id)));
+            if let Some(other) = named.filter(|other| *other != id) {
+                let said = format!("the slug `{slug}` is taken by {other}");
+                return Err(RecordsError::BadRequest(said));
+            }
+            let command = match &there {
+                Some(record) if PROMPT.home_of(record) != Some(project) => {
+                    return Err(RecordsError::BadRequest(format!("the id {id} is taken elsewhere")));
+                }
+                Some(record) if named.is_some() => return self.place_of(record),
+                Some(record) => {
+                    let mut body = draft::read(record)?;
+                    body.insert("slug".into(), slug.into());
+                    put(&PROMPT, record, &body)
+                }
+                None => new_place(home.org, project, id, slug),
+            };
+            match self.propose_one(CatalogCommand::Put(command)).await? {
+                CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } | CatalogOutcome::Stale { .. } => {
+                    self.cluster.fence(GroupId::CATALOG).await?;
+                }
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Err(RecordsError::Busy("others keep taking and leaving this slug: try again".into()))
+    }
+
+    /// Gives it another slug.
+    pub async fn change_slug(&self, who: &Principal, id: Uuid, slug: &str) -> Result<(), RecordsError> {
+        let body = Body::from_iter([("slug".to_owned(), Value::from(slug))]);
+        self.patch(who, &PROMPT, id, body).await.map(drop)
+    }
+
+    /// A new revision of what nobody changed since: for who goes on with an id whose row is gone.
+    pub async fn renew_prompt(&self, place: &PromptPlace) -> Result<(), RecordsError> {
+        let record = self.peek(|sight| sight.get(PROMPT.record, place.id).cloned());
+        let Some(record) = record.filter(|record| record.revision == place.revision) else { return Ok(()) };
+        match self.propose_one(CatalogCommand::Put(put(&PROMPT, &record, &draft::read(&record)?))).await? {
+            CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Its row is gone: the slug is free again.
+    pub async fn leave_slug(&self, id: Uuid) -> Result<(), RecordsError> {
+        self.gone(PROMPT.record, id).await
+    }
+
+    /// Whether it is there still, by what others have been told too.
+    pub async fn has_prompt(&self, place: &PromptPlace) -> Result<bool, RecordsError> {
+        self.fresh().await?;
+        let there = |record: &std::sync::Arc<Record>, sight: &Sight<'_>| PROMPT.lives(sight, record);
+        Ok(self.peek(|sight| sight.get(PROMPT.record, place.id).is_some_and(|record| there(record, sight))))
+    }
+
+    /// The project's prompts that rows of clients name by their ids; none where an id is not one of its.
+    pub fn place_in(&self, home: &ObjectHome, id: Uuid) -> Option<PromptPlace> {
+        let record = self.peek(|sight| sight.get(PROMPT.record, id).cloned())?;
+        let place = self.place_of(&record).ok()?;
+        (place.home.project_id == home.project_id).then_some(place)
+    }
+
+    /// The projects whose prompts the caller may read, of an organization that is named by its id.
+    pub async fn projects_with_prompts(&self, who: &Principal, org: OrgId) -> Result<Vec<ObjectHome>, RecordsError> {
+        self.fresh().await?;
+        let there = self.look(|sight| {
+            let missing = || crate::standing::no_organization(&org.to_string());
+            crate::standing::within(sight, who, org)?.ok_or_else(missing)
+        });
+        let there = there.await?;
+        let mut homes = Vec::new();
+        for project in self.listed(&there, &PROJECT, &ListRequest::default()).await? {
+            match self.object(&there, ObjectKind::ProjectPrompts, project.id, Permission::Read).await {
+                Ok(home) => homes.push(home),
+                Err(RecordsError::NotFound(_) | RecordsError::Forbidden(_)) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(homes)
+    }
+
+    fn place_of(&self, record: &Record) -> Result<PromptPlace, RecordsError> {
+        let body = draft::read(record)?;
+        let unreadable = || RecordsError::Internal(format!("prompt {} says not where it is", record.id));
+        let project_id = PROMPT.home_of(record).ok_or_else(unreadable)?;
+        let org = record.org.ok_or_else(unreadable)?;
+        let slug = body.get("slug").and_then(Value::as_str).ok_or_else(unreadable)?.to_owned();
+        let key = ObjectKey::new(org, ObjectKind::ProjectPrompts, project_id);
+        let home = ObjectHome { key, org, project_id, shard: self.cluster.locate(&key) };
+        Ok(PromptPlace { id: record.id, slug, home, revision: record.revision })
+    }
+}
+
+fn new_place(org: OrgId, project: Uuid, id: Uuid, slug: &str) -> PutRecord {
+    let body = Body::from_iter([
+        ("project_id".to_owned(), Value::from(project.to_string())),
+        ("slug".to_owned(), slug.into()),
+    ]);
+    PutRecord {
+        kind: PROMPT.record,
+        id,
+        org: Some(org),
+        expect: Expect::Absent,
+        keys: vec![PROMPT.name_key(project, slug)],
+        body: Value::Object(body).to_string().into_bytes(),
+        at: edge::now_micros(),
+    }
+}

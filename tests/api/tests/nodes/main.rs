@@ -2,6 +2,7 @@
 //! and two of them wait at once.
 
 mod admin;
+mod at_once;
 mod cases;
 mod certificates;
 mod compose;

@@ -16,6 +16,7 @@
 //! | kinds of refusal, their statuses and bodies | `refusal`, `refused` |
 //! | browsers of other origins | `cors` |
 //! | operations of the API that are not served yet | `operations` |
+//! | what is said of those that are: `/openapi.json`, `/docs` | `describe` |
 //! | a request that is sent twice | `repeat` |
 //! | operators, on a port of their own | `admin` |
 //!
@@ -29,6 +30,7 @@ mod call;
 mod config;
 mod cors;
 mod counts;
+mod describe;
 mod dress;
 mod edge;
 mod farewell;

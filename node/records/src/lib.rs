@@ -17,6 +17,7 @@ mod admin;
 mod commit;
 mod create;
 mod delete;
+mod describe;
 mod draft;
 mod edge;
 mod error;
@@ -48,6 +49,7 @@ use crate::access::Known;
 use crate::fences::Fences;
 
 pub use delete::Swept;
+pub use describe::{Description, describe_organization, describe_user};
 pub use error::RecordsError;
 pub use found::Founding;
 pub use grants::ACLS_AT_ONCE_MAX;

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig};
+use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_records::Records;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
@@ -125,7 +126,10 @@ fn directly(data_dir: &Path, command: AdminCommand) -> anyhow::Result<Answer> {
     runtime.block_on(async {
         let config = ClusterConfig { data_dir: data_dir.to_owned(), ..ClusterConfig::default() };
         let cluster = Arc::new(Cluster::open(config).await?);
-        let answer = carry_out(&Records::new(Arc::clone(&cluster)), command).await;
+        let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
+        let records = Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone())));
+        let answer = carry_out(&records, command).await;
+        objects.shutdown().await;
         cluster.shutdown().await?;
         Ok(answer)
     })

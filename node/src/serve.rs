@@ -15,7 +15,7 @@ use anyhow::Context;
 use assay_cluster::Cluster;
 use assay_node_auth::Secret;
 use assay_node_http::{App, Health, HttpConfig, Server};
-use assay_node_objects::{Objects, node_clock};
+use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::Queries;
 use assay_node_records::{Founding, Records};
 use assay_storage_model::sabotage;
@@ -67,8 +67,8 @@ fn start_log(config: &Config) -> anyhow::Result<()> {
 async fn run(config: Config) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let cluster = Arc::new(Cluster::open(config.node()?).await?);
-    let records = Records::new(Arc::clone(&cluster));
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
+    let records = Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone())));
     let prices = config.queries.prices().context("queries.prices")?;
     let queries = Queries::start(Arc::clone(&cluster), config.queries.limits(), prices, node_clock(&cluster));
     let queries = queries.context("opening the queries that run on after their request")?;

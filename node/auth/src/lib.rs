@@ -4,11 +4,13 @@
 //! an organization, what an object is in) and gets a decision. What may not be read looks as if it were not there, so that
 //! nobody learns from a refusal what exists elsewhere.
 
+pub mod chain;
 mod decide;
 mod objects;
 mod rights;
 mod secret;
 
+pub use chain::Ledger;
 pub use decide::{Decision, Principal, decide};
 pub use objects::{ObjectType, Permission, Target};
 pub use rights::{Access, Acl, Gift, Granted, Group, Rights, Role, Subject};

@@ -120,7 +120,7 @@ impl Functions {
         let row = self.row(&place, None).await?.filter(|row| is_one(definition, row));
         let row = row.ok_or_else(|| missing(definition, id))?;
         self.write(&place.home, gone(id), None).await?;
-        self.records.leave_slug(id).await?;
+        self.records.leave_slug(who, id).await?;
         Ok(shown(definition, row))
     }
 

@@ -222,7 +222,7 @@ mod tests {
     use actix_web::test::{TestRequest, init_service, read_body};
     use actix_web::web;
     use assay_cluster::{Cluster, ClusterConfig};
-    use assay_node_objects::{ObjectLimits, node_clock};
+    use assay_node_objects::{AuditLog, ObjectLimits, node_clock};
     use assay_node_query::{Prices, QueryLimits};
     use serde_json::Value;
 
@@ -245,7 +245,7 @@ mod tests {
         let config = HttpConfig { request_seconds_max: 1, body_seconds_max: 1, ..HttpConfig::default() };
         let health = Health { live: true, ready: true, notes: Vec::new() };
         let edge = Data::new(Edge::new(App {
-            records: Records::new(Arc::clone(&cluster)),
+            records: Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone()))),
             objects: objects.clone(),
             queries: Queries::start(
                 Arc::clone(&cluster),

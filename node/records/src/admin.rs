@@ -9,6 +9,7 @@ use assay_storage_model::{GroupId, OrgId};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft;
 use crate::error::RecordsError;
@@ -40,7 +41,7 @@ impl Records {
         if self.peek(|state| state.find(&organization::name_key(name)).is_some()) {
             return Err(taken());
         }
-        let owner = self.user_of(owner_email).await?;
+        let owner = self.user_of(By::Operator, owner_email).await?;
         let (org, now) = (OrgId(edge::new_id()), edge::now_micros());
         let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
         let mut puts = vec![
@@ -49,7 +50,7 @@ impl Records {
             self.key_of(&NewKey { org, user: owner, name: "owner", every_org: false }, &secret, now)?,
         ];
         puts.extend(organization::put_groups(org, &[owner], now));
-        let outcomes = self.propose(puts.into_iter().map(CatalogCommand::Put).collect()).await?;
+        let outcomes = self.propose(By::Operator, puts.into_iter().map(CatalogCommand::Put).collect()).await?;
         if !outcomes.iter().all(|outcome| matches!(outcome, CatalogOutcome::Put { made: true, .. })) {
             return Err(taken());
         }
@@ -71,9 +72,9 @@ impl Records {
     pub async fn admin_create_user(&self, organization: &str, email: &str) -> Result<Value, RecordsError> {
         user::check_email(email)?;
         let org = self.admin_org(organization).await?;
-        let id = self.user_of(email).await?;
+        let id = self.user_of(By::Operator, email).await?;
         let put = organization::put_member(edge::new_id(), org, id, edge::now_micros());
-        match self.propose_one(CatalogCommand::Put(put)).await? {
+        match self.propose_one(By::Operator, CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } => {}
             other => return Err(unexpected(&other)),
         }
@@ -101,7 +102,7 @@ impl Records {
                 None => organization::put_groups(org, &[user], edge::now_micros()),
             };
             // Whether it is done is for the next look to say.
-            self.propose(commands.into_iter().map(CatalogCommand::Put).collect()).await?;
+            self.propose(By::Operator, commands.into_iter().map(CatalogCommand::Put).collect()).await?;
         }
         Err(busy())
     }
@@ -132,7 +133,7 @@ impl Records {
         let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
         let put = self.key_of(&NewKey { org, user, name, every_org: false }, &secret, edge::now_micros())?;
         let id = put.id;
-        match self.propose_one(CatalogCommand::Put(put)).await? {
+        match self.propose_one(By::Operator, CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { made: true, .. } => {
                 Ok(json!({ "id": id.to_string(), "name": name, "user": email, "api_key": secret.expose() }))
             }
@@ -145,7 +146,7 @@ impl Records {
             self.cluster.fence(GroupId::CATALOG).await?;
             let key = self.peek(|state| state.get(RecordKind::API_KEY, id).cloned());
             let key = key.ok_or_else(|| RecordsError::NotFound(format!("there is no API key with the id {id}")))?;
-            if let Some(object) = self.delete_seen(&API_KEY, &key).await? {
+            if let Some(object) = self.delete_seen(By::Operator, &API_KEY, &key).await? {
                 return Ok(object);
             }
         }
@@ -159,12 +160,12 @@ impl Records {
     }
 
     /// The user with this address, made where there is none.
-    pub(crate) async fn user_of(&self, email: &str) -> Result<Uuid, RecordsError> {
+    pub(crate) async fn user_of(&self, by: By<'_>, email: &str) -> Result<Uuid, RecordsError> {
         if let Some(id) = self.peek(|state| state.find(&user::email_key(email)).map(|user| user.id)) {
             return Ok(id);
         }
         let id = edge::new_id();
-        match self.propose_one(CatalogCommand::Put(user::put(id, email, edge::now_micros()))).await? {
+        match self.propose_one(by, CatalogCommand::Put(user::put(id, email, edge::now_micros()))).await? {
             CatalogOutcome::Put { .. } => Ok(id),
             CatalogOutcome::Taken { id, .. } => Ok(id),
             other => Err(unexpected(&other)),

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::access::Sight;
+use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft::{self, Body, Frame};
 use crate::error::RecordsError;
@@ -112,7 +113,7 @@ impl Records {
                 }
             }
             (kind.derive)(&mut replaced);
-            match self.propose_one(CatalogCommand::Put(put(kind, &record, &replaced))).await? {
+            match self.propose_one(By::Caller(&place.who), CatalogCommand::Put(put(kind, &record, &replaced))).await? {
                 CatalogOutcome::Put { .. } => {
                     return Ok(self.joined(kind, draft::shown(kind, &Frame::of(&record), replaced)));
                 }
@@ -232,7 +233,7 @@ impl Records {
             body: Value::Object(body.clone()).to_string().into_bytes(),
             at,
         };
-        match self.propose_one(CatalogCommand::Put(put)).await? {
+        match self.propose_one(By::Caller(&place.who), CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } => {
                 let frame = Frame { id, org: Some(place.org), created: at, deleted: None };
                 Ok(Some(self.joined(kind, draft::shown(kind, &frame, body))))

@@ -20,6 +20,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::access::Sight;
+use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft::{self, Frame};
 use crate::error::RecordsError;
@@ -48,8 +49,8 @@ impl Records {
     pub async fn delete(&self, who: &Principal, kind: &'static Kind, id: Uuid) -> Result<Value, RecordsError> {
         self.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
-            let Seen { record, .. } = self.look(|state| visible(state, who, kind, id, Permission::Delete)).await?;
-            if let Some(object) = self.delete_seen(kind, &record).await? {
+            let Seen { record, who } = self.look(|state| visible(state, who, kind, id, Permission::Delete)).await?;
+            if let Some(object) = self.delete_seen(By::Caller(&who), kind, &record).await? {
                 return Ok(object);
             }
             self.cluster.fence(GroupId::CATALOG).await?;
@@ -60,6 +61,7 @@ impl Records {
     /// None where the record changed meanwhile.
     pub(crate) async fn delete_seen(
         &self,
+        by: By<'_>,
         kind: &'static Kind,
         record: &Record,
     ) -> Result<Option<Value>, RecordsError> {
@@ -72,7 +74,7 @@ impl Records {
         } else {
             CatalogCommand::Delete(DeleteRecord { kind: record.kind, id, expect })
         };
-        match self.propose_one(command).await? {
+        match self.propose_one(by, command).await? {
             CatalogOutcome::Put { .. } | CatalogOutcome::Deleted { .. } => {}
             CatalogOutcome::Stale { .. } => return Ok(None),
             other => return Err(unexpected(&other)),
@@ -157,7 +159,7 @@ impl Records {
 
     async fn take_record(&self, kind: &'static Kind, id: Uuid) -> Result<(), RecordsError> {
         let delete = DeleteRecord { kind: kind.record, id, expect: Expect::Any };
-        match self.propose_one(CatalogCommand::Delete(delete)).await? {
+        match self.propose_one(By::System, CatalogCommand::Delete(delete)).await? {
             // Where it is stale, another sweep was here.
             CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => Ok(()),
             other => Err(unexpected(&other)),

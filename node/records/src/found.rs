@@ -8,6 +8,7 @@ use assay_storage_model::{GroupId, OrgId};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft::EVERY_ORG;
 use crate::error::RecordsError;
@@ -76,7 +77,7 @@ impl Records {
             put_key(&NewKey { org, user: owner, name: "owner", every_org: true }, &pepper, &secret, now),
         ];
         puts.extend(organization::put_groups(org, &[owner], now));
-        let outcomes = self.propose(puts.into_iter().map(CatalogCommand::Put).collect()).await?;
+        let outcomes = self.propose(By::System, puts.into_iter().map(CatalogCommand::Put).collect()).await?;
         match outcomes.into_iter().find(|outcome| !matches!(outcome, CatalogOutcome::Put { made: true, .. })) {
             Some(other) => Err(unexpected(&other)),
             None => Ok(made.then_some(secret)),
@@ -93,7 +94,7 @@ impl Records {
         for org in without {
             let owners = self.peek(|sight| organization::members(sight, org))?;
             let puts = organization::put_groups(org, &owners, edge::now_micros());
-            for outcome in self.propose(puts.into_iter().map(CatalogCommand::Put).collect()).await? {
+            for outcome in self.propose(By::System, puts.into_iter().map(CatalogCommand::Put).collect()).await? {
                 match outcome {
                     // Where it is stale or taken, another node was faster.
                     CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } | CatalogOutcome::Taken { .. } => {}

@@ -54,7 +54,7 @@ pub(crate) fn of_object(kind: ObjectKind) -> Option<&'static Kind> {
         ObjectKind::ProjectLogs | ObjectKind::ProjectPrompts => Some(&PROJECT),
         ObjectKind::Experiment => Some(&EXPERIMENT),
         ObjectKind::Dataset => Some(&DATASET),
-        ObjectKind::PlaygroundLogs => None,
+        ObjectKind::PlaygroundLogs | ObjectKind::AuditLog => None,
     }
 }
 

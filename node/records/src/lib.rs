@@ -14,6 +14,7 @@
 
 mod access;
 mod admin;
+mod audit;
 mod commit;
 mod create;
 mod delete;
@@ -36,16 +37,18 @@ mod read;
 mod shape;
 mod standing;
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use assay_cluster::Cluster;
-use assay_node_auth::{Pepper, Secret};
+use assay_node_auth::{Ledger, Pepper, Secret};
 use assay_storage_model::{ObjectKey, OrgId, ShardId};
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::access::Known;
 use crate::fences::Fences;
+use crate::standing::Impersonations;
 
 pub use delete::Swept;
 pub use error::RecordsError;
@@ -57,19 +60,35 @@ pub use people::MEMBERS_AT_ONCE_MAX;
 pub use prompts::{Definition, PromptPlace};
 
 /// A handle; clones share everything.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Records {
     cluster: Arc<Cluster>,
     fences: Arc<Fences>,
     /// Never changes once made, so it is read once.
     pepper: Arc<OnceLock<Pepper>>,
     known: Arc<Known>,
+    ledger: Arc<dyn Ledger>,
+    impersonations: Arc<Impersonations>,
+}
+
+impl fmt::Debug for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Records").finish_non_exhaustive()
+    }
 }
 
 impl Records {
-    pub fn new(cluster: Arc<Cluster>) -> Records {
+    /// Changes of access are kept in the ledger before they are made.
+    pub fn new(cluster: Arc<Cluster>, ledger: Arc<dyn Ledger>) -> Records {
         let fences = Fences::new(Arc::clone(&cluster));
-        Records { cluster, fences, pepper: Arc::default(), known: Arc::default() }
+        Records {
+            cluster,
+            fences,
+            pepper: Arc::default(),
+            known: Arc::default(),
+            ledger,
+            impersonations: Arc::default(),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRe
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft::{self, Body, Frame};
 use crate::error::RecordsError;
@@ -41,7 +42,7 @@ impl Records {
             if let Some(check) = kind.check {
                 self.peek(|sight| check(sight, who.org, &changed))?;
             }
-            match self.propose_one(CatalogCommand::Put(put(kind, &record, &changed))).await? {
+            match self.propose_one(By::Caller(&who), CatalogCommand::Put(put(kind, &record, &changed))).await? {
                 CatalogOutcome::Put { .. } => {
                     return Ok(self.joined(kind, draft::shown(kind, &Frame::of(&record), changed)));
                 }

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::access::Sight;
+use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft::{self, Body};
 use crate::error::RecordsError;
@@ -106,7 +107,7 @@ impl Records {
         let groups = self.groups_named(&there, &change).await?;
         let mut added = Vec::new();
         for email in &change.emails {
-            let user = self.user_of(email).await?;
+            let user = self.user_of(By::Caller(&there), email).await?;
             self.add_member(&there, user).await?;
             added.push((user, email.clone()));
         }
@@ -153,7 +154,7 @@ impl Records {
 
     async fn add_member(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
         let put = organization::put_member(edge::new_id(), who.org, user, edge::now_micros());
-        match self.propose_one(CatalogCommand::Put(put)).await? {
+        match self.propose_one(By::Caller(who), CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } => Ok(()),
             other => Err(unexpected(&other)),
         }
@@ -185,15 +186,15 @@ impl Records {
     async fn remove_member(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
         let key = organization::member_key(who.org, user);
         if let Some(member) = self.peek(|sight| sight.find(&key).map(|member| member.id)) {
-            self.gone(RecordKind::ORG_MEMBER, member).await?;
+            self.gone(By::Caller(who), RecordKind::ORG_MEMBER, member).await?;
         }
         for group in
             self.naming(who.org, &GROUP, |body| crate::kinds::group::ids(body, "member_users").any(|id| id == user))?
         {
-            self.without_user(group, user).await?;
+            self.without_user(who, group, user).await?;
         }
         for acl in self.naming(who.org, &ACL, |body| draft::id_in(body, "user_id") == Some(user))? {
-            self.gone(RecordKind::ACL, acl).await?;
+            self.gone(By::Caller(who), RecordKind::ACL, acl).await?;
         }
         Ok(())
     }
@@ -211,7 +212,7 @@ impl Records {
         Ok(found)
     }
 
-    async fn without_user(&self, group: Uuid, user: Uuid) -> Result<(), RecordsError> {
+    async fn without_user(&self, who: &Principal, group: Uuid, user: Uuid) -> Result<(), RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
             let Some(record) = self.peek(|sight| sight.get(RecordKind::GROUP, group).cloned()) else { return Ok(()) };
             let stored = draft::read(&record)?;
@@ -220,7 +221,10 @@ impl Records {
                 fold(&stored, &mut sent)?;
             }
             let Some(changed) = draft::patched(&GROUP, &stored, sent)? else { return Ok(()) };
-            match self.propose_one(CatalogCommand::Put(crate::patch::put(&GROUP, &record, &changed))).await? {
+            match self
+                .propose_one(By::Caller(who), CatalogCommand::Put(crate::patch::put(&GROUP, &record, &changed)))
+                .await?
+            {
                 CatalogOutcome::Put { .. } => return Ok(()),
                 CatalogOutcome::Stale { .. } => drop(self.cluster.fence(GroupId::CATALOG).await?),
                 other => return Err(unexpected(&other)),
@@ -229,8 +233,8 @@ impl Records {
         Err(RecordsError::Busy("others keep changing a group: try again".into()))
     }
 
-    pub(crate) async fn gone(&self, kind: RecordKind, id: Uuid) -> Result<(), RecordsError> {
-        match self.propose_one(CatalogCommand::Delete(DeleteRecord { kind, id, expect: Expect::Any })).await? {
+    pub(crate) async fn gone(&self, by: By<'_>, kind: RecordKind, id: Uuid) -> Result<(), RecordsError> {
+        match self.propose_one(by, CatalogCommand::Delete(DeleteRecord { kind, id, expect: Expect::Any })).await? {
             CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => Ok(()),
             other => Err(unexpected(&other)),
         }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use assay_node_auth::{Decision, ObjectType, Permission, Principal, decide};
+use assay_node_auth::{Decision, ObjectType, Permission, Principal, Target, decide};
 use assay_storage_model::catalog::Record;
-use assay_storage_model::{GroupId, ObjectKey, ObjectKind};
+use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -66,6 +66,25 @@ impl Records {
                 rows_of(sight, who, kind, object.kind, object.id, permission).map(drop)
             })
         })
+    }
+
+    /// Where what was done to access in an organization is kept, for who may read it.
+    pub async fn audit_log(&self, who: &Principal, org: OrgId) -> Result<ObjectHome, RecordsError> {
+        self.fresh().await?;
+        self.look(|sight| {
+            let missing = || crate::standing::no_organization(&org.to_string());
+            let there = within(sight, who, org)?.ok_or_else(missing)?;
+            match decide(&there, Permission::Read, &Target::of_organization(ObjectType::OrgAuditLogs, org)) {
+                Decision::Allowed => {}
+                _ => {
+                    let said = "this credential is not granted `read` on the audit log of the organization";
+                    return Err(RecordsError::Forbidden(said.into()));
+                }
+            }
+            let key = ObjectKey::new(org, ObjectKind::AuditLog, org.0);
+            Ok(ObjectHome { key, org, project_id: org.0, shard: self.cluster.locate(&key) })
+        })
+        .await
     }
 
     /// A project of the principal's organization by its name, made where it is missing if `create` says so.

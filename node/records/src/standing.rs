@@ -1,21 +1,30 @@
 //! Who is calling: from a secret to a principal, and the organizations a principal may act in.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use assay_node_auth::{ObjectType, Pepper, Principal};
 use assay_storage_catalog::State;
 use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};
 use assay_storage_model::{GroupId, OrgId};
+use parking_lot::Mutex;
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::access::Sight;
+use crate::audit::entry_of;
 use crate::draft::{self, Body, EVERY_ORG};
 use crate::error::RecordsError;
 use crate::kinds::api_key::fingerprint_key;
 use crate::kinds::organization::member_key;
 use crate::kinds::{role, user};
 use crate::{OrgInfo, Records};
+
+/// How often it is kept that somebody goes on acting as somebody else.
+const IMPERSONATION_KEPT_EVERY: Duration = Duration::from_secs(600);
+/// Pairs that are remembered; above it all are kept again.
+const IMPERSONATIONS_MAX: usize = 10_000;
 
 impl Records {
     /// Who has this credential. `org_name` picks where the user of a key is in several organizations; none or an
@@ -41,14 +50,27 @@ impl Records {
             let fingerprint = self.pepper(state)?.fingerprint(secret);
             identify(state, &fingerprint, org_name, other)
         };
-        match self.peek(look) {
+        let known = match self.peek(look) {
             Err(refusal) if refusal.may_be_stale() => {
                 // Paced, since anyone may knock.
                 self.fences.pass().await?;
                 self.peek(look)
             }
             answer => answer,
+        }?;
+        self.keep_impersonation(&known).await?;
+        Ok(known)
+    }
+
+    /// That somebody acts as somebody else, once in a while. What they change meanwhile says so itself.
+    async fn keep_impersonation(&self, who: &Principal) -> Result<(), RecordsError> {
+        if who.impersonator.is_none() || self.impersonations.is_kept(who) {
+            return Ok(());
         }
+        let entry = entry_of(who, "impersonate", ("user", who.user), serde_json::Value::Null);
+        self.keep_entry(who.org, entry).await?;
+        self.impersonations.keep(who);
+        Ok(())
     }
 
     /// The organizations this principal's key speaks for, oldest first.
@@ -162,6 +184,24 @@ fn no_impersonation() -> RecordsError {
 pub(crate) fn no_organization(name: &str) -> RecordsError {
     let name: String = name.chars().take(200).collect();
     RecordsError::NotFound(format!("no organization `{name}` is visible to this credential"))
+}
+
+/// Who acted as whom lately, as this node has kept it.
+#[derive(Debug, Default)]
+pub(crate) struct Impersonations(Mutex<HashMap<(Uuid, Uuid, OrgId), Instant>>);
+
+impl Impersonations {
+    fn is_kept(&self, who: &Principal) -> bool {
+        self.0.lock().get(&(who.key, who.user, who.org)).is_some_and(|kept| kept.elapsed() < IMPERSONATION_KEPT_EVERY)
+    }
+
+    fn keep(&self, who: &Principal) {
+        let mut kept = self.0.lock();
+        if kept.len() >= IMPERSONATIONS_MAX {
+            kept.clear();
+        }
+        kept.insert((who.key, who.user, who.org), Instant::now());
+    }
 }
 
 /// What a key says of whom it speaks for.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_auth::Secret;
 use assay_node_http::{Admin, App, Handle, Health, HttpConfig, Server};
-use assay_node_objects::{ObjectLimits, Objects, node_clock};
+use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_query::{Prices, Queries, QueryLimits};
 use assay_node_records::{Founding, Records};
 use serde_json::{Value, json};
@@ -53,11 +53,11 @@ impl House {
         change(&mut config);
         let (cluster, objects, queries, server) = runtime.block_on(async {
             let cluster = Arc::new(Cluster::open(cluster).await.expect("a cluster"));
-            let records = Records::new(Arc::clone(&cluster));
+            let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
+            let records = Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone())));
             let api_key = Some(Secret::new(KEY.into()));
             let founding = Founding { org_name: ORG.into(), owner_email: OWNER.into(), api_key };
             records.found(founding).await.expect("founded");
-            let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
             let clock = node_clock(&cluster);
             let queries =
                 Queries::start(Arc::clone(&cluster), QueryLimits::default(), Prices::standard().clone(), clock)
@@ -83,7 +83,7 @@ impl House {
 
     /// Another organization, of the same owner.
     pub fn organization(&self, name: &str) {
-        let records = Records::new(Arc::clone(&self.cluster));
+        let records = Records::new(Arc::clone(&self.cluster), Arc::new(AuditLog::new(self.objects.clone())));
         self.runtime.block_on(records.admin_create_organization(name, OWNER)).expect("an organization");
     }
 

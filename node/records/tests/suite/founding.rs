@@ -5,13 +5,13 @@ use std::sync::Arc;
 use assay_node_records::{Founding, Records, RecordsError};
 use serde_json::json;
 
-use super::{KEY, founding, open, world};
+use super::{KEY, Kept, founding, open, world};
 
 #[tokio::test]
 async fn the_first_start_shows_a_key_once_and_a_later_one_changes_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
     let cluster = open(dir.path()).await;
-    let records = Records::new(Arc::clone(&cluster));
+    let records = Records::new(Arc::clone(&cluster), Arc::new(Kept::default()));
     let early = records.authenticate("sk-any", None).await;
     assert!(matches!(early, Err(RecordsError::Unavailable(_))), "{early:?}");
     let key = records.found(founding(None)).await.expect("founds").expect("a key");
@@ -27,7 +27,7 @@ async fn the_first_start_shows_a_key_once_and_a_later_one_changes_nothing() {
 
     // After a restart, the key still counts.
     let cluster = open(dir.path()).await;
-    let records = Records::new(Arc::clone(&cluster));
+    let records = Records::new(Arc::clone(&cluster), Arc::new(Kept::default()));
     assert!(records.found(founding(None)).await.expect("founds again").is_none());
     assert_eq!(records.authenticate(key.expose(), None).await.expect("the owner"), owner);
     assert_eq!(records.admin_organizations().await.expect("lists").as_array().map(Vec::len), Some(1));
@@ -38,7 +38,7 @@ async fn the_first_start_shows_a_key_once_and_a_later_one_changes_nothing() {
 async fn a_founding_that_breaks_a_rule_makes_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
     let cluster = open(dir.path()).await;
-    let records = Records::new(Arc::clone(&cluster));
+    let records = Records::new(Arc::clone(&cluster), Arc::new(Kept::default()));
     for wrong in [
         founding(Some("sk-short")),
         founding(Some("sk-with a space in it")),

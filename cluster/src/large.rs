@@ -125,7 +125,13 @@ impl BlobWrites {
     /// Blocking: keeps what another node sends until its entry comes, or for a while.
     fn expect(&self, framed: &[u8]) -> Result<(), BlobError> {
         let _shared = self.gate.read();
-        self.blobs.put(framed).map(|name| self.needed.lock().expect(name))
+        let name = self.blobs.put(framed)?;
+        let mut needed = self.needed.lock();
+        // Whose entry was faster: nothing is to come, and who lacks it for another entry fetches it.
+        if !needed.uses.contains_key(&name) {
+            needed.expect(name);
+        }
+        Ok(())
     }
 
     /// Blocking: whether it is here, and then kept until its entry comes.

@@ -65,6 +65,8 @@ pub struct StoreConfig {
     pub log_budget_bytes: u64,
     /// Rows are sealed when they are this old, however few they are.
     pub seal_age_seconds: u64,
+    /// What was deleted is in no file any more this long after, and as long as it takes to write the files anew that had it.
+    pub erase_after_seconds: u64,
 }
 
 /// How this node and others make a cluster.
@@ -172,6 +174,7 @@ impl Default for StoreConfig {
             memory_budget_bytes: MEMORY_BUDGET_BYTES,
             log_budget_bytes: cluster.log.budget_bytes,
             seal_age_seconds: cluster.seal_age.as_secs(),
+            erase_after_seconds: cluster.erase_after.as_secs(),
         }
     }
 }
@@ -204,6 +207,7 @@ impl StoreConfig {
             cluster,
             memory_budget_bytes: self.memory_budget_bytes,
             seal_age: Duration::from_secs(self.seal_age_seconds),
+            erase_after: Duration::from_secs(self.erase_after_seconds),
             log: assay_cluster::LogConfig { budget_bytes: self.log_budget_bytes, ..default.log },
             ..default
         })

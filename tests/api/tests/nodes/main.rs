@@ -6,6 +6,7 @@ mod at_once;
 mod cases;
 mod certificates;
 mod compose;
+mod deletion;
 mod dev;
 mod lost;
 mod machines;

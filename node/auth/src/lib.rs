@@ -8,6 +8,7 @@ mod decide;
 mod objects;
 mod rights;
 mod secret;
+mod vault;
 
 pub use decide::{Decision, Principal, decide};
 pub use objects::{ObjectType, Permission, Target};
@@ -15,4 +16,7 @@ pub use rights::{Access, Acl, Gift, Granted, Group, Rights, Role, Subject};
 pub use secret::{
     ADMIN_TOKEN_LETTERS_MIN, API_KEY_BYTES, AdminToken, PEPPER_BYTES, Pepper, Secret, new_admin_token, new_api_key,
     preview,
+};
+pub use vault::{
+    Belonging, KeyId, Keyring, NONCE_BYTES, PLAIN_BYTES_MAX, Sealed, VAULT_KEY_BYTES, VaultError, VaultKey,
 };

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::access::Sight;
 use crate::draft::{self, Body};
 use crate::kind::{Guard, Kind};
-use crate::kinds::{DATASET, EXPERIMENT, GROUP, PROJECT, ROLE, acl};
+use crate::kinds::{AI_SECRET, DATASET, EXPERIMENT, GROUP, PROJECT, ROLE, acl};
 
 /// A record as far as access to it goes. One that is to be made has no id.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +103,9 @@ pub(crate) fn target_of(sight: &Sight<'_>, org: OrgId, object: ObjectType, id: U
     if object.is_of_organization() {
         return (id == org.0).then(|| Target::of_organization(object, org));
     }
+    if object == ObjectType::Prompt {
+        return prompt(sight, org, id);
+    }
     let kind = kind_of(object)?;
     let record = known(sight, kind, org, id)?;
     if object == ObjectType::ProjectLog {
@@ -112,9 +115,18 @@ pub(crate) fn target_of(sight: &Sight<'_>, org: OrgId, object: ObjectType, id: U
     Some(About { kind, org, id: Some(id), project, body: None }.own(object))
 }
 
+/// A prompt or a function: where it is stands in its record.
+fn prompt(sight: &Sight<'_>, org: OrgId, id: Uuid) -> Option<Target> {
+    let record =
+        sight.get(RecordKind::PROMPT, id).filter(|record| record.org == Some(org) && !record.keys.is_empty())?;
+    let project = draft::id_in(&draft::read(record).ok()?, "project_id")?;
+    known(sight, &PROJECT, org, project)?;
+    Some(Target::in_project(ObjectType::Prompt, Some(id), project, org))
+}
+
 /// Whether there was such a thing and is no more. Of types that this version does not know nobody can say.
 pub(crate) fn is_gone(sight: &Sight<'_>, org: OrgId, object: ObjectType, id: Uuid) -> bool {
-    let is_known = object.is_of_organization() || kind_of(object).is_some();
+    let is_known = object.is_of_organization() || object == ObjectType::Prompt || kind_of(object).is_some();
     is_known && target_of(sight, org, object, id).is_none()
 }
 
@@ -123,8 +135,8 @@ pub(crate) fn org_of(sight: &Sight<'_>, object: ObjectType, id: Uuid) -> Option<
     if object.is_of_organization() {
         return sight.get(RecordKind::ORGANIZATION, id).map(|org| OrgId(org.id));
     }
-    let kind = kind_of(object)?;
-    sight.get(kind.record, id)?.org
+    let record = if object == ObjectType::Prompt { RecordKind::PROMPT } else { kind_of(object)?.record };
+    sight.get(record, id)?.org
 }
 
 /// The kind whose records are things of this type.
@@ -135,6 +147,7 @@ fn kind_of(object: ObjectType) -> Option<&'static Kind> {
         ObjectType::Dataset => Some(&DATASET),
         ObjectType::Group => Some(&GROUP),
         ObjectType::Role => Some(&ROLE),
+        ObjectType::AiSecret => Some(&AI_SECRET),
         _ => None,
     }
 }

@@ -27,18 +27,20 @@ mod guard;
 mod kind;
 pub mod kinds;
 mod list;
+mod masters;
 mod named;
 mod organizations;
 mod patch;
 mod people;
 mod read;
+mod sealing;
 mod shape;
 mod standing;
 
 use std::sync::{Arc, OnceLock};
 
 use assay_cluster::Cluster;
-use assay_node_auth::{Pepper, Secret};
+use assay_node_auth::{Keyring, Pepper, Secret};
 use assay_storage_model::{ObjectKey, OrgId, ShardId};
 use serde_json::Value;
 use uuid::Uuid;
@@ -52,6 +54,7 @@ pub use found::Founding;
 pub use grants::ACLS_AT_ONCE_MAX;
 pub use kind::{Kind, NAME_BYTES_MAX};
 pub use list::{IDS_MAX, ListRequest};
+pub use masters::MasterKey;
 pub use people::MEMBERS_AT_ONCE_MAX;
 
 /// A handle; clones share everything.
@@ -62,12 +65,14 @@ pub struct Records {
     /// Never changes once made, so it is read once.
     pepper: Arc<OnceLock<Pepper>>,
     known: Arc<Known>,
+    /// The master keys of secrets, once the node has them.
+    ring: Arc<OnceLock<Keyring>>,
 }
 
 impl Records {
     pub fn new(cluster: Arc<Cluster>) -> Records {
         let fences = Fences::new(Arc::clone(&cluster));
-        Records { cluster, fences, pepper: Arc::default(), known: Arc::default() }
+        Records { cluster, fences, pepper: Arc::default(), known: Arc::default(), ring: Arc::default() }
     }
 }
 

@@ -8,6 +8,7 @@ mod keys;
 mod listing;
 mod model;
 mod patching;
+mod secrets;
 mod tenants;
 
 use std::path::Path;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig, HomeError, LogConfig, OnFatal, OpenError};
-use assay_node_auth::{Principal, Secret};
+use assay_node_auth::{Keyring, Principal, Secret, VAULT_KEY_BYTES, VaultKey};
 use assay_node_records::kinds::{DATASET, EXPERIMENT, PROJECT};
 use assay_node_records::{Founding, Kind, ListRequest, Records, RecordsError};
 use serde_json::{Map, Value, json};
@@ -28,7 +29,7 @@ pub struct World {
     pub cluster: Arc<Cluster>,
     pub records: Records,
     pub owner: Principal,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 fn config(dir: &Path) -> ClusterConfig {
@@ -64,9 +65,15 @@ pub async fn world() -> World {
     let dir = tempfile::tempdir().expect("a directory");
     let cluster = open(dir.path()).await;
     let records = Records::new(Arc::clone(&cluster));
+    records.give_keys(Keyring::new(master(1), Vec::new()));
     assert!(records.found(founding(Some(KEY))).await.expect("founds").is_none(), "the key was brought");
     let owner = records.authenticate(KEY, None).await.expect("the owner");
-    World { cluster, records, owner, _dir: dir }
+    World { cluster, records, owner, dir }
+}
+
+/// A master key of tests.
+pub fn master(byte: u8) -> VaultKey {
+    VaultKey::new([byte; VAULT_KEY_BYTES])
 }
 
 pub fn body(value: Value) -> Map<String, Value> {

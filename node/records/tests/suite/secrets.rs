@@ -279,7 +279,7 @@ async fn a_secret_is_deleted_and_listed_by_names_and_organizations() {
     let other = world.make(&AI_SECRET, make).await;
     assert_eq!(other["org_id"], beta["id"]);
     let of_beta = world.records.ai_secrets(&world.owner, &body(json!({"org_id": beta["id"]}))).await.expect("lists");
-    assert_eq!(of_beta, [other.clone()]);
+    assert_eq!(of_beta, std::slice::from_ref(&other));
     missing(world.records.ai_secrets(&world.owner, &body(json!({"org_id": Uuid::new_v4()}))).await);
     let named = async |sent: Value| world.records.delete_named(&world.owner, &AI_SECRET, &body(sent)).await;
     assert_eq!(named(json!({"name": "a", "org_name": "beta"})).await.expect("deletes")["id"], other["id"]);

@@ -61,6 +61,9 @@ enum Command {
     /// SIGTERM or SIGINT stops it: requests under way are finished, then the store is closed. A second signal, a crash
     /// or a power cut loses nothing that was acknowledged.
     ///
+    /// The first start also makes the key that secrets are kept under, `master.key` in the data directory: keep a copy of it
+    /// elsewhere. secrets.master_key_file names another.
+    ///
     /// Environment: ASSAY_API_KEY is taken as the first key instead of making one, ASSAY_ADMIN_TOKEN as the token of
     /// administrators, ASSAY_MASTER_KEY as the key that secrets are kept under; every setting as ASSAY_<TABLE>_<NAME>. A variable that is empty counts as not set.
     #[command(verbatim_doc_comment)]

@@ -44,7 +44,7 @@ pub(crate) struct Writing<'a> {
 
 /// Takes the secret out of what was sent; null means "not given".
 pub(crate) fn taken(kind: &Kind, sent: &mut Body) -> Result<Option<Secret>, RecordsError> {
-    let Some(field) = secret_of(kind) else { return Ok(None) };
+    let Some(field) = secret_field(kind) else { return Ok(None) };
     let Some(value) = sent.remove(field.name).filter(|value| !value.is_null()) else { return Ok(None) };
     match take(&field.shape, field.name, value)? {
         Value::String(text) => Ok(Some(Secret::new(text))),
@@ -52,13 +52,13 @@ pub(crate) fn taken(kind: &Kind, sent: &mut Body) -> Result<Option<Secret>, Reco
     }
 }
 
-fn secret_of(kind: &Kind) -> Option<&Field> {
+fn secret_field(kind: &Kind) -> Option<&Field> {
     kind.fields.iter().find(|field| matches!(field.shape, Shape::Secret { .. }))
 }
 
 impl Records {
     /// The body as it may be written: with what is kept of the secret, and what is said of it. Without a new secret it keeps
-    /// the one that it has.
+    /// the one that it holds already.
     pub(crate) async fn seal(
         &self,
         writing: &Writing<'_>,
@@ -66,33 +66,31 @@ impl Records {
         body: &mut Body,
     ) -> Result<(), RecordsError> {
         let Writing { kind, org, id, user, at, before } = *writing;
-        if secret_of(kind).is_none() {
+        if secret_field(kind).is_none() {
             return Ok(());
         }
         if kind.fields.iter().any(|field| field.name == CHANGED_AT) {
             body.insert(CHANGED_AT.into(), format_micros(at).into());
         }
-        let version = before.map_or(0, version_of);
-        let kept = match secret {
-            Some(secret) => {
-                let to = Belonging { org, kind: kind.record, record: id, version: version + 1 };
-                let sealed = self.data_key(org).await?.seal(&to, secret, edge::random()?);
-                let sealed = sealed.map_err(|why| RecordsError::TooLarge(why.to_string()))?;
-                body.insert(SEALED.into(), sealed.to_string().into());
-                body.insert(PREVIEW.into(), preview(secret.expose()).into());
-                version + 1
-            }
-            None if body.contains_key(SEALED) || !before.is_some_and(|before| before.contains_key(SEALED)) => version,
-            // Taken away: what replaces the record has none.
-            None => {
-                body.remove(PREVIEW);
-                version
-            }
-        };
-        if kept > 0 {
-            body.insert(VERSION.into(), kept.into());
+        let had = before.is_some_and(|before| before.contains_key(SEALED));
+        let mut version = before.map_or(0, version_of);
+        if let Some(secret) = secret {
+            version += 1;
+            let to = Belonging { org, kind: kind.record, record: id, version };
+            let sealed = self.data_key(org).await?.seal(&to, secret, edge::random()?);
+            let sealed = sealed.map_err(|why| RecordsError::TooLarge(why.to_string()))?;
+            body.insert(SEALED.into(), sealed.to_string().into());
+            body.insert(PREVIEW.into(), preview(secret.expose()).into());
         }
-        if secret.is_some() || before.is_some_and(|before| before.contains_key(SEALED) && !body.contains_key(SEALED)) {
+        // What replaces a record without a secret of its own takes the one that was there away.
+        let lost = had && !body.contains_key(SEALED);
+        if lost {
+            body.remove(PREVIEW);
+        }
+        if version > 0 {
+            body.insert(VERSION.into(), version.into());
+        }
+        if lost || secret.is_some() {
             body.insert(GIVEN_AT.into(), format_micros(at).into());
             body.insert(GIVEN_BY.into(), user.to_string().into());
         }

@@ -79,7 +79,7 @@ impl World {
         Thing { kind, id, project, object, is_part: own.is_none() }
     }
 
-    async fn member(&self, email: &str) -> Principal {
+    pub async fn member(&self, email: &str) -> Principal {
         let invited = json!({"invite_users": {"emails": [email]}});
         self.records.change_members(&self.owner, body(invited)).await.expect("invites");
         let made = self.records.admin_create_key("acme", email, "theirs").await.expect("a key");

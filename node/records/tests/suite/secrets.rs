@@ -247,10 +247,7 @@ async fn what_is_refused_is_not_repeated() {
 async fn secrets_are_opened_for_who_may_read_them() {
     let world = world().await;
     let id = id_of(&world.make(&AI_SECRET, json!({"name": "s", "secret": FIRST})).await);
-    let invited = json!({"invite_users": {"emails": ["ann@example.com"]}});
-    world.records.change_members(&world.owner, body(invited)).await.expect("invites");
-    let key = world.records.admin_create_key("acme", "ann@example.com", "theirs").await.expect("a key");
-    let ann = world.records.authenticate(key["api_key"].as_str().expect("a key"), None).await.expect("is known");
+    let ann = world.member("ann@example.com").await;
     missing(world.records.secret_of(&ann, "s").await);
     missing(world.records.secret_in(&ann, &AI_SECRET, id).await);
     assert_eq!(world.records.ai_secrets(&ann, &body(json!({}))).await, Ok(Vec::new()));
@@ -261,6 +258,39 @@ async fn secrets_are_opened_for_who_may_read_them() {
     let refused = world.records.delete_named(&ann, &AI_SECRET, &body(json!({"name": "s"}))).await;
     assert!(matches!(refused, Err(RecordsError::Forbidden(_))), "{refused:?}");
     missing(world.records.secret_of(&ann, "other").await);
+}
+
+#[tokio::test]
+async fn variables_of_a_function_are_granted_as_the_prompts_of_its_project() {
+    let world = world().await;
+    let ann = world.member("ann@example.com").await;
+    let project = world.project("p").await;
+    let function = world.function(project).await;
+    let on = |object: &str, id: Uuid| json!({"object_type": object, "object_id": id, "name": "A", "value": FIRST});
+    let of_project = id_of(&world.make(&ENV_VAR, on("project", project)).await);
+    let of_function = id_of(&world.make(&ENV_VAR, on("function", function)).await);
+    let get = async |id| world.records.get(&ann, &ENV_VAR, id).await.map(drop);
+    let grant = async |permission: &str| {
+        let sent = json!({
+            "object_type": "project", "object_id": project, "user_id": ann.user,
+            "permission": permission, "restrict_object_type": "prompt",
+        });
+        world.records.create(&world.owner, &ACL, body(sent)).await.expect("grants");
+    };
+    missing(get(of_function).await);
+    missing(world.records.create(&ann, &ENV_VAR, body(on("function", function))).await);
+    grant("read").await;
+    assert_eq!(get(of_function).await, Ok(()));
+    missing(get(of_project).await);
+    let opened = world.records.secret_in(&ann, &ENV_VAR, of_function).await.expect("opens").expect("has one");
+    assert_eq!(opened.expose(), FIRST);
+    let change =
+        async || world.records.patch(&ann, &ENV_VAR, of_function, body(json!({"value": SECOND}))).await.map(drop);
+    assert!(matches!(change().await, Err(RecordsError::Forbidden(_))));
+    grant("update").await;
+    assert_eq!(change().await, Ok(()));
+    world.records.delete(&ann, &ENV_VAR, of_function).await.expect("may");
+    world.records.create(&ann, &ENV_VAR, body(on("function", function))).await.expect("may");
 }
 
 #[tokio::test]

@@ -52,9 +52,9 @@ impl Records {
         match (self.ring.get(), self.recorded()?) {
             (Some(ring), None) => {
                 self.record(ring.current().id(), None).await?;
-                Ok(self.recorded()?.map_or(MasterKey::None, |recorded| compared(ring, recorded.id)))
+                Ok(self.recorded()?.map_or(MasterKey::None, |recorded| self.compared(ring, recorded.id)))
             }
-            (Some(ring), Some(recorded)) => Ok(compared(ring, recorded.id)),
+            (Some(ring), Some(recorded)) => Ok(self.compared(ring, recorded.id)),
             (None, Some(recorded)) => Ok(MasterKey::Missing(recorded.id)),
             (None, None) if is_first() => Ok(MasterKey::ToMake),
             (None, None) => Ok(MasterKey::None),
@@ -146,6 +146,17 @@ impl Records {
         let key = DataKey::read(&record)?;
         let ring = self.ring.get().ok_or_else(|| without(Some(key.wrapped.key)))?;
         key.unwrap(ring)
+    }
+
+    /// Also a data key that a rotation left under another key counts; one that does not read is told of where it is used.
+    fn compared(&self, ring: &Keyring, recorded: KeyId) -> MasterKey {
+        let keys = self.data_keys().into_iter().filter_map(|record| DataKey::read(&record).ok());
+        let mut needed = std::iter::once(recorded).chain(keys.map(|key| key.wrapped.key));
+        match needed.find(|id| ring.find(*id).is_none()) {
+            Some(missing) => MasterKey::Missing(missing),
+            None if ring.current().id() == recorded => MasterKey::Known(recorded),
+            None => MasterKey::ToRotate { from: recorded, to: ring.current().id() },
+        }
     }
 
     fn data_keys(&self) -> Vec<Arc<Record>> {
@@ -264,14 +275,6 @@ fn data_key_key(org: OrgId) -> UniqueKey {
 
 fn master_key_key() -> UniqueKey {
     UniqueKey::new("cluster_setting", "master_key")
-}
-
-fn compared(ring: &Keyring, recorded: KeyId) -> MasterKey {
-    match ring.find(recorded) {
-        _ if ring.current().id() == recorded => MasterKey::Known(recorded),
-        Some(_) => MasterKey::ToRotate { from: recorded, to: ring.current().id() },
-        None => MasterKey::Missing(recorded),
-    }
 }
 
 /// What takes a key that this node does not have, and what to do about it.

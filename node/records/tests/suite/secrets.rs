@@ -469,3 +469,35 @@ async fn a_node_without_the_key_serves_everything_else() {
     let (_cluster, records, owner) = reopened(dir.path(), Some((master(3), vec![master(1)]))).await;
     assert_eq!(records.secret_of(&owner, "s").await.expect("opens").expose(), FIRST);
 }
+
+/// As where another node made it at the very moment of the rotation.
+#[tokio::test]
+async fn a_data_key_that_a_rotation_left_is_told_and_taken_by_the_next() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (old, new) = (master(1), master(2));
+    let (cluster, records, owner) = reopened(dir.path(), Some((old.clone(), Vec::new()))).await;
+    records.create(&owner, &AI_SECRET, body(json!({"name": "s", "secret": FIRST}))).await.expect("creates");
+    let key = cluster.catalog().read().all(RecordKind::DATA_KEY).next().cloned().expect("is made");
+    closed(cluster, records).await;
+
+    let both = || Some((new.clone(), vec![old.clone()]));
+    let (cluster, records, _) = reopened(dir.path(), both()).await;
+    records.admin_rotate_master_key().await.expect("rotates");
+    let Record { kind, id, org, keys, body, .. } = (*key).clone();
+    let put = PutRecord { kind, id, org, expect: Expect::Any, keys, body, at: 2 };
+    let command = Bytes::from(CatalogCommand::Put(put).encode());
+    cluster.propose(GroupId::CATALOG, vec![command]).await.expect("writes");
+    closed(cluster, records).await;
+
+    let (cluster, records, owner) = reopened(dir.path(), Some((new.clone(), Vec::new()))).await;
+    assert_eq!(records.master_key().await, Ok(MasterKey::Missing(old.id())));
+    unavailable(records.secret_of(&owner, "s").await, &old.id().to_string());
+    unavailable(records.admin_rotate_master_key().await, &old.id().to_string());
+    closed(cluster, records).await;
+
+    let (_cluster, records, owner) = reopened(dir.path(), both()).await;
+    assert_eq!(records.secret_of(&owner, "s").await.expect("opens").expose(), FIRST);
+    assert_eq!(records.admin_rotate_master_key().await.expect("rotates")["wrapped_again"], 1);
+    assert_eq!(records.master_key().await, Ok(MasterKey::Known(new.id())));
+    assert_eq!(records.secret_of(&owner, "s").await.expect("opens").expose(), FIRST);
+}

@@ -1,4 +1,4 @@
-//! `assay admin`: organizations, users and keys, for whoever owns the data directory.
+//! `assay admin`: organizations, users and keys, also those of secrets, for whoever owns the data directory.
 //!
 //! A running node listens on a socket in its data directory, which only its owner may open: one request as a line of
 //! JSON, one answer as a line. Where no node runs, the same request is carried out on the directory itself, under its lock.
@@ -72,6 +72,13 @@ pub enum AdminCommand {
     },
     /// Delete an API key, so that it is refused from now on
     DeleteKey { id: Uuid },
+    /// Wrap the data keys of all organizations with the node's new master key; says how many
+    ///
+    /// Give every node the new key (secrets.master_key_file) with the one before it (secrets.old_master_key_files), start
+    /// them again one after the other, and ask one of them for this. When asked again it says 0 and names the new key,
+    /// the old one opens nothing any more.
+    #[command(verbatim_doc_comment)]
+    RotateMasterKey,
 }
 
 /// What a running node is asked through its socket.
@@ -92,6 +99,10 @@ pub enum Answer {
 pub fn run(data_dir: &Path, command: AdminCommand) -> anyhow::Result<()> {
     let answer = match ask(data_dir, &Request::Admin(command.clone()))? {
         Some(answer) => answer,
+        None if matches!(command, AdminCommand::RotateMasterKey) => anyhow::bail!(
+            "no node runs on {}, and master keys are in the settings of one: start it with the new key and the old one",
+            data_dir.display()
+        ),
         None => directly(data_dir, command)?,
     };
     match answer {
@@ -146,6 +157,7 @@ async fn carry_out(records: &Records, command: AdminCommand) -> Answer {
             records.admin_create_key(&organization, &user, &name).await
         }
         AdminCommand::DeleteKey { id } => records.admin_delete_key(id).await,
+        AdminCommand::RotateMasterKey => records.admin_rotate_master_key().await,
     };
     done.map_or_else(|refused| Answer::Refused(refused.to_string()), Answer::Done)
 }

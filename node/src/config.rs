@@ -18,13 +18,15 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::limits::{ObjectsConfig, QueriesConfig};
+use crate::secrets::SecretsConfig;
 
 /// In front of the environment's names.
 const ENVIRONMENT_PREFIX: &str = "ASSAY_";
 /// Names of the environment that are not settings: a secret is no setting that `assay config` may print, the others
 /// are for commands, tests and tools.
-const NOT_SETTINGS: [&str; 8] = [
+const NOT_SETTINGS: [&str; 9] = [
     "ASSAY_API_KEY",
+    "ASSAY_MASTER_KEY",
     "ASSAY_ADMIN_TOKEN",
     "ASSAY_ADMIN_URL",
     "ASSAY_ADMIN_CA",
@@ -46,6 +48,7 @@ pub struct Config {
     pub cluster: ClusterSettings,
     pub objects: ObjectsConfig,
     pub queries: QueriesConfig,
+    pub secrets: SecretsConfig,
     pub log: LogConfig,
     pub founding: FoundingConfig,
 }
@@ -307,6 +310,7 @@ impl Known {
         config.http.metrics_listen = Some(String::new());
         config.cluster.peer_address = Some(String::new());
         config.cluster.peer_listen = Some(String::new());
+        config.secrets.master_key_file = Some(PathBuf::new());
         let files = TlsFiles { certificates: PathBuf::new(), private_key: PathBuf::new() };
         config.http.tls = Some(files.clone());
         config.admin = AdminConfig { listen: Some(String::new()), token_file: Some(PathBuf::new()), tls: Some(files) };
@@ -352,7 +356,7 @@ impl Known {
         Ok(())
     }
 
-    /// A value given as text takes the type of the setting.
+    /// A value given as text takes the type of the setting; the items of a list stand between commas.
     fn set_text(&self, settings: &mut Table, name: &str, text: &str, place: &str) -> Result<(), ConfigError> {
         let wrong = |problem: String| ConfigError { place: place.to_owned(), problem };
         let kind = self.0.get(name).ok_or_else(|| wrong(self.unknown(name)))?;
@@ -361,6 +365,9 @@ impl Known {
             Value::Integer(_) => text.parse().ok().map(Value::Integer),
             Value::Float(_) => text.parse().ok().map(Value::Float),
             Value::Boolean(_) => text.parse().ok().map(Value::Boolean),
+            Value::Array(_) => {
+                Some(Value::Array(text.split(',').filter(|item| !item.is_empty()).map(Value::from).collect()))
+            }
             _ => None,
         };
         let value = value.ok_or_else(|| wrong(format!("`{text}` is not of type {}", kind.type_str())))?;
@@ -506,6 +513,17 @@ mod tests {
         assert_eq!(config.http.public_url.as_deref(), Some("https://assay.example"));
         assert_eq!(config.http.metrics_listen.as_deref(), Some("127.0.0.1:9"));
         assert_eq!(config.http.tls.map(|tls| tls.private_key), Some(PathBuf::from("/k")));
+    }
+
+    #[test]
+    fn the_items_of_a_list_stand_between_commas() {
+        let files = |environment: &[(&str, &str)], flags: &[&str]| {
+            load(&sources(None, environment, flags)).unwrap().secrets.old_master_key_files
+        };
+        let named = "ASSAY_SECRETS_OLD_MASTER_KEY_FILES";
+        assert_eq!(files(&[(named, "/a,/b")], &[]), [Path::new("/a"), Path::new("/b")]);
+        assert_eq!(files(&[(named, "/a")], &["secrets.old_master_key_files=/c"]), [Path::new("/c")]);
+        assert_eq!(files(&[(named, "/a")], &["secrets.old_master_key_files="]), [] as [&Path; 0]);
     }
 
     #[test]

@@ -75,9 +75,9 @@ impl Remote {
         let Place { is_tls, host, port } = place_of(url)?;
         let tls = is_tls.then(|| trusting(args.admin_ca.as_deref())).transpose()?;
         let token = match (&args.admin_token_file, desk::variable(TOKEN_VARIABLE)?) {
-            (Some(file), _) => desk::read_secret(file)?,
+            (Some(file), _) => desk::read_secret(file, desk::WHAT)?,
             (None, Some(token)) => token,
-            (None, None) => desk::read_secret(&data_dir.join(TOKEN_FILE)).with_context(|| {
+            (None, None) => desk::read_secret(&data_dir.join(TOKEN_FILE), desk::WHAT).with_context(|| {
                 format!("no token for {url}: name its file with --admin-token-file, or set {TOKEN_VARIABLE}")
             })?,
         };

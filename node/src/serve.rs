@@ -1,7 +1,7 @@
 //! `assay serve`: the only place where the pieces are wired, and the order in which they start and end.
 //!
-//! Start: the store; the actors; the door for administrators; HTTP; the first organization, if there is none, which takes
-//! a majority of the cluster. Only then the node says that it is ready. What was
+//! Start: the store; the actors; the door for administrators; HTTP; the first organization and the master key of
+//! secrets, if there are none, which takes a majority of the cluster. Only then the node says that it is ready. What was
 //! started ends in the opposite order: readiness says no, HTTP finishes what it has, queries that run on after their request
 //! stop, the actors answer what they took, the store closes. A second signal ends the process at once, which is as safe as a crash.
 
@@ -24,7 +24,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::Door;
 use crate::config::{Config, LogFormat};
-use crate::{desk, metrics};
+use crate::{desk, metrics, secrets};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
@@ -69,6 +69,9 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let cluster = Arc::new(Cluster::open(config.node()?).await?);
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
     let records = Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone())));
+    if let Some(ring) = secrets::keyring(&config)? {
+        records.give_keys(ring);
+    }
     let prices = config.queries.prices().context("queries.prices")?;
     let queries = Queries::start(Arc::clone(&cluster), config.queries.limits(), prices, node_clock(&cluster));
     let queries = queries.context("opening the queries that run on after their request")?;
@@ -95,6 +98,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let http = tokio::spawn(server.run());
     let settling = async {
         let made = records.found_when_heard(&founding(&config)?).await.context("making the first organization")?;
+        secrets::settle(&config, &records).await.context("the master key of secrets")?;
         serving.store(true, Ordering::Relaxed);
         announce(made.as_ref(), scheme, &addresses)
     };

@@ -9,6 +9,7 @@ mod decide;
 mod objects;
 mod rights;
 mod secret;
+mod vault;
 
 pub use chain::Ledger;
 pub use decide::{Decision, Principal, decide};
@@ -17,4 +18,7 @@ pub use rights::{Access, Acl, Gift, Granted, Group, Rights, Role, Subject};
 pub use secret::{
     ADMIN_TOKEN_LETTERS_MIN, API_KEY_BYTES, AdminToken, PEPPER_BYTES, Pepper, Secret, new_admin_token, new_api_key,
     preview,
+};
+pub use vault::{
+    Belonging, KeyId, Keyring, NONCE_BYTES, PLAIN_BYTES_MAX, Sealed, VAULT_KEY_BYTES, VaultError, VaultKey,
 };

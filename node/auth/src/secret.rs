@@ -175,7 +175,7 @@ impl Pepper {
     }
 }
 
-fn hex_digit(digit: u8) -> Option<u8> {
+pub(crate) fn hex_digit(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'a'..=b'f' => Some(digit - b'a' + 10),

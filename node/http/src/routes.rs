@@ -7,6 +7,7 @@ mod later;
 mod queries;
 mod records;
 mod rows;
+mod secrets;
 mod service;
 mod views;
 
@@ -39,6 +40,7 @@ pub fn all(config: &mut ServiceConfig) {
     records_of(config, "/v1/dataset", &kinds::DATASET, Changes::ByPatch);
     records_of(config, "/v1/api_key", &kinds::API_KEY, Changes::Never);
     for kind in [
+        &kinds::ENV_VAR,
         &kinds::GROUP,
         &kinds::MCP_SERVER,
         &kinds::PROJECT_SCORE,
@@ -62,6 +64,7 @@ pub fn all(config: &mut ServiceConfig) {
             .route(patch().to(views::patch))
             .route(delete().to(views::delete)),
     );
+    secrets_of(config);
     access_of(config);
     definitions_of(config, "/v1/prompt", Definition::Prompt);
     definitions_of(config, "/v1/function", Definition::Function);
@@ -127,6 +130,21 @@ fn definitions_of(config: &mut ServiceConfig, path: &str, definition: Definition
         .route(patch().to(move |call, payload| functions::patch(definition, call, payload)))
         .route(delete().to(move |call| functions::delete(definition, call)));
     config.service(many).service(one);
+}
+
+/// Keys of providers.
+fn secrets_of(config: &mut ServiceConfig) {
+    let many = at("/v1/ai_secret")
+        .route(post().to(|call, payload| records::create(&kinds::AI_SECRET, call, payload)))
+        .route(put().to(|call, payload| records::replace(&kinds::AI_SECRET, call, payload)))
+        .route(get().to(|call| records::list(&kinds::AI_SECRET, call)))
+        .route(delete().to(secrets::delete));
+    let one = at("/v1/ai_secret/{id}")
+        .route(get().to(|call| records::get(&kinds::AI_SECRET, call)))
+        .route(patch().to(|call, payload| records::patch(&kinds::AI_SECRET, call, payload)))
+        .route(delete().to(|call| records::delete(&kinds::AI_SECRET, call)));
+    config.service(many).service(one);
+    config.service(at("/api/ai_secret/get").route(post().to(secrets::of_organization)));
 }
 
 /// What is granted, to whom, and who is there at all. Fixed words stand before the ids that they would be taken for.

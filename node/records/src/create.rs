@@ -1,6 +1,8 @@
 //! Create or get: a name that is there gives the record that has it, unmodified.
 
-use assay_node_auth::{API_KEY_BYTES, Decision, ObjectType, Permission, Principal, Target, new_api_key, preview};
+use assay_node_auth::{
+    API_KEY_BYTES, Decision, ObjectType, Permission, Principal, Secret, Target, new_api_key, preview,
+};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record, UniqueKey};
 use assay_storage_model::{GroupId, OrgId};
 use serde_json::{Map, Value};
@@ -19,7 +21,8 @@ use crate::kinds::{EXPERIMENT, PROJECT, acl};
 use crate::list::Walk;
 use crate::patch::put;
 use crate::read::{Seen, never_changes, visible};
-use crate::standing::{no_organization, within, within_named};
+use crate::sealing::{self, Writing};
+use crate::standing::{no_organization, text_in, within, within_named};
 use crate::{Created, Records, edge};
 
 /// A name that is taken and freed again while we look, or taken by another request each time.
@@ -36,6 +39,8 @@ struct Place {
     within: Uuid,
     /// Whether they may make it.
     may: bool,
+    /// What it is to keep encrypted.
+    secret: Option<Secret>,
 }
 
 /// What it is to be called.
@@ -52,15 +57,16 @@ impl Records {
         &self,
         who: &Principal,
         kind: &'static Kind,
-        body: Map<String, Value>,
+        mut body: Map<String, Value>,
     ) -> Result<Created, RecordsError> {
+        let secret = sealing::taken(kind, &mut body)?;
         self.fresh().await?;
         let fields = draft::created(kind, body.clone())?;
         if let Some(of_system) = of_system(kind, &fields) {
             let object = self.answer(kind, &of_system)?;
             return Ok(Created { object, found_existing: true, secret: None });
         }
-        let place = self.place(who, kind, &fields, &body).await?;
+        let place = Place { secret, ..self.place(who, kind, &fields, &body).await? };
         if kind.naming == Naming::Secret {
             return self.create_key(kind, &place, fields).await;
         }
@@ -86,14 +92,15 @@ impl Records {
         &self,
         who: &Principal,
         kind: &'static Kind,
-        body: Map<String, Value>,
+        mut body: Map<String, Value>,
     ) -> Result<Value, RecordsError> {
+        let secret = sealing::taken(kind, &mut body)?;
         self.fresh().await?;
         let fields = draft::created(kind, body.clone())?;
         if of_system(kind, &fields).is_some() {
             return Err(never_changes(kind));
         }
-        let place = self.place(who, kind, &fields, &body).await?;
+        let place = Place { secret, ..self.place(who, kind, &fields, &body).await? };
         let unnamed = || RecordsError::BadRequest("`name` is missing".into());
         let key = kind.key_of(place.within, &fields).ok_or_else(unnamed)?;
         for _ in 0..ATTEMPTS_MAX {
@@ -106,13 +113,17 @@ impl Records {
             };
             let Seen { record, .. } =
                 self.look(|sight| visible(sight, &place.who, kind, id, Permission::Update)).await?;
+            let stored = draft::read(&record)?;
             let mut replaced = fields.clone();
             for field in kind.fields.iter().filter(|field| field.create == OnCreate::Ours) {
-                if let Some(value) = draft::read(&record)?.remove(field.name) {
-                    replaced.insert(field.name.to_owned(), value);
+                if let Some(value) = stored.get(field.name) {
+                    replaced.insert(field.name.to_owned(), value.clone());
                 }
             }
             (kind.derive)(&mut replaced);
+            let (org, user, at) = (place.org, place.who.user, edge::now_micros());
+            let writing = Writing { kind, org, id, user, at, before: Some(&stored) };
+            self.seal(&writing, place.secret.as_ref(), &mut replaced).await?;
             match self.propose_one(By::Caller(&place.who), CatalogCommand::Put(put(kind, &record, &replaced))).await? {
                 CatalogOutcome::Put { .. } => {
                     return Ok(self.joined(kind, draft::shown(kind, &Frame::of(&record), replaced)));
@@ -147,7 +158,7 @@ impl Records {
             if let Some(check) = kind.check.filter(|_| may) {
                 check(sight, org, fields)?;
             }
-            Ok(Place { may, who, org, within: project.unwrap_or(org.0) })
+            Ok(Place { may, who, org, within: project.unwrap_or(org.0), secret: None })
         })
         .await
     }
@@ -224,6 +235,8 @@ impl Records {
         (kind.complete)(&Making { id, user: place.who.user }, &mut body);
         (kind.derive)(&mut body);
         let at = edge::now_micros();
+        let writing = Writing { kind, org: place.org, id, user: place.who.user, at, before: None };
+        self.seal(&writing, place.secret.as_ref(), &mut body).await?;
         let put = PutRecord {
             kind: kind.record,
             id,
@@ -362,7 +375,8 @@ fn of_object(sight: &Sight<'_>, who: &Principal, fields: &Body) -> Result<Princi
     let on = acl::object(fields);
     let (object, id) = on.ok_or_else(|| RecordsError::BadRequest("`object_type` is missing".into()))?;
     let missing = || {
-        let said = format!("no {} with the id {id} is visible to this credential", object.word());
+        let word = text_in(fields, "object_type");
+        let said = format!("no {word} with the id {id} is visible to this credential");
         RecordsError::NotFound(said)
     };
     let org = guard::org_of(sight, object, id).ok_or_else(missing)?;

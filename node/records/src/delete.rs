@@ -26,7 +26,7 @@ use crate::draft::{self, Frame};
 use crate::error::RecordsError;
 use crate::guard::is_gone;
 use crate::kind::Kind;
-use crate::kinds::{ACL, PROJECT, VIEW, WITHIN_PROJECT, acl};
+use crate::kinds::{ACL, ENV_VAR, PROJECT, VIEW, WITHIN_PROJECT, acl};
 use crate::list::Walk;
 use crate::read::{Seen, visible};
 use crate::{Records, edge};
@@ -114,7 +114,7 @@ impl Records {
                 swept.records += 1;
             }
         }
-        for kind in [&ACL, &VIEW] {
+        for kind in [&ACL, &VIEW, &ENV_VAR] {
             let left: Vec<Uuid> = self.peek(|sight| {
                 let orphans = sight.all(kind.record).filter(|record| is_orphan(sight, record));
                 orphans.map(|record| record.id).collect()
@@ -137,8 +137,20 @@ impl Records {
                     self.take_away(within, org, &ids).await?;
                 }
             }
+            self.take_variables(org).await?;
         }
         self.take_away(kind, org, &[id]).await
+    }
+
+    /// Variables of what is there no more. What they hold is secret, so it does not wait for the next sweep.
+    async fn take_variables(&self, org: OrgId) -> Result<(), RecordsError> {
+        let mut walk = Walk::from_newest(&ENV_VAR, org);
+        while !walk.is_over() {
+            let batch = self.peek(|sight| walk.step(sight, |record| is_orphan(sight, record)))?;
+            let ids: Vec<_> = batch.iter().map(|record| record.id).collect();
+            self.take_away(&ENV_VAR, org, &ids).await?;
+        }
+        Ok(())
     }
 
     /// First the rows, then the records.

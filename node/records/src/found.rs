@@ -15,7 +15,7 @@ use crate::error::RecordsError;
 use crate::kinds::api_key::fingerprint_key;
 use crate::kinds::{organization, user};
 use crate::standing::pepper_key;
-use crate::{Records, edge};
+use crate::{MasterKey, Records, edge};
 
 /// The least of a key that an operator brings: shorter ones are guessed.
 const OWN_KEY_LENGTH_MIN: usize = 16;
@@ -36,18 +36,12 @@ pub struct Founding {
 impl Records {
     /// [`Records::found`], as soon as a majority of the catalog answers: on a node of several that may take a while.
     pub async fn found_when_heard(&self, founding: &Founding) -> Result<Option<Secret>, RecordsError> {
-        let mut said: Option<Instant> = None;
-        loop {
-            let why = match self.found(founding.clone()).await {
-                Err(RecordsError::Unavailable(why) | RecordsError::Unknown(why) | RecordsError::Busy(why)) => why,
-                done => return done,
-            };
-            if said.is_none_or(|said| said.elapsed() >= SAID_AGAIN_AFTER) {
-                tracing::info!(why, "waiting for a majority of the cluster");
-                said = Some(Instant::now());
-            }
-            tokio::time::sleep(FOUND_AGAIN_AFTER).await;
-        }
+        when_heard(async || self.found(founding.clone()).await).await
+    }
+
+    /// [`Records::master_key`] likewise.
+    pub async fn master_key_when_heard(&self) -> Result<MasterKey, RecordsError> {
+        when_heard(async || self.master_key().await).await
     }
 
     /// Makes the first organization where there is none; a later call changes nothing. Answers the key if one was
@@ -130,6 +124,21 @@ impl Records {
             Ok(swept) => tracing::info!(records = swept.records, "finished deletes that were cut short"),
             Err(error) => tracing::warn!(%error, "could not finish deletes that were cut short"),
         }
+    }
+}
+
+async fn when_heard<T>(ask: impl AsyncFn() -> Result<T, RecordsError>) -> Result<T, RecordsError> {
+    let mut said: Option<Instant> = None;
+    loop {
+        let why = match ask().await {
+            Err(RecordsError::Unavailable(why) | RecordsError::Unknown(why) | RecordsError::Busy(why)) => why,
+            done => return done,
+        };
+        if said.is_none_or(|said| said.elapsed() >= SAID_AGAIN_AFTER) {
+            tracing::info!(why, "waiting for a majority of the cluster");
+            said = Some(Instant::now());
+        }
+        tokio::time::sleep(FOUND_AGAIN_AFTER).await;
     }
 }
 

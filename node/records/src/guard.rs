@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::access::Sight;
 use crate::draft::{self, Body};
 use crate::kind::{Guard, Kind};
-use crate::kinds::{DATASET, EXPERIMENT, GROUP, PROJECT, PROMPT, ROLE, acl};
+use crate::kinds::{AI_SECRET, DATASET, EXPERIMENT, GROUP, PROJECT, PROMPT, ROLE, acl};
 
 /// A record as far as access to it goes. One that is to be made has no id.
 #[derive(Clone, Copy, Debug)]
@@ -136,6 +136,7 @@ fn kind_of(object: ObjectType) -> Option<&'static Kind> {
         ObjectType::Prompt => Some(&PROMPT),
         ObjectType::Group => Some(&GROUP),
         ObjectType::Role => Some(&ROLE),
+        ObjectType::AiSecret => Some(&AI_SECRET),
         _ => None,
     }
 }

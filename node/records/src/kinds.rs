@@ -1,8 +1,10 @@
 //! The kinds of records that the API shows, a file each, and those that stand above organizations.
 
 pub(crate) mod acl;
+mod ai_secret;
 pub(crate) mod api_key;
 mod dataset;
+mod env_var;
 mod environment;
 pub(crate) mod experiment;
 pub(crate) mod group;
@@ -29,8 +31,10 @@ use crate::kind::Kind;
 use crate::shape::{MOST_POSITIVE, Member, Shape};
 
 pub use acl::ACL;
+pub use ai_secret::AI_SECRET;
 pub use api_key::API_KEY;
 pub use dataset::DATASET;
+pub use env_var::ENV_VAR;
 pub use environment::ENVIRONMENT;
 pub use experiment::EXPERIMENT;
 pub use group::GROUP;
@@ -68,6 +72,8 @@ const TAGS: Shape = Shape::Texts { items_max: 1000, bytes_max: 1024 };
 const METADATA: Shape = Shape::Open { bytes_max: 256 << 10 };
 const TEXTS: Shape = Shape::Texts { items_max: 1000, bytes_max: 64 << 10 };
 const URL: Shape = Shape::Text { bytes_min: 1, bytes_max: 8 << 10 };
+/// A key of a provider, which may be a file of JSON, or what a function finds in its environment.
+const SECRET: Shape = Shape::Secret { bytes_max: 64 << 10 };
 /// What a rule looks at at once.
 const SCOPE: Shape = Shape::Tagged(
     "type",

@@ -28,12 +28,14 @@ mod guard;
 mod kind;
 pub mod kinds;
 mod list;
+mod masters;
 mod named;
 mod organizations;
 mod patch;
 mod people;
 mod prompts;
 mod read;
+mod sealing;
 mod shape;
 mod standing;
 
@@ -41,7 +43,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use assay_cluster::Cluster;
-use assay_node_auth::{Ledger, Pepper, Secret};
+use assay_node_auth::{Keyring, Ledger, Pepper, Secret};
 use assay_storage_model::{ObjectKey, OrgId, ShardId};
 use serde_json::Value;
 use uuid::Uuid;
@@ -56,6 +58,7 @@ pub use found::Founding;
 pub use grants::ACLS_AT_ONCE_MAX;
 pub use kind::{Kind, NAME_BYTES_MAX};
 pub use list::{IDS_MAX, ListRequest};
+pub use masters::MasterKey;
 pub use people::MEMBERS_AT_ONCE_MAX;
 pub use prompts::{Definition, PromptPlace};
 
@@ -67,6 +70,8 @@ pub struct Records {
     /// Never changes once made, so it is read once.
     pepper: Arc<OnceLock<Pepper>>,
     known: Arc<Known>,
+    /// The master keys of secrets, once the node has them.
+    ring: Arc<OnceLock<Keyring>>,
     ledger: Arc<dyn Ledger>,
     impersonations: Arc<Impersonations>,
 }
@@ -86,6 +91,7 @@ impl Records {
             fences,
             pepper: Arc::default(),
             known: Arc::default(),
+            ring: Arc::default(),
             ledger,
             impersonations: Arc::default(),
         }

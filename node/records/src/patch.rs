@@ -13,6 +13,7 @@ use crate::error::RecordsError;
 use crate::kind::{Kind, Naming};
 use crate::kinds::organization::member_key;
 use crate::read::{Seen, visible};
+use crate::sealing::{self, Writing};
 use crate::{Records, edge};
 
 /// Each loses only to another writer that won.
@@ -24,8 +25,9 @@ impl Records {
         who: &Principal,
         kind: &'static Kind,
         id: Uuid,
-        body: Map<String, Value>,
+        mut body: Map<String, Value>,
     ) -> Result<Value, RecordsError> {
+        let secret = sealing::taken(kind, &mut body)?;
         // Also a change that changes nothing is one of what is there now.
         self.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
@@ -35,13 +37,18 @@ impl Records {
             if let Some(fold) = kind.fold {
                 fold(&stored, &mut sent)?;
             }
-            let Some(changed) = draft::patched(kind, &stored, sent)? else {
-                return self.answer(kind, &record);
+            let mut changed = match draft::patched(kind, &stored, sent)? {
+                Some(changed) => changed,
+                None if secret.is_some() => stored.clone(),
+                None => return self.answer(kind, &record),
             };
             self.check_creator(&who, &stored, &changed)?;
             if let Some(check) = kind.check {
                 self.peek(|sight| check(sight, who.org, &changed))?;
             }
+            let (org, user, at) = (who.org, who.user, edge::now_micros());
+            let writing = Writing { kind, org, id, user, at, before: Some(&stored) };
+            self.seal(&writing, secret.as_ref(), &mut changed).await?;
             match self.propose_one(By::Caller(&who), CatalogCommand::Put(put(kind, &record, &changed))).await? {
                 CatalogOutcome::Put { .. } => {
                     return Ok(self.joined(kind, draft::shown(kind, &Frame::of(&record), changed)));

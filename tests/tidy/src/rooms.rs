@@ -43,6 +43,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "assay-test-btql",
         ],
     ),
+    ("chacha20poly1305", &["assay-node-auth"]),
     ("lz4_flex", &["assay-storage-segments"]),
     ("tonic", &["assay-cluster-transport"]),
     ("prost", &["assay-cluster-transport"]),

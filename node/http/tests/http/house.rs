@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig};
-use assay_node_auth::Secret;
+use assay_node_auth::{Keyring, Secret, VaultKey};
 use assay_node_http::{Admin, App, Handle, Health, HttpConfig, Server};
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_query::{Prices, Queries, QueryLimits};
@@ -55,6 +55,7 @@ impl House {
             let cluster = Arc::new(Cluster::open(cluster).await.expect("a cluster"));
             let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
             let records = Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone())));
+            records.give_keys(Keyring::new(VaultKey::new([7; 32]), Vec::new()));
             let api_key = Some(Secret::new(KEY.into()));
             let founding = Founding { org_name: ORG.into(), owner_email: OWNER.into(), api_key };
             records.found(founding).await.expect("founded");

@@ -11,4 +11,5 @@ mod malformed;
 mod queries;
 mod records;
 mod rows;
+mod secrets;
 mod tls;

@@ -54,9 +54,13 @@ pub static ACL: Kind = Kind {
     join: None,
 };
 
-/// What it is on; none where the body is no ACL's.
+/// What it is on; none where the body is no ACL's. Other records name what they are on likewise, and some of them say
+/// function, which is granted as prompts are.
 pub(crate) fn object(body: &Body) -> Option<(ObjectType, Uuid)> {
-    let object = ObjectType::parse(body.get("object_type")?.as_str()?)?;
+    let object = match body.get("object_type")?.as_str()? {
+        "function" => ObjectType::Prompt,
+        word => ObjectType::parse(word)?,
+    };
     Some((object, draft::id_in(body, "object_id")?))
 }
 

@@ -9,6 +9,7 @@ mod keys;
 mod listing;
 mod model;
 mod patching;
+mod secrets;
 mod tenants;
 
 use std::path::Path;
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig, HomeError, LogConfig, OnFatal, OpenError};
-use assay_node_auth::{Ledger, Principal, Secret};
+use assay_node_auth::{Keyring, Ledger, Principal, Secret, VAULT_KEY_BYTES, VaultKey};
 use assay_node_records::kinds::{DATASET, EXPERIMENT, PROJECT};
 use assay_node_records::{Founding, Kind, ListRequest, Records, RecordsError};
 use assay_storage_model::OrgId;
@@ -34,7 +35,7 @@ pub struct World {
     pub records: Records,
     pub owner: Principal,
     pub kept: Arc<Kept>,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 fn config(dir: &Path) -> ClusterConfig {
@@ -94,9 +95,15 @@ pub async fn world() -> World {
     let cluster = open(dir.path()).await;
     let kept = Arc::new(Kept::default());
     let records = Records::new(Arc::clone(&cluster), Arc::clone(&kept) as Arc<dyn Ledger>);
+    records.give_keys(Keyring::new(master(1), Vec::new()));
     assert!(records.found(founding(Some(KEY))).await.expect("founds").is_none(), "the key was brought");
     let owner = records.authenticate(KEY, None).await.expect("the owner");
-    World { cluster, records, owner, kept, _dir: dir }
+    World { cluster, records, owner, kept, dir }
+}
+
+/// A master key of tests.
+pub fn master(byte: u8) -> VaultKey {
+    VaultKey::new([byte; VAULT_KEY_BYTES])
 }
 
 pub fn body(value: Value) -> Map<String, Value> {

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 const ROWS: usize = 40;
 const POLL: Duration = Duration::from_millis(250);
-const GONE_WITHIN: Duration = Duration::from_secs(60);
+/// What was sent ahead of its entry a second time is kept a minute.
+const GONE_WITHIN: Duration = Duration::from_secs(120);
 /// Rows above this go to files of their own.
 const LARGE_BYTES: usize = 700 << 10;
 const SETTING: &str = "ASSAY_STORE_ERASE_AFTER_SECONDS";

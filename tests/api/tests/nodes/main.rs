@@ -13,3 +13,4 @@ mod machines;
 mod malformed;
 mod program;
 mod scrub;
+mod secrets;

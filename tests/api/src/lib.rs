@@ -13,5 +13,6 @@ pub mod machines;
 pub mod pattern;
 pub mod process;
 pub mod rows;
+pub mod search;
 pub mod server;
 pub mod template;

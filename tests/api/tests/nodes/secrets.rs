@@ -2,10 +2,11 @@
 //! and the key that they are under is changed while it runs.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use assay_test_api::http::{Request, send};
 use assay_test_api::process::run;
+use assay_test_api::search::Texts;
 use assay_test_api::server::{Options, Server};
 use serde_json::{Value, json};
 
@@ -78,31 +79,17 @@ fn make_all(server: &Server) -> Vec<String> {
     texts
 }
 
-fn holds(bytes: &[u8], text: &str) -> bool {
-    bytes.windows(text.len()).any(|window| window == text.as_bytes())
-}
-
-fn files_below(dir: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(dir).expect("lists").map(|entry| entry.expect("an entry").path());
-    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
-}
-
 /// Looks through the log, and through every file of a node that was stopped.
 fn nowhere(options: &Options, texts: &[String]) {
-    let mut files = files_below(&options.data_dir);
-    files.push(options.data_dir.with_extension("log"));
-    let mut marked = 0;
-    for file in files {
-        let Ok(bytes) = std::fs::read(&file) else { continue };
-        marked += usize::from(holds(&bytes, MARK));
-        for text in texts {
-            // No part of it either that nobody could guess the rest from.
-            for part in [text.as_str(), &text[3..35], &text[text.len() - 32..]] {
-                assert!(!holds(&bytes, part), "{} holds {part}", file.display());
-            }
-        }
-    }
-    assert!(marked > 0, "not even what is no secret was found");
+    // No part of it either that nobody could guess the rest from.
+    let parts = texts.iter().flat_map(|text| [text.as_str(), &text[3..35], &text[text.len() - 32..]]);
+    let sought = Texts::new(parts.chain([MARK]));
+    let log = std::fs::read(options.data_dir.with_extension("log")).expect("the log");
+    let mut found = sought.below(&options.data_dir);
+    found.extend(sought.within(&log).into_iter().map(|text| format!("the log: {text}")));
+    let (marked, secret): (Vec<_>, Vec<_>) = found.into_iter().partition(|place| place.ends_with(MARK));
+    assert!(secret.is_empty(), "{secret:#?}");
+    assert!(!marked.is_empty(), "not even what is no secret was found");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use assay_node_auth::{Decision, ObjectType, Permission, Principal, decide};
 use assay_storage_model::catalog::Record;
-use assay_storage_model::{GroupId, ObjectKey, ObjectKind};
+use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -44,6 +44,17 @@ impl Records {
             Ok(ObjectHome { key, org: who.org, project_id, shard: self.cluster.locate(&key) })
         })
         .await
+    }
+
+    /// The project that a record of this name of a kind is in, or that it is, for whoever counts by projects: as this node's
+    /// copy of the catalog has it, without a fence and without asking what may be seen. None of another organization's.
+    pub fn project_at(&self, org: OrgId, kind: &str, id: Uuid) -> Option<Uuid> {
+        let kind = kinds::in_project(kind)?;
+        self.peek(|sight| {
+            let record =
+                sight.get(kind.record, id).filter(|record| record.org == Some(org) && kind.lives(sight, record))?;
+            kind.project_of(record)
+        })
     }
 
     /// Whether the objects that [`Records::object`] found, and the caller's key, stood when this was called, for who has

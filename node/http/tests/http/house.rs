@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_auth::Secret;
-use assay_node_http::{Admin, App, Handle, Health, HttpConfig, Server};
+use assay_node_http::{Admin, App, Handle, Health, HttpConfig, Rates, Server};
 use assay_node_objects::{ObjectLimits, Objects, node_clock};
 use assay_node_query::{Prices, Queries, QueryLimits};
 use assay_node_records::{Founding, Records};
@@ -70,6 +70,7 @@ impl House {
                 health: Arc::new(|| Health { live: true, ready: true, notes: Vec::new() }),
                 metrics: Arc::new(|| "assay_more 1\n".into()),
                 config,
+                rates: Rates::default(),
                 admin,
             };
             (cluster, objects, asked, Server::bind(app).expect("a port"))

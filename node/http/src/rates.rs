@@ -21,6 +21,8 @@ mod rules;
 #[cfg(test)]
 mod sim;
 mod table;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 use std::collections::HashMap;

@@ -10,6 +10,10 @@ pub const SECOND: Micros = 1_000_000;
 const ROUNDING: f64 = 1e-6;
 /// A burst of less than this much of the rate could not be handed out in the batches that nodes ask for.
 const BURST_SECONDS_MIN: f64 = 0.1;
+/// What a node may let in at once by its share, in seconds of that.
+const SHARE_SECONDS: f64 = 0.2;
+/// Requests come at random: with room for one alone a quarter of a small share would go unused.
+const SHARE_BURST_MIN: f64 = 2.0;
 
 /// How fast a bucket fills, and how much it holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,10 +27,12 @@ impl Terms {
         Terms { per_second, burst: burst.max(per_second * BURST_SECONDS_MIN).max(1.0) }
     }
 
-    /// An equal part for each of so many nodes; at least one request fits.
+    /// An equal part for each of so many nodes, with a burst for a moment's silence; at least one request fits.
     pub fn shared(self, nodes: usize) -> Terms {
         let nodes = nodes.max(1) as f64;
-        Terms { per_second: self.per_second / nodes, burst: (self.burst / nodes).max(1.0) }
+        let per_second = self.per_second / nodes;
+        let moment = (per_second * SHARE_SECONDS).max(SHARE_BURST_MIN);
+        Terms { per_second, burst: moment.min(self.burst / nodes).max(1.0) }
     }
 }
 
@@ -61,10 +67,6 @@ impl Bucket {
     /// A new one is full.
     pub fn new(now: Micros, terms: Terms) -> Bucket {
         Bucket { tokens: terms.burst, at: now, since: now }
-    }
-
-    pub fn empty(now: Micros) -> Bucket {
-        Bucket { tokens: 0.0, at: now, since: now }
     }
 
     pub fn step(&mut self, now: Micros, terms: Terms, ask: Ask) -> Grant {
@@ -156,6 +158,7 @@ mod tests {
     fn a_burst_holds_one_request_and_a_tenth_of_a_second() {
         assert_eq!(Terms::new(0.1, 0.0).burst, 1.0);
         assert_eq!(Terms::new(1000.0, 1.0).burst, 100.0);
-        assert_eq!(Terms { per_second: 9.0, burst: 2.0 }.shared(3), Terms { per_second: 3.0, burst: 1.0 });
+        let shared = |rate: f64| Terms { per_second: rate, burst: rate }.shared(3).burst;
+        assert_eq!([1.0, 9.0, 90.0].map(shared), [1.0, 2.0, 6.0]);
     }
 }

@@ -206,7 +206,6 @@ impl Lease {
         let Some(asked) = self.asked.take() else { return };
         self.lost = None;
         self.debt -= asked.debt.min(self.debt);
-        self.share = Bucket::empty(now);
         // From the ask on, whenever the answer came: what is worth something to a node has left the bucket just now.
         self.ends = asked.at + LEASE;
         self.tokens = self.tokens.saturating_add(grant.granted.min(asked.want));

@@ -53,6 +53,8 @@ struct World {
     /// From when until when the home answers nothing; it then starts anew, or comes back with what it had.
     down: Option<(Micros, Micros)>,
     anew: bool,
+    /// From when until when the first node reaches no home, and the others do.
+    cut: Option<(Micros, Micros)>,
     lasts: Micros,
 }
 
@@ -190,6 +192,9 @@ impl Run {
                 self.bucket = Bucket::new(now, self.world.terms);
             }
         }
+        if node == 0 && self.world.cut.is_some_and(|(from, until)| (from..until).contains(&now)) {
+            return;
+        }
         let Grant { granted, wait } = self.bucket.step(now, self.world.terms, ask);
         self.send(now, Happens::Answer { node, sent, granted, wait });
     }
@@ -299,6 +304,7 @@ fn world(dice: &mut Dice) -> World {
         lost: [0.0, 0.0, 0.01, 0.1, 0.3][usize::try_from(dice.between(0, 4)).expect("few")],
         down: None,
         anew: false,
+        cut: None,
         lasts: 40 * SECOND,
     }
 }
@@ -332,6 +338,7 @@ fn busy(dice: &mut Dice, lost: f64) -> World {
         lost,
         down: None,
         anew: false,
+        cut: None,
         lasts: 40 * SECOND,
     }
 }
@@ -376,6 +383,27 @@ fn a_home_that_is_lost_neither_opens_nor_shuts_the_door() {
         (lowest, highest) = (lowest.min(part), highest.max(part));
     }
     println!("while the home is lost, between {lowest:.3} and {highest:.3} of the limit");
+}
+
+/// What it lets in meanwhile it says when it reaches the home again, and all of them let in so much less then.
+#[test]
+fn a_node_that_is_cut_off_lets_in_its_share_beside_the_others_and_pays_it_back() {
+    let (mut highest, mut in_the_end) = (0.0_f64, 0.0_f64);
+    for seed in seeds() {
+        let world = busy(&mut Dice(seed), 0.0);
+        let nodes = world.nodes.max(2);
+        let world =
+            World { nodes, demand: vec![3.0 / nodes as f64; nodes], cut: Some((12 * SECOND, 18 * SECOND)), ..world };
+        let outcome = run(&world, seed);
+        let per_second = world.terms.per_second;
+        let within = outcome.admitted.iter().filter(|at| (12 * SECOND..18 * SECOND).contains(*at)).count() as f64;
+        let part = within / (6.0 * per_second);
+        assert!(part <= 1.05 + 1.0 / nodes as f64, "seed {seed}: {part} in {world:?}");
+        let all = (outcome.admitted.len() as f64 - world.terms.burst) / (per_second * seconds(world.lasts));
+        assert!((0.95..=1.02).contains(&all), "seed {seed}: {all} in {world:?}");
+        (highest, in_the_end) = (highest.max(part), in_the_end.max(all));
+    }
+    println!("while one node is cut off, at most {highest:.3} of the limit, and {in_the_end:.3} in the end");
 }
 
 /// What is far below the limit is never refused, and rarely waits.

@@ -6,6 +6,7 @@ mod cases;
 mod certificates;
 mod compose;
 mod dev;
+mod limits;
 mod lost;
 mod machines;
 mod malformed;

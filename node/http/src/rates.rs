@@ -17,6 +17,7 @@ mod bucket;
 mod counts;
 mod key;
 mod lease;
+mod mixed;
 mod rules;
 #[cfg(test)]
 mod sim;

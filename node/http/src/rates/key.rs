@@ -2,6 +2,8 @@
 
 use assay_storage_model::NodeId;
 
+use super::mixed::mixed;
+
 /// A rule, and that of which it is about each by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
@@ -20,14 +22,6 @@ impl Key {
         let halves = [self.first, self.second].map(|id| [id as u64, (id >> 64) as u64]);
         halves.iter().flatten().fold(mixed(self.rule ^ mixed(node.0)), |weight, half| mixed(weight ^ half))
     }
-}
-
-/// Every bit of the answer hangs on every bit that is given; ids of organizations are random, numbers of nodes are not.
-fn mixed(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
 
 #[cfg(test)]

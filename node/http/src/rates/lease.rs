@@ -10,6 +10,7 @@
 //! What is let in by the share is a debt, which the next ask names and the home takes out of the bucket.
 
 use super::bucket::{Ask, Bucket, Grant, Micros, SECOND, Terms, seconds, whole};
+use super::mixed::mixed;
 
 /// Asks for one limit follow each other no faster than this in the long run.
 pub const ASK_EVERY: Micros = 50_000;
@@ -87,6 +88,7 @@ pub struct Lease {
     lost: Option<Micros>,
     share: Bucket,
     demand: Demand,
+    dice: Dice,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -113,6 +115,7 @@ impl Lease {
             lost: None,
             share: Bucket::new(now, terms.shared(nodes)),
             demand: Demand { per_second: 0.0, count: 0, since: now },
+            dice: Dice(now),
         }
     }
 
@@ -211,7 +214,7 @@ impl Lease {
         self.tokens = self.tokens.saturating_add(grant.granted.min(asked.want));
         if grant.granted < asked.want {
             self.opens = now.saturating_add(grant.wait);
-            self.closed = now + grant.wait.clamp(ASK_EVERY, CLOSED_MAX);
+            self.closed = now + grant.wait.clamp(ASK_EVERY, CLOSED_MAX) + self.dice.below(now, ASK_EVERY);
         }
     }
 
@@ -229,6 +232,17 @@ impl Lease {
         if self.asked.is_some_and(|asked| now >= asked.at + ASK_ENDS) {
             self.failed(now);
         }
+    }
+}
+
+/// Nodes that are refused at the same pace would ask in the same order again and again, and the first would get everything.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, now: Micros, most: Micros) -> Micros {
+        self.0 = mixed(self.0 ^ now);
+        self.0 % most
     }
 }
 

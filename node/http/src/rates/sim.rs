@@ -85,6 +85,7 @@ struct Run {
     bucket: Bucket,
     made_anew: bool,
     admitted: Vec<Micros>,
+    by_node: Vec<usize>,
     refused: u64,
     requests: u64,
     asks: Vec<u64>,
@@ -96,6 +97,7 @@ struct Run {
 #[derive(Debug)]
 struct Outcome {
     admitted: Vec<Micros>,
+    by_node: Vec<usize>,
     asks: Vec<u64>,
     refused: u64,
     waited_max: Micros,
@@ -116,6 +118,7 @@ fn run(world: &World, seed: u64) -> Outcome {
         bucket: Bucket::new(0, world.terms),
         made_anew: false,
         admitted: Vec::new(),
+        by_node: vec![0; world.nodes],
         refused: 0,
         requests: 0,
         asks: vec![0; world.nodes],
@@ -130,7 +133,13 @@ fn run(world: &World, seed: u64) -> Outcome {
     while let Some(Reverse((now, _, happens))) = run.queue.pop().filter(|Reverse((now, ..))| *now < world.lasts) {
         run.happens(now, happens);
     }
-    Outcome { admitted: run.admitted, asks: run.asks, refused: run.refused, waited_max: run.waited_max }
+    Outcome {
+        admitted: run.admitted,
+        by_node: run.by_node,
+        asks: run.asks,
+        refused: run.refused,
+        waited_max: run.waited_max,
+    }
 }
 
 impl Run {
@@ -230,7 +239,10 @@ impl Run {
                 let began = self.began.remove(&request).expect("it began");
                 self.waited_max = self.waited_max.max(now - began);
                 match verdict {
-                    Verdict::Admit => self.admitted.push(now),
+                    Verdict::Admit => {
+                        self.admitted.push(now);
+                        self.by_node[node] += 1;
+                    }
                     _ => self.refused += 1,
                 }
             }
@@ -312,7 +324,7 @@ fn world(dice: &mut Dice) -> World {
 /// How many worlds a test sees; each is a second or less.
 fn seeds() -> std::ops::Range<u64> {
     let count = std::env::var("ASSAY_TEST_SEEDS").ok().and_then(|count| count.parse().ok());
-    0..count.map_or(40, |count: u64| count.min(2_000))
+    0..count.map_or(20, |count: u64| count.min(2_000))
 }
 
 #[test]
@@ -358,6 +370,22 @@ fn where_three_times_the_limit_comes_the_limit_is_let_in() {
         }
     }
     println!("of the limit: at least {lowest:.3} in any ten seconds, at most {highest:.3} in forty beside the burst");
+}
+
+#[test]
+fn where_as_much_comes_everywhere_no_node_goes_without() {
+    let (mut lowest, mut highest) = (f64::MAX, 0.0_f64);
+    for seed in seeds() {
+        let world = busy(&mut Dice(seed), 0.0);
+        let world = World { demand: vec![3.0 / world.nodes as f64; world.nodes], ..world };
+        let outcome = never_above(&world, 1.0, seed);
+        for let_in in &outcome.by_node {
+            let part = *let_in as f64 * world.nodes as f64 / outcome.admitted.len() as f64;
+            assert!((0.6..=1.5).contains(&part), "seed {seed}: {part} of its part, in {world:?}");
+            (lowest, highest) = (lowest.min(part), highest.max(part));
+        }
+    }
+    println!("each node lets in between {lowest:.3} and {highest:.3} of an equal part");
 }
 
 /// For six seconds nobody answers: then the home is there again with what it had, or another one takes its place.

@@ -93,6 +93,11 @@ async fn admitted(node: &Rates, who: &Principal) -> bool {
 
 /// A request each so often at each node, for so long; how many were let in.
 async fn flood(nodes: &[Rates], who: &Principal, every: Duration, lasts: Duration) -> usize {
+    flooded(nodes, who, every, lasts).await.into_iter().sum()
+}
+
+/// The same, node by node.
+async fn flooded(nodes: &[Rates], who: &Principal, every: Duration, lasts: Duration) -> Vec<usize> {
     let flooding = nodes.iter().map(|node| async {
         let end = Instant::now() + lasts;
         let mut asked = Vec::new();
@@ -103,7 +108,7 @@ async fn flood(nodes: &[Rates], who: &Principal, every: Duration, lasts: Duratio
         }
         join_all(asked).await.into_iter().filter(|answer| *answer.as_ref().expect("no panic")).count()
     });
-    join_all(flooding).await.into_iter().sum()
+    join_all(flooding).await
 }
 
 /// Of the only rule's bucket.
@@ -134,6 +139,17 @@ async fn three_nodes_let_in_what_one_would() {
         assert!(asks <= 20 * 20 + 3, "{asks} asks in 20 s");
     }
     assert!(nodes[0].text().contains("assay_rate_alone_total 0"), "{}", nodes[0].text());
+}
+
+/// One of two nodes got a tenth of what the other got: both asked every so often, one just behind the other.
+#[tokio::test(start_paused = true)]
+async fn nodes_that_ask_at_the_same_pace_get_as_much() {
+    for count in 2..=3 {
+        let (nodes, _net) = cluster(count, &[rule(60)]);
+        let let_in = flooded(&nodes, &caller(1), Duration::from_millis(11), Duration::from_secs(40)).await;
+        let equal = let_in.iter().sum::<usize>() / let_in.len();
+        assert!(let_in.iter().all(|one| (equal * 2 / 3..equal * 3 / 2).contains(one)), "{let_in:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,8 @@
 //! on empty ones for those that nobody set.
 //!
 //! Every setting has one name, as `http.listen`. In the file that is key `listen` in table `[http]`; in the environment
-//! `ASSAY_HTTP_LISTEN`; as a flag `--set http.listen=...`, and the two that everyone needs have flags of their own.
+//! `ASSAY_HTTP_LISTEN`; as a flag `--set http.listen=...`, and the two that everyone needs have flags of their own. A list is
+//! written as in the file wherever it stands: `ASSAY_LIMITS_RATES='[{endpoint = "/logs3", ...}]'`.
 //! A name or value that is not understood is an error that says which, where it stands, and what would be right.
 
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assay_cluster::{CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, SHARDS_DEFAULT};
-use assay_node_http::{AdminConfig, HttpConfig, TlsFiles};
+use assay_node_http::{AdminConfig, HttpConfig, LimitsConfig, TlsFiles};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -49,6 +50,7 @@ pub struct Config {
     pub objects: ObjectsConfig,
     pub queries: QueriesConfig,
     pub secrets: SecretsConfig,
+    pub limits: LimitsConfig,
     pub log: LogConfig,
     pub founding: FoundingConfig,
 }
@@ -281,7 +283,7 @@ pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
     }
     let config: Config =
         settings.try_into().map_err(|error| ConfigError { place: "settings".into(), problem: error.to_string() })?;
-    let checked = config.http.check().and_then(|()| config.admin.check());
+    let checked = config.http.check().and_then(|()| config.admin.check()).and_then(|()| config.limits.check());
     checked.map_err(|problem| ConfigError { place: "settings".into(), problem })?;
     Ok(config)
 }
@@ -356,7 +358,7 @@ impl Known {
         Ok(())
     }
 
-    /// A value given as text takes the type of the setting; the items of a list stand between commas.
+    /// A value given as text takes the type of the setting; a list stands as in the file.
     fn set_text(&self, settings: &mut Table, name: &str, text: &str, place: &str) -> Result<(), ConfigError> {
         let wrong = |problem: String| ConfigError { place: place.to_owned(), problem };
         let kind = self.0.get(name).ok_or_else(|| wrong(self.unknown(name)))?;
@@ -365,9 +367,7 @@ impl Known {
             Value::Integer(_) => text.parse().ok().map(Value::Integer),
             Value::Float(_) => text.parse().ok().map(Value::Float),
             Value::Boolean(_) => text.parse().ok().map(Value::Boolean),
-            Value::Array(_) => {
-                Some(Value::Array(text.split(',').filter(|item| !item.is_empty()).map(Value::from).collect()))
-            }
+            Value::Array(_) => Some(list(text).map_err(wrong)?),
             _ => None,
         };
         let value = value.ok_or_else(|| wrong(format!("`{text}` is not of type {}", kind.type_str())))?;
@@ -377,6 +377,21 @@ impl Known {
 
     fn unknown(&self, name: &str) -> String {
         unknown(name, self.0.keys().map(String::as_str))
+    }
+}
+
+/// A list as it stands in the file; nothing is an empty one.
+fn list(text: &str) -> Result<Value, String> {
+    const NAME: &str = "list";
+    if text.trim().is_empty() {
+        return Ok(Value::Array(Vec::new()));
+    }
+    let table: Table = format!("{NAME} = {text}").parse().map_err(|error: toml::de::Error| {
+        format!("this is no list as the file has it, such as [{{endpoint = \"/logs3\"}}]: {}", error.message())
+    })?;
+    match table.get(NAME) {
+        Some(list @ Value::Array(_)) if table.len() == 1 => Ok(list.clone()),
+        _ => Err("this is no list; write it in brackets, as in the file".into()),
     }
 }
 
@@ -515,15 +530,55 @@ mod tests {
         assert_eq!(config.http.tls.map(|tls| tls.private_key), Some(PathBuf::from("/k")));
     }
 
+    const RULE: &str = "endpoint = \"/logs3\", per = \"organization\", requests = 100, seconds = 1";
+
     #[test]
-    fn the_items_of_a_list_stand_between_commas() {
+    fn rules_of_rates_are_a_list_wherever_they_are_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("assay.toml");
+        let more = "[[limits.rates]]\nendpoint = \"/v1/*\"\nmethods = [\"POST\"]\nper = \"organization+project\"\nrequests = 5\n\
+             seconds = 60\nburst = 2\norganizations = [\"acme\"]\n";
+        std::fs::write(&file, format!("[[limits.rates]]\n{}\n{more}", RULE.replace(", ", "\n"))).unwrap();
+        let of_file = load(&sources(Some(&file), &[], &[])).unwrap();
+        assert_eq!((of_file.limits.rates.len(), of_file.limits.rates[1].burst), (2, Some(2)));
+        let inline = format!("[{{{RULE}}}]");
+        let of_environment = load(&sources(Some(&file), &[("ASSAY_LIMITS_RATES", &inline)], &[])).unwrap();
+        assert_eq!(of_environment.limits.rates, of_file.limits.rates[..1], "the later word wins");
+        let of_flag = load(&sources(None, &[], &[&format!("limits.rates={inline}")])).unwrap();
+        assert_eq!(of_flag.limits, of_environment.limits);
+        let text = printed(&of_file).unwrap();
+        std::fs::write(&file, &text).unwrap();
+        let again = load(&sources(Some(&file), &[], &[])).unwrap();
+        assert_eq!((again.limits, printed(&of_file).unwrap()), (of_file.limits.clone(), text));
+    }
+
+    #[test]
+    fn rules_of_rates_that_are_not_understood_are_named() {
+        let refused = |value: &str| load(&sources(None, &[], &[&format!("limits.rates={value}")])).unwrap_err().problem;
+        assert!(refused("5").contains("no list"));
+        assert!(refused("[").contains("no list as the file has it"));
+        assert!(refused("[]\nhttp = 1").contains("no list"));
+        assert!(refused(&format!("[{{{RULE}, bursts = 1}}]")).contains("unknown field `bursts`"));
+        assert!(refused("[{endpoint = \"/logs3\", per = \"organization\", requests = 1}]").contains("seconds"));
+        assert!(refused(&format!("[{{{}}}]", RULE.replace("organization", "planet"))).contains("`planet`"));
+        let unclear = refused(&format!("[{{{RULE}}}, {{{}}}]", RULE.replace("/logs3", "logs3")));
+        assert!(unclear.contains("limits.rates, rule 2 (`logs3`)") && unclear.contains("`/v1/*`"), "{unclear}");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("assay.toml");
+        std::fs::write(&file, "[limits]\nrates = 5\n").unwrap();
+        let typed = load(&sources(Some(&file), &[], &[])).unwrap_err();
+        assert!(typed.problem.contains("must be of type array"), "{typed}");
+    }
+
+    #[test]
+    fn a_list_stands_as_in_the_file() {
         let files = |environment: &[(&str, &str)], flags: &[&str]| {
             load(&sources(None, environment, flags)).unwrap().secrets.old_master_key_files
         };
         let named = "ASSAY_SECRETS_OLD_MASTER_KEY_FILES";
-        assert_eq!(files(&[(named, "/a,/b")], &[]), [Path::new("/a"), Path::new("/b")]);
-        assert_eq!(files(&[(named, "/a")], &["secrets.old_master_key_files=/c"]), [Path::new("/c")]);
-        assert_eq!(files(&[(named, "/a")], &["secrets.old_master_key_files="]), [] as [&Path; 0]);
+        assert_eq!(files(&[(named, "[\"/a\", \"/b\"]")], &[]), [Path::new("/a"), Path::new("/b")]);
+        assert_eq!(files(&[(named, "[\"/a\"]")], &["secrets.old_master_key_files=[\"/c\"]"]), [Path::new("/c")]);
+        assert_eq!(files(&[(named, "[\"/a\"]")], &["secrets.old_master_key_files="]), [] as [&Path; 0]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod doctor;
 mod limits;
 mod metrics;
 mod operate;
+mod rates;
 mod remote;
 mod secrets;
 mod serve;

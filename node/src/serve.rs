@@ -14,17 +14,18 @@ use std::time::Duration;
 use anyhow::Context;
 use assay_cluster::Cluster;
 use assay_node_auth::Secret;
-use assay_node_http::{App, Health, HttpConfig, Server};
+use assay_node_http::{App, Health, HttpConfig, Rates, Server};
 use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::Queries;
 use assay_node_records::{Founding, Records};
 use assay_storage_model::sabotage;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::Door;
 use crate::config::{Config, LogFormat};
-use crate::{desk, metrics, secrets};
+use crate::rates::ClusterPeers;
+use crate::{desk, metrics, rates, secrets};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
@@ -77,6 +78,9 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let queries = queries.context("opening the queries that run on after their request")?;
     let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
+    let peers = Arc::new(ClusterPeers::new(Arc::clone(&cluster)));
+    let limits = Rates::new(&config.limits, peers, Handle::current()).map_err(anyhow::Error::msg)?;
+    rates::serve(&cluster, &limits);
     let app = App {
         records: records.clone(),
         objects: objects.clone(),
@@ -84,6 +88,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         health: health(Arc::clone(&cluster), Arc::clone(&serving)),
         metrics: metrics::source(Arc::clone(&cluster), objects.clone(), queries.clone()),
         config: config.http.clone(),
+        rates: limits,
         admin: desk::open(&config, Arc::clone(&cluster))?,
     };
     let server = Server::bind(app).context("starting to listen")?;

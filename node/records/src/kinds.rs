@@ -62,6 +62,14 @@ pub(crate) fn of_object(kind: ObjectKind) -> Option<&'static Kind> {
     }
 }
 
+/// The kind that a path of the API names where that is a project's, or the project.
+pub(crate) fn in_project(named: &str) -> Option<&'static Kind> {
+    match named {
+        "project" | "project_logs" => Some(&PROJECT),
+        other => WITHIN_PROJECT.iter().copied().find(|kind| kind.name == other),
+    }
+}
+
 /// A description, a message: what people read.
 const PROSE: Shape = Shape::Text { bytes_min: 0, bytes_max: 64 << 10 };
 /// A label, a version, a path.

@@ -46,6 +46,17 @@ impl Records {
         .await
     }
 
+    /// The project that a record of this name of a kind is in, or that it is, for whoever counts by projects: as this node's
+    /// copy of the catalog has it, without a fence and without asking what may be seen. None of another organization's.
+    pub fn project_at(&self, org: OrgId, kind: &str, id: Uuid) -> Option<Uuid> {
+        let kind = kinds::in_project(kind)?;
+        self.peek(|sight| {
+            let record =
+                sight.get(kind.record, id).filter(|record| record.org == Some(org) && kind.lives(sight, record))?;
+            kind.project_of(record)
+        })
+    }
+
     /// Whether the objects that [`Records::object`] found, and the caller's key, stood when this was called, for who has
     /// read or written them meanwhile: what this node's copy of the catalog says may be older than what another node has
     /// said already, and nobody is to see what was gone come back. Alone there are no others.

@@ -6,13 +6,19 @@ use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_auth::{Keyring, Secret, VaultKey};
-use assay_node_http::{Admin, App, Handle, Health, HttpConfig, Server};
+use assay_node_http::{
+    Admin, App, Handle as ServerHandle, Health, HttpConfig, LimitsConfig, RatePeers, RateRule, RateView, Rates, Server,
+};
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_query::{Prices, Queries, QueryLimits};
 use assay_node_records::{Founding, Records};
+use assay_storage_model::NodeId;
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
 
 use crate::client::{Answer, connect, exchange, request};
@@ -25,7 +31,7 @@ pub struct House {
     pub address: SocketAddr,
     pub metrics: Option<SocketAddr>,
     pub admin: Option<SocketAddr>,
-    pub handle: Handle,
+    pub handle: ServerHandle,
     pub runtime: Runtime,
     cluster: Arc<Cluster>,
     objects: Objects,
@@ -45,6 +51,15 @@ impl House {
 
     /// With a listener for administrators.
     pub fn with_admin(change: impl FnOnce(&mut HttpConfig), admin: Option<Admin>) -> House {
+        House::build(change, admin, &LimitsConfig::default())
+    }
+
+    /// With limits, as a node that is alone has them.
+    pub fn with_rates(rates: Vec<RateRule>) -> House {
+        House::build(|_| {}, None, &LimitsConfig { rates })
+    }
+
+    fn build(change: impl FnOnce(&mut HttpConfig), admin: Option<Admin>, limits: &LimitsConfig) -> House {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
         let dir = tempfile::tempdir().expect("a directory");
@@ -71,6 +86,7 @@ impl House {
                 health: Arc::new(|| Health { live: true, ready: true, notes: Vec::new() }),
                 metrics: Arc::new(|| "assay_more 1\n".into()),
                 config,
+                rates: Rates::new(limits, Arc::new(Alone), Handle::current()).expect("rules"),
                 admin,
             };
             (cluster, objects, asked, Server::bind(app).expect("a port"))
@@ -136,6 +152,20 @@ impl House {
             let ended = self.runtime.block_on(async { tokio::time::timeout(Duration::from_secs(40), serving).await });
             ended.expect("the server ends").expect("no panic").expect("no error");
         }
+    }
+}
+
+/// No other nodes.
+#[derive(Debug)]
+struct Alone;
+
+impl RatePeers for Alone {
+    fn view(&self) -> Arc<RateView> {
+        Arc::new(RateView { own: NodeId(1), known: 1, alive: vec![NodeId(1)] })
+    }
+
+    fn ask(&self, node: NodeId, _: Bytes, _: Duration) -> BoxFuture<'static, Result<Bytes, String>> {
+        async move { Err(format!("there is no node {node}")) }.boxed()
     }
 }
 

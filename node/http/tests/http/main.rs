@@ -7,6 +7,7 @@ mod edges;
 mod house;
 mod identity;
 mod later;
+mod limits;
 mod malformed;
 mod queries;
 mod records;

@@ -144,7 +144,7 @@ fn a_master_key_is_changed_and_a_node_without_it_says_so() {
     let why = run(&rotate, &[], "").expect("runs").errors;
     assert!(why.contains("no node runs on"), "{why}");
 
-    options.settings = vec![current(&new), format!("secrets.old_master_key_files={}", old.display())];
+    options.settings = vec![current(&new), format!("secrets.old_master_key_files=[\"{}\"]", old.display())];
     let server = start(&options);
     for again in [1, 0] {
         let said = run(&rotate, &[], "").expect("runs").json().expect("is done");

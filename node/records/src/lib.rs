@@ -1,4 +1,4 @@
-//! The catalog's records as the API shows them: organizations, users, keys, projects, experiments, datasets. One
+//! The catalog's records as the API shows them: organizations, users, keys, tokens, projects, experiments, datasets. One
 //! mechanism, and a short file a kind under `kinds/`.
 //!
 //! Reads look at this node's copy of the catalog. Before one answers that something is not there or not known, it asks
@@ -13,6 +13,7 @@
 //! Knows no HTTP. Asks `auth` for every decision.
 
 mod access;
+mod accounts;
 mod admin;
 mod commit;
 mod create;
@@ -24,6 +25,7 @@ mod fences;
 mod found;
 mod grants;
 mod guard;
+mod jwts;
 mod kind;
 pub mod kinds;
 mod list;
@@ -50,6 +52,7 @@ pub use delete::Swept;
 pub use error::RecordsError;
 pub use found::Founding;
 pub use grants::ACLS_AT_ONCE_MAX;
+pub use jwts::Jwts;
 pub use kind::{Kind, NAME_BYTES_MAX};
 pub use list::{IDS_MAX, ListRequest};
 pub use people::MEMBERS_AT_ONCE_MAX;
@@ -62,12 +65,20 @@ pub struct Records {
     /// Never changes once made, so it is read once.
     pepper: Arc<OnceLock<Pepper>>,
     known: Arc<Known>,
+    /// None takes no JWTs.
+    jwts: Option<Arc<Jwts>>,
 }
 
 impl Records {
     pub fn new(cluster: Arc<Cluster>) -> Records {
         let fences = Fences::new(Arc::clone(&cluster));
-        Records { cluster, fences, pepper: Arc::default(), known: Arc::default() }
+        Records { cluster, fences, pepper: Arc::default(), known: Arc::default(), jwts: None }
+    }
+
+    /// Takes what the issuer signs as well.
+    #[must_use]
+    pub fn trusting(self, jwts: Arc<Jwts>) -> Records {
+        Records { jwts: Some(jwts), ..self }
     }
 }
 
@@ -83,7 +94,7 @@ pub struct Created {
     pub object: Value,
     /// It was there before and is unmodified.
     pub found_existing: bool,
-    /// Of a new API key: shown here and never again. It is not in `object`.
+    /// Of a new API key or service token: shown here and never again. It is not in `object`.
     pub secret: Option<Secret>,
 }
 

@@ -9,6 +9,7 @@ mod listing;
 mod model;
 mod patching;
 mod tenants;
+mod ways_in;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -102,12 +102,16 @@ fn make(file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A line in a file that only its owner can read.
 pub fn read_secret(file: &Path) -> anyhow::Result<Secret> {
+    secret_in(file, "the administrators' token")
+}
+
+/// A line in a file that only its owner can read.
+pub fn secret_in(file: &Path, what: &str) -> anyhow::Result<Secret> {
     let doing = || format!("reading {}", file.display());
     let opened = File::open(file).map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
-            anyhow::anyhow!("there is no file {}: it should hold the administrators' token", file.display())
+            anyhow::anyhow!("there is no file {}: it should hold {what}", file.display())
         }
         _ => anyhow::Error::new(error).context(doing()),
     })?;

@@ -24,7 +24,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::Door;
 use crate::config::{Config, LogFormat};
-use crate::{desk, metrics};
+use crate::{desk, jwt, metrics};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
@@ -67,7 +67,12 @@ fn start_log(config: &Config) -> anyhow::Result<()> {
 async fn run(config: Config) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let cluster = Arc::new(Cluster::open(config.node()?).await?);
+    let trust = jwt::open(&config.jwt).await?;
     let records = Records::new(Arc::clone(&cluster));
+    let records = match &trust {
+        Some(trust) => records.trusting(Arc::clone(&trust.jwts)),
+        None => records,
+    };
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
     let prices = config.queries.prices().context("queries.prices")?;
     let queries = Queries::start(Arc::clone(&cluster), config.queries.limits(), prices, node_clock(&cluster));

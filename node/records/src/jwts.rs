@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use assay_node_auth::{JwtKeys, JwtRefusal, JwtRules, looks_like_jwt};
 use parking_lot::{Mutex, RwLock};
@@ -21,6 +21,7 @@ const ASKED_EVERY: Duration = Duration::from_secs(300);
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
 /// Of a reason, in the log: anyone may make it up.
 const WHY_LETTERS_MAX: usize = 200;
+const SAID_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct Jwts {
@@ -28,6 +29,7 @@ pub struct Jwts {
     keys: RwLock<Arc<JwtKeys>>,
     asking: Mutex<Asking>,
     wanted: Notify,
+    said: Mutex<Option<Instant>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +47,13 @@ enum Asking {
 impl Jwts {
     /// With keys that stay as they are.
     pub fn with_keys(rules: JwtRules, keys: JwtKeys) -> Jwts {
-        Jwts { rules, keys: RwLock::new(Arc::new(keys)), asking: Mutex::new(Asking::Not), wanted: Notify::new() }
+        Jwts {
+            rules,
+            keys: RwLock::new(Arc::new(keys)),
+            asking: Mutex::new(Asking::Not),
+            wanted: Notify::new(),
+            said: Mutex::default(),
+        }
     }
 
     /// With keys beside those that [`Jwts::keep`] gets.
@@ -101,10 +109,19 @@ impl Jwts {
                 Err(RecordsError::Unavailable(why.into()))
             }
             Err(why) => {
-                let why: String = why.to_string().chars().take(WHY_LETTERS_MAX).collect();
-                tracing::info!(why, "a JWT was not taken");
+                self.say(&why);
                 Ok(None)
             }
+        }
+    }
+
+    /// Anyone can have this said, so that it is said at a pace.
+    fn say(&self, why: &JwtRefusal) {
+        let mut said = self.said.lock();
+        if said.is_none_or(|said| said.elapsed() >= SAID_EVERY) {
+            *said = Some(Instant::now());
+            let why: String = why.to_string().chars().take(WHY_LETTERS_MAX).collect();
+            tracing::info!(why, "a JWT was not taken");
         }
     }
 

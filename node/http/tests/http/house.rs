@@ -9,7 +9,7 @@ use assay_node_auth::Secret;
 use assay_node_http::{Admin, App, Handle, Health, HttpConfig, Server};
 use assay_node_objects::{ObjectLimits, Objects, node_clock};
 use assay_node_query::{Prices, Queries, QueryLimits};
-use assay_node_records::{Founding, Records};
+use assay_node_records::{Founding, Jwts, Records};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -43,8 +43,17 @@ impl House {
         House::with_admin(change, None)
     }
 
+    /// That takes what an issuer of JWTs signs.
+    pub fn trusting(jwts: Jwts) -> House {
+        House::built(|_| {}, None, Some(Arc::new(jwts)))
+    }
+
     /// With a listener for administrators.
     pub fn with_admin(change: impl FnOnce(&mut HttpConfig), admin: Option<Admin>) -> House {
+        House::built(change, admin, None)
+    }
+
+    fn built(change: impl FnOnce(&mut HttpConfig), admin: Option<Admin>, jwts: Option<Arc<Jwts>>) -> House {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
         let dir = tempfile::tempdir().expect("a directory");
@@ -54,6 +63,7 @@ impl House {
         let (cluster, objects, queries, server) = runtime.block_on(async {
             let cluster = Arc::new(Cluster::open(cluster).await.expect("a cluster"));
             let records = Records::new(Arc::clone(&cluster));
+            let records = if let Some(jwts) = jwts { records.trusting(jwts) } else { records };
             let api_key = Some(Secret::new(KEY.into()));
             let founding = Founding { org_name: ORG.into(), owner_email: OWNER.into(), api_key };
             records.found(founding).await.expect("founded");
@@ -85,6 +95,12 @@ impl House {
     pub fn organization(&self, name: &str) {
         let records = Records::new(Arc::clone(&self.cluster));
         self.runtime.block_on(records.admin_create_organization(name, OWNER)).expect("an organization");
+    }
+
+    /// A service account that owns the organization, as an administrator makes it: with its token, in `service_token`.
+    pub fn service_account(&self, name: &str) -> Value {
+        let records = Records::new(Arc::clone(&self.cluster));
+        self.runtime.block_on(records.admin_create_service_account(ORG, name)).expect("an account")
     }
 
     pub fn send(&self, bytes: &[u8]) -> Answer {

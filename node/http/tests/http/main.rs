@@ -12,3 +12,4 @@ mod queries;
 mod records;
 mod rows;
 mod tls;
+mod ways_in;

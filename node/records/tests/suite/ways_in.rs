@@ -125,7 +125,7 @@ async fn a_token_is_shown_once_and_listed_by_its_preview() {
     assert!(!text.contains(secret.expose()) && !text.contains(&first) && !text.contains("fingerprint"));
     assert_eq!(list(&world, &world.owner, &[("service_token_name", "robot")]).await, all[2..]);
     let id = made.object["id"].as_str().expect("an id");
-    assert_eq!(list(&world, &world.owner, &[("ids", id)]).await, [made.object.clone()]);
+    assert_eq!(list(&world, &world.owner, &[("ids", id)]).await, std::slice::from_ref(&made.object));
     assert_eq!(list(&world, &world.owner, &[("limit", "1"), ("starting_after", id)]).await, all[2..]);
     assert_eq!(list(&world, &world.owner, &[("org_name", "none")]).await, Vec::<Value>::new());
     assert_eq!(world.records.get(&robot, &SERVICE_TOKEN, id_of(&made.object)).await, Ok(made.object));

@@ -11,3 +11,4 @@ mod machines;
 mod malformed;
 mod program;
 mod scrub;
+mod ways_in;

@@ -243,6 +243,10 @@ fn unchunked(mut rest: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use std::net::TcpListener;
 
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    use rustls::{ServerConfig, ServerConnection};
+
     use super::*;
 
     /// A set of one key on P-256.
@@ -300,6 +304,40 @@ mod tests {
         let long = "x".repeat(HEAD_BYTES_MAX + JWKS_BYTES_MAX);
         let why = got(&["HTTP/1.1 200 OK\r\n\r\n", &long]).await.0.unwrap_err();
         assert!(why.contains("more than 262144 bytes"), "{why}");
+    }
+
+    /// A self-signed pair for `localhost`, of no use anywhere else.
+    const PAIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/http/tests/http/data/first");
+
+    #[tokio::test]
+    async fn over_tls_a_server_is_known_by_its_certificate() {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let (certificate, key) = (format!("{PAIR}.crt"), format!("{PAIR}.key"));
+        let chain = CertificateDer::pem_file_iter(&certificate).unwrap().map(Result::unwrap).collect();
+        let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let key = PrivateKeyDer::from_pem_file(key).unwrap();
+        let config = Arc::new(builder.with_no_client_auth().with_single_cert(chain, key).unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+                let mut stream = StreamOwned::new(connection, stream.unwrap());
+                let mut request = [0; 4096];
+                // Who does not trust this goes away.
+                if stream.read(&mut request).is_ok() {
+                    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{SET}", SET.len());
+                    drop(stream.write_all(answer.as_bytes()));
+                }
+            }
+        });
+        let ask = async |host: &str, ca: &str| {
+            Source::of(&format!("https://{host}:{port}/keys"), Some(Path::new(ca))).unwrap().get().await
+        };
+        assert_eq!(format!("{:?}", ask("localhost", &certificate).await.unwrap()), "JwtKeys(1)");
+        let other = format!("{}.crt", PAIR.replace("first", "second"));
+        assert!(ask("localhost", &other).await.unwrap_err().contains("certificate"), "of another authority");
+        assert!(ask("127.0.0.1", &certificate).await.unwrap_err().contains("certificate"), "of another name");
     }
 
     #[test]

@@ -21,6 +21,9 @@ use crate::{Created, Records, edge};
 /// Each loses only to another account that got the same address by chance.
 const ATTEMPTS_MAX: usize = 8;
 
+/// Tokens that go into one log entry.
+const TOKENS_AT_ONCE_MAX: usize = 100;
+
 /// One that was made.
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
@@ -61,7 +64,7 @@ impl Records {
         Ok(Created { object, found_existing: false, secret: Some(secret) })
     }
 
-    /// All of them in one log entry. Each with its secret, which nobody can read again.
+    /// Each with its secret, which nobody can read again.
     pub(crate) async fn put_tokens(&self, tokens: &[NewToken<'_>]) -> Result<Vec<(Value, Secret)>, RecordsError> {
         let (mut puts, mut made, at) = (Vec::new(), Vec::new(), edge::now_micros());
         for token in tokens {
@@ -73,14 +76,15 @@ impl Records {
             made.push((self.joined(&SERVICE_TOKEN, draft::shown(&SERVICE_TOKEN, &frame, body)), secret));
             puts.push(CatalogCommand::Put(put));
         }
-        if puts.is_empty() {
-            return Ok(made);
+        for part in puts.chunks(TOKENS_AT_ONCE_MAX) {
+            let outcomes = self.propose(part.to_vec()).await?;
+            if let Some(other) =
+                outcomes.iter().find(|outcome| !matches!(outcome, CatalogOutcome::Put { made: true, .. }))
+            {
+                return Err(unexpected(other));
+            }
         }
-        let outcomes = self.propose(puts).await?;
-        match outcomes.into_iter().find(|outcome| !matches!(outcome, CatalogOutcome::Put { made: true, .. })) {
-            Some(other) => Err(unexpected(&other)),
-            None => Ok(made),
-        }
+        Ok(made)
     }
 
     /// A new one, with nothing granted to it.

@@ -197,8 +197,13 @@ impl Standing {
             return Standing::of_token(token);
         }
         let Some(email) = shown.email else { return Err(unknown()) };
-        // An issuer knows people; accounts of programs have tokens of ours.
-        let user = state.find(&user::email_key(email)).filter(|user| !user::is_service_account(user));
+        // An issuer knows people; accounts of programs have tokens of ours. Letters of other scripts may fall together in
+        // lower case, and stand for other mailboxes.
+        let is_theirs = |user: &&Arc<Record>| {
+            let same = |body: Body| text_in(&body, "email").eq_ignore_ascii_case(email);
+            !user::is_service_account(user) && draft::read(user).is_ok_and(same)
+        };
+        let user = state.find(&user::email_key(email)).filter(is_theirs);
         if user.is_none() {
             tracing::info!(email, "a JWT is about somebody who is no user here");
         }

@@ -23,6 +23,9 @@ const OF_NOBODY: &str =
 /// Of the owner, until 2017.
 const EXPIRED: &str =
     "E1MDAwMDAwMDAsImVtYWlsIjoib3duZXJAZXhhbXBsZS5jb20ifQ.377D5PTvhTn68c-GFbmS47C6PLJx6NN6nSmSkKHrxAs";
+/// Of somebody whose first letter is the sign for kelvin, which is a `k` in lower case.
+const OF_KELVIN: &str =
+    "QxMDI0NDQ4MDAsImVtYWlsIjoi4oSqZW5AZXhhbXBsZS5jb20ifQ.7Bd8VtpSJFxfyapTR0hOjS_tZG-CESDGZTj0uhyLix8";
 
 fn jwt(rest: &str) -> String {
     format!("{HEAD}{rest}")
@@ -290,6 +293,8 @@ async fn a_jwt_speaks_for_the_user_of_its_address_wherever_they_are_now() {
     for wrong in [jwt(EXPIRED), jwt(OF_NOBODY), jwt(OF_ANN), jwt(&OF_OWNER.replace("_vXd", "_vXe")), "a.b.c".into()] {
         unknown(records.authenticate(&wrong, None).await);
     }
+    world.member("ken@example.com").await;
+    unknown(records.authenticate(&jwt(OF_KELVIN), None).await);
     let says = "not with the credential of a user";
     let (robot, _) = world.robot().await;
     let sent = body(json!({"name": "t", "service_account_id": robot.user}));

@@ -18,6 +18,7 @@ use assay_node_http::{AdminConfig, HttpConfig, LimitsConfig, TlsFiles};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::jwt::JwtConfig;
 use crate::limits::{ObjectsConfig, QueriesConfig};
 use crate::secrets::SecretsConfig;
 
@@ -45,6 +46,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub struct Config {
     pub http: HttpConfig,
     pub admin: AdminConfig,
+    pub jwt: JwtConfig,
     pub store: StoreConfig,
     pub cluster: ClusterSettings,
     pub objects: ObjectsConfig,
@@ -284,6 +286,7 @@ pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
     let config: Config =
         settings.try_into().map_err(|error| ConfigError { place: "settings".into(), problem: error.to_string() })?;
     let checked = config.http.check().and_then(|()| config.admin.check()).and_then(|()| config.limits.check());
+    let checked = checked.and_then(|()| config.jwt.check());
     checked.map_err(|problem| ConfigError { place: "settings".into(), problem })?;
     Ok(config)
 }
@@ -316,6 +319,13 @@ impl Known {
         let files = TlsFiles { certificates: PathBuf::new(), private_key: PathBuf::new() };
         config.http.tls = Some(files.clone());
         config.admin = AdminConfig { listen: Some(String::new()), token_file: Some(PathBuf::new()), tls: Some(files) };
+        config.jwt = JwtConfig {
+            issuer: Some(String::new()),
+            audience: Some(String::new()),
+            jwks: Some(String::new()),
+            ca: Some(PathBuf::new()),
+            hs256_secret_file: Some(PathBuf::new()),
+        };
         Known(flat(&Table::try_from(config).expect("settings can be written down")))
     }
 

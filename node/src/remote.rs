@@ -185,7 +185,11 @@ fn place_of(url: &str) -> anyhow::Result<Place> {
 }
 
 fn trusting(file: Option<&Path>) -> anyhow::Result<Arc<ClientConfig>> {
-    let file = file.context("https needs a certificate to trust: name its file with --admin-ca")?;
+    trusting_file(file.context("https needs a certificate to trust: name its file with --admin-ca")?)
+}
+
+/// Whoever has a certificate of an authority in this file.
+pub fn trusting_file(file: &Path) -> anyhow::Result<Arc<ClientConfig>> {
     let mut roots = RootCertStore::empty();
     let certificates = CertificateDer::pem_file_iter(file).with_context(|| format!("reading {}", file.display()))?;
     for certificate in certificates {

@@ -25,7 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::admin::Door;
 use crate::config::{Config, LogFormat};
 use crate::rates::ClusterPeers;
-use crate::{desk, metrics, rates, secrets};
+use crate::{desk, jwt, metrics, rates, secrets};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
@@ -68,8 +68,13 @@ fn start_log(config: &Config) -> anyhow::Result<()> {
 async fn run(config: Config) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let cluster = Arc::new(Cluster::open(config.node()?).await?);
+    let trust = jwt::open(&config.jwt).await?;
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
     let records = Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone())));
+    let records = match &trust {
+        Some(trust) => records.trusting(Arc::clone(&trust.jwts)),
+        None => records,
+    };
     if let Some(ring) = secrets::keyring(&config)? {
         records.give_keys(ring);
     }

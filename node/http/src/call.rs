@@ -97,14 +97,14 @@ fn named(path: &str) -> Option<(&str, Uuid)> {
 pub(crate) fn bearer(headers: &HeaderMap) -> Result<Secret, Refusal> {
     let refuse = |why: &str| Err(Refusal::new(Kind::Unauthorized, why));
     let Some(value) = headers.get(header::AUTHORIZATION) else {
-        return refuse("no credential was sent: send `Authorization: Bearer <API key>`");
+        return refuse("no credential was sent: send `Authorization: Bearer <API key or token>`");
     };
     let text = value.to_str().unwrap_or_default().trim();
     match text.split_once(' ') {
         Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") && !key.trim().is_empty() => {
             Ok(Secret::new(key.trim().to_owned()))
         }
-        _ => refuse("the credential is not understood: send `Authorization: Bearer <API key>`"),
+        _ => refuse("the credential is not understood: send `Authorization: Bearer <API key or token>`"),
     }
 }
 

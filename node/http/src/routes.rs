@@ -66,6 +66,7 @@ pub fn all(config: &mut ServiceConfig) {
     );
     secrets_of(config);
     access_of(config);
+    tokens_of(config);
     definitions_of(config, "/v1/prompt", Definition::Prompt);
     definitions_of(config, "/v1/function", Definition::Function);
     config.service(at("/insert-functions").route(post().to(functions::insert)));
@@ -172,6 +173,19 @@ fn access_of(config: &mut ServiceConfig) {
                 .route(get().to(access::organization))
                 .route(patch().to(access::patch_organization)),
         );
+}
+
+/// Made by POST or PUT: names are not unique, so either makes another.
+fn tokens_of(config: &mut ServiceConfig) {
+    let tokens = at("/v1/service_token")
+        .route(post().to(|call, payload| records::create(&kinds::SERVICE_TOKEN, call, payload)))
+        .route(put().to(|call, payload| records::create(&kinds::SERVICE_TOKEN, call, payload)))
+        .route(get().to(|call| records::list(&kinds::SERVICE_TOKEN, call)))
+        .route(delete().to(access::delete_service_token));
+    let token = at("/v1/service_token/{id}")
+        .route(get().to(|call| records::get(&kinds::SERVICE_TOKEN, call)))
+        .route(delete().to(|call| records::delete(&kinds::SERVICE_TOKEN, call)));
+    config.service(tokens).service(token);
 }
 
 fn rows_of(config: &mut ServiceConfig, path: &str, kind: ObjectKind) {

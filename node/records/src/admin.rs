@@ -14,6 +14,7 @@ use crate::commit::unexpected;
 use crate::draft;
 use crate::error::RecordsError;
 use crate::found::{NewKey, put_key};
+use crate::kind::Kind;
 use crate::kinds::{API_KEY, GROUP, organization, user};
 use crate::list::Walk;
 use crate::standing::text_in;
@@ -43,6 +44,7 @@ impl Records {
         }
         let owner = self.user_of(By::Operator, owner_email).await?;
         let (org, now) = (OrgId(edge::new_id()), edge::now_micros());
+        self.check_may_join(org, owner)?;
         let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
         let mut puts = vec![
             organization::put(org.0, name, now),
@@ -73,6 +75,7 @@ impl Records {
         user::check_email(email)?;
         let org = self.admin_org(organization).await?;
         let id = self.user_of(By::Operator, email).await?;
+        self.check_may_join(org, id)?;
         let put = organization::put_member(edge::new_id(), org, id, edge::now_micros());
         match self.propose_one(By::Operator, CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } => {}
@@ -83,7 +86,7 @@ impl Records {
     }
 
     /// Into the group of owners, which is made again where it was deleted.
-    async fn add_owner(&self, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
+    pub(crate) async fn add_owner(&self, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
             self.cluster.fence(GroupId::CATALOG).await?;
             let commands = match self.peek(|sight| sight.get(RecordKind::GROUP, organization::owners_id(org)).cloned())
@@ -109,15 +112,19 @@ impl Records {
 
     pub async fn admin_keys(&self, organization: &str) -> Result<Value, RecordsError> {
         let org = self.admin_org(organization).await?;
-        let mut walk = Walk::from_newest(&API_KEY, org);
-        let mut keys = Vec::new();
+        self.admin_listed(&API_KEY, org)
+    }
+
+    pub(crate) fn admin_listed(&self, kind: &Kind, org: OrgId) -> Result<Value, RecordsError> {
+        let mut walk = Walk::from_newest(kind, org);
+        let mut found = Vec::new();
         while !walk.is_over() {
             let batch = self.peek(|state| walk.step(state, |_| true))?;
-            for key in batch {
-                keys.push(self.answer(&API_KEY, &key)?);
+            for record in batch {
+                found.push(self.answer(kind, &record)?);
             }
         }
-        Ok(Value::Array(keys))
+        Ok(Value::Array(found))
     }
 
     /// The answer holds the key itself, which nobody can read again.
@@ -130,6 +137,7 @@ impl Records {
         });
         let missing = || RecordsError::NotFound(format!("no user `{email}` is in the organization `{organization}`"));
         let user = user.ok_or_else(missing)?;
+        self.check_may_have_keys(user)?;
         let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
         let put = self.key_of(&NewKey { org, user, name, every_org: false }, &secret, edge::now_micros())?;
         let id = put.id;
@@ -142,18 +150,23 @@ impl Records {
     }
 
     pub async fn admin_delete_key(&self, id: Uuid) -> Result<Value, RecordsError> {
+        self.admin_delete(&API_KEY, "API key", id).await
+    }
+
+    pub(crate) async fn admin_delete(&self, kind: &'static Kind, what: &str, id: Uuid) -> Result<Value, RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
             self.cluster.fence(GroupId::CATALOG).await?;
-            let key = self.peek(|state| state.get(RecordKind::API_KEY, id).cloned());
-            let key = key.ok_or_else(|| RecordsError::NotFound(format!("there is no API key with the id {id}")))?;
-            if let Some(object) = self.delete_seen(By::Operator, &API_KEY, &key).await? {
+            let record = self.peek(|state| state.get(kind.record, id).cloned());
+            let record =
+                record.ok_or_else(|| RecordsError::NotFound(format!("there is no {what} with the id {id}")))?;
+            if let Some(object) = self.delete_seen(By::Operator, kind, &record).await? {
                 return Ok(object);
             }
         }
         Err(busy())
     }
 
-    async fn admin_org(&self, name: &str) -> Result<OrgId, RecordsError> {
+    pub(crate) async fn admin_org(&self, name: &str) -> Result<OrgId, RecordsError> {
         self.cluster.fence(GroupId::CATALOG).await?;
         let org = self.peek(|state| state.find(&organization::name_key(name)).map(|org| OrgId(org.id)));
         org.ok_or_else(|| RecordsError::NotFound(format!("there is no organization `{name}`")))

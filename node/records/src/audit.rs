@@ -8,7 +8,7 @@
 //!
 //! Of secrets and keys their names are kept and nothing else; of who may do what all that is said.
 
-use assay_node_auth::Principal;
+use assay_node_auth::{Credential, Principal};
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{CatalogCommand, PutRecord, Record, RecordKind};
 use serde_json::{Map, Value, json};
@@ -37,12 +37,21 @@ impl By<'_> {
                 "type": "user",
                 "user_id": who.user.to_string(),
                 "user_email": who.user_email,
-                "key_id": who.key.to_string(),
+                "credential": credential(who.credential),
+                "credential_id": who.credential.record().to_string(),
                 "impersonator_id": who.impersonator.map(|user| user.to_string()),
             })),
             By::Operator => Some(json!({"type": "operator"})),
             By::System => None,
         }
+    }
+}
+
+fn credential(shown: Credential) -> &'static str {
+    match shown {
+        Credential::ApiKey(_) => "api_key",
+        Credential::ServiceToken(_) => "service_token",
+        Credential::Jwt(_) => "jwt",
     }
 }
 

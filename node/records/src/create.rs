@@ -17,7 +17,7 @@ use crate::guard::{self, About};
 use crate::kind::{Home, Kind, Making, Naming, OnCreate};
 use crate::kinds::api_key::fingerprint_key;
 use crate::kinds::experiment::{self, BaseSearch};
-use crate::kinds::{EXPERIMENT, PROJECT, acl};
+use crate::kinds::{EXPERIMENT, PROJECT, SERVICE_TOKEN, acl};
 use crate::list::Walk;
 use crate::patch::put;
 use crate::read::{Seen, never_changes, visible};
@@ -61,6 +61,9 @@ impl Records {
     ) -> Result<Created, RecordsError> {
         let secret = sealing::taken(kind, &mut body)?;
         self.fresh().await?;
+        if kind.record == SERVICE_TOKEN.record {
+            return self.create_token(who, body).await;
+        }
         let fields = draft::created(kind, body.clone())?;
         if let Some(of_system) = of_system(kind, &fields) {
             let object = self.answer(kind, &of_system)?;
@@ -289,6 +292,7 @@ impl Records {
     }
 
     async fn create_key(&self, kind: &Kind, place: &Place, mut fields: Body) -> Result<Created, RecordsError> {
+        self.check_may_have_keys(place.who.user)?;
         let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
         fields.insert("preview_name".into(), preview(secret.expose()).into());
         let fingerprint = self.peek(|state| self.pepper(state).map(|pepper| pepper.fingerprint(secret.expose())))?;
@@ -342,7 +346,7 @@ fn of_system(kind: &Kind, fields: &Body) -> Option<Record> {
     (kind.builtin)().into_iter().find(|record| record.keys.first().is_some_and(|key| key.name == name))
 }
 
-fn in_organization(
+pub(crate) fn in_organization(
     sight: &Sight<'_>,
     who: &Principal,
     id: Option<OrgId>,

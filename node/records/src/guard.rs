@@ -39,11 +39,11 @@ impl About<'_> {
                 let target = on.and_then(|(object, id)| target_of(sight, self.org, object, id));
                 target.map_or(Decision::NotVisible, |target| decide(who, as_part, &target))
             }
-            Guard::Holder if self.body.is_none_or(|body| draft::id_in(body, "user_id") == Some(who.user)) => {
+            Guard::Holder(holder) if self.body.is_none_or(|body| draft::id_in(body, holder) == Some(who.user)) => {
                 Decision::Allowed
             }
             // To see colleagues is not to see their keys.
-            Guard::Holder => {
+            Guard::Holder(_) => {
                 let members = self.own(ObjectType::OrgMember);
                 let may = |permission| decide(who, permission, &members) == Decision::Allowed;
                 match (permission, may(Permission::ReadAcls)) {

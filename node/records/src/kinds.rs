@@ -16,6 +16,7 @@ mod project_score;
 mod project_tag;
 pub(crate) mod prompt;
 pub(crate) mod role;
+pub(crate) mod service_token;
 mod span_iframe;
 pub(crate) mod user;
 mod view;
@@ -45,6 +46,7 @@ pub use project_score::PROJECT_SCORE;
 pub use project_tag::PROJECT_TAG;
 pub use prompt::PROMPT;
 pub use role::ROLE;
+pub use service_token::SERVICE_TOKEN;
 pub use span_iframe::SPAN_IFRAME;
 pub use view::VIEW;
 
@@ -74,7 +76,7 @@ pub(crate) fn in_project(named: &str) -> Option<&'static Kind> {
 const PROSE: Shape = Shape::Text { bytes_min: 0, bytes_max: 64 << 10 };
 /// A label, a version, a path.
 const LINE: Shape = Shape::Text { bytes_min: 0, bytes_max: 4 << 10 };
-const NAME: Shape = Shape::Text { bytes_min: 1, bytes_max: crate::kind::NAME_BYTES_MAX };
+pub(crate) const NAME: Shape = Shape::Text { bytes_min: 1, bytes_max: crate::kind::NAME_BYTES_MAX };
 const TAGS: Shape = Shape::Texts { items_max: 1000, bytes_max: 1024 };
 /// Metadata of one record; rows are the place for more.
 const METADATA: Shape = Shape::Open { bytes_max: 256 << 10 };

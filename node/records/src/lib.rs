@@ -1,4 +1,4 @@
-//! The catalog's records as the API shows them: organizations, users, keys, projects, experiments, datasets. One
+//! The catalog's records as the API shows them: organizations, users, keys, tokens, projects, experiments, datasets. One
 //! mechanism, and a short file a kind under `kinds/`.
 //!
 //! Reads look at this node's copy of the catalog. Before one answers that something is not there or not known, it asks
@@ -13,6 +13,7 @@
 //! Knows no HTTP. Asks `auth` for every decision.
 
 mod access;
+mod accounts;
 mod admin;
 mod audit;
 mod commit;
@@ -25,6 +26,7 @@ mod fences;
 mod found;
 mod grants;
 mod guard;
+mod jwts;
 mod kind;
 pub mod kinds;
 mod list;
@@ -56,6 +58,7 @@ pub use delete::Swept;
 pub use error::RecordsError;
 pub use found::Founding;
 pub use grants::ACLS_AT_ONCE_MAX;
+pub use jwts::Jwts;
 pub use kind::{Kind, NAME_BYTES_MAX};
 pub use list::{IDS_MAX, ListRequest};
 pub use masters::MasterKey;
@@ -70,6 +73,8 @@ pub struct Records {
     /// Never changes once made, so it is read once.
     pepper: Arc<OnceLock<Pepper>>,
     known: Arc<Known>,
+    /// None takes no JWTs.
+    jwts: Option<Arc<Jwts>>,
     /// The master keys of secrets, once the node has them.
     ring: Arc<OnceLock<Keyring>>,
     ledger: Arc<dyn Ledger>,
@@ -94,7 +99,14 @@ impl Records {
             ring: Arc::default(),
             ledger,
             impersonations: Arc::default(),
+            jwts: None,
         }
+    }
+
+    /// Takes what the issuer signs as well.
+    #[must_use]
+    pub fn trusting(self, jwts: Arc<Jwts>) -> Records {
+        Records { jwts: Some(jwts), ..self }
     }
 }
 
@@ -110,7 +122,7 @@ pub struct Created {
     pub object: Value,
     /// It was there before and is unmodified.
     pub found_existing: bool,
-    /// Of a new API key: shown here and never again. It is not in `object`.
+    /// Of a new API key or service token: shown here and never again. It is not in `object`.
     pub secret: Option<Secret>,
 }
 

@@ -14,7 +14,7 @@ use crate::error::RecordsError;
 use crate::guard::{About, target_of_rows};
 use crate::kind::{Guard, Kind};
 use crate::kinds::{self, PROJECT};
-use crate::standing::{key_of, within};
+use crate::standing::{still_known, within};
 use crate::{Created, ObjectHome, ProjectRef, Records};
 
 impl Records {
@@ -57,7 +57,7 @@ impl Records {
         })
     }
 
-    /// Whether the objects that [`Records::object`] found, and the caller's key, stood when this was called, for who has
+    /// Whether the objects that [`Records::object`] found, and the caller's credential, stood when this was called, for who has
     /// read or written them meanwhile: what this node's copy of the catalog says may be older than what another node has
     /// said already, and nobody is to see what was gone come back. Alone there are no others.
     pub async fn still(
@@ -152,7 +152,7 @@ fn rows_of(
         _ if permission == Permission::Create => return visible(sight, who, kind, id, Permission::Update),
         _ => return visible(sight, who, kind, id, permission),
     };
-    key_of(sight, who)?;
+    still_known(sight, who)?;
     let missing = || RecordsError::NotFound(format!("no {} with the id {id} is visible to this credential", kind.name));
     let record = sight.get(kind.record, id).filter(|record| kind.lives(sight, record)).ok_or_else(missing)?;
     let org = record.org.ok_or_else(missing)?;
@@ -176,7 +176,7 @@ pub(crate) struct Seen {
 }
 
 /// The record, if it is there and the principal may do this to it: unknown and not to be read answer alike. First of all
-/// their key has to be there still, so that one that is gone learns of nothing.
+/// their credential has to be there still, so that one that is gone learns of nothing.
 pub(crate) fn visible(
     sight: &Sight<'_>,
     who: &Principal,
@@ -184,7 +184,7 @@ pub(crate) fn visible(
     id: Uuid,
     permission: Permission,
 ) -> Result<Seen, RecordsError> {
-    key_of(sight, who)?;
+    still_known(sight, who)?;
     let missing = || RecordsError::NotFound(format!("no {} with the id {id} is visible to this credential", kind.name));
     if let Some(record) = kind.builtin_of(id) {
         let seen = Seen { record: Arc::new(record), who: who.clone() };
@@ -217,7 +217,7 @@ pub(crate) fn decided(
     record: &Record,
     permission: Permission,
 ) -> Result<Decision, RecordsError> {
-    let body = if matches!(kind.guard, Guard::Holder | Guard::Acl | Guard::Object) {
+    let body = if matches!(kind.guard, Guard::Holder(_) | Guard::Acl | Guard::Object) {
         Some(draft::read(record)?)
     } else {
         None

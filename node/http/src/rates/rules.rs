@@ -178,7 +178,7 @@ impl Rule {
         let org = who.org.0;
         let (first, second) = match self.config.per {
             Per::Organization => (org, Uuid::nil()),
-            Per::Credential => (Uuid::nil(), who.key),
+            Per::Credential => (Uuid::nil(), who.credential.record()),
             Per::Project => project().map_or((org, Uuid::nil()), |project| (Uuid::nil(), project)),
             Per::OrganizationProject => (org, project().unwrap_or_default()),
         };

@@ -11,7 +11,7 @@ use assay_node_http::{
 };
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_query::{Prices, Queries, QueryLimits};
-use assay_node_records::{Founding, Records};
+use assay_node_records::{Founding, Jwts, Records};
 use assay_storage_model::NodeId;
 use bytes::Bytes;
 use futures::FutureExt;
@@ -49,17 +49,27 @@ impl House {
         House::with_admin(change, None)
     }
 
+    /// That takes what an issuer of JWTs signs.
+    pub fn trusting(jwts: Jwts) -> House {
+        House::built(|_| {}, None, &LimitsConfig::default(), Some(Arc::new(jwts)))
+    }
+
     /// With a listener for administrators.
     pub fn with_admin(change: impl FnOnce(&mut HttpConfig), admin: Option<Admin>) -> House {
-        House::build(change, admin, &LimitsConfig::default())
+        House::built(change, admin, &LimitsConfig::default(), None)
     }
 
     /// With limits, as a node that is alone has them.
     pub fn with_rates(rates: Vec<RateRule>) -> House {
-        House::build(|_| {}, None, &LimitsConfig { rates })
+        House::built(|_| {}, None, &LimitsConfig { rates }, None)
     }
 
-    fn build(change: impl FnOnce(&mut HttpConfig), admin: Option<Admin>, limits: &LimitsConfig) -> House {
+    fn built(
+        change: impl FnOnce(&mut HttpConfig),
+        admin: Option<Admin>,
+        limits: &LimitsConfig,
+        jwts: Option<Arc<Jwts>>,
+    ) -> House {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
         let dir = tempfile::tempdir().expect("a directory");
@@ -71,6 +81,7 @@ impl House {
             let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
             let records = Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone())));
             records.give_keys(Keyring::new(VaultKey::new([7; 32]), Vec::new()));
+            let records = if let Some(jwts) = jwts { records.trusting(jwts) } else { records };
             let api_key = Some(Secret::new(KEY.into()));
             let founding = Founding { org_name: ORG.into(), owner_email: OWNER.into(), api_key };
             records.found(founding).await.expect("founded");
@@ -102,6 +113,12 @@ impl House {
     pub fn organization(&self, name: &str) {
         let records = Records::new(Arc::clone(&self.cluster), Arc::new(AuditLog::new(self.objects.clone())));
         self.runtime.block_on(records.admin_create_organization(name, OWNER)).expect("an organization");
+    }
+
+    /// A service account that owns the organization, as an administrator makes it: with its token, in `service_token`.
+    pub fn service_account(&self, name: &str) -> Value {
+        let records = Records::new(Arc::clone(&self.cluster));
+        self.runtime.block_on(records.admin_create_service_account(ORG, name)).expect("an account")
     }
 
     pub fn send(&self, bytes: &[u8]) -> Answer {

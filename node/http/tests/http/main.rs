@@ -14,3 +14,4 @@ mod records;
 mod rows;
 mod secrets;
 mod tls;
+mod ways_in;

@@ -86,7 +86,7 @@ impl World {
         self.records.authenticate(made["api_key"].as_str().expect("a key"), None).await.expect("is known")
     }
 
-    async fn grant(&self, (object, id): (ObjectType, Uuid), to: Value, gift: Value) -> Uuid {
+    pub(super) async fn grant(&self, (object, id): (ObjectType, Uuid), to: Value, gift: Value) -> Uuid {
         let mut sent = json!({"object_type": object.word(), "object_id": id});
         for more in [to, gift] {
             sent.as_object_mut().expect("an object").extend(body(more));
@@ -435,7 +435,10 @@ async fn who_owns_all_organizations_of_a_user_may_act_as_them() {
     let as_user = async |key: &str, named: &str| records.authenticate_as(key, None, Some(named)).await;
     for named in [ann.user.to_string(), "Ann@example.com".to_owned()] {
         let who = as_user(super::KEY, &named).await.expect("may");
-        assert_eq!((who.user, who.impersonator, who.key), (ann.user, Some(world.owner.user), world.owner.key));
+        assert_eq!(
+            (who.user, who.impersonator, who.credential.record()),
+            (ann.user, Some(world.owner.user), world.owner.credential.record())
+        );
         missing(records.get(&who, &PROJECT, project).await);
         assert_eq!(records.organizations(&who).await.expect("lists").len(), 1);
     }
@@ -547,7 +550,7 @@ async fn keys_of_others_are_seen_by_who_manages_members() {
     world.records.change_members(&world.owner, body(invited)).await.expect("invites");
     let seen = world.records.list(&who, &API_KEY, &ListRequest::default()).await.expect("lists");
     assert_eq!(super::names(&seen), ["theirs"]);
-    missing(world.records.get(&who, &API_KEY, world.owner.key).await);
-    missing(world.records.delete(&who, &API_KEY, world.owner.key).await);
+    missing(world.records.get(&who, &API_KEY, world.owner.credential.record()).await);
+    missing(world.records.delete(&who, &API_KEY, world.owner.credential.record()).await);
     assert_eq!(world.listed(&API_KEY, &[]).await, ["theirs", "owner"]);
 }

@@ -72,7 +72,7 @@ async fn a_name_picks_among_the_organizations_of_a_user() {
     let first = records.authenticate(KEY, None).await.expect("the oldest");
     let named = records.authenticate(KEY, Some("beta")).await.expect("the other");
     assert_eq!((first.org_name.as_str(), named.org_name.as_str()), ("acme", "beta"));
-    assert_eq!((first.user, first.key), (named.user, named.key));
+    assert_eq!((first.user, first.credential), (named.user, named.credential));
     let orgs = records.organizations(&named).await.expect("lists");
     assert_eq!(orgs.iter().map(|org| org.name.as_str()).collect::<Vec<_>>(), ["acme", "beta"]);
 
@@ -104,9 +104,9 @@ async fn an_administrator_makes_organizations_users_and_keys() {
     assert_eq!(keys[0]["user_email"], "second@example.com");
     assert!(!keys.to_string().contains(&secret));
 
-    records.admin_delete_key(who.key).await.expect("deletes");
+    records.admin_delete_key(who.credential.record()).await.expect("deletes");
     assert!(matches!(records.authenticate(&secret, None).await, Err(RecordsError::Unauthenticated(_))));
-    super::missing(records.admin_delete_key(who.key).await);
+    super::missing(records.admin_delete_key(who.credential.record()).await);
     super::missing(records.admin_users("nowhere").await);
     super::missing(records.admin_create_key("acme", "third@example.com", "x").await);
     super::bad(records.admin_create_user("acme", "nobody").await, "e-mail");

@@ -11,6 +11,7 @@ mod model;
 mod patching;
 mod secrets;
 mod tenants;
+mod ways_in;
 
 use std::path::Path;
 use std::pin::Pin;

@@ -91,7 +91,7 @@ fn what_was_deleted_is_in_no_file() {
     let options = Options { settings: vec!["store.erase_after_seconds=1".into()], ..Options::new(&data) };
     let server = Server::start(&options).unwrap_or_else(|error| panic!("{error:#}"));
     let mut log = String::new();
-    let mut erased = || -> Result<()> {
+    let erased = || -> Result<()> {
         let project = call(&server.url, "POST", "/v1/project", &json!({"name": "p"}))?;
         let project = project["id"].as_str().context("an id")?.to_owned();
         let (kept, deleted) =

@@ -15,3 +15,4 @@ mod malformed;
 mod program;
 mod scrub;
 mod secrets;
+mod ways_in;

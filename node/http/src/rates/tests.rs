@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use assay_node_auth::Rights;
+use assay_node_auth::{Credential, Rights};
 use assay_storage_model::OrgId;
 use futures::FutureExt;
 use futures::future::join_all;
@@ -82,7 +82,7 @@ fn caller(org: u128) -> Principal {
         user: Uuid::nil(),
         user_email: String::new(),
         impersonator: None,
-        key: Uuid::nil(),
+        credential: Credential::ApiKey(Uuid::nil()),
         rights: Arc::new(Rights::default()),
     }
 }

@@ -117,7 +117,7 @@ impl House {
 
     /// A service account that owns the organization, as an administrator makes it: with its token, in `service_token`.
     pub fn service_account(&self, name: &str) -> Value {
-        let records = Records::new(Arc::clone(&self.cluster));
+        let records = Records::new(Arc::clone(&self.cluster), Arc::new(AuditLog::new(self.objects.clone())));
         self.runtime.block_on(records.admin_create_service_account(ORG, name)).expect("an account")
     }
 

@@ -24,6 +24,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::Door;
 use crate::config::{Config, LogFormat};
+use crate::jwt::Trust;
 use crate::rates::ClusterPeers;
 use crate::{desk, jwt, metrics, rates, secrets};
 
@@ -70,14 +71,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let cluster = Arc::new(Cluster::open(config.node()?).await?);
     let trust = jwt::open(&config.jwt).await?;
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
-    let records = Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone())));
-    let records = match &trust {
-        Some(trust) => records.trusting(Arc::clone(&trust.jwts)),
-        None => records,
-    };
-    if let Some(ring) = secrets::keyring(&config)? {
-        records.give_keys(ring);
-    }
+    let records = records(&config, &cluster, &objects, trust.as_ref())?;
     let prices = config.queries.prices().context("queries.prices")?;
     let queries = Queries::start(Arc::clone(&cluster), config.queries.limits(), prices, node_clock(&cluster));
     let queries = queries.context("opening the queries that run on after their request")?;
@@ -138,6 +132,23 @@ async fn run(config: Config) -> anyhow::Result<()> {
         stopped = stopping => stopped,
         () = signals.first() => anyhow::bail!("a second signal: the node stops without finishing, as after a crash"),
     }
+}
+
+/// With whom they trust, and what secrets are opened with.
+fn records(
+    config: &Config,
+    cluster: &Arc<Cluster>,
+    objects: &Objects,
+    trust: Option<&Trust>,
+) -> anyhow::Result<Records> {
+    let mut records = Records::new(Arc::clone(cluster), Arc::new(AuditLog::new(objects.clone())));
+    if let Some(trust) = trust {
+        records = records.trusting(Arc::clone(&trust.jwts));
+    }
+    if let Some(ring) = secrets::keyring(config)? {
+        records.give_keys(ring);
+    }
+    Ok(records)
 }
 
 /// The start has swept once.

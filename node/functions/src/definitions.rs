@@ -244,8 +244,7 @@ impl Functions {
 
     /// The version that is pinned to an environment, if one is.
     fn pinned(&self, place: &PromptPlace, environment: &str) -> Result<Option<Xact>, FunctionsError> {
-        let _ = (place, environment);
-        Err(FunctionsError::Records(RecordsError::NotServed("reads by environment are not served yet".into())))
+        Ok(self.records.version_in(place.home.org, place.id, environment)?)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which path does what. A path that no route takes is looked up in the table of the API: 501, 405 or 404.
 
 mod access;
+mod environments;
 mod functions;
 mod identity;
 mod later;
@@ -40,6 +41,8 @@ pub fn all(config: &mut ServiceConfig) {
     records_of(config, "/v1/dataset", &kinds::DATASET, Changes::ByPatch);
     records_of(config, "/v1/api_key", &kinds::API_KEY, Changes::Never);
     for kind in [
+        &kinds::AGENT,
+        &kinds::DATASET_SNAPSHOT,
         &kinds::ENV_VAR,
         &kinds::GROUP,
         &kinds::MCP_SERVER,
@@ -52,6 +55,17 @@ pub fn all(config: &mut ServiceConfig) {
     }
     // Not below /v1, as clients have it.
     records_of(config, "/environment", &kinds::ENVIRONMENT, Changes::ByPatch);
+    config.service(
+        at("/environment-object/{object_type}/{id}")
+            .route(get().to(environments::list))
+            .route(post().to(environments::add)),
+    );
+    config.service(
+        at("/environment-object/{object_type}/{id}/{slug}")
+            .route(get().to(environments::get))
+            .route(put().to(environments::set))
+            .route(delete().to(environments::remove)),
+    );
     config.service(
         at("/v1/view")
             .route(post().to(|call, payload| records::create(&kinds::VIEW, call, payload)))

@@ -22,7 +22,7 @@ use crate::list::Walk;
 use crate::patch::put;
 use crate::read::{Seen, never_changes, visible};
 use crate::sealing::{self, Writing};
-use crate::standing::{no_organization, text_in, within, within_named};
+use crate::standing::{no_organization, within, within_named};
 use crate::{Created, Records, edge};
 
 /// A name that is taken and freed again while we look, or taken by another request each time.
@@ -379,7 +379,7 @@ fn of_object(sight: &Sight<'_>, who: &Principal, fields: &Body) -> Result<Princi
     let on = acl::object(fields);
     let (object, id) = on.ok_or_else(|| RecordsError::BadRequest("`object_type` is missing".into()))?;
     let missing = || {
-        let word = text_in(fields, "object_type");
+        let word = fields.get("object_type").and_then(Value::as_str).unwrap_or_else(|| object.word());
         let said = format!("no {word} with the id {id} is visible to this credential");
         RecordsError::NotFound(said)
     };

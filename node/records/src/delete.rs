@@ -23,10 +23,12 @@ use crate::access::Sight;
 use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft::{self, Frame};
+use crate::environments::has_no_environment;
 use crate::error::RecordsError;
 use crate::guard::is_gone;
 use crate::kind::Kind;
-use crate::kinds::{ACL, ENV_VAR, PROJECT, VIEW, WITHIN_PROJECT, acl};
+use crate::kinds::environment_object::ENVIRONMENT_OBJECT;
+use crate::kinds::{ACL, DATASET_SNAPSHOT, ENV_VAR, PROJECT, VIEW, WITHIN_PROJECT, acl};
 use crate::list::Walk;
 use crate::read::{Seen, visible};
 use crate::{Records, edge};
@@ -114,7 +116,7 @@ impl Records {
                 swept.records += 1;
             }
         }
-        for kind in [&ACL, &VIEW, &ENV_VAR] {
+        for kind in [&ACL, &VIEW, &ENV_VAR, &DATASET_SNAPSHOT, &ENVIRONMENT_OBJECT] {
             let left: Vec<Uuid> = self.peek(|sight| {
                 let orphans = sight.all(kind.record).filter(|record| is_orphan(sight, record));
                 orphans.map(|record| record.id).collect()
@@ -191,7 +193,7 @@ impl Records {
 fn is_orphan(sight: &Sight<'_>, record: &Record) -> bool {
     let on = draft::read(record).ok().as_ref().and_then(acl::object);
     match (record.org, on) {
-        (Some(org), Some((object, id))) => is_gone(sight, org, object, id),
+        (Some(org), Some((object, id))) => is_gone(sight, org, object, id) || has_no_environment(sight, record),
         _ => false,
     }
 }

@@ -118,6 +118,11 @@ pub(crate) fn is_gone(sight: &Sight<'_>, org: OrgId, object: ObjectType, id: Uui
     is_known && target_of(sight, org, object, id).is_none()
 }
 
+/// Whether no record of the kind has the id.
+pub(crate) fn is_no_record(sight: &Sight<'_>, kind: &Kind, id: Uuid) -> bool {
+    sight.get(kind.record, id).is_none_or(|record| !kind.lives(sight, record))
+}
+
 /// The organization that a thing is in or that it is.
 pub(crate) fn org_of(sight: &Sight<'_>, object: ObjectType, id: Uuid) -> Option<OrgId> {
     if object.is_of_organization() {

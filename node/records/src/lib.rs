@@ -21,6 +21,7 @@ mod create;
 mod delete;
 mod draft;
 mod edge;
+mod environments;
 mod error;
 mod fences;
 mod found;
@@ -55,6 +56,7 @@ use crate::fences::Fences;
 use crate::standing::Impersonations;
 
 pub use delete::Swept;
+pub use environments::Pinned;
 pub use error::RecordsError;
 pub use found::Founding;
 pub use grants::ACLS_AT_ONCE_MAX;

@@ -16,6 +16,8 @@ pub const SHARDS_DEFAULT: u16 = 16;
 pub const MEMORY_BUDGET_BYTES: u64 = 128 << 20;
 /// A memory table is sealed when its oldest row is this old, however small it is.
 const SEAL_AGE: Duration = Duration::from_secs(600);
+/// Segments are written anew and the log is copied for it: not for each delete.
+const ERASE_AFTER: Duration = Duration::from_secs(600);
 /// The keyed store of one group.
 const KV_CACHE_BYTES: u64 = 2 << 20;
 
@@ -78,6 +80,8 @@ pub struct ClusterConfig {
     pub cluster: Option<ClusterId>,
     pub memory_budget_bytes: u64,
     pub seal_age: Duration,
+    /// What is left of a deleted object in files is taken out of them this long after.
+    pub erase_after: Duration,
     pub log: LogConfig,
     pub kv_cache_bytes: u64,
     pub disk: SharedDisk,
@@ -99,6 +103,7 @@ impl Default for ClusterConfig {
             cluster: None,
             memory_budget_bytes: MEMORY_BUDGET_BYTES,
             seal_age: SEAL_AGE,
+            erase_after: ERASE_AFTER,
             log: LogConfig::default(),
             kv_cache_bytes: KV_CACHE_BYTES,
             disk: Arc::new(RealDisk),

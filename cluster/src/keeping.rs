@@ -61,6 +61,17 @@ pub fn read_node(disk: SharedDisk, dir: &Path) -> Result<NodeFile, HomeError> {
     Keeping { disk, dir: dir.to_owned() }.node()
 }
 
+/// The groups whose replicas a directory has to have, and where below it; none in a directory of before there were several
+/// nodes. Needs no lock.
+pub fn read_replicas(disk: SharedDisk, dir: &Path) -> Result<Option<Vec<(GroupId, String)>>, HomeError> {
+    let kept = Keeping { disk, dir: dir.to_owned() }.replicas()?;
+    let there = |replicas: Vec<KeptReplica>| {
+        let kept = replicas.into_iter().filter(|replica| replica.state == KeptState::Kept);
+        kept.map(|replica| (replica.group, replica.dir)).collect()
+    };
+    Ok(kept.map(there))
+}
+
 impl Keeping {
     fn damaged(&self, file: &str, what: &str) -> HomeError {
         HomeError::Damaged { path: self.dir.join(file), what: what.to_owned() }

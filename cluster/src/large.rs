@@ -2,7 +2,7 @@
 //! that are on their way there. The others go, from the upkeep's thread.
 //!
 //! A large write is on a majority of its group's nodes before its entry is proposed: the leader sends it ahead, and who
-//! gets it keeps it until the entry comes, or for ten minutes. Who lacks it when the entry comes fetches it before the
+//! gets it keeps it until the entry comes, or for a minute. Who lacks it when the entry comes fetches it before the
 //! entry goes into the log. So whoever has the entry has the blob, until the entry is purged, and gives it to others.
 //!
 //! Nothing of this is on disk: a start learns the names from the log, then sweeps what none of them is.
@@ -28,8 +28,9 @@ use crate::service::{NoAnswer, Service};
 
 pub(crate) const PUT: &str = "blob.put";
 pub(crate) const GET: &str = "blob.get";
-/// What another node sent ahead of its entry is kept this long; a proposal is answered long before.
-const EXPECTED_FOR: Duration = Duration::from_secs(600);
+/// What another node sent ahead of its entry is kept this long; a proposal is answered long before, and what is gone is fetched
+/// again. What was sent twice stays as long, so it is no longer than what was deleted may stay.
+const EXPECTED_FOR: Duration = Duration::from_secs(60);
 /// One blob to or from another node.
 const SPREAD_MAX: Duration = Duration::from_secs(15);
 const FETCH_MAX: Duration = Duration::from_secs(30);
@@ -125,7 +126,13 @@ impl BlobWrites {
     /// Blocking: keeps what another node sends until its entry comes, or for a while.
     fn expect(&self, framed: &[u8]) -> Result<(), BlobError> {
         let _shared = self.gate.read();
-        self.blobs.put(framed).map(|name| self.needed.lock().expect(name))
+        let name = self.blobs.put(framed)?;
+        let mut needed = self.needed.lock();
+        // Whose entry was faster: nothing is to come, and who lacks it for another entry fetches it.
+        if !needed.uses.contains_key(&name) {
+            needed.expect(name);
+        }
+        Ok(())
     }
 
     /// Blocking: whether it is here, and then kept until its entry comes.

@@ -73,7 +73,7 @@ pub use error::OpenError;
 pub use heard::CATALOG_SILENCE_MAX;
 pub use home::{FORMAT_VERSION, Format, HomeError, Lock, read_format};
 pub use join::{JoinError, Joined, is_token, join};
-pub use keeping::{NodeFile, read_node};
+pub use keeping::{NodeFile, read_node, read_replicas};
 pub use nodes::{NodeRecord, NodeState};
 pub use operate::OperateError;
 pub use readings::{GroupReading, LogSyncs};

@@ -7,6 +7,7 @@
 //! refused while the disk is nearly full.
 
 mod decide;
+mod erasing;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,7 @@ use crate::home::Lock;
 use crate::hub::Hub;
 use crate::large::BlobWrites;
 use decide::{Budget, GroupReport, decide};
+use erasing::Erasing;
 
 /// Between two looks at the node.
 const LOOK: Duration = Duration::from_millis(25);
@@ -98,6 +100,7 @@ struct Shared {
     sealing: Mutex<BTreeSet<GroupId>>,
     /// A seal ended: there may be something to compact.
     sealed: (Mutex<bool>, Condvar),
+    erasing: Arc<Erasing>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -109,6 +112,7 @@ impl Upkeep {
             counts: Counts::default(),
             sealing: Mutex::default(),
             sealed: (Mutex::new(true), Condvar::new()),
+            erasing: Arc::default(),
             threads: Mutex::default(),
         });
         let compacting =
@@ -203,6 +207,7 @@ impl Looking {
                 let log_max = self.config.log.budget_bytes.saturating_mul(LOG_STRETCH);
                 keep = if !pinned.is_empty() && self.log.bytes() > log_max { Keep::Nothing } else { Keep::Needed };
                 self.purge(&pinned, keep);
+                self.erase(now, no_space.is_none());
             }
             let reports = self.reports(now, &pinned, keep);
             self.set_door(&reports, no_space.clone());
@@ -287,6 +292,17 @@ impl Looking {
         }
     }
 
+    /// The log is copied by this thread, which alone gives its files back, and where there is room for a copy.
+    fn erase(&self, now: Instant, has_room: bool) {
+        let erasing = &self.shared.erasing;
+        if let Some(shards) = erasing.look(&self.hub, self.config.erase_after, now) {
+            self.runtime.spawn(Arc::clone(erasing).purge(self.hub.clone(), shards));
+        }
+        if has_room {
+            erasing.take_purged(|| self.log.renew());
+        }
+    }
+
     /// The generations sealed last stay for a while as a cache; together they stay bounded.
     fn release_cached(&self) {
         let shards = self.hub.shards();
@@ -352,6 +368,7 @@ impl Compacting {
                 *sealed = false;
             }
             self.each_shard(&|shard| self.compact(shard));
+            self.erase();
             if sealed_at.elapsed() >= SETTLED_AFTER {
                 self.each_shard(&|shard| self.settle(shard));
             }
@@ -386,6 +403,15 @@ impl Compacting {
         if self.did(shard.compact(&self.pace(shard))) {
             // There may be another step in this shard.
             *self.shared.sealed.0.lock() = true;
+        }
+    }
+
+    /// Segments that have rows of what was deleted are written anew, one after the other.
+    fn erase(&self) {
+        for id in self.shared.erasing.take_renewed() {
+            let Some(shard) = id.shard().and_then(|shard| self.hub.shard(shard)) else { continue };
+            shard.release_cached();
+            while !self.shared.stopped() && self.did(shard.erase(&self.pace(&shard))) {}
         }
     }
 

@@ -1,4 +1,4 @@
-//! `assay admin`: organizations, users and keys, for whoever owns the data directory.
+//! `assay admin`: organizations, users, keys and tokens, also the key of secrets, for whoever owns the data directory.
 //!
 //! A running node listens on a socket in its data directory, which only its owner may open: one request as a line of
 //! JSON, one answer as a line. Where no node runs, the same request is carried out on the directory itself, under its lock.
@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig};
+use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_records::Records;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,35 @@ pub enum AdminCommand {
     },
     /// Delete an API key, so that it is refused from now on
     DeleteKey { id: Uuid },
+    /// Make a service account, which is a program's, an owner of an organization; prints its first service token, once
+    CreateServiceAccount {
+        name: String,
+        #[arg(long, value_name = "NAME")]
+        organization: String,
+    },
+    /// List the service tokens of an organization
+    ServiceTokens {
+        #[arg(long, value_name = "NAME")]
+        organization: String,
+    },
+    /// Make a service token for a service account; prints it, once
+    CreateServiceToken {
+        name: String,
+        #[arg(long, value_name = "NAME")]
+        organization: String,
+        /// E-mail address or id of the service account it speaks for
+        #[arg(long, value_name = "ACCOUNT")]
+        account: String,
+    },
+    /// Delete a service token, so that it is refused from now on
+    DeleteServiceToken { id: Uuid },
+    /// Wrap the data keys of all organizations with the node's new master key; says how many
+    ///
+    /// Give every node the new key (secrets.master_key_file) with the one before it (secrets.old_master_key_files), start
+    /// them again one after the other, and ask one of them for this. When asked again it says 0 and names the new key,
+    /// the old one opens nothing any more.
+    #[command(verbatim_doc_comment)]
+    RotateMasterKey,
 }
 
 /// What a running node is asked through its socket.
@@ -91,6 +121,10 @@ pub enum Answer {
 pub fn run(data_dir: &Path, command: AdminCommand) -> anyhow::Result<()> {
     let answer = match ask(data_dir, &Request::Admin(command.clone()))? {
         Some(answer) => answer,
+        None if matches!(command, AdminCommand::RotateMasterKey) => anyhow::bail!(
+            "no node runs on {}, and master keys are in the settings of one: start it with the new key and the old one",
+            data_dir.display()
+        ),
         None => directly(data_dir, command)?,
     };
     match answer {
@@ -125,7 +159,10 @@ fn directly(data_dir: &Path, command: AdminCommand) -> anyhow::Result<Answer> {
     runtime.block_on(async {
         let config = ClusterConfig { data_dir: data_dir.to_owned(), ..ClusterConfig::default() };
         let cluster = Arc::new(Cluster::open(config).await?);
-        let answer = carry_out(&Records::new(Arc::clone(&cluster)), command).await;
+        let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
+        let records = Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone())));
+        let answer = carry_out(&records, command).await;
+        objects.shutdown().await;
         cluster.shutdown().await?;
         Ok(answer)
     })
@@ -142,6 +179,15 @@ async fn carry_out(records: &Records, command: AdminCommand) -> Answer {
             records.admin_create_key(&organization, &user, &name).await
         }
         AdminCommand::DeleteKey { id } => records.admin_delete_key(id).await,
+        AdminCommand::CreateServiceAccount { name, organization } => {
+            records.admin_create_service_account(&organization, &name).await
+        }
+        AdminCommand::ServiceTokens { organization } => records.admin_service_tokens(&organization).await,
+        AdminCommand::CreateServiceToken { name, organization, account } => {
+            records.admin_create_service_token(&organization, &account, &name).await
+        }
+        AdminCommand::DeleteServiceToken { id } => records.admin_delete_service_token(id).await,
+        AdminCommand::RotateMasterKey => records.admin_rotate_master_key().await,
     };
     done.map_or_else(|refused| Answer::Refused(refused.to_string()), Answer::Done)
 }

@@ -3,7 +3,8 @@
 //! on empty ones for those that nobody set.
 //!
 //! Every setting has one name, as `http.listen`. In the file that is key `listen` in table `[http]`; in the environment
-//! `ASSAY_HTTP_LISTEN`; as a flag `--set http.listen=...`, and the two that everyone needs have flags of their own.
+//! `ASSAY_HTTP_LISTEN`; as a flag `--set http.listen=...`, and the two that everyone needs have flags of their own. A list is
+//! written as in the file wherever it stands: `ASSAY_LIMITS_RATES='[{endpoint = "/logs3", ...}]'`.
 //! A name or value that is not understood is an error that says which, where it stands, and what would be right.
 
 use std::collections::BTreeMap;
@@ -13,18 +14,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assay_cluster::{CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, SHARDS_DEFAULT};
-use assay_node_http::{AdminConfig, HttpConfig, TlsFiles};
+use assay_node_http::{AdminConfig, HttpConfig, LimitsConfig, TlsFiles};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::jwt::JwtConfig;
 use crate::limits::{ObjectsConfig, QueriesConfig};
+use crate::secrets::SecretsConfig;
 
 /// In front of the environment's names.
 const ENVIRONMENT_PREFIX: &str = "ASSAY_";
 /// Names of the environment that are not settings: a secret is no setting that `assay config` may print, the others
 /// are for commands, tests and tools.
-const NOT_SETTINGS: [&str; 8] = [
+const NOT_SETTINGS: [&str; 9] = [
     "ASSAY_API_KEY",
+    "ASSAY_MASTER_KEY",
     "ASSAY_ADMIN_TOKEN",
     "ASSAY_ADMIN_URL",
     "ASSAY_ADMIN_CA",
@@ -42,10 +46,13 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub struct Config {
     pub http: HttpConfig,
     pub admin: AdminConfig,
+    pub jwt: JwtConfig,
     pub store: StoreConfig,
     pub cluster: ClusterSettings,
     pub objects: ObjectsConfig,
     pub queries: QueriesConfig,
+    pub secrets: SecretsConfig,
+    pub limits: LimitsConfig,
     pub log: LogConfig,
     pub founding: FoundingConfig,
 }
@@ -65,6 +72,8 @@ pub struct StoreConfig {
     pub log_budget_bytes: u64,
     /// Rows are sealed when they are this old, however few they are.
     pub seal_age_seconds: u64,
+    /// What was deleted is in no file any more this long after, and as long as it takes to write the files anew that had it.
+    pub erase_after_seconds: u64,
 }
 
 /// How this node and others make a cluster.
@@ -172,6 +181,7 @@ impl Default for StoreConfig {
             memory_budget_bytes: MEMORY_BUDGET_BYTES,
             log_budget_bytes: cluster.log.budget_bytes,
             seal_age_seconds: cluster.seal_age.as_secs(),
+            erase_after_seconds: cluster.erase_after.as_secs(),
         }
     }
 }
@@ -204,6 +214,7 @@ impl StoreConfig {
             cluster,
             memory_budget_bytes: self.memory_budget_bytes,
             seal_age: Duration::from_secs(self.seal_age_seconds),
+            erase_after: Duration::from_secs(self.erase_after_seconds),
             log: assay_cluster::LogConfig { budget_bytes: self.log_budget_bytes, ..default.log },
             ..default
         })
@@ -274,7 +285,8 @@ pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
     }
     let config: Config =
         settings.try_into().map_err(|error| ConfigError { place: "settings".into(), problem: error.to_string() })?;
-    let checked = config.http.check().and_then(|()| config.admin.check());
+    let checked = config.http.check().and_then(|()| config.admin.check()).and_then(|()| config.limits.check());
+    let checked = checked.and_then(|()| config.jwt.check());
     checked.map_err(|problem| ConfigError { place: "settings".into(), problem })?;
     Ok(config)
 }
@@ -303,9 +315,17 @@ impl Known {
         config.http.metrics_listen = Some(String::new());
         config.cluster.peer_address = Some(String::new());
         config.cluster.peer_listen = Some(String::new());
+        config.secrets.master_key_file = Some(PathBuf::new());
         let files = TlsFiles { certificates: PathBuf::new(), private_key: PathBuf::new() };
         config.http.tls = Some(files.clone());
         config.admin = AdminConfig { listen: Some(String::new()), token_file: Some(PathBuf::new()), tls: Some(files) };
+        config.jwt = JwtConfig {
+            issuer: Some(String::new()),
+            audience: Some(String::new()),
+            jwks: Some(String::new()),
+            ca: Some(PathBuf::new()),
+            hs256_secret_file: Some(PathBuf::new()),
+        };
         Known(flat(&Table::try_from(config).expect("settings can be written down")))
     }
 
@@ -348,7 +368,7 @@ impl Known {
         Ok(())
     }
 
-    /// A value given as text takes the type of the setting.
+    /// A value given as text takes the type of the setting; a list stands as in the file.
     fn set_text(&self, settings: &mut Table, name: &str, text: &str, place: &str) -> Result<(), ConfigError> {
         let wrong = |problem: String| ConfigError { place: place.to_owned(), problem };
         let kind = self.0.get(name).ok_or_else(|| wrong(self.unknown(name)))?;
@@ -357,6 +377,7 @@ impl Known {
             Value::Integer(_) => text.parse().ok().map(Value::Integer),
             Value::Float(_) => text.parse().ok().map(Value::Float),
             Value::Boolean(_) => text.parse().ok().map(Value::Boolean),
+            Value::Array(_) => Some(list(text).map_err(wrong)?),
             _ => None,
         };
         let value = value.ok_or_else(|| wrong(format!("`{text}` is not of type {}", kind.type_str())))?;
@@ -366,6 +387,21 @@ impl Known {
 
     fn unknown(&self, name: &str) -> String {
         unknown(name, self.0.keys().map(String::as_str))
+    }
+}
+
+/// A list as it stands in the file; nothing is an empty one.
+fn list(text: &str) -> Result<Value, String> {
+    const NAME: &str = "list";
+    if text.trim().is_empty() {
+        return Ok(Value::Array(Vec::new()));
+    }
+    let table: Table = format!("{NAME} = {text}").parse().map_err(|error: toml::de::Error| {
+        format!("this is no list as the file has it, such as [{{endpoint = \"/logs3\"}}]: {}", error.message())
+    })?;
+    match table.get(NAME) {
+        Some(list @ Value::Array(_)) if table.len() == 1 => Ok(list.clone()),
+        _ => Err("this is no list; write it in brackets, as in the file".into()),
     }
 }
 
@@ -432,95 +468,4 @@ fn distance(from: &str, to: &str) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sources(file: Option<&Path>, environment: &[(&str, &str)], flags: &[&str]) -> Sources {
-        let environment = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        Sources {
-            file: file.map(Path::to_owned),
-            environment,
-            flags: flags.iter().map(|flag| (*flag).into()).collect(),
-        }
-    }
-
-    #[test]
-    fn the_later_word_wins() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("assay.toml");
-        std::fs::write(&file, "[store]\ndata_dir = \"/file\"\nshards = 8\nseal_age_seconds = 7\n").unwrap();
-        let environment =
-            [("ASSAY_STORE_DATA_DIR", "/environment"), ("ASSAY_STORE_SHARDS", "32"), ("ASSAY_API_KEY", "sk-x")];
-        let config = load(&sources(Some(&file), &environment, &["store.data_dir=/flag"])).unwrap();
-        assert_eq!(config.store.data_dir, Path::new("/flag"));
-        assert_eq!((config.store.shards, config.store.seal_age_seconds), (32, 7));
-        assert_eq!(config.store.memory_budget_bytes, MEMORY_BUDGET_BYTES);
-    }
-
-    /// A compose file passed on what nobody had set, and the node started for ever.
-    #[test]
-    fn an_empty_variable_counts_as_not_set() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("assay.toml");
-        std::fs::write(&file, "[store]\nshards = 8\ncluster_id = \"x\"\n").unwrap();
-        let empty = [("ASSAY_HTTP_PUBLIC_URL", ""), ("ASSAY_STORE_SHARDS", ""), ("ASSAY_STORE_CLUSTER_ID", "")];
-        let config = load(&sources(None, &empty, &[])).unwrap();
-        assert_eq!((config.http.public_url, config.store.shards), (None, SHARDS_DEFAULT));
-        let config = load(&sources(Some(&file), &empty, &[])).unwrap();
-        assert_eq!((config.store.shards, config.store.cluster_id.as_str()), (8, "x"), "what the file says holds");
-        let typo = load(&sources(None, &[("ASSAY_HTTP_PUBLIC_ULR", "")], &[])).unwrap_err();
-        assert!(typo.problem.contains("did you mean `ASSAY_HTTP_PUBLIC_URL`?"), "{typo}");
-        assert!(load(&sources(None, &[], &["http.public_url="])).is_err(), "a flag says what it says");
-    }
-
-    #[test]
-    fn what_is_not_understood_is_named_with_its_place() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("assay.toml");
-        let of_file = |text: &str| {
-            std::fs::write(&file, text).unwrap();
-            load(&sources(Some(&file), &[], &[])).unwrap_err()
-        };
-        assert!(of_file("[store]\ndata_dri = \"x\"").problem.contains("did you mean `store.data_dir`?"));
-        assert!(of_file("[stor]\nshards = 1").problem.contains("did you mean `store.shards`?"));
-        assert!(of_file("[store]\nshards = \"many\"").problem.contains("must be of type integer"));
-        assert!(of_file("[store\n").place.ends_with("assay.toml"));
-        let environment = load(&sources(None, &[("ASSAY_STORE_SHARD", "4")], &[])).unwrap_err();
-        assert_eq!(environment.place, "environment ASSAY_STORE_SHARD");
-        assert!(environment.problem.contains("ASSAY_STORE_SHARDS"));
-        assert_eq!(load(&sources(None, &[], &["store.shards=x"])).unwrap_err().problem, "`x` is not of type integer");
-        assert!(load(&sources(None, &[], &["store.shards"])).unwrap_err().problem.contains("name=value"));
-    }
-
-    #[test]
-    fn what_has_no_default_can_be_set_everywhere() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("assay.toml");
-        std::fs::write(&file, "[http.tls]\ncertificates = \"/c\"\nprivate_key = \"/k\"\n").unwrap();
-        let environment = [("ASSAY_HTTP_PUBLIC_URL", "https://assay.example")];
-        let config = load(&sources(Some(&file), &environment, &["http.metrics_listen=127.0.0.1:9"])).unwrap();
-        assert_eq!(config.http.public_url.as_deref(), Some("https://assay.example"));
-        assert_eq!(config.http.metrics_listen.as_deref(), Some("127.0.0.1:9"));
-        assert_eq!(config.http.tls.map(|tls| tls.private_key), Some(PathBuf::from("/k")));
-    }
-
-    #[test]
-    fn what_is_printed_reads_back() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("assay.toml");
-        let config = load(&sources(None, &[], &["store.shards=8"])).unwrap();
-        let text = printed(&config).unwrap();
-        assert!(text.contains("# http.public_url"), "{text}");
-        std::fs::write(&file, &text).unwrap();
-        assert_eq!(printed(&load(&sources(Some(&file), &[], &[])).unwrap()).unwrap(), text);
-    }
-
-    #[test]
-    fn no_two_settings_share_a_name_in_the_environment() {
-        let names: Vec<String> = Known::all().0.into_keys().collect();
-        let in_environment: std::collections::BTreeSet<String> =
-            names.iter().map(|name| environment_name(name)).collect();
-        assert_eq!(in_environment.len(), names.len());
-        assert!(NOT_SETTINGS.iter().all(|name| !in_environment.contains(*name)));
-    }
-}
+mod tests;

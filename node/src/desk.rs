@@ -26,6 +26,8 @@ use crate::serve::API_KEY_VARIABLE;
 pub const TOKEN_VARIABLE: &str = "ASSAY_ADMIN_TOKEN";
 /// In the data directory.
 pub const TOKEN_FILE: &str = "admin.token";
+/// What the file holds.
+pub const WHAT: &str = "the administrators' token";
 /// A token is a line.
 const TOKEN_FILE_BYTES_MAX: u64 = 4 << 10;
 /// Others than the owner.
@@ -66,7 +68,7 @@ fn token(config: &Config) -> anyhow::Result<AdminToken> {
             if file == own && !file.try_exists().with_context(|| format!("looking for {}", file.display()))? {
                 make(file).with_context(|| format!("writing {}", file.display()))?;
             }
-            (file.display().to_string(), read_secret(file)?)
+            (file.display().to_string(), read_secret(file, WHAT)?)
         }
     };
     let is_api_key = variable(API_KEY_VARIABLE)?.is_some_and(|key| key == token);
@@ -87,27 +89,34 @@ pub fn variable(name: &'static str) -> anyhow::Result<Option<Secret>> {
     }
 }
 
-/// Readable by its owner alone from the first moment, and whole or not there.
 fn make(file: &Path) -> anyhow::Result<()> {
     let mut random = [0; API_KEY_BYTES];
     getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("no random bytes: {error}"))?;
-    let new = file.with_extension("token.tmp");
-    let mut opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    writeln!(opened, "{}", new_admin_token(&random).expose())?;
-    opened.sync_all()?;
-    fs::rename(&new, file)?;
-    let dir = file.parent().context("a file in a directory")?;
-    File::open(dir)?.sync_all()?;
+    keep_secret(file, &new_admin_token(&random))?;
     tracing::info!(file = %file.display(), "made a token for administrators");
     Ok(())
 }
 
-/// A line in a file that only its owner can read.
-pub fn read_secret(file: &Path) -> anyhow::Result<Secret> {
+/// Readable by its owner alone from the first moment, and whole or not there.
+pub fn keep_secret(file: &Path, secret: &Secret) -> anyhow::Result<()> {
+    let dir = file.parent().context("a file in a directory")?;
+    let mut name = file.file_name().context("a file with a name")?.to_owned();
+    name.push(".tmp");
+    let new = dir.join(name);
+    let mut opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    writeln!(opened, "{}", secret.expose())?;
+    opened.sync_all()?;
+    fs::rename(&new, file)?;
+    File::open(dir)?.sync_all()?;
+    Ok(())
+}
+
+/// A line in a file that only its owner can read; `what` it should be is for who finds no file.
+pub fn read_secret(file: &Path, what: &str) -> anyhow::Result<Secret> {
     let doing = || format!("reading {}", file.display());
     let opened = File::open(file).map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
-            anyhow::anyhow!("there is no file {}: it should hold the administrators' token", file.display())
+            anyhow::anyhow!("there is no file {}: it should hold {what}", file.display())
         }
         _ => anyhow::Error::new(error).context(doing()),
     })?;
@@ -232,7 +241,7 @@ mod tests {
         config.store.data_dir = dir.path().to_owned();
         let file = dir.path().join(TOKEN_FILE);
         let made = token(&config).unwrap();
-        let text = read_secret(&file).unwrap();
+        let text = read_secret(&file, WHAT).unwrap();
         assert!(text.expose().starts_with("adm-") && made.is(text.expose()));
         assert!(token(&config).unwrap().is(text.expose()), "the next start takes the same");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();

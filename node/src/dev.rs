@@ -14,7 +14,9 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 
+use crate::config::{self, Config};
 use crate::operate::{self, Wanted};
+use crate::secrets::{self, MASTER_KEY_FILE, MASTER_KEY_VARIABLE};
 
 /// More would only share the same disk and cores.
 const NODES_MAX: usize = 9;
@@ -56,21 +58,27 @@ impl Node {
     }
 }
 
-/// `shards` are those of a new cluster.
-pub fn run(args: &DevArgs, shards: u16) -> anyhow::Result<()> {
+/// What the nodes are started with beside `args` they take from the same places as any node.
+pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
     let DevArgs { nodes, listen, data_dir } = args;
     anyhow::ensure!((1..=NODES_MAX).contains(nodes), "--nodes {nodes}: between 1 and {NODES_MAX} nodes");
     let asked_to_stop = Arc::new(AtomicBool::new(false));
     heed_signals(Arc::clone(&asked_to_stop))?;
     let first = operate::dev_dir(data_dir, 1);
     if !is_prepared(&first) {
-        operate::init(&first, Wanted { peer_address: &free_address()?, shards: Some(shards), replicas: None })?;
+        operate::init(
+            &first,
+            Wanted { peer_address: &free_address()?, shards: Some(config.store.shards), replicas: None },
+        )?;
     }
+    let key = master_key(data_dir, config)?;
+    let start =
+        |number: usize| start(number, &operate::dev_dir(data_dir, number), port_of(*listen, number), key.as_deref());
     let mut running = Vec::new();
     let (prepared, missing): (Vec<usize>, Vec<usize>) =
         (1..=*nodes).partition(|number| is_prepared(&operate::dev_dir(data_dir, *number)));
     for number in prepared {
-        running.push(start(number, &operate::dev_dir(data_dir, number), port_of(*listen, number))?);
+        running.push(start(number)?);
     }
     let asked = || asked_to_stop.load(Ordering::Relaxed);
     // Another one is let in by a majority of those that are in, so all of them are started, and waited for, first.
@@ -83,7 +91,7 @@ pub fn run(args: &DevArgs, shards: u16) -> anyhow::Result<()> {
         }
         let dir = operate::dev_dir(data_dir, number);
         operate::join(&dir, &operate::token(&first)?, &free_address()?)?;
-        running.push(start(number, &dir, port_of(*listen, number))?);
+        running.push(start(number)?);
     }
     if asked() {
         return stop(running);
@@ -100,6 +108,16 @@ pub fn run(args: &DevArgs, shards: u16) -> anyhow::Result<()> {
         thread::sleep(LOOK);
     }
     stop(running)
+}
+
+/// The file with the master key of secrets that all nodes share; none where the settings name one.
+fn master_key(data_dir: &Path, config: &Config) -> anyhow::Result<Option<PathBuf>> {
+    if config.secrets.master_key_file.is_some() || config::variable(MASTER_KEY_VARIABLE).is_some() {
+        return Ok(None);
+    }
+    let file = data_dir.join(MASTER_KEY_FILE);
+    secrets::made_once(&file)?;
+    Ok(Some(file))
 }
 
 /// Whether the directory is a node's, so that it only has to be started.
@@ -129,9 +147,12 @@ struct Started {
     address: Option<String>,
 }
 
-fn start(number: usize, dir: &Path, listen: SocketAddr) -> anyhow::Result<Started> {
+fn start(number: usize, dir: &Path, listen: SocketAddr, key: Option<&Path>) -> anyhow::Result<Started> {
     let mut command = Command::new(std::env::current_exe().context("finding this program")?);
     command.args(["serve", "--listen", &listen.to_string(), "--data-dir"]).arg(dir);
+    if let Some(key) = key {
+        command.args(["--set", &format!("secrets.master_key_file={}", key.display())]);
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().context("starting a node")?;
     let (sender, ready) = mpsc::channel();

@@ -33,7 +33,7 @@ pub fn examine(dir: &Path) -> Report {
     let disk: SharedDisk = Arc::new(ReadOnlyDisk);
     let format = check_format(&disk, dir, &mut report);
     let log = check_log(&disk, dir, &mut report);
-    for group in groups::all(dir, format, &mut report) {
+    for group in groups::all(&disk, dir, format, &mut report) {
         progress(&format!("checking {}", group.name()));
         check_group(&disk, &group, &log, &mut report);
     }

@@ -5,10 +5,14 @@ mod config;
 mod desk;
 mod dev;
 mod doctor;
+mod jwks;
+mod jwt;
 mod limits;
 mod metrics;
 mod operate;
+mod rates;
 mod remote;
+mod secrets;
 mod serve;
 
 use std::io::Write;
@@ -60,8 +64,11 @@ enum Command {
     /// SIGTERM or SIGINT stops it: requests under way are finished, then the store is closed. A second signal, a crash
     /// or a power cut loses nothing that was acknowledged.
     ///
+    /// The first start also makes the key that secrets are kept under, `master.key` in the data directory: keep a copy of it
+    /// elsewhere. secrets.master_key_file names another.
+    ///
     /// Environment: ASSAY_API_KEY is taken as the first key instead of making one, ASSAY_ADMIN_TOKEN as the token of
-    /// administrators; every setting as ASSAY_<TABLE>_<NAME>. A variable that is empty counts as not set.
+    /// administrators, ASSAY_MASTER_KEY as the key that secrets are kept under; every setting as ASSAY_<TABLE>_<NAME>. A variable that is empty counts as not set.
     #[command(verbatim_doc_comment)]
     Serve(SettingsArgs),
     /// Print the settings that `serve` would run with, as a configuration file
@@ -107,7 +114,7 @@ enum Command {
     /// Each node is a process of its own on a directory of its own; what they say comes out here. Ctrl-C stops them.
     #[command(verbatim_doc_comment)]
     Dev(DevArgs),
-    /// Make and list organizations, users and API keys
+    /// Make and list organizations, users, service accounts, API keys and service tokens; change the master key of secrets
     ///
     /// Talks to the node that runs on the data directory, through a socket in it that only its owner may open; where none
     /// runs it opens the directory itself.
@@ -186,7 +193,7 @@ fn main() -> ExitCode {
         Command::Cluster(args) => told(operate::run(args)),
         Command::Dev(args) => {
             let settings = SettingsArgs::default().load().map_err(Into::into);
-            told(settings.and_then(|config| dev::run(&args, config.store.shards)))
+            told(settings.and_then(|config| dev::run(&args, &config)))
         }
     }
 }

@@ -75,9 +75,9 @@ impl Remote {
         let Place { is_tls, host, port } = place_of(url)?;
         let tls = is_tls.then(|| trusting(args.admin_ca.as_deref())).transpose()?;
         let token = match (&args.admin_token_file, desk::variable(TOKEN_VARIABLE)?) {
-            (Some(file), _) => desk::read_secret(file)?,
+            (Some(file), _) => desk::read_secret(file, desk::WHAT)?,
             (None, Some(token)) => token,
-            (None, None) => desk::read_secret(&data_dir.join(TOKEN_FILE)).with_context(|| {
+            (None, None) => desk::read_secret(&data_dir.join(TOKEN_FILE), desk::WHAT).with_context(|| {
                 format!("no token for {url}: name its file with --admin-token-file, or set {TOKEN_VARIABLE}")
             })?,
         };
@@ -185,7 +185,11 @@ fn place_of(url: &str) -> anyhow::Result<Place> {
 }
 
 fn trusting(file: Option<&Path>) -> anyhow::Result<Arc<ClientConfig>> {
-    let file = file.context("https needs a certificate to trust: name its file with --admin-ca")?;
+    trusting_file(file.context("https needs a certificate to trust: name its file with --admin-ca")?)
+}
+
+/// Whoever has a certificate of an authority in this file.
+pub fn trusting_file(file: &Path) -> anyhow::Result<Arc<ClientConfig>> {
     let mut roots = RootCertStore::empty();
     let certificates = CertificateDer::pem_file_iter(file).with_context(|| format!("reading {}", file.display()))?;
     for certificate in certificates {

@@ -1,7 +1,7 @@
 //! `assay serve`: the only place where the pieces are wired, and the order in which they start and end.
 //!
-//! Start: the store; the actors; the door for administrators; HTTP; the first organization, if there is none, which takes
-//! a majority of the cluster. Only then the node says that it is ready. What was
+//! Start: the store; the actors; the door for administrators; HTTP; the first organization and the master key of
+//! secrets, if there are none, which takes a majority of the cluster. Only then the node says that it is ready. What was
 //! started ends in the opposite order: readiness says no, HTTP finishes what it has, queries that run on after their request
 //! stop, the actors answer what they took, the store closes. A second signal ends the process at once, which is as safe as a crash.
 
@@ -14,17 +14,19 @@ use std::time::Duration;
 use anyhow::Context;
 use assay_cluster::Cluster;
 use assay_node_auth::Secret;
-use assay_node_http::{App, Health, HttpConfig, Server};
-use assay_node_objects::{Objects, node_clock};
+use assay_node_http::{App, Health, HttpConfig, Rates, Server};
+use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::Queries;
 use assay_node_records::{Founding, Records};
 use assay_storage_model::sabotage;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::Door;
 use crate::config::{Config, LogFormat};
-use crate::{desk, metrics};
+use crate::jwt::Trust;
+use crate::rates::ClusterPeers;
+use crate::{desk, jwt, metrics, rates, secrets};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
@@ -67,13 +69,17 @@ fn start_log(config: &Config) -> anyhow::Result<()> {
 async fn run(config: Config) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let cluster = Arc::new(Cluster::open(config.node()?).await?);
-    let records = Records::new(Arc::clone(&cluster));
+    let trust = jwt::open(&config.jwt).await?;
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
+    let records = records(&config, &cluster, &objects, trust.as_ref())?;
     let prices = config.queries.prices().context("queries.prices")?;
     let queries = Queries::start(Arc::clone(&cluster), config.queries.limits(), prices, node_clock(&cluster));
     let queries = queries.context("opening the queries that run on after their request")?;
     let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
+    let peers = Arc::new(ClusterPeers::new(Arc::clone(&cluster)));
+    let limits = Rates::new(&config.limits, peers, Handle::current()).map_err(anyhow::Error::msg)?;
+    rates::serve(&cluster, &limits);
     let app = App {
         records: records.clone(),
         objects: objects.clone(),
@@ -81,6 +87,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         health: health(Arc::clone(&cluster), Arc::clone(&serving)),
         metrics: metrics::source(Arc::clone(&cluster), objects.clone(), queries.clone()),
         config: config.http.clone(),
+        rates: limits,
         admin: desk::open(&config, Arc::clone(&cluster))?,
     };
     let server = Server::bind(app).context("starting to listen")?;
@@ -95,6 +102,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let http = tokio::spawn(server.run());
     let settling = async {
         let made = records.found_when_heard(&founding(&config)?).await.context("making the first organization")?;
+        secrets::settle(&config, &records).await.context("the master key of secrets")?;
         serving.store(true, Ordering::Relaxed);
         announce(made.as_ref(), scheme, &addresses)
     };
@@ -124,6 +132,23 @@ async fn run(config: Config) -> anyhow::Result<()> {
         stopped = stopping => stopped,
         () = signals.first() => anyhow::bail!("a second signal: the node stops without finishing, as after a crash"),
     }
+}
+
+/// With whom they trust, and what secrets are opened with.
+fn records(
+    config: &Config,
+    cluster: &Arc<Cluster>,
+    objects: &Objects,
+    trust: Option<&Trust>,
+) -> anyhow::Result<Records> {
+    let mut records = Records::new(Arc::clone(cluster), Arc::new(AuditLog::new(objects.clone())));
+    if let Some(trust) = trust {
+        records = records.trusting(Arc::clone(&trust.jwts));
+    }
+    if let Some(ring) = secrets::keyring(config)? {
+        records.give_keys(ring);
+    }
+    Ok(records)
 }
 
 /// The start has swept once.

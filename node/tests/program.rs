@@ -95,8 +95,16 @@ fn config_prints_what_the_later_word_made_of_it() {
 #[test]
 fn empty_variables_of_the_environment_count_as_not_set() {
     let empty = |mut command: Command| {
-        let names =
-            ["API_KEY", "CONFIG", "HTTP_PUBLIC_URL", "ADMIN_URL", "ADMIN_TOKEN", "ADMIN_TOKEN_FILE", "ADMIN_CA"];
+        let names = [
+            "API_KEY",
+            "MASTER_KEY",
+            "CONFIG",
+            "HTTP_PUBLIC_URL",
+            "ADMIN_URL",
+            "ADMIN_TOKEN",
+            "ADMIN_TOKEN_FILE",
+            "ADMIN_CA",
+        ];
         said(&command.envs(names.map(|name| (format!("ASSAY_{name}"), ""))).output().unwrap())
     };
     let (printed, errors) = empty(assay(&["config"]));

@@ -8,18 +8,35 @@ use uuid::Uuid;
 use crate::objects::{Permission, Target};
 use crate::rights::Rights;
 
-/// Who calls: a user, through one of their keys, within one organization, with what they may do there.
+/// Who calls: a user, by what they showed, within one organization, with what they may do there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     pub org: OrgId,
     pub org_name: String,
     pub user: Uuid,
     pub user_email: String,
-    /// Whose key it is, where they act as somebody else.
+    /// Whose credential it is, where they act as somebody else.
     pub impersonator: Option<Uuid>,
-    /// The record of the key that was shown, never the key itself.
-    pub key: Uuid,
+    pub credential: Credential,
     pub rights: Arc<Rights>,
+}
+
+/// What was shown: the record of it, never the secret itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credential {
+    ApiKey(Uuid),
+    ServiceToken(Uuid),
+    /// Signed by somebody whom the operator trusts, and kept nowhere: the user whom it is about.
+    Jwt(Uuid),
+}
+
+impl Credential {
+    /// The id of the record that has to be there for it to be known.
+    pub fn record(self) -> Uuid {
+        match self {
+            Credential::ApiKey(id) | Credential::ServiceToken(id) | Credential::Jwt(id) => id,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +90,7 @@ mod tests {
             user: id(user),
             user_email: "a@example.com".into(),
             impersonator: None,
-            key: id(2),
+            credential: Credential::ApiKey(id(2)),
             rights: Arc::new(access.rights_of(id(user))),
         }
     }

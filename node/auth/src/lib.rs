@@ -1,18 +1,26 @@
-//! Who is calling and what they may do: pure decisions, and the secrets that callers show.
+//! Who is calling and what they may do: pure decisions, and the secrets and signed tokens that callers show.
 //!
 //! Knows no HTTP, no store, no clock. Who asks brings the facts (the record behind a key, the groups, roles and grants of
 //! an organization, what an object is in) and gets a decision. What may not be read looks as if it were not there, so that
 //! nobody learns from a refusal what exists elsewhere.
 
+pub mod chain;
 mod decide;
+mod jwt;
 mod objects;
 mod rights;
 mod secret;
+mod vault;
 
-pub use decide::{Decision, Principal, decide};
+pub use chain::Ledger;
+pub use decide::{Credential, Decision, Principal, decide};
+pub use jwt::{JWKS_BYTES_MAX, JWT_BYTES_MAX, JWT_SECRET_BYTES_MIN, JwtKeys, JwtRefusal, JwtRules, looks_like_jwt};
 pub use objects::{ObjectType, Permission, Target};
 pub use rights::{Access, Acl, Gift, Granted, Group, Rights, Role, Subject};
 pub use secret::{
     ADMIN_TOKEN_LETTERS_MIN, API_KEY_BYTES, AdminToken, PEPPER_BYTES, Pepper, Secret, new_admin_token, new_api_key,
-    preview,
+    new_service_token, preview,
+};
+pub use vault::{
+    Belonging, KeyId, Keyring, NONCE_BYTES, PLAIN_BYTES_MAX, Sealed, VAULT_KEY_BYTES, VaultError, VaultKey,
 };

@@ -1,6 +1,6 @@
-//! API keys: how one is made, what is kept of it, what is shown of it later.
+//! API keys and service tokens: how one is made, what is kept of it, what is shown of it later.
 //!
-//! A key has 256 random bits. What is kept is its fingerprint, a hash under a key of the cluster's own (the pepper), so
+//! Either has 256 random bits. What is kept is its fingerprint, a hash under a key of the cluster's own (the pepper), so
 //! that whoever reads a stolen catalog can neither use a key nor test a guess without the pepper. A key is found by
 //! its fingerprint: how long that takes tells nothing to who does not know the pepper.
 
@@ -12,6 +12,8 @@ pub const API_KEY_BYTES: usize = 32;
 pub const PEPPER_BYTES: usize = 32;
 
 const API_KEY_PREFIX: &str = "sk-";
+/// The same for service accounts, by which clients tell the two apart.
+const SERVICE_TOKEN_PREFIX: &str = "bt-st-";
 /// Tells one from an API key at a glance.
 const ADMIN_TOKEN_PREFIX: &str = "adm-";
 /// An operator's own token has at least as many letters: what is shorter can be guessed.
@@ -23,6 +25,8 @@ const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 const API_KEY_DIGITS: usize = 43;
 /// What is hashed before a secret, so that the pepper may serve other uses later. Frozen: it is in every fingerprint.
 const FINGERPRINT_CONTEXT: &[u8] = b"assay api key 1\0";
+/// The same before a service token, so that neither is ever found as the other. Frozen.
+const SERVICE_TOKEN_CONTEXT: &[u8] = b"assay service token 1\0";
 /// Letters that a preview shows of a key's end, and the length below which it shows none.
 const PREVIEW_LETTERS: usize = 4;
 const PREVIEW_LENGTH_MIN: usize = 16;
@@ -61,6 +65,11 @@ pub fn new_api_key(random: &[u8; API_KEY_BYTES]) -> Secret {
     prefixed(API_KEY_PREFIX, random)
 }
 
+/// `bt-st-` and 43 letters and digits.
+pub fn new_service_token(random: &[u8; API_KEY_BYTES]) -> Secret {
+    prefixed(SERVICE_TOKEN_PREFIX, random)
+}
+
 /// `adm-` and 43 letters and digits.
 pub fn new_admin_token(random: &[u8; API_KEY_BYTES]) -> Secret {
     prefixed(ADMIN_TOKEN_PREFIX, random)
@@ -91,9 +100,10 @@ fn divide_by_62(number: &mut [u8; API_KEY_BYTES]) -> u8 {
     u8::try_from(rest).expect("below 62")
 }
 
-/// What a key may be recognised by in a list.
+/// What a key or a token may be recognised by in a list.
 pub fn preview(secret: &str) -> String {
-    let prefix = if secret.starts_with(API_KEY_PREFIX) { API_KEY_PREFIX } else { "" };
+    let prefixes = [API_KEY_PREFIX, SERVICE_TOKEN_PREFIX];
+    let prefix = prefixes.into_iter().find(|prefix| secret.starts_with(prefix)).unwrap_or_default();
     let letters = secret.chars().count();
     let hidden = if letters < PREVIEW_LENGTH_MIN { letters } else { letters - PREVIEW_LETTERS };
     format!("{prefix}***{}", secret.chars().skip(hidden).collect::<String>())
@@ -116,10 +126,11 @@ impl AdminToken {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err("a token for administrators is of ASCII letters, digits and signs, without spaces".into());
         }
-        if text.starts_with(API_KEY_PREFIX) {
-            return Err(format!(
-                "it begins with `{API_KEY_PREFIX}`, as API keys do; administrators need a token of their own"
-            ));
+        for (prefix, what) in [(API_KEY_PREFIX, "API keys"), (SERVICE_TOKEN_PREFIX, "service tokens")] {
+            if text.starts_with(prefix) {
+                let said = format!("it begins with `{prefix}`, as {what} do; administrators need a token of their own");
+                return Err(said);
+            }
         }
         Ok(AdminToken(blake3::hash(text.as_bytes())))
     }
@@ -166,16 +177,25 @@ impl Pepper {
         blake3::derive_key(context, &self.0)
     }
 
-    /// What is kept of a secret: 64 hexadecimal digits.
+    /// What is kept of an API key: 64 hexadecimal digits.
     pub fn fingerprint(&self, secret: &str) -> String {
+        self.hashed(FINGERPRINT_CONTEXT, secret)
+    }
+
+    /// What is kept of a service token.
+    pub fn fingerprint_of_token(&self, secret: &str) -> String {
+        self.hashed(SERVICE_TOKEN_CONTEXT, secret)
+    }
+
+    fn hashed(&self, context: &[u8], secret: &str) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
-        hasher.update(FINGERPRINT_CONTEXT);
+        hasher.update(context);
         hasher.update(secret.as_bytes());
         hasher.finalize().to_hex().to_string()
     }
 }
 
-fn hex_digit(digit: u8) -> Option<u8> {
+pub(crate) fn hex_digit(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'a'..=b'f' => Some(digit - b'a' + 10),
@@ -261,12 +281,14 @@ mod tests {
         assert!(refused(&"x".repeat(513)).contains("not 513"));
         assert!(refused(&format!("{} {}", "x".repeat(20), "y".repeat(20))).contains("without spaces"));
         assert!(refused(new_api_key(&[7; 32]).expose()).contains("as API keys do"));
+        assert!(refused(new_service_token(&[7; 32]).expose()).contains("as service tokens do"));
     }
 
     #[test]
     fn a_preview_names_the_end() {
         assert_eq!(preview("sk-abcdefghijklmnopwxyz"), "sk-***wxyz");
         assert_eq!(preview("a-key-of-ones-own"), "***-own");
+        assert_eq!(preview(new_service_token(&[0; 32]).expose()), "bt-st-***0000");
         assert_eq!(preview("sk-short"), "sk-***");
         assert_eq!(preview(""), "***");
     }
@@ -283,5 +305,9 @@ mod tests {
         assert_eq!(one.fingerprint("sk-abc"), "aa12c717057b3b5cd056b1a17067eb14f85c574f90bcd7412e8668814a51a5ca");
         assert_ne!(one.fingerprint("sk-abc"), two.fingerprint("sk-abc"));
         assert_ne!(one.fingerprint("sk-abc"), one.fingerprint("sk-abd"));
+        assert_eq!(
+            one.fingerprint_of_token("sk-abc"),
+            "506b878dc2ea0bfaa3c3c981ff41842eb0220855fb7112fadd4d8bffab4ede7a"
+        );
     }
 }

@@ -10,6 +10,7 @@ pub enum Kind {
     Prompt,
     Function,
     View,
+    AuditLog,
 }
 
 /// How the arguments of a source name objects.
@@ -171,6 +172,22 @@ const FUNCTION: [&str; 19] = [
     "slug",
     "tags",
 ];
+const AUDIT_LOG: [&str; 14] = [
+    "_pagination_key",
+    "_xact_id",
+    "action",
+    "actor",
+    "created",
+    "details",
+    "hash",
+    "id",
+    "object_id",
+    "object_name",
+    "object_type",
+    "org_id",
+    "previous_hash",
+    "sequence",
+];
 const VIEW: [&str; 12] = [
     "_pagination_key",
     "_xact_id",
@@ -191,7 +208,7 @@ pub const SPAN_TYPE_INFO: &str = "span_type_info";
 pub const COMPARISON_KEY: &str = "comparison_key";
 
 /// What a `from` may name.
-pub const SOURCES: [(&str, Kind, Named); 13] = [
+pub const SOURCES: [(&str, Kind, Named); 14] = [
     ("project_logs", Kind::ProjectLogs, Named::Each),
     ("experiment", Kind::Experiment, Named::Each),
     ("dataset", Kind::Dataset, Named::Each),
@@ -205,6 +222,7 @@ pub const SOURCES: [(&str, Kind, Named); 13] = [
     ("project_functions", Kind::Function, Named::OfProjects),
     ("org_functions", Kind::Function, Named::OfOrganizations),
     ("view", Kind::View, Named::Each),
+    ("org_audit_logs", Kind::AuditLog, Named::OfOrganizations),
 ];
 
 impl Kind {
@@ -217,6 +235,7 @@ impl Kind {
             Kind::Prompt => &PROMPT,
             Kind::Function => &FUNCTION,
             Kind::View => &VIEW,
+            Kind::AuditLog => &AUDIT_LOG,
         }
     }
 

@@ -120,7 +120,7 @@ impl Functions {
         let row = self.row(&place, None).await?.filter(|row| is_one(definition, row));
         let row = row.ok_or_else(|| missing(definition, id))?;
         self.write(&place.home, gone(id), None).await?;
-        self.records.leave_slug(id).await?;
+        self.records.leave_slug(who, id).await?;
         Ok(shown(definition, row))
     }
 
@@ -244,8 +244,7 @@ impl Functions {
 
     /// The version that is pinned to an environment, if one is.
     fn pinned(&self, place: &PromptPlace, environment: &str) -> Result<Option<Xact>, FunctionsError> {
-        let _ = (place, environment);
-        Err(FunctionsError::Records(RecordsError::NotServed("reads by environment are not served yet".into())))
+        Ok(self.records.version_in(place.home.org, place.id, environment)?)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use assay_node_auth::Principal;
 use assay_node_objects::ingest::Group;
 use assay_node_records::{ObjectHome, RecordsError};
 use assay_storage_model::event::{Sent, SentRow};
@@ -58,9 +59,9 @@ impl Functions {
     }
 
     /// The rows are written: what is gone leaves its slug.
-    pub async fn settle(&self, admitted: Admitted) -> Result<(), FunctionsError> {
+    pub async fn settle(&self, who: &Principal, admitted: Admitted) -> Result<(), FunctionsError> {
         for id in admitted.leaves {
-            self.records.leave_slug(id).await?;
+            self.records.leave_slug(who, id).await?;
         }
         Ok(())
     }

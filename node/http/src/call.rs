@@ -46,7 +46,23 @@ impl Call {
         let named = (org_name.as_deref(), wanted.as_deref());
         let principal = edge.records.authenticate_as(secret.expose(), named.0, named.1).await?;
         Span::current().record("principal", tracing::field::display(principal.user));
-        Ok(Call { edge, request, principal })
+        let call = Call { edge, request, principal };
+        call.admit().await?;
+        Ok(call)
+    }
+
+    /// Whether the limits let it in: whoever is not known counts for nobody, and of a request that is too much no body is read.
+    async fn admit(&self) -> Result<(), Refusal> {
+        if !self.edge.rates.has_rules() {
+            return Ok(());
+        }
+        // As routes see it: `/logs%33` is `/logs3`.
+        let path = self.request.match_info().as_str();
+        let project = || {
+            let (kind, id) = named(path)?;
+            self.edge.records.project_at(self.principal.org, kind, id)
+        };
+        self.edge.rates.admit(self.request.method().as_str(), path, &self.principal, project).await
     }
 
     /// The `{id}` of the path.
@@ -71,17 +87,24 @@ impl Call {
     }
 }
 
+/// What a path is about: `/v1/dataset/<id>/insert`.
+fn named(path: &str) -> Option<(&str, Uuid)> {
+    let mut parts = path.strip_prefix("/v1/")?.split('/');
+    let (kind, id) = (parts.next()?, parts.next()?);
+    Some((kind, Uuid::parse_str(id).ok()?))
+}
+
 pub(crate) fn bearer(headers: &HeaderMap) -> Result<Secret, Refusal> {
     let refuse = |why: &str| Err(Refusal::new(Kind::Unauthorized, why));
     let Some(value) = headers.get(header::AUTHORIZATION) else {
-        return refuse("no credential was sent: send `Authorization: Bearer <API key>`");
+        return refuse("no credential was sent: send `Authorization: Bearer <API key or token>`");
     };
     let text = value.to_str().unwrap_or_default().trim();
     match text.split_once(' ') {
         Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") && !key.trim().is_empty() => {
             Ok(Secret::new(key.trim().to_owned()))
         }
-        _ => refuse("the credential is not understood: send `Authorization: Bearer <API key>`"),
+        _ => refuse("the credential is not understood: send `Authorization: Bearer <API key or token>`"),
     }
 }
 
@@ -112,6 +135,16 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::AUTHORIZATION, HeaderValue::from_static(value));
         bearer(&headers).ok().map(|secret| secret.expose().to_owned())
+    }
+
+    #[test]
+    fn a_path_names_a_kind_and_an_id() {
+        let id = Uuid::from_u128(7);
+        assert_eq!(named(&format!("/v1/dataset/{id}")), Some(("dataset", id)));
+        assert_eq!(named(&format!("/v1/project_logs/{id}/insert")), Some(("project_logs", id)));
+        for other in ["/v1/dataset", "/v1/dataset/7", "/btql", "/v2/dataset/00000000-0000-0000-0000-000000000007"] {
+            assert_eq!(named(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::budget::{Budget, Turns};
 use crate::config::HttpConfig;
 use crate::counts::Counts;
 use crate::dress::Dress;
+use crate::rates::Rates;
 use crate::refusal::{Kind, Refusal};
 use crate::{App, Health};
 
@@ -38,6 +39,7 @@ pub struct Edge {
     pub bodies: Arc<Budget>,
     pub answers: Arc<Budget>,
     pub turns: Turns,
+    pub rates: Rates,
     pub(crate) admin: Option<Desk>,
     health: Arc<dyn Fn() -> Health + Send + Sync>,
     metrics: Arc<dyn Fn() -> String + Send + Sync>,
@@ -55,6 +57,7 @@ impl Edge {
             bodies: Budget::new(app.config.bodies_bytes_max),
             answers: Budget::new(app.config.answers_bytes_max),
             turns: Turns::new(app.config.parsed_bytes_max),
+            rates: app.rates,
             config: app.config,
             admin: app.admin.map(Desk::new),
             health: app.health,
@@ -83,6 +86,7 @@ impl Edge {
 
     pub fn metrics_text(&self) -> String {
         let mut text = self.counts.text(self.bodies.taken(), self.answers.taken());
+        text.push_str(&self.rates.text());
         text.push_str(&(self.metrics)());
         text
     }
@@ -222,7 +226,7 @@ mod tests {
     use actix_web::test::{TestRequest, init_service, read_body};
     use actix_web::web;
     use assay_cluster::{Cluster, ClusterConfig};
-    use assay_node_objects::{ObjectLimits, node_clock};
+    use assay_node_objects::{AuditLog, ObjectLimits, node_clock};
     use assay_node_query::{Prices, QueryLimits};
     use serde_json::Value;
 
@@ -245,7 +249,7 @@ mod tests {
         let config = HttpConfig { request_seconds_max: 1, body_seconds_max: 1, ..HttpConfig::default() };
         let health = Health { live: true, ready: true, notes: Vec::new() };
         let edge = Data::new(Edge::new(App {
-            records: Records::new(Arc::clone(&cluster)),
+            records: Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone()))),
             objects: objects.clone(),
             queries: Queries::start(
                 Arc::clone(&cluster),
@@ -257,6 +261,7 @@ mod tests {
             health: Arc::new(move || health.clone()),
             metrics: Arc::new(String::new),
             config,
+            rates: Rates::default(),
             admin: None,
         }));
         let panics = || async { if true { panic!("a secret of the inside") } else { "" } };

@@ -17,6 +17,7 @@
 //! | browsers of other origins | `cors` |
 //! | operations of the API that are not served yet | `operations` |
 //! | what is said of those that are: `/openapi.json`, `/docs` | `describe` |
+//! | how many requests may come, of all nodes together | `rates` |
 //! | a request that is sent twice | `repeat` |
 //! | operators, on a port of their own | `admin` |
 //!
@@ -38,6 +39,7 @@ mod operations;
 mod origin;
 mod pace;
 mod packing;
+mod rates;
 mod refusal;
 mod refused;
 mod repeat;
@@ -56,6 +58,7 @@ use assay_node_records::Records;
 
 pub use admin::{Admin, AdminAnswer, AdminConfig, AdminRefusal, AdminRequest};
 pub use config::{HttpConfig, TlsFiles};
+pub use rates::{LimitsConfig, Per, RatePeers, RateRule, RateView, Rates};
 pub use server::{Handle, Server};
 
 /// The pure steps of reading a body, for `tests/fuzz`, which throws at them what a client can send.
@@ -75,6 +78,7 @@ pub struct App {
     /// More metrics in Prometheus text format, put behind this room's own.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub config: HttpConfig,
+    pub rates: Rates,
     /// None: there is no listener for administrators.
     pub admin: Option<Admin>,
 }

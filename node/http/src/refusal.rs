@@ -133,13 +133,15 @@ pub struct Refusal {
     pub message: String,
     /// For 405: what the path does take.
     pub allow: Option<String>,
+    /// Where more is known than the table says.
+    pub retry_after_seconds: Option<u64>,
     /// Set where the edge itself refuses, since nothing outside of it could.
     pub dress: Option<Box<Dress>>,
 }
 
 impl Refusal {
     pub fn new(kind: Kind, message: impl Into<String>) -> Refusal {
-        Refusal { kind, message: message.into(), allow: None, dress: None }
+        Refusal { kind, message: message.into(), allow: None, retry_after_seconds: None, dress: None }
     }
 
     pub fn bad(message: impl Into<String>) -> Refusal {
@@ -160,7 +162,7 @@ impl Refusal {
     /// The answer without its dress.
     fn bare(&self) -> HttpResponse {
         let mut answer = HttpResponse::build(self.kind.status());
-        if let Some(seconds) = self.kind.retry_after_seconds() {
+        if let Some(seconds) = self.retry_after_seconds.or(self.kind.retry_after_seconds()) {
             answer.insert_header((header::RETRY_AFTER, seconds.to_string()));
         }
         if self.kind == Kind::Unauthorized {
@@ -221,6 +223,13 @@ mod tests {
             let answer = Refusal::new(kind, "").error_response();
             assert_eq!(answer.headers().contains_key(header::RETRY_AFTER), wants, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn who_knows_when_says_when() {
+        let refusal = Refusal { retry_after_seconds: Some(40), ..Refusal::new(Kind::Busy, "") };
+        let answer = refusal.error_response();
+        assert_eq!(answer.headers().get(header::RETRY_AFTER), Some(&HeaderValue::from_static("40")));
     }
 
     #[test]

@@ -69,7 +69,7 @@ mod tests {
             org_name: "acme".into(),
             user: Uuid::from_u128(user),
             user_email: "a@example.com".into(),
-            key: Uuid::from_u128(8),
+            credential: assay_node_auth::Credential::ApiKey(Uuid::from_u128(8)),
             impersonator: None,
             rights: std::sync::Arc::default(),
         };

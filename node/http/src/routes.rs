@@ -1,12 +1,14 @@
 //! Which path does what. A path that no route takes is looked up in the table of the API: 501, 405 or 404.
 
 mod access;
+mod environments;
 mod functions;
 mod identity;
 mod later;
 mod queries;
 mod records;
 mod rows;
+mod secrets;
 mod served;
 mod service;
 mod views;
@@ -52,6 +54,9 @@ pub fn registered(config: &mut Routes<'_>) {
     records_of(config, "/v1/dataset", &kinds::DATASET, Changes::ByPatch);
     records_of(config, "/v1/api_key", &kinds::API_KEY, Changes::Never);
     for kind in [
+        &kinds::AGENT,
+        &kinds::DATASET_SNAPSHOT,
+        &kinds::ENV_VAR,
         &kinds::GROUP,
         &kinds::MCP_SERVER,
         &kinds::PROJECT_SCORE,
@@ -64,6 +69,17 @@ pub fn registered(config: &mut Routes<'_>) {
     // Not below /v1, as clients have it.
     records_of(config, "/environment", &kinds::ENVIRONMENT, Changes::ByPatch);
     config.service(
+        at("/environment-object/{object_type}/{id}")
+            .route(get().to(environments::list))
+            .route(post().to(environments::add)),
+    );
+    config.service(
+        at("/environment-object/{object_type}/{id}/{slug}")
+            .route(get().to(environments::get))
+            .route(put().to(environments::set))
+            .route(delete().to(environments::remove)),
+    );
+    config.service(
         at("/v1/view")
             .route(post().to(|call, payload| records::create(&kinds::VIEW, call, payload)))
             .route(put().to(|call, payload| records::replace(&kinds::VIEW, call, payload)))
@@ -75,7 +91,9 @@ pub fn registered(config: &mut Routes<'_>) {
             .route(patch().to(views::patch))
             .route(delete().to(views::delete)),
     );
+    secrets_of(config);
     access_of(config);
+    tokens_of(config);
     definitions_of(config, "/v1/prompt", Definition::Prompt);
     definitions_of(config, "/v1/function", Definition::Function);
     config.service(at("/insert-functions").route(post().to(functions::insert)));
@@ -145,6 +163,21 @@ fn definitions_of(config: &mut Routes<'_>, path: &str, definition: Definition) {
     config.describe(|| describe::definitions(path, definition));
 }
 
+/// Keys of providers.
+fn secrets_of(config: &mut Routes<'_>) {
+    let many = at("/v1/ai_secret")
+        .route(post().to(|call, payload| records::create(&kinds::AI_SECRET, call, payload)))
+        .route(put().to(|call, payload| records::replace(&kinds::AI_SECRET, call, payload)))
+        .route(get().to(|call| records::list(&kinds::AI_SECRET, call)))
+        .route(delete().to(secrets::delete));
+    let one = at("/v1/ai_secret/{id}")
+        .route(get().to(|call| records::get(&kinds::AI_SECRET, call)))
+        .route(patch().to(|call, payload| records::patch(&kinds::AI_SECRET, call, payload)))
+        .route(delete().to(|call| records::delete(&kinds::AI_SECRET, call)));
+    config.service(many).service(one);
+    config.service(at("/api/ai_secret/get").route(post().to(secrets::of_organization)));
+}
+
 /// What is granted, to whom, and who is there at all. Fixed words stand before the ids that they would be taken for.
 fn access_of(config: &mut Routes<'_>) {
     let acls = at("/v1/acl")
@@ -170,6 +203,19 @@ fn access_of(config: &mut Routes<'_>) {
                 .route(get().to(access::organization))
                 .route(patch().to(access::patch_organization)),
         );
+}
+
+/// Made by POST or PUT: names are not unique, so either makes another.
+fn tokens_of(config: &mut Routes<'_>) {
+    let tokens = at("/v1/service_token")
+        .route(post().to(|call, payload| records::create(&kinds::SERVICE_TOKEN, call, payload)))
+        .route(put().to(|call, payload| records::create(&kinds::SERVICE_TOKEN, call, payload)))
+        .route(get().to(|call| records::list(&kinds::SERVICE_TOKEN, call)))
+        .route(delete().to(access::delete_service_token));
+    let token = at("/v1/service_token/{id}")
+        .route(get().to(|call| records::get(&kinds::SERVICE_TOKEN, call)))
+        .route(delete().to(|call| records::delete(&kinds::SERVICE_TOKEN, call)));
+    config.service(tokens).service(token);
 }
 
 fn rows_of(config: &mut Routes<'_>, path: &str, kind: ObjectKind) {

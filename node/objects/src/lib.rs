@@ -5,6 +5,7 @@
 
 mod actor;
 mod answer;
+mod audit;
 mod book;
 mod clock;
 mod deliver;
@@ -33,6 +34,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use crate::audit::AuditLog;
 pub use crate::clock::{Clock, node_clock};
 pub use crate::error::{ReadError, WriteError};
 pub use crate::page::{PAGE_BYTES_MAX, TRACES_PER_PAGE_MAX};

@@ -9,10 +9,12 @@ use assay_storage_model::{GroupId, OrgId};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft;
 use crate::error::RecordsError;
 use crate::found::{NewKey, put_key};
+use crate::kind::Kind;
 use crate::kinds::{API_KEY, GROUP, organization, user};
 use crate::list::Walk;
 use crate::standing::text_in;
@@ -40,8 +42,9 @@ impl Records {
         if self.peek(|state| state.find(&organization::name_key(name)).is_some()) {
             return Err(taken());
         }
-        let owner = self.user_of(owner_email).await?;
+        let owner = self.user_of(By::Operator, owner_email).await?;
         let (org, now) = (OrgId(edge::new_id()), edge::now_micros());
+        self.check_may_join(org, owner)?;
         let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
         let mut puts = vec![
             organization::put(org.0, name, now),
@@ -49,7 +52,7 @@ impl Records {
             self.key_of(&NewKey { org, user: owner, name: "owner", every_org: false }, &secret, now)?,
         ];
         puts.extend(organization::put_groups(org, &[owner], now));
-        let outcomes = self.propose(puts.into_iter().map(CatalogCommand::Put).collect()).await?;
+        let outcomes = self.propose(By::Operator, puts.into_iter().map(CatalogCommand::Put).collect()).await?;
         if !outcomes.iter().all(|outcome| matches!(outcome, CatalogOutcome::Put { made: true, .. })) {
             return Err(taken());
         }
@@ -71,9 +74,10 @@ impl Records {
     pub async fn admin_create_user(&self, organization: &str, email: &str) -> Result<Value, RecordsError> {
         user::check_email(email)?;
         let org = self.admin_org(organization).await?;
-        let id = self.user_of(email).await?;
+        let id = self.user_of(By::Operator, email).await?;
+        self.check_may_join(org, id)?;
         let put = organization::put_member(edge::new_id(), org, id, edge::now_micros());
-        match self.propose_one(CatalogCommand::Put(put)).await? {
+        match self.propose_one(By::Operator, CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } => {}
             other => return Err(unexpected(&other)),
         }
@@ -82,7 +86,7 @@ impl Records {
     }
 
     /// Into the group of owners, which is made again where it was deleted.
-    async fn add_owner(&self, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
+    pub(crate) async fn add_owner(&self, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
             self.cluster.fence(GroupId::CATALOG).await?;
             let commands = match self.peek(|sight| sight.get(RecordKind::GROUP, organization::owners_id(org)).cloned())
@@ -101,22 +105,26 @@ impl Records {
                 None => organization::put_groups(org, &[user], edge::now_micros()),
             };
             // Whether it is done is for the next look to say.
-            self.propose(commands.into_iter().map(CatalogCommand::Put).collect()).await?;
+            self.propose(By::Operator, commands.into_iter().map(CatalogCommand::Put).collect()).await?;
         }
         Err(busy())
     }
 
     pub async fn admin_keys(&self, organization: &str) -> Result<Value, RecordsError> {
         let org = self.admin_org(organization).await?;
-        let mut walk = Walk::from_newest(&API_KEY, org);
-        let mut keys = Vec::new();
+        self.admin_listed(&API_KEY, org)
+    }
+
+    pub(crate) fn admin_listed(&self, kind: &Kind, org: OrgId) -> Result<Value, RecordsError> {
+        let mut walk = Walk::from_newest(kind, org);
+        let mut found = Vec::new();
         while !walk.is_over() {
             let batch = self.peek(|state| walk.step(state, |_| true))?;
-            for key in batch {
-                keys.push(self.answer(&API_KEY, &key)?);
+            for record in batch {
+                found.push(self.answer(kind, &record)?);
             }
         }
-        Ok(Value::Array(keys))
+        Ok(Value::Array(found))
     }
 
     /// The answer holds the key itself, which nobody can read again.
@@ -129,10 +137,11 @@ impl Records {
         });
         let missing = || RecordsError::NotFound(format!("no user `{email}` is in the organization `{organization}`"));
         let user = user.ok_or_else(missing)?;
+        self.check_may_have_keys(user)?;
         let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
         let put = self.key_of(&NewKey { org, user, name, every_org: false }, &secret, edge::now_micros())?;
         let id = put.id;
-        match self.propose_one(CatalogCommand::Put(put)).await? {
+        match self.propose_one(By::Operator, CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { made: true, .. } => {
                 Ok(json!({ "id": id.to_string(), "name": name, "user": email, "api_key": secret.expose() }))
             }
@@ -141,30 +150,35 @@ impl Records {
     }
 
     pub async fn admin_delete_key(&self, id: Uuid) -> Result<Value, RecordsError> {
+        self.admin_delete(&API_KEY, "API key", id).await
+    }
+
+    pub(crate) async fn admin_delete(&self, kind: &'static Kind, what: &str, id: Uuid) -> Result<Value, RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
             self.cluster.fence(GroupId::CATALOG).await?;
-            let key = self.peek(|state| state.get(RecordKind::API_KEY, id).cloned());
-            let key = key.ok_or_else(|| RecordsError::NotFound(format!("there is no API key with the id {id}")))?;
-            if let Some(object) = self.delete_seen(&API_KEY, &key).await? {
+            let record = self.peek(|state| state.get(kind.record, id).cloned());
+            let record =
+                record.ok_or_else(|| RecordsError::NotFound(format!("there is no {what} with the id {id}")))?;
+            if let Some(object) = self.delete_seen(By::Operator, kind, &record).await? {
                 return Ok(object);
             }
         }
         Err(busy())
     }
 
-    async fn admin_org(&self, name: &str) -> Result<OrgId, RecordsError> {
+    pub(crate) async fn admin_org(&self, name: &str) -> Result<OrgId, RecordsError> {
         self.cluster.fence(GroupId::CATALOG).await?;
         let org = self.peek(|state| state.find(&organization::name_key(name)).map(|org| OrgId(org.id)));
         org.ok_or_else(|| RecordsError::NotFound(format!("there is no organization `{name}`")))
     }
 
     /// The user with this address, made where there is none.
-    pub(crate) async fn user_of(&self, email: &str) -> Result<Uuid, RecordsError> {
+    pub(crate) async fn user_of(&self, by: By<'_>, email: &str) -> Result<Uuid, RecordsError> {
         if let Some(id) = self.peek(|state| state.find(&user::email_key(email)).map(|user| user.id)) {
             return Ok(id);
         }
         let id = edge::new_id();
-        match self.propose_one(CatalogCommand::Put(user::put(id, email, edge::now_micros()))).await? {
+        match self.propose_one(by, CatalogCommand::Put(user::put(id, email, edge::now_micros()))).await? {
             CatalogOutcome::Put { .. } => Ok(id),
             CatalogOutcome::Taken { id, .. } => Ok(id),
             other => Err(unexpected(&other)),

@@ -1,23 +1,36 @@
 //! Commands to the catalog, and what became of them.
 
-use assay_storage_model::GroupId;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome};
 use assay_storage_model::command::Outcome;
+use assay_storage_model::{GroupId, OrgId};
 use bytes::Bytes;
+use serde_json::{Map, Value};
 
 use crate::Records;
+use crate::audit::{By, entry};
 use crate::error::RecordsError;
 
 impl Records {
-    /// One command, in the next entry that the catalog's committer makes: many writers share a flush.
-    pub(crate) async fn propose_one(&self, command: CatalogCommand) -> Result<CatalogOutcome, RecordsError> {
+    /// One command, in the next entry that the catalog's committer makes: many writers share a flush. What has to be known
+    /// of it is written down before.
+    pub(crate) async fn propose_one(
+        &self,
+        by: By<'_>,
+        command: CatalogCommand,
+    ) -> Result<CatalogOutcome, RecordsError> {
         let encoded = encode(&command)?;
+        self.keep(by, std::slice::from_ref(&command)).await?;
         of_catalog(self.cluster.write_catalog(encoded).await?)
     }
 
     /// One log entry: all of them are visible together. Each has an outcome of its own.
-    pub(crate) async fn propose(&self, commands: Vec<CatalogCommand>) -> Result<Vec<CatalogOutcome>, RecordsError> {
+    pub(crate) async fn propose(
+        &self,
+        by: By<'_>,
+        commands: Vec<CatalogCommand>,
+    ) -> Result<Vec<CatalogOutcome>, RecordsError> {
         let encoded: Vec<_> = commands.iter().map(encode).collect::<Result<_, _>>()?;
+        self.keep(by, &commands).await?;
         let outcomes = self.cluster.propose(GroupId::CATALOG, encoded).await?;
         let outcomes: Vec<_> = outcomes.into_iter().map(of_catalog).collect::<Result<_, _>>()?;
         if outcomes.len() != commands.len() {
@@ -25,6 +38,21 @@ impl Records {
             return Err(RecordsError::Internal(said));
         }
         Ok(outcomes)
+    }
+
+    async fn keep(&self, by: By<'_>, commands: &[CatalogCommand]) -> Result<(), RecordsError> {
+        let entries: Vec<_> = self.peek(|sight| commands.iter().filter_map(|one| entry(sight, by, one)).collect());
+        for (org, entry) in entries {
+            self.keep_entry(org, entry).await?;
+        }
+        Ok(())
+    }
+
+    /// What cannot be kept is not done.
+    pub(crate) async fn keep_entry(&self, org: OrgId, entry: Map<String, Value>) -> Result<(), RecordsError> {
+        let refused =
+            |why| RecordsError::Unavailable(format!("nothing was done: it could not be put on record: {why}"));
+        self.ledger.append(org, entry).await.map_err(refused)
     }
 }
 

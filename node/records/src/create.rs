@@ -1,12 +1,15 @@
 //! Create or get: a name that is there gives the record that has it, unmodified.
 
-use assay_node_auth::{API_KEY_BYTES, Decision, ObjectType, Permission, Principal, Target, new_api_key, preview};
+use assay_node_auth::{
+    API_KEY_BYTES, Decision, ObjectType, Permission, Principal, Secret, Target, new_api_key, preview,
+};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record, UniqueKey};
 use assay_storage_model::{GroupId, OrgId};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::access::Sight;
+use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft::{self, Body, Frame};
 use crate::error::RecordsError;
@@ -14,10 +17,11 @@ use crate::guard::{self, About};
 use crate::kind::{Home, Kind, Making, Naming, OnCreate};
 use crate::kinds::api_key::fingerprint_key;
 use crate::kinds::experiment::{self, BaseSearch};
-use crate::kinds::{EXPERIMENT, PROJECT, acl};
+use crate::kinds::{EXPERIMENT, PROJECT, SERVICE_TOKEN, acl};
 use crate::list::Walk;
 use crate::patch::put;
 use crate::read::{Seen, never_changes, visible};
+use crate::sealing::{self, Writing};
 use crate::standing::{no_organization, within, within_named};
 use crate::{Created, Records, edge};
 
@@ -35,6 +39,8 @@ struct Place {
     within: Uuid,
     /// Whether they may make it.
     may: bool,
+    /// What it is to keep encrypted.
+    secret: Option<Secret>,
 }
 
 /// What it is to be called.
@@ -51,15 +57,19 @@ impl Records {
         &self,
         who: &Principal,
         kind: &'static Kind,
-        body: Map<String, Value>,
+        mut body: Map<String, Value>,
     ) -> Result<Created, RecordsError> {
+        let secret = sealing::taken(kind, &mut body)?;
         self.fresh().await?;
+        if kind.record == SERVICE_TOKEN.record {
+            return self.create_token(who, body).await;
+        }
         let fields = draft::created(kind, body.clone())?;
         if let Some(of_system) = of_system(kind, &fields) {
             let object = self.answer(kind, &of_system)?;
             return Ok(Created { object, found_existing: true, secret: None });
         }
-        let place = self.place(who, kind, &fields, &body).await?;
+        let place = Place { secret, ..self.place(who, kind, &fields, &body).await? };
         if kind.naming == Naming::Secret {
             return self.create_key(kind, &place, fields).await;
         }
@@ -85,14 +95,15 @@ impl Records {
         &self,
         who: &Principal,
         kind: &'static Kind,
-        body: Map<String, Value>,
+        mut body: Map<String, Value>,
     ) -> Result<Value, RecordsError> {
+        let secret = sealing::taken(kind, &mut body)?;
         self.fresh().await?;
         let fields = draft::created(kind, body.clone())?;
         if of_system(kind, &fields).is_some() {
             return Err(never_changes(kind));
         }
-        let place = self.place(who, kind, &fields, &body).await?;
+        let place = Place { secret, ..self.place(who, kind, &fields, &body).await? };
         let unnamed = || RecordsError::BadRequest("`name` is missing".into());
         let key = kind.key_of(place.within, &fields).ok_or_else(unnamed)?;
         for _ in 0..ATTEMPTS_MAX {
@@ -105,14 +116,18 @@ impl Records {
             };
             let Seen { record, .. } =
                 self.look(|sight| visible(sight, &place.who, kind, id, Permission::Update)).await?;
+            let stored = draft::read(&record)?;
             let mut replaced = fields.clone();
             for field in kind.fields.iter().filter(|field| field.create == OnCreate::Ours) {
-                if let Some(value) = draft::read(&record)?.remove(field.name) {
-                    replaced.insert(field.name.to_owned(), value);
+                if let Some(value) = stored.get(field.name) {
+                    replaced.insert(field.name.to_owned(), value.clone());
                 }
             }
             (kind.derive)(&mut replaced);
-            match self.propose_one(CatalogCommand::Put(put(kind, &record, &replaced))).await? {
+            let (org, user, at) = (place.org, place.who.user, edge::now_micros());
+            let writing = Writing { kind, org, id, user, at, before: Some(&stored) };
+            self.seal(&writing, place.secret.as_ref(), &mut replaced).await?;
+            match self.propose_one(By::Caller(&place.who), CatalogCommand::Put(put(kind, &record, &replaced))).await? {
                 CatalogOutcome::Put { .. } => {
                     return Ok(self.joined(kind, draft::shown(kind, &Frame::of(&record), replaced)));
                 }
@@ -146,7 +161,7 @@ impl Records {
             if let Some(check) = kind.check.filter(|_| may) {
                 check(sight, org, fields)?;
             }
-            Ok(Place { may, who, org, within: project.unwrap_or(org.0) })
+            Ok(Place { may, who, org, within: project.unwrap_or(org.0), secret: None })
         })
         .await
     }
@@ -223,6 +238,8 @@ impl Records {
         (kind.complete)(&Making { id, user: place.who.user }, &mut body);
         (kind.derive)(&mut body);
         let at = edge::now_micros();
+        let writing = Writing { kind, org: place.org, id, user: place.who.user, at, before: None };
+        self.seal(&writing, place.secret.as_ref(), &mut body).await?;
         let put = PutRecord {
             kind: kind.record,
             id,
@@ -232,7 +249,7 @@ impl Records {
             body: Value::Object(body.clone()).to_string().into_bytes(),
             at,
         };
-        match self.propose_one(CatalogCommand::Put(put)).await? {
+        match self.propose_one(By::Caller(&place.who), CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } => {
                 let frame = Frame { id, org: Some(place.org), created: at, deleted: None };
                 Ok(Some(self.joined(kind, draft::shown(kind, &frame, body))))
@@ -275,6 +292,7 @@ impl Records {
     }
 
     async fn create_key(&self, kind: &Kind, place: &Place, mut fields: Body) -> Result<Created, RecordsError> {
+        self.check_may_have_keys(place.who.user)?;
         let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
         fields.insert("preview_name".into(), preview(secret.expose()).into());
         let fingerprint = self.peek(|state| self.pepper(state).map(|pepper| pepper.fingerprint(secret.expose())))?;
@@ -328,7 +346,7 @@ fn of_system(kind: &Kind, fields: &Body) -> Option<Record> {
     (kind.builtin)().into_iter().find(|record| record.keys.first().is_some_and(|key| key.name == name))
 }
 
-fn in_organization(
+pub(crate) fn in_organization(
     sight: &Sight<'_>,
     who: &Principal,
     id: Option<OrgId>,
@@ -361,7 +379,8 @@ fn of_object(sight: &Sight<'_>, who: &Principal, fields: &Body) -> Result<Princi
     let on = acl::object(fields);
     let (object, id) = on.ok_or_else(|| RecordsError::BadRequest("`object_type` is missing".into()))?;
     let missing = || {
-        let said = format!("no {} with the id {id} is visible to this credential", object.word());
+        let word = fields.get("object_type").and_then(Value::as_str).unwrap_or_else(|| object.word());
+        let said = format!("no {word} with the id {id} is visible to this credential");
         RecordsError::NotFound(said)
     };
     let org = guard::org_of(sight, object, id).ok_or_else(missing)?;

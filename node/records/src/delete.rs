@@ -20,12 +20,15 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::access::Sight;
+use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft::{self, Frame};
+use crate::environments::has_no_environment;
 use crate::error::RecordsError;
 use crate::guard::is_gone;
 use crate::kind::Kind;
-use crate::kinds::{ACL, PROJECT, VIEW, WITHIN_PROJECT, acl};
+use crate::kinds::environment_object::ENVIRONMENT_OBJECT;
+use crate::kinds::{ACL, DATASET_SNAPSHOT, ENV_VAR, PROJECT, VIEW, WITHIN_PROJECT, acl};
 use crate::list::Walk;
 use crate::read::{Seen, visible};
 use crate::{Records, edge};
@@ -48,8 +51,8 @@ impl Records {
     pub async fn delete(&self, who: &Principal, kind: &'static Kind, id: Uuid) -> Result<Value, RecordsError> {
         self.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
-            let Seen { record, .. } = self.look(|state| visible(state, who, kind, id, Permission::Delete)).await?;
-            if let Some(object) = self.delete_seen(kind, &record).await? {
+            let Seen { record, who } = self.look(|state| visible(state, who, kind, id, Permission::Delete)).await?;
+            if let Some(object) = self.delete_seen(By::Caller(&who), kind, &record).await? {
                 return Ok(object);
             }
             self.cluster.fence(GroupId::CATALOG).await?;
@@ -60,6 +63,7 @@ impl Records {
     /// None where the record changed meanwhile.
     pub(crate) async fn delete_seen(
         &self,
+        by: By<'_>,
         kind: &'static Kind,
         record: &Record,
     ) -> Result<Option<Value>, RecordsError> {
@@ -72,7 +76,7 @@ impl Records {
         } else {
             CatalogCommand::Delete(DeleteRecord { kind: record.kind, id, expect })
         };
-        match self.propose_one(command).await? {
+        match self.propose_one(by, command).await? {
             CatalogOutcome::Put { .. } | CatalogOutcome::Deleted { .. } => {}
             CatalogOutcome::Stale { .. } => return Ok(None),
             other => return Err(unexpected(&other)),
@@ -112,7 +116,7 @@ impl Records {
                 swept.records += 1;
             }
         }
-        for kind in [&ACL, &VIEW] {
+        for kind in [&ACL, &VIEW, &ENV_VAR, &DATASET_SNAPSHOT, &ENVIRONMENT_OBJECT] {
             let left: Vec<Uuid> = self.peek(|sight| {
                 let orphans = sight.all(kind.record).filter(|record| is_orphan(sight, record));
                 orphans.map(|record| record.id).collect()
@@ -135,8 +139,20 @@ impl Records {
                     self.take_away(within, org, &ids).await?;
                 }
             }
+            self.take_variables(org).await?;
         }
         self.take_away(kind, org, &[id]).await
+    }
+
+    /// Variables of what is there no more. What they hold is secret, so it does not wait for the next sweep.
+    async fn take_variables(&self, org: OrgId) -> Result<(), RecordsError> {
+        let mut walk = Walk::from_newest(&ENV_VAR, org);
+        while !walk.is_over() {
+            let batch = self.peek(|sight| walk.step(sight, |record| is_orphan(sight, record)))?;
+            let ids: Vec<_> = batch.iter().map(|record| record.id).collect();
+            self.take_away(&ENV_VAR, org, &ids).await?;
+        }
+        Ok(())
     }
 
     /// First the rows, then the records.
@@ -157,7 +173,7 @@ impl Records {
 
     async fn take_record(&self, kind: &'static Kind, id: Uuid) -> Result<(), RecordsError> {
         let delete = DeleteRecord { kind: kind.record, id, expect: Expect::Any };
-        match self.propose_one(CatalogCommand::Delete(delete)).await? {
+        match self.propose_one(By::System, CatalogCommand::Delete(delete)).await? {
             // Where it is stale, another sweep was here.
             CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => Ok(()),
             other => Err(unexpected(&other)),
@@ -177,7 +193,7 @@ impl Records {
 fn is_orphan(sight: &Sight<'_>, record: &Record) -> bool {
     let on = draft::read(record).ok().as_ref().and_then(acl::object);
     match (record.org, on) {
-        (Some(org), Some((object, id))) => is_gone(sight, org, object, id),
+        (Some(org), Some((object, id))) => is_gone(sight, org, object, id) || has_no_environment(sight, record),
         _ => false,
     }
 }

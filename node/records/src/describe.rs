@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::Definition;
 use crate::draft::Body;
 use crate::kind::{Field, Filter, Home, Kind, Making, Naming, OnCreate, OnPatch};
-use crate::kinds::organization;
+use crate::kinds::{GROUP, organization};
 use crate::shape::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
 
 /// What can be asked of one kind, and how it answers.
@@ -26,6 +26,8 @@ pub struct Description {
     pub filters: Vec<(&'static str, Value)>,
     /// Records of a list where the client names no limit; none gives all.
     pub list_default: Option<u64>,
+    /// A create answers a secret too, this once.
+    pub has_key: bool,
 }
 
 impl Kind {
@@ -37,6 +39,7 @@ impl Kind {
             answer: answer(self),
             filters: filters.collect(),
             list_default: self.list_default,
+            has_key: self.naming == Naming::Secret,
         }
     }
 }
@@ -57,7 +60,7 @@ impl Definition {
         };
         let filters = vec![(name, text()), ("slug", text()), ("project_name", text()), ("project_id", uuid())];
         let answer = answer_of_definition(self);
-        Description { create: create.done(), patch: patch.done(), answer, filters, list_default: None }
+        Description { create: create.done(), patch: patch.done(), answer, filters, list_default: None, has_key: false }
     }
 }
 
@@ -154,6 +157,7 @@ pub(crate) fn schema(shape: &Shape) -> Value {
             }
             schema
         }
+        Shape::Secret { bytes_max } => json!({"type": "string", "maxLength": bytes_max, "writeOnly": true}),
         Shape::Uuid => uuid(),
         Shape::Bool => json!({"type": "boolean"}),
         Shape::Number { min, max } => {
@@ -267,7 +271,7 @@ fn answer(kind: &Kind) -> Value {
     if kind.home == Home::Organization {
         object.always("org_id", if is_anyones { nullable(uuid()) } else { uuid() });
     }
-    for field in kind.fields {
+    for field in kind.fields.iter().filter(|field| !matches!(field.shape, Shape::Secret { .. })) {
         let schema = schema(&field.shape);
         object.always(field.name, if is_always_set(kind, field) { schema } else { nullable(schema) });
     }
@@ -279,17 +283,17 @@ fn answer(kind: &Kind) -> Value {
     }
     if kind.has_deleted_at {
         object.always("deleted_at", nullable(time()));
-    } else {
-        object.put("deleted_at", time(), false);
     }
     object.done()
 }
 
-/// Whether every record has it. Of `user_id` that is not so: what the organization begins with was made by nobody.
+/// Whether every record has it. Of what belongs to the system, and of the groups that an organization begins with, nobody is
+/// the maker.
 fn is_always_set(kind: &Kind, field: &Field) -> bool {
     let mut completed = Body::new();
     (kind.complete)(&Making { id: Uuid::nil(), user: Uuid::nil() }, &mut completed);
-    let by_service = completed.contains_key(field.name) && field.name != "user_id";
+    let has_maker = kind.name != GROUP.name && (kind.builtin)().is_empty();
+    let by_service = completed.contains_key(field.name) && (field.name != "user_id" || has_maker);
     let of_secret = kind.naming == Naming::Secret && field.name == "preview_name";
     field.create == OnCreate::Required || field.name == kind.named_by() || by_service || of_secret
 }
@@ -325,7 +329,7 @@ fn answer_of_definition(definition: Definition) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::{ACL, API_KEY, DATASET, EXPERIMENT, GROUP, PROJECT, ROLE};
+    use crate::kinds::{ACL, AI_SECRET, API_KEY, DATASET, EXPERIMENT, PROJECT, ROLE};
 
     fn names(schema: &Value) -> Vec<&str> {
         schema["properties"].as_object().expect("an object").keys().map(String::as_str).collect()
@@ -377,10 +381,19 @@ mod tests {
     fn what_the_service_always_sets_is_never_null() {
         let may_be_null = |kind: &Kind, name: &str| kind.describe().answer["properties"][name]["nullable"] == true;
         assert!(!may_be_null(&EXPERIMENT, "name") && !may_be_null(&EXPERIMENT, "public"));
-        assert!(may_be_null(&EXPERIMENT, "description") && may_be_null(&EXPERIMENT, "user_id"));
+        assert!(may_be_null(&EXPERIMENT, "description") && !may_be_null(&EXPERIMENT, "user_id"));
+        assert!(may_be_null(&GROUP, "user_id") && may_be_null(&ROLE, "user_id"));
         assert!(!may_be_null(&DATASET, "url_slug") && !may_be_null(&API_KEY, "preview_name"));
         assert!(may_be_null(&ROLE, "org_id") && may_be_null(&API_KEY, "org_id") && !may_be_null(&PROJECT, "org_id"));
         assert!(names(&API_KEY.describe().answer).contains(&"user_email"));
+    }
+
+    #[test]
+    fn a_secret_is_taken_and_not_shown() {
+        let secret = AI_SECRET.describe();
+        assert!(names(&secret.create).contains(&"secret") && names(&secret.patch).contains(&"secret"));
+        assert!(!names(&secret.answer).contains(&"secret") && names(&secret.answer).contains(&"preview_secret"));
+        assert!(API_KEY.describe().has_key && !secret.has_key);
     }
 
     #[test]

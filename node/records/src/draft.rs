@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::error::RecordsError;
 use crate::kind::{Field, Home, Kind, OnCreate, OnPatch};
-use crate::shape::take;
+use crate::shape::{Shape, take};
 
 pub(crate) type Body = Map<String, Value>;
 
@@ -115,7 +115,7 @@ pub(crate) fn shown(kind: &Kind, frame: &Frame, mut body: Body) -> Body {
         let org = frame.org.filter(|_| !every).map(|org| org.to_string());
         object.insert("org_id".into(), org.into());
     }
-    for field in kind.fields {
+    for field in kind.fields.iter().filter(|field| !matches!(field.shape, Shape::Secret { .. })) {
         object.insert(field.name.into(), body.remove(field.name).unwrap_or(Value::Null));
     }
     object.insert("created".into(), format_micros(frame.created).into());

@@ -8,13 +8,14 @@ use assay_storage_model::{GroupId, OrgId};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft::EVERY_ORG;
 use crate::error::RecordsError;
 use crate::kinds::api_key::fingerprint_key;
 use crate::kinds::{organization, user};
 use crate::standing::pepper_key;
-use crate::{Records, edge};
+use crate::{MasterKey, Records, edge};
 
 /// The least of a key that an operator brings: shorter ones are guessed.
 const OWN_KEY_LENGTH_MIN: usize = 16;
@@ -35,18 +36,12 @@ pub struct Founding {
 impl Records {
     /// [`Records::found`], as soon as a majority of the catalog answers: on a node of several that may take a while.
     pub async fn found_when_heard(&self, founding: &Founding) -> Result<Option<Secret>, RecordsError> {
-        let mut said: Option<Instant> = None;
-        loop {
-            let why = match self.found(founding.clone()).await {
-                Err(RecordsError::Unavailable(why) | RecordsError::Unknown(why) | RecordsError::Busy(why)) => why,
-                done => return done,
-            };
-            if said.is_none_or(|said| said.elapsed() >= SAID_AGAIN_AFTER) {
-                tracing::info!(why, "waiting for a majority of the cluster");
-                said = Some(Instant::now());
-            }
-            tokio::time::sleep(FOUND_AGAIN_AFTER).await;
-        }
+        when_heard(async || self.found(founding.clone()).await).await
+    }
+
+    /// [`Records::master_key`] likewise.
+    pub async fn master_key_when_heard(&self) -> Result<MasterKey, RecordsError> {
+        when_heard(async || self.master_key().await).await
     }
 
     /// Makes the first organization where there is none; a later call changes nothing. Answers the key if one was
@@ -76,7 +71,7 @@ impl Records {
             put_key(&NewKey { org, user: owner, name: "owner", every_org: true }, &pepper, &secret, now),
         ];
         puts.extend(organization::put_groups(org, &[owner], now));
-        let outcomes = self.propose(puts.into_iter().map(CatalogCommand::Put).collect()).await?;
+        let outcomes = self.propose(By::System, puts.into_iter().map(CatalogCommand::Put).collect()).await?;
         match outcomes.into_iter().find(|outcome| !matches!(outcome, CatalogOutcome::Put { made: true, .. })) {
             Some(other) => Err(unexpected(&other)),
             None => Ok(made.then_some(secret)),
@@ -93,7 +88,7 @@ impl Records {
         for org in without {
             let owners = self.peek(|sight| organization::members(sight, org))?;
             let puts = organization::put_groups(org, &owners, edge::now_micros());
-            for outcome in self.propose(puts.into_iter().map(CatalogCommand::Put).collect()).await? {
+            for outcome in self.propose(By::System, puts.into_iter().map(CatalogCommand::Put).collect()).await? {
                 match outcome {
                     // Where it is stale or taken, another node was faster.
                     CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } | CatalogOutcome::Taken { .. } => {}
@@ -129,6 +124,21 @@ impl Records {
             Ok(swept) => tracing::info!(records = swept.records, "finished deletes that were cut short"),
             Err(error) => tracing::warn!(%error, "could not finish deletes that were cut short"),
         }
+    }
+}
+
+async fn when_heard<T>(ask: impl AsyncFn() -> Result<T, RecordsError>) -> Result<T, RecordsError> {
+    let mut said: Option<Instant> = None;
+    loop {
+        let why = match ask().await {
+            Err(RecordsError::Unavailable(why) | RecordsError::Unknown(why) | RecordsError::Busy(why)) => why,
+            done => return done,
+        };
+        if said.is_none_or(|said| said.elapsed() >= SAID_AGAIN_AFTER) {
+            tracing::info!(why, "waiting for a majority of the cluster");
+            said = Some(Instant::now());
+        }
+        tokio::time::sleep(FOUND_AGAIN_AFTER).await;
     }
 }
 

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::access::Sight;
 use crate::draft::{self, Body};
 use crate::kind::{Guard, Kind};
-use crate::kinds::{DATASET, EXPERIMENT, GROUP, PROJECT, PROMPT, ROLE, acl};
+use crate::kinds::{AI_SECRET, DATASET, EXPERIMENT, GROUP, PROJECT, PROMPT, ROLE, acl};
 
 /// A record as far as access to it goes. One that is to be made has no id.
 #[derive(Clone, Copy, Debug)]
@@ -39,11 +39,11 @@ impl About<'_> {
                 let target = on.and_then(|(object, id)| target_of(sight, self.org, object, id));
                 target.map_or(Decision::NotVisible, |target| decide(who, as_part, &target))
             }
-            Guard::Holder if self.body.is_none_or(|body| draft::id_in(body, "user_id") == Some(who.user)) => {
+            Guard::Holder(holder) if self.body.is_none_or(|body| draft::id_in(body, holder) == Some(who.user)) => {
                 Decision::Allowed
             }
             // To see colleagues is not to see their keys.
-            Guard::Holder => {
+            Guard::Holder(_) => {
                 let members = self.own(ObjectType::OrgMember);
                 let may = |permission| decide(who, permission, &members) == Decision::Allowed;
                 match (permission, may(Permission::ReadAcls)) {
@@ -118,6 +118,11 @@ pub(crate) fn is_gone(sight: &Sight<'_>, org: OrgId, object: ObjectType, id: Uui
     is_known && target_of(sight, org, object, id).is_none()
 }
 
+/// Whether no record of the kind has the id.
+pub(crate) fn is_no_record(sight: &Sight<'_>, kind: &Kind, id: Uuid) -> bool {
+    sight.get(kind.record, id).is_none_or(|record| !kind.lives(sight, record))
+}
+
 /// The organization that a thing is in or that it is.
 pub(crate) fn org_of(sight: &Sight<'_>, object: ObjectType, id: Uuid) -> Option<OrgId> {
     if object.is_of_organization() {
@@ -136,6 +141,7 @@ fn kind_of(object: ObjectType) -> Option<&'static Kind> {
         ObjectType::Prompt => Some(&PROMPT),
         ObjectType::Group => Some(&GROUP),
         ObjectType::Role => Some(&ROLE),
+        ObjectType::AiSecret => Some(&AI_SECRET),
         _ => None,
     }
 }

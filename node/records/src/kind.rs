@@ -84,8 +84,8 @@ pub(crate) enum Guard {
     Organization,
     /// The same of what its fields `object_type` and `object_id` name.
     Object,
-    /// Its user may do all; others what they may do to the members of the organization.
-    Holder,
+    /// The user whom its field of this name says may do all; others what they may do to the members of the organization.
+    Holder(&'static str),
     /// It is a grant: what decides is what may be done to the grants on its object.
     Acl,
 }

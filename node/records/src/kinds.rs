@@ -1,9 +1,14 @@
 //! The kinds of records that the API shows, a file each, and those that stand above organizations.
 
 pub(crate) mod acl;
+mod agent;
+mod ai_secret;
 pub(crate) mod api_key;
 mod dataset;
+pub(crate) mod dataset_snapshot;
+mod env_var;
 mod environment;
+pub(crate) mod environment_object;
 pub(crate) mod experiment;
 pub(crate) mod group;
 mod mcp_server;
@@ -14,12 +19,14 @@ mod project_score;
 mod project_tag;
 pub(crate) mod prompt;
 pub(crate) mod role;
+pub(crate) mod service_token;
 mod span_iframe;
 pub(crate) mod user;
 mod view;
 
 use assay_storage_model::{ObjectKind, OrgId};
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::access::Sight;
 use crate::draft::Body;
@@ -29,8 +36,12 @@ use crate::kind::Kind;
 use crate::shape::{MOST_POSITIVE, Member, Shape};
 
 pub use acl::ACL;
+pub use agent::AGENT;
+pub use ai_secret::AI_SECRET;
 pub use api_key::API_KEY;
 pub use dataset::DATASET;
+pub use dataset_snapshot::DATASET_SNAPSHOT;
+pub use env_var::ENV_VAR;
 pub use environment::ENVIRONMENT;
 pub use experiment::EXPERIMENT;
 pub use group::GROUP;
@@ -41,12 +52,22 @@ pub use project_score::PROJECT_SCORE;
 pub use project_tag::PROJECT_TAG;
 pub use prompt::PROMPT;
 pub use role::ROLE;
+pub use service_token::SERVICE_TOKEN;
 pub use span_iframe::SPAN_IFRAME;
 pub use view::VIEW;
 
 /// What is within a project and goes with it.
-pub(crate) static WITHIN_PROJECT: [&Kind; 8] =
-    [&EXPERIMENT, &DATASET, &PROMPT, &PROJECT_AUTOMATION, &PROJECT_SCORE, &PROJECT_TAG, &SPAN_IFRAME, &MCP_SERVER];
+pub(crate) static WITHIN_PROJECT: [&Kind; 9] = [
+    &EXPERIMENT,
+    &DATASET,
+    &PROMPT,
+    &AGENT,
+    &PROJECT_AUTOMATION,
+    &PROJECT_SCORE,
+    &PROJECT_TAG,
+    &SPAN_IFRAME,
+    &MCP_SERVER,
+];
 
 /// The kind whose id names an object of rows. Playgrounds have no kind yet, so nobody finds one.
 pub(crate) fn of_object(kind: ObjectKind) -> Option<&'static Kind> {
@@ -54,7 +75,15 @@ pub(crate) fn of_object(kind: ObjectKind) -> Option<&'static Kind> {
         ObjectKind::ProjectLogs | ObjectKind::ProjectPrompts => Some(&PROJECT),
         ObjectKind::Experiment => Some(&EXPERIMENT),
         ObjectKind::Dataset => Some(&DATASET),
-        ObjectKind::PlaygroundLogs => None,
+        ObjectKind::PlaygroundLogs | ObjectKind::AuditLog => None,
+    }
+}
+
+/// The kind that a path of the API names where that is a project's, or the project.
+pub(crate) fn in_project(named: &str) -> Option<&'static Kind> {
+    match named {
+        "project" | "project_logs" => Some(&PROJECT),
+        other => WITHIN_PROJECT.iter().copied().find(|kind| kind.name == other),
     }
 }
 
@@ -62,12 +91,14 @@ pub(crate) fn of_object(kind: ObjectKind) -> Option<&'static Kind> {
 const PROSE: Shape = Shape::Text { bytes_min: 0, bytes_max: 64 << 10 };
 /// A label, a version, a path.
 const LINE: Shape = Shape::Text { bytes_min: 0, bytes_max: 4 << 10 };
-const NAME: Shape = Shape::Text { bytes_min: 1, bytes_max: crate::kind::NAME_BYTES_MAX };
+pub(crate) const NAME: Shape = Shape::Text { bytes_min: 1, bytes_max: crate::kind::NAME_BYTES_MAX };
 const TAGS: Shape = Shape::Texts { items_max: 1000, bytes_max: 1024 };
 /// Metadata of one record; rows are the place for more.
 const METADATA: Shape = Shape::Open { bytes_max: 256 << 10 };
 const TEXTS: Shape = Shape::Texts { items_max: 1000, bytes_max: 64 << 10 };
 const URL: Shape = Shape::Text { bytes_min: 1, bytes_max: 8 << 10 };
+/// A key of a provider, which may be a file of JSON, or what a function finds in its environment.
+const SECRET: Shape = Shape::Secret { bytes_max: 64 << 10 };
 /// What a rule looks at at once.
 const SCOPE: Shape = Shape::Tagged(
     "type",
@@ -145,5 +176,41 @@ fn check_members(
     match group::ids(body, list).find(|id| guard::known(sight, kind, org, *id).is_none()) {
         Some(id) => Err(RecordsError::BadRequest(format!("`{list}`: no {} {id} is in the organization", kind.name))),
         None => Ok(()),
+    }
+}
+
+/// Letters of a slug that come from the name.
+const SLUG_LETTERS_MAX: usize = 48;
+
+/// For addresses: the name's letters and digits, and some of the id, since two names can have the same letters. It
+/// stays when the name changes, so that addresses do.
+pub(crate) fn slug(name: &str, id: Uuid) -> String {
+    let mut slug = String::new();
+    for letter in name.chars().take(SLUG_LETTERS_MAX) {
+        if letter.is_ascii_alphanumeric() {
+            slug.push(letter.to_ascii_lowercase());
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    let end = if slug.is_empty() || slug.ends_with('-') { "" } else { "-" };
+    format!("{slug}{end}{}", &id.simple().to_string()[..8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slug_has_the_names_letters_and_some_of_the_id() {
+        let id = Uuid::from_u128(0x1234_5678 << 96);
+        for (name, expected) in [
+            ("My Data, v2", "my-data-v2-12345678"),
+            ("--", "12345678"),
+            ("données!", "donn-es-12345678"),
+            (&"x".repeat(500), &format!("{}-12345678", "x".repeat(48))),
+        ] {
+            assert_eq!(slug(name, id), expected);
+        }
     }
 }

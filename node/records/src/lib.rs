@@ -1,4 +1,4 @@
-//! The catalog's records as the API shows them: organizations, users, keys, projects, experiments, datasets. One
+//! The catalog's records as the API shows them: organizations, users, keys, tokens, projects, experiments, datasets. One
 //! mechanism, and a short file a kind under `kinds/`.
 //!
 //! Reads look at this node's copy of the catalog. Before one answers that something is not there or not known, it asks
@@ -13,65 +13,104 @@
 //! Knows no HTTP. Asks `auth` for every decision.
 
 mod access;
+mod accounts;
 mod admin;
+mod audit;
 mod commit;
 mod create;
 mod delete;
 mod describe;
 mod draft;
 mod edge;
+mod environments;
 mod error;
 mod fences;
 mod found;
 mod grants;
 mod guard;
+mod jwts;
 mod kind;
 pub mod kinds;
 mod list;
+mod masters;
 mod named;
 mod organizations;
 mod patch;
 mod people;
 mod prompts;
 mod read;
+mod sealing;
 mod shape;
 mod standing;
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use assay_cluster::Cluster;
-use assay_node_auth::{Pepper, Secret};
+use assay_node_auth::{Keyring, Ledger, Pepper, Secret};
 use assay_storage_model::{ObjectKey, OrgId, ShardId};
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::access::Known;
 use crate::fences::Fences;
+use crate::standing::Impersonations;
 
 pub use delete::Swept;
 pub use describe::{Description, describe_organization, describe_user};
+pub use environments::Pinned;
 pub use error::RecordsError;
 pub use found::Founding;
 pub use grants::ACLS_AT_ONCE_MAX;
+pub use jwts::Jwts;
 pub use kind::{Kind, NAME_BYTES_MAX};
 pub use list::{IDS_MAX, ListRequest};
+pub use masters::MasterKey;
 pub use people::MEMBERS_AT_ONCE_MAX;
 pub use prompts::{Definition, PromptPlace};
 
 /// A handle; clones share everything.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Records {
     cluster: Arc<Cluster>,
     fences: Arc<Fences>,
     /// Never changes once made, so it is read once.
     pepper: Arc<OnceLock<Pepper>>,
     known: Arc<Known>,
+    /// None takes no JWTs.
+    jwts: Option<Arc<Jwts>>,
+    /// The master keys of secrets, once the node has them.
+    ring: Arc<OnceLock<Keyring>>,
+    ledger: Arc<dyn Ledger>,
+    impersonations: Arc<Impersonations>,
+}
+
+impl fmt::Debug for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Records").finish_non_exhaustive()
+    }
 }
 
 impl Records {
-    pub fn new(cluster: Arc<Cluster>) -> Records {
+    /// Changes of access are kept in the ledger before they are made.
+    pub fn new(cluster: Arc<Cluster>, ledger: Arc<dyn Ledger>) -> Records {
         let fences = Fences::new(Arc::clone(&cluster));
-        Records { cluster, fences, pepper: Arc::default(), known: Arc::default() }
+        Records {
+            cluster,
+            fences,
+            pepper: Arc::default(),
+            known: Arc::default(),
+            ring: Arc::default(),
+            ledger,
+            impersonations: Arc::default(),
+            jwts: None,
+        }
+    }
+
+    /// Takes what the issuer signs as well.
+    #[must_use]
+    pub fn trusting(self, jwts: Arc<Jwts>) -> Records {
+        Records { jwts: Some(jwts), ..self }
     }
 }
 
@@ -87,7 +126,7 @@ pub struct Created {
     pub object: Value,
     /// It was there before and is unmodified.
     pub found_existing: bool,
-    /// Of a new API key: shown here and never again. It is not in `object`.
+    /// Of a new API key or service token: shown here and never again. It is not in `object`.
     pub secret: Option<Secret>,
 }
 

@@ -1,6 +1,7 @@
-//! Objects by their names, for who may read them (D-33 of btql.md).
+//! Objects by their names: found by who may read them (D-33 of btql.md), deleted by who may do that.
 
 use assay_node_auth::Principal;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::error::RecordsError;
@@ -12,6 +13,23 @@ use crate::{Records, draft};
 const NAMED_ALIKE_MAX: u64 = 10;
 
 impl Records {
+    /// Deletes the one that the body names, in the organization that it names; the record as it was.
+    pub async fn delete_named(
+        &self,
+        who: &Principal,
+        kind: &'static Kind,
+        body: &Map<String, Value>,
+    ) -> Result<Value, RecordsError> {
+        let name = draft::text_of(body, "name")?;
+        let name = name.ok_or_else(|| RecordsError::BadRequest("`name` is missing".into()))?;
+        self.fresh().await?;
+        let who = self.lister(who, draft::text_of(body, "org_name")?).await?;
+        let missing = || RecordsError::NotFound(format!("no {} `{name}` is visible to this credential", kind.name));
+        let key = kind.name_key(who.org.0, name);
+        let id = self.look(|sight| sight.find(&key).map(|record| record.id).ok_or_else(missing)).await?;
+        self.delete(&who, kind, id).await
+    }
+
     /// The records of that name, those of one project if it is said, at most so many as a person would look through.
     pub async fn named(
         &self,

@@ -10,6 +10,7 @@ use assay_storage_model::event::format_micros;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft::{self, Body};
 use crate::error::RecordsError;
@@ -54,7 +55,7 @@ impl Records {
     ) -> Result<Value, RecordsError> {
         self.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
-            let record = self
+            let (record, there) = self
                 .look(|sight| {
                     let (record, there) = own(sight, who, id)?;
                     let target = Target::of_organization(ObjectType::Organization, there.org);
@@ -62,7 +63,7 @@ impl Records {
                         let said = "this credential is not granted `update` on the organization";
                         return Err(RecordsError::Forbidden(said.into()));
                     }
-                    Ok(record)
+                    Ok((record, there))
                 })
                 .await?;
             let stored = draft::read(&record)?;
@@ -75,7 +76,7 @@ impl Records {
             if changed == stored {
                 return shown(&record, &stored);
             }
-            match self.propose_one(CatalogCommand::Put(put(&record, &changed))).await? {
+            match self.propose_one(By::Caller(&there), CatalogCommand::Put(put(&record, &changed))).await? {
                 CatalogOutcome::Put { .. } => return shown(&record, &changed),
                 CatalogOutcome::Taken { key, .. } => {
                     return Err(RecordsError::Taken(format!("another organization has the name `{}`", key.name)));

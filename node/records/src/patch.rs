@@ -6,12 +6,14 @@ use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRe
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft::{self, Body, Frame};
 use crate::error::RecordsError;
 use crate::kind::{Kind, Naming};
 use crate::kinds::organization::member_key;
 use crate::read::{Seen, visible};
+use crate::sealing::{self, Writing};
 use crate::{Records, edge};
 
 /// Each loses only to another writer that won.
@@ -23,8 +25,9 @@ impl Records {
         who: &Principal,
         kind: &'static Kind,
         id: Uuid,
-        body: Map<String, Value>,
+        mut body: Map<String, Value>,
     ) -> Result<Value, RecordsError> {
+        let secret = sealing::taken(kind, &mut body)?;
         // Also a change that changes nothing is one of what is there now.
         self.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
@@ -34,14 +37,19 @@ impl Records {
             if let Some(fold) = kind.fold {
                 fold(&stored, &mut sent)?;
             }
-            let Some(changed) = draft::patched(kind, &stored, sent)? else {
-                return self.answer(kind, &record);
+            let mut changed = match draft::patched(kind, &stored, sent)? {
+                Some(changed) => changed,
+                None if secret.is_some() => stored.clone(),
+                None => return self.answer(kind, &record),
             };
             self.check_creator(&who, &stored, &changed)?;
             if let Some(check) = kind.check {
                 self.peek(|sight| check(sight, who.org, &changed))?;
             }
-            match self.propose_one(CatalogCommand::Put(put(kind, &record, &changed))).await? {
+            let (org, user, at) = (who.org, who.user, edge::now_micros());
+            let writing = Writing { kind, org, id, user, at, before: Some(&stored) };
+            self.seal(&writing, secret.as_ref(), &mut changed).await?;
+            match self.propose_one(By::Caller(&who), CatalogCommand::Put(put(kind, &record, &changed))).await? {
                 CatalogOutcome::Put { .. } => {
                     return Ok(self.joined(kind, draft::shown(kind, &Frame::of(&record), changed)));
                 }

@@ -14,6 +14,8 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::access::Sight;
+use crate::accounts::{Account, NewToken, check_maker, check_name};
+use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft::{self, Body};
 use crate::error::RecordsError;
@@ -35,11 +37,29 @@ pub(crate) const USER_FIELDS: [&str; 4] = ["given_name", "family_name", "email",
 struct Change {
     ids: Vec<Uuid>,
     emails: Vec<String>,
+    accounts: Vec<WantedAccount>,
     groups: Vec<Uuid>,
     group_names: Vec<String>,
     removed_ids: Vec<Uuid>,
     removed_emails: Vec<String>,
     sends_mail: bool,
+}
+
+/// A service account that is to be made.
+#[derive(Debug)]
+struct WantedAccount {
+    name: String,
+    /// Without one it gets no token now.
+    token_name: Option<String>,
+}
+
+/// Who came, as the answer tells it.
+#[derive(Debug)]
+struct Added {
+    id: Uuid,
+    email: String,
+    /// Whether it is a service account that was made now.
+    is_account: bool,
 }
 
 impl Records {
@@ -91,48 +111,86 @@ impl Records {
                 }
             })
             .await?;
-        let refused = |what: &str| {
-            RecordsError::Forbidden(format!(
-                "this credential is not granted `{what}` on the members of the organization"
-            ))
-        };
-        let (comes, goes) = (change.comes(), change.goes());
-        if comes && !may(&there, Permission::Create) {
-            return Err(refused("create"));
-        }
-        if goes && !may(&there, Permission::Delete) {
-            return Err(refused("delete"));
-        }
+        self.check_change(who, &there, &change).await?;
         let groups = self.groups_named(&there, &change).await?;
-        let mut added = Vec::new();
-        for email in &change.emails {
-            let user = self.user_of(email).await?;
-            self.add_member(&there, user).await?;
-            added.push((user, email.clone()));
-        }
-        for user in &change.ids {
-            let email = self.peek(|sight| known_email(sight, *user))?;
-            self.add_member(&there, *user).await?;
-            added.push((*user, email));
-        }
+        let added = self.add(&there, &change).await?;
         for group in groups {
-            let users: Vec<Value> = added.iter().map(|(user, _)| user.to_string().into()).collect();
+            let users: Vec<Value> = added.iter().map(|added| added.id.to_string().into()).collect();
             let sent = Body::from_iter([("add_member_users".to_owned(), Value::Array(users))]);
             self.patch(&there, &GROUP, group, sent).await?;
         }
         for user in self.leaving(&there, &change)? {
             self.remove_member(&there, user).await?;
         }
-        let added: Vec<Value> =
-            added.into_iter().map(|(id, email)| json!({ "id": id.to_string(), "email": email })).collect();
         let mail = (change.sends_mail && !change.emails.is_empty())
             .then_some("this server sends no mail: tell the users yourself, and give them a key or a login");
         Ok(json!({
             "status": "success",
             "org_id": there.org.to_string(),
             "send_email_error": mail,
-            "added_users": added,
+            "added_users": self.told(&there, &change, &added).await?,
         }))
+    }
+
+    /// Whether all of it is granted, before any of it is done.
+    async fn check_change(&self, who: &Principal, there: &Principal, change: &Change) -> Result<(), RecordsError> {
+        let missing = || crate::standing::no_organization(&there.org_name);
+        self.look(|sight| {
+            let there = within(sight, who, there.org)?.ok_or_else(missing)?;
+            for (permission, wanted) in [(Permission::Create, change.comes()), (Permission::Delete, change.goes())] {
+                if wanted && !may(&there, permission) {
+                    let what = permission.word();
+                    let said = format!("this credential is not granted `{what}` on the members of the organization");
+                    return Err(RecordsError::Forbidden(said));
+                }
+            }
+            match change.accounts.iter().any(|account| account.token_name.is_some()) {
+                true => check_maker(&there),
+                false => Ok(()),
+            }
+        })
+        .await
+    }
+
+    async fn add(&self, there: &Principal, change: &Change) -> Result<Vec<Added>, RecordsError> {
+        let mut added = Vec::new();
+        for email in &change.emails {
+            let id = self.user_of(By::Caller(there), email).await?;
+            self.add_member(there, id).await?;
+            added.push(Added { id, email: email.clone(), is_account: false });
+        }
+        for id in &change.ids {
+            let email = self.peek(|sight| known_email(sight, *id))?;
+            self.add_member(there, *id).await?;
+            added.push(Added { id: *id, email, is_account: false });
+        }
+        for account in &change.accounts {
+            let Account { id, email } = self.add_account(By::Caller(there), there.org, &account.name).await?;
+            added.push(Added { id, email, is_account: true });
+        }
+        Ok(added)
+    }
+
+    /// The tokens of accounts are made last of all: of one that is not shown in an answer nobody has any use.
+    async fn told(&self, there: &Principal, change: &Change, added: &[Added]) -> Result<Vec<Value>, RecordsError> {
+        let accounts = added.iter().filter(|added| added.is_account).map(|added| added.id).zip(&change.accounts);
+        let wanted: Vec<NewToken<'_>> = accounts
+            .filter_map(|(account, wanted)| {
+                Some(NewToken { org: there.org, account, name: wanted.token_name.as_deref()? })
+            })
+            .collect();
+        let made = self.put_tokens(By::Caller(there), &wanted).await?;
+        let of_account = |account: &Added| wanted.iter().zip(&made).find(|(token, _)| token.account == account.id);
+        let told = added.iter().map(|added| {
+            let mut told = json!({ "id": added.id.to_string(), "email": added.email });
+            if added.is_account {
+                let token = of_account(added);
+                told["api_key"] = token.map(|(_, (_, secret))| secret.expose()).into();
+                told["token_name"] = token.map(|(token, _)| token.name).into();
+            }
+            told
+        });
+        Ok(told.collect())
     }
 
     async fn groups_named(&self, who: &Principal, change: &Change) -> Result<Vec<Uuid>, RecordsError> {
@@ -152,8 +210,9 @@ impl Records {
     }
 
     async fn add_member(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
+        self.check_may_join(who.org, user)?;
         let put = organization::put_member(edge::new_id(), who.org, user, edge::now_micros());
-        match self.propose_one(CatalogCommand::Put(put)).await? {
+        match self.propose_one(By::Caller(who), CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } => Ok(()),
             other => Err(unexpected(&other)),
         }
@@ -185,15 +244,16 @@ impl Records {
     async fn remove_member(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
         let key = organization::member_key(who.org, user);
         if let Some(member) = self.peek(|sight| sight.find(&key).map(|member| member.id)) {
-            self.gone(RecordKind::ORG_MEMBER, member).await?;
+            self.gone(By::Caller(who), RecordKind::ORG_MEMBER, member).await?;
         }
+        self.take_tokens(By::Caller(who), who.org, user).await?;
         for group in
             self.naming(who.org, &GROUP, |body| crate::kinds::group::ids(body, "member_users").any(|id| id == user))?
         {
-            self.without_user(group, user).await?;
+            self.without_user(who, group, user).await?;
         }
         for acl in self.naming(who.org, &ACL, |body| draft::id_in(body, "user_id") == Some(user))? {
-            self.gone(RecordKind::ACL, acl).await?;
+            self.gone(By::Caller(who), RecordKind::ACL, acl).await?;
         }
         Ok(())
     }
@@ -211,7 +271,7 @@ impl Records {
         Ok(found)
     }
 
-    async fn without_user(&self, group: Uuid, user: Uuid) -> Result<(), RecordsError> {
+    async fn without_user(&self, who: &Principal, group: Uuid, user: Uuid) -> Result<(), RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
             let Some(record) = self.peek(|sight| sight.get(RecordKind::GROUP, group).cloned()) else { return Ok(()) };
             let stored = draft::read(&record)?;
@@ -220,7 +280,10 @@ impl Records {
                 fold(&stored, &mut sent)?;
             }
             let Some(changed) = draft::patched(&GROUP, &stored, sent)? else { return Ok(()) };
-            match self.propose_one(CatalogCommand::Put(crate::patch::put(&GROUP, &record, &changed))).await? {
+            match self
+                .propose_one(By::Caller(who), CatalogCommand::Put(crate::patch::put(&GROUP, &record, &changed)))
+                .await?
+            {
                 CatalogOutcome::Put { .. } => return Ok(()),
                 CatalogOutcome::Stale { .. } => drop(self.cluster.fence(GroupId::CATALOG).await?),
                 other => return Err(unexpected(&other)),
@@ -229,8 +292,8 @@ impl Records {
         Err(RecordsError::Busy("others keep changing a group: try again".into()))
     }
 
-    pub(crate) async fn gone(&self, kind: RecordKind, id: Uuid) -> Result<(), RecordsError> {
-        match self.propose_one(CatalogCommand::Delete(DeleteRecord { kind, id, expect: Expect::Any })).await? {
+    pub(crate) async fn gone(&self, by: By<'_>, kind: RecordKind, id: Uuid) -> Result<(), RecordsError> {
+        match self.propose_one(by, CatalogCommand::Delete(DeleteRecord { kind, id, expect: Expect::Any })).await? {
             CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => Ok(()),
             other => Err(unexpected(&other)),
         }
@@ -245,13 +308,10 @@ impl Change {
             Some(_) => Err(RecordsError::BadRequest(format!("`{name}` has to be an object"))),
         };
         let (invite, remove) = (part("invite_users")?, part("remove_users")?);
-        if invite.get("service_accounts").and_then(Value::as_array).is_some_and(|accounts| !accounts.is_empty()) {
-            let said = "`invite_users.service_accounts`: service accounts are not served yet";
-            return Err(RecordsError::NotServed(said.into()));
-        }
         let mut change = Change {
             ids: ids(&invite, "invite_users", "ids")?,
             emails: texts(&invite, "invite_users", "emails")?,
+            accounts: accounts(&invite)?,
             groups: ids(&invite, "invite_users", "group_ids")?,
             group_names: texts(&invite, "invite_users", "group_names")?,
             removed_ids: ids(&remove, "remove_users", "ids")?,
@@ -263,7 +323,8 @@ impl Change {
         for email in &change.emails {
             user::check_email(email)?;
         }
-        let count = change.ids.len() + change.emails.len() + change.removed_ids.len() + change.removed_emails.len();
+        let coming = change.ids.len() + change.emails.len() + change.accounts.len();
+        let count = coming + change.removed_ids.len() + change.removed_emails.len();
         if count > MEMBERS_AT_ONCE_MAX {
             let said = format!("a request invites and removes at most {MEMBERS_AT_ONCE_MAX} users");
             return Err(RecordsError::BadRequest(said));
@@ -272,7 +333,7 @@ impl Change {
     }
 
     fn comes(&self) -> bool {
-        !self.ids.is_empty() || !self.emails.is_empty()
+        !self.ids.is_empty() || !self.emails.is_empty() || !self.accounts.is_empty()
     }
 
     fn goes(&self) -> bool {
@@ -294,6 +355,33 @@ fn texts(fields: &Map<String, Value>, within: &str, name: &str) -> Result<Vec<St
         }
         Some(_) => Err(wrong()),
     }
+}
+
+/// An empty name of a token is none.
+fn accounts(fields: &Map<String, Value>) -> Result<Vec<WantedAccount>, RecordsError> {
+    const PATH: &str = "invite_users.service_accounts";
+    let wrong = |path: String, what: &str| RecordsError::BadRequest(format!("`{path}` has to be {what}"));
+    let items = match fields.get("service_accounts") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(items)) => items,
+        Some(_) => return Err(wrong(PATH.into(), "a list of objects, each with a `name`")),
+    };
+    let read = |(place, item): (usize, &Value)| {
+        let path = |name: &str| format!("{PATH}[{place}]{name}");
+        let account = item.as_object().ok_or_else(|| wrong(path(""), "an object with a `name`"))?;
+        let text = |name: &str| match account.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(_) => Err(wrong(path(&format!(".{name}")), "a text")),
+        };
+        let name = text("name")?;
+        let name = name.ok_or_else(|| RecordsError::BadRequest(format!("`{}` is missing", path(".name"))))?;
+        check_name(&path(".name"), &name)?;
+        let token_name = text("token_name")?.filter(|name| !name.is_empty());
+        token_name.as_deref().map(|token| check_name(&path(".token_name"), token)).transpose()?;
+        Ok(WantedAccount { name, token_name })
+    };
+    items.iter().enumerate().map(read).collect()
 }
 
 fn ids(fields: &Map<String, Value>, within: &str, name: &str) -> Result<Vec<Uuid>, RecordsError> {

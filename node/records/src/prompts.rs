@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::access::Sight;
+use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft::{self, Body};
 use crate::error::RecordsError;
@@ -118,7 +119,7 @@ impl Records {
                 }
                 None => new_place(home.org, project, id, slug),
             };
-            match self.propose_one(CatalogCommand::Put(command)).await? {
+            match self.propose_one(By::System, CatalogCommand::Put(command)).await? {
                 CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } | CatalogOutcome::Stale { .. } => {
                     self.cluster.fence(GroupId::CATALOG).await?;
                 }
@@ -138,15 +139,15 @@ impl Records {
     pub async fn renew_prompt(&self, place: &PromptPlace) -> Result<(), RecordsError> {
         let record = self.peek(|sight| sight.get(PROMPT.record, place.id).cloned());
         let Some(record) = record.filter(|record| record.revision == place.revision) else { return Ok(()) };
-        match self.propose_one(CatalogCommand::Put(put(&PROMPT, &record, &draft::read(&record)?))).await? {
+        match self.propose_one(By::System, CatalogCommand::Put(put(&PROMPT, &record, &draft::read(&record)?))).await? {
             CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } => Ok(()),
             other => Err(unexpected(&other)),
         }
     }
 
     /// Its row is gone: the slug is free again.
-    pub async fn leave_slug(&self, id: Uuid) -> Result<(), RecordsError> {
-        self.gone(PROMPT.record, id).await
+    pub async fn leave_slug(&self, who: &Principal, id: Uuid) -> Result<(), RecordsError> {
+        self.gone(By::Caller(who), PROMPT.record, id).await
     }
 
     /// Whether it is there still, by what others have been told too.

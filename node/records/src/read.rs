@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use assay_node_auth::{Decision, ObjectType, Permission, Principal, decide};
+use assay_node_auth::{Decision, ObjectType, Permission, Principal, Target, decide};
 use assay_storage_model::catalog::Record;
-use assay_storage_model::{GroupId, ObjectKey, ObjectKind};
+use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ use crate::error::RecordsError;
 use crate::guard::{About, target_of_rows};
 use crate::kind::{Guard, Kind};
 use crate::kinds::{self, PROJECT};
-use crate::standing::{key_of, within};
+use crate::standing::{still_known, within};
 use crate::{Created, ObjectHome, ProjectRef, Records};
 
 impl Records {
@@ -46,7 +46,18 @@ impl Records {
         .await
     }
 
-    /// Whether the objects that [`Records::object`] found, and the caller's key, stood when this was called, for who has
+    /// The project that a record of this name of a kind is in, or that it is, for whoever counts by projects: as this node's
+    /// copy of the catalog has it, without a fence and without asking what may be seen. None of another organization's.
+    pub fn project_at(&self, org: OrgId, kind: &str, id: Uuid) -> Option<Uuid> {
+        let kind = kinds::in_project(kind)?;
+        self.peek(|sight| {
+            let record =
+                sight.get(kind.record, id).filter(|record| record.org == Some(org) && kind.lives(sight, record))?;
+            kind.project_of(record)
+        })
+    }
+
+    /// Whether the objects that [`Records::object`] found, and the caller's credential, stood when this was called, for who has
     /// read or written them meanwhile: what this node's copy of the catalog says may be older than what another node has
     /// said already, and nobody is to see what was gone come back. Alone there are no others.
     pub async fn still(
@@ -66,6 +77,25 @@ impl Records {
                 rows_of(sight, who, kind, object.kind, object.id, permission).map(drop)
             })
         })
+    }
+
+    /// Where what was done to access in an organization is kept, for who may read it.
+    pub async fn audit_log(&self, who: &Principal, org: OrgId) -> Result<ObjectHome, RecordsError> {
+        self.fresh().await?;
+        self.look(|sight| {
+            let missing = || crate::standing::no_organization(&org.to_string());
+            let there = within(sight, who, org)?.ok_or_else(missing)?;
+            match decide(&there, Permission::Read, &Target::of_organization(ObjectType::OrgAuditLogs, org)) {
+                Decision::Allowed => {}
+                _ => {
+                    let said = "this credential is not granted `read` on the audit log of the organization";
+                    return Err(RecordsError::Forbidden(said.into()));
+                }
+            }
+            let key = ObjectKey::new(org, ObjectKind::AuditLog, org.0);
+            Ok(ObjectHome { key, org, project_id: org.0, shard: self.cluster.locate(&key) })
+        })
+        .await
     }
 
     /// A project of the principal's organization by its name, made where it is missing if `create` says so.
@@ -122,7 +152,7 @@ fn rows_of(
         _ if permission == Permission::Create => return visible(sight, who, kind, id, Permission::Update),
         _ => return visible(sight, who, kind, id, permission),
     };
-    key_of(sight, who)?;
+    still_known(sight, who)?;
     let missing = || RecordsError::NotFound(format!("no {} with the id {id} is visible to this credential", kind.name));
     let record = sight.get(kind.record, id).filter(|record| kind.lives(sight, record)).ok_or_else(missing)?;
     let org = record.org.ok_or_else(missing)?;
@@ -146,7 +176,7 @@ pub(crate) struct Seen {
 }
 
 /// The record, if it is there and the principal may do this to it: unknown and not to be read answer alike. First of all
-/// their key has to be there still, so that one that is gone learns of nothing.
+/// their credential has to be there still, so that one that is gone learns of nothing.
 pub(crate) fn visible(
     sight: &Sight<'_>,
     who: &Principal,
@@ -154,7 +184,7 @@ pub(crate) fn visible(
     id: Uuid,
     permission: Permission,
 ) -> Result<Seen, RecordsError> {
-    key_of(sight, who)?;
+    still_known(sight, who)?;
     let missing = || RecordsError::NotFound(format!("no {} with the id {id} is visible to this credential", kind.name));
     if let Some(record) = kind.builtin_of(id) {
         let seen = Seen { record: Arc::new(record), who: who.clone() };
@@ -187,7 +217,7 @@ pub(crate) fn decided(
     record: &Record,
     permission: Permission,
 ) -> Result<Decision, RecordsError> {
-    let body = if matches!(kind.guard, Guard::Holder | Guard::Acl | Guard::Object) {
+    let body = if matches!(kind.guard, Guard::Holder(_) | Guard::Acl | Guard::Object) {
         Some(draft::read(record)?)
     } else {
         None

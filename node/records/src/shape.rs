@@ -19,6 +19,10 @@ pub(crate) enum Shape {
         bytes_min: usize,
         bytes_max: usize,
     },
+    /// A text that is never shown: it is encrypted before it is stored, see `sealing`.
+    Secret {
+        bytes_max: usize,
+    },
     Uuid,
     Bool,
     Number {
@@ -92,7 +96,11 @@ pub(crate) fn take(shape: &Shape, path: &str, value: Value) -> Result<Value, Rec
             check_text(path, &text, *bytes_min, *bytes_max)?;
             Ok(Value::String(text))
         }
-        (Shape::Text { .. }, other) => wrong(path, "a text", &other),
+        (Shape::Secret { bytes_max }, Value::String(text)) => {
+            check_text(path, &text, 0, *bytes_max)?;
+            Ok(Value::String(text))
+        }
+        (Shape::Text { .. } | Shape::Secret { .. }, other) => wrong(path, "a text", &other),
         (Shape::Uuid, Value::String(text)) => match Uuid::parse_str(&text) {
             Ok(id) => Ok(Value::String(id.to_string())),
             Err(_) => wrong(path, "a UUID", &Value::String(text)),

@@ -1,25 +1,35 @@
 //! Who is calling: from a secret to a principal, and the organizations a principal may act in.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use assay_node_auth::{ObjectType, Pepper, Principal};
+use assay_node_auth::{Credential, ObjectType, Pepper, Principal};
 use assay_storage_catalog::State;
 use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};
 use assay_storage_model::{GroupId, OrgId};
+use parking_lot::Mutex;
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::access::Sight;
+use crate::audit::entry_of;
 use crate::draft::{self, Body, EVERY_ORG};
 use crate::error::RecordsError;
 use crate::kinds::api_key::fingerprint_key;
 use crate::kinds::organization::member_key;
-use crate::kinds::{role, user};
+use crate::kinds::service_token::token_key;
+use crate::kinds::{role, service_token, user};
 use crate::{OrgInfo, Records};
 
+/// How often it is kept that somebody goes on acting as somebody else.
+const IMPERSONATION_KEPT_EVERY: Duration = Duration::from_secs(600);
+/// Pairs that are remembered; above it all are kept again.
+const IMPERSONATIONS_MAX: usize = 10_000;
+
 impl Records {
-    /// Who has this credential. `org_name` picks where the user of a key is in several organizations; none or an
-    /// empty one picks the oldest.
+    /// Who has this credential: an API key, a service token, or a JWT where an issuer of them is trusted. `org_name` picks
+    /// where the user is in several organizations; none or an empty one picks the oldest.
     pub async fn authenticate(&self, secret: &str, org_name: Option<&str>) -> Result<Principal, RecordsError> {
         self.authenticate_as(secret, org_name, None).await
     }
@@ -37,21 +47,37 @@ impl Records {
             let why = "this node does not hear from the majority of the cluster, and cannot say who may do what";
             return Err(RecordsError::Unavailable(why.into()));
         }
+        let email = self.jwts.as_ref().map(|jwts| jwts.email_of(secret)).transpose()?.flatten();
         let look = |state: &Sight<'_>| {
-            let fingerprint = self.pepper(state)?.fingerprint(secret);
-            identify(state, &fingerprint, org_name, other)
+            let pepper = self.pepper(state)?;
+            let key = fingerprint_key(&pepper.fingerprint(secret));
+            let token = token_key(&pepper.fingerprint_of_token(secret));
+            identify(state, &Shown { key, token, email: email.as_deref() }, org_name, other)
         };
-        match self.peek(look) {
+        let known = match self.peek(look) {
             Err(refusal) if refusal.may_be_stale() => {
                 // Paced, since anyone may knock.
                 self.fences.pass().await?;
                 self.peek(look)
             }
             answer => answer,
-        }
+        }?;
+        self.keep_impersonation(&known).await?;
+        Ok(known)
     }
 
-    /// The organizations this principal's key speaks for, oldest first.
+    /// That somebody acts as somebody else, once in a while. What they change meanwhile says so itself.
+    async fn keep_impersonation(&self, who: &Principal) -> Result<(), RecordsError> {
+        if who.impersonator.is_none() || self.impersonations.is_kept(who) {
+            return Ok(());
+        }
+        let entry = entry_of(who, "impersonate", ("user", who.user), serde_json::Value::Null);
+        self.keep_entry(who.org, entry).await?;
+        self.impersonations.keep(who);
+        Ok(())
+    }
+
+    /// The organizations this principal's credential speaks for, oldest first.
     pub async fn organizations(&self, who: &Principal) -> Result<Vec<OrgInfo>, RecordsError> {
         self.fresh().await?;
         self.look(|state| {
@@ -114,18 +140,27 @@ pub(crate) fn not_founded() -> RecordsError {
     RecordsError::Unavailable("this cluster has no organization yet: its first start has not ended".into())
 }
 
-fn unknown_key() -> RecordsError {
-    RecordsError::Unauthenticated("the API key is not known here, or was deleted".into())
+/// One sentence for every credential: whoever shows one that opens nothing learns nothing about it.
+fn unknown() -> RecordsError {
+    RecordsError::Unauthenticated("the API key or token is not known here, was deleted or has expired".into())
+}
+
+/// A credential as it is looked up.
+#[derive(Clone, Debug)]
+struct Shown<'a> {
+    key: UniqueKey,
+    token: UniqueKey,
+    /// What it proves where it is a JWT.
+    email: Option<&'a str>,
 }
 
 fn identify(
     state: &Sight<'_>,
-    fingerprint: &str,
+    shown: &Shown<'_>,
     org_name: Option<&str>,
     other: Option<&str>,
 ) -> Result<Principal, RecordsError> {
-    let key = state.find(&fingerprint_key(fingerprint)).ok_or_else(unknown_key)?;
-    let own = Standing::of(key)?;
+    let own = Standing::shown(state, shown)?;
     let standing = match other.map(|named| user_named(state, named)) {
         // Whoever names themselves acts as themselves.
         Some(Some(user)) if user != own.user => own.acting_as(state, user)?,
@@ -134,7 +169,7 @@ fn identify(
     };
     let orgs = standing.organizations(state);
     let Some(wanted) = org_name else {
-        let first = orgs.first().ok_or_else(unknown_key)?;
+        let first = orgs.first().ok_or_else(unknown)?;
         return standing.principal(state, first);
     };
     for org in &orgs {
@@ -164,24 +199,92 @@ pub(crate) fn no_organization(name: &str) -> RecordsError {
     RecordsError::NotFound(format!("no organization `{name}` is visible to this credential"))
 }
 
-/// What a key says of whom it speaks for.
+/// Who acted as whom lately, as this node has kept it.
+#[derive(Debug, Default)]
+pub(crate) struct Impersonations(Mutex<HashMap<(Uuid, Uuid, OrgId), Instant>>);
+
+impl Impersonations {
+    fn is_kept(&self, who: &Principal) -> bool {
+        self.0
+            .lock()
+            .get(&(who.credential.record(), who.user, who.org))
+            .is_some_and(|kept| kept.elapsed() < IMPERSONATION_KEPT_EVERY)
+    }
+
+    fn keep(&self, who: &Principal) {
+        let mut kept = self.0.lock();
+        if kept.len() >= IMPERSONATIONS_MAX {
+            kept.clear();
+        }
+        kept.insert((who.credential.record(), who.user, who.org), Instant::now());
+    }
+}
+
+/// What a credential says of whom it speaks for.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
-    key: Uuid,
+    credential: Credential,
     user: Uuid,
-    /// Whose key it is, where they act as the user.
+    /// Whose credential it is, where they act as the user.
     impersonator: Option<Uuid>,
     /// None speaks for every organization of the user.
     org: Option<OrgId>,
 }
 
 impl Standing {
-    fn of(key: &Record) -> Result<Standing, RecordsError> {
+    fn shown(state: &State, shown: &Shown<'_>) -> Result<Standing, RecordsError> {
+        if let Some(key) = state.find(&shown.key) {
+            return Standing::of_key(key);
+        }
+        if let Some(token) = state.find(&shown.token) {
+            return Standing::of_token(token);
+        }
+        let Some(email) = shown.email else { return Err(unknown()) };
+        // An issuer knows people; accounts of programs have tokens of ours. Letters of other scripts may fall together in
+        // lower case, and stand for other mailboxes.
+        let is_theirs = |user: &&Arc<Record>| {
+            let same = |body: Body| text_in(&body, "email").eq_ignore_ascii_case(email);
+            !user::is_service_account(user) && draft::read(user).is_ok_and(same)
+        };
+        let user = state.find(&user::email_key(email)).filter(is_theirs);
+        if user.is_none() {
+            tracing::info!(email, "a JWT is about somebody who is no user here");
+        }
+        user.map(|user| Standing::of_user(user.id)).ok_or_else(unknown)
+    }
+
+    /// The credential of a principal as it is now. It may be gone: what is looked at may be newer than the state that knew
+    /// it, and says nothing to it any more.
+    fn of(state: &State, credential: Credential) -> Result<Standing, RecordsError> {
+        match credential {
+            Credential::ApiKey(id) => Standing::of_key(state.get(RecordKind::API_KEY, id).ok_or_else(unknown)?),
+            Credential::ServiceToken(id) => {
+                Standing::of_token(state.get(RecordKind::SERVICE_TOKEN, id).ok_or_else(unknown)?)
+            }
+            Credential::Jwt(user) => {
+                state.get(RecordKind::USER, user).map(|user| Standing::of_user(user.id)).ok_or_else(unknown)
+            }
+        }
+    }
+
+    fn of_key(key: &Record) -> Result<Standing, RecordsError> {
         let body = draft::read(key)?;
         let user = draft::id_in(&body, "user_id");
         let user = user.ok_or_else(|| RecordsError::Internal(format!("API key {} names no user", key.id)))?;
         let every = body.get(EVERY_ORG).and_then(Value::as_bool).unwrap_or(false);
-        Ok(Standing { key: key.id, user, impersonator: None, org: key.org.filter(|_| !every) })
+        let org = key.org.filter(|_| !every);
+        Ok(Standing { credential: Credential::ApiKey(key.id), user, impersonator: None, org })
+    }
+
+    fn of_token(token: &Record) -> Result<Standing, RecordsError> {
+        let wrong = || RecordsError::Internal(format!("service token {} names no account", token.id));
+        let user = draft::id_in(&draft::read(token)?, service_token::ACCOUNT).ok_or_else(wrong)?;
+        let org = Some(token.org.ok_or_else(wrong)?);
+        Ok(Standing { credential: Credential::ServiceToken(token.id), user, impersonator: None, org })
+    }
+
+    fn of_user(user: Uuid) -> Standing {
+        Standing { credential: Credential::Jwt(user), user, impersonator: None, org: None }
     }
 
     fn acting_as(self, state: &Sight<'_>, user: Uuid) -> Result<Standing, RecordsError> {
@@ -200,9 +303,9 @@ impl Standing {
         is_member.then_some(everywhere).ok_or_else(no_impersonation)
     }
 
-    /// What the principal's key says, of whom they act as.
+    /// What the principal's credential says, of whom they act as.
     fn of_principal(state: &State, who: &Principal) -> Result<Standing, RecordsError> {
-        Ok(Standing { user: who.user, impersonator: who.impersonator, ..Standing::of(key_of(state, who)?)? })
+        Ok(Standing { user: who.user, impersonator: who.impersonator, ..Standing::of(state, who.credential)? })
     }
 
     fn speaks_for(&self, state: &State, org: OrgId) -> bool {
@@ -221,14 +324,14 @@ impl Standing {
     }
 
     fn principal(&self, state: &Sight<'_>, org: &Record) -> Result<Principal, RecordsError> {
-        let user = state.get(RecordKind::USER, self.user).ok_or_else(unknown_key)?;
+        let user = state.get(RecordKind::USER, self.user).ok_or_else(unknown)?;
         Ok(Principal {
             org: OrgId(org.id),
             org_name: name_of(org)?,
             user: self.user,
             user_email: text_in(&draft::read(user)?, "email"),
             impersonator: self.impersonator,
-            key: self.key,
+            credential: self.credential,
             rights: state.rights(OrgId(org.id), self.user)?,
         })
     }
@@ -247,13 +350,12 @@ pub(crate) fn text_in(body: &Body, name: &str) -> String {
     body.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// The principal's key. It may be gone by now: what is looked at may be newer than the state that knew the key, and says
-/// nothing to it any more.
-pub(crate) fn key_of<'s>(state: &'s State, who: &Principal) -> Result<&'s Record, RecordsError> {
-    state.get(RecordKind::API_KEY, who.key).map(Arc::as_ref).ok_or_else(unknown_key)
+/// Whether the principal's credential is there still: one that is gone learns of nothing.
+pub(crate) fn still_known(state: &State, who: &Principal) -> Result<(), RecordsError> {
+    Standing::of(state, who.credential).map(drop)
 }
 
-/// The principal as they stand in an organization; none where their key does not speak for it. Ids name things of any
+/// The principal as they stand in an organization; none where their credential does not speak for it. Ids name things of any
 /// organization, so what decides is the organization of the thing.
 pub(crate) fn within(state: &Sight<'_>, who: &Principal, org: OrgId) -> Result<Option<Principal>, RecordsError> {
     let standing = Standing::of_principal(state, who)?;
@@ -272,7 +374,7 @@ pub(crate) fn within(state: &Sight<'_>, who: &Principal, org: OrgId) -> Result<O
 
 /// The same for an organization that was named.
 pub(crate) fn within_named(state: &Sight<'_>, who: &Principal, name: &str) -> Result<Principal, RecordsError> {
-    key_of(state, who)?;
+    still_known(state, who)?;
     let org = state.find(&crate::kinds::organization::name_key(name));
     let found = org.map(|org| within(state, who, OrgId(org.id))).transpose()?.flatten();
     found.ok_or_else(|| no_organization(name))

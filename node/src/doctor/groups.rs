@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use assay_cluster::Format;
+use assay_cluster::{Format, read_replicas};
 use assay_storage_catalog::{Catalog, CatalogConfig};
 use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_model::{Applied, GroupId, ShardId};
@@ -22,16 +22,29 @@ pub struct Group {
     dir: PathBuf,
 }
 
-/// The groups whose directories are there. Of a founded directory it is known which must be.
-pub fn all(data_dir: &Path, format: Option<Format>, report: &mut Report) -> Vec<Group> {
-    let catalog = (GroupId::CATALOG, data_dir.join("catalog"));
-    let shards = format.map_or_else(|| shards_there(data_dir), |format| (0..format.shards).collect());
-    let shards = shards.into_iter().map(|shard| {
-        let dir = data_dir.join("shards").join(format!("{shard:03}"));
-        (GroupId::of_shard(ShardId(shard)), dir)
-    });
+/// The groups whose directories are there. Of a founded directory it is known which must be: those that the node has
+/// written down, or all of a node that was always alone.
+pub fn all(disk: &SharedDisk, data_dir: &Path, format: Option<Format>, report: &mut Report) -> Vec<Group> {
+    let kept = match read_replicas(Arc::clone(disk), data_dir) {
+        Ok(kept) => kept.filter(|_| format.is_some()),
+        Err(error) => {
+            report.damaged("REPLICAS", error.to_string(), REBUILD);
+            None
+        }
+    };
+    let wanted: Vec<(GroupId, PathBuf)> = match kept {
+        Some(kept) => kept.into_iter().map(|(id, dir)| (id, data_dir.join(dir))).collect(),
+        None => {
+            let shards = format.map_or_else(|| shards_there(data_dir), |format| (0..format.shards).collect());
+            let shards = shards.into_iter().map(|shard| {
+                let dir = data_dir.join("shards").join(format!("{shard:03}"));
+                (GroupId::of_shard(ShardId(shard)), dir)
+            });
+            std::iter::once((GroupId::CATALOG, data_dir.join("catalog"))).chain(shards).collect()
+        }
+    };
     let mut groups = Vec::new();
-    for (id, dir) in std::iter::once(catalog).chain(shards) {
+    for (id, dir) in wanted {
         let group = Group { id, dir };
         if group.dir.is_dir() {
             groups.push(group);

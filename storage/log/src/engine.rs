@@ -23,6 +23,9 @@ pub(crate) trait Records: Send + Sync {
     fn fetch(&self, group: GroupId, from: u64, to: u64, bytes_max: usize) -> Result<Vec<Frame>, String>;
     /// Rewrites what little old files still hold, deletes some of them, and names the groups that hold many records there.
     fn give_back(&self) -> Result<Vec<u64>, String>;
+    /// Copies what lives to new files and deletes all others, so that nothing is left of what was purged. Never beside
+    /// `give_back`.
+    fn renew(&self) -> Result<(), String>;
     fn bytes(&self) -> u64;
 }
 
@@ -137,6 +140,15 @@ impl<F: FileSystem> Records for Opened<F> {
 
     fn give_back(&self) -> Result<Vec<u64>, String> {
         self.changing(|engine| engine.purge_expired_files())
+    }
+
+    fn renew(&self) -> Result<(), String> {
+        self.changing(|engine| {
+            let purge = engine.purge_manager();
+            purge.must_rewrite_append_queue(None, None);
+            purge.must_rewrite_rewrite_queue();
+            Ok(())
+        })
     }
 
     fn bytes(&self) -> u64 {

@@ -134,6 +134,18 @@ impl Log {
         }
     }
 
+    /// Leaves nothing on the disk of what was purged before: what lives is copied, of however many groups. Blocks on the disk
+    /// on the caller's thread, which has to be the one that calls [`pinned`](Self::pinned).
+    pub fn renew(&self) {
+        let Ok(store) = self.engine() else { return };
+        if self.0.shared.failure().is_some() {
+            return;
+        }
+        if let Err(what) = store.renew() {
+            self.0.shared.fail(&what);
+        }
+    }
+
     /// Why the log takes nothing more, if so. The owner then ends the process.
     pub fn failed(&self) -> Option<String> {
         self.0.shared.failed.read().clone()

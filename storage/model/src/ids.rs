@@ -98,15 +98,18 @@ pub enum ObjectKind {
     PlaygroundLogs = 4,
     /// A project's prompts and functions.
     ProjectPrompts = 5,
+    /// What was done to access in an organization, under its id.
+    AuditLog = 6,
 }
 
 impl ObjectKind {
-    pub const ALL: [ObjectKind; 5] = [
+    pub const ALL: [ObjectKind; 6] = [
         ObjectKind::ProjectLogs,
         ObjectKind::Experiment,
         ObjectKind::Dataset,
         ObjectKind::PlaygroundLogs,
         ObjectKind::ProjectPrompts,
+        ObjectKind::AuditLog,
     ];
 
     pub fn from_byte(byte: u8) -> Option<ObjectKind> {
@@ -120,6 +123,7 @@ impl ObjectKind {
             ObjectKind::Dataset => "dataset",
             ObjectKind::PlaygroundLogs => "playground_logs",
             ObjectKind::ProjectPrompts => "project_prompts",
+            ObjectKind::AuditLog => "org_audit_logs",
         }
     }
 }

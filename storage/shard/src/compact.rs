@@ -8,20 +8,20 @@
 //! yet move in memory, and the manifest is switched in one durable batch. A crash before it leaves a segment that
 //! nothing names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use assay_storage_kv::Batch;
-use assay_storage_model::Xact;
 use assay_storage_model::command::Action;
 use assay_storage_model::segment::{SegmentMeta, WHOLE_FORMAT};
+use assay_storage_model::{ObjectKey, Xact};
 use assay_storage_segments::merge::{Rules, merge_rows};
 use assay_storage_segments::{Mark, MergeInput, RowHeader, Segment, WriterOptions};
 
 use crate::error::ShardError;
-use crate::kept;
+use crate::kept::{self, ObjectRecord};
 use crate::live::LiveSegment;
 use crate::seal::Upkeep;
 use crate::{Core, Shard};
@@ -51,23 +51,52 @@ impl Shard {
     /// One step of compaction; false when there is nothing to do. Blocks; safe beside a seal. `pace` is called every few
     /// milliseconds of work, with nothing locked that anyone waits for: it may take its time.
     pub fn compact(&self, pace: &dyn Fn()) -> Result<bool, ShardError> {
-        self.merge_run(pace, pick)
+        self.merge_run(pace, |metas, _, _| pick(metas))
     }
 
     /// Makes some of what is still whole columnar; false when there is nothing left. As [`compact`](Self::compact) otherwise,
     /// and worth its while only in a shard that takes few writes.
     pub fn settle(&self, pace: &dyn Fn()) -> Result<bool, ShardError> {
-        self.merge_run(pace, pick_whole)
+        self.merge_run(pace, |metas, _, _| pick_whole(metas))
     }
 
-    fn merge_run(&self, pace: &dyn Fn(), pick: impl Fn(&[&SegmentMeta]) -> Option<Run>) -> Result<bool, ShardError> {
+    /// Whether rows of an object that was dropped may still be in files of this shard or in the log. Asked once: whoever is
+    /// told so erases them, or says that it did not with [`remains`](Self::remains).
+    pub fn take_remains(&self) -> bool {
+        std::mem::take(&mut self.core.lock().has_remains)
+    }
+
+    pub fn remains(&self) {
+        self.core.lock().has_remains = true;
+    }
+
+    pub fn has_remains(&self) -> bool {
+        self.core.lock().has_remains
+    }
+
+    /// Writes a segment anew without the rows of dropped objects that it has; false when there is none. What was dropped since
+    /// the last seal stays.
+    pub fn erase(&self, pace: &dyn Fn()) -> Result<bool, ShardError> {
+        self.merge_run(pace, |_, segments, objects| {
+            let is_dropped = |object: ObjectKey| objects.get(&object).is_some_and(|record| record.dropped);
+            let at = segments.iter().position(|live| live.segment.objects().any(is_dropped))?;
+            let meta = segments[at].meta();
+            Some(Run { segments: at..at + 1, tier: meta.tier, columnar: meta.format != WHOLE_FORMAT })
+        })
+    }
+
+    fn merge_run(
+        &self,
+        pace: &dyn Fn(),
+        pick: impl Fn(&[&SegmentMeta], &[Arc<LiveSegment>], &BTreeMap<ObjectKey, ObjectRecord>) -> Option<Run>,
+    ) -> Result<bool, ShardError> {
         let _one = self.compacting.lock();
         let (inputs, run, folded_until, dir, objects) = {
             let upkeep = self.upkeep.lock();
             let core = self.core.lock();
             let metas: Vec<&SegmentMeta> = core.segments.iter().map(|live| live.meta()).collect();
-            let Some(run) = pick(&metas) else { return Ok(false) };
             let objects = kept::load_objects(upkeep.kv.as_ref())?;
+            let Some(run) = pick(&metas, &core.segments, &objects) else { return Ok(false) };
             let inputs = core.segments[run.segments.clone()].to_vec();
             (inputs, run, upkeep.sealed.last, upkeep.segments_dir.clone(), objects)
         };

@@ -33,6 +33,8 @@ pub(crate) struct Core {
     /// Oldest first. A version in a later one is never older than one of the same row in an earlier one.
     pub segments: Arc<[Arc<LiveSegment>]>,
     pub bases: Bases,
+    /// An object was dropped whose rows may still be in files.
+    pub has_remains: bool,
 }
 
 /// Where the live version of a row is.

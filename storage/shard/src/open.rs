@@ -56,6 +56,8 @@ pub(crate) fn load(config: &ShardConfig, number: u32) -> Result<(Core, Upkeep), 
     // Numbers are never used twice: a mark must not find another segment under an old number.
     let listed = kept.segments.iter().map(|meta| meta.seq + 1).max().unwrap_or(1);
     sealed.next_segment = sealed.next_segment.max(listed);
+    // Whether they were erased already nobody wrote down; to look again is little.
+    let has_remains = kept.objects.values().any(|record| record.dropped);
     let core = Core {
         applied: sealed.applied.clone(),
         last: sealed.last,
@@ -67,6 +69,7 @@ pub(crate) fn load(config: &ShardConfig, number: u32) -> Result<(Core, Upkeep), 
         cached: None,
         segments,
         bases: Bases::default(),
+        has_remains,
     };
     Ok((core, Upkeep::new(kv, segments_dir, sealed)))
 }

@@ -14,5 +14,6 @@ pub mod pattern;
 pub mod process;
 pub mod rows;
 pub mod schema;
+pub mod search;
 pub mod server;
 pub mod template;

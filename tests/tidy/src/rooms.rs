@@ -43,6 +43,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "assay-test-btql",
         ],
     ),
+    ("chacha20poly1305", &["assay-node-auth"]),
     ("lz4_flex", &["assay-storage-segments"]),
     ("tonic", &["assay-cluster-transport"]),
     ("prost", &["assay-cluster-transport"]),
@@ -51,6 +52,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("hyper-util", &["assay-cluster-transport", "assay-bench"]),
     ("tokio-rustls", &["assay-cluster-transport"]),
     ("rcgen", &["assay-cluster-transport"]),
+    // signatures that callers show
+    ("ring", &["assay-node-auth"]),
     // The bench's bare pipeline is the same server with nothing behind it: what ingest is measured against.
     ("actix-web", &["assay-node-http", "assay-bench"]),
     ("utoipa", &["assay-node-http"]),

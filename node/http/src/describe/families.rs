@@ -43,9 +43,6 @@ pub fn records(path: &str, kind: &Kind, changes: Changes) -> Vec<Operation> {
     if changes == Changes::ByPatchAndPut {
         all.push(family.replace());
     }
-    if name == "api_key" {
-        all[0] = family.create_key();
-    }
     all
 }
 
@@ -117,7 +114,7 @@ impl Family {
     }
 
     pub fn create(&self) -> Operation {
-        self.created(&self.said.create)
+        if self.said.has_key { self.with_key("post") } else { self.created(&self.said.create) }
     }
 
     fn created(&self, body: &Value) -> Operation {
@@ -128,15 +125,15 @@ impl Family {
     }
 
     /// The one answer that has the secret.
-    fn create_key(&self) -> Operation {
+    pub fn with_key(&self, method: &'static str) -> Operation {
         let mut answer = self.said.answer.clone();
         answer["properties"]["key"] = text();
         if let Some(required) = answer["required"].as_array_mut() {
             required.push("key".into());
         }
-        let operation = self.operation("post", self.path.clone(), "Create an API key, which is shown this once".into());
+        let summary = format!("Create {}; its key is shown this once", self.one);
         let name = format!("Created{}", self.type_name);
-        self.made(operation).with(&name, answer).answers(reference(&name))
+        self.made(self.operation(method, self.path.clone(), summary)).with(&name, answer).answers(reference(&name))
     }
 
     pub fn replace(&self) -> Operation {
@@ -163,6 +160,28 @@ impl Family {
     }
 
     pub fn delete(&self) -> Operation {
-        self.on_one("delete", format!("Delete {}; the answer is what it was", self.one))
+        let summary = format!("Delete {}; the answer is what it was", self.one);
+        self.deleted(self.operation("delete", format!("{}/{{id}}", self.path), summary).of(&self.name))
+    }
+
+    /// By what its body says.
+    pub fn delete_by(&self, body: Value) -> Operation {
+        let summary =
+            format!("Delete the {} that the body names; the answer is what it was", self.name.replace('_', " "));
+        self.deleted(self.operation("delete", self.path.clone(), summary).takes(body))
+    }
+
+    /// Some kinds say when in this answer alone; prompts never do.
+    fn deleted(&self, operation: Operation) -> Operation {
+        let mut answer = self.said.answer.clone();
+        if answer["properties"].get("deleted_at").is_some() || answer["properties"].get("log_id").is_some() {
+            return self.shown(operation);
+        }
+        answer["properties"]["deleted_at"] = json!({"type": "string", "format": "date-time"});
+        if let Some(required) = answer["required"].as_array_mut() {
+            required.push("deleted_at".into());
+        }
+        let name = format!("Deleted{}", self.type_name);
+        operation.with(&name, answer).answers(reference(&name))
     }
 }

@@ -87,6 +87,12 @@ impl Operation {
         self
     }
 
+    /// Another hole of its path.
+    pub fn part(mut self, name: &str, schema: Value) -> Operation {
+        self.parameters.push(json!({"name": name, "in": "path", "required": true, "schema": schema}));
+        self
+    }
+
     pub fn asks(mut self, name: &str, schema: Value) -> Operation {
         self.parameters.push(json!({"name": name, "in": "query", "required": false, "schema": schema}));
         self
@@ -208,7 +214,8 @@ pub fn reference(name: &str) -> Value {
 
 /// What lists answer.
 pub fn objects(item: &Value) -> Value {
-    json!({"type": "object", "required": ["objects"], "properties": {"objects": {"type": "array", "items": item}}})
+    let objects = json!({"type": "array", "items": item});
+    json!({"type": "object", "required": ["objects"], "properties": {"objects": objects}, "additionalProperties": false})
 }
 
 pub fn text() -> Value {

@@ -2,25 +2,36 @@
 
 use actix_web::web::Payload;
 use assay_node_records::{ListRequest, kinds};
-use serde_json::json;
+use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::{Answer, json};
 use crate::call::Call;
+use crate::refusal::Refusal;
 
 pub async fn acls(call: Call) -> Answer {
     let request = ListRequest::from_query(call.query()?)?;
     json(&json!({"objects": call.edge.records.acls(&call.principal, &request).await?}))
 }
 
+/// An array, without an object around it, as the contract has it.
 pub async fn acls_of_organization(call: Call) -> Answer {
     let request = ListRequest::from_query(call.query()?)?;
-    json(&json!({"objects": call.edge.records.acls_of_organization(&call.principal, &request).await?}))
+    json(&call.edge.records.acls_of_organization(&call.principal, &request).await?)
 }
 
 /// The one that the body describes.
 pub async fn delete_acl(call: Call, payload: Payload) -> Answer {
     let body = call.small_body(payload).await?.object().await?;
     json(&call.edge.records.delete_acl(&call.principal, body).await?)
+}
+
+/// The one whose id is in the body.
+pub async fn delete_service_token(call: Call, payload: Payload) -> Answer {
+    let body = call.small_body(payload).await?.object().await?;
+    let wrong = || Refusal::bad("`id` has to be the UUID of a service token");
+    let id = body.get("id").and_then(Value::as_str).and_then(|id| Uuid::parse_str(id).ok()).ok_or_else(wrong)?;
+    json(&call.edge.records.delete(&call.principal, &kinds::SERVICE_TOKEN, id).await?)
 }
 
 pub async fn update_acls(call: Call, payload: Payload) -> Answer {

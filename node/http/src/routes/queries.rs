@@ -13,7 +13,7 @@ use assay_node_btql::columns::{Kind as SourceKind, Named};
 use assay_node_btql::schema::{Column, json_schema};
 use assay_node_query::{Answer as Rows, AskError, Bounded, Home, Position, Table, columns_of};
 use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, kinds};
-use assay_storage_model::ObjectKind;
+use assay_storage_model::{ObjectKind, OrgId};
 use futures::stream;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -325,12 +325,16 @@ fn unseen(why: RecordsError) -> Refusal {
 pub(super) struct Sources {
     pub homes: Vec<Home>,
     prompts: Vec<Uuid>,
+    audited: Vec<OrgId>,
 }
 
 impl Sources {
     /// Who has read meanwhile what is not theirs any more is told nothing of it.
     pub async fn still(&self, records: &Records, who: &Principal) -> Result<(), Refusal> {
-        if self.prompts.is_empty() {
+        for org in &self.audited {
+            records.audit_log(who, *org).await.map_err(unseen)?;
+        }
+        if self.prompts.is_empty() && self.audited.is_empty() {
             let objects: Vec<_> = self.homes.iter().map(|home| home.object).collect();
             return records.still(who, &objects, Permission::Read).await.map_err(unseen);
         }
@@ -358,7 +362,7 @@ pub(super) async fn sources(records: &Records, who: &Principal, bounded: &Bounde
         let said = format!("the query names {} objects; at most {OBJECTS_MAX} are taken", meant.names.len());
         return Err(Refusal::bad(said));
     }
-    let mut sources = Sources { homes: Vec::new(), prompts: Vec::new() };
+    let mut sources = Sources { homes: Vec::new(), prompts: Vec::new(), audited: Vec::new() };
     let (kind, record): (ObjectKind, &'static RecordKind) = match meant.kind {
         SourceKind::ProjectLogs => (ObjectKind::ProjectLogs, &kinds::PROJECT),
         SourceKind::Experiment => (ObjectKind::Experiment, &kinds::EXPERIMENT),
@@ -374,6 +378,10 @@ pub(super) async fn sources(records: &Records, who: &Principal, bounded: &Bounde
             }
             Named::OfProjects | Named::InProject => (ObjectKind::ProjectPrompts, &kinds::PROJECT),
         },
+        SourceKind::AuditLog => {
+            audit_logs(records, who, meant.names, &mut sources).await?;
+            return Ok(sources);
+        }
         other => {
             let what = format!("queries over {other:?} rows are part of the API and are not served yet");
             return Err(AskError::NotServed(what).into());
@@ -422,16 +430,37 @@ async fn prompts_of_organizations(
     names: &[String],
     sources: &mut Sources,
 ) -> Result<(), Refusal> {
-    let own = records.organizations(who).await?;
-    for name in names {
-        let org = own.iter().find(|org| org.name == *name || org.id.to_string() == name.to_lowercase());
-        let missing = || format!("no organization `{}` is visible to this credential", crate::shapes::shortened(name));
-        let org = org.ok_or_else(|| Refusal::new(Kind::Forbidden, missing()))?;
-        for home in records.projects_with_prompts(who, org.id).await? {
+    for org in organizations(records, who, names).await? {
+        for home in records.projects_with_prompts(who, org).await? {
             sources.add(&home)?;
         }
     }
     Ok(())
+}
+
+/// What was done to access in each.
+async fn audit_logs(
+    records: &Records,
+    who: &Principal,
+    names: &[String],
+    sources: &mut Sources,
+) -> Result<(), Refusal> {
+    for org in organizations(records, who, names).await? {
+        sources.add(&records.audit_log(who, org).await.map_err(unseen)?)?;
+        sources.audited.push(org);
+    }
+    Ok(())
+}
+
+/// By id or name.
+async fn organizations(records: &Records, who: &Principal, names: &[String]) -> Result<Vec<OrgId>, Refusal> {
+    let own = records.organizations(who).await?;
+    let found = names.iter().map(|name| {
+        let org = own.iter().find(|org| org.name == *name || org.id.to_string() == name.to_lowercase());
+        let missing = || format!("no organization `{}` is visible to this credential", crate::shapes::shortened(name));
+        org.map(|org| org.id).ok_or_else(|| Refusal::new(Kind::Forbidden, missing()))
+    });
+    found.collect()
 }
 
 /// D-33: a UUID is an id; anything else is a name, of one thing only.

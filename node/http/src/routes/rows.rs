@@ -190,7 +190,7 @@ pub async fn logs3(call: Call, payload: Payload) -> Answer {
         }
     }
     for admitted in admitted {
-        call.edge.functions.settle(admitted).await?;
+        call.edge.functions.settle(&call.principal, admitted).await?;
     }
     json(&json!({ "row_ids": row_ids }))
 }

@@ -1,8 +1,9 @@
 //! Roles, groups, grants, members: as clients ask for them, and what the granted see.
 
-use serde_json::{Value, json};
+use assay_node_auth::chain::{FIRST_HASH, verified};
+use serde_json::{Map, Value, json};
 
-use crate::house::House;
+use crate::house::{House, ORG};
 
 const AS: &str = "x-bt-impersonate-user";
 
@@ -191,4 +192,47 @@ fn views_are_asked_for_with_the_object_they_are_of() {
     let gone = house.call("DELETE", &path, &[], of(json!({})).to_string().as_bytes()).ok();
     assert!(gone["deleted_at"].is_string());
     house.get(&format!("{path}?{query}")).refused(404);
+}
+
+#[test]
+fn what_is_done_to_access_is_a_chain_that_can_be_asked_for() {
+    let house = House::open();
+    let me = house.post("/api/self/me", &json!({})).ok();
+    let org = me["organizations"][0]["id"].as_str().expect("an id").to_owned();
+    for number in 0..5 {
+        house.post("/v1/group", &json!({"name": format!("g {number}"), "member_users": [me["id"]]})).ok();
+    }
+    let ask = |query: String| house.post("/btql", &json!({"query": query, "fmt": "json"}));
+    let rows = ask(format!("SELECT * FROM org_audit_logs('{org}') ORDER BY sequence")).ok();
+    let rows: Vec<Map<String, Value>> =
+        rows["data"].as_array().expect("rows").iter().map(|row| row.as_object().cloned().expect("a row")).collect();
+    assert_eq!(rows.len(), 5);
+    assert!(rows.iter().all(|row| row["org_id"] == org.as_str() && row["actor"]["user_id"] == me["id"]));
+    // What was hashed is what an entry says; the rest is where it is kept.
+    let entries = |rows: &[Map<String, Value>]| -> Vec<Map<String, Value>> {
+        let own = |row: &Map<String, Value>| {
+            let kept = row
+                .iter()
+                .filter(|(name, _)| !["_xact_id", "_pagination_key", "org_id", "id"].contains(&name.as_str()));
+            kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+        };
+        rows.iter().map(own).collect()
+    };
+    let last = verified(&entries(&rows), 1, FIRST_HASH).expect("a whole chain");
+    assert_eq!(rows[4]["hash"], last.as_str());
+    let mut changed = rows.clone();
+    changed[2].insert("object_name".into(), "another".into());
+    assert!(verified(&entries(&changed), 1, FIRST_HASH).is_err());
+
+    let found =
+        ask(format!("SELECT object_name FROM org_audit_logs('{ORG}') WHERE action = 'create' AND sequence = 3"));
+    assert_eq!(found.ok()["data"], json!([{"object_name": "g 2"}]));
+    // Nobody writes there but the program, and nobody reads there who may not.
+    let row = json!({"rows": [{"log_id": "g", "project_id": org, "id": "000000000001", "action": "x"}]});
+    house.post("/logs3", &row).refused(404);
+    let invited = patch(&house, "/v1/organization/members", &json!({"invite_users": {"emails": ["ann@example.com"]}}));
+    let ann = invited["added_users"][0]["id"].as_str().expect("an id").to_owned();
+    let query = json!({"query": format!("SELECT * FROM org_audit_logs('{org}')"), "fmt": "json"});
+    by(&house, &ann, "POST", "/btql", &query).refused(403);
+    ask("SELECT * FROM org_audit_logs('11111111-2222-4333-8444-555555555555')".into()).refused(403);
 }

@@ -32,7 +32,7 @@ fn paths_are_served_or_not_served_yet_or_unknown() {
     let greeting = house.knock("GET", "/v1");
     assert_eq!((greeting.status, greeting.text().as_str()), (200, "Hello, World!"));
     assert!(house.get("/v1/prompt").refused(501).contains("not served yet"));
-    house.post("/v1/ai_secret", &json!({})).refused(501);
+    house.post("/v1/agent", &json!({})).refused(501);
     house.call("PUT", "/v1/function", &[], b"{}").refused(501);
     house.get("/v1/experiment/00000000-0000-4000-8000-000000000001/summarize").refused(501);
     house.get("/nothing").refused(404);

@@ -5,14 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig};
-use assay_node_auth::Secret;
-use assay_node_http::{Admin, App, Handle, Health, HttpConfig, Server};
-use assay_node_objects::{ObjectLimits, Objects, node_clock};
+use assay_node_auth::{Keyring, Secret, VaultKey};
+use assay_node_http::{
+    Admin, App, Handle as ServerHandle, Health, HttpConfig, LimitsConfig, RatePeers, RateRule, RateView, Rates, Server,
+};
+use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_query::{Prices, Queries, QueryLimits};
-use assay_node_records::{Founding, Records};
+use assay_node_records::{Founding, Jwts, Records};
+use assay_storage_model::NodeId;
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
 
 use crate::client::{Answer, connect, exchange, request};
@@ -25,7 +31,7 @@ pub struct House {
     pub address: SocketAddr,
     pub metrics: Option<SocketAddr>,
     pub admin: Option<SocketAddr>,
-    pub handle: Handle,
+    pub handle: ServerHandle,
     pub runtime: Runtime,
     cluster: Arc<Cluster>,
     objects: Objects,
@@ -43,8 +49,27 @@ impl House {
         House::with_admin(change, None)
     }
 
+    /// That takes what an issuer of JWTs signs.
+    pub fn trusting(jwts: Jwts) -> House {
+        House::built(|_| {}, None, &LimitsConfig::default(), Some(Arc::new(jwts)))
+    }
+
     /// With a listener for administrators.
     pub fn with_admin(change: impl FnOnce(&mut HttpConfig), admin: Option<Admin>) -> House {
+        House::built(change, admin, &LimitsConfig::default(), None)
+    }
+
+    /// With limits, as a node that is alone has them.
+    pub fn with_rates(rates: Vec<RateRule>) -> House {
+        House::built(|_| {}, None, &LimitsConfig { rates }, None)
+    }
+
+    fn built(
+        change: impl FnOnce(&mut HttpConfig),
+        admin: Option<Admin>,
+        limits: &LimitsConfig,
+        jwts: Option<Arc<Jwts>>,
+    ) -> House {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
         let dir = tempfile::tempdir().expect("a directory");
@@ -53,11 +78,13 @@ impl House {
         change(&mut config);
         let (cluster, objects, queries, server) = runtime.block_on(async {
             let cluster = Arc::new(Cluster::open(cluster).await.expect("a cluster"));
-            let records = Records::new(Arc::clone(&cluster));
+            let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
+            let records = Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone())));
+            records.give_keys(Keyring::new(VaultKey::new([7; 32]), Vec::new()));
+            let records = if let Some(jwts) = jwts { records.trusting(jwts) } else { records };
             let api_key = Some(Secret::new(KEY.into()));
             let founding = Founding { org_name: ORG.into(), owner_email: OWNER.into(), api_key };
             records.found(founding).await.expect("founded");
-            let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
             let clock = node_clock(&cluster);
             let queries =
                 Queries::start(Arc::clone(&cluster), QueryLimits::default(), Prices::standard().clone(), clock)
@@ -70,6 +97,7 @@ impl House {
                 health: Arc::new(|| Health { live: true, ready: true, notes: Vec::new() }),
                 metrics: Arc::new(|| "assay_more 1\n".into()),
                 config,
+                rates: Rates::new(limits, Arc::new(Alone), Handle::current()).expect("rules"),
                 admin,
             };
             (cluster, objects, asked, Server::bind(app).expect("a port"))
@@ -83,8 +111,14 @@ impl House {
 
     /// Another organization, of the same owner.
     pub fn organization(&self, name: &str) {
-        let records = Records::new(Arc::clone(&self.cluster));
+        let records = Records::new(Arc::clone(&self.cluster), Arc::new(AuditLog::new(self.objects.clone())));
         self.runtime.block_on(records.admin_create_organization(name, OWNER)).expect("an organization");
+    }
+
+    /// A service account that owns the organization, as an administrator makes it: with its token, in `service_token`.
+    pub fn service_account(&self, name: &str) -> Value {
+        let records = Records::new(Arc::clone(&self.cluster), Arc::new(AuditLog::new(self.objects.clone())));
+        self.runtime.block_on(records.admin_create_service_account(ORG, name)).expect("an account")
     }
 
     pub fn send(&self, bytes: &[u8]) -> Answer {
@@ -135,6 +169,20 @@ impl House {
             let ended = self.runtime.block_on(async { tokio::time::timeout(Duration::from_secs(40), serving).await });
             ended.expect("the server ends").expect("no panic").expect("no error");
         }
+    }
+}
+
+/// No other nodes.
+#[derive(Debug)]
+struct Alone;
+
+impl RatePeers for Alone {
+    fn view(&self) -> Arc<RateView> {
+        Arc::new(RateView { own: NodeId(1), known: 1, alive: vec![NodeId(1)] })
+    }
+
+    fn ask(&self, node: NodeId, _: Bytes, _: Duration) -> BoxFuture<'static, Result<Bytes, String>> {
+        async move { Err(format!("there is no node {node}")) }.boxed()
     }
 }
 

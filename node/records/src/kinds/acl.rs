@@ -54,9 +54,16 @@ pub static ACL: Kind = Kind {
     join: None,
 };
 
-/// What it is on; none where the body is no ACL's.
+/// What it is on; none where the body is no ACL's. Other records name what they are on likewise, and some of them say
+/// function, which is granted as prompts are, or name a dataset by itself.
 pub(crate) fn object(body: &Body) -> Option<(ObjectType, Uuid)> {
-    let object = ObjectType::parse(body.get("object_type")?.as_str()?)?;
+    if let Some(dataset) = draft::id_in(body, "dataset_id").filter(|_| !body.contains_key("object_type")) {
+        return Some((ObjectType::Dataset, dataset));
+    }
+    let object = match body.get("object_type")?.as_str()? {
+        "function" => ObjectType::Prompt,
+        word => ObjectType::parse(word)?,
+    };
     Some((object, draft::id_in(body, "object_id")?))
 }
 

@@ -15,7 +15,7 @@ pub static API_KEY: Kind = Kind {
     record: RecordKind::API_KEY,
     home: Home::Organization,
     naming: Naming::Secret,
-    guard: Guard::Holder,
+    guard: Guard::Holder("user_id"),
     fields: &[
         Field::required("name", NAME, OnPatch::Fixed),
         Field::ours("preview_name", NAME, OnPatch::Fixed),

@@ -2,8 +2,8 @@
 
 use assay_node_auth::{ObjectType, Permission, Principal};
 use assay_node_records::kinds::{
-    ACL, API_KEY, DATASET, EXPERIMENT, GROUP, MCP_SERVER, PROJECT, PROJECT_AUTOMATION, PROJECT_SCORE, PROJECT_TAG,
-    ROLE, SPAN_IFRAME,
+    ACL, AI_SECRET, API_KEY, DATASET, ENV_VAR, EXPERIMENT, GROUP, MCP_SERVER, PROJECT, PROJECT_AUTOMATION,
+    PROJECT_SCORE, PROJECT_TAG, ROLE, SPAN_IFRAME,
 };
 use assay_node_records::{Kind, ListRequest, RecordsError};
 use assay_storage_model::catalog::{CatalogCommand, Expect, PutRecord, RecordKind, UniqueKey};
@@ -68,7 +68,7 @@ impl World {
     async fn thing(&self, kind: &'static Kind, name: &str) -> Thing {
         let org = self.owner.org.0;
         let own = ObjectType::parse(kind.name());
-        let in_organization = [PROJECT.name(), GROUP.name(), ROLE.name()].contains(&kind.name());
+        let in_organization = [PROJECT.name(), GROUP.name(), ROLE.name(), AI_SECRET.name()].contains(&kind.name());
         let project = if in_organization { None } else { Some(self.project(&format!("project of {name}")).await) };
         let made = self.records.create(&self.owner, kind, sent(kind, name, project)).await.expect("the owner may");
         let id = id_of(&made.object);
@@ -79,14 +79,14 @@ impl World {
         Thing { kind, id, project, object, is_part: own.is_none() }
     }
 
-    async fn member(&self, email: &str) -> Principal {
+    pub async fn member(&self, email: &str) -> Principal {
         let invited = json!({"invite_users": {"emails": [email]}});
         self.records.change_members(&self.owner, body(invited)).await.expect("invites");
         let made = self.records.admin_create_key("acme", email, "theirs").await.expect("a key");
         self.records.authenticate(made["api_key"].as_str().expect("a key"), None).await.expect("is known")
     }
 
-    async fn grant(&self, (object, id): (ObjectType, Uuid), to: Value, gift: Value) -> Uuid {
+    pub(super) async fn grant(&self, (object, id): (ObjectType, Uuid), to: Value, gift: Value) -> Uuid {
         let mut sent = json!({"object_type": object.word(), "object_id": id});
         for more in [to, gift] {
             sent.as_object_mut().expect("an object").extend(body(more));
@@ -208,6 +208,11 @@ fn sent(kind: &Kind, name: &str, project: Option<Uuid>) -> serde_json::Map<Strin
     }
     match kind.name() {
         "mcp_server" | "span_iframe" => sent["url"] = "https://example.com/x".into(),
+        "ai_secret" => sent["secret"] = "sk-of-a-provider".into(),
+        "env_var" => {
+            let project = sent["project_id"].take();
+            sent = json!({"name": name, "object_type": "project", "object_id": project, "value": "v"});
+        }
         "project_score" => sent["score_type"] = "slider".into(),
         "project_automation" => {
             sent["config"] = json!({"event_type": "retention", "object_type": "dataset", "retention_days": 30});
@@ -220,7 +225,9 @@ fn sent(kind: &Kind, name: &str, project: Option<Uuid>) -> serde_json::Map<Strin
 #[tokio::test]
 async fn every_kind_and_every_action_is_open_to_whom_it_was_granted() {
     let world = world().await;
-    let kinds: [&'static Kind; 10] = [
+    let kinds: [&'static Kind; 12] = [
+        &AI_SECRET,
+        &ENV_VAR,
         &PROJECT,
         &EXPERIMENT,
         &DATASET,
@@ -254,7 +261,7 @@ async fn every_kind_and_every_action_is_open_to_whom_it_was_granted() {
         }
     }
     assert!(wrong.is_empty(), "{} cells are wrong:\n{}", wrong.len(), wrong.join("\n"));
-    assert_eq!((open, shut), (320, 200));
+    assert_eq!((open, shut), (384, 240));
 }
 
 #[tokio::test]
@@ -428,7 +435,10 @@ async fn who_owns_all_organizations_of_a_user_may_act_as_them() {
     let as_user = async |key: &str, named: &str| records.authenticate_as(key, None, Some(named)).await;
     for named in [ann.user.to_string(), "Ann@example.com".to_owned()] {
         let who = as_user(super::KEY, &named).await.expect("may");
-        assert_eq!((who.user, who.impersonator, who.key), (ann.user, Some(world.owner.user), world.owner.key));
+        assert_eq!(
+            (who.user, who.impersonator, who.credential.record()),
+            (ann.user, Some(world.owner.user), world.owner.credential.record())
+        );
         missing(records.get(&who, &PROJECT, project).await);
         assert_eq!(records.organizations(&who).await.expect("lists").len(), 1);
     }
@@ -540,7 +550,7 @@ async fn keys_of_others_are_seen_by_who_manages_members() {
     world.records.change_members(&world.owner, body(invited)).await.expect("invites");
     let seen = world.records.list(&who, &API_KEY, &ListRequest::default()).await.expect("lists");
     assert_eq!(super::names(&seen), ["theirs"]);
-    missing(world.records.get(&who, &API_KEY, world.owner.key).await);
-    missing(world.records.delete(&who, &API_KEY, world.owner.key).await);
+    missing(world.records.get(&who, &API_KEY, world.owner.credential.record()).await);
+    missing(world.records.delete(&who, &API_KEY, world.owner.credential.record()).await);
     assert_eq!(world.listed(&API_KEY, &[]).await, ["theirs", "owner"]);
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use assay_node_records::{Founding, Records, RecordsError};
 use serde_json::json;
 
-use super::{KEY, founding, open, world};
+use super::{KEY, Kept, founding, open, world};
 
 #[tokio::test]
 async fn the_first_start_shows_a_key_once_and_a_later_one_changes_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
     let cluster = open(dir.path()).await;
-    let records = Records::new(Arc::clone(&cluster));
+    let records = Records::new(Arc::clone(&cluster), Arc::new(Kept::default()));
     let early = records.authenticate("sk-any", None).await;
     assert!(matches!(early, Err(RecordsError::Unavailable(_))), "{early:?}");
     let key = records.found(founding(None)).await.expect("founds").expect("a key");
@@ -27,7 +27,7 @@ async fn the_first_start_shows_a_key_once_and_a_later_one_changes_nothing() {
 
     // After a restart, the key still counts.
     let cluster = open(dir.path()).await;
-    let records = Records::new(Arc::clone(&cluster));
+    let records = Records::new(Arc::clone(&cluster), Arc::new(Kept::default()));
     assert!(records.found(founding(None)).await.expect("founds again").is_none());
     assert_eq!(records.authenticate(key.expose(), None).await.expect("the owner"), owner);
     assert_eq!(records.admin_organizations().await.expect("lists").as_array().map(Vec::len), Some(1));
@@ -38,7 +38,7 @@ async fn the_first_start_shows_a_key_once_and_a_later_one_changes_nothing() {
 async fn a_founding_that_breaks_a_rule_makes_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
     let cluster = open(dir.path()).await;
-    let records = Records::new(Arc::clone(&cluster));
+    let records = Records::new(Arc::clone(&cluster), Arc::new(Kept::default()));
     for wrong in [
         founding(Some("sk-short")),
         founding(Some("sk-with a space in it")),
@@ -72,7 +72,7 @@ async fn a_name_picks_among_the_organizations_of_a_user() {
     let first = records.authenticate(KEY, None).await.expect("the oldest");
     let named = records.authenticate(KEY, Some("beta")).await.expect("the other");
     assert_eq!((first.org_name.as_str(), named.org_name.as_str()), ("acme", "beta"));
-    assert_eq!((first.user, first.key), (named.user, named.key));
+    assert_eq!((first.user, first.credential), (named.user, named.credential));
     let orgs = records.organizations(&named).await.expect("lists");
     assert_eq!(orgs.iter().map(|org| org.name.as_str()).collect::<Vec<_>>(), ["acme", "beta"]);
 
@@ -104,9 +104,9 @@ async fn an_administrator_makes_organizations_users_and_keys() {
     assert_eq!(keys[0]["user_email"], "second@example.com");
     assert!(!keys.to_string().contains(&secret));
 
-    records.admin_delete_key(who.key).await.expect("deletes");
+    records.admin_delete_key(who.credential.record()).await.expect("deletes");
     assert!(matches!(records.authenticate(&secret, None).await, Err(RecordsError::Unauthenticated(_))));
-    super::missing(records.admin_delete_key(who.key).await);
+    super::missing(records.admin_delete_key(who.credential.record()).await);
     super::missing(records.admin_users("nowhere").await);
     super::missing(records.admin_create_key("acme", "third@example.com", "x").await);
     super::bad(records.admin_create_user("acme", "nobody").await, "e-mail");

@@ -38,7 +38,7 @@ async fn a_deleted_key_is_refused_at_once() {
     let made = world.records.create(&world.owner, &API_KEY, body(json!({"name": "k"}))).await.expect("creates");
     let (id, secret) = (id_of(&made.object), made.secret.expect("a secret"));
     let who = world.records.authenticate(secret.expose(), None).await.expect("is known");
-    assert_eq!((who.key, who.user, who.org), (id, world.owner.user, world.owner.org));
+    assert_eq!((who.credential.record(), who.user, who.org), (id, world.owner.user, world.owner.org));
     let deleted = world.records.delete(&who, &API_KEY, id).await.expect("deletes");
     assert!(deleted["deleted_at"].is_string());
     let refused = world.records.authenticate(secret.expose(), None).await;

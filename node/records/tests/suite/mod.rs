@@ -1,6 +1,7 @@
 //! A cluster in a directory of its own, an organization in it, and what most tests ask of it.
 
 mod access;
+mod audit;
 mod creating;
 mod deleting;
 mod founding;
@@ -8,16 +9,22 @@ mod keys;
 mod listing;
 mod model;
 mod patching;
+mod secrets;
 mod tenants;
+mod ways_in;
 
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig, HomeError, LogConfig, OnFatal, OpenError};
-use assay_node_auth::{Principal, Secret};
+use assay_node_auth::{Keyring, Ledger, Principal, Secret, VAULT_KEY_BYTES, VaultKey};
 use assay_node_records::kinds::{DATASET, EXPERIMENT, PROJECT};
 use assay_node_records::{Founding, Kind, ListRequest, Records, RecordsError};
+use assay_storage_model::OrgId;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -28,7 +35,8 @@ pub struct World {
     pub cluster: Arc<Cluster>,
     pub records: Records,
     pub owner: Principal,
-    _dir: TempDir,
+    pub kept: Arc<Kept>,
+    dir: TempDir,
 }
 
 fn config(dir: &Path) -> ClusterConfig {
@@ -60,13 +68,43 @@ pub fn founding(key: Option<&str>) -> Founding {
     }
 }
 
+/// What was put on record, and whether anything can be.
+#[derive(Debug, Default)]
+pub struct Kept {
+    pub entries: Mutex<Vec<(OrgId, Map<String, Value>)>>,
+    pub fails: AtomicBool,
+}
+
+impl Ledger for Kept {
+    fn append<'l>(
+        &'l self,
+        org: OrgId,
+        entry: Map<String, Value>,
+    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'l>> {
+        Box::pin(async move {
+            if self.fails.load(Ordering::Relaxed) {
+                return Err("no room".into());
+            }
+            self.entries.lock().push((org, entry));
+            Ok(())
+        })
+    }
+}
+
 pub async fn world() -> World {
     let dir = tempfile::tempdir().expect("a directory");
     let cluster = open(dir.path()).await;
-    let records = Records::new(Arc::clone(&cluster));
+    let kept = Arc::new(Kept::default());
+    let records = Records::new(Arc::clone(&cluster), Arc::clone(&kept) as Arc<dyn Ledger>);
+    records.give_keys(Keyring::new(master(1), Vec::new()));
     assert!(records.found(founding(Some(KEY))).await.expect("founds").is_none(), "the key was brought");
     let owner = records.authenticate(KEY, None).await.expect("the owner");
-    World { cluster, records, owner, _dir: dir }
+    World { cluster, records, owner, kept, dir }
+}
+
+/// A master key of tests.
+pub fn master(byte: u8) -> VaultKey {
+    VaultKey::new([byte; VAULT_KEY_BYTES])
 }
 
 pub fn body(value: Value) -> Map<String, Value> {

@@ -18,7 +18,12 @@ async fn nothing_of_another_organization_is_seen_or_changed() {
     let project = world.project("p").await;
     let experiment = id_of(&world.experiment(project, json!({"name": "e"})).await);
     let dataset = id_of(&world.dataset(project, "d").await);
-    let all = [(&PROJECT, project), (&EXPERIMENT, experiment), (&DATASET, dataset), (&API_KEY, world.owner.key)];
+    let all = [
+        (&PROJECT, project),
+        (&EXPERIMENT, experiment),
+        (&DATASET, dataset),
+        (&API_KEY, world.owner.credential.record()),
+    ];
     for (kind, id) in all {
         let unknown = records.get(&other, kind, uuid::Uuid::from_u128(9)).await;
         let foreign = records.get(&other, kind, id).await;

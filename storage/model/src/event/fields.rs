@@ -136,6 +136,12 @@ fn kind_of(object: ObjectKind, field: &str) -> Option<Kind> {
             "prompt_data" | "function_data" | "function_schema" | "origin" => Some(Kind::Object),
             _ => None,
         },
+        ObjectKind::AuditLog => match field {
+            "action" | "object_type" | "object_id" | "object_name" | "previous_hash" | "hash" => Some(Kind::Text),
+            "actor" | "details" => Some(Kind::Object),
+            "sequence" => Some(Kind::Any),
+            _ => None,
+        },
     };
     everywhere.or(special)
 }

@@ -12,5 +12,6 @@ pub(super) fn apply(core: &mut Core, object: &ObjectKey) -> Outcome {
         record.rows = 0;
         record.comments = 0;
     });
+    core.has_remains = true;
     Outcome::Done { last: core.last }
 }

@@ -55,6 +55,19 @@ fn one_is_made(dev: &Dev, path: &str, body: &Value) -> Result<()> {
     Ok(())
 }
 
+/// What all of them did to access is one chain, whichever nodes they asked.
+fn is_one_chain(dev: &Dev, org: &str) -> Result<()> {
+    let query = format!("SELECT sequence, previous_hash, hash FROM org_audit_logs('{org}') ORDER BY sequence");
+    let answer = call(&dev.urls[1], "POST", "/btql", &json!({"query": query, "fmt": "json"}))?;
+    let entries = answer["data"].as_array().context("rows")?;
+    ensure!(entries.len() > MAKERS, "only {} entries", entries.len());
+    for (place, entry) in entries.iter().enumerate() {
+        ensure!(entry["sequence"] == place + 1, "where {} should be is {entry}", place + 1);
+        ensure!(place == 0 || entry["previous_hash"] == entries[place - 1]["hash"], "{entry} does not go on");
+    }
+    Ok(())
+}
+
 #[test]
 fn what_many_make_at_once_is_made_once() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -69,7 +82,7 @@ fn what_many_make_at_once_is_made_once() {
         for (path, body) in things(&project, &org, &role, &user) {
             one_is_made(&dev, path, &body)?;
         }
-        Ok(())
+        is_one_chain(&dev, &org)
     };
     run().unwrap_or_else(|error| panic!("{error:#}\n{}", dev.log()));
 }

@@ -1,0 +1,365 @@
+//! JWTs as credentials: signed statements about a user, from an issuer whom the operator trusts.
+//!
+//! Pure: who asks brings the keys and the time. A key decides which algorithm a token has to be signed with (HS256 for the
+//! shared secret, RS256 for RSA, ES256 for P-256); what the token's header says only has to agree, so that nobody has a
+//! public key taken for a shared secret, or no signature for one. A token without an end is refused. What is found out is
+//! an address and nothing else: rights are those that the user of the address has here.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::hmac;
+use ring::signature::{ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::secret::Secret;
+
+#[cfg(test)]
+mod tests;
+
+/// A longer token is not looked at.
+pub const JWT_BYTES_MAX: usize = 8 << 10;
+/// A longer set of keys is none.
+pub const JWKS_BYTES_MAX: usize = 256 << 10;
+/// As many bytes as HS256 computes: shorter secrets are guessed.
+pub const JWT_SECRET_BYTES_MIN: usize = 32;
+/// Keys of one set. A token that names none is held against each.
+const KEYS_MAX: usize = 32;
+/// How far the clocks of the issuer and of this node may be apart, in seconds.
+const LEEWAY: f64 = 60.0;
+/// Audiences that one token names.
+const AUDIENCES_MAX: usize = 100;
+/// Of RSA, in bytes: 2048 bits and 8192.
+const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
+/// One coordinate of a point on P-256.
+const COORDINATE_BYTES: usize = 32;
+/// Both coordinates follow, none compressed.
+const POINT_TAG: u8 = 4;
+
+/// Whose tokens are taken, and for whom they have to be made out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JwtRules {
+    pub issuer: String,
+    pub audience: String,
+}
+
+/// Why a token is not taken. For the operator's log: who shows it learns only that it is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JwtRefusal {
+    /// It is none, or says something that is not understood.
+    Malformed(String),
+    /// Its header names a key that is not known: the issuer may have new ones.
+    UnknownKey,
+    /// It is not signed as the keys are for.
+    Algorithm,
+    Signature,
+    /// It is not for here, not for now, or about nobody.
+    Claims(String),
+}
+
+impl fmt::Display for JwtRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JwtRefusal::Malformed(why) => write!(f, "it is malformed: {why}"),
+            JwtRefusal::UnknownKey => f.write_str("it is signed with a key that the issuer's set does not have"),
+            JwtRefusal::Algorithm => f.write_str("its algorithm is not that of a key it could be signed with"),
+            JwtRefusal::Signature => f.write_str("its signature is wrong"),
+            JwtRefusal::Claims(why) => f.write_str(why),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Algorithm {
+    Hs256,
+    Rs256,
+    Es256,
+}
+
+impl Algorithm {
+    fn of(name: &str) -> Option<Algorithm> {
+        match name {
+            "HS256" => Some(Algorithm::Hs256),
+            "RS256" => Some(Algorithm::Rs256),
+            "ES256" => Some(Algorithm::Es256),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone)]
+enum Checker {
+    Secret(hmac::Key),
+    Rsa {
+        modulus: Vec<u8>,
+        exponent: Vec<u8>,
+    },
+    /// A point on P-256, uncompressed.
+    Point(Vec<u8>),
+}
+
+impl Checker {
+    fn algorithm(&self) -> Algorithm {
+        match self {
+            Checker::Secret(_) => Algorithm::Hs256,
+            Checker::Rsa { .. } => Algorithm::Rs256,
+            Checker::Point(_) => Algorithm::Es256,
+        }
+    }
+
+    fn accepts(&self, message: &[u8], signature: &[u8]) -> bool {
+        match self {
+            Checker::Secret(key) => hmac::verify(key, message, signature).is_ok(),
+            Checker::Rsa { modulus, exponent } => {
+                let key = RsaPublicKeyComponents { n: modulus, e: exponent };
+                key.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature).is_ok()
+            }
+            Checker::Point(point) => {
+                UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signature).is_ok()
+            }
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Key {
+    /// As a token's header names it; a key without one is tried for any.
+    id: Option<String>,
+    checker: Checker,
+}
+
+/// What signatures are checked with.
+#[derive(Clone, Default)]
+pub struct JwtKeys(Vec<Key>);
+
+impl fmt::Debug for JwtKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JwtKeys({})", self.0.len())
+    }
+}
+
+#[derive(Deserialize)]
+struct Set {
+    keys: Vec<Value>,
+}
+
+/// Members of a set's keys, each as it may be there.
+#[derive(Deserialize)]
+struct Jwk {
+    kty: String,
+    kid: Option<String>,
+    #[serde(rename = "use")]
+    purpose: Option<String>,
+    alg: Option<String>,
+    n: Option<String>,
+    e: Option<String>,
+    crv: Option<String>,
+    x: Option<String>,
+    y: Option<String>,
+}
+
+impl JwtKeys {
+    /// What is shared with the issuer.
+    pub fn of_secret(secret: &Secret) -> Result<JwtKeys, String> {
+        let bytes = secret.expose().as_bytes();
+        if bytes.len() < JWT_SECRET_BYTES_MIN {
+            let length = bytes.len();
+            return Err(format!(
+                "a secret for HS256 has at least {JWT_SECRET_BYTES_MIN} bytes, and not {length}: shorter ones are guessed"
+            ));
+        }
+        let checker = Checker::Secret(hmac::Key::new(hmac::HMAC_SHA256, bytes));
+        Ok(JwtKeys(vec![Key { id: None, checker }]))
+    }
+
+    /// The public keys of a JWK set that are for signatures by RS256 or ES256; others in it are passed over, as sets hold
+    /// keys for other uses too. One that says it is for this and is broken is an error, and so is a set with none.
+    pub fn of_jwks(bytes: &[u8]) -> Result<JwtKeys, String> {
+        if bytes.len() > JWKS_BYTES_MAX {
+            return Err(format!("a set of keys has at most {JWKS_BYTES_MAX} bytes, and not {}", bytes.len()));
+        }
+        let set: Set = serde_json::from_slice(bytes).map_err(|error| format!("it is no JWK set: {error}"))?;
+        let mut keys = Vec::new();
+        for (place, key) in set.keys.into_iter().enumerate() {
+            let wrong = |why: String| format!("keys[{place}]: {why}");
+            let jwk: Jwk = serde_json::from_value(key).map_err(|error| wrong(error.to_string()))?;
+            let checker = checker_of(&jwk).map_err(wrong)?;
+            keys.extend(checker.map(|checker| Key { id: jwk.kid, checker }));
+        }
+        match keys.len() {
+            0 => Err("it has no key for RS256 (RSA) or ES256 (P-256)".into()),
+            1..=KEYS_MAX => Ok(JwtKeys(keys)),
+            count => Err(format!("it has {count} keys for signatures: at most {KEYS_MAX} are held against a token")),
+        }
+    }
+
+    #[must_use]
+    pub fn and(mut self, others: &JwtKeys) -> JwtKeys {
+        self.0.extend(others.0.iter().cloned());
+        self
+    }
+
+    /// The address of the user whom the token is about. `now` is in seconds since the epoch.
+    pub fn verify(&self, token: &str, rules: &JwtRules, now: i64) -> Result<String, JwtRefusal> {
+        let malformed = |why: &str| JwtRefusal::Malformed(why.to_owned());
+        if token.len() > JWT_BYTES_MAX {
+            return Err(JwtRefusal::Malformed(format!("it has more than {JWT_BYTES_MAX} bytes")));
+        }
+        let (message, signature) = token.rsplit_once('.').ok_or_else(|| malformed("it has no three parts"))?;
+        let (header, claims) = message.split_once('.').ok_or_else(|| malformed("it has no three parts"))?;
+        let header: Header = part(header, "header")?;
+        let signature = decoded(signature).ok_or_else(|| malformed("its signature is not base64url"))?;
+        if header.crit.is_some() {
+            return Err(malformed("its header demands an extension, and none is known here"));
+        }
+        let candidates = self.candidates(&header)?;
+        if !candidates.iter().any(|key| key.checker.accepts(message.as_bytes(), &signature)) {
+            return Err(JwtRefusal::Signature);
+        }
+        // Nothing of what it claims is read before its signature is known to be right.
+        let claims: Claims = part(claims, "claims")?;
+        claims.email(rules, now as f64)
+    }
+
+    /// The keys that it may be signed with.
+    fn candidates(&self, header: &Header) -> Result<Vec<&Key>, JwtRefusal> {
+        let algorithm = Algorithm::of(&header.alg).ok_or(JwtRefusal::Algorithm)?;
+        let is_named = |key: &&Key| match (&key.id, &header.kid) {
+            (Some(id), Some(named)) => id == named,
+            _ => true,
+        };
+        let named: Vec<&Key> = self.0.iter().filter(is_named).collect();
+        let found: Vec<&Key> = named.iter().copied().filter(|key| key.checker.algorithm() == algorithm).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        // A key of that name that is for another algorithm is no reason to ask for new ones.
+        let has_other = named.iter().any(|key| key.id.is_some() && header.kid.is_some());
+        let of_set = algorithm != Algorithm::Hs256;
+        Err(if of_set && !has_other { JwtRefusal::UnknownKey } else { JwtRefusal::Algorithm })
+    }
+}
+
+/// None where it is for something else.
+fn checker_of(jwk: &Jwk) -> Result<Option<Checker>, String> {
+    if jwk.purpose.as_deref().is_some_and(|purpose| purpose != "sig") {
+        return Ok(None);
+    }
+    let is_for = |algorithm: &str| jwk.alg.as_deref().is_none_or(|alg| alg == algorithm);
+    let bytes = |name: &str, member: &Option<String>| {
+        let text = member.as_deref().ok_or_else(|| format!("`{name}` is missing"))?;
+        decoded(text).ok_or_else(|| format!("`{name}` is not base64url"))
+    };
+    match jwk.kty.as_str() {
+        "RSA" if is_for("RS256") => {
+            let (modulus, exponent) = (bytes("n", &jwk.n)?, bytes("e", &jwk.e)?);
+            // Some write a zero in front, which the standard does not have.
+            let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
+            let modulus = modulus[zeros..].to_vec();
+            if !MODULUS_BYTES.contains(&modulus.len()) {
+                return Err(format!("`n` has {} bits: keys of 2048 to 8192 are taken", modulus.len() * 8));
+            }
+            if exponent.is_empty() || exponent.len() > 4 {
+                return Err("`e` is no exponent".into());
+            }
+            Ok(Some(Checker::Rsa { modulus, exponent }))
+        }
+        "EC" if jwk.crv.as_deref() == Some("P-256") && is_for("ES256") => {
+            let (x, y) = (bytes("x", &jwk.x)?, bytes("y", &jwk.y)?);
+            if x.len() != COORDINATE_BYTES || y.len() != COORDINATE_BYTES {
+                return Err(format!("`x` and `y` have {COORDINATE_BYTES} bytes each"));
+            }
+            Ok(Some(Checker::Point([vec![POINT_TAG], x, y].concat())))
+        }
+        // A secret in a set that is published is none.
+        _ => Ok(None),
+    }
+}
+
+#[derive(Deserialize)]
+struct Header {
+    alg: String,
+    kid: Option<String>,
+    crit: Option<Value>,
+}
+
+/// A claim that is there and of another type makes the whole token malformed: it is never as if it were not there.
+#[derive(Deserialize)]
+struct Claims {
+    iss: Option<String>,
+    aud: Option<Audience>,
+    exp: Option<f64>,
+    nbf: Option<f64>,
+    email: Option<String>,
+    email_verified: Option<Verified>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Audience {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// As some issuers write it, also as a text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Verified {
+    Truth(bool),
+    Text(String),
+}
+
+impl Claims {
+    fn email(self, rules: &JwtRules, now: f64) -> Result<String, JwtRefusal> {
+        let refuse = |why: String| Err(JwtRefusal::Claims(why));
+        if self.iss.as_deref() != Some(rules.issuer.as_str()) {
+            return refuse(format!("its issuer is not `{}`", rules.issuer));
+        }
+        let is_for = match &self.aud {
+            Some(Audience::One(one)) => *one == rules.audience,
+            Some(Audience::Many(many)) => many.len() <= AUDIENCES_MAX && many.contains(&rules.audience),
+            None => false,
+        };
+        if !is_for {
+            return refuse(format!("its audience is not `{}`", rules.audience));
+        }
+        match self.exp {
+            None => return refuse("it has no `exp`: what never expires is not taken".into()),
+            Some(exp) if exp + LEEWAY <= now => return refuse("it has expired".into()),
+            Some(_) => {}
+        }
+        if self.nbf.is_some_and(|nbf| nbf - LEEWAY > now) {
+            return refuse("it is not valid yet".into());
+        }
+        let is_verified = match self.email_verified {
+            None | Some(Verified::Truth(true)) => true,
+            Some(Verified::Truth(false)) => false,
+            Some(Verified::Text(text)) => text == "true",
+        };
+        match self.email.filter(|email| !email.is_empty()) {
+            None => refuse("it has no `email`, by which users are known here".into()),
+            Some(_) if !is_verified => refuse("its `email_verified` says that the address was not verified".into()),
+            Some(email) => Ok(email),
+        }
+    }
+}
+
+/// Whether a credential has the form of a JWT: three parts of base64url, each with something in it.
+pub fn looks_like_jwt(text: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    };
+    text.split('.').count() == 3 && text.split('.').all(is_part)
+}
+
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(text).ok()
+}
+
+fn part<T: for<'de> Deserialize<'de>>(text: &str, name: &str) -> Result<T, JwtRefusal> {
+    let wrong = |why: &dyn fmt::Display| JwtRefusal::Malformed(format!("its {name}: {why}"));
+    let bytes = decoded(text).ok_or_else(|| wrong(&"not base64url"))?;
+    serde_json::from_slice(&bytes).map_err(|error| wrong(&error))
+}

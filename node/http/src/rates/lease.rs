@@ -1,0 +1,276 @@
+//! What a node holds of a limit whose bucket is elsewhere: tokens for a moment, taken in batches. No clock, no lock, no
+//! socket: time is handed in, and what is to be sent is handed out.
+//!
+//! ```text
+//! request ──> a token is there ─────────────────────────────> let in
+//!         ├─> the home said lately that it has none ────────> refused, nobody is asked
+//!         ├─> the home does not answer ─────────────────────> let in or refused by this node's share
+//!         └─> the home is asked, for all who wait and a bit more ──> waits
+//! ```
+//! What is let in by the share is a debt, which the next ask names and the home takes out of the bucket.
+
+use super::bucket::{Ask, Bucket, Grant, Micros, SECOND, Terms, seconds, whole};
+use super::mixed::mixed;
+
+/// Asks for one limit follow each other no faster than this in the long run.
+pub const ASK_EVERY: Micros = 50_000;
+/// As many may go out at once after a pause.
+const ASKS_AT_ONCE: f64 = 2.0;
+/// A request waits no longer than this for the answer to an ask; then the home counts as silent.
+pub const ANSWER_WAIT_MAX: Micros = 50_000;
+/// Tokens that were asked for are worth nothing after this, and neither is an answer that comes later.
+pub const LEASE: Micros = 200_000;
+/// An ask that has no end by then never will have.
+const ASK_ENDS: Micros = LEASE + 100_000;
+/// A home that did not answer is asked again after this.
+const PROBE_EVERY: Micros = 100_000;
+/// A node that was refused asks again after this, however long it will take.
+const CLOSED_MAX: Micros = SECOND;
+/// What all nodes together may hold ahead of requests, in seconds of the rate.
+const AHEAD_SECONDS: f64 = 0.25;
+/// Requests are counted for so long before they make a rate.
+const DEMAND_WINDOW: Micros = 100_000;
+
+/// What happens beside requests that come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A request that waited waits no more.
+    Leave,
+    /// One that was let in here was refused by another limit.
+    Back,
+    /// The ask that went out then was answered.
+    Answered { sent: Micros, grant: Grant },
+    /// Nothing was heard, or the other node is not the home.
+    Failed { sent: Micros },
+    /// The home is another one from here on, which may well answer.
+    Moved,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Admit,
+    /// When there may be another.
+    Refuse {
+        wait: Micros,
+    },
+    /// Comes again when something was heard, at the latest then.
+    Wait {
+        until: Micros,
+    },
+}
+
+/// What follows from a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub verdict: Verdict,
+    /// To be sent to the home.
+    pub ask: Option<Ask>,
+    /// The verdict is by this node's share.
+    pub alone: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lease {
+    tokens: u32,
+    /// When the tokens are worth nothing any more.
+    ends: Micros,
+    unused: u32,
+    debt: u32,
+    waiting: u32,
+    asked: Option<Asked>,
+    /// Which asks may go out.
+    asks: Bucket,
+    /// Nobody is asked before.
+    closed: Micros,
+    /// When the home will have another, as it said.
+    opens: Micros,
+    /// The last ask came to nothing: when.
+    lost: Option<Micros>,
+    share: Bucket,
+    demand: Demand,
+    dice: Dice,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Asked {
+    at: Micros,
+    want: u32,
+    debt: u32,
+}
+
+const ASKS: Terms = Terms { per_second: SECOND as f64 / ASK_EVERY as f64, burst: ASKS_AT_ONCE };
+
+impl Lease {
+    pub fn new(now: Micros, terms: Terms, nodes: usize) -> Lease {
+        Lease {
+            tokens: 0,
+            ends: now,
+            unused: 0,
+            debt: 0,
+            waiting: 0,
+            asked: None,
+            asks: Bucket::new(now, ASKS),
+            closed: now,
+            opens: now,
+            lost: None,
+            share: Bucket::new(now, terms.shared(nodes)),
+            demand: Demand { per_second: 0.0, count: 0, since: now },
+            dice: Dice(now),
+        }
+    }
+
+    pub fn step(&mut self, now: Micros, event: Event) {
+        self.expire(now);
+        let is_this = |sent| self.asked.is_some_and(|asked: Asked| asked.at == sent);
+        match event {
+            Event::Leave => self.waiting = self.waiting.saturating_sub(1),
+            Event::Back => {
+                self.ends = if self.tokens == 0 { now + LEASE } else { self.ends };
+                self.tokens += 1;
+            }
+            Event::Answered { sent, grant } if is_this(sent) => self.answered(now, grant),
+            Event::Failed { sent } if is_this(sent) => self.failed(now),
+            // Of an ask that was given up.
+            Event::Answered { .. } | Event::Failed { .. } => {}
+            Event::Moved => self.lost = None,
+        }
+    }
+
+    /// What is to be done with a request; one that waited comes again and is not the `first` time there.
+    pub fn take(&mut self, now: Micros, terms: Terms, nodes: usize, first: bool) -> Step {
+        self.expire(now);
+        if first {
+            self.demand.count(now);
+        }
+        if self.tokens > 0 {
+            self.tokens -= 1;
+            return Step { verdict: Verdict::Admit, ask: None, alone: false };
+        }
+        if let Some(asked) = self.asked {
+            let until = asked.at + ANSWER_WAIT_MAX;
+            return match now < until && self.lost.is_none() {
+                true => self.wait(until, first, None),
+                false => self.alone(now, terms, nodes, None),
+            };
+        }
+        if let Some(lost) = self.lost {
+            let due = now >= lost + PROBE_EVERY;
+            let ask = due.then(|| self.ask(now, terms, nodes, 1));
+            return self.alone(now, terms, nodes, ask);
+        }
+        if now < self.closed {
+            let wait = self.opens.max(self.closed) - now;
+            return Step { verdict: Verdict::Refuse { wait }, ask: None, alone: false };
+        }
+        let slot = self.asks.step(now, ASKS, Ask { want: 1, ..Ask::default() });
+        if slot.granted == 0 {
+            return self.wait(now + slot.wait, first, None);
+        }
+        let others = self.waiting;
+        let ask = self.ask(now, terms, nodes, if first { others + 1 } else { others.max(1) });
+        self.wait(now + ANSWER_WAIT_MAX, first, Some(ask))
+    }
+
+    /// A new one would do the same.
+    pub fn is_idle(&self, now: Micros, terms: Terms, nodes: usize) -> bool {
+        let holds = self.waiting > 0 || self.asked.is_some() || self.debt > 0 || (self.tokens > 0 && now < self.ends);
+        !holds && self.opens <= now && self.share.is_full(now, terms.shared(nodes))
+    }
+
+    fn wait(&mut self, until: Micros, first: bool, ask: Option<Ask>) -> Step {
+        self.waiting += u32::from(first);
+        Step { verdict: Verdict::Wait { until }, ask, alone: false }
+    }
+
+    /// By this node's share, since the home does not say.
+    fn alone(&mut self, now: Micros, terms: Terms, nodes: usize, ask: Option<Ask>) -> Step {
+        let grant = self.share.step(now, terms.shared(nodes), Ask { want: 1, ..Ask::default() });
+        let verdict = match grant.granted {
+            0 => Verdict::Refuse { wait: grant.wait },
+            _ => {
+                self.debt = self.debt.saturating_add(1);
+                Verdict::Admit
+            }
+        };
+        Step { verdict, ask, alone: true }
+    }
+
+    /// For this many, and what will come until the next ask can go out.
+    fn ask(&mut self, now: Micros, terms: Terms, nodes: usize, needed: u32) -> Ask {
+        let soon = self.demand.at(now) * seconds(ASK_EVERY);
+        let ahead = soon.min(terms.per_second * AHEAD_SECONDS / nodes.max(1) as f64);
+        let want = needed.saturating_add(whole(ahead));
+        self.asked = Some(Asked { at: now, want, debt: self.debt });
+        // Said once: a bucket that heard it twice would have too much.
+        Ask { want, unused: std::mem::take(&mut self.unused), debt: self.debt }
+    }
+
+    fn answered(&mut self, now: Micros, grant: Grant) {
+        let Some(asked) = self.asked.take() else { return };
+        self.lost = None;
+        self.debt -= asked.debt.min(self.debt);
+        // From the ask on, whenever the answer came: what is worth something to a node has left the bucket just now.
+        self.ends = asked.at + LEASE;
+        self.tokens = self.tokens.saturating_add(grant.granted.min(asked.want));
+        if grant.granted < asked.want {
+            self.opens = now.saturating_add(grant.wait);
+            self.closed = now + grant.wait.clamp(ASK_EVERY, CLOSED_MAX) + self.dice.below(now, ASK_EVERY);
+        }
+    }
+
+    /// Whether the home heard the ask is not known: a debt may be paid twice, and is never forgotten.
+    fn failed(&mut self, now: Micros) {
+        if self.asked.take().is_some() {
+            self.lost = Some(now);
+        }
+    }
+
+    fn expire(&mut self, now: Micros) {
+        if self.tokens > 0 && now >= self.ends {
+            self.unused = self.unused.saturating_add(std::mem::take(&mut self.tokens));
+        }
+        if self.asked.is_some_and(|asked| now >= asked.at + ASK_ENDS) {
+            self.failed(now);
+        }
+    }
+}
+
+/// Nodes that are refused at the same pace would ask in the same order again and again, and the first would get everything.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, now: Micros, most: Micros) -> Micros {
+        self.0 = mixed(self.0 ^ now);
+        self.0 % most
+    }
+}
+
+/// How many requests come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Demand {
+    per_second: f64,
+    count: u32,
+    since: Micros,
+}
+
+impl Demand {
+    fn count(&mut self, now: Micros) {
+        self.settle(now);
+        self.count = self.count.saturating_add(1);
+    }
+
+    fn at(&mut self, now: Micros) -> f64 {
+        self.settle(now);
+        self.per_second
+    }
+
+    /// Half of what it was, half of what came since: it follows within a few windows.
+    fn settle(&mut self, now: Micros) {
+        let passed = now.saturating_sub(self.since);
+        if passed >= DEMAND_WINDOW {
+            self.per_second = (self.per_second + f64::from(self.count) / seconds(passed)) / 2.0;
+            (self.count, self.since) = (0, now);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Which changes are kept in the log of an organization, and what is said of them there. It is written before the change is,
+//! so that nothing is done of which nothing is known: an entry says what was about to be done, by whom.
+//!
+//! | kinds | changes that are kept |
+//! |---|---|
+//! | organizations, members, users, groups, roles, grants, keys, tokens, secrets, groups of projects | all |
+//! | all others | that they go |
+//!
+//! Of secrets and keys their names are kept and nothing else; of who may do what all that is said.
+
+use assay_node_auth::{Credential, Principal};
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::{CatalogCommand, PutRecord, Record, RecordKind};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::access::Sight;
+use crate::draft::Body;
+
+/// What an entry says of a change; of more it says which fields changed.
+const DETAILS_BYTES_MAX: usize = 64 << 10;
+
+/// Who changes the catalog.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum By<'p> {
+    Caller(&'p Principal),
+    /// Whoever owns the data directory.
+    Operator,
+    /// The program itself: it goes on with what somebody was kept to have done, or makes what it needs.
+    System,
+}
+
+impl By<'_> {
+    fn described(&self) -> Option<Value> {
+        match self {
+            By::Caller(who) => Some(json!({
+                "type": "user",
+                "user_id": who.user.to_string(),
+                "user_email": who.user_email,
+                "credential": credential(who.credential),
+                "credential_id": who.credential.record().to_string(),
+                "impersonator_id": who.impersonator.map(|user| user.to_string()),
+            })),
+            By::Operator => Some(json!({"type": "operator"})),
+            By::System => None,
+        }
+    }
+}
+
+fn credential(shown: Credential) -> &'static str {
+    match shown {
+        Credential::ApiKey(_) => "api_key",
+        Credential::ServiceToken(_) => "service_token",
+        Credential::Jwt(_) => "jwt",
+    }
+}
+
+/// How much of a change is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    Whole,
+    /// That it was, and which fields changed.
+    Names,
+    /// Only that it went.
+    Deletion,
+}
+
+fn kept(kind: RecordKind) -> Kept {
+    match kind {
+        RecordKind::ORGANIZATION
+        | RecordKind::ORG_MEMBER
+        | RecordKind::GROUP
+        | RecordKind::ROLE
+        | RecordKind::ACL
+        | RecordKind::PROJECT_GROUP => Kept::Whole,
+        RecordKind::USER
+        | RecordKind::API_KEY
+        | RecordKind::SERVICE_TOKEN
+        | RecordKind::AI_SECRET
+        | RecordKind::ENV_VAR
+        | RecordKind::DATA_KEY => Kept::Names,
+        _ => Kept::Deletion,
+    }
+}
+
+/// The entry of a change, and the organization whose it is; none where nothing is kept of it.
+pub(crate) fn entry(sight: &Sight<'_>, by: By<'_>, command: &CatalogCommand) -> Option<(OrgId, Map<String, Value>)> {
+    let actor = by.described()?;
+    let (kind, id, put) = match command {
+        CatalogCommand::Put(put) => (put.kind, put.id, Some(put)),
+        CatalogCommand::Delete(delete) => (delete.kind, delete.id, None),
+        _ => return None,
+    };
+    let before = sight.get(kind, id);
+    // A record without keys is one that is being deleted.
+    let put = put.filter(|put| !put.keys.is_empty());
+    let kept = kept(kind);
+    if kept == Kept::Deletion && put.is_some() {
+        return None;
+    }
+    let org = org_of(by, kind, id, put, before)?;
+    let (old, new) = (before.map(|record| read(&record.body)), put.map(|put| read(&put.body)));
+    let action = match (put, before) {
+        (None, _) => "delete",
+        (Some(_), None) => "create",
+        (Some(_), Some(_)) => "update",
+    };
+    let name = new.as_ref().or(old.as_ref()).and_then(|body| body.get("name")).and_then(Value::as_str);
+    let entry = json!({
+        "action": action,
+        "object_type": kind.to_string(),
+        "object_id": id.to_string(),
+        "object_name": name,
+        "actor": actor,
+        "details": details(kept, old.as_ref(), new.as_ref()),
+    });
+    if let Value::Object(entry) = entry { Some((org, entry)) } else { None }
+}
+
+/// The same of what changes no record.
+pub(crate) fn entry_of(who: &Principal, action: &str, object: (&str, Uuid), details: Value) -> Map<String, Value> {
+    let entry = json!({
+        "action": action,
+        "object_type": object.0,
+        "object_id": object.1.to_string(),
+        "object_name": null,
+        "actor": By::Caller(who).described(),
+        "details": details,
+    });
+    if let Value::Object(entry) = entry { entry } else { Map::new() }
+}
+
+fn org_of(
+    by: By<'_>,
+    kind: RecordKind,
+    id: Uuid,
+    put: Option<&PutRecord>,
+    before: Option<&std::sync::Arc<Record>>,
+) -> Option<OrgId> {
+    if kind == RecordKind::ORGANIZATION {
+        return Some(OrgId(id));
+    }
+    let of_record = put.and_then(|put| put.org).or_else(|| before.and_then(|record| record.org));
+    // Users stand above organizations: what is done to one is done by somebody of one.
+    let of_caller = || if let By::Caller(who) = by { Some(who.org) } else { None };
+    of_record.or_else(of_caller)
+}
+
+fn read(body: &[u8]) -> Body {
+    serde_json::from_slice(body).unwrap_or_default()
+}
+
+fn details(kept: Kept, old: Option<&Body>, new: Option<&Body>) -> Value {
+    let changed = || {
+        let (Some(old), Some(new)) = (old, new) else { return Value::Null };
+        let mut names: Vec<&String> = new.keys().chain(old.keys()).collect();
+        names.sort();
+        names.dedup();
+        names.retain(|name| old.get(*name) != new.get(*name));
+        json!(names)
+    };
+    let whole = json!({"before": old, "after": new});
+    if kept == Kept::Whole && whole.to_string().len() <= DETAILS_BYTES_MAX {
+        return whole;
+    }
+    json!({ "changed": changed() })
+}

@@ -1,0 +1,204 @@
+//! Which versions of prompts and datasets environments use. An environment is named by its slug, which may change; what is
+//! kept is its id.
+
+use std::sync::Arc;
+
+use assay_node_auth::{ObjectType, Permission, Principal};
+use assay_storage_catalog::State;
+use assay_storage_model::catalog::{Record, RecordKind};
+use assay_storage_model::event::format_micros;
+use assay_storage_model::{OrgId, Xact};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::access::Sight;
+use crate::audit::By;
+use crate::draft::{self, Body};
+use crate::error::RecordsError;
+use crate::guard;
+use crate::kind::Kind;
+use crate::kinds::environment_object::ENVIRONMENT_OBJECT;
+use crate::kinds::{DATASET, ENVIRONMENT, PROMPT};
+use crate::read::visible;
+use crate::standing::text_in;
+use crate::{Created, Records};
+
+/// A prompt or a dataset, as a path names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pinned {
+    object: ObjectType,
+    id: Uuid,
+}
+
+impl Pinned {
+    /// `object_type` and `object_id`.
+    pub fn of(object: &str, id: Uuid) -> Result<Pinned, RecordsError> {
+        match object {
+            "dataset" => Ok(Pinned { object: ObjectType::Dataset, id }),
+            "prompt" => Ok(Pinned { object: ObjectType::Prompt, id }),
+            _ => Err(RecordsError::BadRequest("`object_type` has to be one of `dataset`, `prompt`".into())),
+        }
+    }
+
+    fn kind(&self) -> &'static Kind {
+        if self.object == ObjectType::Prompt { &PROMPT } else { &DATASET }
+    }
+}
+
+impl Records {
+    /// The versions of it that environments use.
+    pub async fn pins(&self, who: &Principal, of: &Pinned) -> Result<Vec<Value>, RecordsError> {
+        self.fresh().await?;
+        self.look(|sight| {
+            let org = org_of(sight, who, of, Permission::Read)?;
+            let environments = sight.all(ENVIRONMENT.record).filter(|record| record.org == Some(org));
+            let mut pins: Vec<_> = environments
+                .filter_map(|environment| {
+                    let slug = text_in(&draft::read(environment).ok()?, "slug");
+                    Some((pin(sight, org, of, environment.id)?, slug))
+                })
+                .collect();
+            pins.sort_by_key(|(pin, _)| (std::cmp::Reverse(pin.created), pin.id));
+            pins.iter().map(|(pin, slug)| shown(pin, slug)).collect()
+        })
+        .await
+    }
+
+    pub async fn pin(&self, who: &Principal, of: &Pinned, slug: &str) -> Result<Value, RecordsError> {
+        self.fresh().await?;
+        let (record, slug) = self.look(|sight| pinned(sight, who, of, slug, Permission::Read)).await?;
+        shown(&record, &slug)
+    }
+
+    /// A new one; one that is there is refused.
+    pub async fn add_pin(&self, who: &Principal, of: &Pinned, mut body: Body) -> Result<Value, RecordsError> {
+        let missing = || RecordsError::BadRequest("`environment_slug` is missing".into());
+        let slug = draft::text_of(&body, "environment_slug")?.ok_or_else(missing)?.to_owned();
+        self.put_pin(who, of, &slug, &mut body, false).await
+    }
+
+    /// A new one, or another version in the place of the one that is there.
+    pub async fn set_pin(
+        &self,
+        who: &Principal,
+        of: &Pinned,
+        slug: &str,
+        mut body: Body,
+    ) -> Result<Value, RecordsError> {
+        self.put_pin(who, of, slug, &mut body, true).await
+    }
+
+    async fn put_pin(
+        &self,
+        who: &Principal,
+        of: &Pinned,
+        slug: &str,
+        body: &mut Body,
+        replaces: bool,
+    ) -> Result<Value, RecordsError> {
+        self.fresh().await?;
+        let environment = self
+            .look(|sight| {
+                let org = org_of(sight, who, of, Permission::Update)?;
+                environment(sight, org, slug)
+            })
+            .await?;
+        let version = body.remove("object_version").unwrap_or(Value::Null);
+        let sent = Body::from_iter([
+            ("object_type".to_owned(), Value::from(of.object.word())),
+            ("object_id".to_owned(), of.id.to_string().into()),
+            ("environment_id".to_owned(), environment.to_string().into()),
+            ("object_version".to_owned(), version),
+        ]);
+        let object = if replaces {
+            self.replace(who, &ENVIRONMENT_OBJECT, sent).await?
+        } else {
+            let Created { object, found_existing, .. } = self.create(who, &ENVIRONMENT_OBJECT, sent).await?;
+            if found_existing {
+                let said = format!("the environment `{slug}` uses a version of it already: change that with PUT");
+                return Err(RecordsError::BadRequest(said));
+            }
+            object
+        };
+        let id = object.as_object().and_then(|object| draft::id_in(object, "id"));
+        let record = id.and_then(|id| self.peek(|sight| sight.get(ENVIRONMENT_OBJECT.record, id).cloned()));
+        match record {
+            Some(record) => shown(&record, slug),
+            None => Ok(told(object, slug)),
+        }
+    }
+
+    /// It, as it was.
+    pub async fn remove_pin(&self, who: &Principal, of: &Pinned, slug: &str) -> Result<Value, RecordsError> {
+        self.fresh().await?;
+        let (record, slug) = self.look(|sight| pinned(sight, who, of, slug, Permission::Update)).await?;
+        self.gone(By::Caller(who), ENVIRONMENT_OBJECT.record, record.id).await?;
+        shown(&record, &slug)
+    }
+
+    /// The version of a prompt that an environment uses, for who may read the prompt; none where it uses none.
+    pub fn version_in(&self, org: OrgId, prompt: Uuid, slug: &str) -> Result<Option<Xact>, RecordsError> {
+        self.peek(|sight| {
+            let of = Pinned { object: ObjectType::Prompt, id: prompt };
+            let Ok(environment) = environment(sight, org, slug) else { return Ok(None) };
+            let Some(record) = pin(sight, org, &of, environment) else { return Ok(None) };
+            crate::kinds::dataset_snapshot::version(&draft::read(&record)?, "object_version").map(Some)
+        })
+    }
+}
+
+/// The organization of what may be read or changed.
+fn org_of(sight: &Sight<'_>, who: &Principal, of: &Pinned, permission: Permission) -> Result<OrgId, RecordsError> {
+    visible(sight, who, of.kind(), of.id, permission).map(|seen| seen.who.org)
+}
+
+fn environment(sight: &Sight<'_>, org: OrgId, slug: &str) -> Result<Uuid, RecordsError> {
+    let found = sight.find(&ENVIRONMENT.name_key(org.0, slug)).map(|record| record.id);
+    found.ok_or_else(|| {
+        let slug: String = slug.chars().take(200).collect();
+        RecordsError::BadRequest(format!("no environment has the slug `{slug}`"))
+    })
+}
+
+fn pin(state: &State, org: OrgId, of: &Pinned, environment: Uuid) -> Option<Arc<Record>> {
+    let body = Body::from_iter([
+        ("object_type".to_owned(), Value::from(of.object.word())),
+        ("object_id".to_owned(), of.id.to_string().into()),
+        ("environment_id".to_owned(), environment.to_string().into()),
+    ]);
+    state.find(&ENVIRONMENT_OBJECT.key_of(org.0, &body)?).cloned()
+}
+
+fn pinned(
+    sight: &Sight<'_>,
+    who: &Principal,
+    of: &Pinned,
+    slug: &str,
+    permission: Permission,
+) -> Result<(Arc<Record>, String), RecordsError> {
+    let org = org_of(sight, who, of, permission)?;
+    let environment = environment(sight, org, slug)?;
+    let none = || RecordsError::BadRequest(format!("the environment `{slug}` uses no version of it"));
+    Ok((pin(sight, org, of, environment).ok_or_else(none)?, slug.to_owned()))
+}
+
+fn shown(record: &Record, slug: &str) -> Result<Value, RecordsError> {
+    let mut body = draft::read(record)?;
+    body.insert("id".into(), record.id.to_string().into());
+    body.insert("created".into(), format_micros(record.created).into());
+    Ok(told(Value::Object(body), slug))
+}
+
+fn told(of: Value, slug: &str) -> Value {
+    json!({
+        "id": of["id"], "object_type": of["object_type"], "object_id": of["object_id"],
+        "object_version": of["object_version"], "environment_slug": slug, "created": of["created"],
+    })
+}
+
+/// Whether the environment that a record names is there no more.
+pub(crate) fn has_no_environment(sight: &Sight<'_>, record: &Record) -> bool {
+    let environment = draft::read(record).ok().and_then(|body| draft::id_in(&body, "environment_id"));
+    record.kind == RecordKind::ENVIRONMENT_OBJECT
+        && environment.is_some_and(|id| guard::is_no_record(sight, &ENVIRONMENT, id))
+}

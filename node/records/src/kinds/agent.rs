@@ -1,0 +1,45 @@
+//! Agent: one of a project's own programs that act by themselves, as it is known by name and slug.
+
+use assay_storage_model::catalog::RecordKind;
+use serde_json::Value;
+
+use super::{LINE, METADATA, NAME, PROSE, slug};
+use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::shape::Shape;
+
+pub static AGENT: Kind = Kind {
+    name: "agent",
+    record: RecordKind::AGENT,
+    home: Home::Project,
+    naming: Naming::Unique,
+    guard: Guard::Project,
+    fields: &[
+        Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
+        Field::ours("user_id", Shape::Uuid, OnPatch::Fixed),
+        Field::required("name", NAME, OnPatch::Replaced),
+        Field::ours("slug", LINE, OnPatch::Fixed),
+        Field::ours("kind", LINE, OnPatch::Fixed),
+        Field::optional("description", PROSE, OnPatch::Replaced),
+        Field::optional("metadata", METADATA, OnPatch::Merged),
+    ],
+    filters: &[
+        ("agent_name", Filter::Name),
+        ("name", Filter::Name),
+        ("project_name", Filter::ProjectName),
+        ("project_id", Filter::ProjectId),
+    ],
+    list_default: None,
+    rows: &[],
+    has_deleted_at: false,
+    builtin: Vec::new,
+    fold: None,
+    check: None,
+    complete: |making, fields| {
+        let slug = slug(fields.get("name").and_then(Value::as_str).unwrap_or_default(), making.id);
+        fields.insert("slug".into(), slug.into());
+        fields.insert("kind".into(), "agent".into());
+        fields.insert("user_id".into(), making.user.to_string().into());
+    },
+    derive: nothing_derived,
+    join: None,
+};

@@ -1,0 +1,37 @@
+//! AI secret: a key for a provider of models. Whoever reads it sees its last letters; the secret itself is given out
+//! nowhere but inside (`Records::secret_of`).
+
+use assay_node_auth::ObjectType;
+use assay_storage_model::catalog::RecordKind;
+
+use super::{LINE, METADATA, NAME, SECRET};
+use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::shape::Shape;
+
+pub static AI_SECRET: Kind = Kind {
+    name: "ai_secret",
+    record: RecordKind::AI_SECRET,
+    home: Home::Organization,
+    naming: Naming::Unique,
+    guard: Guard::Own(ObjectType::AiSecret),
+    fields: &[
+        Field::required("name", NAME, OnPatch::Replaced),
+        Field::optional("type", LINE, OnPatch::Replaced),
+        Field::optional("metadata", METADATA, OnPatch::Replaced),
+        Field::optional("secret", SECRET, OnPatch::Replaced),
+        Field::ours("preview_secret", LINE, OnPatch::Fixed),
+        Field::ours("updated_at", LINE, OnPatch::Fixed),
+        Field::ours("secret_updated_at", LINE, OnPatch::Fixed),
+        Field::ours("secret_updated_by_user_id", Shape::Uuid, OnPatch::Fixed),
+    ],
+    filters: &[("ai_secret_name", Filter::Name), ("name", Filter::Name), ("ai_secret_type", Filter::Field("type"))],
+    list_default: None,
+    rows: &[],
+    has_deleted_at: false,
+    builtin: Vec::new,
+    fold: None,
+    check: None,
+    complete: |_, _| {},
+    derive: nothing_derived,
+    join: None,
+};

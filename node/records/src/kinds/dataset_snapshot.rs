@@ -1,0 +1,50 @@
+//! Dataset snapshot: a version of a dataset under a name. It holds no rows: a dataset has all its versions.
+
+use assay_storage_model::Xact;
+use assay_storage_model::catalog::RecordKind;
+use serde_json::Value;
+
+use super::{LINE, NAME, PROSE};
+use crate::draft::Body;
+use crate::error::RecordsError;
+use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch};
+use crate::shape::Shape;
+
+pub static DATASET_SNAPSHOT: Kind = Kind {
+    name: "dataset_snapshot",
+    record: RecordKind::DATASET_SNAPSHOT,
+    home: Home::Object,
+    naming: Naming::UniqueAmong(&["dataset_id"]),
+    guard: Guard::Object,
+    fields: &[
+        Field::required("dataset_id", Shape::Uuid, OnPatch::Fixed),
+        Field::required("name", NAME, OnPatch::Replaced),
+        Field::optional("description", PROSE, OnPatch::Replaced),
+        Field::required("xact_id", LINE, OnPatch::Fixed),
+    ],
+    filters: &[
+        ("dataset_snapshot_name", Filter::Field("name")),
+        ("name", Filter::Field("name")),
+        ("dataset_id", Filter::Field("dataset_id")),
+        ("xact_id", Filter::Field("xact_id")),
+    ],
+    list_default: None,
+    rows: &[],
+    has_deleted_at: false,
+    builtin: Vec::new,
+    fold: None,
+    check: Some(|_, _, body| version(body, "xact_id").map(drop)),
+    complete: |_, _| {},
+    derive: |fields| {
+        if let Ok(xact) = version(fields, "xact_id") {
+            fields.insert("xact_id".into(), xact.to_string().into());
+        }
+    },
+    join: None,
+};
+
+/// A version as clients write it: decimal digits, or the short form of them.
+pub(crate) fn version(body: &Body, field: &str) -> Result<Xact, RecordsError> {
+    let text = body.get(field).and_then(Value::as_str).unwrap_or_default();
+    Xact::parse(text).map_err(|why| RecordsError::BadRequest(format!("`{field}`: {why}")))
+}

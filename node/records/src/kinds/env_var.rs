@@ -1,0 +1,47 @@
+//! Environment variable: what functions of an organization, of a project or one function alone find in their environment.
+//! Its value is given out nowhere but inside.
+
+use assay_storage_model::catalog::RecordKind;
+
+use super::{LINE, METADATA, NAME, SECRET};
+use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::shape::Shape;
+
+pub static ENV_VAR: Kind = Kind {
+    name: "env_var",
+    record: RecordKind::ENV_VAR,
+    home: Home::Object,
+    naming: Naming::UniqueAmong(&["object_type", "object_id"]),
+    guard: Guard::Object,
+    fields: &[
+        Field::required("object_type", Shape::Word(&["organization", "project", "function"]), OnPatch::Fixed),
+        Field::required("object_id", Shape::Uuid, OnPatch::Fixed),
+        Field::required("name", NAME, OnPatch::Replaced),
+        Field::optional("value", SECRET, OnPatch::Replaced),
+        Field::optional("metadata", METADATA, OnPatch::Replaced),
+        Field::optional("secret_type", LINE, OnPatch::Replaced),
+        Field::ours("secret_category", LINE, OnPatch::Fixed),
+        Field::ours("preview_secret", LINE, OnPatch::Fixed),
+        Field::ours("secret_updated_at", LINE, OnPatch::Fixed),
+        Field::ours("secret_updated_by_user_id", Shape::Uuid, OnPatch::Fixed),
+        // Nothing that uses one says so yet.
+        Field::ours("used", LINE, OnPatch::Fixed),
+    ],
+    filters: &[
+        ("env_var_name", Filter::Field("name")),
+        ("name", Filter::Field("name")),
+        ("object_type", Filter::Field("object_type")),
+        ("object_id", Filter::Field("object_id")),
+    ],
+    list_default: None,
+    rows: &[],
+    has_deleted_at: false,
+    builtin: Vec::new,
+    fold: None,
+    check: None,
+    complete: |_, fields| {
+        fields.insert("secret_category".into(), "env_var".into());
+    },
+    derive: nothing_derived,
+    join: None,
+};

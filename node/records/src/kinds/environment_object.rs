@@ -1,0 +1,36 @@
+//! Environment object: which version of a prompt or a dataset an environment uses.
+
+use assay_storage_model::catalog::RecordKind;
+
+use super::LINE;
+use super::dataset_snapshot::version;
+use crate::kind::{Field, Guard, Home, Kind, Naming, OnPatch};
+use crate::shape::Shape;
+
+pub(crate) static ENVIRONMENT_OBJECT: Kind = Kind {
+    name: "environment_object",
+    record: RecordKind::ENVIRONMENT_OBJECT,
+    home: Home::Object,
+    naming: Naming::Whole(&["object_type", "object_id", "environment_id"]),
+    guard: Guard::Object,
+    fields: &[
+        Field::required("object_type", Shape::Word(&["dataset", "prompt"]), OnPatch::Fixed),
+        Field::required("object_id", Shape::Uuid, OnPatch::Fixed),
+        Field::required("environment_id", Shape::Uuid, OnPatch::Fixed),
+        Field::required("object_version", LINE, OnPatch::Replaced),
+    ],
+    filters: &[],
+    list_default: None,
+    rows: &[],
+    has_deleted_at: false,
+    builtin: Vec::new,
+    fold: None,
+    check: Some(|_, _, body| version(body, "object_version").map(drop)),
+    complete: |_, _| {},
+    derive: |fields| {
+        if let Ok(xact) = version(fields, "object_version") {
+            fields.insert("object_version".into(), xact.to_string().into());
+        }
+    },
+    join: None,
+};

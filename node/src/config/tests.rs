@@ -1,0 +1,138 @@
+//! Where each word comes from, and which one wins.
+
+use super::*;
+
+fn sources(file: Option<&Path>, environment: &[(&str, &str)], flags: &[&str]) -> Sources {
+    let environment = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    Sources { file: file.map(Path::to_owned), environment, flags: flags.iter().map(|flag| (*flag).into()).collect() }
+}
+
+#[test]
+fn the_later_word_wins() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("assay.toml");
+    std::fs::write(&file, "[store]\ndata_dir = \"/file\"\nshards = 8\nseal_age_seconds = 7\n").unwrap();
+    let environment =
+        [("ASSAY_STORE_DATA_DIR", "/environment"), ("ASSAY_STORE_SHARDS", "32"), ("ASSAY_API_KEY", "sk-x")];
+    let config = load(&sources(Some(&file), &environment, &["store.data_dir=/flag"])).unwrap();
+    assert_eq!(config.store.data_dir, Path::new("/flag"));
+    assert_eq!((config.store.shards, config.store.seal_age_seconds), (32, 7));
+    assert_eq!(config.store.memory_budget_bytes, MEMORY_BUDGET_BYTES);
+}
+
+/// A compose file passed on what nobody had set, and the node started for ever.
+#[test]
+fn an_empty_variable_counts_as_not_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("assay.toml");
+    std::fs::write(&file, "[store]\nshards = 8\ncluster_id = \"x\"\n").unwrap();
+    let empty = [("ASSAY_HTTP_PUBLIC_URL", ""), ("ASSAY_STORE_SHARDS", ""), ("ASSAY_STORE_CLUSTER_ID", "")];
+    let config = load(&sources(None, &empty, &[])).unwrap();
+    assert_eq!((config.http.public_url, config.store.shards), (None, SHARDS_DEFAULT));
+    let config = load(&sources(Some(&file), &empty, &[])).unwrap();
+    assert_eq!((config.store.shards, config.store.cluster_id.as_str()), (8, "x"), "what the file says holds");
+    let typo = load(&sources(None, &[("ASSAY_HTTP_PUBLIC_ULR", "")], &[])).unwrap_err();
+    assert!(typo.problem.contains("did you mean `ASSAY_HTTP_PUBLIC_URL`?"), "{typo}");
+    assert!(load(&sources(None, &[], &["http.public_url="])).is_err(), "a flag says what it says");
+}
+
+#[test]
+fn what_is_not_understood_is_named_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("assay.toml");
+    let of_file = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        load(&sources(Some(&file), &[], &[])).unwrap_err()
+    };
+    assert!(of_file("[store]\ndata_dri = \"x\"").problem.contains("did you mean `store.data_dir`?"));
+    assert!(of_file("[stor]\nshards = 1").problem.contains("did you mean `store.shards`?"));
+    assert!(of_file("[store]\nshards = \"many\"").problem.contains("must be of type integer"));
+    assert!(of_file("[store\n").place.ends_with("assay.toml"));
+    let environment = load(&sources(None, &[("ASSAY_STORE_SHARD", "4")], &[])).unwrap_err();
+    assert_eq!(environment.place, "environment ASSAY_STORE_SHARD");
+    assert!(environment.problem.contains("ASSAY_STORE_SHARDS"));
+    assert_eq!(load(&sources(None, &[], &["store.shards=x"])).unwrap_err().problem, "`x` is not of type integer");
+    assert!(load(&sources(None, &[], &["store.shards"])).unwrap_err().problem.contains("name=value"));
+}
+
+#[test]
+fn what_has_no_default_can_be_set_everywhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("assay.toml");
+    std::fs::write(&file, "[http.tls]\ncertificates = \"/c\"\nprivate_key = \"/k\"\n").unwrap();
+    let environment = [("ASSAY_HTTP_PUBLIC_URL", "https://assay.example")];
+    let config = load(&sources(Some(&file), &environment, &["http.metrics_listen=127.0.0.1:9"])).unwrap();
+    assert_eq!(config.http.public_url.as_deref(), Some("https://assay.example"));
+    assert_eq!(config.http.metrics_listen.as_deref(), Some("127.0.0.1:9"));
+    assert_eq!(config.http.tls.map(|tls| tls.private_key), Some(PathBuf::from("/k")));
+}
+
+const RULE: &str = "endpoint = \"/logs3\", per = \"organization\", requests = 100, seconds = 1";
+
+#[test]
+fn rules_of_rates_are_a_list_wherever_they_are_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("assay.toml");
+    let more = "[[limits.rates]]\nendpoint = \"/v1/*\"\nmethods = [\"POST\"]\nper = \"organization+project\"\nrequests = 5\n\
+         seconds = 60\nburst = 2\norganizations = [\"acme\"]\n";
+    std::fs::write(&file, format!("[[limits.rates]]\n{}\n{more}", RULE.replace(", ", "\n"))).unwrap();
+    let of_file = load(&sources(Some(&file), &[], &[])).unwrap();
+    assert_eq!((of_file.limits.rates.len(), of_file.limits.rates[1].burst), (2, Some(2)));
+    let inline = format!("[{{{RULE}}}]");
+    let of_environment = load(&sources(Some(&file), &[("ASSAY_LIMITS_RATES", &inline)], &[])).unwrap();
+    assert_eq!(of_environment.limits.rates, of_file.limits.rates[..1], "the later word wins");
+    let of_flag = load(&sources(None, &[], &[&format!("limits.rates={inline}")])).unwrap();
+    assert_eq!(of_flag.limits, of_environment.limits);
+    let text = printed(&of_file).unwrap();
+    std::fs::write(&file, &text).unwrap();
+    let again = load(&sources(Some(&file), &[], &[])).unwrap();
+    assert_eq!((again.limits, printed(&of_file).unwrap()), (of_file.limits.clone(), text));
+}
+
+#[test]
+fn rules_of_rates_that_are_not_understood_are_named() {
+    let refused = |value: &str| load(&sources(None, &[], &[&format!("limits.rates={value}")])).unwrap_err().problem;
+    assert!(refused("5").contains("no list"));
+    assert!(refused("[").contains("no list as the file has it"));
+    assert!(refused("[]\nhttp = 1").contains("no list"));
+    assert!(refused(&format!("[{{{RULE}, bursts = 1}}]")).contains("unknown field `bursts`"));
+    assert!(refused("[{endpoint = \"/logs3\", per = \"organization\", requests = 1}]").contains("seconds"));
+    assert!(refused(&format!("[{{{}}}]", RULE.replace("organization", "planet"))).contains("`planet`"));
+    let unclear = refused(&format!("[{{{RULE}}}, {{{}}}]", RULE.replace("/logs3", "logs3")));
+    assert!(unclear.contains("limits.rates, rule 2 (`logs3`)") && unclear.contains("`/v1/*`"), "{unclear}");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("assay.toml");
+    std::fs::write(&file, "[limits]\nrates = 5\n").unwrap();
+    let typed = load(&sources(Some(&file), &[], &[])).unwrap_err();
+    assert!(typed.problem.contains("must be of type array"), "{typed}");
+}
+
+#[test]
+fn a_list_stands_as_in_the_file() {
+    let files = |environment: &[(&str, &str)], flags: &[&str]| {
+        load(&sources(None, environment, flags)).unwrap().secrets.old_master_key_files
+    };
+    let named = "ASSAY_SECRETS_OLD_MASTER_KEY_FILES";
+    assert_eq!(files(&[(named, "[\"/a\", \"/b\"]")], &[]), [Path::new("/a"), Path::new("/b")]);
+    assert_eq!(files(&[(named, "[\"/a\"]")], &["secrets.old_master_key_files=[\"/c\"]"]), [Path::new("/c")]);
+    assert_eq!(files(&[(named, "[\"/a\"]")], &["secrets.old_master_key_files="]), [] as [&Path; 0]);
+}
+
+#[test]
+fn what_is_printed_reads_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("assay.toml");
+    let config = load(&sources(None, &[], &["store.shards=8"])).unwrap();
+    let text = printed(&config).unwrap();
+    assert!(text.contains("# http.public_url"), "{text}");
+    std::fs::write(&file, &text).unwrap();
+    assert_eq!(printed(&load(&sources(Some(&file), &[], &[])).unwrap()).unwrap(), text);
+}
+
+#[test]
+fn no_two_settings_share_a_name_in_the_environment() {
+    let names: Vec<String> = Known::all().0.into_keys().collect();
+    let in_environment: std::collections::BTreeSet<String> = names.iter().map(|name| environment_name(name)).collect();
+    assert_eq!(in_environment.len(), names.len());
+    assert!(NOT_SETTINGS.iter().all(|name| !in_environment.contains(*name)));
+}

@@ -7,6 +7,7 @@ mod identity;
 mod later;
 mod queries;
 mod records;
+mod restore;
 mod rows;
 mod secrets;
 mod served;
@@ -61,6 +62,7 @@ pub fn registered(config: &mut Routes<'_>) {
         &kinds::MCP_SERVER,
         &kinds::PROJECT_SCORE,
         &kinds::PROJECT_TAG,
+        &kinds::PROMPT_SESSION,
         &kinds::ROLE,
         &kinds::SPAN_IFRAME,
     ] {
@@ -101,6 +103,8 @@ pub fn registered(config: &mut Routes<'_>) {
     rows_of(config, "/v1/project_logs", ObjectKind::ProjectLogs);
     rows_of(config, "/v1/experiment", ObjectKind::Experiment);
     rows_of(config, "/v1/dataset", ObjectKind::Dataset);
+    config.service(at("/v1/dataset/{id}/restore/preview").route(post().to(restore::preview)));
+    config.service(at("/v1/dataset/{id}/restore").route(post().to(restore::restore)));
     config.service(at("/v1/insert").route(post().to(rows::cross_insert)));
     config.service(at("/btql").route(post().to(queries::btql)));
     config.service(at("/btql/async").route(post().to(later::make)));

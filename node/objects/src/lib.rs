@@ -19,6 +19,7 @@ mod page;
 mod prepare;
 mod readers;
 mod render;
+pub mod restore;
 mod threads;
 mod work;
 

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::access::Sight;
 use crate::draft::{self, Body};
 use crate::kind::{Guard, Kind};
-use crate::kinds::{AI_SECRET, DATASET, EXPERIMENT, GROUP, PROJECT, PROMPT, ROLE, acl};
+use crate::kinds::{AI_SECRET, DATASET, EXPERIMENT, GROUP, PROJECT, PROMPT, PROMPT_SESSION, ROLE, acl};
 
 /// A record as far as access to it goes. One that is to be made has no id.
 #[derive(Clone, Copy, Debug)]
@@ -139,6 +139,7 @@ fn kind_of(object: ObjectType) -> Option<&'static Kind> {
         ObjectType::Experiment => Some(&EXPERIMENT),
         ObjectType::Dataset => Some(&DATASET),
         ObjectType::Prompt => Some(&PROMPT),
+        ObjectType::PromptSession => Some(&PROMPT_SESSION),
         ObjectType::Group => Some(&GROUP),
         ObjectType::Role => Some(&ROLE),
         ObjectType::AiSecret => Some(&AI_SECRET),

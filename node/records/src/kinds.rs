@@ -18,6 +18,7 @@ mod project_automation;
 mod project_score;
 mod project_tag;
 pub(crate) mod prompt;
+mod prompt_session;
 pub(crate) mod role;
 pub(crate) mod service_token;
 mod span_iframe;
@@ -51,17 +52,19 @@ pub use project_automation::PROJECT_AUTOMATION;
 pub use project_score::PROJECT_SCORE;
 pub use project_tag::PROJECT_TAG;
 pub use prompt::PROMPT;
+pub use prompt_session::PROMPT_SESSION;
 pub use role::ROLE;
 pub use service_token::SERVICE_TOKEN;
 pub use span_iframe::SPAN_IFRAME;
 pub use view::VIEW;
 
 /// What is within a project and goes with it.
-pub(crate) static WITHIN_PROJECT: [&Kind; 9] = [
+pub(crate) static WITHIN_PROJECT: [&Kind; 10] = [
     &EXPERIMENT,
     &DATASET,
     &PROMPT,
     &AGENT,
+    &PROMPT_SESSION,
     &PROJECT_AUTOMATION,
     &PROJECT_SCORE,
     &PROJECT_TAG,
@@ -69,13 +72,14 @@ pub(crate) static WITHIN_PROJECT: [&Kind; 9] = [
     &MCP_SERVER,
 ];
 
-/// The kind whose id names an object of rows. Playgrounds have no kind yet, so nobody finds one.
+/// The kind whose id names an object of rows; what was done to access is found by its organization.
 pub(crate) fn of_object(kind: ObjectKind) -> Option<&'static Kind> {
     match kind {
         ObjectKind::ProjectLogs | ObjectKind::ProjectPrompts => Some(&PROJECT),
         ObjectKind::Experiment => Some(&EXPERIMENT),
         ObjectKind::Dataset => Some(&DATASET),
-        ObjectKind::PlaygroundLogs | ObjectKind::AuditLog => None,
+        ObjectKind::PlaygroundLogs => Some(&PROMPT_SESSION),
+        ObjectKind::AuditLog => None,
     }
 }
 

@@ -367,6 +367,7 @@ pub(super) async fn sources(records: &Records, who: &Principal, bounded: &Bounde
         SourceKind::ProjectLogs => (ObjectKind::ProjectLogs, &kinds::PROJECT),
         SourceKind::Experiment => (ObjectKind::Experiment, &kinds::EXPERIMENT),
         SourceKind::Dataset => (ObjectKind::Dataset, &kinds::DATASET),
+        SourceKind::Playground => (ObjectKind::PlaygroundLogs, &kinds::PROMPT_SESSION),
         SourceKind::Prompt | SourceKind::Function => match meant.named {
             Named::Each => {
                 prompts(records, who, meant.names, &mut sources).await?;

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::{Answer, json, json_builder};
 use crate::body::{Body, RowsAt, object, parse};
 use crate::call::Call;
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::Refusal;
 use crate::repeat::Repeat;
 use crate::sending::{self, Sending};
 use crate::shapes;
@@ -168,10 +168,6 @@ pub async fn logs3(call: Call, payload: Payload) -> Answer {
     for mut group in ingest::group(rows)? {
         if group.kind == ObjectKind::ProjectPrompts {
             admitted.push(admit(&call, &mut group).await?);
-        }
-        if group.kind == ObjectKind::PlaygroundLogs {
-            let what = format!("rows of {} are part of the API and are not served yet", group.kind.name());
-            return Err(Refusal::new(Kind::NotImplemented, what));
         }
         writes.push(write_to(&call, group.kind, group.id, group.rows, repeat.as_ref()).await?);
         places.push(group.indexes);

@@ -1,0 +1,39 @@
+//! Prompt session: a playground, where somebody tries prompts; what they did there are its rows.
+
+use assay_node_auth::ObjectType;
+use assay_storage_model::ObjectKind;
+use assay_storage_model::catalog::RecordKind;
+
+use super::{METADATA, NAME, PROSE};
+use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
+use crate::shape::Shape;
+
+pub static PROMPT_SESSION: Kind = Kind {
+    name: "prompt_session",
+    record: RecordKind::PLAYGROUND,
+    home: Home::Project,
+    naming: Naming::Unique,
+    guard: Guard::Own(ObjectType::PromptSession),
+    fields: &[
+        Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
+        Field::ours("user_id", Shape::Uuid, OnPatch::Fixed),
+        Field::required("name", NAME, OnPatch::Replaced),
+        Field::optional("description", PROSE, OnPatch::Replaced),
+        Field::optional("metadata", METADATA, OnPatch::Merged),
+    ],
+    filters: &[
+        ("prompt_session_name", Filter::Name),
+        ("name", Filter::Name),
+        ("project_name", Filter::ProjectName),
+        ("project_id", Filter::ProjectId),
+    ],
+    list_default: None,
+    rows: &[ObjectKind::PlaygroundLogs],
+    has_deleted_at: true,
+    builtin: Vec::new,
+    fold: None,
+    check: None,
+    complete: made_by,
+    derive: nothing_derived,
+    join: None,
+};

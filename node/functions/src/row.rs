@@ -77,6 +77,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_answer_has_the_fields_that_are_described() {
+        for definition in [Definition::Prompt, Definition::Function] {
+            let said = definition.describe().answer;
+            let mut said: Vec<&String> = said["properties"].as_object().expect("an object").keys().collect();
+            let answer = shown(definition, json!({}));
+            let mut found: Vec<&String> = answer.as_object().expect("an object").keys().collect();
+            said.sort();
+            found.sort();
+            assert_eq!(said, found, "{definition:?}");
+        }
+    }
+
+    #[test]
     fn an_answer_has_every_field() {
         let row =
             json!({"id": "i", "_xact_id": "7", "name": "n", "slug": "s", "comments": null, "prompt_data": {"a": 1}});

@@ -16,6 +16,7 @@
 //! | kinds of refusal, their statuses and bodies | `refusal`, `refused` |
 //! | browsers of other origins | `cors` |
 //! | operations of the API that are not served yet | `operations` |
+//! | what is said of those that are: `/openapi.json`, `/docs` | `describe` |
 //! | how many requests may come, of all nodes together | `rates` |
 //! | a request that is sent twice | `repeat` |
 //! | operators, on a port of their own | `admin` |
@@ -30,6 +31,7 @@ mod call;
 mod config;
 mod cors;
 mod counts;
+mod describe;
 mod dress;
 mod edge;
 mod farewell;

@@ -37,8 +37,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    #[cfg(test)]
-    const ALL: [Kind; 17] = [
+    pub const ALL: [Kind; 17] = [
         Kind::BadRequest,
         Kind::Unauthorized,
         Kind::Forbidden,
@@ -89,8 +88,31 @@ impl Kind {
         self.row().1
     }
 
+    /// What it means, for the document of the API.
+    pub fn said(self) -> &'static str {
+        match self {
+            Kind::BadRequest => "What was sent is not what is taken; the message says where and what would be right",
+            Kind::Unauthorized => "No credential, or one that is not known",
+            Kind::Forbidden => "The credential is not granted this",
+            Kind::NotFound => "It does not exist, or the credential may not see it",
+            Kind::MethodNotAllowed => "The path takes other methods, which `Allow` names",
+            Kind::TooSlow => "The body came too slowly",
+            Kind::Conflict => "The name is taken, or the idempotency key was used for something else",
+            Kind::Past => "That version is older than what is kept",
+            Kind::TooLarge => "The body, or a part of it, is larger than what is taken",
+            Kind::UnsupportedEncoding => "The body's encoding is not known",
+            Kind::HeadTooLarge => "The head of the request is larger than what is taken",
+            Kind::Busy => "Too much at once: ask again in a moment",
+            Kind::Internal => "The server failed; its log has more under the trace id",
+            Kind::NotImplemented => "It is part of the API and is not served yet",
+            Kind::Unavailable => "Not now: ask again in a moment; a write may have been done or not",
+            Kind::TooLate => "It took longer than it may",
+            Kind::NoSpace => "The disk is full",
+        }
+    }
+
     /// Seconds after which asking again makes sense; none where it does not.
-    fn retry_after_seconds(self) -> Option<u64> {
+    pub fn retry_after_seconds(self) -> Option<u64> {
         match self {
             Kind::Busy | Kind::Unavailable => Some(1),
             Kind::NoSpace => Some(30),

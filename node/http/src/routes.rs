@@ -10,27 +10,40 @@ mod records;
 mod restore;
 mod rows;
 mod secrets;
+mod served;
 mod service;
 mod views;
 
 use actix_web::http::header;
-use actix_web::web::{Data, ServiceConfig, delete, get, patch, post, put, resource, to};
-use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, Resource};
+use actix_web::web::{Data, ServiceConfig, to};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use assay_node_functions::Definition;
 use assay_node_records::{Kind as RecordKind, kinds};
 use assay_storage_model::ObjectKind;
 use serde::Serialize;
 
 use crate::call::Call;
+use crate::describe;
 use crate::edge::Edge;
 use crate::operations::{Known, lookup};
 use crate::refusal::{Kind, Refusal};
+use crate::routes::served::{at, delete, get, patch, post, put};
+
+pub use crate::routes::served::Routes;
 
 pub type Answer = Result<HttpResponse, Refusal>;
 
 /// Everything that clients are served.
 pub fn all(config: &mut ServiceConfig) {
+    registered(&mut Routes::of(config));
+}
+
+/// The same, registered or only listed. What is registered by a family here is described by it too; what stands alone is
+/// described in `describe`, and a test compares.
+pub fn registered(config: &mut Routes<'_>) {
     public(config);
+    config.service(at("/openapi.json").route(get().to(service::document)));
+    config.service(at("/docs").route(get().to(service::docs)));
     config.service(at("/metrics").route(get().to(service::metrics)));
     config.service(at("/version").route(get().to(service::version)));
     config.service(at("/ping").route(get().to(identity::ping)));
@@ -103,13 +116,14 @@ pub fn all(config: &mut ServiceConfig) {
 
 /// The port of its own that metrics may have.
 pub fn metrics_alone(config: &mut ServiceConfig) {
+    let config = &mut Routes::of(config);
     public(config);
     config.service(at("/metrics").route(get().to(service::metrics_on_own_port)));
     config.default_service(to(unrouted));
 }
 
 /// What needs no credential.
-fn public(config: &mut ServiceConfig) {
+fn public(config: &mut Routes<'_>) {
     config.service(at("/v1").route(get().to(service::greeting)));
     config.service(at("/healthz").route(get().to(service::healthz)));
     config.service(at("/readyz").route(get().to(service::readyz)));
@@ -117,13 +131,13 @@ fn public(config: &mut ServiceConfig) {
 
 /// How records of a kind are changed once they are there.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Changes {
+pub enum Changes {
     Never,
     ByPatch,
     ByPatchAndPut,
 }
 
-fn records_of(config: &mut ServiceConfig, path: &str, kind: &'static RecordKind, changes: Changes) {
+fn records_of(config: &mut Routes<'_>, path: &str, kind: &'static RecordKind, changes: Changes) {
     let mut many = at(path)
         .route(post().to(move |call, payload| records::create(kind, call, payload)))
         .route(get().to(move |call| records::list(kind, call)));
@@ -137,9 +151,10 @@ fn records_of(config: &mut ServiceConfig, path: &str, kind: &'static RecordKind,
         one = one.route(patch().to(move |call, payload| records::patch(kind, call, payload)));
     }
     config.service(many).service(one);
+    config.describe(|| describe::records(path, kind, changes));
 }
 
-fn definitions_of(config: &mut ServiceConfig, path: &str, definition: Definition) {
+fn definitions_of(config: &mut Routes<'_>, path: &str, definition: Definition) {
     let many = at(path)
         .route(post().to(move |call, payload| functions::create(definition, call, payload)))
         .route(put().to(move |call, payload| functions::replace(definition, call, payload)))
@@ -149,10 +164,11 @@ fn definitions_of(config: &mut ServiceConfig, path: &str, definition: Definition
         .route(patch().to(move |call, payload| functions::patch(definition, call, payload)))
         .route(delete().to(move |call| functions::delete(definition, call)));
     config.service(many).service(one);
+    config.describe(|| describe::definitions(path, definition));
 }
 
 /// Keys of providers.
-fn secrets_of(config: &mut ServiceConfig) {
+fn secrets_of(config: &mut Routes<'_>) {
     let many = at("/v1/ai_secret")
         .route(post().to(|call, payload| records::create(&kinds::AI_SECRET, call, payload)))
         .route(put().to(|call, payload| records::replace(&kinds::AI_SECRET, call, payload)))
@@ -167,7 +183,7 @@ fn secrets_of(config: &mut ServiceConfig) {
 }
 
 /// What is granted, to whom, and who is there at all. Fixed words stand before the ids that they would be taken for.
-fn access_of(config: &mut ServiceConfig) {
+fn access_of(config: &mut Routes<'_>) {
     let acls = at("/v1/acl")
         .route(post().to(access::create_acl))
         .route(get().to(access::acls))
@@ -194,7 +210,7 @@ fn access_of(config: &mut ServiceConfig) {
 }
 
 /// Made by POST or PUT: names are not unique, so either makes another.
-fn tokens_of(config: &mut ServiceConfig) {
+fn tokens_of(config: &mut Routes<'_>) {
     let tokens = at("/v1/service_token")
         .route(post().to(|call, payload| records::create(&kinds::SERVICE_TOKEN, call, payload)))
         .route(put().to(|call, payload| records::create(&kinds::SERVICE_TOKEN, call, payload)))
@@ -206,7 +222,7 @@ fn tokens_of(config: &mut ServiceConfig) {
     config.service(tokens).service(token);
 }
 
-fn rows_of(config: &mut ServiceConfig, path: &str, kind: ObjectKind) {
+fn rows_of(config: &mut Routes<'_>, path: &str, kind: ObjectKind) {
     let insert = at(&format!("{path}/{{id}}/insert"));
     let fetch = at(&format!("{path}/{{id}}/fetch"));
     let feedback = at(&format!("{path}/{{id}}/feedback"));
@@ -218,11 +234,7 @@ fn rows_of(config: &mut ServiceConfig, path: &str, kind: ObjectKind) {
                 .route(post().to(move |call, payload| rows::fetch_by_body(kind, call, payload))),
         )
         .service(feedback.route(post().to(move |call, payload| rows::feedback(kind, call, payload))));
-}
-
-/// A path, whose other methods are looked up.
-fn at(path: &str) -> Resource {
-    resource(path).default_service(to(unrouted))
+    config.describe(|| describe::rows(path, kind));
 }
 
 /// A caller that is not known learns nothing of what is served and what is not.

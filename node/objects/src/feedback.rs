@@ -21,9 +21,11 @@ pub fn rows(items: Vec<Value>, now_micros: i64) -> Result<Vec<Value>, RowError> 
         let Value::Object(item) = item else {
             return Err(refuse("", "is no JSON object; an item of feedback is one"));
         };
+        let named = json!({"id": item.get("id"), "_is_merge": true});
         let made = rows_of(item, now_micros).map_err(|(path, problem)| refuse(path, problem))?;
-        for row in &made {
-            // Said here with the item's place: one item may make two rows or none.
+        // Said here with the item's place: one item may make two rows or none, and then its id is looked at all the same.
+        let checked = if made.is_empty() { std::slice::from_ref(&named) } else { &made };
+        for row in checked {
             let context = &mut PrepareContext { now_micros, new_id: &mut || "new".to_owned() };
             prepare(WIDEST_KIND, index, row.clone(), context)?;
         }
@@ -94,6 +96,7 @@ mod tests {
         let cases = [
             (json!({"comment": "x"}), "row 1: `id` is missing"),
             (json!({"id": 3, "comment": "x"}), "row 1: `origin.id`"),
+            (json!({"id": 3}), "row 1: `id` is 3"),
             (json!({"id": "a", "scores": {"s": 2}}), "row 1: `scores.s`"),
             (json!({"id": "a", "tags": "x"}), "row 1: `tags`"),
             (json!({"id": "a", "comment": {"text": "x"}}), "row 1: `comment.text`"),

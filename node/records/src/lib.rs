@@ -19,6 +19,7 @@ mod audit;
 mod commit;
 mod create;
 mod delete;
+mod describe;
 mod draft;
 mod edge;
 mod environments;
@@ -56,6 +57,7 @@ use crate::fences::Fences;
 use crate::standing::Impersonations;
 
 pub use delete::Swept;
+pub use describe::{Description, describe_organization, describe_user};
 pub use environments::Pinned;
 pub use error::RecordsError;
 pub use found::Founding;

@@ -30,7 +30,7 @@ use crate::{Records, edge};
 const ATTEMPTS_MAX: usize = 8;
 /// Users that one request invites or removes.
 pub const MEMBERS_AT_ONCE_MAX: usize = 1000;
-const USER_FIELDS: [&str; 4] = ["given_name", "family_name", "email", "avatar_url"];
+pub(crate) const USER_FIELDS: [&str; 4] = ["given_name", "family_name", "email", "avatar_url"];
 
 /// Who is to come and who is to go, as a request says it.
 #[derive(Debug, Default)]

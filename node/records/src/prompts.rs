@@ -48,7 +48,7 @@ impl Definition {
         draft::changes(self.fields(), sent)
     }
 
-    fn fields(self) -> &'static [crate::kind::Field] {
+    pub(crate) fn fields(self) -> &'static [crate::kind::Field] {
         match self {
             Definition::Prompt => PROMPT_FIELDS,
             Definition::Function => FUNCTION_FIELDS,

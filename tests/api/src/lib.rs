@@ -13,6 +13,7 @@ pub mod machines;
 pub mod pattern;
 pub mod process;
 pub mod rows;
+pub mod schema;
 pub mod search;
 pub mod server;
 pub mod template;

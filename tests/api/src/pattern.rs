@@ -186,7 +186,7 @@ fn same(wanted: &Value, found: &Value) -> bool {
     }
 }
 
-fn is_uuid(text: &str) -> bool {
+pub(crate) fn is_uuid(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
     lengths == [8, 4, 4, 4, 12] && parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()))
@@ -196,7 +196,7 @@ fn is_xact(text: &str) -> bool {
     text.len() == 19 && text.starts_with("1000") && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn is_time(text: &str) -> bool {
+pub(crate) fn is_time(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
     let sign = |at: usize, sign: u8| bytes.get(at) == Some(&sign);

@@ -14,9 +14,10 @@ pub async fn acls(call: Call) -> Answer {
     json(&json!({"objects": call.edge.records.acls(&call.principal, &request).await?}))
 }
 
+/// An array, without an object around it, as the contract has it.
 pub async fn acls_of_organization(call: Call) -> Answer {
     let request = ListRequest::from_query(call.query()?)?;
-    json(&json!({"objects": call.edge.records.acls_of_organization(&call.principal, &request).await?}))
+    json(&call.edge.records.acls_of_organization(&call.principal, &request).await?)
 }
 
 /// The one that the body describes.

@@ -4,14 +4,31 @@ use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 
-use super::{Answer, Shared, json};
+use super::{Answer, Shared, json, json_builder};
 use crate::call::Call;
+use crate::describe;
 use crate::refusal::{Kind, Refusal};
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 pub async fn greeting() -> HttpResponse {
     HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "text/plain; charset=utf-8")).body("Hello, World!")
+}
+
+/// For everybody: it says what can be asked, and nothing of what is there.
+pub async fn document() -> HttpResponse {
+    json_builder().body(describe::document())
+}
+
+/// The document as a page for people. It runs only what is in it and talks only to where it came from.
+pub async fn docs() -> HttpResponse {
+    const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
+        base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((header::CONTENT_TYPE, "text/html; charset=utf-8"));
+    answer.insert_header((header::CONTENT_SECURITY_POLICY, POLICY));
+    answer.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));
+    answer.body(describe::PAGE)
 }
 
 /// Without `logs3_payload_max_bytes`: whoever is told one uses overflow uploads.

@@ -1,0 +1,363 @@
+//! Operations that are of no family, one after the other. A test says which one is missing here.
+
+use assay_node_answers::Format;
+use assay_node_functions::DEFINITIONS_AT_ONCE_MAX;
+use assay_node_records::{ACLS_AT_ONCE_MAX, MEMBERS_AT_ONCE_MAX, describe_organization, describe_user, kinds};
+use serde_json::{Value, json};
+
+use crate::body::ROWS_MAX;
+use crate::describe::families::{Family, filtered, paged};
+use crate::describe::operation::{Operation, objects, reference, text, uuid};
+use crate::describe::rows;
+use crate::refusal::Kind;
+
+const SERVICE: &str = "Service";
+const QUERIES: &str = "Queries";
+const ACLS: &str = "Acls";
+const ORGANIZATIONS: &str = "Organizations";
+
+pub fn operations() -> Vec<Operation> {
+    let mut all = service();
+    all.extend(callers());
+    all.extend(views());
+    all.extend(secrets());
+    all.extend(tokens());
+    all.extend(environments());
+    all.extend(acls());
+    all.extend(people());
+    all.extend(queries());
+    all.extend(writes());
+    all
+}
+
+fn service() -> Vec<Operation> {
+    let get = |path: &str, summary: &str| Operation::new("get", path, SERVICE, summary);
+    let well = |name: &str| json!({"type": "object", "required": [name], "properties": {name: {"type": "boolean", "enum": [true]}}});
+    let version = json!({"type": "object", "required": ["version"], "properties": {"version": text()}});
+    vec![
+        get("/v1", "A greeting").public().answers_as("text/plain", text()),
+        get("/openapi.json", "This document").public().answers(json!({"type": "object"})),
+        get("/docs", "This document as a page").public().answers_as("text/html", text()),
+        get("/healthz", "Whether the node should go on running").public().answers(well("live")),
+        get("/readyz", "Whether the node should be sent requests").public().answers(well("ready")),
+        get(
+            "/metrics",
+            "Metrics in Prometheus' format, for callers on this machine where they have no port of their own",
+        )
+        .public()
+        .answers_as("text/plain", text()),
+        get("/version", "The version of the server").answers(version),
+    ]
+}
+
+fn callers() -> Vec<Operation> {
+    let shown = |fields: Value| json!({"type": "object", "required": names(&fields), "properties": fields});
+    let maybe = json!({"type": "string", "nullable": true});
+    let organization = shown(json!({
+        "id": uuid(), "name": text(), "api_url": text(), "proxy_url": text(), "realtime_url": maybe,
+        "is_universal_api": {"type": "boolean"}, "git_metadata": {"type": "object", "nullable": true},
+    }));
+    let login = json!({"type": "object", "required": ["org_info"],
+        "properties": {"org_info": {"type": "array", "items": organization, "minItems": 1}}});
+    let named = shown(json!({"id": uuid(), "name": text()}));
+    let me = shown(json!({"id": uuid(), "email": text(), "organizations": {"type": "array", "items": named}}));
+    let ping = shown(json!({"id": uuid(), "email": text(), "org_id": uuid(), "org_name": text()}));
+    vec![
+        Operation::new("get", "/ping", SERVICE, "Who is calling, in which organization").answers(ping),
+        Operation::new(
+            "post",
+            "/api/apikey/login",
+            SERVICE,
+            "The organizations of the credential and where they are served",
+        )
+        .answers(login),
+        Operation::new("post", "/api/self/me", SERVICE, "The user of the credential").answers(me),
+    ]
+}
+
+fn names(fields: &Value) -> Vec<&String> {
+    fields.as_object().map(|fields| fields.keys().collect()).unwrap_or_default()
+}
+
+/// Whoever asks for one names the object that it is of.
+fn views() -> Vec<Operation> {
+    let family = Family::new("/v1/view", "view", kinds::VIEW.describe());
+    let object = |name: &str| family.said.create["properties"][name].clone();
+    let (object_type, object_id) = (object("object_type"), object("object_id"));
+    let of_object = |operation: Operation| {
+        operation.must_ask("object_type", object_type.clone()).must_ask("object_id", object_id.clone())
+    };
+    let mut change = family.said.patch.clone();
+    change["properties"]["object_type"] = object_type.clone();
+    change["properties"]["object_id"] = object_id.clone();
+    change["required"] = json!(["object_type", "object_id"]);
+    let named = json!({"type": "object", "required": ["object_type", "object_id"],
+        "properties": {"object_type": object_type.clone(), "object_id": object_id.clone()}});
+    let filters: Vec<_> =
+        family.said.filters.iter().filter(|(name, _)| !name.starts_with("object_")).cloned().collect();
+    let list = Operation::new("get", "/v1/view", "Views", "List views of an object, newest first");
+    let list = of_object(filtered(paged(list, None), &filters));
+    vec![
+        family.create(),
+        family.replace(),
+        list.with("View", family.said.answer.clone()).answers(objects(&reference("View"))),
+        of_object(family.get()),
+        family.patch().with("PatchView", change),
+        family.delete().takes(named),
+    ]
+}
+
+fn secrets() -> Vec<Operation> {
+    let family = Family::new("/v1/ai_secret", "ai_secret", kinds::AI_SECRET.describe());
+    let org_name = json!({"type": "string", "nullable": true});
+    let named = json!({"type": "object", "required": ["name"], "properties": {"name": text(), "org_name": org_name}});
+    let of_org =
+        json!({"type": "object", "properties": {"org_id": {"type": "string", "format": "uuid", "nullable": true}}});
+    let all = Operation::new("post", "/api/ai_secret/get", "AiSecrets", "List the AI secrets of an organization");
+    vec![
+        family.create(),
+        family.replace(),
+        family.list(),
+        family.get(),
+        family.patch(),
+        family.delete(),
+        family.delete_by(named),
+        all.takes(of_org).answers(json!({"type": "array", "items": reference("AiSecret")})),
+    ]
+}
+
+/// Names are not unique: either way makes another.
+fn tokens() -> Vec<Operation> {
+    let family = Family::new("/v1/service_token", "service_token", kinds::SERVICE_TOKEN.describe());
+    let by_id = json!({"type": "object", "required": ["id"], "properties": {"id": uuid()}});
+    vec![
+        family.with_key("post"),
+        family.with_key("put"),
+        family.list(),
+        family.get(),
+        family.delete(),
+        family.delete_by(by_id),
+    ]
+}
+
+/// Which versions environments use.
+fn environments() -> Vec<Operation> {
+    let object_type = json!({"type": "string", "enum": ["dataset", "prompt"]});
+    let shown = json!({
+        "type": "object",
+        "required": ["id", "object_type", "object_id", "object_version", "environment_slug", "created"],
+        "properties": {
+            "id": uuid(), "object_type": object_type, "object_id": uuid(), "object_version": text(),
+            "environment_slug": text(), "created": {"type": "string", "format": "date-time"},
+        },
+    });
+    let of = |method, path: &str, summary: &str| {
+        let operation = Operation::new(method, path, "Environments", summary).part("object_type", object_type.clone());
+        operation.of("object").with("EnvironmentObject", shown.clone())
+    };
+    let all = |method, summary: &str| of(method, "/environment-object/{object_type}/{id}", summary);
+    let one = |method, summary: &str| {
+        of(method, "/environment-object/{object_type}/{id}/{slug}", summary)
+            .part("slug", text())
+            .answers(reference("EnvironmentObject"))
+    };
+    let version = json!({"type": "object", "required": ["object_version"], "properties": {"object_version": text()}});
+    let mut pinned = version.clone();
+    pinned["required"] = json!(["object_version", "environment_slug"]);
+    pinned["properties"]["environment_slug"] = text();
+    vec![
+        all("get", "List the versions of a prompt or dataset that environments use")
+            .answers(objects(&reference("EnvironmentObject"))),
+        all("post", "Have an environment use a version").takes(pinned).answers(reference("EnvironmentObject")),
+        one("get", "Get the version that an environment uses"),
+        one("put", "Have an environment use a version, in the place of the one it uses").takes(version),
+        one("delete", "Have an environment use no version"),
+    ]
+}
+
+fn acls() -> Vec<Operation> {
+    let family = Family::new("/v1/acl", "acl", kinds::ACL.describe());
+    let (object_type, object_id) = (family.said.filters[0].1.clone(), family.said.filters[1].1.clone());
+    let list = |path: &str, summary: &str| paged(Operation::new("get", path, ACLS, summary), None);
+    let shown = |operation: Operation| operation.with("Acl", family.said.answer.clone());
+    let of_object = list("/v1/acl", "List what was granted on an object, newest first");
+    let of_object = of_object.must_ask("object_type", object_type).must_ask("object_id", object_id);
+    let of_object = filtered(of_object, &family.said.filters[2..]);
+    let of_organization = list("/v1/acl/list_org", "List what was granted in an organization, newest first");
+    let of_organization = filtered(of_organization, &family.said.filters);
+    let update = |path: &str, summary: &str| {
+        let list =
+            json!({"type": "array", "nullable": true, "items": reference("CreateAcl"), "maxItems": ACLS_AT_ONCE_MAX});
+        let done = |name: &str| json!({"type": "array", "items": reference(name)});
+        let body = json!({"type": "object", "properties": {"add_acls": list, "remove_acls": list}});
+        let answer = json!({"type": "object", "required": ["added_acls", "removed_acls"],
+            "properties": {"added_acls": done("Acl"), "removed_acls": done("DeletedAcl")}});
+        let operation = Operation::new("post", path, ACLS, summary).with("CreateAcl", family.said.create.clone());
+        shown(operation).takes(body).answers(answer)
+    };
+    vec![
+        family.create(),
+        shown(of_object).answers(objects(&reference("Acl"))),
+        family.delete_by(reference("CreateAcl")),
+        update("/v1/acl/batch_update", "Grant and take away several at once"),
+        update("/v1/acl/batch-update", "The same, as one client spells it"),
+        // No object around it, as clients have it.
+        shown(of_organization).answers(json!({"type": "array", "items": reference("Acl")})),
+        family.get(),
+        family.delete(),
+    ]
+}
+
+fn people() -> Vec<Operation> {
+    let user = |operation: Operation| operation.with("User", describe_user());
+    let mut users =
+        paged(Operation::new("get", "/v1/user", "Users", "List the users of an organization, newest first"), None);
+    for name in ["given_name", "family_name", "email"] {
+        users = users.asks(name, text());
+    }
+    let (patch, shown) = describe_organization();
+    let organization = |operation: Operation| operation.with("Organization", shown.clone());
+    let one = |method, summary: &str| {
+        let operation = Operation::new(method, "/v1/organization/{id}", ORGANIZATIONS, summary).of("organization");
+        organization(operation).answers(reference("Organization"))
+    };
+    let organizations =
+        paged(Operation::new("get", "/v1/organization", ORGANIZATIONS, "List the caller's organizations"), None);
+    let members = Operation::new("patch", "/v1/organization/members", ORGANIZATIONS, "Invite users and remove them");
+    vec![
+        user(users).answers(objects(&reference("User"))),
+        user(Operation::new("get", "/v1/user/{id}", "Users", "Get a user").of("user")).answers(reference("User")),
+        organization(organizations).answers(objects(&reference("Organization"))),
+        one("get", "Get an organization"),
+        one("patch", "Change an organization").with("PatchOrganization", patch).takes(reference("PatchOrganization")),
+        members.takes(members_body()).answers(members_answer()),
+    ]
+}
+
+fn members_body() -> Value {
+    let list = |item: Value| json!({"type": "array", "nullable": true, "items": item, "maxItems": MEMBERS_AT_ONCE_MAX});
+    let maybe = |schema: Value| {
+        let mut schema = schema;
+        schema["nullable"] = true.into();
+        schema
+    };
+    let account =
+        json!({"type": "object", "required": ["name"], "properties": {"name": text(), "token_name": maybe(text())}});
+    let invited = json!({
+        "ids": list(uuid()), "emails": list(text()), "service_accounts": list(account), "send_invite_emails": {"type": "boolean", "nullable": true},
+        "group_ids": list(uuid()), "group_names": list(text()), "group_id": maybe(uuid()), "group_name": maybe(text()),
+    });
+    let removed = json!({"ids": list(uuid()), "emails": list(text())});
+    json!({"type": "object", "properties": {
+        "invite_users": {"type": "object", "nullable": true, "properties": invited},
+        "remove_users": {"type": "object", "nullable": true, "properties": removed},
+        "org_name": maybe(text()), "org_id": maybe(uuid()),
+    }})
+}
+
+fn members_answer() -> Value {
+    let maybe = json!({"type": "string", "nullable": true});
+    let fields = json!({"id": uuid(), "email": text(), "api_key": maybe, "token_name": maybe});
+    let user = json!({"type": "object", "required": ["id", "email"], "properties": fields});
+    json!({
+        "type": "object", "required": ["status", "org_id", "send_email_error", "added_users"],
+        "properties": {
+            "status": {"type": "string", "enum": ["success"]}, "org_id": text(),
+            "send_email_error": {"type": "string", "nullable": true}, "added_users": {"type": "array", "items": user},
+        },
+    })
+}
+
+/// `asked` reads it.
+fn question() -> Value {
+    let formats: Vec<Value> = Format::ALL.iter().map(|format| format.name().into()).chain([Value::Null]).collect();
+    let flag = json!({"type": "boolean", "nullable": true});
+    let maybe = json!({"type": "string", "nullable": true});
+    let natural = json!({"type": "integer", "nullable": true, "minimum": 0});
+    json!({
+        "type": "object", "required": ["query"],
+        "properties": {
+            "query": {"anyOf": [text(), {"type": "object"}]},
+            "fmt": {"type": "string", "nullable": true, "enum": formats},
+            "cursor": maybe, "version": maybe, "scope_to_root_span_id": maybe,
+            "tz_offset": {"type": "integer", "nullable": true, "minimum": -1440, "maximum": 1440},
+            "lint_mode": {"type": "string", "nullable": true, "enum": ["default", "strict", "off", null]},
+            "strict_lint_mode": flag, "audit_log": flag, "disable_limit": flag, "include_plan": flag,
+            "brainstore_realtime": flag, "inference_depth": natural, "query_timeout_seconds": natural,
+        },
+    })
+}
+
+fn queries() -> Vec<Operation> {
+    const REFUSED: [Kind; 3] = [Kind::Past, Kind::TooLate, Kind::NotImplemented];
+    let maybe = json!({"type": "string", "nullable": true});
+    let rows = json!({"type": "array", "items": {"type": "object"}});
+    let object = json!({"type": "object"});
+    let answer = json!({
+        "type": "object", "required": ["data", "schema", "realtime_state", "freshness_state", "freshness", "warnings"],
+        "properties": {
+            "data": rows, "schema": object, "realtime_state": object, "freshness_state": object,
+            "freshness": {"type": "string", "enum": ["complete"]}, "warnings": rows, "cursor": text(), "plan": text(),
+        },
+    });
+    let mut later = question();
+    later["properties"]["format"] = json!({"type": "string", "nullable": true, "enum": ["jsonl", null]});
+    later["properties"]["batch_size"] = json!({"type": "integer", "nullable": true, "minimum": 1});
+    let status = json!({"type": "string", "enum": ["queued", "running", "succeeded", "failed"]});
+    let made = json!({"type": "object", "required": ["id", "status", "project_id", "object_id"],
+        "properties": {"id": uuid(), "status": status, "project_id": maybe, "object_id": maybe}});
+    let seen = json!({"type": "object", "required": ["status"], "properties": {"status": status, "error": text()}});
+    let page = json!({"type": "object", "required": ["status", "rows", "cursor"],
+        "properties": {"status": status, "rows": rows, "cursor": maybe, "error": text()}});
+    let ask = Operation::new("post", "/btql", QUERIES, "Ask a question over rows").with("Question", question());
+    vec![
+        ask.takes(reference("Question"))
+            .answers(answer)
+            .answers_as("text/csv", text())
+            .answers_as("application/x-jsonlines", text())
+            .answers_as("application/vnd.apache.parquet", json!({"type": "string", "format": "binary"}))
+            .sends_header("x-bt-cursor", "Where the next page begins, if there is one")
+            .also_refuses(&REFUSED),
+        Operation::new("post", "/btql/async", QUERIES, "Ask a question whose answer is looked for later")
+            .takes(later)
+            .answers(made)
+            .also_refuses(&REFUSED),
+        Operation::new("get", "/btql/async/{id}", QUERIES, "How far the answer is").of("query").answers(seen),
+        Operation::new("get", "/btql/async/{id}/result", QUERIES, "A page of the answer")
+            .of("query")
+            .asks("limit", json!({"type": "integer", "minimum": 1}))
+            .asks("cursor", text())
+            .answers(page),
+    ]
+}
+
+fn writes() -> Vec<Operation> {
+    let many = json!({"type": "array", "items": reference("CreateFunction"), "maxItems": DEFINITIONS_AT_ONCE_MAX});
+    let functions = json!({"type": "object", "required": ["functions"], "properties": {"functions": many}});
+    let inserted = json!({"type": "object", "required": ["functions", "ignored_count"], "properties": {
+        "functions": {"type": "array", "items": reference("Function")}, "ignored_count": {"type": "integer", "minimum": 0},
+    }});
+    let row = json!({"type": "object", "additionalProperties": {"nullable": true}});
+    let logs = json!({"type": "object", "required": ["rows"], "properties": {
+        "rows": {"type": "array", "items": row, "maxItems": ROWS_MAX},
+        "api_version": {"type": "integer", "nullable": true},
+    }});
+    let crossed =
+        Operation::new("post", "/v1/insert", "CrossObject", "Write rows of several objects and feedback to them");
+    let logged = Operation::new("post", "/logs3", "CrossObject", "Write rows that name their objects themselves");
+    let pushed = Operation::new(
+        "post",
+        "/insert-functions",
+        "Functions",
+        "Create several functions, or none where one is wrong",
+    );
+    vec![
+        crossed.reads_header(rows::REPEATED.0, rows::REPEATED.1).takes(rows::crossed()).answers(rows::crossed_rows()),
+        logged
+            .reads_header(rows::REPEATED.0, rows::REPEATED.1)
+            .takes(logs)
+            .answers(reference("InsertedRows"))
+            .also_refuses(&[Kind::NotImplemented]),
+        pushed.takes(functions).answers(inserted),
+    ]
+}

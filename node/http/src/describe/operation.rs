@@ -1,0 +1,241 @@
+//! One operation as it is described: what it is asked with and how it answers.
+
+use serde_json::{Map, Value, json};
+
+use crate::refusal::Kind;
+
+/// Names that do not follow from method and path: those that clients made from the API's own document have.
+const NAMED: [(&str, &str, &str); 9] = [
+    ("get", "/v1", "getIndex"),
+    ("post", "/v1/insert", "postCrossObjectInsert"),
+    ("post", "/v1/acl/batch_update", "aclBatchUpdate"),
+    ("get", "/v1/acl/list_org", "aclListOrg"),
+    ("get", "/environment", "listEnvironments"),
+    ("post", "/environment", "createEnvironment"),
+    ("get", "/environment/{id}", "getEnvironment"),
+    ("patch", "/environment/{id}", "updateEnvironment"),
+    ("delete", "/environment/{id}", "deleteEnvironment"),
+];
+
+/// What any call with a credential may be refused for.
+const ALWAYS: [Kind; 8] = [
+    Kind::BadRequest,
+    Kind::Unauthorized,
+    Kind::Forbidden,
+    Kind::NotFound,
+    Kind::HeadTooLarge,
+    Kind::Busy,
+    Kind::Internal,
+    Kind::Unavailable,
+];
+const WITH_BODY: [Kind; 3] = [Kind::TooSlow, Kind::TooLarge, Kind::UnsupportedEncoding];
+const WRITES: [Kind; 2] = [Kind::Conflict, Kind::NoSpace];
+
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// In small letters, as the document has it.
+    pub method: &'static str,
+    /// As the router has it, with `{id}`.
+    pub path: String,
+    pub tag: String,
+    summary: String,
+    /// What the document calls the `{id}` of the path.
+    id_name: Option<String>,
+    parameters: Vec<Value>,
+    body: Option<Value>,
+    content: Map<String, Value>,
+    headers: Map<String, Value>,
+    refusals: Vec<Kind>,
+    is_public: bool,
+    /// What its references lead to.
+    pub schemas: Vec<(String, Value)>,
+}
+
+impl Operation {
+    pub fn new(
+        method: &'static str,
+        path: impl Into<String>,
+        tag: impl Into<String>,
+        summary: impl Into<String>,
+    ) -> Operation {
+        let mut refusals = ALWAYS.to_vec();
+        if method != "get" {
+            refusals.extend(WRITES);
+        }
+        Operation {
+            method,
+            path: path.into(),
+            tag: tag.into(),
+            summary: summary.into(),
+            id_name: None,
+            parameters: Vec::new(),
+            body: None,
+            content: Map::new(),
+            headers: Map::new(),
+            refusals,
+            is_public: false,
+            schemas: Vec::new(),
+        }
+    }
+
+    /// The `{id}` of its path is of one of these.
+    pub fn of(mut self, what: &str) -> Operation {
+        let name = format!("{what}_id");
+        let schema = json!({"type": "string", "format": "uuid"});
+        self.parameters.push(json!({"name": name, "in": "path", "required": true, "schema": schema}));
+        self.id_name = Some(name);
+        self
+    }
+
+    /// Another hole of its path.
+    pub fn part(mut self, name: &str, schema: Value) -> Operation {
+        self.parameters.push(json!({"name": name, "in": "path", "required": true, "schema": schema}));
+        self
+    }
+
+    pub fn asks(mut self, name: &str, schema: Value) -> Operation {
+        self.parameters.push(json!({"name": name, "in": "query", "required": false, "schema": schema}));
+        self
+    }
+
+    pub fn must_ask(mut self, name: &str, schema: Value) -> Operation {
+        self.parameters.push(json!({"name": name, "in": "query", "required": true, "schema": schema}));
+        self
+    }
+
+    pub fn reads_header(mut self, name: &str, about: &str) -> Operation {
+        let schema = json!({"type": "string"});
+        self.parameters.push(json!({"name": name, "in": "header", "description": about, "schema": schema}));
+        self
+    }
+
+    /// A JSON body.
+    pub fn takes(mut self, schema: Value) -> Operation {
+        self.body = Some(json!({"required": true, "content": {"application/json": {"schema": schema}}}));
+        self.refusals.extend(WITH_BODY);
+        self
+    }
+
+    /// A JSON body that may be left out.
+    pub fn may_take(self, schema: Value) -> Operation {
+        let mut operation = self.takes(schema);
+        if let Some(body) = &mut operation.body {
+            body["required"] = false.into();
+        }
+        operation
+    }
+
+    pub fn answers(self, schema: Value) -> Operation {
+        self.answers_as("application/json", schema)
+    }
+
+    pub fn answers_as(mut self, content_type: &str, schema: Value) -> Operation {
+        self.content.insert(content_type.to_owned(), json!({ "schema": schema }));
+        self
+    }
+
+    pub fn sends_header(mut self, name: &str, about: &str) -> Operation {
+        self.headers.insert(name.to_owned(), json!({"description": about, "schema": {"type": "string"}}));
+        self
+    }
+
+    pub fn also_refuses(mut self, kinds: &[Kind]) -> Operation {
+        self.refusals.extend(kinds);
+        self
+    }
+
+    /// Needs no credential.
+    pub fn public(mut self) -> Operation {
+        self.is_public = true;
+        self.refusals.retain(|kind| !matches!(kind, Kind::Unauthorized | Kind::Forbidden | Kind::BadRequest));
+        self
+    }
+
+    /// Keeps a schema under a name, in the place of one that it has; references lead to it.
+    pub fn with(mut self, name: &str, schema: Value) -> Operation {
+        self.schemas.retain(|(known, _)| known != name);
+        self.schemas.push((name.to_owned(), schema));
+        self
+    }
+
+    /// As the document has it: what the id is of is said.
+    pub fn public_path(&self) -> String {
+        match &self.id_name {
+            Some(name) => self.path.replace("{id}", &format!("{{{name}}}")),
+            None => self.path.clone(),
+        }
+    }
+
+    pub fn value(&self) -> Value {
+        let mut ok = json!({"description": "It is done", "content": self.content});
+        if !self.headers.is_empty() {
+            ok["headers"] = self.headers.clone().into();
+        }
+        let mut responses = Map::from_iter([("200".to_owned(), ok)]);
+        let mut refusals = self.refusals.clone();
+        refusals.sort_by_key(|kind| kind.status().as_u16());
+        for kind in refusals {
+            let target = format!("#/components/responses/{}", kind.name());
+            responses.insert(kind.status().as_u16().to_string(), json!({ "$ref": target }));
+        }
+        let mut value = json!({
+            "operationId": self.name(), "tags": [self.tag], "summary": self.summary,
+            "parameters": self.parameters, "responses": responses,
+        });
+        if let Some(body) = &self.body {
+            value["requestBody"] = body.clone();
+        }
+        if self.is_public {
+            value["security"] = json!([]);
+        }
+        value
+    }
+
+    fn name(&self) -> String {
+        let known = NAMED.iter().find(|(method, path, _)| (*method, *path) == (self.method, self.path.as_str()));
+        if let Some((_, _, name)) = known {
+            return (*name).to_owned();
+        }
+        let parts = self.path.split('/').filter(|part| !part.is_empty() && *part != "v1");
+        let words: String = parts.map(|part| pascal(part.trim_matches(['{', '}']))).collect();
+        format!("{}{words}", self.method)
+    }
+}
+
+/// `project_score` as `ProjectScore`.
+pub fn pascal(name: &str) -> String {
+    let words = name.split(['_', '-', '.']).filter(|word| !word.is_empty());
+    words.map(|word| word[..1].to_ascii_uppercase() + &word[1..]).collect()
+}
+
+pub fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+/// What lists answer.
+pub fn objects(item: &Value) -> Value {
+    let objects = json!({"type": "array", "items": item});
+    json!({"type": "object", "required": ["objects"], "properties": {"objects": objects}, "additionalProperties": false})
+}
+
+pub fn text() -> Value {
+    json!({"type": "string"})
+}
+
+pub fn uuid() -> Value {
+    json!({"type": "string", "format": "uuid"})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_follows_from_method_and_path() {
+        let name = |method, path: &str| Operation::new(method, path, "", "").name();
+        assert_eq!(name("post", "/v1/project_logs/{id}/fetch"), "postProjectLogsIdFetch");
+        assert_eq!(name("post", "/v1/acl/batch-update"), "postAclBatchUpdate");
+        assert_eq!(name("get", "/openapi.json"), "getOpenapiJson");
+        assert_eq!(name("get", "/v1"), "getIndex");
+    }
+}

@@ -1,0 +1,45 @@
+//! The document that a server shows: it is the contract, but for what is listed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use assay_test_api::http::{Request, send};
+use assay_test_api::schema::Document;
+use serde_json::Value;
+
+use crate::compare::Pair;
+use crate::listed::{self, contract};
+
+/// What `url` says of itself, asked without a credential.
+pub fn shown_by(url: &str) -> Document {
+    let request = Request { method: "GET".into(), target: "/openapi.json".into(), ..Request::default() };
+    let answer = send(url, &request).unwrap_or_else(|error| panic!("{error:#}"));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.header("content-type").as_deref(), Some("application/json"));
+    Document::new(serde_json::from_slice::<Value>(&answer.body).expect("JSON"))
+}
+
+pub fn page_is_shown(url: &str) {
+    let request = Request { method: "GET".into(), target: "/docs".into(), ..Request::default() };
+    let answer = send(url, &request).unwrap_or_else(|error| panic!("{error:#}"));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(answer.header("content-type").is_some_and(|kind| kind.starts_with("text/html")));
+    assert!(answer.header("content-security-policy").is_some_and(|policy| policy.starts_with("default-src 'none'")));
+    assert!(answer.text().contains("openapi.json"));
+}
+
+/// Where the document is not the contract, and nobody says why.
+pub fn complaints(ours: &Document) -> Vec<String> {
+    let contract = contract();
+    let not_served: BTreeMap<String, String> = listed::read("not_served.json");
+    let not_served: BTreeSet<String> = not_served.into_keys().collect();
+    let pair = Pair { contract: &contract, ours };
+    let found = pair.differences(&not_served);
+    if let Ok(path) = std::env::var("ASSAY_TEST_DIFFERENCES") {
+        std::fs::write(path, found.join("\n")).expect("a file for the differences");
+    }
+    let mut complaints = listed::complaints("differences.json", &found);
+    let names: BTreeSet<String> = ours.operations().iter().map(|operation| operation.name()).collect();
+    complaints
+        .extend(not_served.intersection(&names).map(|name| format!("{name} is described and listed as not served")));
+    complaints
+}

@@ -65,6 +65,7 @@ fn names(kind: ObjectKind) -> (String, &'static str, &'static str) {
         ObjectKind::Dataset => ("Datasets", "a dataset"),
         ObjectKind::PlaygroundLogs => ("Playgrounds", "a playground"),
         ObjectKind::ProjectPrompts => ("Prompts", "a project's prompts"),
+        ObjectKind::AuditLog => ("AuditLogs", "an organization's audit log"),
     };
     (pascal(kind.name()), tag, of)
 }
@@ -75,6 +76,7 @@ fn id_of(kind: ObjectKind) -> &'static str {
         ObjectKind::Dataset => "dataset",
         ObjectKind::PlaygroundLogs => "prompt_session",
         ObjectKind::ProjectLogs | ObjectKind::ProjectPrompts => "project",
+        ObjectKind::AuditLog => "organization",
     }
 }
 
@@ -242,7 +244,7 @@ fn fetched(kind: ObjectKind) -> Value {
     match kind {
         ObjectKind::Experiment => always("experiment_id", uuid()),
         ObjectKind::Dataset => always("dataset_id", uuid()),
-        ObjectKind::ProjectLogs | ObjectKind::PlaygroundLogs | ObjectKind::ProjectPrompts => {
+        ObjectKind::ProjectLogs | ObjectKind::PlaygroundLogs | ObjectKind::ProjectPrompts | ObjectKind::AuditLog => {
             always("org_id", uuid());
             always("log_id", json!({"type": "string", "enum": ["g"]}));
         }

@@ -47,6 +47,7 @@ mod routes;
 mod sending;
 mod server;
 mod shapes;
+mod summing;
 mod tls;
 
 use std::fmt;

@@ -1,13 +1,12 @@
 //! What the public API names, as a table made once from its OpenAPI document: an operation that stands there and is not
-//! served yet is answered 501, and not 404.
+//! served yet is answered 501, and not 404. Beside it all that is served.
+
+use std::sync::OnceLock;
+
+use crate::routes::{Routes, registered};
 
 /// One operation a line: method, path. Segments in braces stand for any one, with a `+` for one or more.
 const TABLE: &str = include_str!("operations.txt");
-
-/// What clients call beyond that document and this server has.
-const BEYOND: &str = "GET /version\nGET /ping\nGET /healthz\nGET /readyz\nGET /metrics\nGET /openapi.json\nGET /docs\nPOST /api/apikey/login\n\
-    POST /api/self/me\nPOST /api/ai_secret/get\nPOST /logs3\nPOST /v1/api_key\nPOST /v1/acl/batch-update\nPOST /btql\nPOST /btql/async\nGET /btql/async/{id}\n\
-    GET /btql/async/{id}/result\n";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
@@ -20,13 +19,25 @@ pub enum Known {
 
 /// What the API says of a request that no route took.
 pub fn lookup(method: &str, path: &str) -> Known {
-    let rows = TABLE.lines().chain(BEYOND.lines()).filter_map(|line| line.split_once(' '));
-    let methods: Vec<&'static str> =
+    let rows = TABLE.lines().filter_map(|line| line.split_once(' ')).chain(served());
+    let mut methods: Vec<&'static str> =
         rows.filter(|(_, pattern)| matches(pattern, path)).map(|(method, _)| method).collect();
+    methods.sort_unstable();
+    methods.dedup();
     if methods.is_empty() {
         return Known::Unknown;
     }
     if methods.contains(&method) { Known::Operation } else { Known::OtherMethods(methods) }
+}
+
+fn served() -> impl Iterator<Item = (&'static str, &'static str)> {
+    static SERVED: OnceLock<Vec<(String, String)>> = OnceLock::new();
+    let all = SERVED.get_or_init(|| {
+        let mut routes = Routes::default();
+        registered(&mut routes);
+        routes.served.into_iter().map(|(method, path)| (method.to_ascii_uppercase(), path)).collect()
+    });
+    all.iter().map(|(method, path)| (method.as_str(), path.as_str()))
 }
 
 fn matches(pattern: &str, path: &str) -> bool {

@@ -12,6 +12,8 @@ mod rows;
 mod secrets;
 mod served;
 mod service;
+mod simulated_users;
+mod summaries;
 mod views;
 
 use actix_web::http::header;
@@ -60,6 +62,9 @@ pub fn registered(config: &mut Routes<'_>) {
         &kinds::ENV_VAR,
         &kinds::GROUP,
         &kinds::MCP_SERVER,
+        &kinds::ORG_AUTOMATION,
+        &kinds::PROJECT_AUTOMATION,
+        &kinds::PROJECT_GROUP,
         &kinds::PROJECT_SCORE,
         &kinds::PROJECT_TAG,
         &kinds::PROMPT_SESSION,
@@ -93,6 +98,17 @@ pub fn registered(config: &mut Routes<'_>) {
             .route(patch().to(views::patch))
             .route(delete().to(views::delete)),
     );
+    config.service(
+        at("/v1/project/{project_id}/simulated_user")
+            .route(post().to(simulated_users::create))
+            .route(get().to(simulated_users::list)),
+    );
+    config.service(
+        at("/v1/project/{project_id}/simulated_user/{id}")
+            .route(get().to(simulated_users::get))
+            .route(patch().to(simulated_users::patch))
+            .route(delete().to(simulated_users::delete)),
+    );
     secrets_of(config);
     access_of(config);
     tokens_of(config);
@@ -103,6 +119,11 @@ pub fn registered(config: &mut Routes<'_>) {
     rows_of(config, "/v1/project_logs", ObjectKind::ProjectLogs);
     rows_of(config, "/v1/experiment", ObjectKind::Experiment);
     rows_of(config, "/v1/dataset", ObjectKind::Dataset);
+    config.service(at("/v1/experiment/{id}/summarize").route(get().to(summaries::experiment)));
+    config.service(at("/v1/dataset/{id}/summarize").route(get().to(summaries::dataset)));
+    // As clients of earlier days ask for the same.
+    config.service(at("/experiment-comparison2").route(get().to(summaries::comparison)));
+    config.service(at("/dataset-summary").route(get().to(summaries::dataset_total)));
     config.service(at("/v1/dataset/{id}/restore/preview").route(post().to(restore::preview)));
     config.service(at("/v1/dataset/{id}/restore").route(post().to(restore::restore)));
     config.service(at("/v1/insert").route(post().to(rows::cross_insert)));
@@ -201,6 +222,7 @@ fn access_of(config: &mut Routes<'_>) {
         .service(at("/v1/user").route(get().to(access::users)))
         .service(at("/v1/user/{id}").route(get().to(access::user)))
         .service(at("/v1/organization").route(get().to(access::organizations)))
+        .service(at("/v1/organization/api_keys").route(get().to(|call| records::list(&kinds::API_KEY, call))))
         .service(at("/v1/organization/members").route(patch().to(access::change_members)))
         .service(
             at("/v1/organization/{id}")

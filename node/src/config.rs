@@ -20,6 +20,7 @@ use toml::{Table, Value};
 
 use crate::jwt::JwtConfig;
 use crate::limits::{ObjectsConfig, QueriesConfig};
+use crate::retention::RetentionConfig;
 use crate::secrets::SecretsConfig;
 
 /// In front of the environment's names.
@@ -52,6 +53,7 @@ pub struct Config {
     pub objects: ObjectsConfig,
     pub queries: QueriesConfig,
     pub secrets: SecretsConfig,
+    pub retention: RetentionConfig,
     pub limits: LimitsConfig,
     pub log: LogConfig,
     pub founding: FoundingConfig,

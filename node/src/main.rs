@@ -12,6 +12,7 @@ mod metrics;
 mod operate;
 mod rates;
 mod remote;
+mod retention;
 mod secrets;
 mod serve;
 

@@ -26,6 +26,7 @@ use crate::admin::Door;
 use crate::config::{Config, LogFormat};
 use crate::jwt::Trust;
 use crate::rates::ClusterPeers;
+use crate::retention::Retention;
 use crate::{desk, jwt, metrics, rates, secrets};
 
 /// Wiring, signals, administrators: little work.
@@ -111,6 +112,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         () = signals.first() => None,
     };
     let sweeping = tokio::spawn(keep_sweeping(records.clone()));
+    let retaining = tokio::spawn(keep_retaining(&config, &cluster, (records, objects.clone(), queries.clone())));
     match started {
         Some(Ok(())) => signals.first().await,
         Some(Err(why)) => return Err(why), // what was acknowledged is as safe as after a crash
@@ -119,6 +121,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     tracing::info!("a signal asks this node to stop");
     serving.store(false, Ordering::Relaxed);
     sweeping.abort();
+    retaining.abort();
     handle.drain();
     let stopping = async {
         handle.stop().await;
@@ -149,6 +152,15 @@ fn records(
         records.give_keys(ring);
     }
     Ok(records)
+}
+
+/// Until it is aborted.
+fn keep_retaining(
+    config: &Config,
+    cluster: &Arc<Cluster>,
+    (records, objects, queries): (Records, Objects, Queries),
+) -> impl Future<Output = ()> + use<> {
+    Retention { cluster: Arc::clone(cluster), records, objects, queries, every: config.retention.every() }.keep()
 }
 
 /// The start has swept once.

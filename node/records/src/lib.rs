@@ -39,6 +39,7 @@ mod patch;
 mod people;
 mod prompts;
 mod read;
+mod retention;
 mod sealing;
 mod shape;
 mod standing;
@@ -68,6 +69,7 @@ pub use list::{IDS_MAX, ListRequest};
 pub use masters::MasterKey;
 pub use people::MEMBERS_AT_ONCE_MAX;
 pub use prompts::{Definition, PromptPlace};
+pub use retention::Keeping;
 
 /// A handle; clones share everything.
 #[derive(Clone)]

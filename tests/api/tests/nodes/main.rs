@@ -13,6 +13,7 @@ mod lost;
 mod machines;
 mod malformed;
 mod program;
+mod retention;
 mod scrub;
 mod secrets;
 mod ways_in;

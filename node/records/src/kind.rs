@@ -149,6 +149,8 @@ pub(crate) enum OnPatch {
     /// Never changes; what a client sends is ignored.
     Fixed,
     Replaced,
+    /// The same, and every patch says it.
+    Said,
     /// Objects are folded in, member by member; anything else replaces.
     Merged,
 }

@@ -73,6 +73,33 @@ pub fn registered(config: &mut Routes<'_>) {
     ] {
         records_of(config, &format!("/v1/{}", kind.name()), kind, Changes::ByPatchAndPut);
     }
+    environments_of(config);
+    views_of(config);
+    simulated_users_of(config);
+    secrets_of(config);
+    access_of(config);
+    tokens_of(config);
+    definitions_of(config, "/v1/prompt", Definition::Prompt);
+    definitions_of(config, "/v1/function", Definition::Function);
+    config.service(at("/insert-functions").route(post().to(functions::insert)));
+
+    rows_of(config, "/v1/project_logs", ObjectKind::ProjectLogs);
+    rows_of(config, "/v1/experiment", ObjectKind::Experiment);
+    rows_of(config, "/v1/dataset", ObjectKind::Dataset);
+    summaries_of(config);
+    config.service(at("/v1/dataset/{id}/restore/preview").route(post().to(restore::preview)));
+    config.service(at("/v1/dataset/{id}/restore").route(post().to(restore::restore)));
+    config.service(at("/v1/insert").route(post().to(rows::cross_insert)));
+    config.service(at("/btql").route(post().to(queries::btql)));
+    config.service(at("/btql/async").route(post().to(later::make)));
+    config.service(at("/btql/async/{id}").route(get().to(later::status)));
+    config.service(at("/btql/async/{id}/result").route(get().to(later::result)));
+    config.service(at("/logs3").route(post().to(rows::logs3)));
+    config.default_service(to(unrouted));
+}
+
+/// Which versions are used where.
+fn environments_of(config: &mut Routes<'_>) {
     // Not below /v1, as clients have it.
     records_of(config, "/environment", &kinds::ENVIRONMENT, Changes::ByPatch);
     config.service(
@@ -86,6 +113,10 @@ pub fn registered(config: &mut Routes<'_>) {
             .route(put().to(environments::set))
             .route(delete().to(environments::remove)),
     );
+}
+
+/// Whoever asks for one names the object that it is of.
+fn views_of(config: &mut Routes<'_>) {
     config.service(
         at("/v1/view")
             .route(post().to(|call, payload| records::create(&kinds::VIEW, call, payload)))
@@ -98,6 +129,10 @@ pub fn registered(config: &mut Routes<'_>) {
             .route(patch().to(views::patch))
             .route(delete().to(views::delete)),
     );
+}
+
+/// The path says which project they are of.
+fn simulated_users_of(config: &mut Routes<'_>) {
     config.service(
         at("/v1/project/{project_id}/simulated_user")
             .route(post().to(simulated_users::create))
@@ -109,30 +144,15 @@ pub fn registered(config: &mut Routes<'_>) {
             .route(patch().to(simulated_users::patch))
             .route(delete().to(simulated_users::delete)),
     );
-    secrets_of(config);
-    access_of(config);
-    tokens_of(config);
-    definitions_of(config, "/v1/prompt", Definition::Prompt);
-    definitions_of(config, "/v1/function", Definition::Function);
-    config.service(at("/insert-functions").route(post().to(functions::insert)));
+}
 
-    rows_of(config, "/v1/project_logs", ObjectKind::ProjectLogs);
-    rows_of(config, "/v1/experiment", ObjectKind::Experiment);
-    rows_of(config, "/v1/dataset", ObjectKind::Dataset);
+/// What experiments and datasets come to.
+fn summaries_of(config: &mut Routes<'_>) {
     config.service(at("/v1/experiment/{id}/summarize").route(get().to(summaries::experiment)));
     config.service(at("/v1/dataset/{id}/summarize").route(get().to(summaries::dataset)));
     // As clients of earlier days ask for the same.
     config.service(at("/experiment-comparison2").route(get().to(summaries::comparison)));
     config.service(at("/dataset-summary").route(get().to(summaries::dataset_total)));
-    config.service(at("/v1/dataset/{id}/restore/preview").route(post().to(restore::preview)));
-    config.service(at("/v1/dataset/{id}/restore").route(post().to(restore::restore)));
-    config.service(at("/v1/insert").route(post().to(rows::cross_insert)));
-    config.service(at("/btql").route(post().to(queries::btql)));
-    config.service(at("/btql/async").route(post().to(later::make)));
-    config.service(at("/btql/async/{id}").route(get().to(later::status)));
-    config.service(at("/btql/async/{id}/result").route(get().to(later::result)));
-    config.service(at("/logs3").route(post().to(rows::logs3)));
-    config.default_service(to(unrouted));
 }
 
 /// The port of its own that metrics may have.

@@ -52,13 +52,13 @@ impl Shard {
     /// One step of compaction; false when there is nothing to do. Blocks; safe beside a seal. `pace` is called every few
     /// milliseconds of work, with nothing locked that anyone waits for: it may take its time.
     pub fn compact(&self, pace: &dyn Fn()) -> Result<bool, ShardError> {
-        self.merge_run(&self.compacting.lock(), pace, |metas| pick(metas))
+        self.merge_run(&self.compacting.lock(), pace, pick)
     }
 
     /// Makes some of what is still whole columnar; false when there is nothing left. As [`compact`](Self::compact) otherwise,
     /// and worth its while only in a shard that takes few writes.
     pub fn settle(&self, pace: &dyn Fn()) -> Result<bool, ShardError> {
-        self.merge_run(&self.compacting.lock(), pace, |metas| pick_whole(metas))
+        self.merge_run(&self.compacting.lock(), pace, pick_whole)
     }
 
     /// Whether rows of an object that was dropped, or history below a floor, may still be in files of this shard or in the log. Asked once: whoever is

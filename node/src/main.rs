@@ -10,6 +10,7 @@ mod jwt;
 mod limits;
 mod metrics;
 mod operate;
+mod quotas;
 mod rates;
 mod remote;
 mod retention;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::Context;
 use assay_cluster::Cluster;
 use assay_node_auth::Secret;
-use assay_node_http::{App, Health, HttpConfig, Rates, Server};
+use assay_node_http::{App, Health, HttpConfig, Quotas, Rates, Server};
 use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::Queries;
 use assay_node_records::{Founding, Records};
@@ -25,6 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::admin::Door;
 use crate::config::{Config, LogFormat};
 use crate::jwt::Trust;
+use crate::quotas::ClusterHoldings;
 use crate::rates::ClusterPeers;
 use crate::retention::Retention;
 use crate::{desk, jwt, metrics, rates, secrets};
@@ -81,6 +82,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let peers = Arc::new(ClusterPeers::new(Arc::clone(&cluster)));
     let limits = Rates::new(&config.limits, peers, Handle::current()).map_err(anyhow::Error::msg)?;
     rates::serve(&cluster, &limits);
+    let held = ClusterHoldings::start(&cluster, &config.limits.quotas);
     let app = App {
         records: records.clone(),
         objects: objects.clone(),
@@ -89,6 +91,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         metrics: metrics::source(Arc::clone(&cluster), objects.clone(), queries.clone()),
         config: config.http.clone(),
         rates: limits,
+        quotas: Quotas::new(config.limits.quotas.clone(), held),
         admin: desk::open(&config, Arc::clone(&cluster))?,
     };
     let server = Server::bind(app).context("starting to listen")?;

@@ -24,6 +24,7 @@ use crate::budget::{Budget, Turns};
 use crate::config::HttpConfig;
 use crate::counts::Counts;
 use crate::dress::Dress;
+use crate::quotas::Quotas;
 use crate::rates::Rates;
 use crate::refusal::{Kind, Refusal};
 use crate::{App, Health};
@@ -40,6 +41,7 @@ pub struct Edge {
     pub answers: Arc<Budget>,
     pub turns: Turns,
     pub rates: Rates,
+    pub quotas: Quotas,
     pub(crate) admin: Option<Desk>,
     health: Arc<dyn Fn() -> Health + Send + Sync>,
     metrics: Arc<dyn Fn() -> String + Send + Sync>,
@@ -58,6 +60,7 @@ impl Edge {
             answers: Budget::new(app.config.answers_bytes_max),
             turns: Turns::new(app.config.parsed_bytes_max),
             rates: app.rates,
+            quotas: app.quotas,
             config: app.config,
             admin: app.admin.map(Desk::new),
             health: app.health,
@@ -262,6 +265,7 @@ mod tests {
             metrics: Arc::new(String::new),
             config,
             rates: Rates::default(),
+            quotas: Quotas::default(),
             admin: None,
         }));
         let panics = || async { if true { panic!("a secret of the inside") } else { "" } };

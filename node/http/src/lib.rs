@@ -18,6 +18,7 @@
 //! | operations of the API that are not served yet | `operations` |
 //! | what is said of those that are: `/openapi.json`, `/docs` | `describe` |
 //! | how many requests may come, of all nodes together | `rates` |
+//! | how much may be stored | `quotas` |
 //! | a request that is sent twice | `repeat` |
 //! | operators, on a port of their own | `admin` |
 //!
@@ -39,6 +40,7 @@ mod operations;
 mod origin;
 mod pace;
 mod packing;
+mod quotas;
 mod rates;
 mod refusal;
 mod refused;
@@ -59,6 +61,7 @@ use assay_node_records::Records;
 
 pub use admin::{Admin, AdminAnswer, AdminConfig, AdminRefusal, AdminRequest};
 pub use config::{HttpConfig, TlsFiles};
+pub use quotas::{Holdings, QuotaRule, Quotas, Stored};
 pub use rates::{LimitsConfig, Per, RatePeers, RateRule, RateView, Rates};
 pub use server::{Handle, Server};
 
@@ -80,6 +83,7 @@ pub struct App {
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub config: HttpConfig,
     pub rates: Rates,
+    pub quotas: Quotas,
     /// None: there is no listener for administrators.
     pub admin: Option<Admin>,
 }

@@ -13,6 +13,7 @@ mod lost;
 mod machines;
 mod malformed;
 mod program;
+mod quotas;
 mod retention;
 mod scrub;
 mod secrets;

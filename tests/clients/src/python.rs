@@ -29,16 +29,26 @@ pub fn environment() -> Result<&'static Path, String> {
 
 /// Runs one script of `python/`; an error where it fails, or where the SDK gave rows up.
 pub fn run(python: &Path, script: &str, run: &str, url: &str, key: &str, told: Told) -> Result<()> {
+    let api_url = ("BRAINTRUST_API_URL", url);
+    let more = if told == Told::BothUrls { vec![api_url] } else { Vec::new() };
+    run_with(python, script, run, (url, key), &more).with_context(|| format!("{told:?}"))
+}
+
+/// The same, with more variables in its environment.
+pub fn run_with(
+    python: &Path,
+    script: &str,
+    run: &str,
+    (url, key): (&str, &str),
+    environment: &[(&str, &str)],
+) -> Result<()> {
     let home = tempfile::tempdir()?;
     let mut command = command(python, home.path(), url, key);
-    command.arg(folder().join(script)).arg(run);
-    if told == Told::BothUrls {
-        command.env("BRAINTRUST_API_URL", url);
-    }
+    command.arg(folder().join(script)).arg(run).envs(environment.iter().copied());
     let output = command.output().with_context(|| format!("{} does not run", python.display()))?;
     let said = said(&output);
     if !output.status.success() || DROPPED.iter().any(|words| said.contains(words)) {
-        bail!("{script} ({told:?}): {}\n{said}", output.status);
+        bail!("{script}: {}\n{said}", output.status);
     }
     Ok(())
 }

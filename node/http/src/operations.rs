@@ -20,8 +20,12 @@ pub enum Known {
 /// What the API says of a request that no route took.
 pub fn lookup(method: &str, path: &str) -> Known {
     let rows = TABLE.lines().filter_map(|line| line.split_once(' ')).chain(served());
-    let mut methods: Vec<&'static str> =
-        rows.filter(|(_, pattern)| matches(pattern, path)).map(|(method, _)| method).collect();
+    let mut found: Vec<_> = rows.filter(|(_, pattern)| matches(pattern, path)).collect();
+    // A path that stands there word for word is nobody's id.
+    if found.iter().any(|(_, pattern)| *pattern == path) {
+        found.retain(|(_, pattern)| *pattern == path);
+    }
+    let mut methods: Vec<&'static str> = found.into_iter().map(|(method, _)| method).collect();
     methods.sort_unstable();
     methods.dedup();
     if methods.is_empty() {
@@ -86,6 +90,8 @@ mod tests {
         assert_eq!(lookup("PUT", "/v1/user"), Known::OtherMethods(vec!["GET"]));
         assert_eq!(lookup("POST", "/v1"), Known::OtherMethods(vec!["GET"]));
         assert_eq!(lookup("GET", "/logs3"), Known::OtherMethods(vec!["POST"]));
+        assert_eq!(lookup("GET", "/v1/acl/batch_update"), Known::OtherMethods(vec!["POST"]));
+        assert_eq!(lookup("DELETE", "/v1/organization/members"), Known::OtherMethods(vec!["PATCH"]));
     }
 
     #[test]

@@ -198,12 +198,7 @@ fn place_of(cursor: &str) -> Option<PastPlace> {
 impl Objects {
     /// What was written to an object, from a place on; sees everything acknowledged before the call. What comes later is asked
     /// for with the version of the first page.
-    pub async fn past(
-        &self,
-        object: ObjectKey,
-        from: PastPlace,
-        version: Option<Xact>,
-    ) -> Result<PastPage, ReadError> {
+    pub async fn past(&self, object: ObjectKey, from: PastPlace, version: Option<Xact>) -> Result<PastPage, ReadError> {
         // Which project it is in stands in no line.
         let home = RowHome { object, org: object.org, project_id: Uuid::nil() };
         let reading = Reading::Past(PastRequest { from, version });

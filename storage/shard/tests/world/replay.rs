@@ -66,7 +66,9 @@ impl World {
         }
         let notes = |world: &World| {
             let view = world.shard().view();
-            let ids: Vec<&str> = told.iter().map(|op| op.id.as_str()).collect();
+            let mut ids: Vec<&str> = told.iter().map(|op| op.id.as_str()).collect();
+            ids.sort_unstable();
+            ids.dedup();
             let notes = view.notes(&object, &ids, world.last).expect("reads");
             let mut notes: Vec<_> = notes
                 .into_iter()

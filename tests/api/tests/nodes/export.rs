@@ -170,7 +170,7 @@ fn make_rows(node: &Node, acme: &Acme) -> Result<()> {
     let logs = format!("/v1/project_logs/{}", acme.project);
     let row = |n: usize| {
         json!({"id": format!("row {n}"), "root_span_id": format!("trace {}", n / 3), "span_id": format!("s{n}"),
-               "span_parents": if n % 3 == 0 { Value::Null } else { json!([format!("s{}", n - 1)]) },
+               "span_parents": if n.is_multiple_of(3) { Value::Null } else { json!([format!("s{}", n - 1)]) },
                "input": {"n": n}, "metrics": {"start": n as f64 + 0.5}, "tags": ["x"], "created": "2026-01-02T03:04:05.678Z"})
     };
     for rows in (0..ROWS).map(row).collect::<Vec<_>>().chunks(ROWS_AT_ONCE) {

@@ -14,16 +14,19 @@ use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_records::Records;
+use assay_node_transfer::Place;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::operate::{self, ClusterRequest};
+use crate::transfer;
 
 const SOCKET: &str = "admin.sock";
 /// A request is a name or two.
@@ -94,6 +97,22 @@ pub enum AdminCommand {
     },
     /// Delete a service token, so that it is refused from now on
     DeleteServiceToken { id: Uuid },
+    /// Write all that an organization owns to a file, with the history of its rows; keys and secrets stay
+    ExportOrganization {
+        name: String,
+        /// The file, which must not be there
+        #[arg(long, value_name = "FILE")]
+        to: PathBuf,
+    },
+    /// Make an organization of such a file; refused where any of its ids is here. Started again it goes on
+    ImportOrganization {
+        /// The file
+        #[arg(long, value_name = "FILE")]
+        from: PathBuf,
+        /// Under this name instead of its own
+        #[arg(long = "as", value_name = "NAME")]
+        name: Option<String>,
+    },
     /// Wrap the data keys of all organizations with the node's new master key; says how many
     ///
     /// Give every node the new key (secrets.master_key_file) with the one before it (secrets.old_master_key_files), start
@@ -119,6 +138,9 @@ pub enum Answer {
 }
 
 pub fn run(data_dir: &Path, command: AdminCommand) -> anyhow::Result<()> {
+    if transfer::is_one(&command) {
+        return transfer::run(data_dir, command);
+    }
     let answer = match ask(data_dir, &Request::Admin(command.clone()))? {
         Some(answer) => answer,
         None if matches!(command, AdminCommand::RotateMasterKey) => anyhow::bail!(
@@ -137,13 +159,18 @@ pub fn run(data_dir: &Path, command: AdminCommand) -> anyhow::Result<()> {
 }
 
 /// None where no node runs.
-pub fn ask(data_dir: &Path, request: &Request) -> anyhow::Result<Option<Answer>> {
+pub fn connect(data_dir: &Path) -> anyhow::Result<Option<UnixStream>> {
     let socket = data_dir.join(SOCKET);
-    let mut stream = match UnixStream::connect(&socket) {
-        Ok(stream) => stream,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => return Ok(None),
-        Err(error) => return Err(error).with_context(|| format!("connecting to {}", socket.display())),
-    };
+    match UnixStream::connect(&socket) {
+        Ok(stream) => Ok(Some(stream)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("connecting to {}", socket.display())),
+    }
+}
+
+/// None where no node runs.
+pub fn ask(data_dir: &Path, request: &Request) -> anyhow::Result<Option<Answer>> {
+    let Some(mut stream) = connect(data_dir)? else { return Ok(None) };
     stream.set_read_timeout(Some(WAIT))?;
     writeln!(stream, "{}", serde_json::to_string(request)?)?;
     let mut line = String::new();
@@ -152,6 +179,14 @@ pub fn ask(data_dir: &Path, request: &Request) -> anyhow::Result<Option<Answer>>
 }
 
 fn directly(data_dir: &Path, command: AdminCommand) -> anyhow::Result<Answer> {
+    on_directory(data_dir, async |records, _| Ok(carry_out(&records, command).await))
+}
+
+/// Where no node runs.
+pub fn on_directory<T>(
+    data_dir: &Path,
+    work: impl AsyncFnOnce(Records, Objects) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let there = data_dir.join("FORMAT").exists();
     anyhow::ensure!(there, "{} is no data directory: name it with --data-dir", data_dir.display());
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).init();
@@ -161,10 +196,10 @@ fn directly(data_dir: &Path, command: AdminCommand) -> anyhow::Result<Answer> {
         let cluster = Arc::new(Cluster::open(config).await?);
         let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
         let records = Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone())));
-        let answer = carry_out(&records, command).await;
+        let done = work(records, objects.clone()).await;
         objects.shutdown().await;
         cluster.shutdown().await?;
-        Ok(answer)
+        done
     })
 }
 
@@ -188,6 +223,9 @@ async fn carry_out(records: &Records, command: AdminCommand) -> Answer {
         }
         AdminCommand::DeleteServiceToken { id } => records.admin_delete_service_token(id).await,
         AdminCommand::RotateMasterKey => records.admin_rotate_master_key().await,
+        AdminCommand::ExportOrganization { .. } | AdminCommand::ImportOrganization { .. } => {
+            return Answer::Refused("an export and an import have a conversation of their own".into());
+        }
     };
     done.map_or_else(|refused| Answer::Refused(refused.to_string()), Answer::Done)
 }
@@ -201,7 +239,7 @@ pub struct Door {
 
 impl Door {
     /// The caller holds the directory's lock, so a socket that is there is left from a process that is gone.
-    pub fn open(data_dir: &Path, cluster: Arc<Cluster>, records: Records) -> anyhow::Result<Door> {
+    pub fn open(data_dir: &Path, cluster: Arc<Cluster>, records: Records, objects: Objects) -> anyhow::Result<Door> {
         let socket = data_dir.join(SOCKET);
         let doing = || format!("listening for administrators on {}", socket.display());
         match std::fs::remove_file(&socket) {
@@ -210,7 +248,8 @@ impl Door {
         }
         let listener = UnixListener::bind(&socket).with_context(doing)?;
         std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).with_context(doing)?;
-        Ok(Door { task: tokio::spawn(listen(listener, cluster, records)), socket })
+        let place = Place { records, objects, runtime: Handle::current() };
+        Ok(Door { task: tokio::spawn(listen(listener, cluster, place)), socket })
     }
 
     pub fn close(&self) {
@@ -222,10 +261,10 @@ impl Door {
 }
 
 /// A few at a time: administrators are few, and most of what they ask is short.
-async fn listen(listener: UnixListener, cluster: Arc<Cluster>, records: Records) {
+async fn listen(listener: UnixListener, cluster: Arc<Cluster>, place: Place) {
     let places = Arc::new(Semaphore::new(AT_ONCE_MAX));
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok(permit) = Arc::clone(&places).acquire_owned().await else { return };
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
@@ -234,11 +273,12 @@ async fn listen(listener: UnixListener, cluster: Arc<Cluster>, records: Records)
                 continue;
             }
         };
-        let (cluster, records) = (Arc::clone(&cluster), records.clone());
+        let (cluster, place) = (Arc::clone(&cluster), place.clone());
         tokio::spawn(async move {
-            let _place = place;
-            match tokio::time::timeout(WAIT, answer(stream, &cluster, &records)).await {
-                Ok(Ok(())) => {}
+            let _permit = permit;
+            match tokio::time::timeout(WAIT, answer(stream, &cluster, &place.records)).await {
+                Ok(Ok(None)) => {}
+                Ok(Ok(Some((stream, command)))) => converse(stream, place, command).await,
                 Ok(Err(error)) => tracing::warn!(%error, "an administrator's request was not answered"),
                 Err(_) => tracing::warn!("an administrator's request took too long"),
             }
@@ -246,11 +286,30 @@ async fn listen(listener: UnixListener, cluster: Arc<Cluster>, records: Records)
     }
 }
 
-async fn answer(stream: tokio::net::UnixStream, cluster: &Cluster, records: &Records) -> anyhow::Result<()> {
-    let (read, mut write) = stream.into_split();
+/// What takes as long as it takes, where both sides speak.
+async fn converse(stream: tokio::net::UnixStream, place: Place, command: AdminCommand) {
+    let stream = match stream.into_std() {
+        Ok(stream) => stream,
+        Err(error) => return tracing::warn!(%error, "an administrator's socket is gone"),
+    };
+    match tokio::task::spawn_blocking(move || transfer::serve(stream, &place, &command)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "an export or import was not answered to its end"),
+        Err(error) => tracing::error!(%error, "an export or import ended badly"),
+    }
+}
+
+/// Answers, or gives back a command that one answer does not do.
+async fn answer(
+    mut stream: tokio::net::UnixStream,
+    cluster: &Cluster,
+    records: &Records,
+) -> anyhow::Result<Option<(tokio::net::UnixStream, AdminCommand)>> {
     let mut line = String::new();
-    tokio::io::BufReader::new(read.take(REQUEST_BYTES_MAX)).read_line(&mut line).await?;
+    // Whoever asks says one line before it is answered, so that nothing behind it is read with it.
+    tokio::io::BufReader::new((&mut stream).take(REQUEST_BYTES_MAX)).read_line(&mut line).await?;
     let answer = match serde_json::from_str(&line) {
+        Ok(Request::Admin(command)) if transfer::is_one(&command) => return Ok(Some((stream, command))),
         Ok(Request::Admin(command)) => carry_out(records, command).await,
         Ok(Request::Cluster(request)) => {
             let done = operate::carry_out(cluster, request).await;
@@ -260,6 +319,6 @@ async fn answer(stream: tokio::net::UnixStream, cluster: &Cluster, records: &Rec
     };
     let mut line = serde_json::to_vec(&answer)?;
     line.push(b'\n');
-    write.write_all(&line).await?;
-    Ok(())
+    stream.write_all(&line).await?;
+    Ok(None)
 }

@@ -16,6 +16,7 @@ mod remote;
 mod retention;
 mod secrets;
 mod serve;
+mod transfer;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -116,7 +117,7 @@ enum Command {
     /// Each node is a process of its own on a directory of its own; what they say comes out here. Ctrl-C stops them.
     #[command(verbatim_doc_comment)]
     Dev(DevArgs),
-    /// Make and list organizations, users, service accounts, API keys and service tokens; change the master key of secrets
+    /// Make and list organizations, users, service accounts, API keys and service tokens; move an organization; change the master key of secrets
     ///
     /// Talks to the node that runs on the data directory, through a socket in it that only its owner may open; where none
     /// runs it opens the directory itself.

@@ -77,7 +77,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let prices = config.queries.prices().context("queries.prices")?;
     let queries = Queries::start(Arc::clone(&cluster), config.queries.limits(), prices, node_clock(&cluster));
     let queries = queries.context("opening the queries that run on after their request")?;
-    let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone())?;
+    let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone(), objects.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
     let peers = Arc::new(ClusterPeers::new(Arc::clone(&cluster)));
     let limits = Rates::new(&config.limits, peers, Handle::current()).map_err(anyhow::Error::msg)?;

@@ -6,6 +6,7 @@
 
 pub mod chain;
 mod decide;
+mod digest;
 mod jwt;
 mod objects;
 mod rights;
@@ -14,6 +15,7 @@ mod vault;
 
 pub use chain::Ledger;
 pub use decide::{Credential, Decision, Principal, decide};
+pub use digest::Sha256;
 pub use jwt::{JWKS_BYTES_MAX, JWT_BYTES_MAX, JWT_SECRET_BYTES_MIN, JwtKeys, JwtRefusal, JwtRules, looks_like_jwt};
 pub use objects::{ObjectType, Permission, Target};
 pub use rights::{Access, Acl, Gift, Granted, Group, Rights, Role, Subject};

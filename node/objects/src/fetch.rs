@@ -17,10 +17,12 @@ use crate::office::Office;
 use crate::page::{Cursor, PAGE_BYTES_MAX, Progress, before_of};
 use crate::readers::Readers;
 use crate::render::{event, object_fields};
+use crate::replay::{PastRequest, past};
 use crate::{FetchPage, FetchRequest, ReadError, RowHome, RowsRequest};
 
 pub(crate) const FETCH: &str = "objects.fetch";
 pub(crate) const ROWS: &str = "objects.rows";
+pub(crate) const PAST: &str = "objects.past";
 /// One page from another node.
 const FETCH_MAX: Duration = Duration::from_secs(60);
 const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(25);
@@ -71,6 +73,7 @@ pub fn asked(object: &ObjectKey, request: FetchRequest) -> Result<Asked, ReadErr
 pub(crate) enum Reading {
     Page(FetchRequest),
     Rows(RowsRequest),
+    Past(PastRequest),
 }
 
 impl Reading {
@@ -78,6 +81,7 @@ impl Reading {
         match self {
             Reading::Page(_) => FETCH,
             Reading::Rows(_) => ROWS,
+            Reading::Past(_) => PAST,
         }
     }
 
@@ -85,6 +89,7 @@ impl Reading {
         let body = match self {
             Reading::Page(request) => serde_json::to_vec(&(home, request)),
             Reading::Rows(request) => serde_json::to_vec(&(home, request)),
+            Reading::Past(request) => serde_json::to_vec(&(home, request)),
         };
         Bytes::from(body.expect("plain data encodes"))
     }
@@ -93,6 +98,10 @@ impl Reading {
         if door == ROWS {
             let (home, request) = serde_json::from_slice(body)?;
             return Ok((home, Reading::Rows(request)));
+        }
+        if door == PAST {
+            let (home, request) = serde_json::from_slice(body)?;
+            return Ok((home, Reading::Past(request)));
         }
         let (home, request) = serde_json::from_slice(body)?;
         Ok((home, Reading::Page(request)))
@@ -167,6 +176,10 @@ async fn fetch_here(
         Reading::Rows(request) => {
             let view = view(request.version, false).await?;
             readers.run(move || rows(&view, &home, &request)).await?
+        }
+        Reading::Past(request) => {
+            let view = view(request.version, false).await?;
+            readers.run(move || past(&view, &home, &request)).await?
         }
     };
     if matches!(page, Err(ReadError::Damaged(_))) {
@@ -339,7 +352,7 @@ fn render(
     Ok(bytes)
 }
 
-fn explain(object: &ObjectKey, why: ShardError) -> ReadError {
+pub(crate) fn explain(object: &ObjectKey, why: ShardError) -> ReadError {
     match why {
         ShardError::ObjectGone => ReadError::Gone { object: *object },
         ShardError::Past { asked, floor } => ReadError::Past { asked, floor },

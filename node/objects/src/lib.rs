@@ -19,6 +19,7 @@ mod page;
 mod prepare;
 mod readers;
 mod render;
+mod replay;
 pub mod restore;
 mod threads;
 mod work;
@@ -39,12 +40,13 @@ pub use crate::audit::AuditLog;
 pub use crate::clock::{Clock, node_clock};
 pub use crate::error::{ReadError, WriteError};
 pub use crate::page::{PAGE_BYTES_MAX, TRACES_PER_PAGE_MAX};
+pub use crate::replay::{PastOp, PastPage, PastPlace};
 pub use crate::threads::OBJECTS_THREAD;
 
 use crate::answer::{Answer, Done, as_sent, busy, combine};
 use crate::book::{BookLimits, Refusal, Room};
 use crate::deliver::{ANSWER_WAIT_MAX, WRITE, WriteDoor, deliver};
-use crate::fetch::{FETCH, FetchDoor, ROWS, Reading};
+use crate::fetch::{FETCH, FetchDoor, PAST, ROWS, Reading};
 use crate::office::{Counters, Office};
 use crate::prepare::prepare_all;
 use crate::readers::Readers;
@@ -219,7 +221,7 @@ impl Objects {
         let readers = Arc::new(Readers::start());
         let door = WriteDoor { office: Arc::clone(&office), threads: Arc::clone(&threads) };
         cluster.serve(WRITE, Arc::new(door));
-        for door in [FETCH, ROWS] {
+        for door in [FETCH, ROWS, PAST] {
             let door = FetchDoor { door, office: Arc::clone(&office), readers: Arc::clone(&readers) };
             cluster.serve(door.door, Arc::new(door));
         }

@@ -42,6 +42,13 @@ impl Prepared {
         Bytes::from(self.unencoded(assigned).encode())
     }
 
+    /// What its command takes, if it fits.
+    pub(crate) fn checked_bytes(&self) -> Result<usize, TooLarge> {
+        let command = self.unencoded(Xact::ZERO);
+        command.check_limits()?;
+        Ok(command.bytes_about())
+    }
+
     fn unencoded(&self, assigned: Xact) -> Command<'_> {
         let rows: Vec<RowOp<'_>> = self.rows.iter().map(PreparedRow::as_op).collect();
         Command::Write(Write { object: self.object, assigned, request: self.request, rows })
@@ -76,9 +83,7 @@ pub async fn prepare_all(
         }
         let rows = fold_batch(ready).map_err(refuse)?;
         let mut write = Prepared { object, request, rows, bytes: 0 };
-        let command = write.unencoded(Xact::ZERO);
-        command.check_limits().map_err(too_large)?;
-        write.bytes = command.bytes_about();
+        write.bytes = write.checked_bytes().map_err(too_large)?;
         prepared.push((write, row_ids));
     }
     Ok(prepared)

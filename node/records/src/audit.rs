@@ -122,12 +122,22 @@ pub(crate) fn entry(sight: &Sight<'_>, by: By<'_>, command: &CatalogCommand) -> 
 
 /// The same of what changes no record.
 pub(crate) fn entry_of(who: &Principal, action: &str, object: (&str, Uuid), details: Value) -> Map<String, Value> {
+    entry_by(By::Caller(who), action, object, None, details)
+}
+
+pub(crate) fn entry_by(
+    by: By<'_>,
+    action: &str,
+    object: (&str, Uuid),
+    name: Option<&str>,
+    details: Value,
+) -> Map<String, Value> {
     let entry = json!({
         "action": action,
         "object_type": object.0,
         "object_id": object.1.to_string(),
-        "object_name": null,
-        "actor": By::Caller(who).described(),
+        "object_name": name,
+        "actor": by.described(),
         "details": details,
     });
     if let Value::Object(entry) = entry { entry } else { Map::new() }

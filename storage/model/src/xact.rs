@@ -102,6 +102,11 @@ impl PaginationKey {
         PaginationKey(first.low48() << 16 | u64::from(row))
     }
 
+    /// The write that made the row.
+    pub fn first(self) -> Xact {
+        Xact(TAG | self.0 >> 16)
+    }
+
     /// `p` and twenty digits; the order of texts equals the order of numbers.
     pub fn parse(text: &str) -> Option<PaginationKey> {
         let digits = text.strip_prefix('p')?;
@@ -131,6 +136,7 @@ mod tests {
     #[test]
     fn the_published_vector_holds_in_both_directions() {
         let xact = Xact(1_000_192_656_880_881_099);
+        assert_eq!(PaginationKey::new(xact, 7).first(), xact);
         assert_eq!((xact.seconds(), xact.counter()), (1_709_970_518, 52_683));
         assert_eq!(xact.pretty(), "81cd05ee665fdfb3");
         assert_eq!(Xact::parse("81cd05ee665fdfb3"), Ok(xact));

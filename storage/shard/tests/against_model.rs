@@ -68,6 +68,26 @@ fn two_replicas_that_seal_at_different_times_are_equal() {
 }
 
 #[test]
+fn what_was_written_can_be_written_again_elsewhere_version_by_version() {
+    for seed in 500..508 {
+        let (mut world, mut other) = (World::new(seed), World::new(seed));
+        for _ in 0..120 {
+            match world.rng.random_range(0..100) {
+                0..73 => world.write(),
+                73..75 => world.raise_floor(),
+                75..77 => world.drop_object(),
+                77..87 => world.seal(),
+                87..93 => world.compact(),
+                93..96 => world.settle(),
+                _ => world.restart(),
+            }
+        }
+        world.replay_into(&mut other);
+        other.restart();
+    }
+}
+
+#[test]
 fn a_damaged_snapshot_is_refused_and_the_shard_goes_on() {
     let mut world = World::new(300);
     for _ in 0..3 {

@@ -70,7 +70,7 @@ const FIRST_GROUPS: [(&str, Uuid, u128); 3] = [
 pub(crate) const OWNERS: &str = "Owners";
 
 /// A mark of its own, so that an organization whose groups were all deleted is not given them again.
-fn mark_key(org: OrgId) -> UniqueKey {
+pub(crate) fn mark_key(org: OrgId) -> UniqueKey {
     UniqueKey::new("organization.groups", org.to_string())
 }
 

@@ -1,5 +1,6 @@
 //! A shard, a naive model of it, and a log of what was applied.
 
+mod replay;
 mod units;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};

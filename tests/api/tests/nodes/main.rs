@@ -8,6 +8,7 @@ mod certificates;
 mod compose;
 mod deletion;
 mod dev;
+mod export;
 mod limits;
 mod lost;
 mod machines;

@@ -1,0 +1,307 @@
+//! The form of the file. Pure: any bytes in, lines out, and nothing but a whole and unchanged file reaches its end.
+//!
+//! ```text
+//! gzip member   header line, records, objects with what was written to them ...   compressed
+//! gzip member   footer line: counts, and the SHA-256 of all bytes before it       stored, the same bytes for the same footer
+//! ```
+//! Any program that reads gzip shows all lines. The sum is over the bytes of the file and not over the lines, and the
+//! footer has one form, so that no byte of the file can change unseen.
+
+use std::io::{self, BufRead, Read, Write};
+
+use assay_node_auth::Sha256;
+use assay_node_records::Carried;
+use assay_storage_model::{ObjectKind, OrgId};
+use flate2::bufread::GzDecoder;
+use flate2::write::GzEncoder;
+use flate2::{Compression, Crc};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::error::{TransferError, damaged};
+
+/// Of the file as this version writes it.
+pub const FORMAT: u32 = 1;
+/// An operation has a row of at most 10 MiB, whose ids take some more as JSON.
+const LINE_BYTES_MAX: usize = 16 << 20;
+/// Seven numbers.
+const FOOTER_BYTES_MAX: usize = 1 << 10;
+/// How a member of gzip begins: deflate, no name, no time, no system.
+const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+/// Fast: most of the time goes to reading rows.
+const LEVEL: Compression = Compression::new(3);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    pub format: u32,
+    /// Version of the program that wrote it.
+    pub program: String,
+    pub organization: OrgId,
+    pub name: String,
+    /// When.
+    pub exported: String,
+}
+
+/// What the lines after it were written to, as of a version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Object {
+    pub kind: ObjectKind,
+    pub id: Uuid,
+    pub version: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Footer {
+    pub records: u64,
+    pub objects: u64,
+    /// Operations on rows.
+    pub operations: u64,
+    /// Of all bytes of the file before this line's member.
+    pub sha256: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Line {
+    Record(Box<Carried>),
+    Object(Object),
+    /// The text of one operation.
+    Operation(Vec<u8>),
+}
+
+/// Lines but for operations, whose documents nobody reads as values.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Said {
+    Header(Header),
+    Record(Box<Carried>),
+    Object(Object),
+    Footer(Footer),
+}
+
+const OPERATION: &[u8] = br#"{"operation":"#;
+
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    gzip: GzEncoder<Summing<W>>,
+    footer: Footer,
+}
+
+#[derive(Debug)]
+struct Summing<W> {
+    inner: W,
+    sum: Sha256,
+}
+
+impl<W: Write> Write for Summing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.sum.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<W: Write> Writer<W> {
+    pub fn start(out: W, header: &Header) -> io::Result<Writer<W>> {
+        let summing = Summing { inner: out, sum: Sha256::default() };
+        let gzip = flate2::GzBuilder::new().mtime(0).operating_system(GZIP_HEAD[9]).write(summing, LEVEL);
+        let mut writer = Writer { gzip, footer: Footer::default() };
+        writer.say(&Said::Header(header.clone()))?;
+        Ok(writer)
+    }
+
+    pub fn record(&mut self, record: Carried) -> io::Result<()> {
+        self.footer.records += 1;
+        self.say(&Said::Record(Box::new(record)))
+    }
+
+    pub fn object(&mut self, object: Object) -> io::Result<()> {
+        self.footer.objects += 1;
+        self.say(&Said::Object(object))
+    }
+
+    /// On the object before it.
+    pub fn operation(&mut self, text: &[u8]) -> io::Result<()> {
+        self.footer.operations += 1;
+        self.gzip.write_all(OPERATION)?;
+        self.gzip.write_all(text)?;
+        self.gzip.write_all(b"}\n")
+    }
+
+    pub fn operations(&self) -> u64 {
+        self.footer.operations
+    }
+
+    /// The end of the file, and what it says.
+    pub fn finish(self) -> io::Result<Footer> {
+        let Writer { gzip, mut footer } = self;
+        let Summing { mut inner, sum } = gzip.finish()?;
+        footer.sha256 = sum.hex();
+        inner.write_all(&footer_bytes(&footer)?)?;
+        inner.flush()?;
+        Ok(footer)
+    }
+
+    fn say(&mut self, said: &Said) -> io::Result<()> {
+        serde_json::to_writer(&mut self.gzip, said)?;
+        self.gzip.write_all(b"\n")
+    }
+}
+
+/// A member that is made by hand, so that it has one form whatever library compresses.
+fn footer_bytes(footer: &Footer) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(&Said::Footer(footer.clone()))?;
+    text.push(b'\n');
+    let length = u16::try_from(text.len()).map_err(|_| io::Error::other("a footer that is too long"))?;
+    let mut crc = Crc::new();
+    crc.update(&text);
+    let mut bytes = GZIP_HEAD.to_vec();
+    bytes.push(1); // the last block, stored
+    bytes.extend_from_slice(&length.to_le_bytes());
+    bytes.extend_from_slice(&(!length).to_le_bytes());
+    bytes.extend_from_slice(&text);
+    bytes.extend_from_slice(&crc.sum().to_le_bytes());
+    bytes.extend_from_slice(&u32::from(length).to_le_bytes());
+    Ok(bytes)
+}
+
+/// Reads a file from its start. What it gives is only known to be whole when it came to the end.
+#[derive(Debug)]
+pub struct Reader<R: BufRead> {
+    lines: io::BufReader<GzDecoder<Summed<R>>>,
+    pub header: Header,
+    counted: Footer,
+    line: Vec<u8>,
+}
+
+/// Sums what was taken, not what was looked at.
+#[derive(Debug)]
+struct Summed<R> {
+    inner: R,
+    sum: Sha256,
+    /// What was looked at last.
+    seen: Vec<u8>,
+}
+
+impl<R: BufRead> Read for Summed<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(into)?;
+        self.sum.update(&into[..read]);
+        Ok(read)
+    }
+}
+
+impl<R: BufRead> BufRead for Summed<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let buffer = self.inner.fill_buf()?;
+        self.seen.clear();
+        self.seen.extend_from_slice(buffer);
+        Ok(&self.seen)
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.sum.update(&self.seen[..count]);
+        self.seen.drain(..count);
+        self.inner.consume(count);
+    }
+}
+
+impl<R: BufRead> Reader<R> {
+    pub fn start(file: R) -> Result<Reader<R>, TransferError> {
+        let summed = Summed { inner: file, sum: Sha256::default(), seen: Vec::new() };
+        let lines = io::BufReader::new(GzDecoder::new(summed));
+        let header = Header {
+            format: FORMAT,
+            program: String::new(),
+            organization: OrgId(Uuid::nil()),
+            name: String::new(),
+            exported: String::new(),
+        };
+        let mut reader = Reader { lines, header, counted: Footer::default(), line: Vec::new() };
+        if !reader.fill()? {
+            return Err(damaged("it is empty"));
+        }
+        // What another format says of itself beside its number is not for this one to read.
+        let format = |line: &[u8]| {
+            let line: serde_json::Value = serde_json::from_slice(line).ok()?;
+            u32::try_from(line.get("header")?.get("format")?.as_u64()?).ok()
+        };
+        match format(&reader.line) {
+            Some(FORMAT) => {}
+            Some(found) => return Err(TransferError::Format { found, known: FORMAT }),
+            None => return Err(damaged("it does not begin with a header")),
+        }
+        match serde_json::from_slice(&reader.line) {
+            Ok(Said::Header(header)) => reader.header = header,
+            _ => return Err(damaged("its header does not read")),
+        }
+        Ok(reader)
+    }
+
+    /// None behind the last; whether that was the end of the file [`finish`](Self::finish) says.
+    pub fn next_line(&mut self) -> Result<Option<Line>, TransferError> {
+        if !self.fill()? {
+            return Ok(None);
+        }
+        if let Some(rest) = self.line.strip_prefix(OPERATION) {
+            let text = rest.strip_suffix(b"}").ok_or_else(|| damaged("an operation does not end"))?;
+            self.counted.operations += 1;
+            return Ok(Some(Line::Operation(text.to_vec())));
+        }
+        match serde_json::from_slice(&self.line) {
+            Ok(Said::Record(record)) => {
+                self.counted.records += 1;
+                Ok(Some(Line::Record(record)))
+            }
+            Ok(Said::Object(object)) => {
+                self.counted.objects += 1;
+                Ok(Some(Line::Object(object)))
+            }
+            Ok(Said::Header(_) | Said::Footer(_)) => Err(damaged("a header or a footer stands in its midst")),
+            Err(why) => Err(damaged(format!("a line does not read: {why}"))),
+        }
+    }
+
+    /// Behind the last line: whether it is the file that was written.
+    pub fn finish(self) -> Result<Footer, TransferError> {
+        let Reader { lines, mut counted, .. } = self;
+        let Summed { mut inner, sum, .. } = lines.into_inner().into_inner();
+        counted.sha256 = sum.hex();
+        let mut rest = Vec::new();
+        inner.by_ref().take(FOOTER_BYTES_MAX as u64 + 1).read_to_end(&mut rest)?;
+        if rest != footer_bytes(&counted)? {
+            return Err(damaged("its footer is not that of what is before it"));
+        }
+        Ok(counted)
+    }
+
+    /// The next line without its end; false where there is none.
+    fn fill(&mut self) -> Result<bool, TransferError> {
+        self.line.clear();
+        let limit = LINE_BYTES_MAX as u64 + 1;
+        self.lines.by_ref().take(limit).read_until(b'\n', &mut self.line).map_err(unreadable)?;
+        if self.line.is_empty() {
+            return Ok(false);
+        }
+        match self.line.pop() {
+            Some(b'\n') => Ok(true),
+            _ if self.line.len() >= LINE_BYTES_MAX => Err(damaged("a line is longer than any that is written")),
+            _ => Err(damaged("its last line is cut")),
+        }
+    }
+}
+
+/// What does not decompress was changed or cut; anything else is the disk's.
+fn unreadable(error: io::Error) -> TransferError {
+    use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+    match error.kind() {
+        InvalidData | InvalidInput | UnexpectedEof => damaged(error),
+        _ => TransferError::Io(error),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,259 @@
+//! One object's operations written again: those that are here already are compared, the others are written.
+//!
+//! Where versions are named, each transaction is one here too. Of other objects whole transactions are written together, since
+//! nothing names them and each costs a flush of the log; rows come in the same order, each with all that was written to it.
+//!
+//! What is here of an object is always the beginning of what the file has: writes go one after the other. So an import that
+//! stopped finds the place to go on at by reading both.
+
+use std::time::Duration;
+
+use assay_node_auth::Sha256;
+use assay_node_objects::{PastOp, PastPlace, WriteError};
+use assay_node_records::is_versioned;
+use assay_storage_model::command::{Action, COMMAND_BYTES_MAX, ROWS_PER_WRITE_MAX, RequestId};
+use assay_storage_model::{ObjectKey, Xact};
+
+use crate::error::damaged;
+use crate::export::past;
+use crate::versions::{VERSIONS_MAX, Versions};
+use crate::{Place, TransferError};
+
+/// Transactions are written together up to here.
+const TOGETHER_ROWS: usize = 1000;
+const TOGETHER_BYTES: usize = 4 << 20;
+/// What no write may have.
+const WRITE_BYTES_MAX: usize = COMMAND_BYTES_MAX - (1 << 20);
+/// A write that found no place, no leader or no answer is sent again.
+const ATTEMPTS_MAX: u32 = 120;
+const SENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// One object on its way in.
+pub(crate) struct Replay<'r> {
+    place: &'r Place,
+    object: ObjectKey,
+    /// What was read of the file and neither found nor written yet.
+    waiting: Vec<PastOp>,
+    bytes: usize,
+    here: Here,
+    /// Operations that are here.
+    done: u64,
+    pub written: u64,
+}
+
+/// What is here already.
+enum Here {
+    /// The next transaction, and what was read behind it.
+    Some {
+        xact: Xact,
+        ops: Vec<PastOp>,
+        later: Pages,
+    },
+    Nothing,
+}
+
+/// Transactions of an object that is here, one after the other.
+struct Pages {
+    read: std::collections::VecDeque<PastOp>,
+    next: Option<PastPlace>,
+    version: Option<Xact>,
+}
+
+impl Pages {
+    fn transaction(&mut self, place: &Place, object: ObjectKey) -> Result<Option<(Xact, Vec<PastOp>)>, TransferError> {
+        let mut ops: Vec<PastOp> = Vec::new();
+        loop {
+            while let Some(op) = self.read.front() {
+                if ops.first().is_some_and(|first| first.xact != op.xact) {
+                    return Ok(ops.first().map(|first| first.xact).map(|xact| (xact, ops)));
+                }
+                ops.extend(self.read.pop_front());
+            }
+            let Some(from) = self.next.take() else {
+                return Ok(ops.first().map(|first| first.xact).map(|xact| (xact, ops)));
+            };
+            let page = past(place, object, from, self.version).map_err(|why| TransferError::Read { object, why })?;
+            (self.next, self.version) = (page.next, Some(page.version));
+            for line in &page.lines {
+                self.read.push_back(PastOp::parse(line).map_err(damaged)?);
+            }
+        }
+    }
+}
+
+impl Here {
+    fn next(mut pages: Pages, place: &Place, object: ObjectKey) -> Result<Here, TransferError> {
+        Ok(match pages.transaction(place, object)? {
+            Some((xact, ops)) => Here::Some { xact, ops, later: pages },
+            None => Here::Nothing,
+        })
+    }
+}
+
+impl<'r> Replay<'r> {
+    pub fn start(place: &'r Place, object: ObjectKey) -> Result<Replay<'r>, TransferError> {
+        let pages = Pages { read: Default::default(), next: Some(PastPlace::default()), version: None };
+        let here = Here::next(pages, place, object)?;
+        Ok(Replay { place, object, waiting: Vec::new(), bytes: 0, here, done: 0, written: 0 })
+    }
+
+    /// The next operation of the file.
+    pub fn operation(&mut self, text: &[u8], versions: &mut Versions) -> Result<(), TransferError> {
+        let mut op = PastOp::parse(text).map_err(damaged)?;
+        if matches!(op.row.action, Action::Upsert | Action::Merge) {
+            versions.in_document(self.object.org, &mut op.row.doc);
+        }
+        if self.waiting.last().is_some_and(|last| last.xact > op.xact) {
+            return Err(damaged("operations are not in the order of their transactions"));
+        }
+        if self.is_full(&op) {
+            self.write(versions)?;
+        }
+        self.bytes += op.bytes();
+        self.waiting.push(op);
+        self.compare(versions)
+    }
+
+    /// Behind the last operation of the object.
+    pub fn end(mut self, versions: &mut Versions) -> Result<u64, TransferError> {
+        if matches!(self.here, Here::Some { .. }) && !self.waiting.is_empty() {
+            return Err(TransferError::Differs(self.object));
+        }
+        self.write(versions)?;
+        Ok(self.written)
+    }
+
+    /// Whether what waits is to be written before the next comes.
+    fn is_full(&self, next: &PastOp) -> bool {
+        let Some(last) = self.waiting.last() else { return false };
+        if matches!(self.here, Here::Some { .. }) {
+            return false; // how much belongs together is seen from what is here
+        }
+        let (rows, bytes) = (self.waiting.len(), self.bytes);
+        if last.xact == next.xact {
+            // A part of it goes with those before it, and the rest by itself: of what has no versions.
+            return !is_versioned(self.object.kind)
+                && (rows == ROWS_PER_WRITE_MAX || bytes + next.bytes() > WRITE_BYTES_MAX);
+        }
+        is_versioned(self.object.kind)
+            || rows >= TOGETHER_ROWS
+            || bytes >= TOGETHER_BYTES
+            || bytes + next.bytes() > WRITE_BYTES_MAX
+    }
+
+    /// Passes over what is here, if all of it has been read of the file.
+    fn compare(&mut self, versions: &mut Versions) -> Result<(), TransferError> {
+        let Here::Some { ops, .. } = &self.here else { return Ok(()) };
+        if self.waiting.len() < ops.len() {
+            return Ok(());
+        }
+        let Here::Some { xact, ops, later } = std::mem::replace(&mut self.here, Here::Nothing) else { return Ok(()) };
+        let there: Vec<PastOp> = std::mem::take(&mut self.waiting);
+        self.bytes = 0;
+        self.done += there.len() as u64;
+        let last = there.last().map(|op| op.xact);
+        if !is_same(there, ops) {
+            return Err(TransferError::Differs(self.object));
+        }
+        self.arrived(last, xact, versions)?;
+        self.here = Here::next(later, self.place, self.object)?;
+        Ok(())
+    }
+
+    fn write(&mut self, versions: &mut Versions) -> Result<(), TransferError> {
+        let ops = std::mem::take(&mut self.waiting);
+        self.bytes = 0;
+        let Some(there) = ops.last().map(|op| op.xact) else { return Ok(()) };
+        let count = ops.len() as u64;
+        match self.send(&ops) {
+            Ok(here) => {
+                self.done += count;
+                self.arrived(Some(there), here, versions)?;
+            }
+            // What merges together cost too much goes as it came.
+            Err(WriteError::Row { .. }) if ops.first().is_some_and(|first| first.xact != there) => {
+                for transaction in ops.chunk_by(|a, b| a.xact == b.xact) {
+                    let here = self.send(transaction).map_err(|why| self.refused(why))?;
+                    self.done += transaction.len() as u64;
+                    self.arrived(transaction.last().map(|op| op.xact), here, versions)?;
+                }
+            }
+            Err(why) => return Err(self.refused(why)),
+        }
+        self.written += count;
+        Ok(())
+    }
+
+    fn refused(&self, why: WriteError) -> TransferError {
+        TransferError::Write { object: self.object, why }
+    }
+
+    fn arrived(&mut self, there: Option<Xact>, here: Xact, versions: &mut Versions) -> Result<(), TransferError> {
+        let fits = match there {
+            Some(there) if is_versioned(self.object.kind) => versions.note(self.object, there, here),
+            _ => true,
+        };
+        if fits { Ok(()) } else { Err(TransferError::Versions(VERSIONS_MAX)) }
+    }
+
+    fn send(&self, ops: &[PastOp]) -> Result<Xact, WriteError> {
+        let request = self.request(ops);
+        let mut attempts = 0;
+        loop {
+            let sent = self.place.objects.write_again(self.object, ops.to_vec(), request);
+            match self.place.runtime.block_on(sent) {
+                Err(WriteError::Busy { .. } | WriteError::Unavailable(_) | WriteError::Unknown { .. })
+                    if attempts < ATTEMPTS_MAX =>
+                {
+                    attempts += 1;
+                    std::thread::sleep(SENT_AGAIN_AFTER);
+                }
+                sent => return sent,
+            }
+        }
+    }
+
+    /// The same write has the same name, whoever sends it when: it counts once. Two imports of one file at the same time do
+    /// not write anything twice.
+    fn request(&self, ops: &[PastOp]) -> RequestId {
+        let mut key = Sha256::default();
+        key.update(b"assay import");
+        key.update(&self.object.to_bytes());
+        key.update(&ops.first().map_or(Xact::ZERO, |first| first.xact).0.to_be_bytes());
+        let mut content = Sha256::default();
+        for op in ops {
+            let row = &op.row;
+            for part in [row.id.as_bytes(), row.span_id.as_bytes(), &row.doc, &row.rules, &row.audit] {
+                content.update(&(part.len() as u64).to_be_bytes());
+                content.update(part);
+            }
+        }
+        let half = |sum: Sha256| {
+            let mut half = [0; 16];
+            half.copy_from_slice(&sum.finish()[..16]);
+            half
+        };
+        key.update(&self.done.to_be_bytes());
+        RequestId { key: half(key), content: half(content) }
+    }
+}
+
+/// Whether these are the same operations. One write has them in the order of its rows, which is another one than that of the
+/// transactions that were written together; what was written to one row, and to one comment, is in the same order in both.
+fn is_same(mut there: Vec<PastOp>, mut here: Vec<PastOp>) -> bool {
+    let order = |a: &PastOp, b: &PastOp| {
+        let of = |op: &PastOp| op.row.action == Action::Comment;
+        let own = |op: &PastOp| if of(op) { op.row.span_id.clone() } else { String::new() };
+        (&a.row.id, of(a)).cmp(&(&b.row.id, of(b))).then_with(|| own(a).cmp(&own(b)))
+    };
+    there.sort_by(order);
+    here.sort_by(order);
+    there.len() == here.len() && there.iter().zip(&here).all(|(there, here)| is_equal(there, here))
+}
+
+/// What a merge says of a row that it found is the row's, in both places.
+fn is_equal(there: &PastOp, here: &PastOp) -> bool {
+    let (a, b) = (&there.row, &here.row);
+    (&a.id, a.action, &a.doc, &a.rules, &a.audit, a.created) == (&b.id, b.action, &b.doc, &b.rules, &b.audit, b.created)
+        && (&a.span_id, &a.root_span_id, a.is_root) == (&b.span_id, &b.root_span_id, b.is_root)
+}

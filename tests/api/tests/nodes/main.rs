@@ -9,6 +9,7 @@ mod compose;
 mod deletion;
 mod dev;
 mod limits;
+mod knocks;
 mod lost;
 mod machines;
 mod malformed;

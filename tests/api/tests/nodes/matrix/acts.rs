@@ -71,12 +71,16 @@ impl Act {
         Act { takes: Some((list.into(), named.to_owned())), ..self }
     }
 
+    /// That a permission opens nothing but what asks for it is seen of those who were granted it directly, on a parent or
+    /// for a type; the other ways are asked for what their permission is about.
     pub fn is_for(&self, caller: &Caller) -> bool {
         let of_grants = caller.permission.ends_with("_acls") && caller.way != Way::AllElse;
-        match caller.level {
+        let in_scope = match caller.level {
             Level::Things => !of_grants || self.scope == Scope::Grants,
             Level::Organization => caller.way == Way::Direct || self.scope == Scope::Organization,
-        }
+        };
+        let of_all = matches!(caller.way, Way::Direct | Way::Parent | Way::Restricted) || caller.permission.is_empty();
+        in_scope && (of_all || self.rule.asks(caller.permission))
     }
 }
 
@@ -93,7 +97,15 @@ pub fn of_kinds(world: &World, caller: &Caller) -> Result<Vec<Act>> {
             Home::Organization | Home::OfOrganization => Scope::Organization,
             _ => Scope::Things,
         };
-        let mut acts = vec![read(world, fixture), list(world, fixture), patch(world, fixture, caller)];
+        let mut acts = vec![
+            read(world, fixture),
+            list(world, fixture),
+            list_from(world, fixture),
+            patch(world, fixture, caller),
+        ];
+        if kind.name == "experiment" {
+            acts.push(compared(world, fixture));
+        }
         acts.extend(made(world, fixture, caller));
         acts.extend(deleted(world, kind, caller)?);
         all.extend(acts.into_iter().map(|act| act.scope(scope)));
@@ -136,6 +148,30 @@ fn list(world: &World, fixture: &Fixture) -> Act {
     let act = Act::new(format!("{}: list", kind.name), rule, ask, &fixture.id, open);
     // What else is in it may be theirs.
     Act { hidden: vec![fixture.id.clone(), fixture.name.clone()], ..act }
+}
+
+/// It is no secret to whoever may see it that there is something to go on from.
+fn list_from(world: &World, fixture: &Fixture) -> Act {
+    let kind = fixture.kind;
+    let list = list_of(world, kind);
+    let and = if list.contains('?') { '&' } else { '?' };
+    let ask = Ask::get(format!("{list}{and}starting_after={}", fixture.id));
+    let rule = Rule::From { on: fixture.own.clone() };
+    Act::new(format!("{}: list from it on", kind.name), rule, ask, &fixture.id, says("objects"))
+}
+
+/// A new experiment that is compared with one that is named.
+fn compared(world: &World, fixture: &Fixture) -> Act {
+    let kind = fixture.kind;
+    let body = merged(&[&world.body(kind, &world.name(kind.name)), &json!({"base_experiment": fixture.name})]);
+    let rule = Rule::Naming {
+        on: fixture.own.clone(),
+        make: ("create", fixture.into.clone()),
+        gate: fixture.gate.clone(),
+    };
+    let open = Open::Has("/base_exp_id".into(), fixture.id.clone().into());
+    let act = Act::new("experiment: create and compare", rule, Ask::new("POST", kind.path, body), &fixture.name, open);
+    Act { hidden: vec![fixture.id.clone()], ..act }
 }
 
 fn patch(world: &World, fixture: &Fixture, caller: &Caller) -> Act {

@@ -162,14 +162,15 @@ impl Beside {
         let org = Thing::of_organization("organization", &world.org);
         let listed = format!("/v1/acl?object_type=project&object_id={}", world.parts);
         let delete = Rule::Grant { needs: "delete_acls", on: on.clone() };
-        let mut doomed = [(self.acl.clone(), self.granted.clone()), (self.acl.clone(), self.granted.clone())];
+        let shared = || (self.acl.clone(), self.granted.clone());
+        let mut doomed = [shared(), shared(), shared()];
         if expected(&caller.standing, &delete) == Expected::Open {
             for (id, granted) in &mut doomed {
                 *granted = new_acl(world)?;
                 *id = world.make("/v1/acl", granted)?;
             }
         }
-        let [(by_id, _), (of_body, by_body)] = doomed;
+        let [(by_id, _), (of_body, by_body), (of_many, by_many)] = doomed;
         let (new, more) = (new_acl(world)?, new_acl(world)?);
         let group = |acl: &Value| acl["group_id"].as_str().unwrap_or_default().to_owned();
         let make = Rule::MakeGrant { on: on.clone() };
@@ -178,12 +179,15 @@ impl Beside {
         };
         let all = Ask::get(format!("/v1/acl/list_org?org_name={ORGANIZATION}"));
         let read = Rule::Grant { needs: "read_acls", on: on.clone() };
-        let list = Rule::List { needs: "read_acls", on };
+        let list = Rule::List { needs: "read_acls", on: on.clone() };
         let of_id = Ask::new("DELETE", format!("/v1/acl/{by_id}"), Value::Null);
         let listing = act("list", list, Ask::get(&listed), &self.acl, says(&self.acl));
         let many = Ask::new("POST", "/v1/acl/batch_update", json!({"add_acls": [more]}));
         let by_fields = act("delete by its fields", delete.clone(), Ask::new("DELETE", "/v1/acl", by_body), &world.parts, says(&of_body));
+        let removing = Ask::new("POST", "/v1/acl/batch_update", json!({"remove_acls": [by_many]}));
+        let removed = act("delete many", Rule::RemoveGrant { on }, removing, &world.parts, says(&of_many));
         Ok(vec![
+            Act { hidden: vec![of_many.clone(), MARKER.to_owned()], ..removed }.takes(&listed, &of_many),
             act("create", make.clone(), Ask::new("POST", "/v1/acl", new.clone()), &world.parts, says(&group(&new)))
                 .leaves(&listed, &group(&new)),
             act("create many", make, many, &world.parts, says(&group(&more))).leaves(&listed, &group(&more)),

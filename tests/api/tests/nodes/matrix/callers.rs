@@ -57,14 +57,13 @@ pub const PERMISSIONS: [&str; 8] =
 /// Those that most of what is served is about, and those that only grants and keys are about.
 const OF_THINGS: [&str; 4] = ["create", "read", "update", "delete"];
 const OF_GRANTS: [&str; 3] = ["create_acls", "read_acls", "delete_acls"];
-const ON_THINGS: [Way; 9] = [
+const ON_THINGS: [Way; 8] = [
     Way::Direct,
     Way::GroupInGroup,
     Way::RoleInRole,
     Way::Parent,
     Way::AllProjects,
     Way::Restricted,
-    Way::RestrictedToProjects,
     Way::RestrictedToAnother,
     Way::Revoked,
 ];
@@ -92,6 +91,7 @@ pub struct Caller {
 struct Plan {
     caller: Caller,
     user: String,
+    email: String,
 }
 
 impl Way {
@@ -108,6 +108,7 @@ pub fn callers(world: &World, data: &Path) -> Result<Vec<Caller>> {
         wanted.extend(ON_THINGS.map(|way| (way, Level::Things, *permission)));
     }
     for permission in OF_THINGS {
+        wanted.push((Way::RestrictedToProjects, Level::Things, permission));
         wanted.extend(ON_THE_ORGANIZATION.map(|way| (way, Level::Organization, permission)));
         wanted.push((Way::AllElse, Level::Things, permission));
     }
@@ -120,10 +121,10 @@ pub fn callers(world: &World, data: &Path) -> Result<Vec<Caller>> {
         .iter()
         .map(|user| Ok((text(&user["email"])?, text(&user["id"])?)))
         .collect::<Result<_>>()?;
-    let mut plans = Vec::new();
-    for ((way, level, permission), email) in wanted.into_iter().zip(emails) {
-        plans.push(Plan { user: users[&email].clone(), caller: caller(world, way, level, permission, &email)? });
-    }
+    let plan = |((way, level, permission), email): (_, String)| {
+        Plan { user: users[&email].clone(), caller: member(way, level, permission), email }
+    };
+    let mut plans: Vec<Plan> = wanted.into_iter().zip(emails).map(plan).collect();
     grant(world, &mut plans)?;
     let mut callers = acting(world, &plans)?;
     callers.extend(plans.into_iter().map(|plan| plan.caller));
@@ -132,13 +133,19 @@ pub fn callers(world: &World, data: &Path) -> Result<Vec<Caller>> {
     Ok(callers)
 }
 
-fn caller(world: &World, way: Way, level: Level, permission: &'static str, email: &str) -> Result<Caller> {
+/// Somebody who was granted nothing yet and has no key.
+fn member(way: Way, level: Level, permission: &'static str) -> Caller {
+    let name = format!("{way:?} {permission} of {level:?}");
+    let standing = Standing::Member(Vec::new());
+    Caller { name, way, level, permission, headers: Vec::new(), standing, doomed: BTreeMap::new() }
+}
+
+/// A key of theirs, made by an owner who acts as them.
+fn key_of(world: &World, email: &str) -> Result<Vec<(String, String)>> {
     let mut as_them = world.owner.clone();
     as_them.push((AS.into(), email.into()));
     let made = world.call_as(&as_them, "POST", "/v1/api_key", json!({"name": email}))?;
-    let name = format!("{way:?} {permission} of {level:?}");
-    let headers = key(&text(&made["key"])?);
-    Ok(Caller { name, way, level, permission, headers, standing: Standing::Member(Vec::new()), doomed: BTreeMap::new() })
+    Ok(key(&text(&made["key"])?))
 }
 
 fn outsider(world: &World, way: Way, headers: Vec<(String, String)>, standing: Standing) -> Caller {
@@ -249,7 +256,7 @@ fn places(world: &World, way: Way, level: Level, permission: &str) -> Vec<(On, O
 
 /// Makes all groups, roles and grants, on several threads.
 fn grant(world: &World, plans: &mut [Plan]) -> Result<()> {
-    const THREADS: usize = 4;
+    const THREADS: usize = 16;
     let part = plans.len().div_ceil(THREADS);
     std::thread::scope(|scope| {
         let parts: Vec<_> = plans
@@ -261,7 +268,8 @@ fn grant(world: &World, plans: &mut [Plan]) -> Result<()> {
 }
 
 fn grant_one(world: &World, plan: &mut Plan) -> Result<()> {
-    let Plan { caller, user } = plan;
+    let Plan { caller, user, email } = plan;
+    caller.headers = key_of(world, email)?;
     let (way, permission) = (caller.way, caller.permission);
     let to = match way {
         Way::GroupInGroup => json!({"group_id": groups(world, user)?}),

@@ -112,6 +112,12 @@ pub enum Rule {
     /// A grant on a thing: made, read, deleted.
     MakeGrant { on: Thing },
     Grant { needs: &'static str, on: Thing },
+    /// The same among several, where one that is not there is none to take away.
+    RemoveGrant { on: Thing },
+    /// A list from this on.
+    From { on: Thing },
+    /// Something is made with the name of what is there.
+    Naming { on: Thing, make: (&'static str, Thing), gate: Option<Thing> },
     /// What everybody in the organization may, or nobody.
     Anybody,
     Nobody,
@@ -119,6 +125,24 @@ pub enum Rule {
     Members { needs: &'static str, on: Thing },
     /// The keys of others.
     Key { needs: &'static str, on: Thing },
+}
+
+impl Rule {
+    /// Whether the permission has anything to do with it.
+    pub fn asks(&self, permission: &str) -> bool {
+        match self {
+            Rule::Act { needs, .. } => needs.contains(&permission),
+            Rule::Taken { needs, make, .. } => needs.contains(&permission) || make.0 == permission,
+            Rule::Make { needs, .. } | Rule::List { needs, .. } | Rule::Rows { needs, .. } => *needs == permission,
+            Rule::Grant { needs, .. } | Rule::Members { needs, .. } => *needs == permission,
+            Rule::Key { needs, .. } => *needs == permission || permission == "read_acls",
+            Rule::Query { .. } | Rule::Later { .. } | Rule::Among { .. } | Rule::From { .. } => permission == "read",
+            Rule::MakeGrant { .. } => permission == "create_acls",
+            Rule::RemoveGrant { .. } => permission == "delete_acls",
+            Rule::Naming { make, .. } => make.0 == permission || permission == "read",
+            Rule::Listed | Rule::Anybody | Rule::Nobody => false,
+        }
+    }
 }
 
 /// What is expected of an answer.
@@ -133,16 +157,19 @@ pub enum Expected {
     Forbidden,
     /// A name that somebody has and that the caller may not see: 409, and of environments 400.
     Taken,
+    /// 400, as of what is not there.
+    Unknown,
 }
 
-use Expected::{Absent, Forbidden, Missing, Open, Taken, Unauthorized};
+use Expected::{Absent, Forbidden, Missing, Open, Taken, Unauthorized, Unknown};
 
 pub fn expected(standing: &Standing, rule: &Rule) -> Expected {
     match standing {
         Standing::Unknown => Unauthorized,
         Standing::Pretender => Forbidden,
         Standing::Stranger => match rule {
-            Rule::List { .. } | Rule::Listed => Absent,
+            Rule::List { .. } | Rule::Listed | Rule::RemoveGrant { .. } => Absent,
+            Rule::From { .. } => Unknown,
             Rule::Query { .. } | Rule::Among { .. } => Forbidden,
             _ => Missing,
         },
@@ -158,7 +185,7 @@ fn of_member(grants: &[Grant], rule: &Rule) -> Expected {
     match rule {
         Rule::Act { needs, on } if all(needs, on) => Open,
         Rule::Act { on, .. } => shut(on),
-        Rule::Make { gate, .. } | Rule::Taken { gate, .. } if is_hidden(gate) => Missing,
+        Rule::Make { gate, .. } | Rule::Taken { gate, .. } | Rule::Naming { gate, .. } if is_hidden(gate) => Missing,
         Rule::Make { needs, on, .. } => if may(needs, on) { Open } else { Forbidden },
         // Who may not make one is told nothing of what is there.
         Rule::Taken { make: (needs, into), alone: true, .. } => if may(needs, into) { Taken } else { Forbidden },
@@ -180,6 +207,17 @@ fn of_member(grants: &[Grant], rule: &Rule) -> Expected {
         Rule::MakeGrant { on } => if reaches(grants, on) { Forbidden } else { Missing },
         Rule::Grant { needs, on } if may(needs, on) => Open,
         Rule::Grant { on, .. } => if may("read_acls", on) { Forbidden } else { Missing },
+        Rule::RemoveGrant { on } => match (may("delete_acls", on), may("read_acls", on)) {
+            (true, _) => Open,
+            (false, true) => Forbidden,
+            _ => Absent,
+        },
+        Rule::From { on } => if may("read", on) { Open } else { Unknown },
+        Rule::Naming { on, make, .. } => match (may(make.0, &make.1), may("read", on)) {
+            (true, true) => Open,
+            (true, false) => Unknown,
+            _ => Forbidden,
+        },
         Rule::Anybody | Rule::Listed => Open,
         Rule::Nobody => Forbidden,
         Rule::Members { needs, on } => if may(needs, on) { Open } else { Forbidden },

@@ -51,7 +51,7 @@ impl Later {
             }
         };
         let dataset = ask("dataset", world.id("dataset"))?;
-        Ok(Later { dataset, logs: ask("project_logs", &world.project)?, audit: ask("dataset", world.id("dataset"))? })
+        Ok(Later { dataset, logs: ask("project_logs", &world.project)?, audit: ask("org_audit_logs", &world.org)? })
     }
 }
 

@@ -20,7 +20,7 @@ use crate::kinds::experiment::{self, BaseSearch};
 use crate::kinds::{EXPERIMENT, PROJECT, SERVICE_TOKEN, acl};
 use crate::list::Walk;
 use crate::patch::put;
-use crate::read::{Seen, never_changes, visible};
+use crate::read::{Seen, decided, never_changes, visible};
 use crate::sealing::{self, Writing};
 use crate::standing::{no_organization, within, within_named};
 use crate::{Created, Records, edge};
@@ -85,6 +85,10 @@ impl Records {
         {
             return Ok(found);
         }
+        // Who may not make one is not told either which experiments there are to compare it with.
+        if !place.may {
+            return Err(forbidden_to_make(kind));
+        }
         let fields =
             if kind.record == EXPERIMENT.record { self.with_base(&place, fields, &body).await? } else { fields };
         self.create_named(kind, &place, wanted, fields).await
@@ -114,8 +118,8 @@ impl Records {
                 }
                 continue;
             };
-            let Seen { record, .. } =
-                self.look(|sight| visible(sight, &place.who, kind, id, Permission::Update)).await?;
+            let seen = self.look(|sight| visible(sight, &place.who, kind, id, Permission::Update)).await;
+            let Seen { record, .. } = seen.map_err(|why| unseen(kind, &place, why))?;
             let stored = draft::read(&record)?;
             let mut replaced = fields.clone();
             for field in kind.fields.iter().filter(|field| field.create == OnCreate::Ours) {
@@ -172,10 +176,7 @@ impl Records {
             None => Ok(None),
             Some(found) => match visible(sight, &place.who, kind, found.id, Permission::Read) {
                 Ok(seen) => Ok(Some(seen.record)),
-                // Who may make one learns that the name is taken, and nothing of what has it.
-                Err(RecordsError::NotFound(_)) if place.may => Err(hidden(kind)),
-                Err(RecordsError::NotFound(_)) => Err(forbidden_to_make(kind)),
-                Err(other) => Err(other),
+                Err(why) => Err(unseen(kind, place, why)),
             },
         };
         if self.peek(find)?.is_none() {
@@ -319,7 +320,11 @@ impl Records {
     async fn base_by_name(&self, place: &Place, name: &str) -> Result<Uuid, RecordsError> {
         let key = EXPERIMENT.name_key(place.within, name);
         let missing = || RecordsError::NotFound(String::new());
-        let found = self.look(|state| state.find(&key).map(|record| record.id).ok_or_else(missing)).await;
+        let look = |sight: &Sight<'_>| {
+            let found = sight.find(&key).ok_or_else(missing)?;
+            visible(sight, &place.who, &EXPERIMENT, found.id, Permission::Read).map(|seen| seen.record.id)
+        };
+        let found = self.look(look).await;
         // Clients look for these two words, drop the field and ask again.
         let said = || RecordsError::BadRequest(format!("the base experiment `{name}` is not in this project"));
         found.map_err(|error| if error.may_be_stale() { said() } else { error })
@@ -330,7 +335,12 @@ impl Records {
         let mut walk = Walk::from_newest(&EXPERIMENT, place.org);
         let mut seen = 0;
         while !search.is_over() && !walk.is_over() && seen < BASES_MAX {
-            let batch = self.peek(|state| walk.step(state, |record| EXPERIMENT.lives(state, record)))?;
+            let is_seen = |sight: &Sight<'_>, record: &Record| {
+                EXPERIMENT.lives(sight, record)
+                    && decided(sight, &place.who, &EXPERIMENT, record, Permission::Read)
+                        .is_ok_and(|said| said == Decision::Allowed)
+            };
+            let batch = self.peek(|sight| walk.step(sight, |record| is_seen(sight, record)))?;
             seen += batch.len();
             for record in batch.iter().filter(|record| EXPERIMENT.project_of(record) == Some(place.within)) {
                 search.see(record.id, &draft::read(record)?);
@@ -389,8 +399,16 @@ fn of_object(sight: &Sight<'_>, who: &Principal, fields: &Body) -> Result<Princi
     if there.rights.reaches(&target) { Ok(there) } else { Err(missing()) }
 }
 
-fn hidden(kind: &Kind) -> RecordsError {
-    RecordsError::Taken(format!("another {} has the name, and this credential may not see it", kind.name))
+/// What is said where a record that the caller may not see has the name. Who may make one learns that it is taken, all
+/// others what they would be told if it were free; and nobody what has it.
+fn unseen(kind: &Kind, place: &Place, why: RecordsError) -> RecordsError {
+    match why {
+        RecordsError::NotFound(_) if place.may => {
+            RecordsError::Taken(format!("another {} has the name, and this credential may not see it", kind.name))
+        }
+        RecordsError::NotFound(_) => forbidden_to_make(kind),
+        other => other,
+    }
 }
 
 fn forbidden_to_make(kind: &Kind) -> RecordsError {

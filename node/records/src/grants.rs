@@ -48,7 +48,11 @@ impl Records {
         let missing = || RecordsError::NotFound("there is no such grant that is visible to this credential".into());
         self.fresh().await?;
         let id = self.acl_of(who, &fields).await?.ok_or_else(missing)?;
-        self.delete(who, &ACL, id).await
+        // One that may not be seen is not told by its id either.
+        self.delete(who, &ACL, id).await.map_err(|why| match why {
+            RecordsError::NotFound(_) => missing(),
+            other => other,
+        })
     }
 
     /// First those that are made, then those that are taken away; one that is there or gone already is fine. Where one is

@@ -222,6 +222,12 @@ pub(crate) fn one_page(
         Some(Cursor::After(id) | Cursor::Before(id)) => wrong_cursor(unknown_cursor(id)),
         None => RecordsError::Internal("a list without a cursor goes on from nowhere".into()),
     };
+    if let Some(Cursor::After(id) | Cursor::Before(id)) = cursor
+        && state.get(kind, id).is_some()
+        && records.iter().all(|record| record.id != id)
+    {
+        return Err(unknown()); // somebody else's
+    }
     let found = between(state, kind, &[], records, cursor).ok_or_else(unknown)?;
     let limit = request.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let mut page = Page { limit, backwards: matches!(cursor, Some(Cursor::Before(_))), ..Page::default() };
@@ -381,7 +387,7 @@ impl Records {
                 && decided(sight, who, kind, record, Permission::Read).is_ok_and(|said| said == Decision::Allowed)
         };
         let (projects, direct) = self.peek(|sight| {
-            own_cursor(sight, kind, org, cursor)?;
+            own_cursor(sight, kind, org, cursor, |record| readable(sight, record))?;
             let mut direct = asked.direct(sight, kind, org, cursor);
             if let Some(found) = &mut direct {
                 found.retain(|record| record.org.is_none() || readable(sight, record));
@@ -402,13 +408,21 @@ impl Records {
     }
 }
 
-/// A cursor into another organization is answered like one that never was.
-fn own_cursor(state: &State, kind: &Kind, org: OrgId, cursor: Option<Cursor>) -> Result<(), RecordsError> {
+/// A cursor into another organization, or at what may not be read, is answered like one that never was. What was there and is
+/// gone is one that a list may have ended at.
+fn own_cursor(
+    state: &State,
+    kind: &Kind,
+    org: OrgId,
+    cursor: Option<Cursor>,
+    readable: impl Fn(&Record) -> bool,
+) -> Result<(), RecordsError> {
     let Some(Cursor::After(id) | Cursor::Before(id)) = cursor else {
         return Ok(());
     };
     match state.get(kind.record, id) {
         Some(record) if record.org != Some(org) => Err(unknown_cursor(id)),
+        Some(record) if kind.lives(state, record) && !readable(record) => Err(unknown_cursor(id)),
         _ => Ok(()),
     }
 }

@@ -27,7 +27,11 @@ impl Records {
         let missing = || RecordsError::NotFound(format!("no {} `{name}` is visible to this credential", kind.name));
         let key = kind.name_key(who.org.0, name);
         let id = self.look(|sight| sight.find(&key).map(|record| record.id).ok_or_else(missing)).await?;
-        self.delete(&who, kind, id).await
+        // One that may not be seen is not told by its id either.
+        self.delete(&who, kind, id).await.map_err(|why| match why {
+            RecordsError::NotFound(_) => missing(),
+            other => other,
+        })
     }
 
     /// The records of that name, those of one project if it is said, at most so many as a person would look through.

@@ -7,6 +7,7 @@ use assay_node_answers::cursor;
 use assay_node_auth::Permission;
 use assay_node_query::{Home, LaterRequest, RESULT_ROWS_MAX, Seen, Status, Wanted};
 use assay_node_records::RecordsError;
+use assay_storage_model::ObjectKind;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -127,15 +128,21 @@ fn wanted(pairs: &[(String, String)]) -> Result<Wanted, Refusal> {
 async fn look(call: &Call, id: Uuid, wanted: Option<Wanted>) -> Result<Seen, Refusal> {
     let missing = || Refusal::not_found(format!("the query {id}"));
     let seen = call.edge.queries.look_later(call.principal.org, id, wanted).await?.ok_or_else(missing)?;
+    // Who sees a project and may not read its logs is not told either what was asked of them.
     let hidden = |why| match why {
-        RecordsError::NotFound(_) => missing(),
+        RecordsError::NotFound(_) | RecordsError::Forbidden(_) => missing(),
         other => other.into(),
     };
-    for home in &seen.homes {
-        let object = home.object;
+    let mut objects = Vec::new();
+    for object in seen.homes.iter().map(|home| home.object) {
+        if object.kind == ObjectKind::AuditLog {
+            // Asked behind a fence of its own.
+            call.edge.records.audit_log(&call.principal, object.org).await.map_err(hidden)?;
+            continue;
+        }
         call.edge.records.object(&call.principal, object.kind, object.id, Permission::Read).await.map_err(hidden)?;
+        objects.push(object);
     }
-    let objects: Vec<_> = seen.homes.iter().map(|home| home.object).collect();
     call.edge.records.still(&call.principal, &objects, Permission::Read).await.map_err(hidden)?;
     Ok(seen)
 }

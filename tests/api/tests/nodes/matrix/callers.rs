@@ -1,0 +1,353 @@
+//! Who asks: one caller for each way in which something can be granted, taken away or not be granted at all, and each
+//! permission that it can be.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use assay_test_api::process::run;
+use serde_json::{Value, json};
+
+use super::kinds::KINDS;
+use super::model::{Grant, On, Standing, on};
+use super::world::{Ask, Fixture, World, key, merged, text};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    NoKey,
+    OtherOrganization,
+    NoGrant,
+    /// On the thing or what it is a part of, to the user.
+    Direct,
+    /// To a group that has a group that has theirs.
+    GroupInGroup,
+    /// A role that has a role that has it.
+    RoleInRole,
+    /// On the project.
+    Parent,
+    /// On what stands for all projects, or all secrets.
+    AllProjects,
+    /// On all above, for its type alone.
+    Restricted,
+    /// On the organization, for projects alone and not for what is in them.
+    RestrictedToProjects,
+    /// On everything, for a type that nothing has.
+    RestrictedToAnother,
+    /// Everything but this permission.
+    AllElse,
+    /// It was there and was used.
+    Revoked,
+    /// An owner acts as somebody who was granted this.
+    Impersonated,
+    /// An owner acts as somebody who was granted nothing.
+    ImpersonatedNothing,
+    /// Somebody who does not own the organization acts as its owner.
+    Pretender,
+}
+
+/// Whether things are granted one by one or the organization is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    Things,
+    Organization,
+}
+
+pub const PERMISSIONS: [&str; 8] =
+    ["create", "read", "update", "delete", "create_acls", "read_acls", "update_acls", "delete_acls"];
+/// Those that most of what is served is about, and those that only grants and keys are about.
+const OF_THINGS: [&str; 4] = ["create", "read", "update", "delete"];
+const OF_GRANTS: [&str; 3] = ["create_acls", "read_acls", "delete_acls"];
+const ON_THINGS: [Way; 8] = [
+    Way::Direct,
+    Way::GroupInGroup,
+    Way::RoleInRole,
+    Way::Parent,
+    Way::AllProjects,
+    Way::Restricted,
+    Way::RestrictedToAnother,
+    Way::Revoked,
+];
+const ON_THE_ORGANIZATION: [Way; 5] =
+    [Way::Direct, Way::GroupInGroup, Way::RoleInRole, Way::Restricted, Way::Revoked];
+/// Nothing is of it here.
+const ANOTHER: &str = "project_group";
+/// Grants of one request.
+const AT_ONCE: usize = 100;
+const AS: &str = "x-bt-impersonate-user";
+
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub name: String,
+    pub way: Way,
+    pub level: Level,
+    pub permission: &'static str,
+    pub headers: Vec<(String, String)>,
+    pub standing: Standing,
+    /// What they may delete, by its kind, where that has to be granted one by one.
+    pub doomed: BTreeMap<&'static str, Fixture>,
+}
+
+/// Grants that are to be made: to whom, in what way.
+struct Plan {
+    caller: Caller,
+    user: String,
+    email: String,
+}
+
+impl Way {
+    /// Whether each thing has a grant of its own.
+    pub fn is_one_by_one(self) -> bool {
+        matches!(self, Way::Direct | Way::GroupInGroup | Way::RoleInRole | Way::AllElse | Way::Impersonated)
+    }
+}
+
+/// All of them, with what they were granted; the second list is what was taken away again.
+pub fn callers(world: &World, data: &Path) -> Result<Vec<Caller>> {
+    let mut wanted = vec![(Way::NoGrant, Level::Things, "")];
+    for permission in OF_THINGS.iter().chain(&OF_GRANTS) {
+        wanted.extend(ON_THINGS.map(|way| (way, Level::Things, *permission)));
+    }
+    for permission in OF_THINGS {
+        wanted.push((Way::RestrictedToProjects, Level::Things, permission));
+        wanted.extend(ON_THE_ORGANIZATION.map(|way| (way, Level::Organization, permission)));
+        wanted.push((Way::AllElse, Level::Things, permission));
+    }
+    let emails: Vec<String> = (0..wanted.len()).map(|number| format!("caller{number}@example.com")).collect();
+    let invited = json!({"invite_users": {"emails": emails, "send_invite_emails": false}});
+    let added = world.call("PATCH", "/v1/organization/members", invited)?;
+    let users: BTreeMap<String, String> = added["added_users"]
+        .as_array()
+        .context("users")?
+        .iter()
+        .map(|user| Ok((text(&user["email"])?, text(&user["id"])?)))
+        .collect::<Result<_>>()?;
+    let plan = |((way, level, permission), email): (_, String)| {
+        Plan { user: users[&email].clone(), caller: member(way, level, permission), email }
+    };
+    let mut plans: Vec<Plan> = wanted.into_iter().zip(emails).map(plan).collect();
+    grant(world, &mut plans)?;
+    let mut callers = acting(world, &plans)?;
+    callers.extend(plans.into_iter().map(|plan| plan.caller));
+    callers.push(outsider(world, Way::NoKey, Vec::new(), Standing::Unknown));
+    callers.push(outsider(world, Way::OtherOrganization, stranger(data)?, Standing::Stranger));
+    Ok(callers)
+}
+
+/// Somebody who was granted nothing yet and has no key.
+fn member(way: Way, level: Level, permission: &'static str) -> Caller {
+    let name = format!("{way:?} {permission} of {level:?}");
+    let standing = Standing::Member(Vec::new());
+    Caller { name, way, level, permission, headers: Vec::new(), standing, doomed: BTreeMap::new() }
+}
+
+/// A key of theirs, made by an owner who acts as them.
+fn key_of(world: &World, email: &str) -> Result<Vec<(String, String)>> {
+    let mut as_them = world.owner.clone();
+    as_them.push((AS.into(), email.into()));
+    let made = world.call_as(&as_them, "POST", "/v1/api_key", json!({"name": email}))?;
+    Ok(key(&text(&made["key"])?))
+}
+
+fn outsider(world: &World, way: Way, headers: Vec<(String, String)>, standing: Standing) -> Caller {
+    let name = format!("{way:?} {}", world.number());
+    Caller { name, way, level: Level::Things, permission: "", headers, standing, doomed: BTreeMap::new() }
+}
+
+/// The owner of another organization.
+fn stranger(data: &Path) -> Result<Vec<(String, String)>> {
+    let node = data.join("node-1");
+    let node = node.to_str().context("a path that is text")?;
+    let words = ["admin", "create-organization", "globex", "--owner", "owner@globex.example", "--data-dir", node];
+    Ok(key(&text(&run(&words, &[], "")?.json()?["api_key"])?))
+}
+
+/// An owner as each who was granted something directly, and as one who was not; and who may act as nobody.
+fn acting(world: &World, plans: &[Plan]) -> Result<Vec<Caller>> {
+    let mut acting = Vec::new();
+    for plan in plans {
+        let way = match plan.caller.way {
+            Way::Direct => Way::Impersonated,
+            Way::NoGrant => Way::ImpersonatedNothing,
+            _ => continue,
+        };
+        let mut caller = plan.caller.clone();
+        caller.doomed = doomed(world, &json!({"user_id": plan.user}), None, &mut caller)?;
+        caller.way = way;
+        caller.headers.clone_from(&world.owner);
+        caller.headers.push((AS.into(), plan.user.clone()));
+        caller.name = format!("{way:?} {} of {:?}", caller.permission, caller.level);
+        acting.push(caller);
+    }
+    let me = text(&world.call("POST", "/api/self/me", json!({}))?["id"])?;
+    for plan in plans.iter().filter(|plan| matches!(plan.caller.way, Way::NoGrant | Way::RoleInRole)) {
+        if plan.caller.way == Way::NoGrant || (plan.caller.level, plan.caller.permission) == (Level::Organization, "update") {
+            let mut headers = plan.caller.headers.clone();
+            headers.push((AS.into(), me.clone()));
+            acting.push(outsider(world, Way::Pretender, headers, Standing::Pretender));
+        }
+    }
+    Ok(acting)
+}
+
+/// One of each kind that has grants of its own, granted in the caller's way.
+fn doomed(world: &World, to: &Value, role: Option<&String>, caller: &mut Caller) -> Result<BTreeMap<&'static str, Fixture>> {
+    let mut doomed = BTreeMap::new();
+    if caller.permission != "delete" || caller.level != Level::Things {
+        return Ok(doomed);
+    }
+    let gift = role.map_or_else(|| json!({"permission": "delete"}), |role| json!({"role_id": role}));
+    let mut acls = Vec::new();
+    for kind in KINDS.iter().filter(|kind| kind.own.is_some()) {
+        let fixture = world.fixture(kind)?;
+        let own = fixture.own.within[0].clone();
+        acls.push(acl(&own, to, &gift));
+        remember(caller, &own, "delete", None);
+        doomed.insert(kind.name, fixture);
+    }
+    batch(world, "add_acls", &acls)?;
+    Ok(doomed)
+}
+
+fn remember(caller: &mut Caller, own: &On, permission: &'static str, only: Option<&'static str>) {
+    if let Standing::Member(grants) = &mut caller.standing {
+        grants.push(Grant { on: own.clone(), permission, only });
+    }
+}
+
+fn acl(own: &On, to: &Value, gift: &Value) -> Value {
+    merged(&[&json!({"object_type": own.0, "object_id": own.1}), to, gift])
+}
+
+fn batch(world: &World, what: &str, acls: &[Value]) -> Result<()> {
+    for part in acls.chunks(AT_ONCE) {
+        let answer = world.call("POST", "/v1/acl/batch_update", json!({what: part}))?;
+        let done = answer["added_acls"].as_array().map_or(0, Vec::len) + answer["removed_acls"].as_array().map_or(0, Vec::len);
+        ensure!(done == part.len(), "{done} of {} grants: {answer}", part.len());
+    }
+    Ok(())
+}
+
+/// Where a way grants, and for which type alone.
+fn places(world: &World, way: Way, level: Level, permission: &str) -> Vec<(On, Option<&'static str>)> {
+    let org = on("organization", &world.org);
+    if level == Level::Organization {
+        let only = (way == Way::Restricted).then_some("organization");
+        return vec![(org, only)];
+    }
+    let project = on("project", &world.project);
+    match way {
+        Way::Parent => vec![(project, None)],
+        Way::AllProjects => vec![(on("org_project", &world.org), None), (on("org_ai_secret", &world.org), None)],
+        Way::Restricted => {
+            let within = ["experiment", "dataset", "prompt", "prompt_session", "project_log"];
+            let below = ["project", "group", "role", "ai_secret", "org_member"];
+            let within = within.map(|only| (project.clone(), Some(only)));
+            within.into_iter().chain(below.map(|only| (org.clone(), Some(only)))).collect()
+        }
+        Way::RestrictedToProjects => vec![(org, Some("project"))],
+        Way::RestrictedToAnother => {
+            let all = world.one_by_one(permission).into_iter().chain([project, org]);
+            all.map(|own| (own, Some(ANOTHER))).collect()
+        }
+        Way::NoGrant => Vec::new(),
+        _ => world.one_by_one(permission).into_iter().map(|own| (own, None)).collect(),
+    }
+}
+
+/// Makes all groups, roles and grants, on several threads.
+fn grant(world: &World, plans: &mut [Plan]) -> Result<()> {
+    const THREADS: usize = 16;
+    let part = plans.len().div_ceil(THREADS);
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = plans
+            .chunks_mut(part)
+            .map(|part| scope.spawn(move || part.iter_mut().try_for_each(|plan| grant_one(world, plan))))
+            .collect();
+        parts.into_iter().try_for_each(|part| part.join().expect("no thread panics"))
+    })
+}
+
+fn grant_one(world: &World, plan: &mut Plan) -> Result<()> {
+    let Plan { caller, user, email } = plan;
+    caller.headers = key_of(world, email)?;
+    let (way, permission) = (caller.way, caller.permission);
+    let to = match way {
+        Way::GroupInGroup => json!({"group_id": groups(world, user)?}),
+        _ => json!({"user_id": user}),
+    };
+    let given: Vec<&str> = match way {
+        Way::AllElse => PERMISSIONS.into_iter().filter(|other| *other != permission).collect(),
+        _ => vec![permission],
+    };
+    let role = matches!(way, Way::RoleInRole | Way::AllElse).then(|| roles(world, &given)).transpose()?;
+    let mut acls = Vec::new();
+    for (own, only) in places(world, way, caller.level, permission) {
+        let gift = match (&role, only) {
+            (Some(role), _) => json!({"role_id": role}),
+            (None, Some(only)) => json!({"permission": permission, "restrict_object_type": only}),
+            (None, None) => json!({"permission": permission}),
+        };
+        acls.push(acl(&own, &to, &gift));
+        for given in PERMISSIONS.into_iter().filter(|one| given.contains(one)) {
+            remember(caller, &own, given, only);
+        }
+    }
+    batch(world, "add_acls", &acls)?;
+    if matches!(way, Way::Direct | Way::GroupInGroup | Way::RoleInRole) {
+        caller.doomed = doomed(world, &to, role.as_ref(), caller)?;
+    }
+    if way == Way::Revoked {
+        was_open(world, caller)?;
+        batch(world, "remove_acls", &acls)?;
+        caller.standing = Standing::Member(Vec::new());
+    }
+    Ok(())
+}
+
+/// The outermost of three groups, the innermost of which has the user.
+fn groups(world: &World, user: &str) -> Result<String> {
+    let inner = world.make("/v1/group", &json!({"name": world.name("inner"), "member_users": [user]}))?;
+    let between = world.make("/v1/group", &json!({"name": world.name("between"), "member_groups": [inner]}))?;
+    world.make("/v1/group", &json!({"name": world.name("outer"), "member_groups": [between]}))
+}
+
+/// A role that has a role that gives it.
+fn roles(world: &World, given: &[&str]) -> Result<String> {
+    let given: Vec<Value> = given.iter().map(|permission| json!({"permission": permission})).collect();
+    let inner = world.make("/v1/role", &json!({"name": world.name("inner"), "member_permissions": given}))?;
+    world.make("/v1/role", &json!({"name": world.name("outer"), "member_roles": [inner]}))
+}
+
+/// What is taken away next is seen to be there: a request that it opens, on both nodes.
+fn was_open(world: &World, caller: &Caller) -> Result<()> {
+    let things = caller.level == Level::Things;
+    let dataset = format!("/v1/dataset/{}", world.id("dataset"));
+    let made = |more: Value| merged(&[&json!({"name": world.name("made")}), &more]);
+    let nobody = json!({"remove_users": {"emails": ["nobody@example.com"]}});
+    for _ in 0..2 {
+        let ask = match (caller.permission, things) {
+            ("create", true) => Ask::new("POST", "/v1/dataset", made(json!({"project_id": world.project}))),
+            ("create", false) => Ask::new("POST", "/v1/group", made(json!({}))),
+            ("read", _) => Ask::get(&dataset),
+            ("update", true) => Ask::new("PATCH", &dataset, json!({})),
+            ("update", false) => Ask::new("POST", "/v1/project_tag", made(json!({"project_id": world.parts}))),
+            ("delete", _) => Ask::new("PATCH", "/v1/organization/members", nobody.clone()),
+            ("read_acls", _) => Ask::get(format!("/v1/acl?object_type=project&object_id={}", world.parts)),
+            ("create_acls", _) => Ask::new("POST", "/v1/acl", new_acl(world)?),
+            _ => {
+                let there = new_acl(world)?;
+                world.call("POST", "/v1/acl", there.clone())?;
+                Ask::new("DELETE", "/v1/acl", there)
+            }
+        };
+        let answer = world.ask(&caller.headers, &ask)?;
+        ensure!(answer.status == 200, "{}: {ask:?}: {}: {}", caller.name, answer.status, answer.text());
+    }
+    Ok(())
+}
+
+/// A grant on the parts' project that was never made.
+pub fn new_acl(world: &World) -> Result<Value> {
+    let group = world.make("/v1/group", &json!({"name": world.name("granted")}))?;
+    Ok(json!({"object_type": "project", "object_id": world.parts, "group_id": group, "permission": "read"}))
+}

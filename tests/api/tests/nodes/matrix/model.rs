@@ -1,0 +1,227 @@
+//! Who may do what, as decision 11 says it and nothing else: grants, what lies within what, and what is expected of a
+//! request. It knows nothing of how the product decides.
+
+/// What a grant can be on: a type, and an id.
+pub type On = (&'static str, String);
+
+pub fn on(object: &'static str, id: &str) -> On {
+    (object, id.to_owned())
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    pub on: On,
+    pub permission: &'static str,
+    pub only: Option<&'static str>,
+}
+
+/// What is acted on: its type, itself, and all that it is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thing {
+    pub object: &'static str,
+    pub within: Vec<On>,
+}
+
+impl Thing {
+    /// An organization, or what there is one of in each.
+    pub fn of_organization(object: &'static str, org: &str) -> Thing {
+        let mut within = vec![on(object, org)];
+        if object != "organization" {
+            within.push(on("organization", org));
+        }
+        Thing { object, within }
+    }
+
+    /// What is directly in an organization; without an id what is to be made there.
+    pub fn in_organization(object: &'static str, id: Option<&str>, org: &str) -> Thing {
+        let mut within: Vec<On> = id.map(|id| on(object, id)).into_iter().collect();
+        match object {
+            "project" => within.push(on("org_project", org)),
+            "ai_secret" => within.push(on("org_ai_secret", org)),
+            _ => {}
+        }
+        within.push(on("organization", org));
+        Thing { object, within }
+    }
+
+    /// The same in a project.
+    pub fn in_project(object: &'static str, id: Option<&str>, project: &str, org: &str) -> Thing {
+        let mut within: Vec<On> = id.map(|id| on(object, id)).into_iter().collect();
+        within.extend(Thing::in_organization("project", Some(project), org).within);
+        Thing { object, within }
+    }
+}
+
+/// What is known of whoever asks.
+#[derive(Clone, Debug)]
+pub enum Standing {
+    /// Shows nothing, or nothing that is known.
+    Unknown,
+    /// Owns another organization.
+    Stranger,
+    /// Wants to act as somebody whom they may not act as.
+    Pretender,
+    Member(Vec<Grant>),
+}
+
+/// Whether one of the grants is about the thing and gives this.
+pub fn may(grants: &[Grant], permission: &str, thing: &Thing) -> bool {
+    let is_about = |grant: &Grant| {
+        let covers = match grant.only {
+            None => true,
+            Some("org_project") => thing.object == "project" || thing.object == "org_project",
+            Some(only) => thing.object == only,
+        };
+        covers && thing.within.contains(&grant.on)
+    };
+    grants.iter().any(|grant| grant.permission == permission && is_about(grant))
+}
+
+/// Whether anything at all was granted on it or on what it is in: then it is no secret that it is there.
+pub fn reaches(grants: &[Grant], thing: &Thing) -> bool {
+    grants.iter().any(|grant| thing.within.contains(&grant.on))
+}
+
+/// Rows, which are granted apart from what is shown of their object where that is a project.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    pub thing: Thing,
+    pub project: Option<Thing>,
+}
+
+/// What a request needs.
+#[derive(Clone, Debug)]
+pub enum Rule {
+    /// All of these permissions on what is there.
+    Act { needs: &'static [&'static str], on: Thing },
+    /// This permission where something is to be made; `gate` is what it is to be in, where that has to be named by its id.
+    Make { needs: &'static str, on: Thing, gate: Option<Thing> },
+    /// To make what is there already, or to replace it: `needs` on what is there, where `make` was asked for.
+    Taken { needs: &'static [&'static str], on: Thing, make: (&'static str, Thing), gate: Option<Thing>, alone: bool },
+    /// In a list if it may be read.
+    List { needs: &'static str, on: Thing },
+    /// In a list of everybody in the organization.
+    Listed,
+    /// Among the rows of a query over a whole organization, if all of these may be read.
+    Among { of: Vec<Thing> },
+    Rows { needs: &'static str, rows: Rows },
+    /// Queries answer 403 where others answer 404.
+    Query { of: Vec<Thing> },
+    /// What was asked before and is answered later.
+    Later { of: Thing },
+    /// A grant on a thing: made, read, deleted.
+    MakeGrant { on: Thing },
+    Grant { needs: &'static str, on: Thing },
+    /// The same among several, where one that is not there is none to take away.
+    RemoveGrant { on: Thing },
+    /// A list from this on.
+    From { on: Thing },
+    /// Something is made with the name of what is there.
+    Naming { on: Thing, make: (&'static str, Thing), gate: Option<Thing> },
+    /// What everybody in the organization may, or nobody.
+    Anybody,
+    Nobody,
+    /// What the organization says of itself and who is in it: to be a member is to see that it is there.
+    Members { needs: &'static str, on: Thing },
+    /// The keys of others.
+    Key { needs: &'static str, on: Thing },
+}
+
+impl Rule {
+    /// Whether the permission has anything to do with it.
+    pub fn asks(&self, permission: &str) -> bool {
+        match self {
+            Rule::Act { needs, .. } => needs.contains(&permission),
+            Rule::Taken { needs, make, .. } => needs.contains(&permission) || make.0 == permission,
+            Rule::Make { needs, .. } | Rule::List { needs, .. } | Rule::Rows { needs, .. } => *needs == permission,
+            Rule::Grant { needs, .. } | Rule::Members { needs, .. } => *needs == permission,
+            Rule::Key { needs, .. } => *needs == permission || permission == "read_acls",
+            Rule::Query { .. } | Rule::Later { .. } | Rule::Among { .. } | Rule::From { .. } => permission == "read",
+            Rule::MakeGrant { .. } => permission == "create_acls",
+            Rule::RemoveGrant { .. } => permission == "delete_acls",
+            Rule::Naming { make, .. } => make.0 == permission || permission == "read",
+            Rule::Listed | Rule::Anybody | Rule::Nobody => false,
+        }
+    }
+}
+
+/// What is expected of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    Open,
+    /// A list that leaves it out.
+    Absent,
+    Unauthorized,
+    /// As what is not there.
+    Missing,
+    Forbidden,
+    /// A name that somebody has and that the caller may not see: 409, and of environments 400.
+    Taken,
+    /// 400, as of what is not there.
+    Unknown,
+}
+
+use Expected::{Absent, Forbidden, Missing, Open, Taken, Unauthorized, Unknown};
+
+pub fn expected(standing: &Standing, rule: &Rule) -> Expected {
+    match standing {
+        Standing::Unknown => Unauthorized,
+        Standing::Pretender => Forbidden,
+        Standing::Stranger => match rule {
+            Rule::List { .. } | Rule::Listed | Rule::RemoveGrant { .. } => Absent,
+            Rule::From { .. } => Unknown,
+            Rule::Query { .. } | Rule::Among { .. } => Forbidden,
+            _ => Missing,
+        },
+        Standing::Member(grants) => of_member(grants, rule),
+    }
+}
+
+fn of_member(grants: &[Grant], rule: &Rule) -> Expected {
+    let may = |permission: &str, thing: &Thing| may(grants, permission, thing);
+    let all = |needs: &[&str], thing: &Thing| needs.iter().all(|permission| may(permission, thing));
+    let shut = |thing: &Thing| if may("read", thing) { Forbidden } else { Missing };
+    let is_hidden = |gate: &Option<Thing>| gate.as_ref().is_some_and(|gate| !reaches(grants, gate));
+    match rule {
+        Rule::Act { needs, on } if all(needs, on) => Open,
+        Rule::Act { on, .. } => shut(on),
+        Rule::Make { gate, .. } | Rule::Taken { gate, .. } | Rule::Naming { gate, .. } if is_hidden(gate) => Missing,
+        Rule::Make { needs, on, .. } => if may(needs, on) { Open } else { Forbidden },
+        // Who may not make one is told nothing of what is there.
+        Rule::Taken { make: (needs, into), alone: true, .. } => if may(needs, into) { Taken } else { Forbidden },
+        Rule::Taken { needs, on, make, .. } => match (all(needs, on), may("read", on), may(make.0, &make.1)) {
+            (true, ..) => Open,
+            (false, false, true) => Taken,
+            _ => Forbidden,
+        },
+        Rule::List { needs, on } => if may(needs, on) { Open } else { Absent },
+        Rule::Among { of } => if of.iter().all(|thing| may("read", thing)) { Open } else { Absent },
+        Rule::Rows { needs, rows } if may(needs, &rows.thing) => Open,
+        Rule::Rows { rows, .. } => {
+            let seen = may("read", &rows.thing) || rows.project.as_ref().is_some_and(|project| may("read", project));
+            if seen { Forbidden } else { Missing }
+        }
+        Rule::Query { of } => if of.iter().all(|thing| may("read", thing)) { Open } else { Forbidden },
+        Rule::Later { of } => if may("read", of) { Open } else { Missing },
+        Rule::MakeGrant { on } if may("create_acls", on) => Open,
+        Rule::MakeGrant { on } => if reaches(grants, on) { Forbidden } else { Missing },
+        Rule::Grant { needs, on } if may(needs, on) => Open,
+        Rule::Grant { on, .. } => if may("read_acls", on) { Forbidden } else { Missing },
+        Rule::RemoveGrant { on } => match (may("delete_acls", on), may("read_acls", on)) {
+            (true, _) => Open,
+            (false, true) => Forbidden,
+            _ => Absent,
+        },
+        Rule::From { on } => if may("read", on) { Open } else { Unknown },
+        Rule::Naming { on, make, .. } => match (may(make.0, &make.1), may("read", on)) {
+            (true, true) => Open,
+            (true, false) => Unknown,
+            _ => Forbidden,
+        },
+        Rule::Anybody | Rule::Listed => Open,
+        Rule::Nobody => Forbidden,
+        Rule::Members { needs, on } => if may(needs, on) { Open } else { Forbidden },
+        Rule::Key { on, .. } if !may("read_acls", on) => Missing,
+        Rule::Key { needs, on } => if may(needs, on) { Open } else { Forbidden },
+    }
+}

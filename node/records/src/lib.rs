@@ -32,6 +32,7 @@ mod jwts;
 mod kind;
 pub mod kinds;
 mod list;
+mod logins;
 mod masters;
 mod named;
 mod organizations;
@@ -47,13 +48,14 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use assay_cluster::Cluster;
-use assay_node_auth::{Keyring, Ledger, Pepper, Secret};
+use assay_node_auth::{Keyring, Ledger, LoginRules, Pepper, Secret};
 use assay_storage_model::{ObjectKey, OrgId, ShardId};
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::access::Known;
 use crate::fences::Fences;
+use crate::logins::Once;
 use crate::standing::Impersonations;
 
 pub use delete::Swept;
@@ -65,6 +67,7 @@ pub use grants::ACLS_AT_ONCE_MAX;
 pub use jwts::Jwts;
 pub use kind::{Kind, NAME_BYTES_MAX};
 pub use list::{IDS_MAX, ListRequest};
+pub use logins::{Begun, GrantRefusal, Tokens};
 pub use masters::MasterKey;
 pub use people::MEMBERS_AT_ONCE_MAX;
 pub use prompts::{Definition, PromptPlace};
@@ -79,6 +82,9 @@ pub struct Records {
     known: Arc<Known>,
     /// None takes no JWTs.
     jwts: Option<Arc<Jwts>>,
+    /// None has nobody log in.
+    logins: Option<Arc<LoginRules>>,
+    refused_logins: Arc<Once>,
     /// The master keys of secrets, once the node has them.
     ring: Arc<OnceLock<Keyring>>,
     ledger: Arc<dyn Ledger>,
@@ -104,6 +110,8 @@ impl Records {
             ledger,
             impersonations: Arc::default(),
             jwts: None,
+            logins: None,
+            refused_logins: Arc::default(),
         }
     }
 
@@ -111,6 +119,12 @@ impl Records {
     #[must_use]
     pub fn trusting(self, jwts: Arc<Jwts>) -> Records {
         Records { jwts: Some(jwts), ..self }
+    }
+
+    /// Has people log in.
+    #[must_use]
+    pub fn with_logins(self, rules: LoginRules) -> Records {
+        Records { logins: Some(Arc::new(rules)), ..self }
     }
 }
 

@@ -24,6 +24,7 @@ use crate::budget::{Budget, Turns};
 use crate::config::HttpConfig;
 use crate::counts::Counts;
 use crate::dress::Dress;
+use crate::login::Gate;
 use crate::rates::Rates;
 use crate::refusal::{Kind, Refusal};
 use crate::{App, Health};
@@ -41,6 +42,7 @@ pub struct Edge {
     pub turns: Turns,
     pub rates: Rates,
     pub(crate) admin: Option<Desk>,
+    pub logins: Option<Gate>,
     health: Arc<dyn Fn() -> Health + Send + Sync>,
     metrics: Arc<dyn Fn() -> String + Send + Sync>,
     draining: AtomicBool,
@@ -60,6 +62,7 @@ impl Edge {
             rates: app.rates,
             config: app.config,
             admin: app.admin.map(Desk::new),
+            logins: app.provider.map(Gate::new),
             health: app.health,
             metrics: app.metrics,
             draining: AtomicBool::new(false),
@@ -263,6 +266,7 @@ mod tests {
             config,
             rates: Rates::default(),
             admin: None,
+            provider: None,
         }));
         let panics = || async { if true { panic!("a secret of the inside") } else { "" } };
         let hangs = || async {

@@ -7,7 +7,8 @@ const TABLE: &str = include_str!("operations.txt");
 /// What clients call beyond that document and this server has.
 const BEYOND: &str = "GET /version\nGET /ping\nGET /healthz\nGET /readyz\nGET /metrics\nGET /openapi.json\nGET /docs\nPOST /api/apikey/login\n\
     POST /api/self/me\nPOST /api/ai_secret/get\nPOST /logs3\nPOST /v1/api_key\nPOST /v1/acl/batch-update\nPOST /btql\nPOST /btql/async\nGET /btql/async/{id}\n\
-    GET /btql/async/{id}/result\n";
+    GET /btql/async/{id}/result\nGET /.well-known/oauth-authorization-server\nGET /oauth/authorize\nGET /oauth/callback\nPOST /oauth/token\n\
+    POST /oauth/revoke\n";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {

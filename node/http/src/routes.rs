@@ -5,6 +5,7 @@ mod environments;
 mod functions;
 mod identity;
 mod later;
+mod oauth;
 mod queries;
 mod records;
 mod restore;
@@ -111,7 +112,18 @@ pub fn registered(config: &mut Routes<'_>) {
     config.service(at("/btql/async/{id}").route(get().to(later::status)));
     config.service(at("/btql/async/{id}/result").route(get().to(later::result)));
     config.service(at("/logs3").route(post().to(rows::logs3)));
+    logins(config);
     config.default_service(to(unrouted));
+}
+
+/// How people come in, who have no credential yet.
+fn logins(config: &mut Routes<'_>) {
+    config
+        .service(at("/.well-known/oauth-authorization-server").route(get().to(oauth::metadata)))
+        .service(at("/oauth/authorize").route(get().to(oauth::authorize)))
+        .service(at("/oauth/callback").route(get().to(oauth::callback)))
+        .service(at("/oauth/token").route(post().to(oauth::token)))
+        .service(at("/oauth/revoke").route(post().to(oauth::revoke)));
 }
 
 /// The port of its own that metrics may have.

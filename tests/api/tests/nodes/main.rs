@@ -12,6 +12,7 @@ mod limits;
 mod lost;
 mod machines;
 mod malformed;
+mod oidc;
 mod program;
 mod scrub;
 mod secrets;

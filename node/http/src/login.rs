@@ -64,8 +64,38 @@ impl Gate {
                        `http.public_url` are missing";
             return Err(Refusal::new(Kind::NotFound, why));
         };
+        Ok(Passed { gate, rules, _place: gate.place()? })
+    }
+
+    fn place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         let too_many = |_| Refusal::new(Kind::Busy, "too many people log in at once; try again in a moment");
-        let place = Arc::clone(&gate.places).try_acquire_owned().map_err(too_many)?;
-        Ok(Passed { gate, rules, _place: place })
+        Arc::clone(&self.places).try_acquire_owned().map_err(too_many)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nobody;
+
+    impl Provider for Nobody {
+        fn authorize(&self, _: Begun) -> BoxFuture<'static, Result<String, ProviderRefusal>> {
+            Box::pin(async { Err(ProviderRefusal::Unavailable("nobody is there".into())) })
+        }
+
+        fn identify(&self, _: String, _: PendingLogin) -> BoxFuture<'static, Result<Identity, ProviderRefusal>> {
+            Box::pin(async { Err(ProviderRefusal::Unavailable("nobody is there".into())) })
+        }
+    }
+
+    #[test]
+    fn so_many_are_worked_on_at_once_and_one_more_when_one_is_done() {
+        let gate = Gate::new(Arc::new(Nobody));
+        let mut places: Vec<_> =
+            (0..LOGIN_REQUESTS_AT_ONCE_MAX).map(|_| gate.place().expect("there is a place")).collect();
+        assert_eq!(gate.place().expect_err("none is left").kind, Kind::Busy);
+        drop(places.pop());
+        drop(gate.place().expect("there is a place again"));
     }
 }

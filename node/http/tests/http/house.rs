@@ -99,6 +99,7 @@ impl House {
                 config,
                 rates: Rates::new(limits, Arc::new(Alone), Handle::current()).expect("rules"),
                 admin,
+                provider: None,
             };
             (cluster, objects, asked, Server::bind(app).expect("a port"))
         });

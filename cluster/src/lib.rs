@@ -66,6 +66,7 @@ pub use assay_cluster_raft::{
 };
 pub use assay_cluster_transport::PeerCounts;
 pub use assay_storage_log::LogConfig;
+pub use assay_storage_shard::Held;
 pub use config::{
     CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, REPLICAS_DEFAULT, SHARDS_DEFAULT,
 };

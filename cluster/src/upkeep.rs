@@ -411,7 +411,8 @@ impl Compacting {
         for id in self.shared.erasing.take_renewed() {
             let Some(shard) = id.shard().and_then(|shard| self.hub.shard(shard)) else { continue };
             shard.release_cached();
-            while !self.shared.stopped() && self.did(shard.erase(&self.pace(&shard))) {}
+            let mut looked = BTreeSet::new();
+            while !self.shared.stopped() && self.did(shard.erase(&mut looked, &self.pace(&shard))) {}
         }
     }
 

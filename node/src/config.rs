@@ -21,6 +21,7 @@ use toml::{Table, Value};
 use crate::jwt::JwtConfig;
 use crate::limits::{ObjectsConfig, QueriesConfig};
 use crate::oidc::{CLIENT_SECRET_VARIABLE, OidcConfig};
+use crate::retention::RetentionConfig;
 use crate::secrets::SecretsConfig;
 
 /// In front of the environment's names.
@@ -55,6 +56,7 @@ pub struct Config {
     pub objects: ObjectsConfig,
     pub queries: QueriesConfig,
     pub secrets: SecretsConfig,
+    pub retention: RetentionConfig,
     pub limits: LimitsConfig,
     pub log: LogConfig,
     pub founding: FoundingConfig,

@@ -12,8 +12,10 @@ mod metrics;
 mod oidc;
 mod operate;
 mod outward;
+mod quotas;
 mod rates;
 mod remote;
+mod retention;
 mod secrets;
 mod serve;
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::Context;
 use assay_cluster::Cluster;
 use assay_node_auth::Secret;
-use assay_node_http::{App, Health, HttpConfig, Provider, Rates, Server};
+use assay_node_http::{App, Health, HttpConfig, Provider, Quotas, Rates, Server};
 use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::Queries;
 use assay_node_records::{Founding, Records};
@@ -25,7 +25,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::admin::Door;
 use crate::config::{Config, LogFormat};
 use crate::jwt::Trust;
+use crate::quotas::ClusterHoldings;
 use crate::rates::ClusterPeers;
+use crate::retention::Retention;
 use crate::{desk, jwt, metrics, oidc, rates, secrets};
 
 /// Wiring, signals, administrators: little work.
@@ -80,6 +82,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let peers = Arc::new(ClusterPeers::new(Arc::clone(&cluster)));
     let limits = Rates::new(&config.limits, peers, Handle::current()).map_err(anyhow::Error::msg)?;
     rates::serve(&cluster, &limits);
+    let held = ClusterHoldings::start(&cluster, &config.limits.quotas);
     let app = App {
         records: records.clone(),
         objects: objects.clone(),
@@ -88,6 +91,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         metrics: metrics::source(Arc::clone(&cluster), objects.clone(), queries.clone()),
         config: config.http.clone(),
         rates: limits,
+        quotas: Quotas::new(config.limits.quotas.clone(), held),
         admin: desk::open(&config, Arc::clone(&cluster))?,
         provider,
     };
@@ -112,6 +116,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         () = signals.first() => None,
     };
     let sweeping = tokio::spawn(keep_sweeping(records.clone()));
+    let retaining = tokio::spawn(keep_retaining(&config, &cluster, (records, objects.clone(), queries.clone())));
     match started {
         Some(Ok(())) => signals.first().await,
         Some(Err(why)) => return Err(why), // what was acknowledged is as safe as after a crash
@@ -120,6 +125,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     tracing::info!("a signal asks this node to stop");
     serving.store(false, Ordering::Relaxed);
     sweeping.abort();
+    retaining.abort();
     handle.drain();
     let stopping = async {
         handle.stop().await;
@@ -155,6 +161,15 @@ fn records(
         records.give_keys(ring);
     }
     Ok((records, provider))
+}
+
+/// Until it is aborted.
+fn keep_retaining(
+    config: &Config,
+    cluster: &Arc<Cluster>,
+    (records, objects, queries): (Records, Objects, Queries),
+) -> impl Future<Output = ()> + use<> {
+    Retention { cluster: Arc::clone(cluster), records, objects, queries, every: config.retention.every() }.keep()
 }
 
 /// The start has swept once.

@@ -3,6 +3,8 @@
 //! D1: while nothing is over a limit, nothing seals.
 //! D2: the largest memory table seals first; what is being sealed counts as on its way out.
 //! D3: a group that is old, or that keeps old log files from going, seals however small it is.
+//! D4: the catalog seals at [`CATALOG_BYTES_MAX`]: its store takes a seal as one commit, in many times its bytes of memory, which
+//!     it keeps.
 
 use std::time::Duration;
 
@@ -11,6 +13,9 @@ use assay_storage_model::GroupId;
 
 /// Seals for memory that are under way at once: one more than are written, so that the next is ready.
 const SEALS_FOR_MEMORY_MAX: usize = SEALS_AT_ONCE + 1;
+
+/// Changes of the catalog that one seal writes, about.
+pub const CATALOG_BYTES_MAX: u64 = 8 << 20;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
@@ -32,8 +37,11 @@ pub struct GroupReport {
 
 pub fn decide(groups: &[GroupReport], budget: &Budget) -> Vec<GroupId> {
     let idle = || groups.iter().filter(|report| report.dirty && !report.sealing);
-    let mut chosen: Vec<GroupId> =
-        idle().filter(|report| report.pinned || report.age >= budget.age).map(|report| report.group).collect(); // D3
+    let is_due = |report: &&GroupReport| {
+        let is_much = report.group == GroupId::CATALOG && report.memory_bytes >= CATALOG_BYTES_MAX; // D4
+        is_much || report.pinned || report.age >= budget.age // D3
+    };
+    let mut chosen: Vec<GroupId> = idle().filter(is_due).map(|report| report.group).collect();
     let leaving = |chosen: &[GroupId], report: &GroupReport| report.sealing || chosen.contains(&report.group);
     let staying = groups.iter().filter(|report| !leaving(&chosen, report)).map(|report| report.memory_bytes);
     let mut staying: u64 = staying.sum();
@@ -90,6 +98,14 @@ mod tests {
         let others = (4..).take(SEALS_FOR_MEMORY_MAX).map(|group| GroupReport { sealing: true, ..report(group, 90) });
         let groups: Vec<GroupReport> = others.chain([report(2, 60), report(3, 50)]).collect();
         assert_eq!(chosen(&groups), [0; 0], "as many as are written, and one more");
+    }
+
+    #[test]
+    fn the_catalog_seals_little_at_a_time() {
+        let budget = Budget { memory_bytes: u64::MAX, ..BUDGET };
+        let of = |bytes| GroupReport { group: GroupId::CATALOG, ..report(0, bytes) };
+        assert_eq!(decide(&[of(CATALOG_BYTES_MAX - 1), report(7, CATALOG_BYTES_MAX)], &budget), []);
+        assert_eq!(decide(&[of(CATALOG_BYTES_MAX)], &budget), [GroupId::CATALOG]);
     }
 
     #[test]

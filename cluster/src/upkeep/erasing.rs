@@ -1,4 +1,4 @@
-//! Rows of deleted objects leave the disk: some time after a delete, what is left of them in segments and in the log is
+//! Rows of deleted objects, and history that nobody may read any more, leave the disk: some time after a delete, what is left of them in segments and in the log is
 //! written anew without them, for all deletes of that time at once.
 //!
 //! Seal the shard, so that the delete is in its kept state and the rows are in no memory table; let go of its log, also

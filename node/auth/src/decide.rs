@@ -102,12 +102,14 @@ mod tests {
         let within = prop::sample::select(&[ObjectType::Experiment, ObjectType::Dataset, ObjectType::ProjectLog][..]);
         let own = prop::option::of((20..22_u128).prop_map(id));
         let project = (10..10 + PROJECTS).prop_map(id);
-        let groups = prop::collection::vec((30..32_u128).prop_map(id), 0..2);
         prop_oneof![
-            (within, own.clone(), project, groups)
-                .prop_map(
-                    move |(object, own, project, groups)| Target::in_project(object, own, project, org).also_in(groups)
-                ),
+            (within, own.clone(), project)
+                .prop_map(move |(object, own, project)| Target::in_project(object, own, project, org)),
+            (30..32_u128).prop_map(move |group| Target::in_organization(
+                ObjectType::ProjectGroup,
+                Some(id(group)),
+                org
+            )),
             (10..10 + PROJECTS).prop_map(move |project| Target::in_organization(
                 ObjectType::Project,
                 Some(id(project)),
@@ -152,11 +154,10 @@ mod tests {
             .prop_map(|(permissions, roles)| Role { permissions, roles });
         let groups = prop::collection::hash_map((0..HOLDERS).prop_map(id), group, 0..HOLDERS as usize);
         let roles = prop::collection::hash_map((0..HOLDERS).prop_map(id), role, 0..HOLDERS as usize);
-        (groups, roles, prop::collection::vec(acl, 0..6)).prop_map(|(groups, roles, acls)| Access {
-            groups,
-            roles,
-            acls,
-        })
+        let members = prop::collection::vec((10..10 + PROJECTS).prop_map(id), 0..3);
+        let project_groups = prop::collection::hash_map((30..32_u128).prop_map(id), members, 0..2);
+        (groups, roles, project_groups, prop::collection::vec(acl, 0..6))
+            .prop_map(|(groups, roles, project_groups, acls)| Access { groups, roles, project_groups, acls })
     }
 
     /// The same once more, said as it is meant: a way from the user to the permission, no longer than there are holders.
@@ -178,8 +179,12 @@ mod tests {
                         || only == ObjectType::OrgAiSecret && target.object == ObjectType::AiSecret
                 })
         };
+        let by_its_group = |(object, group): (ObjectType, Uuid)| {
+            let members = access.project_groups.get(&group).filter(|_| object == ObjectType::ProjectGroup);
+            members.into_iter().flatten().any(|member| target.reached_by().contains(&(ObjectType::Project, *member)))
+        };
         access.acls.iter().any(|acl| {
-            target.reached_by().contains(&acl.object)
+            (target.reached_by().contains(&acl.object) || by_its_group(acl.object))
                 && match acl.subject {
                     Subject::User(of) => of == user,
                     Subject::Group(group) => is_in(&access.groups, group, user, HOLDERS),

@@ -123,13 +123,6 @@ impl Target {
         Target { org, object, reached_by: own.into_iter().chain(above).collect() }
     }
 
-    /// The same where groups of projects have the project.
-    #[must_use]
-    pub fn also_in(mut self, groups: impl IntoIterator<Item = Uuid>) -> Target {
-        self.reached_by.extend(groups.into_iter().map(|group| (ObjectType::ProjectGroup, group)));
-        self
-    }
-
     pub fn reached_by(&self) -> &[(ObjectType, Uuid)] {
         &self.reached_by
     }

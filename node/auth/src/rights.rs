@@ -47,6 +47,8 @@ pub struct Acl {
 pub struct Access {
     pub groups: HashMap<Uuid, Group>,
     pub roles: HashMap<Uuid, Role>,
+    /// The projects of each group of projects.
+    pub project_groups: HashMap<Uuid, Vec<Uuid>>,
     pub acls: Vec<Acl>,
 }
 
@@ -63,17 +65,28 @@ impl Access {
             if !is_theirs {
                 continue;
             }
-            match acl.gift {
-                Gift::Permission(permission, restrict) => rights.grant(acl.object, (permission, restrict)),
+            let granted = match acl.gift {
+                Gift::Permission(permission, restrict) => HashSet::from([(permission, restrict)]),
                 Gift::Role(role) => {
                     rights.roles.insert((acl.object, role));
-                    for granted in self.permissions_of(role) {
-                        rights.grant(acl.object, granted);
-                    }
+                    self.permissions_of(role)
                 }
+            };
+            for on in self.reached_from(acl.object) {
+                granted.iter().for_each(|granted| rights.grant(on, *granted));
             }
         }
         rights
+    }
+
+    /// What was granted on a group of projects was granted on each of them.
+    fn reached_from(&self, object: (ObjectType, Uuid)) -> impl Iterator<Item = (ObjectType, Uuid)> {
+        let projects = match object {
+            (ObjectType::ProjectGroup, id) => self.project_groups.get(&id),
+            _ => None,
+        };
+        let projects = projects.into_iter().flatten().map(|project| (ObjectType::Project, *project));
+        std::iter::once(object).chain(projects)
     }
 
     /// The groups that the user is in, directly or by way of groups in them.

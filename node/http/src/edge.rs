@@ -25,6 +25,7 @@ use crate::config::HttpConfig;
 use crate::counts::Counts;
 use crate::dress::Dress;
 use crate::login::Gate;
+use crate::quotas::Quotas;
 use crate::rates::Rates;
 use crate::refusal::{Kind, Refusal};
 use crate::{App, Health};
@@ -41,6 +42,7 @@ pub struct Edge {
     pub answers: Arc<Budget>,
     pub turns: Turns,
     pub rates: Rates,
+    pub quotas: Quotas,
     pub(crate) admin: Option<Desk>,
     pub logins: Option<Gate>,
     health: Arc<dyn Fn() -> Health + Send + Sync>,
@@ -60,6 +62,7 @@ impl Edge {
             answers: Budget::new(app.config.answers_bytes_max),
             turns: Turns::new(app.config.parsed_bytes_max),
             rates: app.rates,
+            quotas: app.quotas,
             config: app.config,
             admin: app.admin.map(Desk::new),
             logins: app.provider.map(Gate::new),
@@ -265,6 +268,7 @@ mod tests {
             metrics: Arc::new(String::new),
             config,
             rates: Rates::default(),
+            quotas: Quotas::default(),
             admin: None,
             provider: None,
         }));

@@ -19,6 +19,7 @@
 //! | what is said of those that are: `/openapi.json`, `/docs` | `describe` |
 //! | people who log in | `login`, `routes/oauth` |
 //! | how many requests may come, of all nodes together | `rates` |
+//! | how much may be stored | `quotas` |
 //! | a request that is sent twice | `repeat` |
 //! | operators, on a port of their own | `admin` |
 //!
@@ -41,6 +42,7 @@ mod operations;
 mod origin;
 mod pace;
 mod packing;
+mod quotas;
 mod rates;
 mod refusal;
 mod refused;
@@ -49,6 +51,7 @@ mod routes;
 mod sending;
 mod server;
 mod shapes;
+mod summing;
 mod tls;
 
 use std::fmt;
@@ -61,6 +64,7 @@ use assay_node_records::Records;
 pub use admin::{Admin, AdminAnswer, AdminConfig, AdminRefusal, AdminRequest};
 pub use config::{HttpConfig, TlsFiles};
 pub use login::{Provider, ProviderRefusal};
+pub use quotas::{Holdings, QuotaRule, Quotas, Stored};
 pub use rates::{LimitsConfig, Per, RatePeers, RateRule, RateView, Rates};
 pub use server::{Handle, Server};
 
@@ -82,6 +86,7 @@ pub struct App {
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub config: HttpConfig,
     pub rates: Rates,
+    pub quotas: Quotas,
     /// None: there is no listener for administrators.
     pub admin: Option<Admin>,
     /// None: nobody logs in.

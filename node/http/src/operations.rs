@@ -1,14 +1,12 @@
 //! What the public API names, as a table made once from its OpenAPI document: an operation that stands there and is not
-//! served yet is answered 501, and not 404.
+//! served yet is answered 501, and not 404. Beside it all that is served.
+
+use std::sync::OnceLock;
+
+use crate::routes::{Routes, registered};
 
 /// One operation a line: method, path. Segments in braces stand for any one, with a `+` for one or more.
 const TABLE: &str = include_str!("operations.txt");
-
-/// What clients call beyond that document and this server has.
-const BEYOND: &str = "GET /version\nGET /ping\nGET /healthz\nGET /readyz\nGET /metrics\nGET /openapi.json\nGET /docs\nPOST /api/apikey/login\n\
-    POST /api/self/me\nPOST /api/ai_secret/get\nPOST /logs3\nPOST /v1/api_key\nPOST /v1/acl/batch-update\nPOST /btql\nPOST /btql/async\nGET /btql/async/{id}\n\
-    GET /btql/async/{id}/result\nGET /.well-known/oauth-authorization-server\nGET /oauth/authorize\nGET /oauth/callback\nPOST /oauth/token\n\
-    POST /oauth/revoke\n";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
@@ -21,13 +19,29 @@ pub enum Known {
 
 /// What the API says of a request that no route took.
 pub fn lookup(method: &str, path: &str) -> Known {
-    let rows = TABLE.lines().chain(BEYOND.lines()).filter_map(|line| line.split_once(' '));
-    let methods: Vec<&'static str> =
-        rows.filter(|(_, pattern)| matches(pattern, path)).map(|(method, _)| method).collect();
+    let rows = TABLE.lines().filter_map(|line| line.split_once(' ')).chain(served());
+    let mut found: Vec<_> = rows.filter(|(_, pattern)| matches(pattern, path)).collect();
+    // A path that stands there word for word is nobody's id.
+    if found.iter().any(|(_, pattern)| *pattern == path) {
+        found.retain(|(_, pattern)| *pattern == path);
+    }
+    let mut methods: Vec<&'static str> = found.into_iter().map(|(method, _)| method).collect();
+    methods.sort_unstable();
+    methods.dedup();
     if methods.is_empty() {
         return Known::Unknown;
     }
     if methods.contains(&method) { Known::Operation } else { Known::OtherMethods(methods) }
+}
+
+fn served() -> impl Iterator<Item = (&'static str, &'static str)> {
+    static SERVED: OnceLock<Vec<(String, String)>> = OnceLock::new();
+    let all = SERVED.get_or_init(|| {
+        let mut routes = Routes::default();
+        registered(&mut routes);
+        routes.served.into_iter().map(|(method, path)| (method.to_ascii_uppercase(), path)).collect()
+    });
+    all.iter().map(|(method, path)| (method.as_str(), path.as_str()))
 }
 
 fn matches(pattern: &str, path: &str) -> bool {
@@ -76,6 +90,8 @@ mod tests {
         assert_eq!(lookup("PUT", "/v1/user"), Known::OtherMethods(vec!["GET"]));
         assert_eq!(lookup("POST", "/v1"), Known::OtherMethods(vec!["GET"]));
         assert_eq!(lookup("GET", "/logs3"), Known::OtherMethods(vec!["POST"]));
+        assert_eq!(lookup("GET", "/v1/acl/batch_update"), Known::OtherMethods(vec!["POST"]));
+        assert_eq!(lookup("DELETE", "/v1/organization/members"), Known::OtherMethods(vec!["PATCH"]));
     }
 
     #[test]

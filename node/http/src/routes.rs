@@ -13,6 +13,8 @@ mod rows;
 mod secrets;
 mod served;
 mod service;
+mod simulated_users;
+mod summaries;
 mod views;
 
 use actix_web::http::header;
@@ -61,6 +63,9 @@ pub fn registered(config: &mut Routes<'_>) {
         &kinds::ENV_VAR,
         &kinds::GROUP,
         &kinds::MCP_SERVER,
+        &kinds::ORG_AUTOMATION,
+        &kinds::PROJECT_AUTOMATION,
+        &kinds::PROJECT_GROUP,
         &kinds::PROJECT_SCORE,
         &kinds::PROJECT_TAG,
         &kinds::PROMPT_SESSION,
@@ -69,6 +74,34 @@ pub fn registered(config: &mut Routes<'_>) {
     ] {
         records_of(config, &format!("/v1/{}", kind.name()), kind, Changes::ByPatchAndPut);
     }
+    environments_of(config);
+    views_of(config);
+    simulated_users_of(config);
+    secrets_of(config);
+    access_of(config);
+    tokens_of(config);
+    definitions_of(config, "/v1/prompt", Definition::Prompt);
+    definitions_of(config, "/v1/function", Definition::Function);
+    config.service(at("/insert-functions").route(post().to(functions::insert)));
+
+    rows_of(config, "/v1/project_logs", ObjectKind::ProjectLogs);
+    rows_of(config, "/v1/experiment", ObjectKind::Experiment);
+    rows_of(config, "/v1/dataset", ObjectKind::Dataset);
+    summaries_of(config);
+    config.service(at("/v1/dataset/{id}/restore/preview").route(post().to(restore::preview)));
+    config.service(at("/v1/dataset/{id}/restore").route(post().to(restore::restore)));
+    config.service(at("/v1/insert").route(post().to(rows::cross_insert)));
+    config.service(at("/btql").route(post().to(queries::btql)));
+    config.service(at("/btql/async").route(post().to(later::make)));
+    config.service(at("/btql/async/{id}").route(get().to(later::status)));
+    config.service(at("/btql/async/{id}/result").route(get().to(later::result)));
+    config.service(at("/logs3").route(post().to(rows::logs3)));
+    logins(config);
+    config.default_service(to(unrouted));
+}
+
+/// Which versions are used where.
+fn environments_of(config: &mut Routes<'_>) {
     // Not below /v1, as clients have it.
     records_of(config, "/environment", &kinds::ENVIRONMENT, Changes::ByPatch);
     config.service(
@@ -82,6 +115,10 @@ pub fn registered(config: &mut Routes<'_>) {
             .route(put().to(environments::set))
             .route(delete().to(environments::remove)),
     );
+}
+
+/// Whoever asks for one names the object that it is of.
+fn views_of(config: &mut Routes<'_>) {
     config.service(
         at("/v1/view")
             .route(post().to(|call, payload| records::create(&kinds::VIEW, call, payload)))
@@ -94,26 +131,30 @@ pub fn registered(config: &mut Routes<'_>) {
             .route(patch().to(views::patch))
             .route(delete().to(views::delete)),
     );
-    secrets_of(config);
-    access_of(config);
-    tokens_of(config);
-    definitions_of(config, "/v1/prompt", Definition::Prompt);
-    definitions_of(config, "/v1/function", Definition::Function);
-    config.service(at("/insert-functions").route(post().to(functions::insert)));
+}
 
-    rows_of(config, "/v1/project_logs", ObjectKind::ProjectLogs);
-    rows_of(config, "/v1/experiment", ObjectKind::Experiment);
-    rows_of(config, "/v1/dataset", ObjectKind::Dataset);
-    config.service(at("/v1/dataset/{id}/restore/preview").route(post().to(restore::preview)));
-    config.service(at("/v1/dataset/{id}/restore").route(post().to(restore::restore)));
-    config.service(at("/v1/insert").route(post().to(rows::cross_insert)));
-    config.service(at("/btql").route(post().to(queries::btql)));
-    config.service(at("/btql/async").route(post().to(later::make)));
-    config.service(at("/btql/async/{id}").route(get().to(later::status)));
-    config.service(at("/btql/async/{id}/result").route(get().to(later::result)));
-    config.service(at("/logs3").route(post().to(rows::logs3)));
-    logins(config);
-    config.default_service(to(unrouted));
+/// The path says which project they are of.
+fn simulated_users_of(config: &mut Routes<'_>) {
+    config.service(
+        at("/v1/project/{project_id}/simulated_user")
+            .route(post().to(simulated_users::create))
+            .route(get().to(simulated_users::list)),
+    );
+    config.service(
+        at("/v1/project/{project_id}/simulated_user/{id}")
+            .route(get().to(simulated_users::get))
+            .route(patch().to(simulated_users::patch))
+            .route(delete().to(simulated_users::delete)),
+    );
+}
+
+/// What experiments and datasets come to.
+fn summaries_of(config: &mut Routes<'_>) {
+    config.service(at("/v1/experiment/{id}/summarize").route(get().to(summaries::experiment)));
+    config.service(at("/v1/dataset/{id}/summarize").route(get().to(summaries::dataset)));
+    // As clients of earlier days ask for the same.
+    config.service(at("/experiment-comparison2").route(get().to(summaries::comparison)));
+    config.service(at("/dataset-summary").route(get().to(summaries::dataset_total)));
 }
 
 /// How people come in, who have no credential yet.
@@ -213,6 +254,7 @@ fn access_of(config: &mut Routes<'_>) {
         .service(at("/v1/user").route(get().to(access::users)))
         .service(at("/v1/user/{id}").route(get().to(access::user)))
         .service(at("/v1/organization").route(get().to(access::organizations)))
+        .service(at("/v1/organization/api_keys").route(get().to(|call| records::list(&kinds::API_KEY, call))))
         .service(at("/v1/organization/members").route(patch().to(access::change_members)))
         .service(
             at("/v1/organization/{id}")

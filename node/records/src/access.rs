@@ -15,12 +15,18 @@ use uuid::Uuid;
 
 use crate::draft;
 use crate::error::RecordsError;
-use crate::kinds::{acl, group, organization, role};
+use crate::kinds::{acl, group, organization, project_group, role};
 use crate::list::Walk;
 
 /// A change of any of these may change what somebody may do.
-const KINDS: [RecordKind; 5] =
-    [RecordKind::GROUP, RecordKind::ROLE, RecordKind::ACL, RecordKind::ORG_MEMBER, RecordKind::CLUSTER_SETTING];
+const KINDS: [RecordKind; 6] = [
+    RecordKind::GROUP,
+    RecordKind::ROLE,
+    RecordKind::PROJECT_GROUP,
+    RecordKind::ACL,
+    RecordKind::ORG_MEMBER,
+    RecordKind::CLUSTER_SETTING,
+];
 /// Users whose rights are kept, over all organizations; above it all are worked out again.
 const USERS_KEPT_MAX: usize = 100_000;
 
@@ -104,6 +110,10 @@ fn access_of(state: &State, org: OrgId) -> Result<Access, RecordsError> {
     })?;
     each(state, RecordKind::ROLE, org, |record| {
         access.roles.insert(record.id, role::read(&draft::read(record)?));
+        Ok(())
+    })?;
+    each(state, RecordKind::PROJECT_GROUP, org, |record| {
+        access.project_groups.insert(record.id, project_group::read(&draft::read(record)?));
         Ok(())
     })?;
     each(state, RecordKind::ACL, org, |record| {

@@ -3,7 +3,7 @@
 //!
 //! | kinds | changes that are kept |
 //! |---|---|
-//! | organizations, members, users, groups, roles, grants, keys, tokens, secrets, groups of projects | all |
+//! | organizations, members, users, groups, roles, grants, keys, tokens, secrets, groups of projects, automations | all |
 //! | all others | that they go |
 //!
 //! Of secrets and keys their names are kept and nothing else; of who may do what all that is said.
@@ -73,7 +73,10 @@ fn kept(kind: RecordKind) -> Kept {
         | RecordKind::GROUP
         | RecordKind::ROLE
         | RecordKind::ACL
-        | RecordKind::PROJECT_GROUP => Kept::Whole,
+        | RecordKind::PROJECT_GROUP
+        // What deletes rows.
+        | RecordKind::AUTOMATION
+        | RecordKind::ORG_AUTOMATION => Kept::Whole,
         RecordKind::USER
         | RecordKind::API_KEY
         | RecordKind::SERVICE_TOKEN

@@ -14,7 +14,7 @@ use crate::commit::unexpected;
 use crate::draft::{self, Body, Frame};
 use crate::error::RecordsError;
 use crate::guard::{self, About};
-use crate::kind::{Home, Kind, Making, Naming, OnCreate};
+use crate::kind::{Checked, Home, Kind, Making, Naming, OnCreate};
 use crate::kinds::api_key::fingerprint_key;
 use crate::kinds::experiment::{self, BaseSearch};
 use crate::kinds::{EXPERIMENT, PROJECT, SERVICE_TOKEN, acl};
@@ -159,7 +159,7 @@ impl Records {
             let about = About { kind, org, id: None, project, body: (kind.home == Home::Object).then_some(fields) };
             let may = about.decide(sight, &who, Permission::Create) == Decision::Allowed;
             if let Some(check) = kind.check.filter(|_| may) {
-                check(sight, org, fields)?;
+                check(&Checked { sight, who: &who, before: None, body: fields })?;
             }
             Ok(Place { may, who, org, within: project.unwrap_or(org.0), secret: None })
         })

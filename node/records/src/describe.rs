@@ -247,7 +247,7 @@ fn patch(kind: &Kind) -> Value {
             object.put(&format!("add_{}", field.name), schema(&field.shape), false);
             object.put(&format!("remove_{}", field.name), schema(&field.shape), false);
         } else {
-            object.put(field.name, schema(&field.shape), false);
+            object.put(field.name, schema(&field.shape), field.patch == OnPatch::Said);
         }
     }
     object.done()
@@ -272,7 +272,8 @@ fn answer(kind: &Kind) -> Value {
         object.always("org_id", if is_anyones { nullable(uuid()) } else { uuid() });
     }
     for field in kind.fields.iter().filter(|field| !matches!(field.shape, Shape::Secret { .. })) {
-        let schema = schema(&field.shape);
+        let is_time = field.create == OnCreate::Ours && (field.name.ends_with("_at") || field.name == "used");
+        let schema = if is_time { time() } else { schema(&field.shape) };
         object.always(field.name, if is_always_set(kind, field) { schema } else { nullable(schema) });
     }
     object.put("created", time(), true);

@@ -54,6 +54,9 @@ pub(crate) fn patched(kind: &Kind, stored: &Body, mut sent: Body) -> Result<Opti
     let mut kept = stored.clone();
     for field in kind.fields.iter().filter(|field| field.patch != OnPatch::Fixed) {
         let Some(value) = sent.remove(field.name).filter(|value| !value.is_null()) else {
+            if field.patch == OnPatch::Said {
+                return Err(RecordsError::BadRequest(format!("`{}` is missing", field.name)));
+            }
             continue;
         };
         let value = take(&field.shape, field.name, value)?;

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::access::Sight;
 use crate::draft::{self, Body};
 use crate::kind::{Guard, Kind};
-use crate::kinds::{AI_SECRET, DATASET, EXPERIMENT, GROUP, PROJECT, PROMPT, PROMPT_SESSION, ROLE, acl};
+use crate::kinds::{AI_SECRET, DATASET, EXPERIMENT, GROUP, PROJECT, PROJECT_GROUP, PROMPT, PROMPT_SESSION, ROLE, acl};
 
 /// A record as far as access to it goes. One that is to be made has no id.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +68,11 @@ impl About<'_> {
             None => Target::in_organization(object, self.id, self.org),
         }
     }
+}
+
+/// The same of a project alone.
+pub(crate) fn decide_of_project(who: &Principal, permission: Permission, project: Uuid) -> Decision {
+    decide(who, permission, &project_of(project, who.org))
 }
 
 fn project_of(project: Uuid, org: OrgId) -> Target {
@@ -142,6 +147,7 @@ fn kind_of(object: ObjectType) -> Option<&'static Kind> {
         ObjectType::PromptSession => Some(&PROMPT_SESSION),
         ObjectType::Group => Some(&GROUP),
         ObjectType::Role => Some(&ROLE),
+        ObjectType::ProjectGroup => Some(&PROJECT_GROUP),
         ObjectType::AiSecret => Some(&AI_SECRET),
         _ => None,
     }

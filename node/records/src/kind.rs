@@ -7,10 +7,10 @@
 
 use std::fmt;
 
-use assay_node_auth::ObjectType;
+use assay_node_auth::{ObjectType, Principal};
 use assay_storage_catalog::State;
+use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};
-use assay_storage_model::{ObjectKind, OrgId};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -24,8 +24,17 @@ pub const NAME_BYTES_MAX: usize = 1024;
 
 /// What is stored, and what was sent, which it changes.
 pub(crate) type Fold = fn(&Body, &mut Body) -> Result<(), RecordsError>;
-/// What there is, the organization, and the body that is to be stored.
-pub(crate) type Check = fn(&Sight<'_>, OrgId, &Body) -> Result<(), RecordsError>;
+pub(crate) type Check = fn(&Checked<'_>) -> Result<(), RecordsError>;
+
+/// A body that is to be stored.
+pub(crate) struct Checked<'c> {
+    pub sight: &'c Sight<'c>,
+    /// Who changes it, within its organization.
+    pub who: &'c Principal,
+    /// What is stored; none where it is made or put in the place of what is.
+    pub before: Option<&'c Body>,
+    pub body: &'c Body,
+}
 
 /// One kind of record, as the API shows it.
 pub struct Kind {
@@ -140,6 +149,8 @@ pub(crate) enum OnPatch {
     /// Never changes; what a client sends is ignored.
     Fixed,
     Replaced,
+    /// The same, and every patch says it.
+    Said,
     /// Objects are folded in, member by member; anything else replaces.
     Merged,
 }

@@ -13,15 +13,18 @@ pub(crate) mod experiment;
 pub(crate) mod group;
 pub(crate) mod login;
 mod mcp_server;
+mod org_automation;
 pub(crate) mod organization;
 mod project;
 mod project_automation;
+pub(crate) mod project_group;
 mod project_score;
 mod project_tag;
 pub(crate) mod prompt;
 mod prompt_session;
 pub(crate) mod role;
 pub(crate) mod service_token;
+mod simulated_user;
 mod span_iframe;
 pub(crate) mod user;
 mod view;
@@ -48,19 +51,22 @@ pub use environment::ENVIRONMENT;
 pub use experiment::EXPERIMENT;
 pub use group::GROUP;
 pub use mcp_server::MCP_SERVER;
+pub use org_automation::ORG_AUTOMATION;
 pub use project::PROJECT;
 pub use project_automation::PROJECT_AUTOMATION;
+pub use project_group::PROJECT_GROUP;
 pub use project_score::PROJECT_SCORE;
 pub use project_tag::PROJECT_TAG;
 pub use prompt::PROMPT;
 pub use prompt_session::PROMPT_SESSION;
 pub use role::ROLE;
 pub use service_token::SERVICE_TOKEN;
+pub use simulated_user::SIMULATED_USER;
 pub use span_iframe::SPAN_IFRAME;
 pub use view::VIEW;
 
 /// What is within a project and goes with it.
-pub(crate) static WITHIN_PROJECT: [&Kind; 10] = [
+pub(crate) static WITHIN_PROJECT: [&Kind; 11] = [
     &EXPERIMENT,
     &DATASET,
     &PROMPT,
@@ -71,6 +77,7 @@ pub(crate) static WITHIN_PROJECT: [&Kind; 10] = [
     &PROJECT_TAG,
     &SPAN_IFRAME,
     &MCP_SERVER,
+    &SIMULATED_USER,
 ];
 
 /// The kind whose id names an object of rows; what was done to access is found by its organization.

@@ -40,6 +40,7 @@ mod patch;
 mod people;
 mod prompts;
 mod read;
+mod retention;
 mod sealing;
 mod shape;
 mod standing;
@@ -71,6 +72,7 @@ pub use logins::{Begun, GrantRefusal, Tokens};
 pub use masters::MasterKey;
 pub use people::MEMBERS_AT_ONCE_MAX;
 pub use prompts::{Definition, PromptPlace};
+pub use retention::Keeping;
 
 /// A handle; clones share everything.
 #[derive(Clone)]

@@ -10,7 +10,7 @@ use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft::{self, Body, Frame};
 use crate::error::RecordsError;
-use crate::kind::{Kind, Naming};
+use crate::kind::{Checked, Kind, Naming};
 use crate::kinds::organization::member_key;
 use crate::read::{Seen, visible};
 use crate::sealing::{self, Writing};
@@ -44,7 +44,7 @@ impl Records {
             };
             self.check_creator(&who, &stored, &changed)?;
             if let Some(check) = kind.check {
-                self.peek(|sight| check(sight, who.org, &changed))?;
+                self.peek(|sight| check(&Checked { sight, who: &who, before: Some(&stored), body: &changed }))?;
             }
             let (org, user, at) = (who.org, who.user, edge::now_micros());
             let writing = Writing { kind, org, id, user, at, before: Some(&stored) };

@@ -197,7 +197,7 @@ fn install_on(place: &mut Place, header: Header, values: Vec<(Name, Vec<u8>)>) -
     let next = home.next(*generation)?;
     let opened = Stored::open(home.open_kv(next)?)?;
     let (mut stored, _) = opened.map_err(|what| home.damaged(next, what))?;
-    stored.replace(header, values)?;
+    stored.fill(header, values)?;
     home.switch(next)?;
     *generation = next;
     place.stored = stored;

@@ -23,6 +23,9 @@ use crate::state::State;
 
 pub const HEADER_FORMAT: u32 = 1;
 
+/// Values of one commit of an install.
+const FILLED_AT_ONCE_BYTES: usize = 8 << 20;
+
 const CHUNKED: u8 = 1;
 const CHUNK_HEAD_BYTES: usize = 1 + 2 + 4 + 8;
 const CHUNK_NUMBER_BYTES: usize = 2;
@@ -231,6 +234,24 @@ impl Stored {
         changes.extend(values.into_iter().map(|(name, value)| (name, Some(value))));
         changes.remove(&Name::Header);
         self.write(header, changes.into_iter().collect())
+    }
+
+    /// Fills a store that is new, and that nothing names before it is whole: in commits of [`FILLED_AT_ONCE_BYTES`], the header
+    /// with the last one. One commit of all would take many times its bytes of memory.
+    pub fn fill(&mut self, header: Header, values: Vec<(Name, Vec<u8>)>) -> Result<(), KvError> {
+        let (mut part, mut bytes) = (Vec::new(), 0);
+        for (name, value) in values.into_iter().filter(|(name, _)| *name != Name::Header) {
+            bytes += value.len();
+            part.push((name, Some(value)));
+            if bytes >= FILLED_AT_ONCE_BYTES {
+                let mut batch = Batch::default();
+                part.drain(..)
+                    .for_each(|(name, value): (_, Option<Vec<u8>>)| self.lay(&mut batch, name, value.as_deref()));
+                self.kv.commit(&batch)?;
+                bytes = 0;
+            }
+        }
+        self.write(header, part)
     }
 
     fn lay(&mut self, batch: &mut Batch, name: Name, value: Option<&[u8]>) {

@@ -105,6 +105,10 @@ record_kinds! {
     PROMPT = 49 "prompt",
     // a key of an organization's own, under the master key
     DATA_KEY = 50 "data_key",
+    ORG_AUTOMATION = 51 "org_automation",
+    SIMULATED_USER = 52 "simulated_user",
+    // an object whose old rows are being deleted, until they have left its history
+    EXPIRY = 53 "expiry",
     // the cluster itself
     NODE = 128 "node",
     JOIN_TOKEN = 129 "join_token",

@@ -18,7 +18,8 @@ use assay_storage_model::command::Action;
 use assay_storage_model::segment::{SegmentMeta, WHOLE_FORMAT};
 use assay_storage_model::{ObjectKey, Xact};
 use assay_storage_segments::merge::{Rules, merge_rows};
-use assay_storage_segments::{Mark, MergeInput, RowHeader, Segment, WriterOptions};
+use assay_storage_segments::{Columns, Mark, MergeInput, OwnedRow, RowHeader, Segment, WriterOptions};
+use parking_lot::MutexGuard;
 
 use crate::error::ShardError;
 use crate::kept::{self, ObjectRecord};
@@ -51,16 +52,16 @@ impl Shard {
     /// One step of compaction; false when there is nothing to do. Blocks; safe beside a seal. `pace` is called every few
     /// milliseconds of work, with nothing locked that anyone waits for: it may take its time.
     pub fn compact(&self, pace: &dyn Fn()) -> Result<bool, ShardError> {
-        self.merge_run(pace, |metas, _, _| pick(metas))
+        self.merge_run(&self.compacting.lock(), pace, pick)
     }
 
     /// Makes some of what is still whole columnar; false when there is nothing left. As [`compact`](Self::compact) otherwise,
     /// and worth its while only in a shard that takes few writes.
     pub fn settle(&self, pace: &dyn Fn()) -> Result<bool, ShardError> {
-        self.merge_run(pace, |metas, _, _| pick_whole(metas))
+        self.merge_run(&self.compacting.lock(), pace, pick_whole)
     }
 
-    /// Whether rows of an object that was dropped may still be in files of this shard or in the log. Asked once: whoever is
+    /// Whether rows of an object that was dropped, or history below a floor, may still be in files of this shard or in the log. Asked once: whoever is
     /// told so erases them, or says that it did not with [`remains`](Self::remains).
     pub fn take_remains(&self) -> bool {
         std::mem::take(&mut self.core.lock().has_remains)
@@ -74,29 +75,44 @@ impl Shard {
         self.core.lock().has_remains
     }
 
-    /// Writes a segment anew without the rows of dropped objects that it has; false when there is none. What was dropped since
-    /// the last seal stays.
-    pub fn erase(&self, pace: &dyn Fn()) -> Result<bool, ShardError> {
-        self.merge_run(pace, |_, segments, objects| {
-            let is_dropped = |object: ObjectKey| objects.get(&object).is_some_and(|record| record.dropped);
-            let at = segments.iter().position(|live| live.segment.objects().any(is_dropped))?;
-            let meta = segments[at].meta();
-            Some(Run { segments: at..at + 1, tier: meta.tier, columnar: meta.format != WHOLE_FORMAT })
-        })
+    /// Writes a segment anew without the rows of dropped objects and the history below floors that it has; false when there is
+    /// none. What was dropped since the last seal stays. `looked` has the segments that have nothing of it, for the next call.
+    pub fn erase(&self, looked: &mut BTreeSet<u64>, pace: &dyn Fn()) -> Result<bool, ShardError> {
+        let one = self.compacting.lock();
+        let (segments, objects, sealed) = {
+            let upkeep = self.upkeep.lock();
+            let segments = self.core.lock().segments.clone();
+            (segments, kept::load_objects(upkeep.kv.as_ref())?, upkeep.sealed.last)
+        };
+        for live in &*segments {
+            let meta = live.meta();
+            if looked.contains(&meta.seq) {
+                continue;
+            }
+            if has_remains(live, &objects, sealed, pace)? {
+                return self.merge_run(&one, pace, |metas| {
+                    let at = metas.iter().position(|listed| listed.seq == meta.seq)?;
+                    Some(Run { segments: at..at + 1, tier: meta.tier, columnar: meta.format != WHOLE_FORMAT })
+                });
+            }
+            looked.insert(meta.seq);
+        }
+        Ok(false)
     }
 
+    /// One at a time.
     fn merge_run(
         &self,
+        _one: &MutexGuard<'_, ()>,
         pace: &dyn Fn(),
-        pick: impl Fn(&[&SegmentMeta], &[Arc<LiveSegment>], &BTreeMap<ObjectKey, ObjectRecord>) -> Option<Run>,
+        pick: impl Fn(&[&SegmentMeta]) -> Option<Run>,
     ) -> Result<bool, ShardError> {
-        let _one = self.compacting.lock();
         let (inputs, run, folded_until, dir, objects) = {
             let upkeep = self.upkeep.lock();
             let core = self.core.lock();
             let metas: Vec<&SegmentMeta> = core.segments.iter().map(|live| live.meta()).collect();
             let objects = kept::load_objects(upkeep.kv.as_ref())?;
-            let Some(run) = pick(&metas, &core.segments, &objects) else { return Ok(false) };
+            let Some(run) = pick(&metas) else { return Ok(false) };
             let inputs = core.segments[run.segments.clone()].to_vec();
             (inputs, run, upkeep.sealed.last, upkeep.segments_dir.clone(), objects)
         };
@@ -106,7 +122,7 @@ impl Shard {
             .collect();
         // Drops and floors as of the last seal: a replay from there must still find what it merges onto.
         let keep = |row: &RowHeader<'_>| match objects.get(&row.object) {
-            Some(record) => !record.dropped && !history_below(row, record.floor),
+            Some(record) => !record.dropped && !history_below(row.action, row.xact, row.end, record.floor),
             None => true,
         };
         let seq = self.next_segment.fetch_add(1, Ordering::AcqRel);
@@ -212,12 +228,41 @@ fn place(moved: &[u32], row: u32) -> Option<u32> {
 }
 
 /// History that nobody may read any more: it ended at or below the floor.
-fn history_below(row: &RowHeader<'_>, floor: Xact) -> bool {
-    let ended = match row.action {
-        Action::Delete => Some(row.xact),
-        _ => row.end,
+fn history_below(action: Action, xact: Xact, end: Option<Xact>, floor: Xact) -> bool {
+    let ended = match action {
+        Action::Delete => Some(xact),
+        _ => end,
     };
     ended.is_some_and(|end| end <= floor)
+}
+
+/// Whether a merge as of this seal would leave something out.
+fn has_remains(
+    live: &LiveSegment,
+    objects: &BTreeMap<ObjectKey, ObjectRecord>,
+    sealed: Xact,
+    pace: &dyn Fn(),
+) -> Result<bool, ShardError> {
+    for object in live.segment.objects() {
+        let Some(record) = objects.get(&object) else { continue };
+        if record.dropped {
+            return Ok(true);
+        }
+        if record.floor == Xact::ZERO {
+            continue;
+        }
+        for rows in live.segment.scan(live.segment.rows_of(object), Columns::Keys)? {
+            pace();
+            let is_below = |row: &OwnedRow| {
+                let end = Some(live.end(row.row, row.end)).filter(|end| *end <= sealed);
+                history_below(row.action, row.xact, end, record.floor)
+            };
+            if rows?.iter().any(is_below) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// The oldest run of the lowest tier that has one.

@@ -38,6 +38,7 @@ mod snapshot;
 mod text;
 mod walk;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -46,7 +47,7 @@ use assay_storage_blobs::{BlobName, Blobs};
 use assay_storage_disk::SharedDisk;
 use assay_storage_kv::{Kv, Kvs};
 use assay_storage_model::command::Outcome;
-use assay_storage_model::{Applied, LogPosition, ObjectKey, Xact};
+use assay_storage_model::{Applied, LogPosition, ObjectKey, OrgId, Xact};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
@@ -98,6 +99,13 @@ pub struct ShardSize {
     pub segment_rows: u64,
     pub segment_bytes: u64,
     pub marks: usize,
+}
+
+/// What somebody has stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    pub rows: u64,
+    pub bytes: u64,
 }
 
 #[derive(Debug)]
@@ -183,6 +191,26 @@ impl Shard {
 
     pub fn objects(&self) -> Vec<(ObjectKey, ObjectRecord)> {
         self.published.read().objects()
+    }
+
+    /// What each organization has here. Rows are those that live now; bytes are of what was sealed, history with it, as it was
+    /// before it was packed: of a segment each object has as much of them as of its rows.
+    pub fn held(&self) -> BTreeMap<OrgId, Held> {
+        let segments = self.core.lock().segments.clone();
+        let objects: BTreeMap<_, _> = self.objects().into_iter().filter(|(_, record)| !record.dropped).collect();
+        let mut held: BTreeMap<OrgId, Held> = BTreeMap::new();
+        for (object, record) in &objects {
+            held.entry(object.org).or_default().rows += record.rows;
+        }
+        for live in &*segments {
+            let meta = live.meta();
+            for object in live.segment.objects().filter(|object| objects.contains_key(object)) {
+                let rows = u64::from(live.segment.rows_of(object).len() as u32);
+                let bytes = u128::from(meta.raw_bytes) * u128::from(rows) / u128::from(meta.rows.max(1));
+                held.entry(object.org).or_default().bytes += u64::try_from(bytes).unwrap_or(u64::MAX);
+            }
+        }
+        held
     }
 
     /// Reads the documents that merges onto sealed rows will need, so that apply does not wait for the disk.

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use assay_storage_disk::{SharedDisk, read_whole, replace_whole};
 use assay_storage_kv::{Kv, SledKv};
+use assay_storage_model::Xact;
 use assay_storage_segments::{Segment, sweep};
 use parking_lot::{Mutex, RwLock};
 
@@ -57,7 +58,7 @@ pub(crate) fn load(config: &ShardConfig, number: u32) -> Result<(Core, Upkeep), 
     let listed = kept.segments.iter().map(|meta| meta.seq + 1).max().unwrap_or(1);
     sealed.next_segment = sealed.next_segment.max(listed);
     // Whether they were erased already nobody wrote down; to look again is little.
-    let has_remains = kept.objects.values().any(|record| record.dropped);
+    let has_remains = kept.objects.values().any(|record| record.dropped || record.floor > Xact::ZERO);
     let core = Core {
         applied: sealed.applied.clone(),
         last: sealed.last,

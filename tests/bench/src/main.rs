@@ -43,6 +43,8 @@ enum Command {
     Fetch(ServerArgs),
     /// How long `assay serve` takes to be ready after a kill
     Restart(ServerArgs),
+    /// Lists, lookups and creates among many records
+    Catalog(CatalogArgs),
     /// What `assay serve` does when it is asked for four times what it can take
     Overload(OverloadArgs),
     /// Questions about traces, against DuckDB and chDB with the same rows in the same run
@@ -179,6 +181,20 @@ struct ServerArgs {
     rows: u64,
     /// That load the rows; reading is done by one
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
+    connections: u16,
+}
+
+#[derive(Debug, Args)]
+struct CatalogArgs {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    program: ProgramArg,
+    /// And twice as many records of other kinds
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
+    experiments: u32,
+    /// That make the records; reading is done by one
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     connections: u16,
 }
 
@@ -322,6 +338,7 @@ fn main() -> anyhow::Result<()> {
         Command::Ingest(args) => run_ingest(args),
         Command::Fetch(args) => run_on_server(args, http::fetch::run),
         Command::Restart(args) => run_on_server(args, http::restart::run),
+        Command::Catalog(args) => run_catalog(args),
         Command::Overload(args) => run_overload(args),
         Command::Query(args) => run_query(args),
         Command::Cluster(command) => cluster::command::run(command),
@@ -405,6 +422,17 @@ fn run_ingest(args: IngestArgs) -> anyhow::Result<()> {
         1 => http::ingest::run(&options, scratch.path(), args.common.json.as_deref()),
         nodes => cluster::ingest::run(&options, nodes.into(), scratch.path(), args.common.json.as_deref()),
     }
+}
+
+fn run_catalog(args: CatalogArgs) -> anyhow::Result<()> {
+    let options = http::catalog::Options {
+        program: http::program(args.program.program)?,
+        experiments: args.experiments as usize,
+        connections: args.connections.into(),
+        seed: args.common.seed,
+    };
+    let scratch = Scratch::within(&args.common.dir)?;
+    http::catalog::run(&options, scratch.path(), args.common.json.as_deref())
 }
 
 fn run_overload(args: OverloadArgs) -> anyhow::Result<()> {

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 
 /// Every package at its version. Part of the program: one that is started alone finds the environment too.
 const REQUIREMENTS: &str = include_str!("../python/requirements.lock");
+const SCHEMATHESIS: &str = include_str!("../python/schemathesis.lock");
 /// What the SDK says when it gives rows up: it raises nothing then.
 const DROPPED: [&str; 2] = ["log request failed", "Dropping batch"];
 
@@ -24,21 +25,38 @@ pub enum Told {
 /// Python with the SDK; why not, where it cannot be had.
 pub fn environment() -> Result<&'static Path, String> {
     static ENVIRONMENT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    ENVIRONMENT.get_or_init(|| made().map_err(|error| format!("{error:#}"))).as_deref().map_err(Clone::clone)
+    let make = || made("python", REQUIREMENTS).map_err(|error| format!("{error:#}"));
+    ENVIRONMENT.get_or_init(make).as_deref().map_err(Clone::clone)
+}
+
+/// The program `schemathesis`, in an environment of its own.
+pub fn schemathesis() -> Result<PathBuf, String> {
+    let python = made("schemathesis", SCHEMATHESIS).map_err(|error| format!("{error:#}"))?;
+    Ok(python.with_file_name("schemathesis"))
 }
 
 /// Runs one script of `python/`; an error where it fails, or where the SDK gave rows up.
 pub fn run(python: &Path, script: &str, run: &str, url: &str, key: &str, told: Told) -> Result<()> {
+    let api_url = ("BRAINTRUST_API_URL", url);
+    let more = if told == Told::BothUrls { vec![api_url] } else { Vec::new() };
+    run_with(python, script, run, (url, key), &more).with_context(|| format!("{told:?}"))
+}
+
+/// The same, with more variables in its environment.
+pub fn run_with(
+    python: &Path,
+    script: &str,
+    run: &str,
+    (url, key): (&str, &str),
+    environment: &[(&str, &str)],
+) -> Result<()> {
     let home = tempfile::tempdir()?;
     let mut command = command(python, home.path(), url, key);
-    command.arg(folder().join(script)).arg(run);
-    if told == Told::BothUrls {
-        command.env("BRAINTRUST_API_URL", url);
-    }
+    command.arg(folder().join(script)).arg(run).envs(environment.iter().copied());
     let output = command.output().with_context(|| format!("{} does not run", python.display()))?;
     let said = said(&output);
     if !output.status.success() || DROPPED.iter().any(|words| said.contains(words)) {
-        bail!("{script} ({told:?}): {}\n{said}", output.status);
+        bail!("{script}: {}\n{said}", output.status);
     }
     Ok(())
 }
@@ -57,16 +75,16 @@ fn folder() -> PathBuf {
     Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("python")
 }
 
-fn made() -> Result<PathBuf> {
+fn made(name: &str, wanted: &str) -> Result<PathBuf> {
     let folder = beside_what_is_built()?;
     // Held until it is there: another process may want it at the same time.
     let lock = File::create(folder.join("lock"))?;
     lock.lock()?;
-    let environment = folder.join("python");
+    let environment = folder.join(name);
     let python = environment.join("bin/python");
     // Written last, with what was installed: an environment that was half made, or of other versions, is made again.
     let marker = environment.join("installed");
-    if std::fs::read_to_string(&marker).is_ok_and(|installed| installed == REQUIREMENTS) {
+    if std::fs::read_to_string(&marker).is_ok_and(|installed| installed == wanted) {
         return Ok(python);
     }
     if environment.exists() {
@@ -74,11 +92,11 @@ fn made() -> Result<PathBuf> {
     }
     checked(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
     let requirements = environment.join("requirements.lock");
-    std::fs::write(&requirements, REQUIREMENTS)?;
+    std::fs::write(&requirements, wanted)?;
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement"]);
     checked(install.arg(&requirements))?;
-    std::fs::write(&marker, REQUIREMENTS)?;
+    std::fs::write(&marker, wanted)?;
     Ok(python)
 }
 

@@ -24,6 +24,9 @@ pub fn operations() -> Vec<Operation> {
     all.extend(secrets());
     all.extend(tokens());
     all.extend(environments());
+    all.extend(simulated_users());
+    all.extend(restores());
+    all.extend(summaries());
     all.extend(acls());
     all.extend(people());
     all.extend(queries());
@@ -233,6 +236,115 @@ fn environments() -> Vec<Operation> {
     ]
 }
 
+/// A dataset as it was.
+fn restores() -> Vec<Operation> {
+    let version = json!({"type": "object", "required": ["version"], "properties": {"version": text()}});
+    let rows = json!({"type": "integer", "minimum": 0});
+    let of = |path: &str, summary: &str, fields: Value| {
+        let answer = json!({"type": "object", "required": names(&fields), "properties": fields});
+        let operation = Operation::new("post", path, "Datasets", summary).of("dataset");
+        operation.takes(version.clone()).answers(answer).also_refuses(&[Kind::Past])
+    };
+    vec![
+        of(
+            "/v1/dataset/{id}/restore/preview",
+            "How many rows a restore to a version would bring back and take away",
+            json!({"rows_to_restore": rows, "rows_to_delete": rows}),
+        ),
+        of(
+            "/v1/dataset/{id}/restore",
+            "Make a dataset be what it was at a version, in one write",
+            json!({"xact_id": {"type": "string", "nullable": true}, "rows_restored": rows, "rows_deleted": rows}),
+        ),
+    ]
+}
+
+fn summaries() -> Vec<Operation> {
+    let count = json!({"type": "integer", "minimum": 0});
+    let entry = |mean: &str, bounds: Value, diff: Value, unit: Option<Value>| {
+        let mut schema = json!({"type": "object", "required": ["name", mean, "improvements", "regressions"],
+            "properties": {"name": text(), mean: bounds, "diff": diff, "improvements": count, "regressions": count}});
+        if let Some(unit) = unit {
+            schema["properties"]["unit"] = unit;
+            schema["required"] = json!(["name", mean, "unit", "improvements", "regressions"]);
+        }
+        schema
+    };
+    let number = json!({"type": "number"});
+    let score = entry(
+        "score",
+        json!({"type": "number", "minimum": 0, "maximum": 1}),
+        json!({"type": "number", "minimum": -1, "maximum": 1}),
+        None,
+    );
+    let metric = entry("metric", number.clone(), number, Some(text()));
+    let each = |name: &str, nullable: bool| json!({"type": "object", "nullable": nullable, "additionalProperties": reference(name)});
+    let (maybe, url) = (json!({"type": "string", "nullable": true}), json!({"type": "string", "format": "uri"}));
+    let of_experiment = json!({"type": "object",
+    "required": ["project_name", "experiment_name", "project_url", "experiment_url"],
+    "properties": {
+        "project_name": text(), "experiment_name": text(), "project_url": url, "experiment_url": url,
+        "comparison_experiment_name": maybe, "scores": each("ScoreSummary", true), "metrics": each("MetricSummary", true),
+    }});
+    let data = json!({"type": "object", "required": ["total_records"], "properties": {"total_records": count}});
+    let mut data_or_null = data.clone();
+    data_or_null["nullable"] = true.into();
+    let of_dataset = json!({"type": "object", "required": ["project_name", "dataset_name", "project_url", "dataset_url"],
+    "properties": {
+        "project_name": text(), "dataset_name": text(), "project_url": url, "dataset_url": url, "data_summary": data_or_null,
+    }});
+    let comparison = json!({"type": "object", "required": ["scores", "metrics"], "properties": {
+        "scores": each("ScoreSummary", false), "metrics": each("MetricSummary", false), "base_experiment_name": text(),
+    }});
+    let (experiments, datasets) = ("Experiments", "Datasets");
+    let switch = json!({"type": "boolean", "nullable": true});
+    let scored =
+        |operation: Operation| operation.with("ScoreSummary", score.clone()).with("MetricSummary", metric.clone());
+    let get = |path: &str, tag: &str, summary: &str| Operation::new("get", path, tag, summary);
+    vec![
+        scored(get(
+            "/v1/experiment/{id}/summarize",
+            experiments,
+            "What the scores and metrics of an experiment come to",
+        ))
+        .of("experiment")
+        .asks("summarize_scores", switch.clone())
+        .asks("comparison_experiment_id", uuid())
+        .answers(of_experiment)
+        .also_refuses(&[Kind::TooLarge]),
+        get("/v1/dataset/{id}/summarize", datasets, "How many rows a dataset has")
+            .of("dataset")
+            .asks("summarize_data", switch)
+            .answers(of_dataset),
+        scored(get(
+            "/experiment-comparison2",
+            experiments,
+            "The scores and metrics of an experiment against another's",
+        ))
+        .must_ask("experiment_id", uuid())
+        .asks("base_experiment_id", uuid())
+        .answers(comparison)
+        .also_refuses(&[Kind::TooLarge]),
+        get("/dataset-summary", datasets, "How many rows a dataset has").must_ask("dataset_id", uuid()).answers(data),
+    ]
+}
+
+/// The path says which project they are of.
+fn simulated_users() -> Vec<Operation> {
+    let mut said = kinds::SIMULATED_USER.describe();
+    for part in ["properties", "required"] {
+        match &mut said.create[part] {
+            Value::Object(fields) => drop(fields.remove("project_id")),
+            Value::Array(names) => names.retain(|name| name != "project_id"),
+            _ => {}
+        }
+    }
+    said.filters.retain(|(name, _)| *name != "project_id");
+    let family = Family::new("/v1/project/{project_id}/simulated_user", "simulated_user", said);
+    let all = [family.create(), family.list(), family.get(), family.patch(), family.delete()];
+    all.into_iter().map(|operation| operation.part("project_id", uuid())).collect()
+}
+
 fn acls() -> Vec<Operation> {
     let family = Family::new("/v1/acl", "acl", kinds::ACL.describe());
     let (object_type, object_id) = (family.said.filters[0].1.clone(), family.said.filters[1].1.clone());
@@ -281,6 +393,10 @@ fn people() -> Vec<Operation> {
     };
     let organizations =
         paged(Operation::new("get", "/v1/organization", ORGANIZATIONS, "List the caller's organizations"), None);
+    let keys = kinds::API_KEY.describe();
+    let key_list =
+        Operation::new("get", "/v1/organization/api_keys", ORGANIZATIONS, "List API keys of members, newest first");
+    let key_list = filtered(paged(key_list, keys.list_default), &keys.filters).with("ApiKey", keys.answer);
     let members = Operation::new("patch", "/v1/organization/members", ORGANIZATIONS, "Invite users and remove them");
     vec![
         user(users).answers(objects(&reference("User"))),
@@ -288,6 +404,7 @@ fn people() -> Vec<Operation> {
         organization(organizations).answers(objects(&reference("Organization"))),
         one("get", "Get an organization"),
         one("patch", "Change an organization").with("PatchOrganization", patch).takes(reference("PatchOrganization")),
+        key_list.answers(objects(&reference("ApiKey"))),
         members.takes(members_body()).answers(members_answer()),
     ]
 }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::bucket::Terms;
 use super::key::Key;
+use crate::quotas::{self, QuotaRule};
 
 /// Each request is held against every rule.
 const RULES_MAX: usize = 64;
@@ -25,6 +26,8 @@ const EVERYTHING: &str = "*";
 pub struct LimitsConfig {
     /// How many requests may come. All that a request is about must let it in; without rules nothing is counted.
     pub rates: Vec<RateRule>,
+    /// How much may be stored. All that are about an organization must let a write in.
+    pub quotas: Vec<QuotaRule>,
 }
 
 /// One limit, for each organization, project or credential by itself, and for all nodes of the cluster together.
@@ -82,6 +85,7 @@ impl LimitsConfig {
         if self.rates.len() > RULES_MAX {
             return Err(format!("limits.rates has {} rules; at most {RULES_MAX} are taken", self.rates.len()));
         }
+        quotas::check(&self.quotas)?;
         let mut seen = BTreeSet::new();
         for (place, rule) in self.rates.iter().enumerate() {
             let wrong = |why: String| format!("limits.rates, rule {} (`{}`): {why}", place + 1, rule.endpoint);
@@ -253,7 +257,7 @@ mod tests {
     fn refused(change: impl FnOnce(&mut RateRule), part: &str) {
         let mut changed = rule("/logs3");
         change(&mut changed);
-        let why = LimitsConfig { rates: vec![rule("*"), changed] }.check().expect_err(part);
+        let why = LimitsConfig { rates: vec![rule("*"), changed], ..LimitsConfig::default() }.check().expect_err(part);
         assert!(why.contains("rule 2") && why.contains(part), "{why}");
     }
 
@@ -269,7 +273,7 @@ mod tests {
         refused(|rule| rule.burst = Some(0), "burst is 0");
         refused(|rule| rule.organizations = vec![String::new()], "empty name");
         refused(|rule| rule.endpoint = "*".into(), "the same rule");
-        let many = LimitsConfig { rates: vec![rule("*"); RULES_MAX + 1] };
+        let many = LimitsConfig { rates: vec![rule("*"); RULES_MAX + 1], ..LimitsConfig::default() };
         assert!(many.check().expect_err("too many").contains("65 rules"));
         assert_eq!(LimitsConfig::default().check(), Ok(()));
     }

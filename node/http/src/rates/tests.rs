@@ -65,7 +65,7 @@ fn rule(requests: u64) -> RateRule {
 
 fn cluster(count: u64, rules: &[RateRule]) -> (Vec<Rates>, Arc<Net>) {
     let net = Arc::new(Net::default());
-    let limits = LimitsConfig { rates: rules.to_vec() };
+    let limits = LimitsConfig { rates: rules.to_vec(), ..LimitsConfig::default() };
     let node = |own| {
         let peer = Peer { own: NodeId(own), count, net: Arc::clone(&net) };
         Rates::new(&limits, Arc::new(peer), Handle::current()).expect("rules")

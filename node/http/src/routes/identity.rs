@@ -38,7 +38,7 @@ pub async fn ping(call: Call) -> Answer {
     json(&json!({"id": who.user, "email": who.user_email, "org_id": who.org, "org_name": who.org_name}))
 }
 
-fn origin_of(call: &Call) -> Result<String, Refusal> {
+pub(super) fn origin_of(call: &Call) -> Result<String, Refusal> {
     if let Some(origin) = call.edge.config.public_origin() {
         return Ok(origin.to_owned());
     }

@@ -225,6 +225,7 @@ async fn send(call: &Call, writes: Vec<ObjectWrite>) -> Result<Vec<Vec<String>>,
     if sent.is_empty() {
         return Ok(row_ids);
     }
+    call.edge.quotas.admit(&call.principal, &sent)?;
     let objects: Vec<_> = sent.iter().map(|write| write.object).collect();
     let still = call.edge.records.still(&call.principal, &objects, Permission::Update);
     let (written, still) = join(call.edge.objects.write(sent), still).await;

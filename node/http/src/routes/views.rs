@@ -1,6 +1,7 @@
 //! Views: whoever asks for one names the object that it is of, too.
 
 use actix_web::web::Payload;
+use assay_node_auth::ObjectType;
 use assay_node_records::{ListRequest, RecordsError, kinds::VIEW};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -49,6 +50,9 @@ fn named(value: impl Fn(&str) -> Option<String>) -> Result<[String; 2], Refusal>
         |name: &str| Refusal::bad(format!("`{name}` is missing: a view is asked for with the object it is of"));
     let [object_type, object_id] = OBJECT.map(|name| value(name).ok_or_else(|| missing(name)));
     let (object_type, object_id) = (object_type?, object_id?);
+    if ObjectType::parse(&object_type).is_none() {
+        return Err(Refusal::bad(format!("`object_type` should be one of `{}`", ObjectType::WORDS.join("`, `"))));
+    }
     let id = Uuid::parse_str(&object_id).map_err(|_| Refusal::bad("`object_id` has to be a UUID"))?;
     Ok([object_type, id.to_string()])
 }

@@ -31,15 +31,14 @@ fn paths_are_served_or_not_served_yet_or_unknown() {
     let house = House::open();
     let greeting = house.knock("GET", "/v1");
     assert_eq!((greeting.status, greeting.text().as_str()), (200, "Hello, World!"));
-    assert!(house.get("/v1/prompt").refused(501).contains("not served yet"));
-    house.post("/v1/agent", &json!({})).refused(501);
-    house.call("PUT", "/v1/function", &[], b"{}").refused(501);
-    house.get("/v1/experiment/00000000-0000-4000-8000-000000000001/summarize").refused(501);
+    assert!(house.post("/v1/eval", &json!({})).refused(501).contains("not served yet"));
+    house.post("/v1/proxy/chat/completions", &json!({})).refused(501);
+    house.call("POST", "/v1/function/00000000-0000-4000-8000-000000000001/invoke", &[], b"{}").refused(501);
     house.get("/nothing").refused(404);
     house.get("/v1/project/").refused(404);
     let other = house.call("PUT", "/v1/project", &[], b"{}");
     other.refused(405);
-    assert_eq!(other.header("allow"), Some("POST, GET"));
+    assert_eq!(other.header("allow"), Some("GET, POST"));
     house.get("/logs3").refused(405);
     house.get("/v1/project/not-an-id").refused(400);
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_auth::{Keyring, Secret, VaultKey};
 use assay_node_http::{
-    Admin, App, Handle as ServerHandle, Health, HttpConfig, LimitsConfig, RatePeers, RateRule, RateView, Rates, Server,
+    Admin, App, Handle as ServerHandle, Health, HttpConfig, LimitsConfig, Quotas, RatePeers, RateRule, RateView, Rates,
+    Server,
 };
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_query::{Prices, Queries, QueryLimits};
@@ -61,7 +62,7 @@ impl House {
 
     /// With limits, as a node that is alone has them.
     pub fn with_rates(rates: Vec<RateRule>) -> House {
-        House::built(|_| {}, None, &LimitsConfig { rates }, None)
+        House::built(|_| {}, None, &LimitsConfig { rates, ..LimitsConfig::default() }, None)
     }
 
     fn built(
@@ -98,6 +99,7 @@ impl House {
                 metrics: Arc::new(|| "assay_more 1\n".into()),
                 config,
                 rates: Rates::new(limits, Arc::new(Alone), Handle::current()).expect("rules"),
+                quotas: Quotas::default(),
                 admin,
                 provider: None,
             };

@@ -133,7 +133,6 @@ fn what_is_wrong_is_said_with_its_place() {
         said("SELECT id FROM project_logs('00000000-0000-4000-8000-000000000001')", 403)
             .contains("Missing read access")
     );
-    assert!(said("SELECT id FROM project_prompts('p')", 501).contains("not served yet"));
     assert!(said("SELECT id FROM project_logs('p') ORDER BY created OFFSET 'awMH0gAAAAo'", 400).contains("no pages"));
     assert!(said("SELECT id FROM project_logs('p') OFFSET 'nonsense'", 400).contains("Invalid cursor"));
     let audit =
@@ -144,7 +143,6 @@ fn what_is_wrong_is_said_with_its_place() {
         audit("select: * | from: project_logs('p') traces | filter: id = 'a'", 400)
             .contains("which are of shape spans")
     );
-    assert!(audit("SELECT _xact_id FROM project_prompts('p') WHERE id = 'a'", 501).contains("not served yet"));
     let strict = json!({"query": "SELECT id FROM project_logs('p')", "lint_mode": "strict"});
     assert!(
         house

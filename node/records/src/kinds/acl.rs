@@ -2,17 +2,15 @@
 //! together are what it is, so that granting the same again gives the one that is there. Never changes.
 
 use assay_node_auth::{Acl, Gift, ObjectType, Permission, Subject};
-use assay_storage_model::OrgId;
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::{GROUP, ROLE, organization};
-use crate::access::Sight;
 use crate::draft::{self, Body};
 use crate::error::RecordsError;
 use crate::guard;
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Checked, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
 use crate::shape::Shape;
 
 const TYPE: Shape = Shape::Word(ObjectType::WORDS);
@@ -86,7 +84,9 @@ pub(crate) fn read(body: &Body) -> Option<Acl> {
     Some(Acl { object: object(body)?, subject, gift })
 }
 
-fn check(sight: &Sight<'_>, org: OrgId, body: &Body) -> Result<(), RecordsError> {
+fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
+    let Checked { sight, body, .. } = checked;
+    let org = checked.who.org;
     let refuse = |said: &str| Err(RecordsError::BadRequest(said.to_owned()));
     let has = |name: &str| body.contains_key(name);
     if has("user_id") == has("group_id") {

@@ -33,7 +33,7 @@ pub static DATASET_SNAPSHOT: Kind = Kind {
     has_deleted_at: false,
     builtin: Vec::new,
     fold: None,
-    check: Some(|_, _, body| version(body, "xact_id").map(drop)),
+    check: Some(|checked| version(checked.body, "xact_id").map(drop)),
     complete: |_, _| {},
     derive: |fields| {
         if let Ok(xact) = version(fields, "xact_id") {

@@ -7,6 +7,9 @@ use super::{LINE, METADATA, NAME, SECRET};
 use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
 use crate::shape::Shape;
 
+/// Others are made by what uses them.
+const CATEGORY: Shape = Shape::Word(&["env_var", "ai_provider", "sandbox_provider"]);
+
 pub static ENV_VAR: Kind = Kind {
     name: "env_var",
     record: RecordKind::ENV_VAR,
@@ -16,11 +19,11 @@ pub static ENV_VAR: Kind = Kind {
     fields: &[
         Field::required("object_type", Shape::Word(&["organization", "project", "function"]), OnPatch::Fixed),
         Field::required("object_id", Shape::Uuid, OnPatch::Fixed),
-        Field::required("name", NAME, OnPatch::Replaced),
+        Field::required("name", NAME, OnPatch::Said),
         Field::optional("value", SECRET, OnPatch::Replaced),
         Field::optional("metadata", METADATA, OnPatch::Replaced),
         Field::optional("secret_type", LINE, OnPatch::Replaced),
-        Field::ours("secret_category", LINE, OnPatch::Fixed),
+        Field::ours("secret_category", CATEGORY, OnPatch::Fixed),
         Field::ours("preview_secret", LINE, OnPatch::Fixed),
         Field::ours("secret_updated_at", LINE, OnPatch::Fixed),
         Field::ours("secret_updated_by_user_id", Shape::Uuid, OnPatch::Fixed),

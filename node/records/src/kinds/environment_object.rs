@@ -25,7 +25,7 @@ pub(crate) static ENVIRONMENT_OBJECT: Kind = Kind {
     has_deleted_at: false,
     builtin: Vec::new,
     fold: None,
-    check: Some(|_, _, body| version(body, "object_version").map(drop)),
+    check: Some(|checked| version(checked.body, "object_version").map(drop)),
     complete: |_, _| {},
     derive: |fields| {
         if let Ok(xact) = version(fields, "object_version") {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{MEMBERS, NAME, PROSE, check_members, folded_lists, organization};
 use crate::draft::Body;
 use crate::error::RecordsError;
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Checked, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
 use crate::shape::Shape;
 
 pub static GROUP: Kind = Kind {
@@ -30,7 +30,9 @@ pub static GROUP: Kind = Kind {
     has_deleted_at: true,
     builtin: Vec::new,
     fold: Some(|stored, sent| folded_lists(stored, sent, &["member_users", "member_groups"])),
-    check: Some(|sight, org, body| {
+    check: Some(|checked| {
+        let Checked { sight, body, .. } = checked;
+        let org = checked.who.org;
         let stranger =
             ids(body, "member_users").find(|user| sight.find(&organization::member_key(org, *user)).is_none());
         if let Some(user) = stranger {

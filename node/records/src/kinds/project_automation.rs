@@ -83,7 +83,7 @@ const ASYNC_QUERY: &[Member] = &[
     Member::optional("batch_size", Shape::Whole { min: 1, max: 100_000 }),
 ];
 
-const RETENTION: &[Member] = &[
+pub(super) const RETENTION: &[Member] = &[
     Member::required("object_type", Shape::Word(&["project_logs", "experiment", "dataset"])),
     Member::required("retention_days", Shape::Number { min: 0.0, max: MOST_POSITIVE }),
 ];

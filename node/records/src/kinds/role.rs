@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{MEMBERS, NAME, PROSE, folded_lists};
 use crate::draft::Body;
 use crate::error::RecordsError;
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Checked, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
 use crate::shape::{Member, Shape};
 
 /// Does everything.
@@ -40,7 +40,9 @@ pub static ROLE: Kind = Kind {
     has_deleted_at: true,
     builtin,
     fold: Some(|stored, sent| folded_lists(stored, sent, &["member_permissions", "member_roles"])),
-    check: Some(|sight, org, body| {
+    check: Some(|checked| {
+        let Checked { sight, body, .. } = checked;
+        let org = checked.who.org;
         let name = body.get("name").and_then(Value::as_str).unwrap_or_default();
         if builtin().iter().any(|record| record.keys[0].name == name) {
             return Err(RecordsError::BadRequest(format!("`name`: the system has a role `{name}`")));

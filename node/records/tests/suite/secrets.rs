@@ -284,8 +284,13 @@ async fn variables_of_a_function_are_granted_as_the_prompts_of_its_project() {
     missing(get(of_project).await);
     let opened = world.records.secret_in(&ann, &ENV_VAR, of_function).await.expect("opens").expect("has one");
     assert_eq!(opened.expose(), FIRST);
-    let change =
-        async || world.records.patch(&ann, &ENV_VAR, of_function, body(json!({"value": SECOND}))).await.map(drop);
+    let change = async || {
+        world
+            .records
+            .patch(&ann, &ENV_VAR, of_function, body(json!({"name": "OF_FUNCTION", "value": SECOND})))
+            .await
+            .map(drop)
+    };
     assert!(matches!(change().await, Err(RecordsError::Forbidden(_))));
     grant("update").await;
     assert_eq!(change().await, Ok(()));

@@ -195,3 +195,17 @@ fn a_first_start_that_was_cut_short_starts_again() {
     assert_eq!(open(dir.path()).expect("opens").read().records(), 0);
     assert!(dir.path().join("catalog/CURRENT").exists());
 }
+
+#[test]
+fn on_disk_a_large_export_is_installed_in_several_commits_and_is_whole_after_a_restart() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (_, source) = empty();
+    for number in 1..=20 {
+        apply(&source, put(number, Expect::Absent, &[], &"x".repeat(RECORD_BODY_BYTES_MAX)));
+    }
+    let catalog = open(dir.path()).expect("opens");
+    catalog.install(&source.export().expect("exports").bytes).expect("installs");
+    drop(catalog);
+    let catalog = open(dir.path()).expect("opens again");
+    assert_eq!(catalog.read().digest(), source.read().digest());
+}

@@ -62,7 +62,7 @@ impl SentRow {
     }
 
     /// About what its document takes.
-    pub(super) fn bytes_about(&self) -> usize {
+    pub fn bytes_about(&self) -> usize {
         const FIELD_BYTES: usize = 64;
         self.text.len() + self.fields.len() * FIELD_BYTES
     }

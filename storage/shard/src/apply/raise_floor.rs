@@ -1,4 +1,5 @@
-//! History of an object below the floor may go; reads below it are refused from now on. Floors only rise.
+//! History of an object below the floor may go, and leaves the disk as what was deleted does; reads below it are refused from
+//! now on. Floors only rise.
 
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{ObjectKey, Xact};
@@ -6,6 +7,11 @@ use assay_storage_model::{ObjectKey, Xact};
 use crate::core::Core;
 
 pub(super) fn apply(core: &mut Core, object: &ObjectKey, floor: Xact) -> Outcome {
-    core.change_object(object, |record| record.floor = record.floor.max(floor));
+    let mut rose = false;
+    core.change_object(object, |record| {
+        rose = record.floor < floor;
+        record.floor = record.floor.max(floor);
+    });
+    core.has_remains |= rose;
     Outcome::Done { last: core.last }
 }

@@ -2,7 +2,7 @@
 
 mod units;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -59,6 +59,8 @@ pub struct World {
     last: Xact,
     next_id: usize,
     columns: ColumnCache,
+    /// Segments that were written anew without what was to go.
+    pub erased: usize,
 }
 
 impl World {
@@ -78,6 +80,7 @@ impl World {
             last: Xact::ZERO,
             next_id: 0,
             columns: ColumnCache::new(64 << 10),
+            erased: 0,
         };
         world.open();
         world
@@ -252,6 +255,18 @@ impl World {
         let floor = self.random_version();
         self.apply(&Command::RaiseFloor { object: self.objects[object], floor }.encode());
         self.floors[object] = self.floors[object].max(floor);
+    }
+
+    /// Each segment is written anew once at most, and then nothing of what is to go is found in any.
+    pub fn erase(&mut self) {
+        let shard = Arc::clone(self.shard());
+        let (mut looked, mut written) = (BTreeSet::new(), 0);
+        while shard.erase(&mut looked, &|| ()).expect("erases") {
+            written += 1;
+            assert!(written <= shard.size().segments, "a segment is written anew again and again");
+        }
+        assert!(!shard.erase(&mut BTreeSet::new(), &|| ()).expect("erases"), "something stayed");
+        self.erased += written;
     }
 
     pub fn drop_object(&mut self) {

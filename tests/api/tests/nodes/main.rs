@@ -14,6 +14,8 @@ mod machines;
 mod malformed;
 mod oidc;
 mod program;
+mod quotas;
+mod retention;
 mod scrub;
 mod secrets;
 mod ways_in;

@@ -9,6 +9,7 @@
 //! start was acknowledged, however many lanes write to one project.
 
 pub mod bare;
+pub mod catalog;
 pub mod client;
 pub mod drive;
 pub mod fetch;

@@ -73,7 +73,7 @@ fn figures(report: &mut Report, restarts: &[Restart]) {
 }
 
 /// Asks until the server says that it is ready; the seconds since `began`.
-async fn ready(target: &Target, began: Instant) -> anyhow::Result<f64> {
+pub async fn ready(target: &Target, began: Instant) -> anyhow::Result<f64> {
     let mut connection = Connection::new(target);
     while began.elapsed() < READY_WAIT_MAX {
         match connection.get("/readyz").await?.status {

@@ -1,0 +1,32 @@
+//! Organization automation: how long rows of a kind of object are kept in all projects that say nothing else.
+
+use assay_storage_model::catalog::RecordKind;
+
+use super::project_automation::RETENTION;
+use super::{NAME, PROSE};
+use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
+use crate::shape::Shape;
+
+pub static ORG_AUTOMATION: Kind = Kind {
+    name: "org_automation",
+    record: RecordKind::ORG_AUTOMATION,
+    home: Home::Organization,
+    naming: Naming::Unique,
+    guard: Guard::Organization,
+    fields: &[
+        Field::ours("user_id", Shape::Uuid, OnPatch::Fixed),
+        Field::required("name", NAME, OnPatch::Replaced),
+        Field::optional("description", PROSE, OnPatch::Replaced),
+        Field::required("config", Shape::Tagged("event_type", &[("retention", RETENTION)]), OnPatch::Replaced),
+    ],
+    filters: &[("org_automation_name", Filter::Name), ("name", Filter::Name)],
+    list_default: None,
+    rows: &[],
+    has_deleted_at: false,
+    builtin: Vec::new,
+    fold: None,
+    check: None,
+    complete: made_by,
+    derive: nothing_derived,
+    join: None,
+};

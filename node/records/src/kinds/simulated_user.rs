@@ -1,0 +1,45 @@
+//! Simulated user: somebody who talks to an agent while it is tried out, as who they are, what they want and how they sound.
+
+use assay_storage_model::catalog::RecordKind;
+use serde_json::Value;
+
+use super::{LINE, NAME, PROSE};
+use crate::draft;
+use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::shape::{MOST_POSITIVE, Member, Shape};
+
+pub static SIMULATED_USER: Kind = Kind {
+    name: "simulated_user",
+    record: RecordKind::SIMULATED_USER,
+    home: Home::Project,
+    naming: Naming::Unique,
+    guard: Guard::Project,
+    fields: &[
+        Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
+        Field::required("name", NAME, OnPatch::Replaced),
+        Field::required("instructions", PROSE, OnPatch::Replaced),
+        Field::optional("goal", PROSE, OnPatch::Replaced),
+        Field::required("voice_config", VOICE, OnPatch::Replaced),
+    ],
+    filters: &[("simulated_user_name", Filter::Name), ("name", Filter::Name), ("project_id", Filter::ProjectId)],
+    list_default: None,
+    rows: &[],
+    has_deleted_at: false,
+    builtin: Vec::new,
+    fold: None,
+    check: None,
+    complete: |_, _| {},
+    derive: nothing_derived,
+    join: Some(|state, object| {
+        let project = draft::id_in(object, "project_id").and_then(|id| state.get(RecordKind::PROJECT, id));
+        let org = project.and_then(|project| project.org);
+        object.insert("org_id".into(), org.map_or(Value::Null, |org| org.to_string().into()));
+    }),
+};
+
+const VOICE: Shape = Shape::Closed(&[
+    Member::required("voice_id", LINE),
+    Member::optional("accent", LINE),
+    Member::optional("language", LINE),
+    Member::optional("speaking_rate", Shape::Number { min: 0.0, max: MOST_POSITIVE }),
+]);

@@ -1,0 +1,218 @@
+//! Retention: rows that are older than a rule lets them be are deleted, and leave the disk. The node that leads the catalog
+//! looks through all that rules are about, once in a while; a second one that does the same at the same time, as when the lead
+//! changes, does no harm.
+//!
+//! What a row's age counts from is its `created`, as clients said it. Versions from before the deletes cannot be read any
+//! more (410): they would show what is gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use assay_cluster::Cluster;
+use assay_node_objects::{ObjectWrite, Objects, WriteError};
+use assay_node_query::{Home, Queries, Question};
+use assay_node_records::{Keeping, Records};
+use assay_storage_model::event::{Sent, format_micros};
+use assay_storage_model::{GroupId, ObjectKey, ObjectKind};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// How often old rows are looked for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RetentionConfig {
+    pub every_seconds: u64,
+}
+
+impl Default for RetentionConfig {
+    fn default() -> Self {
+        RetentionConfig { every_seconds: 3600 }
+    }
+}
+
+impl RetentionConfig {
+    pub fn every(&self) -> Duration {
+        Duration::from_secs(self.every_seconds.max(1))
+    }
+}
+
+const MICROS_PER_DAY: f64 = 86_400e6;
+/// Objects that one query looks through.
+const OBJECTS_AT_ONCE: usize = 200;
+/// Rows that one query finds.
+const ROWS_AT_ONCE: u64 = 5_000;
+/// Rows of one write.
+const DELETED_AT_ONCE: usize = 1_000;
+/// After a write that was asked to come again.
+const BUSY_WAIT: Duration = Duration::from_secs(1);
+/// Times that a write comes again; what is left is the next round's.
+const TRIES_MAX: usize = 30;
+
+#[derive(Clone)]
+pub struct Retention {
+    pub cluster: Arc<Cluster>,
+    pub records: Records,
+    pub objects: Objects,
+    pub queries: Queries,
+    pub every: Duration,
+}
+
+impl Retention {
+    pub async fn keep(self) {
+        loop {
+            tokio::time::sleep(self.every).await;
+            if !self.cluster.group(GroupId::CATALOG).is_some_and(|catalog| catalog.leads()) {
+                continue;
+            }
+            match self.round().await {
+                Ok(0) => {}
+                Ok(rows) => {
+                    tracing::info!(rows, "rows that are older than rules of retention let them be were deleted")
+                }
+                Err(error) => {
+                    tracing::warn!(error = format!("{error:#}"), "retention did not get to its end; it is tried again");
+                }
+            }
+        }
+    }
+
+    /// How many rows were deleted.
+    async fn round(&self) -> anyhow::Result<u64> {
+        let mut rows = 0;
+        for keepings in alike(self.records.keepings()?) {
+            rows += self.expire(&keepings).await.with_context(|| format!("{}", keepings[0].object))?;
+        }
+        // Those of a round that was cut short, too.
+        for object in self.records.expiring() {
+            self.records.end_expiry(&object).await.with_context(|| format!("{object}"))?;
+        }
+        Ok(rows)
+    }
+
+    async fn expire(&self, keepings: &[Keeping]) -> anyhow::Result<u64> {
+        let days = keepings[0].days;
+        let before = self.queries.now().saturating_sub((days * MICROS_PER_DAY) as i64);
+        let mut begun = BTreeSet::new();
+        let mut rows = 0;
+        loop {
+            let old = self.older(keepings, before).await?;
+            if old.is_empty() {
+                return Ok(rows);
+            }
+            for (object, ids) in old {
+                if begun.insert(object) {
+                    self.records.begin_expiry(&object).await?;
+                }
+                for ids in ids.chunks(DELETED_AT_ONCE) {
+                    self.delete(object, ids).await?;
+                    rows += ids.len() as u64;
+                }
+            }
+        }
+    }
+
+    /// Some of the rows from before that time, by their objects.
+    async fn older(&self, keepings: &[Keeping], before: i64) -> anyhow::Result<BTreeMap<ObjectKey, Vec<String>>> {
+        let Keeping { object: first, .. } = keepings[0];
+        let queries = &self.queries;
+        let query = question(first.kind, keepings, before);
+        let question = Question { query, now: queries.now(), ..Question::default() };
+        let homes =
+            keepings.iter().map(|one| Home { object: one.object, org: one.object.org, project_id: one.project });
+        let homes: Vec<_> = homes.collect();
+        let mut answer = queries.ask(first.org, question.read()?, &homes, None, None).await?;
+        let mut found: BTreeMap<ObjectKey, Vec<String>> = BTreeMap::new();
+        while let Some(table) = answer.next().await? {
+            for row in &table.rows {
+                let text = |place: usize| row.get(place).and_then(|cell| cell.to_text());
+                let of = text(1).and_then(|of| Uuid::parse_str(&of).ok());
+                let (Some(id), Some(of)) = (text(0), of) else { bail!("a row has no id") };
+                let object = ObjectKey::new(first.org, first.kind, of);
+                found.entry(object).or_default().push(id.into_owned());
+            }
+        }
+        Ok(found)
+    }
+
+    async fn delete(&self, object: ObjectKey, ids: &[String]) -> anyhow::Result<()> {
+        for _ in 0..TRIES_MAX {
+            let rows = ids.iter().map(|id| Sent::from(json!({"id": id, "_object_delete": true}))).collect();
+            match self.objects.write(vec![ObjectWrite { object, rows, request: None }]).await {
+                // Deleted as a whole meanwhile.
+                Ok(_) | Err(WriteError::Gone { .. }) => return Ok(()),
+                Err(WriteError::Busy { .. } | WriteError::Unavailable(_) | WriteError::Unknown { .. }) => {
+                    tokio::time::sleep(BUSY_WAIT).await;
+                }
+                Err(why) => return Err(why.into()),
+            }
+        }
+        bail!("{} rows could not be deleted in {TRIES_MAX} tries", ids.len())
+    }
+}
+
+/// What one query can look through: objects of one kind and one organization with the same rule.
+fn alike(mut keepings: Vec<Keeping>) -> Vec<Vec<Keeping>> {
+    let key = |one: &Keeping| (one.object.org, one.object.kind as u8, one.days.to_bits(), one.object.id);
+    keepings.sort_by_key(key);
+    let same = |a: &Keeping, b: &Keeping| {
+        (a.object.org, a.object.kind, a.days.to_bits()) == (b.object.org, b.object.kind, b.days.to_bits())
+    };
+    let runs = keepings.chunk_by(same).flat_map(|run| run.chunks(OBJECTS_AT_ONCE));
+    runs.map(<[Keeping]>::to_vec).collect()
+}
+
+fn question(kind: ObjectKind, keepings: &[Keeping], before: i64) -> Value {
+    let (source, of) = match kind {
+        ObjectKind::Experiment => ("experiment", "experiment_id"),
+        ObjectKind::Dataset => ("dataset", "dataset_id"),
+        _ => ("project_logs", "project_id"),
+    };
+    let ident = |name: &str| json!({"op": "ident", "name": [name]});
+    let column = |name: &str| json!({"alias": name, "expr": ident(name)});
+    let objects: Vec<_> =
+        keepings.iter().map(|one| json!({"op": "literal", "value": one.object.id.to_string()})).collect();
+    json!({
+        "select": [column("id"), column(of)],
+        "from": {"op": "function", "name": ident(source), "args": objects},
+        "filter": {"op": "lt", "left": ident("created"), "right": {"op": "literal", "value": format_micros(before)}},
+        "limit": ROWS_AT_ONCE,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_storage_model::OrgId;
+
+    use super::*;
+
+    #[test]
+    fn one_query_is_about_objects_that_are_alike() {
+        let one = |org: u128, kind, id: u128, days| {
+            let object = ObjectKey::new(OrgId(Uuid::from_u128(org)), kind, Uuid::from_u128(id));
+            Keeping { object, project: Uuid::nil(), days }
+        };
+        let (logs, dataset) = (ObjectKind::ProjectLogs, ObjectKind::Dataset);
+        let many = (0..OBJECTS_AT_ONCE as u128 + 1).map(|id| one(9, dataset, id, 1.0));
+        let few = [
+            one(1, logs, 1, 7.0),
+            one(1, dataset, 2, 7.0),
+            one(1, logs, 3, 7.0),
+            one(2, logs, 4, 7.0),
+            one(1, logs, 5, 8.0),
+        ];
+        let sizes: Vec<usize> = alike(many.chain(few).collect()).iter().map(Vec::len).collect();
+        assert_eq!(sizes, [2, 1, 1, 1, OBJECTS_AT_ONCE, 1]);
+    }
+
+    #[test]
+    fn what_is_asked_is_a_question() {
+        let id = Uuid::from_u128(5);
+        let object = ObjectKey::new(OrgId(Uuid::nil()), ObjectKind::Dataset, id);
+        let query = question(ObjectKind::Dataset, &[Keeping { object, project: id, days: 1.0 }], 0);
+        let read = Question { query, ..Question::default() }.read().expect("it reads");
+        assert_eq!(read.sources().names, [id.to_string()]);
+    }
+}

@@ -20,6 +20,7 @@ use toml::{Table, Value};
 
 use crate::jwt::JwtConfig;
 use crate::limits::{ObjectsConfig, QueriesConfig};
+use crate::oidc::{CLIENT_SECRET_VARIABLE, OidcConfig};
 use crate::retention::RetentionConfig;
 use crate::secrets::SecretsConfig;
 
@@ -27,8 +28,9 @@ use crate::secrets::SecretsConfig;
 const ENVIRONMENT_PREFIX: &str = "ASSAY_";
 /// Names of the environment that are not settings: a secret is no setting that `assay config` may print, the others
 /// are for commands, tests and tools.
-const NOT_SETTINGS: [&str; 9] = [
+const NOT_SETTINGS: [&str; 10] = [
     "ASSAY_API_KEY",
+    CLIENT_SECRET_VARIABLE,
     "ASSAY_MASTER_KEY",
     "ASSAY_ADMIN_TOKEN",
     "ASSAY_ADMIN_URL",
@@ -48,6 +50,7 @@ pub struct Config {
     pub http: HttpConfig,
     pub admin: AdminConfig,
     pub jwt: JwtConfig,
+    pub oidc: OidcConfig,
     pub store: StoreConfig,
     pub cluster: ClusterSettings,
     pub objects: ObjectsConfig,
@@ -288,7 +291,7 @@ pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
     let config: Config =
         settings.try_into().map_err(|error| ConfigError { place: "settings".into(), problem: error.to_string() })?;
     let checked = config.http.check().and_then(|()| config.admin.check()).and_then(|()| config.limits.check());
-    let checked = checked.and_then(|()| config.jwt.check());
+    let checked = checked.and_then(|()| config.jwt.check()).and_then(|()| config.oidc.check(&config.http));
     checked.map_err(|problem| ConfigError { place: "settings".into(), problem })?;
     Ok(config)
 }
@@ -328,6 +331,10 @@ impl Known {
             ca: Some(PathBuf::new()),
             hs256_secret_file: Some(PathBuf::new()),
         };
+        config.oidc.issuer = Some(String::new());
+        config.oidc.client_id = Some(String::new());
+        config.oidc.client_secret_file = Some(PathBuf::new());
+        config.oidc.ca = Some(PathBuf::new());
         Known(flat(&Table::try_from(config).expect("settings can be written down")))
     }
 

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::desk;
 use crate::jwks::{self, Source};
+use crate::outward::place_of;
 
 /// Without `jwks` and `hs256_secret_file` no JWT is taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +56,7 @@ impl JwtConfig {
         }
         let url = self.jwks.as_deref().filter(|jwks| jwks::is_url(jwks));
         if let Some(url) = url {
-            jwks::place_of(url).map_err(|why| format!("jwt.jwks is {why}"))?;
+            place_of(url).map_err(|why| format!("jwt.jwks is {why}"))?;
         }
         if self.ca.is_some() && url.is_none() {
             return Err("jwt.ca is of no use unless jwt.jwks is an https address".into());

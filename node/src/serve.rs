@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::Context;
 use assay_cluster::Cluster;
 use assay_node_auth::Secret;
-use assay_node_http::{App, Health, HttpConfig, Quotas, Rates, Server};
+use assay_node_http::{App, Health, HttpConfig, Provider, Quotas, Rates, Server};
 use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::Queries;
 use assay_node_records::{Founding, Records};
@@ -28,7 +28,7 @@ use crate::jwt::Trust;
 use crate::quotas::ClusterHoldings;
 use crate::rates::ClusterPeers;
 use crate::retention::Retention;
-use crate::{desk, jwt, metrics, rates, secrets};
+use crate::{desk, jwt, metrics, oidc, rates, secrets};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
@@ -73,10 +73,8 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let cluster = Arc::new(Cluster::open(config.node()?).await?);
     let trust = jwt::open(&config.jwt).await?;
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
-    let records = records(&config, &cluster, &objects, trust.as_ref())?;
-    let prices = config.queries.prices().context("queries.prices")?;
-    let queries = Queries::start(Arc::clone(&cluster), config.queries.limits(), prices, node_clock(&cluster));
-    let queries = queries.context("opening the queries that run on after their request")?;
+    let (records, provider) = records(&config, &cluster, &objects, trust.as_ref())?;
+    let queries = queries(&config, &cluster)?;
     let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone(), objects.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
     let peers = Arc::new(ClusterPeers::new(Arc::clone(&cluster)));
@@ -93,6 +91,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         rates: limits,
         quotas: Quotas::new(config.limits.quotas.clone(), held),
         admin: desk::open(&config, Arc::clone(&cluster))?,
+        provider,
     };
     let server = Server::bind(app).context("starting to listen")?;
     // Before the node is ready: a cluster without a majority is when administrators are needed most.
@@ -140,21 +139,32 @@ async fn run(config: Config) -> anyhow::Result<()> {
     }
 }
 
-/// With whom they trust, and what secrets are opened with.
+fn queries(config: &Config, cluster: &Arc<Cluster>) -> anyhow::Result<Queries> {
+    let prices = config.queries.prices().context("queries.prices")?;
+    let queries = Queries::start(Arc::clone(cluster), config.queries.limits(), prices, node_clock(cluster));
+    queries.context("opening the queries that run on after their request")
+}
+
+/// With whom they trust, how people log in, and what secrets are opened with.
 fn records(
     config: &Config,
     cluster: &Arc<Cluster>,
     objects: &Objects,
     trust: Option<&Trust>,
-) -> anyhow::Result<Records> {
+) -> anyhow::Result<(Records, Option<Arc<dyn Provider>>)> {
     let mut records = Records::new(Arc::clone(cluster), Arc::new(AuditLog::new(objects.clone())));
     if let Some(trust) = trust {
         records = records.trusting(Arc::clone(&trust.jwts));
     }
+    let mut provider: Option<Arc<dyn Provider>> = None;
+    if let Some((rules, known)) = oidc::open(&config.oidc, &config.http)? {
+        records = records.with_logins(rules);
+        provider = Some(known);
+    }
     if let Some(ring) = secrets::keyring(config)? {
         records.give_keys(ring);
     }
-    Ok(records)
+    Ok((records, provider))
 }
 
 /// Until it is aborted.

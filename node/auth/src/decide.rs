@@ -28,13 +28,15 @@ pub enum Credential {
     ServiceToken(Uuid),
     /// Signed by somebody whom the operator trusts, and kept nowhere: the user whom it is about.
     Jwt(Uuid),
+    /// An access token of somebody who logged in.
+    Login(Uuid),
 }
 
 impl Credential {
     /// The id of the record that has to be there for it to be known.
     pub fn record(self) -> Uuid {
         match self {
-            Credential::ApiKey(id) | Credential::ServiceToken(id) | Credential::Jwt(id) => id,
+            Credential::ApiKey(id) | Credential::ServiceToken(id) | Credential::Jwt(id) | Credential::Login(id) => id,
         }
     }
 }

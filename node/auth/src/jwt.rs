@@ -203,6 +203,32 @@ impl JwtKeys {
 
     /// The address of the user whom the token is about. `now` is in seconds since the epoch.
     pub fn verify(&self, token: &str, rules: &JwtRules, now: i64) -> Result<String, JwtRefusal> {
+        part::<Claims>(self.signed_claims(token)?, "claims")?.email(rules, now as f64)
+    }
+
+    /// Who logged in, by what a provider says of it to whoever asked with this nonce. Whether the address is theirs is for
+    /// the caller to ask: a provider that says nothing of it does not know.
+    pub fn identify(&self, token: &str, rules: &JwtRules, nonce: &str, now: i64) -> Result<Identity, JwtRefusal> {
+        let text = self.signed_claims(token)?;
+        let (claims, login): (Claims, LoginClaims) = (part(text, "claims")?, part(text, "claims")?);
+        let refuse = |why: String| Err(JwtRefusal::Claims(why));
+        claims.check(rules, now as f64)?;
+        if login.nonce.as_deref() != Some(nonce) {
+            return refuse("its `nonce` is not that of this login".into());
+        }
+        let is_for_others = matches!(&claims.aud, Some(Audience::Many(many)) if many.len() > 1);
+        if login.azp.as_deref().map_or(is_for_others, |azp| azp != rules.audience) {
+            return refuse(format!("its `azp` is not `{}`", rules.audience));
+        }
+        let is_verified = claims.email_verified.as_ref().is_some_and(Verified::is_true);
+        match claims.email.filter(|email| !email.is_empty()) {
+            None => refuse("it has no `email`, by which users are known here: is the scope `email` asked for?".into()),
+            Some(email) => Ok(Identity { email, is_verified }),
+        }
+    }
+
+    /// What a token claims, once its signature is known to be right.
+    fn signed_claims<'t>(&self, token: &'t str) -> Result<&'t str, JwtRefusal> {
         let malformed = |why: &str| JwtRefusal::Malformed(why.to_owned());
         if token.len() > JWT_BYTES_MAX {
             return Err(JwtRefusal::Malformed(format!("it has more than {JWT_BYTES_MAX} bytes")));
@@ -218,9 +244,7 @@ impl JwtKeys {
         if !candidates.iter().any(|key| key.checker.accepts(message.as_bytes(), &signature)) {
             return Err(JwtRefusal::Signature);
         }
-        // Nothing of what it claims is read before its signature is known to be right.
-        let claims: Claims = part(claims, "claims")?;
-        claims.email(rules, now as f64)
+        Ok(claims)
     }
 
     /// The keys that it may be signed with.
@@ -311,8 +335,33 @@ enum Verified {
     Text(String),
 }
 
+impl Verified {
+    fn is_true(&self) -> bool {
+        match self {
+            Verified::Truth(truth) => *truth,
+            Verified::Text(text) => text == "true",
+        }
+    }
+}
+
+/// What is said beside it where somebody has just logged in.
+#[derive(Deserialize)]
+struct LoginClaims {
+    nonce: Option<String>,
+    azp: Option<String>,
+}
+
+/// Who logged in at a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub email: String,
+    /// Whether the provider says that the address is theirs.
+    pub is_verified: bool,
+}
+
 impl Claims {
-    fn email(self, rules: &JwtRules, now: f64) -> Result<String, JwtRefusal> {
+    /// From whom, for whom, and for now.
+    fn check(&self, rules: &JwtRules, now: f64) -> Result<(), JwtRefusal> {
         let refuse = |why: String| Err(JwtRefusal::Claims(why));
         if self.iss.as_deref() != Some(rules.issuer.as_str()) {
             return refuse(format!("its issuer is not `{}`", rules.issuer));
@@ -333,11 +382,13 @@ impl Claims {
         if self.nbf.is_some_and(|nbf| nbf - LEEWAY > now) {
             return refuse("it is not valid yet".into());
         }
-        let is_verified = match self.email_verified {
-            None | Some(Verified::Truth(true)) => true,
-            Some(Verified::Truth(false)) => false,
-            Some(Verified::Text(text)) => text == "true",
-        };
+        Ok(())
+    }
+
+    fn email(self, rules: &JwtRules, now: f64) -> Result<String, JwtRefusal> {
+        self.check(rules, now)?;
+        let refuse = |why: String| Err(JwtRefusal::Claims(why));
+        let is_verified = self.email_verified.as_ref().is_none_or(Verified::is_true);
         match self.email.filter(|email| !email.is_empty()) {
             None => refuse("it has no `email`, by which users are known here".into()),
             Some(_) if !is_verified => refuse("its `email_verified` says that the address was not verified".into()),
@@ -354,7 +405,7 @@ pub fn looks_like_jwt(text: &str) -> bool {
     text.split('.').count() == 3 && text.split('.').all(is_part)
 }
 
-fn decoded(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decoded(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 

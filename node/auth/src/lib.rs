@@ -8,6 +8,7 @@ pub mod chain;
 mod decide;
 mod digest;
 mod jwt;
+mod login;
 mod objects;
 mod rights;
 mod secret;
@@ -16,7 +17,13 @@ mod vault;
 pub use chain::Ledger;
 pub use decide::{Credential, Decision, Principal, decide};
 pub use digest::Sha256;
-pub use jwt::{JWKS_BYTES_MAX, JWT_BYTES_MAX, JWT_SECRET_BYTES_MIN, JwtKeys, JwtRefusal, JwtRules, looks_like_jwt};
+pub use jwt::{
+    Identity, JWKS_BYTES_MAX, JWT_BYTES_MAX, JWT_SECRET_BYTES_MIN, JwtKeys, JwtRefusal, JwtRules, looks_like_jwt,
+};
+pub use login::{
+    AccessClaims, CodeTicket, LOGIN_SECRET_BYTES, LoginAsked, LoginKey, LoginRules, PendingLogin, RefreshTicket,
+    Ticket, basic_credential, challenge_of, form_encoded, is_pkce_text, new_login_secret, proves,
+};
 pub use objects::{ObjectType, Permission, Target};
 pub use rights::{Access, Acl, Gift, Granted, Group, Rights, Role, Subject};
 pub use secret::{

@@ -164,6 +164,11 @@ impl VaultKey {
         KeyId(id)
     }
 
+    /// A key of its own for one purpose, which says nothing of this one or of another.
+    pub(crate) fn derive(&self, context: &str) -> [u8; VAULT_KEY_BYTES] {
+        blake3::derive_key(context, &self.0)
+    }
+
     /// The nonce is drawn anew for every call.
     pub fn seal(&self, to: &Belonging, plain: &Secret, nonce: [u8; NONCE_BYTES]) -> Result<Sealed, VaultError> {
         self.seal_bytes(to, plain.expose().as_bytes(), nonce)

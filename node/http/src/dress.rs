@@ -10,6 +10,8 @@ use crate::admin::Apart;
 use crate::cors::Asked;
 use crate::refusal::Refusal;
 
+/// A page, also where it says that something was refused.
+pub const HTML: &str = "text/html; charset=utf-8";
 pub const TRACE_ID: HeaderName = HeaderName::from_static("x-bt-internal-trace-id");
 
 /// Taken from a request before it is served.
@@ -44,7 +46,7 @@ impl Dress {
 
     pub fn put_on<B>(&self, mut answer: HttpResponse<B>) -> HttpResponse<B> {
         let is_error = answer.status().is_client_error() || answer.status().is_server_error();
-        if is_error {
+        if is_error && answer.headers().get(header::CONTENT_TYPE).is_none_or(|known| known != HTML) {
             answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         self.put_on_headers(answer.headers_mut());

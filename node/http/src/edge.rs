@@ -24,6 +24,7 @@ use crate::budget::{Budget, Turns};
 use crate::config::HttpConfig;
 use crate::counts::Counts;
 use crate::dress::Dress;
+use crate::login::Gate;
 use crate::quotas::Quotas;
 use crate::rates::Rates;
 use crate::refusal::{Kind, Refusal};
@@ -43,6 +44,7 @@ pub struct Edge {
     pub rates: Rates,
     pub quotas: Quotas,
     pub(crate) admin: Option<Desk>,
+    pub logins: Option<Gate>,
     health: Arc<dyn Fn() -> Health + Send + Sync>,
     metrics: Arc<dyn Fn() -> String + Send + Sync>,
     draining: AtomicBool,
@@ -63,6 +65,7 @@ impl Edge {
             quotas: app.quotas,
             config: app.config,
             admin: app.admin.map(Desk::new),
+            logins: app.provider.map(Gate::new),
             health: app.health,
             metrics: app.metrics,
             draining: AtomicBool::new(false),
@@ -267,6 +270,7 @@ mod tests {
             rates: Rates::default(),
             quotas: Quotas::default(),
             admin: None,
+            provider: None,
         }));
         let panics = || async { if true { panic!("a secret of the inside") } else { "" } };
         let hangs = || async {

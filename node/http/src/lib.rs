@@ -17,6 +17,7 @@
 //! | browsers of other origins | `cors` |
 //! | operations of the API that are not served yet | `operations` |
 //! | what is said of those that are: `/openapi.json`, `/docs` | `describe` |
+//! | people who log in | `login`, `routes/oauth` |
 //! | how many requests may come, of all nodes together | `rates` |
 //! | how much may be stored | `quotas` |
 //! | a request that is sent twice | `repeat` |
@@ -36,6 +37,7 @@ mod describe;
 mod dress;
 mod edge;
 mod farewell;
+mod login;
 mod operations;
 mod origin;
 mod pace;
@@ -61,6 +63,7 @@ use assay_node_records::Records;
 
 pub use admin::{Admin, AdminAnswer, AdminConfig, AdminRefusal, AdminRequest};
 pub use config::{HttpConfig, TlsFiles};
+pub use login::{Provider, ProviderRefusal};
 pub use quotas::{Holdings, QuotaRule, Quotas, Stored};
 pub use rates::{LimitsConfig, Per, RatePeers, RateRule, RateView, Rates};
 pub use server::{Handle, Server};
@@ -86,6 +89,8 @@ pub struct App {
     pub quotas: Quotas,
     /// None: there is no listener for administrators.
     pub admin: Option<Admin>,
+    /// None: nobody logs in.
+    pub provider: Option<Arc<dyn Provider>>,
 }
 
 /// How the node is. A node that is not live should be restarted; one that is not ready should not be sent requests.

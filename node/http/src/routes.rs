@@ -5,6 +5,7 @@ mod environments;
 mod functions;
 mod identity;
 mod later;
+mod oauth;
 mod queries;
 mod records;
 mod restore;
@@ -95,6 +96,7 @@ pub fn registered(config: &mut Routes<'_>) {
     config.service(at("/btql/async/{id}").route(get().to(later::status)));
     config.service(at("/btql/async/{id}/result").route(get().to(later::result)));
     config.service(at("/logs3").route(post().to(rows::logs3)));
+    logins(config);
     config.default_service(to(unrouted));
 }
 
@@ -153,6 +155,16 @@ fn summaries_of(config: &mut Routes<'_>) {
     // As clients of earlier days ask for the same.
     config.service(at("/experiment-comparison2").route(get().to(summaries::comparison)));
     config.service(at("/dataset-summary").route(get().to(summaries::dataset_total)));
+}
+
+/// How people come in, who have no credential yet.
+fn logins(config: &mut Routes<'_>) {
+    config
+        .service(at("/.well-known/oauth-authorization-server").route(get().to(oauth::metadata)))
+        .service(at("/oauth/authorize").route(get().to(oauth::authorize)))
+        .service(at("/oauth/callback").route(get().to(oauth::callback)))
+        .service(at("/oauth/token").route(post().to(oauth::token)))
+        .service(at("/oauth/revoke").route(post().to(oauth::revoke)));
 }
 
 /// The port of its own that metrics may have.

@@ -52,6 +52,7 @@ fn credential(shown: Credential) -> &'static str {
         Credential::ApiKey(_) => "api_key",
         Credential::ServiceToken(_) => "service_token",
         Credential::Jwt(_) => "jwt",
+        Credential::Login(_) => "login",
     }
 }
 
@@ -138,6 +139,19 @@ pub(crate) fn entry_by(
         "object_id": object.1.to_string(),
         "object_name": name,
         "actor": by.described(),
+        "details": details,
+    });
+    if let Value::Object(entry) = entry { entry } else { Map::new() }
+}
+
+/// The same of what was refused to somebody who is not known for sure: it is on whom they said to be.
+pub(crate) fn entry_of_stranger(action: &str, user: Uuid, email: &str, details: Value) -> Map<String, Value> {
+    let entry = json!({
+        "action": action,
+        "object_type": "user",
+        "object_id": user.to_string(),
+        "object_name": email,
+        "actor": {"type": "unauthenticated"},
         "details": details,
     });
     if let Value::Object(entry) = entry { entry } else { Map::new() }

@@ -126,6 +126,7 @@ impl Records {
                 swept.records += 1;
             }
         }
+        swept.records += self.sweep_logins().await?;
         Ok(swept)
     }
 

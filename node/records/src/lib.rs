@@ -34,6 +34,7 @@ mod kind;
 pub mod kinds;
 mod leaving;
 mod list;
+mod logins;
 mod masters;
 mod named;
 mod organizations;
@@ -50,13 +51,14 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use assay_cluster::Cluster;
-use assay_node_auth::{Keyring, Ledger, Pepper, Secret};
+use assay_node_auth::{Keyring, Ledger, LoginRules, Pepper, Secret};
 use assay_storage_model::{ObjectKey, OrgId, ShardId};
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::access::Known;
 use crate::fences::Fences;
+use crate::logins::Once;
 use crate::standing::Impersonations;
 
 pub use arriving::{Arriving, Came, RECORDS_AT_ONCE_BYTES, RECORDS_AT_ONCE_MAX};
@@ -70,6 +72,7 @@ pub use jwts::Jwts;
 pub use kind::{Kind, NAME_BYTES_MAX};
 pub use leaving::{Carried, Leaving, is_versioned, project_of_prompt};
 pub use list::{IDS_MAX, ListRequest};
+pub use logins::{Begun, GrantRefusal, Tokens};
 pub use masters::MasterKey;
 pub use people::MEMBERS_AT_ONCE_MAX;
 pub use prompts::{Definition, PromptPlace};
@@ -85,6 +88,9 @@ pub struct Records {
     known: Arc<Known>,
     /// None takes no JWTs.
     jwts: Option<Arc<Jwts>>,
+    /// None has nobody log in.
+    logins: Option<Arc<LoginRules>>,
+    refused_logins: Arc<Once>,
     /// The master keys of secrets, once the node has them.
     ring: Arc<OnceLock<Keyring>>,
     ledger: Arc<dyn Ledger>,
@@ -110,6 +116,8 @@ impl Records {
             ledger,
             impersonations: Arc::default(),
             jwts: None,
+            logins: None,
+            refused_logins: Arc::default(),
         }
     }
 
@@ -117,6 +125,12 @@ impl Records {
     #[must_use]
     pub fn trusting(self, jwts: Arc<Jwts>) -> Records {
         Records { jwts: Some(jwts), ..self }
+    }
+
+    /// Has people log in.
+    #[must_use]
+    pub fn with_logins(self, rules: LoginRules) -> Records {
+        Records { logins: Some(Arc::new(rules)), ..self }
     }
 }
 

@@ -164,7 +164,12 @@ impl Records {
         self.peek(|sight| sight.all(RecordKind::DATA_KEY).cloned().collect())
     }
 
-    /// The master key that the catalog says is the cluster's.
+    /// The id of the master key that the catalog says is the cluster's.
+    pub(crate) fn recorded_master(&self) -> Result<Option<KeyId>, RecordsError> {
+        Ok(self.recorded()?.map(|recorded| recorded.id))
+    }
+
+    /// The same, with its record.
     fn recorded(&self) -> Result<Option<Recorded>, RecordsError> {
         let Some(record) = self.peek(|sight| sight.find(&master_key_key()).cloned()) else { return Ok(None) };
         let body = draft::read(&record)?;
@@ -279,7 +284,7 @@ fn master_key_key() -> UniqueKey {
 }
 
 /// What takes a key that this node does not have, and what to do about it.
-fn without(id: Option<KeyId>) -> RecordsError {
+pub(crate) fn without(id: Option<KeyId>) -> RecordsError {
     RecordsError::Unavailable(match id {
         Some(id) => format!(
             "secrets are kept under the master key {id}, which this node does not have: name its file in \

@@ -247,6 +247,7 @@ impl Records {
             self.gone(By::Caller(who), RecordKind::ORG_MEMBER, member).await?;
         }
         self.take_tokens(By::Caller(who), who.org, user).await?;
+        self.take_logins(By::Caller(who), user).await?;
         for group in
             self.naming(who.org, &GROUP, |body| crate::kinds::group::ids(body, "member_users").any(|id| id == user))?
         {

@@ -19,7 +19,7 @@ use crate::error::RecordsError;
 use crate::kinds::api_key::fingerprint_key;
 use crate::kinds::organization::member_key;
 use crate::kinds::service_token::token_key;
-use crate::kinds::{role, service_token, user};
+use crate::kinds::{login, role, service_token, user};
 use crate::{OrgInfo, Records};
 
 /// How often it is kept that somebody goes on acting as somebody else.
@@ -28,7 +28,8 @@ const IMPERSONATION_KEPT_EVERY: Duration = Duration::from_secs(600);
 const IMPERSONATIONS_MAX: usize = 10_000;
 
 impl Records {
-    /// Who has this credential: an API key, a service token, or a JWT where an issuer of them is trusted. `org_name` picks
+    /// Who has this credential: an API key, a service token, the access token of a login, or a JWT where an issuer of them is
+    /// trusted. `org_name` picks
     /// where the user is in several organizations; none or an empty one picks the oldest.
     pub async fn authenticate(&self, secret: &str, org_name: Option<&str>) -> Result<Principal, RecordsError> {
         self.authenticate_as(secret, org_name, None).await
@@ -47,12 +48,14 @@ impl Records {
             let why = "this node does not hear from the majority of the cluster, and cannot say who may do what";
             return Err(RecordsError::Unavailable(why.into()));
         }
-        let email = self.jwts.as_ref().map(|jwts| jwts.email_of(secret)).transpose()?.flatten();
+        let login = self.login_of(secret)?;
+        let jwts = self.jwts.as_ref().filter(|_| login.is_none());
+        let email = jwts.map(|jwts| jwts.email_of(secret)).transpose()?.flatten();
         let look = |state: &Sight<'_>| {
             let pepper = self.pepper(state)?;
             let key = fingerprint_key(&pepper.fingerprint(secret));
             let token = token_key(&pepper.fingerprint_of_token(secret));
-            identify(state, &Shown { key, token, email: email.as_deref() }, org_name, other)
+            identify(state, &Shown { key, token, login, email: email.as_deref() }, org_name, other)
         };
         let known = match self.peek(look) {
             Err(refusal) if refusal.may_be_stale() => {
@@ -150,7 +153,9 @@ fn unknown() -> RecordsError {
 struct Shown<'a> {
     key: UniqueKey,
     token: UniqueKey,
-    /// What it proves where it is a JWT.
+    /// What it names where it is an access token of ours.
+    login: Option<Uuid>,
+    /// What it proves where it is a JWT of somebody else's.
     email: Option<&'a str>,
 }
 
@@ -178,6 +183,16 @@ fn identify(
         }
     }
     Err(no_organization(wanted))
+}
+
+/// The user whom somebody else's word on an address is about. An issuer knows people; accounts of programs have tokens of
+/// ours. Letters of other scripts may fall together in lower case, and stand for other mailboxes.
+pub(crate) fn person<'s>(state: &'s State, email: &str) -> Option<&'s Arc<Record>> {
+    let is_theirs = |user: &&Arc<Record>| {
+        let same = |body: Body| text_in(&body, "email").eq_ignore_ascii_case(email);
+        !user::is_service_account(user) && draft::read(user).is_ok_and(same)
+    };
+    state.find(&user::email_key(email)).filter(is_theirs)
 }
 
 fn user_named(state: &State, named: &str) -> Option<Uuid> {
@@ -239,14 +254,11 @@ impl Standing {
         if let Some(token) = state.find(&shown.token) {
             return Standing::of_token(token);
         }
+        if let Some(login) = shown.login {
+            return Standing::of(state, Credential::Login(login));
+        }
         let Some(email) = shown.email else { return Err(unknown()) };
-        // An issuer knows people; accounts of programs have tokens of ours. Letters of other scripts may fall together in
-        // lower case, and stand for other mailboxes.
-        let is_theirs = |user: &&Arc<Record>| {
-            let same = |body: Body| text_in(&body, "email").eq_ignore_ascii_case(email);
-            !user::is_service_account(user) && draft::read(user).is_ok_and(same)
-        };
-        let user = state.find(&user::email_key(email)).filter(is_theirs);
+        let user = person(state, email);
         if user.is_none() {
             tracing::info!(email, "a JWT is about somebody who is no user here");
         }
@@ -263,6 +275,10 @@ impl Standing {
             }
             Credential::Jwt(user) => {
                 state.get(RecordKind::USER, user).map(|user| Standing::of_user(user.id)).ok_or_else(unknown)
+            }
+            Credential::Login(id) => {
+                let login = state.get(RecordKind::LOGIN, id).ok_or_else(unknown)?;
+                Ok(Standing::of_login(id, login::user_of(login)?))
             }
         }
     }
@@ -285,6 +301,10 @@ impl Standing {
 
     fn of_user(user: Uuid) -> Standing {
         Standing { credential: Credential::Jwt(user), user, impersonator: None, org: None }
+    }
+
+    fn of_login(id: Uuid, user: Uuid) -> Standing {
+        Standing { credential: Credential::Login(id), user, impersonator: None, org: None }
     }
 
     fn acting_as(self, state: &Sight<'_>, user: Uuid) -> Result<Standing, RecordsError> {
@@ -335,6 +355,12 @@ impl Standing {
             rights: state.rights(OrgId(org.id), self.user)?,
         })
     }
+}
+
+/// A person as they stand by a login, in each organization that they are in, oldest first.
+pub(crate) fn by_login(state: &Sight<'_>, login: Uuid, user: Uuid) -> Result<Vec<Principal>, RecordsError> {
+    let standing = Standing::of_login(login, user);
+    standing.organizations(state).iter().map(|org| standing.principal(state, org)).collect()
 }
 
 /// The organizations that the caller's credential speaks for.

@@ -81,6 +81,8 @@ record_kinds! {
     ACL = 6 "acl",
     API_KEY = 7 "api_key",
     SERVICE_TOKEN = 8 "service_token",
+    // of a person, by the word of an OpenID provider
+    LOGIN = 9 "login",
     // what owns rows, and what stands around it
     PROJECT = 32 "project",
     PROJECT_GROUP = 33 "project_group",

@@ -52,8 +52,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("hyper-util", &["assay-cluster-transport", "assay-bench"]),
     ("tokio-rustls", &["assay-cluster-transport"]),
     ("rcgen", &["assay-cluster-transport"]),
-    // signatures that callers show
-    ("ring", &["assay-node-auth"]),
+    // Signatures that callers show; and the provider of a test that logs people in signs as a real one does.
+    ("ring", &["assay-node-auth", "assay-test-api"]),
     // The bench's bare pipeline is the same server with nothing behind it: what ingest is measured against.
     ("actix-web", &["assay-node-http", "assay-bench"]),
     ("utoipa", &["assay-node-http"]),

@@ -316,3 +316,40 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn who_logged_in_is_said_by_the_provider_for_this_login_alone() {
+    let issuer = issuer();
+    let said = |more: Value| {
+        let mut all = json!({"nonce": "n", "email_verified": true});
+        all.as_object_mut().expect("claims").extend(more.as_object().expect("claims").clone());
+        let token = issuer.signed(&json!({"alg": "ES256", "kid": "p"}), &claims(all));
+        issuer.keys().identify(&token, &rules(), "n", NOW)
+    };
+    let ann = |is_verified| Ok(Identity { email: "ann@example.com".into(), is_verified });
+    assert_eq!(said(json!({})), ann(true));
+    assert_eq!(said(json!({"email_verified": "true"})), ann(true));
+    for unverified in [json!(false), json!("false"), Value::Null] {
+        assert_eq!(said(json!({"email_verified": unverified})), ann(false), "{unverified}");
+    }
+    assert_eq!(said(json!({"aud": ["assay"]})), ann(true));
+    assert_eq!(said(json!({"aud": ["assay", "other"], "azp": "assay"})), ann(true));
+    for (wrong, says) in [
+        (json!({"nonce": "m"}), "nonce"),
+        (json!({"nonce": null}), "nonce"),
+        (json!({"aud": ["assay", "other"]}), "azp"),
+        (json!({"azp": "other"}), "azp"),
+        (json!({"aud": "other"}), "audience"),
+        (json!({"iss": "https://other.example"}), "issuer"),
+        (json!({"exp": NOW - 61}), "expired"),
+        (json!({"email": ""}), "no `email`"),
+    ] {
+        let refused = said(wrong.clone());
+        assert!(matches!(&refused, Err(JwtRefusal::Claims(why)) if why.contains(says)), "{wrong}: {refused:?}");
+    }
+    assert!(matches!(said(json!({"nonce": 7})), Err(JwtRefusal::Malformed(_))));
+    let token = issuer.signed(&json!({"alg": "ES256", "kid": "p"}), &claims(json!({"nonce": "n"})));
+    let (message, _) = token.rsplit_once('.').expect("parts");
+    let forged = format!("{message}.{}", text([7; 64]));
+    assert_eq!(issuer.keys().identify(&forged, &rules(), "n", NOW), Err(JwtRefusal::Signature));
+}

@@ -19,6 +19,7 @@ const ORGANIZATIONS: &str = "Organizations";
 pub fn operations() -> Vec<Operation> {
     let mut all = service();
     all.extend(callers());
+    all.extend(logins());
     all.extend(views());
     all.extend(secrets());
     all.extend(tokens());
@@ -75,6 +76,63 @@ fn callers() -> Vec<Operation> {
         )
         .answers(login),
         Operation::new("post", "/api/self/me", SERVICE, "The user of the credential").answers(me),
+    ]
+}
+
+/// How people come in.
+fn logins() -> Vec<Operation> {
+    const LOGINS: &str = "Logins";
+    let of = |method, path: &str, summary: &str| Operation::new(method, path, LOGINS, summary).public();
+    let page = |operation: Operation, status| {
+        operation.answers_with(status, "A page that says why nobody is logged in", "text/html", text())
+    };
+    let refused =
+        json!({"type": "object", "required": ["error"], "properties": {"error": text(), "error_description": text()}});
+    let form = |operation: Operation, needed: &[&str], fields: Value| {
+        operation
+            .takes_form(json!({"type": "object", "required": needed, "properties": fields}))
+            .with("LoginError", refused.clone())
+            .answers_with(400, "What was shown is not taken", "application/json", reference("LoginError"))
+    };
+    let grants = json!({"type": "string", "enum": ["authorization_code", "refresh_token"]});
+    let tokens = json!({
+        "type": "object", "required": ["access_token", "token_type", "expires_in", "refresh_token", "scope"],
+        "properties": {
+            "access_token": text(), "token_type": {"type": "string", "enum": ["Bearer"]}, "expires_in": {"type": "integer"},
+            "refresh_token": text(), "scope": text(),
+        },
+    });
+    let method = json!({"type": "string", "enum": ["S256"]});
+    let authorize = of("get", "/oauth/authorize", "Have a person log in with the provider")
+        .must_ask("response_type", json!({"type": "string", "enum": ["code"]}))
+        .must_ask("client_id", text())
+        .must_ask("redirect_uri", text())
+        .must_ask("code_challenge", text())
+        .must_ask("code_challenge_method", method)
+        .asks("state", text())
+        .asks("scope", json!({"type": "string", "enum": ["mcp"]}));
+    let back = of("get", "/oauth/callback", "Where the provider sends people back to")
+        .must_ask("state", text())
+        .asks("code", text())
+        .asks("error", text());
+    let granted = json!({
+        "grant_type": grants, "client_id": text(), "code": text(), "redirect_uri": text(), "code_verifier": text(),
+        "refresh_token": text(), "scope": text(),
+    });
+    let revoked = json!({"token": text(), "token_type_hint": text(), "client_id": text()});
+    let ended = of("post", "/oauth/revoke", "End the login of a token");
+    vec![
+        of("get", "/.well-known/oauth-authorization-server", "Where clients log people in: RFC 8414")
+            .answers(json!({"type": "object", "required": ["issuer", "authorization_endpoint", "token_endpoint"]})),
+        page(authorize.redirects(), 400),
+        page(page(back.redirects(), 400), 403),
+        form(
+            of("post", "/oauth/token", "Get tokens for a code or a refresh token"),
+            &["grant_type", "client_id"],
+            granted,
+        )
+        .answers(tokens),
+        form(ended, &["token"], revoked).answers(json!({"type": "object"})),
     ]
 }
 

@@ -46,6 +46,9 @@ pub struct Operation {
     content: Map<String, Value>,
     headers: Map<String, Value>,
     refusals: Vec<Kind>,
+    /// By status, in the place of what would be said otherwise.
+    others: Vec<(u16, Value)>,
+    redirects: bool,
     is_public: bool,
     /// What its references lead to.
     pub schemas: Vec<(String, Value)>,
@@ -73,6 +76,8 @@ impl Operation {
             content: Map::new(),
             headers: Map::new(),
             refusals,
+            others: Vec::new(),
+            redirects: false,
             is_public: false,
             schemas: Vec::new(),
         }
@@ -113,6 +118,27 @@ impl Operation {
     pub fn takes(mut self, schema: Value) -> Operation {
         self.body = Some(json!({"required": true, "content": {"application/json": {"schema": schema}}}));
         self.refusals.extend(WITH_BODY);
+        self
+    }
+
+    /// A body as forms have it.
+    pub fn takes_form(mut self, schema: Value) -> Operation {
+        let content = json!({"application/x-www-form-urlencoded": {"schema": schema}});
+        self.body = Some(json!({"required": true, "content": content}));
+        self.refusals.extend(WITH_BODY);
+        self
+    }
+
+    /// Answered by 302, and never by 200.
+    pub fn redirects(mut self) -> Operation {
+        self.redirects = true;
+        self
+    }
+
+    /// What it answers with another status, in a form of its own.
+    pub fn answers_with(mut self, status: u16, about: &str, content_type: &str, schema: Value) -> Operation {
+        let content = Map::from_iter([(content_type.to_owned(), json!({ "schema": schema }))]);
+        self.others.push((status, json!({"description": about, "content": content})));
         self
     }
 
@@ -171,13 +197,20 @@ impl Operation {
         if !self.headers.is_empty() {
             ok["headers"] = self.headers.clone().into();
         }
-        let mut responses = Map::from_iter([("200".to_owned(), ok)]);
+        let mut responses = if self.redirects {
+            let location = json!({"description": "Where it goes on", "schema": {"type": "string", "format": "uri"}});
+            let found = json!({"description": "It goes on elsewhere", "headers": {"Location": location}});
+            Map::from_iter([("302".to_owned(), found)])
+        } else {
+            Map::from_iter([("200".to_owned(), ok)])
+        };
         let mut refusals = self.refusals.clone();
         refusals.sort_by_key(|kind| kind.status().as_u16());
         for kind in refusals {
             let target = format!("#/components/responses/{}", kind.name());
             responses.insert(kind.status().as_u16().to_string(), json!({ "$ref": target }));
         }
+        responses.extend(self.others.iter().map(|(status, other)| (status.to_string(), other.clone())));
         let mut value = json!({
             "operationId": self.name(), "tags": [self.tag], "summary": self.summary,
             "parameters": self.parameters, "responses": responses,

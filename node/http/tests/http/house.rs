@@ -101,6 +101,7 @@ impl House {
                 rates: Rates::new(limits, Arc::new(Alone), Handle::current()).expect("rules"),
                 quotas: Quotas::default(),
                 admin,
+                provider: None,
             };
             (cluster, objects, asked, Server::bind(app).expect("a port"))
         });

@@ -7,6 +7,7 @@ mod deleting;
 mod founding;
 mod keys;
 mod listing;
+mod logins;
 mod model;
 mod patching;
 mod secrets;

@@ -15,6 +15,7 @@ mod lost;
 mod machines;
 mod malformed;
 mod matrix;
+mod oidc;
 mod program;
 mod quotas;
 mod retention;

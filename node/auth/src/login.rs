@@ -1,0 +1,488 @@
+//! Logins of people by OAuth 2.1 with PKCE: what is handed out on the way, and the tokens at its end.
+//!
+//! ```text
+//! login key = derived from the master key of secrets: the same on every node, written down nowhere
+//! ticket    = <id of the master key>.<base64url of nonce, cipher, tag>       the state, the code, the refresh token
+//! access    = JWT, HS256, `kid` = login-<id of the master key>               shown as a bearer
+//! ```
+//! A ticket opens for the one use that it was made for. Neither it nor an access token opens anything by itself: what each
+//! names has to be in the catalog still. Pure: who asks brings the time and the randomness.
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use ring::{digest, hmac};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::jwt::{JWT_BYTES_MAX, decoded};
+use crate::secret::Secret;
+use crate::vault::{KeyId, NONCE_BYTES, VaultKey};
+
+/// Random bytes of a verifier or a nonce of ours.
+pub const LOGIN_SECRET_BYTES: usize = 32;
+/// A longer ticket is none.
+const TICKET_BYTES_MAX: usize = 8 << 10;
+/// Of a verifier and of a challenge: RFC 7636.
+const PKCE_LETTERS: std::ops::RangeInclusive<usize> = 43..=128;
+/// Frozen: what was made before a restart is opened after it.
+const SEAL_CONTEXT: &str = "assay 2026-11-28 tickets of logins 1";
+const SIGN_CONTEXT: &str = "assay 2026-11-28 access tokens of logins 1";
+/// In front of what a ticket is for.
+const BOUND_TO: &[u8] = b"assay ticket 1\0";
+/// In front of the id of the master key, so that our own tokens are told from those of others.
+const KEY_NAME: &str = "login-";
+const ALGORITHM: &str = "HS256";
+
+/// What may be asked for, and for how long it is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoginRules {
+    /// Where this server is reached: who signs access tokens, and for whom.
+    pub origin: String,
+    /// The clients that are known; none means that a client may call itself what it likes.
+    pub clients: Vec<String>,
+    /// Beside the loopback addresses, letter by letter.
+    pub redirect_uris: Vec<String>,
+    pub access_seconds: i64,
+    pub login_seconds: i64,
+}
+
+impl LoginRules {
+    pub fn knows_client(&self, client: &str) -> bool {
+        self.clients.is_empty() || self.clients.iter().any(|known| known == client)
+    }
+
+    /// Whether a browser may be sent there with a code: to a program on its own machine, or where the operator says.
+    pub fn may_redirect(&self, uri: &str) -> bool {
+        self.redirect_uris.iter().any(|known| known == uri) || is_loopback_callback(uri)
+    }
+}
+
+/// `http://127.0.0.1:<any port>/callback`, and the same of `[::1]` and `localhost`.
+fn is_loopback_callback(uri: &str) -> bool {
+    let Some(authority) = uri.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/callback")) else {
+        return false;
+    };
+    ["127.0.0.1", "[::1]", "localhost"].iter().any(|host| match authority.strip_prefix(host) {
+        Some("") => true,
+        Some(port) => port.strip_prefix(':').is_some_and(|port| {
+            port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0)
+        }),
+        None => false,
+    })
+}
+
+/// Something that is handed out, encrypted, and comes back.
+pub trait Ticket: Serialize + DeserializeOwned {
+    /// Another than that of any other ticket. Frozen.
+    const USE: u8;
+    /// Until when it is good, in seconds since the epoch; none where a record says so.
+    fn until(&self) -> Option<i64>;
+}
+
+/// What a client asked for when it sent a browser here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoginAsked {
+    pub client_id: String,
+    pub redirect_uri: String,
+    /// Given back as it came.
+    pub state: Option<String>,
+    /// By S256.
+    pub challenge: String,
+    pub scope: String,
+}
+
+/// A login that is under way at the provider: the `state` that the provider is given. Nothing is kept of it here.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingLogin {
+    pub asked: LoginAsked,
+    /// What the provider's token has to name.
+    pub nonce: String,
+    /// Ours, towards the provider.
+    pub verifier: String,
+    pub until: i64,
+}
+
+impl std::fmt::Debug for PendingLogin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PendingLogin").field("asked", &self.asked).finish_non_exhaustive()
+    }
+}
+
+impl Ticket for PendingLogin {
+    const USE: u8 = 1;
+
+    fn until(&self) -> Option<i64> {
+        Some(self.until)
+    }
+}
+
+/// What a client gets for its user and gives back for tokens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeTicket {
+    pub login: Uuid,
+    pub until: i64,
+}
+
+impl Ticket for CodeTicket {
+    const USE: u8 = 2;
+
+    fn until(&self) -> Option<i64> {
+        Some(self.until)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefreshTicket {
+    pub login: Uuid,
+    /// Which one of the login it is, from 1.
+    pub generation: u64,
+}
+
+impl Ticket for RefreshTicket {
+    const USE: u8 = 3;
+
+    fn until(&self) -> Option<i64> {
+        None
+    }
+}
+
+/// What an access token says. Clients show who it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccessClaims {
+    pub iss: String,
+    pub aud: String,
+    /// The user's id.
+    pub sub: Uuid,
+    pub name: String,
+    pub email: String,
+    pub iat: i64,
+    pub exp: i64,
+    pub jti: Uuid,
+    /// The login, which has to be there still.
+    pub sid: Uuid,
+    pub client_id: String,
+    pub scope: String,
+}
+
+/// What tickets are sealed and access tokens signed with.
+#[derive(Clone)]
+pub struct LoginKey {
+    master: KeyId,
+    cipher: XChaCha20Poly1305,
+    signing: hmac::Key,
+}
+
+impl std::fmt::Debug for LoginKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "LoginKey({})", self.master)
+    }
+}
+
+impl LoginKey {
+    pub fn of(master: &VaultKey) -> LoginKey {
+        LoginKey {
+            master: master.id(),
+            cipher: XChaCha20Poly1305::new(&master.derive(SEAL_CONTEXT).into()),
+            signing: hmac::Key::new(hmac::HMAC_SHA256, &master.derive(SIGN_CONTEXT)),
+        }
+    }
+
+    /// The nonce is drawn anew for every call. None where it would be too long to come back.
+    pub fn seal<T: Ticket>(&self, ticket: &T, nonce: [u8; NONCE_BYTES]) -> Option<String> {
+        let plain = serde_json::to_vec(ticket).ok()?;
+        let payload = Payload { msg: &plain, aad: &bound::<T>() };
+        let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload).ok()?;
+        let text = format!("{}.{}", self.master, URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat()));
+        (text.len() <= TICKET_BYTES_MAX).then_some(text)
+    }
+
+    /// None where it is another key's, another use's, changed or too old.
+    pub fn open<T: Ticket>(&self, text: &str, now: i64) -> Option<T> {
+        if text.len() > TICKET_BYTES_MAX {
+            return None;
+        }
+        let (key, sealed) = text.split_once('.')?;
+        // Letter by letter: one ticket has one text.
+        if key != self.master.to_string() {
+            return None;
+        }
+        let sealed = decoded(sealed)?;
+        let (nonce, sealed) = sealed.split_first_chunk::<NONCE_BYTES>()?;
+        let payload = Payload { msg: sealed, aad: &bound::<T>() };
+        let plain = self.cipher.decrypt(&XNonce::from(*nonce), payload).ok()?;
+        let ticket: T = serde_json::from_slice(&plain).ok()?;
+        ticket.until().is_none_or(|until| now < until).then_some(ticket)
+    }
+
+    /// None where what it says is too long for a token.
+    pub fn sign(&self, claims: &AccessClaims) -> Option<String> {
+        let header = json!({"alg": ALGORITHM, "typ": "at+jwt", "kid": format!("{KEY_NAME}{}", self.master)});
+        let claims = serde_json::to_vec(claims).ok()?;
+        let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(header.to_string()), URL_SAFE_NO_PAD.encode(claims));
+        let signature = hmac::sign(&self.signing, message.as_bytes());
+        let token = format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()));
+        (token.len() <= JWT_BYTES_MAX).then_some(token)
+    }
+
+    /// What a token of ours says; none where it is none, of another place, or has expired.
+    pub fn verified(&self, token: &str, origin: &str, now: i64) -> Option<AccessClaims> {
+        if token.len() > JWT_BYTES_MAX || LoginKey::of_token(token)? != self.master {
+            return None;
+        }
+        let (message, signature) = token.rsplit_once('.')?;
+        hmac::verify(&self.signing, message.as_bytes(), &decoded(signature)?).ok()?;
+        let (_, claims) = message.split_once('.')?;
+        let claims: AccessClaims = serde_json::from_slice(&decoded(claims)?).ok()?;
+        (claims.iss == origin && claims.aud == origin && now < claims.exp).then_some(claims)
+    }
+
+    /// The master key below the key that an access token says it is signed with; none where it says nothing of ours.
+    pub fn of_token(token: &str) -> Option<KeyId> {
+        #[derive(Deserialize)]
+        struct Header {
+            alg: String,
+            kid: String,
+        }
+        if token.len() > JWT_BYTES_MAX {
+            return None;
+        }
+        let header: Header = serde_json::from_slice(&decoded(token.split_once('.')?.0)?).ok()?;
+        KeyId::parse(header.kid.strip_prefix(KEY_NAME)?).filter(|_| header.alg == ALGORITHM)
+    }
+
+    /// The same of a ticket.
+    pub fn of_ticket(text: &str) -> Option<KeyId> {
+        KeyId::parse(text.split_once('.')?.0)
+    }
+}
+
+fn bound<T: Ticket>() -> Vec<u8> {
+    [BOUND_TO, &[T::USE]].concat()
+}
+
+/// A verifier or a nonce of ours: 43 letters.
+pub fn new_login_secret(random: &[u8; LOGIN_SECRET_BYTES]) -> String {
+    URL_SAFE_NO_PAD.encode(random)
+}
+
+/// By S256.
+pub fn challenge_of(verifier: &str) -> String {
+    URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, verifier.as_bytes()))
+}
+
+/// Whether a text has the form of a verifier or of a challenge.
+pub fn is_pkce_text(text: &str) -> bool {
+    PKCE_LETTERS.contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+}
+
+/// Whether this verifier is that of the challenge. Comparing takes the same time whatever is shown.
+pub fn proves(verifier: &str, challenge: &str) -> bool {
+    is_pkce_text(verifier) && blake3::hash(challenge_of(verifier).as_bytes()) == blake3::hash(challenge.as_bytes())
+}
+
+/// `name=value&...`, as a query or a form has it.
+pub fn form_encoded(pairs: &[(&str, &str)]) -> String {
+    let mut text = String::new();
+    for (name, value) in pairs {
+        if !text.is_empty() {
+            text.push('&');
+        }
+        encode(&mut text, name);
+        text.push('=');
+        encode(&mut text, value);
+    }
+    text
+}
+
+fn encode(text: &mut String, part: &str) {
+    for byte in part.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+}
+
+/// The value of `Authorization` by which a client of a provider shows who it is: RFC 6749 2.3.1.
+pub fn basic_credential(client: &str, secret: &Secret) -> Secret {
+    let (mut text, mut encoded) = (String::new(), String::new());
+    encode(&mut text, client);
+    encode(&mut encoded, secret.expose());
+    let (whole, _encoded) = (Secret::new(format!("{text}:{encoded}")), Secret::new(encoded));
+    Secret::new(format!("Basic {}", STANDARD.encode(whole.expose())))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: i64 = 1_800_000_000;
+    const ORIGIN: &str = "https://assay.example";
+
+    fn key(byte: u8) -> LoginKey {
+        LoginKey::of(&VaultKey::new([byte; 32]))
+    }
+
+    fn code() -> CodeTicket {
+        CodeTicket { login: Uuid::from_u128(7), until: NOW + 60 }
+    }
+
+    fn claims() -> AccessClaims {
+        AccessClaims {
+            iss: ORIGIN.into(),
+            aud: ORIGIN.into(),
+            sub: Uuid::from_u128(1),
+            name: "Ann".into(),
+            email: "ann@example.com".into(),
+            iat: NOW,
+            exp: NOW + 600,
+            jti: Uuid::from_u128(2),
+            sid: Uuid::from_u128(7),
+            client_id: "cli".into(),
+            scope: "mcp".into(),
+        }
+    }
+
+    #[test]
+    fn a_ticket_opens_in_time_for_its_own_use_under_its_own_key() {
+        let text = key(1).seal(&code(), [3; NONCE_BYTES]).expect("is short");
+        assert!(!text.contains("login") && LoginKey::of_ticket(&text) == Some(VaultKey::new([1; 32]).id()), "{text}");
+        assert_eq!(key(1).open(&text, NOW + 59), Some(code()));
+        assert_eq!(key(1).open::<CodeTicket>(&text, NOW + 60), None, "too late");
+        assert_eq!(key(2).open::<CodeTicket>(&text, NOW), None, "another key");
+        assert_eq!(key(1).open::<RefreshTicket>(&text, NOW), None, "another use");
+        let refresh = RefreshTicket { login: Uuid::from_u128(7), generation: 3 };
+        let text = key(1).seal(&refresh, [3; NONCE_BYTES]).expect("is short");
+        assert_eq!(key(1).open(&text, i64::MAX), Some(refresh), "its record says how long it is good");
+        assert_eq!(key(1).open::<CodeTicket>(&text, NOW), None);
+        for odd in ["", ".", "a.b", &text[..text.len() - 3], &"x".repeat(TICKET_BYTES_MAX + 1)] {
+            assert_eq!(key(1).open::<RefreshTicket>(odd, NOW), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_come_back_is_not_handed_out() {
+        let asked = LoginAsked {
+            client_id: "cli".into(),
+            redirect_uri: "http://127.0.0.1/callback".into(),
+            state: Some("x".repeat(TICKET_BYTES_MAX)),
+            challenge: String::new(),
+            scope: String::new(),
+        };
+        let pending = PendingLogin { asked, nonce: "n".into(), verifier: "secret".into(), until: NOW };
+        assert_eq!(key(1).seal(&pending, [3; NONCE_BYTES]), None);
+        assert!(!format!("{pending:?}").contains("secret"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_changed_ticket_or_token_opens_nothing(place in 0_usize..1000, bit in 0_u8..6) {
+            let changed = |text: &str| {
+                let mut bytes = text.as_bytes().to_vec();
+                let place = place % bytes.len();
+                bytes[place] ^= 1 << bit;
+                String::from_utf8(bytes).ok().filter(|changed| changed != text)
+            };
+            let ticket = key(1).seal(&code(), [3; NONCE_BYTES]).expect("is short");
+            if let Some(changed) = changed(&ticket) {
+                prop_assert_eq!(key(1).open::<CodeTicket>(&changed, NOW), None);
+            }
+            let token = key(1).sign(&claims()).expect("is short");
+            if let Some(changed) = changed(&token) {
+                prop_assert_eq!(key(1).verified(&changed, ORIGIN, NOW), None);
+            }
+        }
+    }
+
+    #[test]
+    fn an_access_token_is_a_jwt_that_says_who_it_is_about() {
+        let token = key(1).sign(&claims()).expect("is short");
+        assert!(crate::jwt::looks_like_jwt(&token), "{token}");
+        let payload = decoded(token.split('.').nth(1).expect("three parts")).expect("base64url");
+        let payload: serde_json::Value = serde_json::from_slice(&payload).expect("JSON");
+        assert_eq!((&payload["name"], &payload["email"]), (&json!("Ann"), &json!("ann@example.com")));
+        assert_eq!(payload["sub"], json!(Uuid::from_u128(1)));
+        assert_eq!(key(1).verified(&token, ORIGIN, NOW + 599), Some(claims()));
+        assert_eq!(key(1).verified(&token, ORIGIN, NOW + 600), None, "has expired");
+        assert_eq!(key(1).verified(&token, "https://other.example", NOW), None, "of another place");
+        assert_eq!(key(2).verified(&token, ORIGIN, NOW), None, "of another key");
+        let none = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"none","kid":"{KEY_NAME}{}"}}"#, key(1).master));
+        let unsigned = format!("{none}.{}.", token.split('.').nth(1).expect("three parts"));
+        assert_eq!(key(1).verified(&unsigned, ORIGIN, NOW), None);
+        assert_eq!(LoginKey::of_token("eyJhbGciOiJFUzI1NiIsImtpZCI6Im5ldyJ9.e30.AAAA"), None, "of somebody else");
+    }
+
+    #[test]
+    fn a_verifier_proves_its_challenge() {
+        // RFC 7636, appendix B.
+        let (verifier, challenge) =
+            ("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
+        assert!(proves(verifier, challenge));
+        assert!(!proves(&verifier.replace('d', "e"), challenge) && !proves(challenge, challenge));
+        assert!(!proves("", &challenge_of("")), "a short one proves nothing");
+        let made = new_login_secret(&[255; LOGIN_SECRET_BYTES]);
+        assert!(is_pkce_text(&made) && proves(&made, &challenge_of(&made)));
+        for odd in ["short", &"x".repeat(129), &format!("{}=", "x".repeat(43)), &format!("{} ", "x".repeat(43))] {
+            assert!(!is_pkce_text(odd), "{odd}");
+        }
+    }
+
+    #[test]
+    fn browsers_are_sent_to_their_own_machine_or_where_the_operator_says() {
+        let mut rules = LoginRules {
+            origin: ORIGIN.into(),
+            clients: Vec::new(),
+            redirect_uris: vec!["https://app.example/oauth/back".into()],
+            access_seconds: 600,
+            login_seconds: 3600,
+        };
+        for fine in [
+            "http://127.0.0.1:49152/callback",
+            "http://127.0.0.1/callback",
+            "http://[::1]:1/callback",
+            "http://localhost:65535/callback",
+            "https://app.example/oauth/back",
+        ] {
+            assert!(rules.may_redirect(fine), "{fine}");
+        }
+        for foreign in [
+            "",
+            "https://127.0.0.1:1/callback",
+            "http://127.0.0.1:1/callback?x=y",
+            "http://127.0.0.1:1/callback#x",
+            "http://127.0.0.1:1/other",
+            "http://127.0.0.1:1/other/callback",
+            "http://127.0.0.1:0/callback",
+            "http://127.0.0.1:+1/callback",
+            "http://127.0.0.1:65536/callback",
+            "http://127.0.0.1:/callback",
+            "http://127.0.0.1.evil.example/callback",
+            "http://127.0.0.1:1@evil.example/callback",
+            "http://user@127.0.0.1:1/callback",
+            "http://127.0.0.2:1/callback",
+            "http://evil.example/callback",
+            "https://app.example/oauth/back/more",
+            "https://app.example/oauth/back?x",
+        ] {
+            assert!(!rules.may_redirect(foreign), "{foreign}");
+        }
+        assert!(rules.knows_client("anything"));
+        rules.clients = vec!["cli".into()];
+        assert!(rules.knows_client("cli") && !rules.knows_client("other"));
+    }
+
+    #[test]
+    fn forms_and_credentials_are_encoded() {
+        assert_eq!(form_encoded(&[("a b", "c&d=é"), ("x", "~-_.")]), "a%20b=c%26d%3D%C3%A9&x=~-_.");
+        let basic = basic_credential("a:b", &Secret::new("c d".into()));
+        assert_eq!(basic.expose(), format!("Basic {}", STANDARD.encode("a%3Ab:c%20d")));
+    }
+}

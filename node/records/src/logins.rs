@@ -1,0 +1,440 @@
+//! People who log in with their provider: from what a client asks for to tokens, and to the end of the login.
+//!
+//! ```text
+//! begin    nothing is kept: the state is a sealed ticket                                any node
+//! finish   the user of the address; a login is made, its code goes to the client        put on record first
+//! redeem   code + verifier -> tokens, once                                              a second time ends the login
+//! refresh  refresh token -> tokens, and the next refresh token                          one from before ends the login
+//! end      revoked, or the user leaves an organization
+//! ```
+//! Each step looks behind a fence and changes the record at the revision that it saw, so that of two who show the same thing on
+//! two nodes at once one wins. A token opens nothing without the record.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_node_auth::{
+    AccessClaims, CodeTicket, Identity, KeyId, LoginAsked, LoginKey, LoginRules, PendingLogin, RefreshTicket, Secret,
+    Ticket, challenge_of, new_login_secret, proves,
+};
+use assay_storage_model::GroupId;
+use assay_storage_model::catalog::{
+    CatalogCommand, CatalogOutcome, DeleteRecord, Expect, PutRecord, Record, RecordKind,
+};
+use parking_lot::Mutex;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::access::Sight;
+use crate::audit::{By, entry_of, entry_of_stranger};
+use crate::commit::unexpected;
+use crate::draft;
+use crate::error::RecordsError;
+use crate::kinds::login::{Code, LOGINS_PER_USER_MAX, Login, place_key};
+use crate::masters::without;
+use crate::standing::{by_login, person, text_in};
+use crate::{Records, edge};
+
+/// From here to the provider and back, with a person in between.
+const PENDING_SECONDS: i64 = 600;
+/// From the browser to its client and back.
+const CODE_SECONDS: i64 = 60;
+/// Each loses only to another writer that won.
+const ATTEMPTS_MAX: usize = 8;
+/// How often it is put on record that the same user was refused.
+const REFUSAL_KEPT_EVERY: Duration = Duration::from_secs(60);
+/// Users that are remembered; above it all are kept again.
+const REFUSALS_MAX: usize = 10_000;
+/// Of an address that a provider names, where it is told again.
+const EMAIL_LETTERS_TOLD: usize = 200;
+
+/// What a browser takes to the provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    pub state: String,
+    pub nonce: String,
+    pub challenge: String,
+}
+
+/// What a client gets for a code or a refresh token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tokens {
+    pub access: Secret,
+    pub refresh: Secret,
+    /// Seconds that the access token is good for.
+    pub expires_in: i64,
+    pub scope: String,
+}
+
+/// Why there are no tokens, in a sentence for the client; or what failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GrantRefusal {
+    Invalid(&'static str),
+    Failed(RecordsError),
+}
+
+impl<E: Into<RecordsError>> From<E> for GrantRefusal {
+    fn from(error: E) -> GrantRefusal {
+        GrantRefusal::Failed(error.into())
+    }
+}
+
+/// Who was refused lately, as this node has put it on record.
+#[derive(Debug, Default)]
+pub(crate) struct Once(Mutex<HashMap<Uuid, Instant>>);
+
+impl Once {
+    fn is_due(&self, user: Uuid) -> bool {
+        self.0.lock().get(&user).is_none_or(|kept| kept.elapsed() >= REFUSAL_KEPT_EVERY)
+    }
+
+    fn keep(&self, user: Uuid) {
+        let mut kept = self.0.lock();
+        if kept.len() >= REFUSALS_MAX {
+            kept.clear();
+        }
+        kept.insert(user, Instant::now());
+    }
+}
+
+impl Records {
+    /// None where nobody logs in.
+    pub fn login_rules(&self) -> Option<&LoginRules> {
+        self.logins.as_deref()
+    }
+
+    pub fn begin_login(&self, asked: LoginAsked) -> Result<Begun, RecordsError> {
+        let (nonce, verifier) = (new_login_secret(&edge::random()?), new_login_secret(&edge::random()?));
+        let (challenge, until) = (challenge_of(&verifier), now() + PENDING_SECONDS);
+        let pending = PendingLogin { asked, nonce: nonce.clone(), verifier, until };
+        Ok(Begun { state: sealed(&self.login_key()?, &pending)?, nonce, challenge })
+    }
+
+    /// What a state that comes back stands for; none where it is none of ours or too old.
+    pub fn pending_login(&self, state: &str) -> Result<Option<PendingLogin>, RecordsError> {
+        self.ticket_in(state)
+    }
+
+    /// The code for the client, where the provider knows the address to be that of a user here. `Forbidden` is for the person to
+    /// read.
+    pub async fn finish_login(&self, asked: &LoginAsked, who: &Identity) -> Result<String, RecordsError> {
+        let key = self.login_key()?;
+        self.fresh().await?;
+        let id = edge::new_id();
+        let user = self.look_for(asked, who, id).await?;
+        for _ in 0..ATTEMPTS_MAX {
+            let (now, at) = (now(), edge::now_micros());
+            let (place, last) = self.peek(|sight| free_place(sight, user, now))?;
+            let code = Code {
+                redirect_uri: asked.redirect_uri.clone(),
+                challenge: asked.challenge.clone(),
+                until: now + CODE_SECONDS,
+            };
+            let ticket = sealed(&key, &CodeTicket { login: id, until: code.until })?;
+            let login = Login {
+                user_id: user,
+                client_id: asked.client_id.clone(),
+                scope: asked.scope.clone(),
+                place,
+                until: now + self.rules()?.login_seconds,
+                generation: 0,
+                code: Some(code),
+            };
+            let gone = last.map(|last| CatalogCommand::Delete(deleted(&last)));
+            let put = CatalogCommand::Put(put(id, Expect::Absent, &login, at)?);
+            let outcomes = self.propose(By::System, gone.into_iter().chain([put]).collect()).await?;
+            match outcomes.last() {
+                Some(CatalogOutcome::Put { made: true, .. }) => return Ok(ticket),
+                Some(CatalogOutcome::Taken { .. }) => drop(self.cluster.fence(GroupId::CATALOG).await?),
+                other => return Err(RecordsError::Internal(format!("a login was answered {other:?}"))),
+            }
+        }
+        Err(busy())
+    }
+
+    /// The user who logs in, put on record with the login that is about to be.
+    async fn look_for(&self, asked: &LoginAsked, who: &Identity, login: Uuid) -> Result<Uuid, RecordsError> {
+        let told: String = who.email.chars().take(EMAIL_LETTERS_TOLD).collect();
+        let user = self.peek(|sight| person(sight, &who.email).map(|user| user.id));
+        let standing = user.map(|user| self.peek(|sight| by_login(sight, login, user))).transpose()?;
+        let details = json!({"client_id": asked.client_id, "scope": asked.scope});
+        match (user, standing.filter(|orgs| !orgs.is_empty())) {
+            (Some(user), Some(orgs)) if who.is_verified => {
+                for there in orgs {
+                    self.keep_entry(there.org, entry_of(&there, "login", ("user", user), details.clone())).await?;
+                }
+                Ok(user)
+            }
+            (Some(user), Some(orgs)) => {
+                if self.refused_logins.is_due(user) {
+                    let details = json!({"client_id": asked.client_id, "why": "the address is not verified"});
+                    for there in orgs {
+                        let entry = entry_of_stranger("login_refused", user, &there.user_email, details.clone());
+                        self.keep_entry(there.org, entry).await?;
+                    }
+                    self.refused_logins.keep(user);
+                }
+                Err(RecordsError::Forbidden(format!(
+                    "The provider does not say that the address {told} was verified, so that it might be anybody's. Have it \
+                     verified there, and log in again."
+                )))
+            }
+            _ => {
+                tracing::info!(email = told, "somebody logged in at the provider who is no user here");
+                Err(RecordsError::Forbidden(format!(
+                    "Nobody with the address {told} is a member of an organization here. Ask somebody who manages its members \
+                     to invite that address, and log in again."
+                )))
+            }
+        }
+    }
+
+    /// Tokens for a code, once, for who shows what it was made for. What does not fit spends the code: it was seen by somebody
+    /// whom it is not for.
+    pub async fn redeem_code(
+        &self,
+        code: &str,
+        client: &str,
+        redirect_uri: &str,
+        verifier: &str,
+    ) -> Result<Tokens, GrantRefusal> {
+        const UNKNOWN: GrantRefusal =
+            GrantRefusal::Invalid("the code is not known here, was used, or is older than a minute: log in again");
+        let Some(ticket): Option<CodeTicket> = self.ticket_in(code)? else { return Err(UNKNOWN) };
+        self.fresh().await?;
+        for _ in 0..ATTEMPTS_MAX {
+            let (record, login) = self.login(ticket.login)?.ok_or(UNKNOWN)?;
+            let Some(code) = &login.code else {
+                self.end(&record, &login, "login_code_reused").await?;
+                return Err(GrantRefusal::Invalid("the code was used before; the login that it made has ended"));
+            };
+            if code.until <= now() {
+                return Err(UNKNOWN);
+            }
+            let wrong = match code {
+                _ if login.client_id != client => Some("the code is another client's; log in again"),
+                code if code.redirect_uri != redirect_uri => {
+                    Some("`redirect_uri` is not the one that the code was sent to; log in again")
+                }
+                code if !proves(verifier, &code.challenge) => {
+                    Some("`code_verifier` is not that of the code's challenge; log in again")
+                }
+                _ => None,
+            };
+            if let Some(wrong) = wrong {
+                self.end(&record, &login, "login_code_refused").await?;
+                return Err(GrantRefusal::Invalid(wrong));
+            }
+            if let Some(tokens) = self.go_on(&record, login).await? {
+                return Ok(tokens);
+            }
+        }
+        Err(busy().into())
+    }
+
+    /// The next tokens. One refresh token is good, the last; who shows one from before has it from somebody else, or somebody
+    /// else has the last: so nobody goes on with it.
+    pub async fn refresh_login(&self, token: &str, client: &str) -> Result<Tokens, GrantRefusal> {
+        const UNKNOWN: GrantRefusal =
+            GrantRefusal::Invalid("the refresh token is not known here, or its login has ended: log in again");
+        let Some(ticket): Option<RefreshTicket> = self.ticket_in(token)? else { return Err(UNKNOWN) };
+        self.fresh().await?;
+        for _ in 0..ATTEMPTS_MAX {
+            let (record, login) = self.login(ticket.login)?.ok_or(UNKNOWN)?;
+            if login.client_id != client {
+                return Err(GrantRefusal::Invalid("the refresh token is another client's"));
+            }
+            if login.is_over(now()) {
+                return Err(UNKNOWN);
+            }
+            if login.generation != ticket.generation {
+                self.end(&record, &login, "login_refresh_reused").await?;
+                return Err(GrantRefusal::Invalid(
+                    "the refresh token was used before; its login has ended: log in again",
+                ));
+            }
+            if let Some(tokens) = self.go_on(&record, login).await? {
+                return Ok(tokens);
+            }
+        }
+        Err(busy().into())
+    }
+
+    /// Ends the login of a token, whether it is one to refresh or to show. One that is nothing here is ended already.
+    pub async fn end_login(&self, token: &str, client: Option<&str>) -> Result<(), GrantRefusal> {
+        let refresh: Option<RefreshTicket> = self.ticket_in(token)?;
+        let id = match refresh {
+            Some(ticket) => Some(ticket.login),
+            None => self.login_of(token)?,
+        };
+        let Some(id) = id else { return Ok(()) };
+        self.fresh().await?;
+        let Some((record, login)) = self.login(id)? else { return Ok(()) };
+        if client.is_some_and(|client| client != login.client_id) {
+            return Err(GrantRefusal::Invalid("the token is another client's"));
+        }
+        Ok(self.end(&record, &login, "logout").await?)
+    }
+
+    /// The next tokens of a login; none where it changed meanwhile. They are made before it is written that they are.
+    async fn go_on(&self, record: &Record, login: Login) -> Result<Option<Tokens>, GrantRefusal> {
+        let Some(there) = self.peek(|sight| by_login(sight, record.id, login.user_id))?.into_iter().next() else {
+            self.end(record, &login, "logout").await?;
+            return Err(GrantRefusal::Invalid("its user is in no organization any more"));
+        };
+        let (key, now) = (self.login_key()?, now());
+        let next = Login { generation: login.generation + 1, code: None, ..login };
+        let origin = &self.rules()?.origin;
+        let claims = AccessClaims {
+            iss: origin.clone(),
+            aud: origin.clone(),
+            sub: there.user,
+            name: self.peek(|sight| name_of(sight, there.user, &there.user_email))?,
+            email: there.user_email,
+            iat: now,
+            exp: next.until.min(now + self.rules()?.access_seconds),
+            jti: edge::new_id(),
+            sid: record.id,
+            client_id: next.client_id.clone(),
+            scope: next.scope.clone(),
+        };
+        let too_long = || RecordsError::Internal("an access token is longer than is taken".into());
+        let tokens = Tokens {
+            access: Secret::new(key.sign(&claims).ok_or_else(too_long)?),
+            refresh: Secret::new(sealed(&key, &RefreshTicket { login: record.id, generation: next.generation })?),
+            expires_in: claims.exp - now,
+            scope: next.scope.clone(),
+        };
+        let put = put(record.id, Expect::Revision(record.revision), &next, edge::now_micros())?;
+        match self.propose_one(By::System, CatalogCommand::Put(put)).await? {
+            CatalogOutcome::Put { .. } => Ok(Some(tokens)),
+            CatalogOutcome::Stale { .. } => {
+                self.cluster.fence(GroupId::CATALOG).await?;
+                Ok(None)
+            }
+            other => Err(unexpected(&other).into()),
+        }
+    }
+
+    /// Puts it on record and takes it away, whatever it is by now.
+    async fn end(&self, record: &Record, login: &Login, action: &str) -> Result<(), RecordsError> {
+        for there in self.peek(|sight| by_login(sight, record.id, login.user_id))? {
+            let details = json!({"client_id": login.client_id});
+            self.keep_entry(there.org, entry_of(&there, action, ("user", login.user_id), details)).await?;
+        }
+        self.gone(By::System, RecordKind::LOGIN, record.id).await
+    }
+
+    /// All of a user who leaves an organization: who comes back logs in again.
+    pub(crate) async fn take_logins(&self, by: By<'_>, user: Uuid) -> Result<(), RecordsError> {
+        let theirs: Vec<Uuid> = self.peek(|sight| {
+            let places = (0..LOGINS_PER_USER_MAX).filter_map(|place| sight.find(&place_key(user, place)));
+            places.map(|login| login.id).collect()
+        });
+        for login in theirs {
+            self.gone(by, RecordKind::LOGIN, login).await?;
+        }
+        Ok(())
+    }
+
+    /// Those that are over, and codes that nobody redeemed.
+    pub(crate) async fn sweep_logins(&self) -> Result<u64, RecordsError> {
+        let now = now();
+        let is_over = |record: &&Arc<Record>| Login::read(record).is_ok_and(|login| login.is_over(now));
+        let over: Vec<DeleteRecord> =
+            self.peek(|sight| sight.all(RecordKind::LOGIN).filter(is_over).map(|record| deleted(record)).collect());
+        let mut swept = 0;
+        for delete in over {
+            match self.propose_one(By::System, CatalogCommand::Delete(delete)).await? {
+                CatalogOutcome::Deleted { .. } => swept += 1,
+                CatalogOutcome::Stale { .. } => {}
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Ok(swept)
+    }
+
+    /// The login that an access token of ours names; none for anything else.
+    pub(crate) fn login_of(&self, shown: &str) -> Result<Option<Uuid>, RecordsError> {
+        let Some(rules) = &self.logins else { return Ok(None) };
+        let key = LoginKey::of_token(shown).map(|id| self.login_key_of(id)).transpose()?.flatten();
+        Ok(key.and_then(|key| key.verified(shown, &rules.origin, now())).map(|claims| claims.sid))
+    }
+
+    fn login(&self, id: Uuid) -> Result<Option<(Arc<Record>, Login)>, RecordsError> {
+        let Some(record) = self.peek(|sight| sight.get(RecordKind::LOGIN, id).cloned()) else { return Ok(None) };
+        let login = Login::read(&record)?;
+        Ok(Some((record, login)))
+    }
+
+    fn rules(&self) -> Result<&LoginRules, RecordsError> {
+        self.login_rules().ok_or_else(|| RecordsError::NotFound("nobody logs in here".into()))
+    }
+
+    /// Of the cluster's master key, which every node has.
+    fn login_key(&self) -> Result<LoginKey, RecordsError> {
+        let recorded = self.recorded_master()?;
+        let key = recorded.map(|id| self.login_key_of(id)).transpose()?.flatten();
+        key.ok_or_else(|| without(recorded))
+    }
+
+    /// None where it is of no master key that is known here, though this node has the cluster's.
+    fn login_key_of(&self, master: KeyId) -> Result<Option<LoginKey>, RecordsError> {
+        match self.ring.get().and_then(|ring| ring.find(master)) {
+            Some(key) => Ok(Some(LoginKey::of(key))),
+            None if self.recorded_master()? == Some(master) => Err(without(Some(master))),
+            None => Ok(None),
+        }
+    }
+
+    fn ticket_in<T: Ticket>(&self, text: &str) -> Result<Option<T>, RecordsError> {
+        let key = LoginKey::of_ticket(text).map(|id| self.login_key_of(id)).transpose()?.flatten();
+        Ok(key.and_then(|key| key.open(text, now())))
+    }
+}
+
+fn sealed<T: Ticket>(key: &LoginKey, ticket: &T) -> Result<String, RecordsError> {
+    let too_long = || RecordsError::TooLarge("what was asked for is too long to be given back: shorten it".into());
+    key.seal(ticket, edge::random()?).ok_or_else(too_long)
+}
+
+/// The place for one more login, and the login that goes for it.
+fn free_place(sight: &Sight<'_>, user: Uuid, now: i64) -> Result<(u32, Option<Arc<Record>>), RecordsError> {
+    let mut oldest: Option<(u32, &Arc<Record>)> = None;
+    for place in 0..LOGINS_PER_USER_MAX {
+        let Some(record) = sight.find(&place_key(user, place)) else { return Ok((place, None)) };
+        if Login::read(record)?.is_over(now) {
+            return Ok((place, Some(Arc::clone(record))));
+        }
+        if oldest.is_none_or(|(_, oldest)| record.changed < oldest.changed) {
+            oldest = Some((place, record));
+        }
+    }
+    oldest.map(|(place, record)| (place, Some(Arc::clone(record)))).ok_or_else(busy)
+}
+
+fn name_of(sight: &Sight<'_>, user: Uuid, email: &str) -> Result<String, RecordsError> {
+    let body = sight.get(RecordKind::USER, user).map(|user| draft::read(user)).transpose()?.unwrap_or_default();
+    let names = ["given_name", "family_name"].map(|part| text_in(&body, part));
+    let name = names.join(" ").trim().to_owned();
+    Ok(if name.is_empty() { email.to_owned() } else { name })
+}
+
+fn put(id: Uuid, expect: Expect, login: &Login, at: i64) -> Result<PutRecord, RecordsError> {
+    let body = serde_json::to_vec(login).map_err(|error| RecordsError::Internal(format!("a login: {error}")))?;
+    Ok(PutRecord { kind: RecordKind::LOGIN, id, org: None, expect, keys: vec![login.key()], body, at })
+}
+
+fn deleted(record: &Record) -> DeleteRecord {
+    DeleteRecord { kind: record.kind, id: record.id, expect: Expect::Revision(record.revision) }
+}
+
+/// Seconds since the epoch.
+fn now() -> i64 {
+    edge::now_micros() / 1_000_000
+}
+
+fn busy() -> RecordsError {
+    RecordsError::Busy("others keep changing the logins of this user: try again".into())
+}

@@ -9,7 +9,7 @@ pub const CATALOG_SILENCE_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) struct CatalogHeard {
-    /// When a fence of the catalog last passed.
+    /// When the last fence of the catalog that passed was asked for: what was acknowledged since may not be here.
     last: watch::Sender<Option<Instant>>,
     opened: Instant,
 }
@@ -21,8 +21,10 @@ impl Default for CatalogHeard {
 }
 
 impl CatalogHeard {
-    pub fn now(&self) {
-        self.last.send_replace(Some(Instant::now()));
+    /// A fence passed that was asked for then. It may have waited long, or this node been stopped before it took the answer:
+    /// what counts is what is known for sure, which is nothing of the time since.
+    pub fn as_of(&self, asked: Instant) {
+        self.last.send_modify(|last| *last = (*last).max(Some(asked)));
     }
 
     pub fn is_fresh(&self) -> bool {
@@ -36,5 +38,23 @@ impl CatalogHeard {
         let first = heard.wait_for(Option::is_some);
         let until = tokio::time::Instant::from_std(self.opened + CATALOG_SILENCE_MAX);
         let _ = tokio::time::timeout_at(until, first).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fence_says_nothing_of_the_time_behind_its_question() {
+        let heard = CatalogHeard::default();
+        assert!(!heard.is_fresh(), "nothing was heard yet");
+        let before = |time: Duration| Instant::now().checked_sub(time).expect("the machine has run for a while");
+        heard.as_of(before(CATALOG_SILENCE_MAX));
+        assert!(!heard.is_fresh(), "it was answered now and asked long ago");
+        heard.as_of(before(CATALOG_SILENCE_MAX / 2));
+        assert!(heard.is_fresh());
+        heard.as_of(before(CATALOG_SILENCE_MAX * 2));
+        assert!(heard.is_fresh(), "an answer that comes late takes back nothing");
     }
 }

@@ -48,7 +48,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use assay_cluster_placement::shard_of;
 use assay_cluster_raft::{ApplyThread, Counters, Group, NodeParts, SealThreads};
@@ -217,9 +217,10 @@ impl Cluster {
     /// Returns when everything acknowledged before the call can be read from the replica on this node.
     pub async fn fence(&self, group: GroupId) -> Result<u64, FenceError> {
         let known = self.group(group).ok_or_else(|| FenceError::Stopped(format!("there is no group {group} here")))?;
+        let asked = Instant::now();
         let index = known.fence().await?;
         if group == GroupId::CATALOG {
-            self.shared.heard_catalog();
+            self.shared.heard_catalog(asked);
         }
         Ok(index)
     }
@@ -323,8 +324,9 @@ impl Cluster {
 }
 
 impl Shared {
-    pub fn heard_catalog(&self) {
-        self.catalog_heard.now();
+    /// The catalog here has all that was acknowledged before that moment.
+    pub fn heard_catalog(&self, asked: Instant) {
+        self.catalog_heard.as_of(asked);
     }
 
     pub fn hears_catalog(&self) -> bool {

@@ -304,7 +304,7 @@ async fn lead_all(shared: &Arc<Shared>, format: Format) -> Result<(), OpenError>
         set_map(&catalog, &map).await?;
     }
     check_map(&shared.catalog, &map)?;
-    shared.heard_catalog();
+    shared.heard_catalog(Instant::now());
     shared.finish_recovery().await?;
     shared.introduce_founder(&catalog).await?;
     if !format.founded {

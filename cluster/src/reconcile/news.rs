@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use assay_storage_model::{GroupId, NodeId};
-use tokio::time::{Instant, sleep};
+use tokio::time::{self, sleep};
 
 use super::LOOK;
 use crate::Shared;
@@ -16,11 +16,11 @@ const LISTEN_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut known: Option<BTreeMap<NodeId, String>> = None;
-    let mut listen_due = Instant::now();
+    let mut listen_due = time::Instant::now();
     loop {
         tell_addresses(&shared, &mut known);
-        if Instant::now() >= listen_due {
-            listen_due = Instant::now() + LISTEN_EVERY;
+        if time::Instant::now() >= listen_due {
+            listen_due = time::Instant::now() + LISTEN_EVERY;
             listen(&shared).await;
             introduce(&shared).await;
         }
@@ -30,8 +30,9 @@ pub(super) async fn run(shared: Arc<Shared>) {
 
 async fn listen(shared: &Shared) {
     let Some(catalog) = shared.hub.group(GroupId::CATALOG) else { return };
+    let asked = Instant::now();
     match catalog.fence().await {
-        Ok(_) => shared.heard_catalog(),
+        Ok(_) => shared.heard_catalog(asked),
         Err(why) if !shared.hears_catalog() => tracing::warn!(%why, "the catalog is not heard"),
         Err(_) => {}
     }

@@ -80,7 +80,8 @@ fn knock(server: &Server) -> Result<()> {
     ensure!(known == ["/docs", "/healthz", "/metrics", "/openapi.json", "/readyz", "/v1"], "{known:?} are public");
     let wrong = format!("Bearer {}x", server.key);
     let basic = format!("Basic {}", server.key);
-    let shown = [None, Some("Bearer sk-nobodys-key"), Some(wrong.as_str()), Some(basic.as_str()), Some("Bearer bt-st-nobodys")];
+    let shown =
+        [None, Some("Bearer sk-nobodys-key"), Some(wrong.as_str()), Some(basic.as_str()), Some("Bearer bt-st-nobodys")];
     let cells: Vec<(&Route, Option<&str>)> = routes
         .iter()
         .filter(|route| !route.is_public)

@@ -153,10 +153,14 @@ impl Matrix<'_> {
                 named.filter(|named| told.contains(&format!("\"{named}\"")) == is).cloned().collect::<Vec<_>>()
             };
             // What was made may have been taken away again; what nobody may take away may not.
-            let lost: Vec<String> =
-                of(&seen.there, false).into_iter().filter(|named| !seen.gone.contains(&(list.clone(), named.clone()))).collect();
-            let come: Vec<String> =
-                of(&seen.gone, true).into_iter().filter(|named| !seen.there.contains(&(list.clone(), named.clone()))).collect();
+            let lost: Vec<String> = of(&seen.there, false)
+                .into_iter()
+                .filter(|named| !seen.gone.contains(&(list.clone(), named.clone())))
+                .collect();
+            let come: Vec<String> = of(&seen.gone, true)
+                .into_iter()
+                .filter(|named| !seen.there.contains(&(list.clone(), named.clone())))
+                .collect();
             ensure!(lost.is_empty() && come.is_empty(), "{list}: lost {lost:?}, come {come:?}");
         }
         for kind in &KINDS {
@@ -168,7 +172,11 @@ impl Matrix<'_> {
             let value = &there[field];
             let by = |(of, name): &&(String, String)| of == kind.name && *value == (kind.change)(name).1;
             let pushed = kind.name == "function" && value.is_string();
-            ensure!(value.is_null() || pushed || seen.changed.iter().any(|by_whom| by(&by_whom)), "{}: {there}", kind.name);
+            ensure!(
+                value.is_null() || pushed || seen.changed.iter().any(|by_whom| by(&by_whom)),
+                "{}: {there}",
+                kind.name
+            );
         }
         Ok(())
     }
@@ -273,10 +281,11 @@ fn holds(world: &World, data: &Path) -> Result<()> {
     })?;
     let by_name = |way: Way| callers.iter().filter(move |caller| caller.way == way);
     let reader = by_name(Way::Direct).find(|caller| caller.permission == "read").context("a reader")?;
-    let others: Vec<&Caller> = [Way::NoGrant, Way::OtherOrganization, Way::Revoked, Way::ImpersonatedNothing, Way::NoKey]
-        .into_iter()
-        .filter_map(|way| by_name(way).next())
-        .collect();
+    let others: Vec<&Caller> =
+        [Way::NoGrant, Way::OtherOrganization, Way::Revoked, Way::ImpersonatedNothing, Way::NoKey]
+            .into_iter()
+            .filter_map(|way| by_name(way).next())
+            .collect();
     let cursors = rows::cursors(world, reader, &others)?;
     matrix.read_back()?;
     told(&matrix.seen.into_inner().expect("nobody panics"), cursors, begun.elapsed())

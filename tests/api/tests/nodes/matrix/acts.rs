@@ -97,12 +97,8 @@ pub fn of_kinds(world: &World, caller: &Caller) -> Result<Vec<Act>> {
             Home::Organization | Home::OfOrganization => Scope::Organization,
             _ => Scope::Things,
         };
-        let mut acts = vec![
-            read(world, fixture),
-            list(world, fixture),
-            list_from(world, fixture),
-            patch(world, fixture, caller),
-        ];
+        let mut acts =
+            vec![read(world, fixture), list(world, fixture), list_from(world, fixture), patch(world, fixture, caller)];
         if kind.name == "experiment" {
             acts.push(compared(world, fixture));
         }
@@ -164,11 +160,8 @@ fn list_from(world: &World, fixture: &Fixture) -> Act {
 fn compared(world: &World, fixture: &Fixture) -> Act {
     let kind = fixture.kind;
     let body = merged(&[&world.body(kind, &world.name(kind.name)), &json!({"base_experiment": fixture.name})]);
-    let rule = Rule::Naming {
-        on: fixture.own.clone(),
-        make: ("create", fixture.into.clone()),
-        gate: fixture.gate.clone(),
-    };
+    let rule =
+        Rule::Naming { on: fixture.own.clone(), make: ("create", fixture.into.clone()), gate: fixture.gate.clone() };
     let open = Open::Has("/base_exp_id".into(), fixture.id.clone().into());
     let act = Act::new("experiment: create and compare", rule, Ask::new("POST", kind.path, body), &fixture.name, open);
     Act { hidden: vec![fixture.id.clone()], ..act }
@@ -213,7 +206,8 @@ fn made(world: &World, fixture: &Fixture, caller: &Caller) -> Vec<Act> {
         let change = if method == "PUT" { json!({ field: value }) } else { json!({}) };
         let body = merged(&[&world.body(kind, name), &change]);
         let label = format!("{}: {what}", kind.name);
-        let act = Act::new(label, rule, Ask::new(method, kind.path, body), &place, Open::Has("/name".into(), name.into()));
+        let act =
+            Act::new(label, rule, Ask::new(method, kind.path, body), &place, Open::Has("/name".into(), name.into()));
         Act { hidden: vec![fixture.id.clone(), MARKER.to_owned()], ..act }
     };
     let (new, other) = (world.name(kind.name), world.name(kind.name));
@@ -231,7 +225,12 @@ fn made(world: &World, fixture: &Fixture, caller: &Caller) -> Vec<Act> {
 }
 
 /// The one that everybody asks for or, where it would be deleted, one that is theirs to delete.
-pub fn victim(world: &World, kind: &'static Kind, caller: &Caller, needs: &'static [&'static str]) -> Result<Option<Fixture>> {
+pub fn victim(
+    world: &World,
+    kind: &'static Kind,
+    caller: &Caller,
+    needs: &'static [&'static str],
+) -> Result<Option<Fixture>> {
     let shared = &world.things[kind.name];
     let rule = Rule::Act { needs, on: shared.own.clone() };
     if expected(&caller.standing, &rule) != Expected::Open {

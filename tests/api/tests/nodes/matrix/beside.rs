@@ -116,21 +116,29 @@ impl Beside {
         let read = Rule::Key { needs: "read_acls", on: members.clone() };
         let list = Rule::List { needs: "read_acls", on: members };
         let own = Open::Says(vec!["\"key\":\"sk-".into()], Vec::new());
-        let act = |label: &str, rule, ask, about: &str, open| Act::new(label, rule, ask, about, open).scope(Scope::Grants);
+        let act =
+            |label: &str, rule, ask, about: &str, open| Act::new(label, rule, ask, about, open).scope(Scope::Grants);
         let listed = act("api_key: list", list, Ask::get("/v1/api_key"), &self.key, says(&self.key));
         Ok(vec![
             act("api_key: create", Rule::Anybody, Ask::new("POST", "/v1/api_key", new), ORGANIZATION, own),
             act("api_key: read", read, Ask::get(format!("/v1/api_key/{}", self.key)), &self.key, says(&self.key)),
             Act { hidden: vec![self.key.clone()], ..listed },
-            act("api_key: delete", delete, Ask::new("DELETE", format!("/v1/api_key/{doomed}"), Value::Null), &doomed, says(&doomed))
-                .takes("/v1/api_key", &doomed),
+            act(
+                "api_key: delete",
+                delete,
+                Ask::new("DELETE", format!("/v1/api_key/{doomed}"), Value::Null),
+                &doomed,
+                says(&doomed),
+            )
+            .takes("/v1/api_key", &doomed),
         ])
     }
 
     fn tokens(&self, world: &World, caller: &Caller) -> Result<Vec<Act>> {
         let path = "/v1/service_token";
         let members = Thing::of_organization("org_member", &world.org);
-        let body = || json!({"name": world.name("token"), "service_account_id": self.account, "org_name": ORGANIZATION});
+        let body =
+            || json!({"name": world.name("token"), "service_account_id": self.account, "org_name": ORGANIZATION});
         let delete = Rule::Key { needs: "delete", on: members.clone() };
         let mut doomed = [self.token.clone(), self.token.clone()];
         if expected(&caller.standing, &delete) == Expected::Open {
@@ -183,7 +191,13 @@ impl Beside {
         let of_id = Ask::new("DELETE", format!("/v1/acl/{by_id}"), Value::Null);
         let listing = act("list", list, Ask::get(&listed), &self.acl, says(&self.acl));
         let many = Ask::new("POST", "/v1/acl/batch_update", json!({"add_acls": [more]}));
-        let by_fields = act("delete by its fields", delete.clone(), Ask::new("DELETE", "/v1/acl", by_body), &world.parts, says(&of_body));
+        let by_fields = act(
+            "delete by its fields",
+            delete.clone(),
+            Ask::new("DELETE", "/v1/acl", by_body),
+            &world.parts,
+            says(&of_body),
+        );
         let removing = Ask::new("POST", "/v1/acl/batch_update", json!({"remove_acls": [by_many]}));
         let removed = act("delete many", Rule::RemoveGrant { on }, removing, &world.parts, says(&of_many));
         Ok(vec![
@@ -193,7 +207,13 @@ impl Beside {
             act("create many", make, many, &world.parts, says(&group(&more))).leaves(&listed, &group(&more)),
             act("read", read, Ask::get(format!("/v1/acl/{}", self.acl)), &self.acl, says(&self.acl)),
             Act { hidden: vec![self.acl.clone()], ..listing },
-            act("list of the organization", Rule::Members { needs: "read_acls", on: org }, all, ORGANIZATION, says(&self.acl)),
+            act(
+                "list of the organization",
+                Rule::Members { needs: "read_acls", on: org },
+                all,
+                ORGANIZATION,
+                says(&self.acl),
+            ),
             act("delete", delete, of_id, &by_id, says(&by_id)).takes(&listed, &by_id),
             Act { hidden: vec![of_body.clone(), MARKER.to_owned()], ..by_fields }.takes(&listed, &of_body),
         ])
@@ -201,7 +221,12 @@ impl Beside {
 
     /// Versions of a prompt or a dataset.
     fn pins(&self, world: &World, caller: &Caller, object: &str, id: &str) -> Result<Vec<Act>> {
-        let on = Thing::in_project(if object == "prompt" { "prompt" } else { "dataset" }, Some(id), &world.project, &world.org);
+        let on = Thing::in_project(
+            if object == "prompt" { "prompt" } else { "dataset" },
+            Some(id),
+            &world.project,
+            &world.org,
+        );
         let all = format!("/environment-object/{object}/{id}");
         let there = &world.things["environment"].name;
         let change = Rule::Act { needs: &["update"], on: on.clone() };
@@ -214,13 +239,16 @@ impl Beside {
         }
         let read = Rule::Act { needs: &["read"], on };
         let add = merged(&[&version, &json!({"environment_slug": new})]);
-        let act = |what: &str, rule, ask, open| Act::new(format!("environment-object of a {object}: {what}"), rule, ask, id, open);
+        let act = |what: &str, rule, ask, open| {
+            Act::new(format!("environment-object of a {object}: {what}"), rule, ask, id, open)
+        };
         Ok(vec![
             act("list", read.clone(), Ask::get(&all), says(there)),
             act("read", read, Ask::get(format!("{all}/{there}")), says(there)),
             act("put", change.clone(), Ask::new("PUT", format!("{all}/{there}"), version), says(there)),
             act("create", change.clone(), Ask::new("POST", &all, add), says(&new)).leaves(&all, &new),
-            act("delete", change, Ask::new("DELETE", format!("{all}/{gone}"), Value::Null), says(&gone)).takes(&all, &gone),
+            act("delete", change, Ask::new("DELETE", format!("{all}/{gone}"), Value::Null), says(&gone))
+                .takes(&all, &gone),
         ])
     }
 }

@@ -67,8 +67,7 @@ const ON_THINGS: [Way; 8] = [
     Way::RestrictedToAnother,
     Way::Revoked,
 ];
-const ON_THE_ORGANIZATION: [Way; 5] =
-    [Way::Direct, Way::GroupInGroup, Way::RoleInRole, Way::Restricted, Way::Revoked];
+const ON_THE_ORGANIZATION: [Way; 5] = [Way::Direct, Way::GroupInGroup, Way::RoleInRole, Way::Restricted, Way::Revoked];
 /// Nothing is of it here.
 const ANOTHER: &str = "project_group";
 /// Grants of one request.
@@ -121,8 +120,10 @@ pub fn callers(world: &World, data: &Path) -> Result<Vec<Caller>> {
         .iter()
         .map(|user| Ok((text(&user["email"])?, text(&user["id"])?)))
         .collect::<Result<_>>()?;
-    let plan = |((way, level, permission), email): (_, String)| {
-        Plan { user: users[&email].clone(), caller: member(way, level, permission), email }
+    let plan = |((way, level, permission), email): (_, String)| Plan {
+        user: users[&email].clone(),
+        caller: member(way, level, permission),
+        email,
     };
     let mut plans: Vec<Plan> = wanted.into_iter().zip(emails).map(plan).collect();
     grant(world, &mut plans)?;
@@ -180,7 +181,9 @@ fn acting(world: &World, plans: &[Plan]) -> Result<Vec<Caller>> {
     }
     let me = text(&world.call("POST", "/api/self/me", json!({}))?["id"])?;
     for plan in plans.iter().filter(|plan| matches!(plan.caller.way, Way::NoGrant | Way::RoleInRole)) {
-        if plan.caller.way == Way::NoGrant || (plan.caller.level, plan.caller.permission) == (Level::Organization, "update") {
+        if plan.caller.way == Way::NoGrant
+            || (plan.caller.level, plan.caller.permission) == (Level::Organization, "update")
+        {
             let mut headers = plan.caller.headers.clone();
             headers.push((AS.into(), me.clone()));
             acting.push(outsider(world, Way::Pretender, headers, Standing::Pretender));
@@ -190,7 +193,12 @@ fn acting(world: &World, plans: &[Plan]) -> Result<Vec<Caller>> {
 }
 
 /// One of each kind that has grants of its own, granted in the caller's way.
-fn doomed(world: &World, to: &Value, role: Option<&String>, caller: &mut Caller) -> Result<BTreeMap<&'static str, Fixture>> {
+fn doomed(
+    world: &World,
+    to: &Value,
+    role: Option<&String>,
+    caller: &mut Caller,
+) -> Result<BTreeMap<&'static str, Fixture>> {
     let mut doomed = BTreeMap::new();
     if caller.permission != "delete" || caller.level != Level::Things {
         return Ok(doomed);
@@ -221,7 +229,8 @@ fn acl(own: &On, to: &Value, gift: &Value) -> Value {
 fn batch(world: &World, what: &str, acls: &[Value]) -> Result<()> {
     for part in acls.chunks(AT_ONCE) {
         let answer = world.call("POST", "/v1/acl/batch_update", json!({what: part}))?;
-        let done = answer["added_acls"].as_array().map_or(0, Vec::len) + answer["removed_acls"].as_array().map_or(0, Vec::len);
+        let done =
+            answer["added_acls"].as_array().map_or(0, Vec::len) + answer["removed_acls"].as_array().map_or(0, Vec::len);
         ensure!(done == part.len(), "{done} of {} grants: {answer}", part.len());
     }
     Ok(())

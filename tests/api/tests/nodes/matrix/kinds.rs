@@ -66,11 +66,24 @@ const PLAIN: Kind = Kind {
 
 pub static KINDS: [Kind; 20] = [
     Kind { name: "project", path: "/v1/project", own: Some("project"), by_put: false, ..PLAIN },
-    Kind { name: "experiment", path: "/v1/experiment", home: Home::Project, own: Some("experiment"), by_put: false, ..PLAIN },
+    Kind {
+        name: "experiment",
+        path: "/v1/experiment",
+        home: Home::Project,
+        own: Some("experiment"),
+        by_put: false,
+        ..PLAIN
+    },
     Kind { name: "dataset", path: "/v1/dataset", home: Home::Project, own: Some("dataset"), by_put: false, ..PLAIN },
     Kind { name: "prompt", path: "/v1/prompt", home: Home::Project, own: Some("prompt"), fields: slugged, ..PLAIN },
     Kind { name: "function", path: "/v1/function", home: Home::Project, own: Some("prompt"), fields: code, ..PLAIN },
-    Kind { name: "prompt_session", path: "/v1/prompt_session", home: Home::Project, own: Some("prompt_session"), ..PLAIN },
+    Kind {
+        name: "prompt_session",
+        path: "/v1/prompt_session",
+        home: Home::Project,
+        own: Some("prompt_session"),
+        ..PLAIN
+    },
     Kind { name: "agent", path: "/v1/agent", home: Home::Parts, ..PLAIN },
     Kind {
         name: "project_score",
@@ -102,8 +115,22 @@ pub static KINDS: [Kind; 20] = [
         change: |by| ("view_data", json!({"search": {"filter": [by]}})),
         ..PLAIN
     },
-    Kind { name: "env_var of a project", path: "/v1/env_var", home: Home::OfParts, fields: value, change: marked, ..PLAIN },
-    Kind { name: "env_var of a function", path: "/v1/env_var", home: Home::OfFunction, fields: value, change: marked, ..PLAIN },
+    Kind {
+        name: "env_var of a project",
+        path: "/v1/env_var",
+        home: Home::OfParts,
+        fields: value,
+        change: marked,
+        ..PLAIN
+    },
+    Kind {
+        name: "env_var of a function",
+        path: "/v1/env_var",
+        home: Home::OfFunction,
+        fields: value,
+        change: marked,
+        ..PLAIN
+    },
     Kind {
         name: "env_var of the organization",
         path: "/v1/env_var",

@@ -93,38 +93,82 @@ pub struct Rows {
 #[derive(Clone, Debug)]
 pub enum Rule {
     /// All of these permissions on what is there.
-    Act { needs: &'static [&'static str], on: Thing },
+    Act {
+        needs: &'static [&'static str],
+        on: Thing,
+    },
     /// This permission where something is to be made; `gate` is what it is to be in, where that has to be named by its id.
-    Make { needs: &'static str, on: Thing, gate: Option<Thing> },
+    Make {
+        needs: &'static str,
+        on: Thing,
+        gate: Option<Thing>,
+    },
     /// To make what is there already, or to replace it: `needs` on what is there, where `make` was asked for.
-    Taken { needs: &'static [&'static str], on: Thing, make: (&'static str, Thing), gate: Option<Thing>, alone: bool },
+    Taken {
+        needs: &'static [&'static str],
+        on: Thing,
+        make: (&'static str, Thing),
+        gate: Option<Thing>,
+        alone: bool,
+    },
     /// In a list if it may be read.
-    List { needs: &'static str, on: Thing },
+    List {
+        needs: &'static str,
+        on: Thing,
+    },
     /// In a list of everybody in the organization.
     Listed,
     /// Among the rows of a query over a whole organization, if all of these may be read.
-    Among { of: Vec<Thing> },
-    Rows { needs: &'static str, rows: Rows },
+    Among {
+        of: Vec<Thing>,
+    },
+    Rows {
+        needs: &'static str,
+        rows: Rows,
+    },
     /// Queries answer 403 where others answer 404.
-    Query { of: Vec<Thing> },
+    Query {
+        of: Vec<Thing>,
+    },
     /// What was asked before and is answered later.
-    Later { of: Thing },
+    Later {
+        of: Thing,
+    },
     /// A grant on a thing: made, read, deleted.
-    MakeGrant { on: Thing },
-    Grant { needs: &'static str, on: Thing },
+    MakeGrant {
+        on: Thing,
+    },
+    Grant {
+        needs: &'static str,
+        on: Thing,
+    },
     /// The same among several, where one that is not there is none to take away.
-    RemoveGrant { on: Thing },
+    RemoveGrant {
+        on: Thing,
+    },
     /// A list from this on.
-    From { on: Thing },
+    From {
+        on: Thing,
+    },
     /// Something is made with the name of what is there.
-    Naming { on: Thing, make: (&'static str, Thing), gate: Option<Thing> },
+    Naming {
+        on: Thing,
+        make: (&'static str, Thing),
+        gate: Option<Thing>,
+    },
     /// What everybody in the organization may, or nobody.
     Anybody,
     Nobody,
     /// What the organization says of itself and who is in it: to be a member is to see that it is there.
-    Members { needs: &'static str, on: Thing },
+    Members {
+        needs: &'static str,
+        on: Thing,
+    },
     /// The keys of others.
-    Key { needs: &'static str, on: Thing },
+    Key {
+        needs: &'static str,
+        on: Thing,
+    },
 }
 
 impl Rule {
@@ -186,33 +230,87 @@ fn of_member(grants: &[Grant], rule: &Rule) -> Expected {
         Rule::Act { needs, on } if all(needs, on) => Open,
         Rule::Act { on, .. } => shut(on),
         Rule::Make { gate, .. } | Rule::Taken { gate, .. } | Rule::Naming { gate, .. } if is_hidden(gate) => Missing,
-        Rule::Make { needs, on, .. } => if may(needs, on) { Open } else { Forbidden },
+        Rule::Make { needs, on, .. } => {
+            if may(needs, on) {
+                Open
+            } else {
+                Forbidden
+            }
+        }
         // Who may not make one is told nothing of what is there.
-        Rule::Taken { make: (needs, into), alone: true, .. } => if may(needs, into) { Taken } else { Forbidden },
+        Rule::Taken { make: (needs, into), alone: true, .. } => {
+            if may(needs, into) {
+                Taken
+            } else {
+                Forbidden
+            }
+        }
         Rule::Taken { needs, on, make, .. } => match (all(needs, on), may("read", on), may(make.0, &make.1)) {
             (true, ..) => Open,
             (false, false, true) => Taken,
             _ => Forbidden,
         },
-        Rule::List { needs, on } => if may(needs, on) { Open } else { Absent },
-        Rule::Among { of } => if of.iter().all(|thing| may("read", thing)) { Open } else { Absent },
+        Rule::List { needs, on } => {
+            if may(needs, on) {
+                Open
+            } else {
+                Absent
+            }
+        }
+        Rule::Among { of } => {
+            if of.iter().all(|thing| may("read", thing)) {
+                Open
+            } else {
+                Absent
+            }
+        }
         Rule::Rows { needs, rows } if may(needs, &rows.thing) => Open,
         Rule::Rows { rows, .. } => {
             let seen = may("read", &rows.thing) || rows.project.as_ref().is_some_and(|project| may("read", project));
             if seen { Forbidden } else { Missing }
         }
-        Rule::Query { of } => if of.iter().all(|thing| may("read", thing)) { Open } else { Forbidden },
-        Rule::Later { of } => if may("read", of) { Open } else { Missing },
+        Rule::Query { of } => {
+            if of.iter().all(|thing| may("read", thing)) {
+                Open
+            } else {
+                Forbidden
+            }
+        }
+        Rule::Later { of } => {
+            if may("read", of) {
+                Open
+            } else {
+                Missing
+            }
+        }
         Rule::MakeGrant { on } if may("create_acls", on) => Open,
-        Rule::MakeGrant { on } => if reaches(grants, on) { Forbidden } else { Missing },
+        Rule::MakeGrant { on } => {
+            if reaches(grants, on) {
+                Forbidden
+            } else {
+                Missing
+            }
+        }
         Rule::Grant { needs, on } if may(needs, on) => Open,
-        Rule::Grant { on, .. } => if may("read_acls", on) { Forbidden } else { Missing },
+        Rule::Grant { on, .. } => {
+            if may("read_acls", on) {
+                Forbidden
+            } else {
+                Missing
+            }
+        }
         Rule::RemoveGrant { on } => match (may("delete_acls", on), may("read_acls", on)) {
             (true, _) => Open,
             (false, true) => Forbidden,
             _ => Absent,
         },
-        Rule::From { on } => if may("read", on) { Open } else { Unknown },
+        Rule::From { on } => {
+            if may("read", on) {
+                Open
+            } else {
+                Unknown
+            }
+        }
         Rule::Naming { on, make, .. } => match (may(make.0, &make.1), may("read", on)) {
             (true, true) => Open,
             (true, false) => Unknown,
@@ -220,8 +318,20 @@ fn of_member(grants: &[Grant], rule: &Rule) -> Expected {
         },
         Rule::Anybody | Rule::Listed => Open,
         Rule::Nobody => Forbidden,
-        Rule::Members { needs, on } => if may(needs, on) { Open } else { Forbidden },
+        Rule::Members { needs, on } => {
+            if may(needs, on) {
+                Open
+            } else {
+                Forbidden
+            }
+        }
         Rule::Key { on, .. } if !may("read_acls", on) => Missing,
-        Rule::Key { needs, on } => if may(needs, on) { Open } else { Forbidden },
+        Rule::Key { needs, on } => {
+            if may(needs, on) {
+                Open
+            } else {
+                Forbidden
+            }
+        }
     }
 }

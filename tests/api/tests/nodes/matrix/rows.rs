@@ -56,7 +56,10 @@ impl Later {
 }
 
 fn objects(world: &World) -> [Object; 3] {
-    let own = |object, id: &str| Rows { thing: Thing::in_project(object, Some(id), &world.project, &world.org), project: None };
+    let own = |object, id: &str| Rows {
+        thing: Thing::in_project(object, Some(id), &world.project, &world.org),
+        project: None,
+    };
     let (experiment, dataset) = (world.id("experiment").clone(), world.id("dataset").clone());
     [
         Object {
@@ -204,9 +207,11 @@ fn answered_later(world: &World, later: &Later) -> Vec<Act> {
     let logs = Thing::in_project("project_log", Some(&world.project), &world.project, &world.org);
     let audit = Thing::of_organization("org_audit_logs", &world.org);
     let mut acts = Vec::new();
-    for (what, id, of, text) in
-        [("dataset", &later.dataset, dataset, MARKER), ("logs", &later.logs, logs, MARKER), ("audit", &later.audit, audit, "hash")]
-    {
+    for (what, id, of, text) in [
+        ("dataset", &later.dataset, dataset, MARKER),
+        ("logs", &later.logs, logs, MARKER),
+        ("audit", &later.audit, audit, "hash"),
+    ] {
         for (path, text) in [("", "succeeded"), ("/result", text)] {
             let rule = Rule::Later { of: of.clone() };
             let label = format!("query: what was asked later of {what}{path}");
@@ -237,7 +242,8 @@ fn definitions(world: &World, caller: &Caller) -> Vec<Act> {
     let list = super::acts::list_of(world, kind);
     let make = Rule::Make { needs: "create", on: prompts(world), gate: of_project.clone() };
     let shared = &world.things["function"];
-    let replaced = merged(&[&world.body(kind, &shared.name), &json!({"if_exists": "replace", "description": caller.name})]);
+    let replaced =
+        merged(&[&world.body(kind, &shared.name), &json!({"if_exists": "replace", "description": caller.name})]);
     let replace = Rule::Taken {
         needs: &["read", "update"],
         on: shared.own.clone(),
@@ -256,7 +262,11 @@ fn definitions(world: &World, caller: &Caller) -> Vec<Act> {
     };
     vec![
         act("insert-functions", make, Ask::new("POST", "/insert-functions", pushed)).leaves(&list, &new),
-        act("insert-functions: replace", replace, Ask::new("POST", "/insert-functions", json!({"functions": [replaced]}))),
+        act(
+            "insert-functions: replace",
+            replace,
+            Ask::new("POST", "/insert-functions", json!({"functions": [replaced]})),
+        ),
         act("logs3: a prompt", Rule::Rows { needs: "update", rows }, logs3).leaves("/v1/prompt", &row),
     ]
 }
@@ -272,7 +282,9 @@ pub fn cursors(world: &World, reader: &Caller, others: &[&Caller]) -> Result<usi
         }
         Ask::new("POST", "/btql", body)
     };
-    let native = |id: &str, cursor: &str| query(format!("select: id, input | from: dataset('{id}') | limit: 1 | cursor: '{cursor}'"));
+    let native = |id: &str, cursor: &str| {
+        query(format!("select: id, input | from: dataset('{id}') | limit: 1 | cursor: '{cursor}'"))
+    };
     let answer = world.ask(&reader.headers, &said(""))?;
     ensure!(answer.status == 200, "{}: {}", answer.status, answer.text());
     let cursor = answer.header("x-bt-cursor").context("a cursor behind one row")?;

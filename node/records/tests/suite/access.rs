@@ -2,8 +2,8 @@
 
 use assay_node_auth::{ObjectType, Permission, Principal};
 use assay_node_records::kinds::{
-    ACL, AI_SECRET, API_KEY, DATASET, ENV_VAR, EXPERIMENT, GROUP, MCP_SERVER, PROJECT, PROJECT_AUTOMATION,
-    PROJECT_SCORE, PROJECT_TAG, ROLE, SPAN_IFRAME,
+    ACL, AGENT, AI_SECRET, API_KEY, DATASET, DATASET_SNAPSHOT, ENV_VAR, ENVIRONMENT, EXPERIMENT, GROUP, MCP_SERVER,
+    PROJECT, PROJECT_AUTOMATION, PROJECT_SCORE, PROJECT_TAG, PROMPT, PROMPT_SESSION, ROLE, SPAN_IFRAME, VIEW,
 };
 use assay_node_records::{Kind, ListRequest, RecordsError};
 use assay_storage_model::catalog::{CatalogCommand, Expect, PutRecord, RecordKind, UniqueKey};
@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{World, body, id_of, missing, world};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     Nothing,
     /// On the thing, or what it is a part of, to the user.
     Direct,
@@ -35,7 +35,7 @@ enum Way {
     Left,
 }
 
-const WAYS: [Way; 13] = [
+pub(super) const WAYS: [Way; 13] = [
     Way::Nothing,
     Way::Direct,
     Way::ToTheirGroup,
@@ -53,29 +53,32 @@ const WAYS: [Way; 13] = [
 
 /// A thing, and what decides of it.
 #[derive(Clone, Copy, Debug)]
-struct Thing {
-    kind: &'static Kind,
-    id: Uuid,
-    project: Option<Uuid>,
-    /// What is granted on it; of a part of a project the project.
-    object: (ObjectType, Uuid),
-    is_part: bool,
+pub(super) struct Thing {
+    pub kind: &'static Kind,
+    pub id: Uuid,
+    pub project: Option<Uuid>,
+    /// What is granted on it; of a part what it is a part of.
+    pub object: (ObjectType, Uuid),
+    pub is_part: bool,
 }
 
-const DOING: [Permission; 4] = [Permission::Create, Permission::Read, Permission::Update, Permission::Delete];
+pub(super) const DOING: [Permission; 4] =
+    [Permission::Create, Permission::Read, Permission::Update, Permission::Delete];
 
 impl World {
     async fn thing(&self, kind: &'static Kind, name: &str) -> Thing {
         let org = self.owner.org.0;
         let own = ObjectType::parse(kind.name());
-        let in_organization = [PROJECT.name(), GROUP.name(), ROLE.name(), AI_SECRET.name()].contains(&kind.name());
+        let in_organization = [PROJECT.name(), GROUP.name(), ROLE.name(), AI_SECRET.name(), ENVIRONMENT.name()];
+        let in_organization = in_organization.contains(&kind.name());
         let project = if in_organization { None } else { Some(self.project(&format!("project of {name}")).await) };
-        let made = self.records.create(&self.owner, kind, sent(kind, name, project)).await.expect("the owner may");
-        let id = id_of(&made.object);
-        let object = match (own, project) {
-            (Some(own), _) => (own, id),
-            (None, project) => (ObjectType::Project, project.unwrap_or(org)),
+        let home = match project.filter(|_| kind.name() == DATASET_SNAPSHOT.name()) {
+            Some(project) => (ObjectType::Dataset, id_of(&self.dataset(project, "d").await)),
+            None => project.map_or((ObjectType::Organization, org), |project| (ObjectType::Project, project)),
         };
+        let made = self.records.create(&self.owner, kind, sent(kind, name, home.1)).await.expect("the owner may");
+        let id = id_of(&made.object);
+        let object = own.map_or(home, |own| (own, id));
         Thing { kind, id, project, object, is_part: own.is_none() }
     }
 
@@ -107,7 +110,14 @@ impl World {
     }
 
     /// Grants it in this way; answers whether it is open then.
-    async fn arrange(&self, way: Way, who: &Principal, thing: &Thing, doing: Permission, unique: &str) -> bool {
+    pub(super) async fn arrange(
+        &self,
+        way: Way,
+        who: &Principal,
+        thing: &Thing,
+        doing: Permission,
+        unique: &str,
+    ) -> bool {
         let org = (ObjectType::Organization, who.org.0);
         let to = json!({"user_id": who.user});
         // To change a part is to change what it is a part of.
@@ -116,7 +126,7 @@ impl World {
         let parent = thing.project.map_or(org, |project| (ObjectType::Project, project));
         // What is not there yet can only be granted on what it will be in.
         let on = if doing == Permission::Create && !thing.is_part { parent } else { thing.object };
-        let own = if thing.is_part { ObjectType::Project } else { thing.object.0 };
+        let own = thing.object.0;
         match way {
             Way::Nothing => return false,
             Way::Direct => drop(self.grant(on, to, gift).await),
@@ -182,7 +192,8 @@ impl World {
         let Thing { kind, id, project, .. } = *thing;
         match doing {
             Permission::Create => {
-                self.records.create(who, kind, sent(kind, &format!("new {unique}"), project)).await.map(drop)
+                let home = if thing.is_part { thing.object.1 } else { project.unwrap_or(who.org.0) };
+                self.records.create(who, kind, sent(kind, &format!("new {unique}"), home)).await.map(drop)
             }
             Permission::Read => {
                 let got = self.records.get(who, kind, id).await.map(drop);
@@ -193,7 +204,8 @@ impl World {
                 got
             }
             Permission::Update => {
-                let sent = body(json!({"name": format!("changed {unique}")}));
+                let named = if kind.name() == PROMPT.name() { "slug" } else { "name" };
+                let sent = body(json!({named: format!("changed {unique}")}));
                 self.records.patch(who, kind, id, sent).await.map(drop)
             }
             _ => self.records.delete(who, kind, id).await.map(drop),
@@ -201,18 +213,18 @@ impl World {
     }
 }
 
-fn sent(kind: &Kind, name: &str, project: Option<Uuid>) -> serde_json::Map<String, Value> {
-    let mut sent = json!({"name": name});
-    if let Some(project) = project {
-        sent["project_id"] = project.to_string().into();
-    }
+/// What makes one in a project, or in what it is a part of.
+fn sent(kind: &Kind, name: &str, home: Uuid) -> serde_json::Map<String, Value> {
+    let mut sent = json!({"name": name, "project_id": home});
     match kind.name() {
+        "project" | "group" | "role" => sent = json!({"name": name}),
         "mcp_server" | "span_iframe" => sent["url"] = "https://example.com/x".into(),
-        "ai_secret" => sent["secret"] = "sk-of-a-provider".into(),
-        "env_var" => {
-            let project = sent["project_id"].take();
-            sent = json!({"name": name, "object_type": "project", "object_id": project, "value": "v"});
-        }
+        "ai_secret" => sent = json!({"name": name, "secret": "sk-of-a-provider"}),
+        "env_var" => sent = json!({"name": name, "object_type": "project", "object_id": home, "value": "v"}),
+        "view" => sent = json!({"name": name, "object_type": "project", "object_id": home, "view_type": "logs"}),
+        "dataset_snapshot" => sent = json!({"name": name, "dataset_id": home, "xact_id": "1000192656880881099"}),
+        "environment" => sent = json!({"name": name, "slug": name}),
+        "prompt" => sent = json!({"slug": name, "project_id": home}),
         "project_score" => sent["score_type"] = "slider".into(),
         "project_automation" => {
             sent["config"] = json!({"event_type": "retention", "object_type": "dataset", "retention_days": 30});
@@ -225,7 +237,13 @@ fn sent(kind: &Kind, name: &str, project: Option<Uuid>) -> serde_json::Map<Strin
 #[tokio::test]
 async fn every_kind_and_every_action_is_open_to_whom_it_was_granted() {
     let world = world().await;
-    let kinds: [&'static Kind; 12] = [
+    let kinds: [&'static Kind; 18] = [
+        &AGENT,
+        &DATASET_SNAPSHOT,
+        &ENVIRONMENT,
+        &PROMPT,
+        &PROMPT_SESSION,
+        &VIEW,
         &AI_SECRET,
         &ENV_VAR,
         &PROJECT,
@@ -261,7 +279,7 @@ async fn every_kind_and_every_action_is_open_to_whom_it_was_granted() {
         }
     }
     assert!(wrong.is_empty(), "{} cells are wrong:\n{}", wrong.len(), wrong.join("\n"));
-    assert_eq!((open, shut), (384, 240));
+    assert_eq!((open, shut), (576, 360));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! A cluster in a directory of its own, an organization in it, and what most tests ask of it.
 
 mod access;
+mod access_beside;
 mod audit;
 mod creating;
 mod deleting;

@@ -71,15 +71,15 @@ impl Act {
         Act { takes: Some((list.into(), named.to_owned())), ..self }
     }
 
-    /// That a permission opens nothing but what asks for it is seen of those who were granted it directly, on a parent or
-    /// for a type; the other ways are asked for what their permission is about.
+    /// That a permission opens nothing but what asks for it is seen of those who were granted it directly or on a parent; the
+    /// other ways are asked for what their permission is about.
     pub fn is_for(&self, caller: &Caller) -> bool {
         let of_grants = caller.permission.ends_with("_acls") && caller.way != Way::AllElse;
         let in_scope = match caller.level {
             Level::Things => !of_grants || self.scope == Scope::Grants,
             Level::Organization => caller.way == Way::Direct || self.scope == Scope::Organization,
         };
-        let of_all = matches!(caller.way, Way::Direct | Way::Parent | Way::Restricted) || caller.permission.is_empty();
+        let of_all = matches!(caller.way, Way::Direct | Way::Parent) || caller.permission.is_empty();
         in_scope && (of_all || self.rule.asks(caller.permission))
     }
 }

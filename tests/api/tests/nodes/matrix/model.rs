@@ -221,6 +221,10 @@ pub fn expected(standing: &Standing, rule: &Rule) -> Expected {
     }
 }
 
+fn open_or(may: bool, shut: Expected) -> Expected {
+    if may { Open } else { shut }
+}
+
 fn of_member(grants: &[Grant], rule: &Rule) -> Expected {
     let may = |permission: &str, thing: &Thing| may(grants, permission, thing);
     let all = |needs: &[&str], thing: &Thing| needs.iter().all(|permission| may(permission, thing));
@@ -230,13 +234,7 @@ fn of_member(grants: &[Grant], rule: &Rule) -> Expected {
         Rule::Act { needs, on } if all(needs, on) => Open,
         Rule::Act { on, .. } => shut(on),
         Rule::Make { gate, .. } | Rule::Taken { gate, .. } | Rule::Naming { gate, .. } if is_hidden(gate) => Missing,
-        Rule::Make { needs, on, .. } => {
-            if may(needs, on) {
-                Open
-            } else {
-                Forbidden
-            }
-        }
+        Rule::Make { needs, on, .. } => open_or(may(needs, on), Forbidden),
         // Who may not make one is told nothing of what is there.
         Rule::Taken { make: (needs, into), alone: true, .. } => {
             if may(needs, into) {
@@ -250,39 +248,15 @@ fn of_member(grants: &[Grant], rule: &Rule) -> Expected {
             (false, false, true) => Taken,
             _ => Forbidden,
         },
-        Rule::List { needs, on } => {
-            if may(needs, on) {
-                Open
-            } else {
-                Absent
-            }
-        }
-        Rule::Among { of } => {
-            if of.iter().all(|thing| may("read", thing)) {
-                Open
-            } else {
-                Absent
-            }
-        }
+        Rule::List { needs, on } => open_or(may(needs, on), Absent),
+        Rule::Among { of } => open_or(of.iter().all(|thing| may("read", thing)), Absent),
         Rule::Rows { needs, rows } if may(needs, &rows.thing) => Open,
         Rule::Rows { rows, .. } => {
             let seen = may("read", &rows.thing) || rows.project.as_ref().is_some_and(|project| may("read", project));
             if seen { Forbidden } else { Missing }
         }
-        Rule::Query { of } => {
-            if of.iter().all(|thing| may("read", thing)) {
-                Open
-            } else {
-                Forbidden
-            }
-        }
-        Rule::Later { of } => {
-            if may("read", of) {
-                Open
-            } else {
-                Missing
-            }
-        }
+        Rule::Query { of } => open_or(of.iter().all(|thing| may("read", thing)), Forbidden),
+        Rule::Later { of } => open_or(may("read", of), Missing),
         Rule::MakeGrant { on } if may("create_acls", on) => Open,
         Rule::MakeGrant { on } => {
             if reaches(grants, on) {
@@ -304,13 +278,7 @@ fn of_member(grants: &[Grant], rule: &Rule) -> Expected {
             (false, true) => Forbidden,
             _ => Absent,
         },
-        Rule::From { on } => {
-            if may("read", on) {
-                Open
-            } else {
-                Unknown
-            }
-        }
+        Rule::From { on } => open_or(may("read", on), Unknown),
         Rule::Naming { on, make, .. } => match (may(make.0, &make.1), may("read", on)) {
             (true, true) => Open,
             (true, false) => Unknown,
@@ -318,20 +286,8 @@ fn of_member(grants: &[Grant], rule: &Rule) -> Expected {
         },
         Rule::Anybody | Rule::Listed => Open,
         Rule::Nobody => Forbidden,
-        Rule::Members { needs, on } => {
-            if may(needs, on) {
-                Open
-            } else {
-                Forbidden
-            }
-        }
+        Rule::Members { needs, on } => open_or(may(needs, on), Forbidden),
         Rule::Key { on, .. } if !may("read_acls", on) => Missing,
-        Rule::Key { needs, on } => {
-            if may(needs, on) {
-                Open
-            } else {
-                Forbidden
-            }
-        }
+        Rule::Key { needs, on } => open_or(may(needs, on), Forbidden),
     }
 }

@@ -245,6 +245,9 @@ impl World {
 
     /// Everything that is granted one by one. To make something is granted on what it will be in.
     pub fn one_by_one(&self, permission: &str) -> Vec<On> {
+        if permission.ends_with("_acls") {
+            return vec![on("project", &self.parts), on("org_member", &self.org)];
+        }
         let mut all: Vec<On> = self.things.values().filter_map(|thing| Some(on(thing.kind.own?, &thing.id))).collect();
         all.extend([
             on("project", &self.parts),

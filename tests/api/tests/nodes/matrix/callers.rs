@@ -104,7 +104,9 @@ impl Way {
 pub fn callers(world: &World, data: &Path) -> Result<Vec<Caller>> {
     let mut wanted = vec![(Way::NoGrant, Level::Things, "")];
     for permission in OF_THINGS.iter().chain(&OF_GRANTS) {
-        wanted.extend(ON_THINGS.map(|way| (way, Level::Things, *permission)));
+        // The project that they are on is none of the project's.
+        let ways = ON_THINGS.into_iter().filter(|way| *way != Way::Parent || OF_THINGS.contains(permission));
+        wanted.extend(ways.map(|way| (way, Level::Things, *permission)));
     }
     for permission in OF_THINGS {
         wanted.push((Way::RestrictedToProjects, Level::Things, permission));
@@ -265,7 +267,7 @@ fn places(world: &World, way: Way, level: Level, permission: &str) -> Vec<(On, O
 
 /// Makes all groups, roles and grants, on several threads.
 fn grant(world: &World, plans: &mut [Plan]) -> Result<()> {
-    const THREADS: usize = 16;
+    const THREADS: usize = 32;
     let part = plans.len().div_ceil(THREADS);
     std::thread::scope(|scope| {
         let parts: Vec<_> = plans

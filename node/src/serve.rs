@@ -74,9 +74,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let trust = jwt::open(&config.jwt).await?;
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
     let (records, provider) = records(&config, &cluster, &objects, trust.as_ref())?;
-    let prices = config.queries.prices().context("queries.prices")?;
-    let queries = Queries::start(Arc::clone(&cluster), config.queries.limits(), prices, node_clock(&cluster));
-    let queries = queries.context("opening the queries that run on after their request")?;
+    let queries = queries(&config, &cluster)?;
     let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
     let peers = Arc::new(ClusterPeers::new(Arc::clone(&cluster)));
@@ -139,6 +137,12 @@ async fn run(config: Config) -> anyhow::Result<()> {
         stopped = stopping => stopped,
         () = signals.first() => anyhow::bail!("a second signal: the node stops without finishing, as after a crash"),
     }
+}
+
+fn queries(config: &Config, cluster: &Arc<Cluster>) -> anyhow::Result<Queries> {
+    let prices = config.queries.prices().context("queries.prices")?;
+    let queries = Queries::start(Arc::clone(cluster), config.queries.limits(), prices, node_clock(cluster));
+    queries.context("opening the queries that run on after their request")
 }
 
 /// With whom they trust, how people log in, and what secrets are opened with.

@@ -71,7 +71,8 @@ pub fn command(python: &Path, home: &Path, app_url: &str, key: &str) -> Command 
     command
 }
 
-fn folder() -> PathBuf {
+/// Where the scripts are.
+pub fn folder() -> PathBuf {
     Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("python")
 }
 

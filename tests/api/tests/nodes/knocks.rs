@@ -70,6 +70,21 @@ fn routes(url: &str) -> Result<Vec<Route>> {
     Ok(routes)
 }
 
+/// What there is to read for anybody, and how people log in who have no credential yet.
+const PUBLIC: [&str; 11] = [
+    "/.well-known/oauth-authorization-server",
+    "/docs",
+    "/healthz",
+    "/metrics",
+    "/oauth/authorize",
+    "/oauth/callback",
+    "/oauth/revoke",
+    "/oauth/token",
+    "/openapi.json",
+    "/readyz",
+    "/v1",
+];
+
 /// At each route with each of these credentials.
 fn knock(server: &Server) -> Result<()> {
     let routes = routes(&server.url)?;
@@ -77,7 +92,7 @@ fn knock(server: &Server) -> Result<()> {
     ensure!(routes.len() - public.len() >= ROUTES_MIN, "only {} routes need a credential", routes.len() - public.len());
     let mut known = public.clone();
     known.sort_unstable();
-    ensure!(known == ["/docs", "/healthz", "/metrics", "/openapi.json", "/readyz", "/v1"], "{known:?} are public");
+    ensure!(known == PUBLIC, "{known:?} are public");
     let wrong = format!("Bearer {}x", server.key);
     let basic = format!("Basic {}", server.key);
     let shown =

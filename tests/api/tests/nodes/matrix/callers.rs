@@ -267,7 +267,7 @@ fn places(world: &World, way: Way, level: Level, permission: &str) -> Vec<(On, O
 
 /// Makes all groups, roles and grants, on several threads.
 fn grant(world: &World, plans: &mut [Plan]) -> Result<()> {
-    const THREADS: usize = 32;
+    const THREADS: usize = 12;
     let part = plans.len().div_ceil(THREADS);
     std::thread::scope(|scope| {
         let parts: Vec<_> = plans

@@ -20,8 +20,11 @@ pub enum Known {
 /// What the API says of a request that no route took.
 pub fn lookup(method: &str, path: &str) -> Known {
     let rows = TABLE.lines().filter_map(|line| line.split_once(' ')).chain(served());
-    let mut methods: Vec<&'static str> =
-        rows.filter(|(_, pattern)| matches(pattern, path)).map(|(method, _)| method).collect();
+    let found: Vec<_> = rows.filter(|(_, pattern)| matches(pattern, path)).collect();
+    // `/v1/acl/list_org` is no `/v1/acl/{acl_id}`: a path that is written out stands before one with a hole.
+    let is_written_out = found.iter().any(|(_, pattern)| *pattern == path);
+    let of_it = found.into_iter().filter(|(_, pattern)| !is_written_out || *pattern == path);
+    let mut methods: Vec<&'static str> = of_it.map(|(method, _)| method).collect();
     methods.sort_unstable();
     methods.dedup();
     if methods.is_empty() {
@@ -86,6 +89,8 @@ mod tests {
         assert_eq!(lookup("PUT", "/v1/user"), Known::OtherMethods(vec!["GET"]));
         assert_eq!(lookup("POST", "/v1"), Known::OtherMethods(vec!["GET"]));
         assert_eq!(lookup("GET", "/logs3"), Known::OtherMethods(vec!["POST"]));
+        assert_eq!(lookup("GET", "/v1/acl/batch_update"), Known::OtherMethods(vec!["POST"]));
+        assert_eq!(lookup("DELETE", "/v1/organization/members"), Known::OtherMethods(vec!["PATCH"]));
     }
 
     #[test]

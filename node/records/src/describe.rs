@@ -128,6 +128,11 @@ fn uuid() -> Value {
     json!({"type": "string", "format": "uuid"})
 }
 
+/// Empty says nothing, as null does.
+fn uuid_or_empty() -> Value {
+    json!({"anyOf": [uuid(), {"type": "string", "maxLength": 0}]})
+}
+
 fn time() -> Value {
     json!({"type": "string", "format": "date-time"})
 }
@@ -229,7 +234,7 @@ fn create(kind: &Kind) -> Value {
     }
     if kind.home == Home::Organization {
         object.put("org_name", text(), false);
-        object.put("org_id", uuid(), false);
+        object.put("org_id", uuid_or_empty(), false);
     }
     if kind.naming == Naming::UniqueOrFresh {
         object.put("ensure_new", json!({"type": "boolean"}), false);

@@ -54,6 +54,10 @@ impl Definition {
                 patch.put(field.name, schema(&field.shape), false);
             }
         }
+        // They are rows, of which no tag is given twice.
+        for tags in [&mut create, &mut patch].into_iter().filter_map(|object| object.properties.get_mut("tags")) {
+            tags["uniqueItems"] = true.into();
+        }
         let name = match self {
             Definition::Prompt => "prompt_name",
             Definition::Function => "function_name",

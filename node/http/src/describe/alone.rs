@@ -115,8 +115,7 @@ fn secrets() -> Vec<Operation> {
     let org_name = json!({"type": "string", "nullable": true});
     let named =
         json!({"type": "object", "required": ["name"], "properties": {"name": some_text(), "org_name": org_name}});
-    let of_org =
-        json!({"type": "object", "properties": {"org_id": {"type": "string", "format": "uuid", "nullable": true}}});
+    let of_org = json!({"type": "object", "properties": {"org_id": maybe_org_id()}});
     let all = Operation::new("post", "/api/ai_secret/get", "AiSecrets", "List the AI secrets of an organization");
     vec![
         family.create(),
@@ -352,6 +351,11 @@ fn people() -> Vec<Operation> {
     ]
 }
 
+/// Empty says nothing, as null does.
+fn maybe_org_id() -> Value {
+    json!({"anyOf": [{"type": "string", "format": "uuid", "nullable": true}, {"type": "string", "maxLength": 0}]})
+}
+
 fn members_body() -> Value {
     let list = |item: Value| json!({"type": "array", "nullable": true, "items": item, "maxItems": MEMBERS_AT_ONCE_MAX});
     let maybe = |schema: Value| {
@@ -360,8 +364,7 @@ fn members_body() -> Value {
         schema
     };
     let email = json!({"type": "string", "pattern": r"^[^@\s]+@\S+$"});
-    let account =
-        json!({"type": "object", "required": ["name"], "properties": {"name": text(), "token_name": maybe(text())}});
+    let account = json!({"type": "object", "required": ["name"], "properties": {"name": some_text(), "token_name": maybe(text())}});
     let invited = json!({
         "ids": list(uuid()), "emails": list(email.clone()), "service_accounts": list(account), "send_invite_emails": {"type": "boolean", "nullable": true},
         "group_ids": list(uuid()), "group_names": list(text()), "group_id": maybe(uuid()), "group_name": maybe(text()),
@@ -370,7 +373,7 @@ fn members_body() -> Value {
     json!({"type": "object", "properties": {
         "invite_users": {"type": "object", "nullable": true, "properties": invited},
         "remove_users": {"type": "object", "nullable": true, "properties": removed},
-        "org_name": maybe(text()), "org_id": {"anyOf": [maybe(uuid()), {"type": "string", "maxLength": 0}]},
+        "org_name": maybe(text()), "org_id": maybe_org_id(),
     }})
 }
 

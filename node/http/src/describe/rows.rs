@@ -151,15 +151,17 @@ fn optional_time() -> Value {
     json!({"type": "string", "nullable": true, "format": "date-time"})
 }
 
+/// True and false are kept as 1 and 0.
 fn scores() -> Value {
     let score = json!({"type": "number", "nullable": true, "minimum": 0, "maximum": 1});
+    let score = json!({"anyOf": [score, {"type": "boolean"}]});
     json!({"type": "object", "nullable": true, "additionalProperties": score})
 }
 
-/// A metric that no JSON number can say is a text.
+/// A metric that no JSON number can say is a text; true and false are kept as 1 and 0.
 fn metrics() -> Value {
     let odd = json!({"type": "string", "enum": ["NaN", "Infinity", "-Infinity"]});
-    let metric = json!({"anyOf": [optional("number"), odd]});
+    let metric = json!({"anyOf": [optional("number"), odd, {"type": "boolean"}]});
     let properties = json!({"caller_functionname": any(), "caller_filename": any(), "caller_lineno": any()});
     json!({"type": "object", "nullable": true, "properties": properties, "additionalProperties": metric})
 }

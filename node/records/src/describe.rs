@@ -54,6 +54,10 @@ impl Definition {
                 patch.put(field.name, schema(&field.shape), false);
             }
         }
+        // They are rows, of which no tag is given twice.
+        for tags in [&mut create, &mut patch].into_iter().filter_map(|object| object.properties.get_mut("tags")) {
+            tags["uniqueItems"] = true.into();
+        }
         let name = match self {
             Definition::Prompt => "prompt_name",
             Definition::Function => "function_name",
@@ -126,6 +130,11 @@ fn text() -> Value {
 
 fn uuid() -> Value {
     json!({"type": "string", "format": "uuid"})
+}
+
+/// Empty says nothing, as null does.
+fn uuid_or_empty() -> Value {
+    json!({"anyOf": [uuid(), {"type": "string", "maxLength": 0}]})
 }
 
 fn time() -> Value {
@@ -229,7 +238,7 @@ fn create(kind: &Kind) -> Value {
     }
     if kind.home == Home::Organization {
         object.put("org_name", text(), false);
-        object.put("org_id", uuid(), false);
+        object.put("org_id", uuid_or_empty(), false);
     }
     if kind.naming == Naming::UniqueOrFresh {
         object.put("ensure_new", json!({"type": "boolean"}), false);

@@ -73,6 +73,18 @@ pub(crate) fn patched(kind: &Kind, stored: &Body, mut sent: Body) -> Result<Opti
     Ok((kept != *stored).then_some(kept))
 }
 
+/// What `remove_members` and the like name has the shape of the list: the fold would pass over what cannot be in it.
+pub(crate) fn check_taken_out(kind: &Kind, sent: &Body) -> Result<(), RecordsError> {
+    let lists = kind.fields.iter().filter(|field| matches!(field.shape, Shape::List { .. }));
+    for field in lists.filter(|_| kind.fold.is_some()) {
+        let name = format!("remove_{}", field.name);
+        if let Some(value) = sent.get(&name).filter(|value| !value.is_null()) {
+            take(&field.shape, &name, value.clone())?;
+        }
+    }
+    Ok(())
+}
+
 /// Objects member by member; anything else replaces. Depth is bounded by the shapes of both.
 fn merge(into: &mut Value, from: Value) {
     match (into, from) {

@@ -21,6 +21,7 @@ use crate::error::RecordsError;
 use crate::kind::{Filter, Home, Kind, Naming};
 use crate::kinds::PROJECT;
 use crate::read::decided;
+use crate::shape::Shape;
 use crate::standing::{no_organization, within, within_named};
 
 /// Ids that one request may name.
@@ -85,6 +86,12 @@ impl ListRequest {
     }
 }
 
+/// As a record has it: ids are kept in one form.
+fn wanted(kind: &Kind, field: &str, name: &str, value: &str) -> Result<String, RecordsError> {
+    let is_id = kind.fields.iter().any(|known| known.name == field && matches!(known.shape, Shape::Uuid));
+    if is_id { Ok(parse_id(name, value)?.to_string()) } else { Ok(value.to_owned()) }
+}
+
 fn parse_limit(text: &str) -> Result<u64, RecordsError> {
     let wrong = |_| RecordsError::BadRequest("`limit` has to be a whole number, 0 or more".into());
     text.parse().map_err(wrong)
@@ -115,7 +122,9 @@ impl Asked {
                 Some(Filter::Name) => drop(asked.names.insert(value.clone())),
                 Some(Filter::ProjectName) => drop(asked.project_names.insert(value.clone())),
                 Some(Filter::ProjectId) => drop(asked.project_ids.insert(parse_id(name, value)?)),
-                Some(Filter::Field(field)) => drop(asked.fields.entry(field).or_default().insert(value.clone())),
+                Some(Filter::Field(field)) => {
+                    asked.fields.entry(field).or_default().insert(wanted(kind, field, name, value)?);
+                }
                 Some(Filter::Metadata) => asked.metadata.push(parse_metadata(value)?),
                 None => {}
             }
@@ -490,6 +499,14 @@ mod tests {
         assert_eq!((read.limit, read.ids), (Some(0), vec![id, id]));
         assert_eq!(read.filters, [("other".to_owned(), "x".to_owned())]);
         assert_eq!(query(&[("limit", ""), ("starting_after", "")]), Ok(ListRequest::default()));
+    }
+
+    #[test]
+    fn an_id_that_is_filtered_by_is_read_as_one() {
+        let read = |value: &str| Asked::read(&crate::kinds::ENV_VAR, &query(&[("object_id", value)]).expect("reads"));
+        let fields = read("0000000A-0000-0000-0000-000000000007").expect("reads").fields;
+        assert_eq!(fields["object_id"], HashSet::from(["0000000a-0000-0000-0000-000000000007".to_owned()]));
+        assert!(matches!(read("x"), Err(RecordsError::BadRequest(said)) if said.contains("`object_id`")));
     }
 
     #[test]

@@ -28,6 +28,7 @@ impl Records {
         mut body: Map<String, Value>,
     ) -> Result<Value, RecordsError> {
         let secret = sealing::taken(kind, &mut body)?;
+        draft::check_taken_out(kind, &body)?;
         // Also a change that changes nothing is one of what is there now.
         self.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {

@@ -1,6 +1,7 @@
-//! The Python SDK in an environment of its own, made once and kept beside what cargo builds.
+//! Python in environments of its own, made once and kept beside what cargo builds: the SDK is in one of them.
 
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -9,7 +10,6 @@ use anyhow::{Context, Result, bail};
 
 /// Every package at its version. Part of the program: one that is started alone finds the environment too.
 const REQUIREMENTS: &str = include_str!("../python/requirements.lock");
-const SCHEMATHESIS: &str = include_str!("../python/schemathesis.lock");
 /// What the SDK says when it gives rows up: it raises nothing then.
 const DROPPED: [&str; 2] = ["log request failed", "Dropping batch"];
 
@@ -25,14 +25,10 @@ pub enum Told {
 /// Python with the SDK; why not, where it cannot be had.
 pub fn environment() -> Result<&'static Path, String> {
     static ENVIRONMENT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let make = || made("python", REQUIREMENTS).map_err(|error| format!("{error:#}"));
-    ENVIRONMENT.get_or_init(make).as_deref().map_err(Clone::clone)
-}
-
-/// The program `schemathesis`, in an environment of its own.
-pub fn schemathesis() -> Result<PathBuf, String> {
-    let python = made("schemathesis", SCHEMATHESIS).map_err(|error| format!("{error:#}"))?;
-    Ok(python.with_file_name("schemathesis"))
+    ENVIRONMENT
+        .get_or_init(|| environment_of("python", REQUIREMENTS).map_err(|error| format!("{error:#}")))
+        .as_deref()
+        .map_err(Clone::clone)
 }
 
 /// Runs one script of `python/`; an error where it fails, or where the SDK gave rows up.
@@ -76,7 +72,8 @@ pub fn folder() -> PathBuf {
     Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("python")
 }
 
-fn made(name: &str, wanted: &str) -> Result<PathBuf> {
+/// Python with these packages; environments of several names are kept.
+pub fn environment_of(name: &str, requirements: &str) -> Result<PathBuf> {
     let folder = beside_what_is_built()?;
     // Held until it is there: another process may want it at the same time.
     let lock = File::create(folder.join("lock"))?;
@@ -85,20 +82,27 @@ fn made(name: &str, wanted: &str) -> Result<PathBuf> {
     let python = environment.join("bin/python");
     // Written last, with what was installed: an environment that was half made, or of other versions, is made again.
     let marker = environment.join("installed");
-    if std::fs::read_to_string(&marker).is_ok_and(|installed| installed == wanted) {
+    if std::fs::read_to_string(&marker).is_ok_and(|installed| installed == requirements) {
         return Ok(python);
     }
     if environment.exists() {
         std::fs::remove_dir_all(&environment)?;
     }
     checked(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
-    let requirements = environment.join("requirements.lock");
-    std::fs::write(&requirements, wanted)?;
+    let list = environment.join("requirements.lock");
+    std::fs::write(&list, requirements)?;
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement"]);
-    checked(install.arg(&requirements))?;
-    std::fs::write(&marker, wanted)?;
+    checked(install.arg(&list))?;
+    std::fs::write(&marker, requirements)?;
     Ok(python)
+}
+
+/// Says that something was left out, which is a failure where everything is required.
+pub fn not_covered(what: &str, problem: &str) {
+    assert_ne!(std::env::var("ASSAY_REQUIRE").as_deref(), Ok("all"), "{problem}");
+    // To the stream itself: what a passing test prints is not shown.
+    let _ = writeln!(std::io::stderr(), "NOT COVERED: {what}: {problem}");
 }
 
 /// A folder in cargo's target directory, whether a test asks or a program.
@@ -120,6 +124,7 @@ fn checked(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-fn said(output: &Output) -> String {
+/// All that it wrote.
+pub fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

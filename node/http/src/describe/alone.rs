@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::body::ROWS_MAX;
 use crate::describe::families::{Family, filtered, paged};
-use crate::describe::operation::{Operation, objects, reference, text, uuid};
+use crate::describe::operation::{Operation, maybe_version, objects, reference, some_text, text, uuid, version};
 use crate::describe::rows;
 use crate::refusal::Kind;
 
@@ -171,9 +171,9 @@ fn views() -> Vec<Operation> {
 fn secrets() -> Vec<Operation> {
     let family = Family::new("/v1/ai_secret", "ai_secret", kinds::AI_SECRET.describe());
     let org_name = json!({"type": "string", "nullable": true});
-    let named = json!({"type": "object", "required": ["name"], "properties": {"name": text(), "org_name": org_name}});
-    let of_org =
-        json!({"type": "object", "properties": {"org_id": {"type": "string", "format": "uuid", "nullable": true}}});
+    let named =
+        json!({"type": "object", "required": ["name"], "properties": {"name": some_text(), "org_name": org_name}});
+    let of_org = json!({"type": "object", "properties": {"org_id": maybe_org_id()}});
     let all = Operation::new("post", "/api/ai_secret/get", "AiSecrets", "List the AI secrets of an organization");
     vec![
         family.create(),
@@ -222,28 +222,28 @@ fn environments() -> Vec<Operation> {
             .part("slug", text())
             .answers(reference("EnvironmentObject"))
     };
-    let version = json!({"type": "object", "required": ["object_version"], "properties": {"object_version": text()}});
-    let mut pinned = version.clone();
+    let pin = json!({"type": "object", "required": ["object_version"], "properties": {"object_version": version()}});
+    let mut pinned = pin.clone();
     pinned["required"] = json!(["object_version", "environment_slug"]);
-    pinned["properties"]["environment_slug"] = text();
+    pinned["properties"]["environment_slug"] = some_text();
     vec![
         all("get", "List the versions of a prompt or dataset that environments use")
             .answers(objects(&reference("EnvironmentObject"))),
         all("post", "Have an environment use a version").takes(pinned).answers(reference("EnvironmentObject")),
         one("get", "Get the version that an environment uses"),
-        one("put", "Have an environment use a version, in the place of the one it uses").takes(version),
+        one("put", "Have an environment use a version, in the place of the one it uses").takes(pin),
         one("delete", "Have an environment use no version"),
     ]
 }
 
 /// A dataset as it was.
 fn restores() -> Vec<Operation> {
-    let version = json!({"type": "object", "required": ["version"], "properties": {"version": text()}});
+    let named = json!({"type": "object", "required": ["version"], "properties": {"version": version()}});
     let rows = json!({"type": "integer", "minimum": 0});
     let of = |path: &str, summary: &str, fields: Value| {
         let answer = json!({"type": "object", "required": names(&fields), "properties": fields});
         let operation = Operation::new("post", path, "Datasets", summary).of("dataset");
-        operation.takes(version.clone()).answers(answer).also_refuses(&[Kind::Past])
+        operation.takes(named.clone()).answers(answer).also_refuses(&[Kind::Past])
     };
     vec![
         of(
@@ -409,6 +409,11 @@ fn people() -> Vec<Operation> {
     ]
 }
 
+/// Empty says nothing, as null does.
+fn maybe_org_id() -> Value {
+    json!({"anyOf": [{"type": "string", "format": "uuid", "nullable": true}, {"type": "string", "maxLength": 0}]})
+}
+
 fn members_body() -> Value {
     let list = |item: Value| json!({"type": "array", "nullable": true, "items": item, "maxItems": MEMBERS_AT_ONCE_MAX});
     let maybe = |schema: Value| {
@@ -416,17 +421,17 @@ fn members_body() -> Value {
         schema["nullable"] = true.into();
         schema
     };
-    let account =
-        json!({"type": "object", "required": ["name"], "properties": {"name": text(), "token_name": maybe(text())}});
+    let email = json!({"type": "string", "pattern": r"^[^@\s]+@\S+$"});
+    let account = json!({"type": "object", "required": ["name"], "properties": {"name": some_text(), "token_name": maybe(text())}});
     let invited = json!({
-        "ids": list(uuid()), "emails": list(text()), "service_accounts": list(account), "send_invite_emails": {"type": "boolean", "nullable": true},
+        "ids": list(uuid()), "emails": list(email.clone()), "service_accounts": list(account), "send_invite_emails": {"type": "boolean", "nullable": true},
         "group_ids": list(uuid()), "group_names": list(text()), "group_id": maybe(uuid()), "group_name": maybe(text()),
     });
-    let removed = json!({"ids": list(uuid()), "emails": list(text())});
+    let removed = json!({"ids": list(uuid()), "emails": list(email)});
     json!({"type": "object", "properties": {
         "invite_users": {"type": "object", "nullable": true, "properties": invited},
         "remove_users": {"type": "object", "nullable": true, "properties": removed},
-        "org_name": maybe(text()), "org_id": maybe(uuid()),
+        "org_name": maybe(text()), "org_id": maybe_org_id(),
     }})
 }
 
@@ -452,9 +457,9 @@ fn question() -> Value {
     json!({
         "type": "object", "required": ["query"],
         "properties": {
-            "query": {"anyOf": [text(), {"type": "object"}]},
+            "query": {"anyOf": [some_text(), {"type": "object", "minProperties": 1}]},
             "fmt": {"type": "string", "nullable": true, "enum": formats},
-            "cursor": maybe, "version": maybe, "scope_to_root_span_id": maybe,
+            "cursor": maybe, "version": maybe_version(), "scope_to_root_span_id": maybe,
             "tz_offset": {"type": "integer", "nullable": true, "minimum": -1440, "maximum": 1440},
             "lint_mode": {"type": "string", "nullable": true, "enum": ["default", "strict", "off", null]},
             "strict_lint_mode": flag, "audit_log": flag, "disable_limit": flag, "include_plan": flag,
@@ -515,7 +520,7 @@ fn writes() -> Vec<Operation> {
     let row = json!({"type": "object", "additionalProperties": {"nullable": true}});
     let logs = json!({"type": "object", "required": ["rows"], "properties": {
         "rows": {"type": "array", "items": row, "maxItems": ROWS_MAX},
-        "api_version": {"type": "integer", "nullable": true},
+        "api_version": {"nullable": true},
     }});
     let crossed =
         Operation::new("post", "/v1/insert", "CrossObject", "Write rows of several objects and feedback to them");

@@ -4,7 +4,7 @@ use assay_node_functions::Definition;
 use assay_node_records::{Description, IDS_MAX, Kind};
 use serde_json::{Value, json};
 
-use crate::describe::operation::{Operation, objects, pascal, reference, text, uuid};
+use crate::describe::operation::{Operation, objects, pascal, reference, text, uuid, version};
 use crate::refusal::Kind as RefusalKind;
 use crate::routes::Changes;
 
@@ -13,7 +13,7 @@ const FOUND: (&str, &str) =
 
 /// What every list takes.
 pub fn paged(operation: Operation, list_default: Option<u64>) -> Operation {
-    let mut limit = json!({"type": "integer", "nullable": true, "minimum": 0});
+    let mut limit = json!({"type": "integer", "nullable": true, "minimum": 0, "maximum": u64::MAX});
     if let Some(default) = list_default {
         limit["default"] = default.into();
     }
@@ -27,7 +27,10 @@ pub fn paged(operation: Operation, list_default: Option<u64>) -> Operation {
 
 pub fn filtered(mut operation: Operation, filters: &[(&'static str, Value)]) -> Operation {
     for (name, schema) in filters {
-        operation = operation.asks(name, schema.clone());
+        // A text that no record can have finds none.
+        let is_parsed = schema.get("format").is_some();
+        let schema = if is_parsed { schema.clone() } else { json!({"anyOf": [schema, text()]}) };
+        operation = operation.asks(name, schema);
     }
     operation
 }
@@ -50,7 +53,7 @@ pub fn records(path: &str, kind: &Kind, changes: Changes) -> Vec<Operation> {
 pub fn definitions(path: &str, definition: Definition) -> Vec<Operation> {
     let family = Family::new(path, definition.name(), definition.describe());
     let versioned = |operation: Operation| {
-        let operation = operation.asks("version", text()).asks("environment", text());
+        let operation = operation.asks("version", version()).asks("environment", text());
         operation.also_refuses(&[RefusalKind::Past, RefusalKind::NotImplemented])
     };
     let mut all = vec![

@@ -98,8 +98,11 @@ impl Operation {
         self
     }
 
+    /// An empty value means "not given".
     pub fn asks(mut self, name: &str, schema: Value) -> Operation {
-        self.parameters.push(json!({"name": name, "in": "query", "required": false, "schema": schema}));
+        let (place, empty) = ("query", true);
+        self.parameters
+            .push(json!({"name": name, "in": place, "required": false, "allowEmptyValue": empty, "schema": schema}));
         self
     }
 
@@ -257,6 +260,21 @@ pub fn text() -> Value {
 
 pub fn uuid() -> Value {
     json!({"type": "string", "format": "uuid"})
+}
+
+/// A text that is refused where it is empty.
+pub fn some_text() -> Value {
+    json!({"type": "string", "minLength": 1})
+}
+
+/// A transaction, in decimal or in its 16 hexadecimal digits.
+pub fn version() -> Value {
+    json!({"type": "string", "pattern": "^([0-9]{1,19}|[0-9a-fA-F]{16})$"})
+}
+
+/// The same where it may be left out: what is empty or null is.
+pub fn maybe_version() -> Value {
+    json!({"type": "string", "nullable": true, "pattern": "^([0-9]{0,19}|[0-9a-fA-F]{16})$"})
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 
 use assay_storage_model::ObjectKind;
 use assay_storage_model::command::ROWS_PER_WRITE_MAX;
+use assay_storage_model::event::ID_BYTES_MAX;
 use serde_json::{Map, Value, json};
 
-use crate::describe::operation::{Operation, pascal, reference, text, uuid};
+use crate::describe::operation::{Operation, maybe_version, pascal, reference, text, uuid};
 use crate::refusal::Kind;
 
 pub const REPEATED: (&str, &str) =
@@ -105,14 +106,14 @@ pub fn inserted_rows() -> Value {
 
 fn fetch_fields() -> Vec<(&'static str, Value)> {
     let text = json!({"type": "string", "nullable": true});
-    let limit = json!({"type": "integer", "nullable": true, "minimum": 0});
+    let limit = json!({"type": "integer", "nullable": true, "minimum": 0, "maximum": u64::MAX});
     let staleness = json!({"type": "string", "nullable": true, "enum": ["ok", null]});
     vec![
         ("limit", limit),
         ("cursor", text.clone()),
-        ("max_xact_id", text.clone()),
-        ("max_root_span_id", text.clone()),
-        ("version", text),
+        ("max_xact_id", maybe_version()),
+        ("max_root_span_id", text),
+        ("version", maybe_version()),
         ("staleness", staleness),
     ]
 }
@@ -120,6 +121,10 @@ fn fetch_fields() -> Vec<(&'static str, Value)> {
 fn fetch_body() -> Value {
     let properties: Map<_, _> = fetch_fields().into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
     json!({"type": "object", "properties": properties})
+}
+
+fn id() -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": ID_BYTES_MAX})
 }
 
 fn any() -> Value {
@@ -136,6 +141,10 @@ fn optional(kind: &str) -> Value {
 
 fn optional_texts() -> Value {
     json!({"type": "array", "nullable": true, "items": text()})
+}
+
+fn optional_tags() -> Value {
+    json!({"type": "array", "nullable": true, "items": text(), "uniqueItems": true})
 }
 
 fn optional_time() -> Value {
@@ -155,6 +164,18 @@ fn metrics() -> Value {
     json!({"type": "object", "nullable": true, "properties": properties, "additionalProperties": metric})
 }
 
+/// The numbers of scores and metrics as they are sent: true and false are kept as 1 and 0.
+fn or_booleans(mut numbers: Value) -> Value {
+    let number = numbers["additionalProperties"].take();
+    let mut any = match number.get("anyOf") {
+        Some(Value::Array(several)) => several.clone(),
+        _ => vec![number],
+    };
+    any.push(json!({"type": "boolean"}));
+    numbers["additionalProperties"] = json!({"anyOf": any});
+    numbers
+}
+
 fn attributes() -> Value {
     let text = optional("string");
     let properties = json!({"name": text, "type": text, "purpose": text, "log_level": text});
@@ -166,7 +187,7 @@ fn origin() -> Value {
     json!({
         "type": "object", "nullable": true, "required": ["object_type", "object_id", "id"],
         "properties": {
-            "object_type": {"type": "string", "enum": types}, "object_id": uuid(), "id": text(),
+            "object_type": {"type": "string", "enum": types}, "object_id": uuid(), "id": id(),
             "_xact_id": optional("string"), "created": optional("string"),
         },
     })
@@ -202,7 +223,7 @@ fn said(kind: ObjectKind) -> Map<String, Value> {
         put("span_attributes", attributes());
     }
     put("metadata", open());
-    put("tags", optional_texts());
+    put("tags", optional_tags());
     put("origin", origin());
     put("facets", facets());
     put("classifications", classifications());
@@ -211,12 +232,17 @@ fn said(kind: ObjectKind) -> Map<String, Value> {
 
 fn inserted(kind: ObjectKind) -> Value {
     let mut fields = said(kind);
+    for name in ["scores", "metrics"] {
+        if let Some(numbers) = fields.get_mut(name) {
+            *numbers = or_booleans(numbers.take());
+        }
+    }
     let mut put = |name: &str, schema: Value| drop(fields.insert(name.to_owned(), schema));
     for name in ["id", "span_id", "root_span_id", "_parent_id"] {
-        put(name, optional("string"));
+        put(name, json!({"type": "string", "nullable": true, "minLength": 1, "maxLength": ID_BYTES_MAX}));
     }
     put("created", optional_time());
-    put("span_parents", optional_texts());
+    put("span_parents", json!({"type": "array", "nullable": true, "items": id()}));
     put("_object_delete", optional("boolean"));
     put("_is_merge", optional("boolean"));
     let path = json!({"type": "array", "items": text(), "minItems": 1});
@@ -258,15 +284,15 @@ fn fetched(kind: ObjectKind) -> Value {
 }
 
 fn feedback_item(kind: ObjectKind) -> Value {
-    let mut fields = Map::from_iter([("id".to_owned(), text())]);
+    let mut fields = Map::from_iter([("id".to_owned(), id())]);
     let mut put = |name: &str, schema: Value| drop(fields.insert(name.to_owned(), schema));
     put("comment", optional("string"));
     put("metadata", open());
     put("source", json!({"type": "string", "nullable": true, "enum": ["app", "api", "external", null]}));
-    put("tags", optional_texts());
+    put("tags", optional_tags());
     put("expected", any());
     if kind != ObjectKind::Dataset {
-        put("scores", scores());
+        put("scores", or_booleans(scores()));
     }
     json!({"type": "object", "required": ["id"], "properties": fields})
 }

@@ -1,0 +1,69 @@
+//! The server is called as its own document says that it can be called, and as it says that it cannot: schemathesis makes the
+//! requests and holds each answer against the document. Where Python or the package index is out of reach this says "not
+//! covered" and passes, unless ASSAY_REQUIRE=all.
+
+use std::path::Path;
+use std::process::Command;
+
+use assay_test_api::http::{Request, send};
+use assay_test_api::server::{Options, Server};
+use assay_test_clients::python::{command, environment_of, folder, not_covered, said};
+
+/// How long it looks; ASSAY_SCHEMATHESIS_SECONDS says otherwise.
+const SECONDS: &str = "120";
+/// What it looks at first; ASSAY_SCHEMATHESIS_SEED says otherwise.
+const SEED: &str = "1";
+/// Requests at the same time. CPython 3.11 mixes up what several threads compile ("AST constructor recursion depth mismatch"), so
+/// that runs with more of them ended with errors of their own.
+const WORKERS: &str = "1";
+/// Without an answer for so many seconds a request has failed.
+const ANSWER_SECONDS_MAX: &str = "30";
+/// Requests that it makes up for one operation, one time through.
+const EXAMPLES: &str = "20";
+/// Failures after which it stops looking for more.
+const FAILURES_MAX: &str = "50";
+/// Of what it says, which is long, the end has the summary.
+const REPORT_BYTES_MAX: usize = 64 << 10;
+/// A schema cannot say all that a request has to be: that ids are of what is there, that of two parameters one is given. In the
+/// place of this check `python/described.py` has one that lets through what such a rule refuses, by the words of the refusal.
+const IN_OTHER_WORDS: &str = "positive_data_acceptance";
+const REQUIREMENTS: &str = include_str!("../python/schemathesis.lock");
+
+#[test]
+#[ignore = "takes two minutes; .ci/run runs it"]
+fn the_server_does_what_its_document_says() {
+    let python = match environment_of("schemathesis", REQUIREMENTS) {
+        Ok(python) => python,
+        Err(problem) => return not_covered("the API's document against the server", &format!("{problem:#}")),
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut server = Server::start(&Options::new(&dir.path().join("data"))).unwrap_or_else(|error| panic!("{error:#}"));
+    let output = schemathesis(&python, dir.path(), &server.url, &server.key).output().expect("schemathesis runs");
+    let report = said(&output);
+    let begin = report.ceil_char_boundary(report.len().saturating_sub(REPORT_BYTES_MAX));
+    assert!(server.lives(), "the server died:\n{}\n{}", server.log(), &report[begin..]);
+    assert!(output.status.success(), "{}\n{}", output.status, &report[begin..]);
+    // It changes and deletes what it finds: had it taken the caller's own rights, most answers had been refusals.
+    let headers = vec![("Authorization".into(), format!("Bearer {}", server.key))];
+    let body = Some(br#"{"name": "made behind it"}"#.to_vec());
+    let make = Request { method: "POST".into(), target: "/v1/project".into(), headers, body, ..Request::default() };
+    let answer = send(&server.url, &make).expect("an answer");
+    assert_eq!(answer.status, 200, "the caller has lost its rights: {}", answer.text());
+    println!("{}", &report[begin..]);
+}
+
+fn schemathesis(python: &Path, home: &Path, url: &str, key: &str) -> Command {
+    let told = |name: &str, otherwise: &str| std::env::var(name).unwrap_or_else(|_| otherwise.into());
+    let seconds = told("ASSAY_SCHEMATHESIS_SECONDS", SECONDS);
+    let seed = told("ASSAY_SCHEMATHESIS_SEED", SEED);
+    let mut command = command(python, home, url, key);
+    command.env("PYTHONPATH", folder()).env("SCHEMATHESIS_HOOKS", "described");
+    command.args(["-m", "schemathesis.cli", "--config-file"]).arg(folder().join("schemathesis.toml"));
+    command.args(["run", &format!("{url}/openapi.json"), "--no-color", "--continue-on-failure"]);
+    command.args(["--header", &format!("Authorization: Bearer {key}"), "--checks", "all"]);
+    command.args(["--exclude-checks", IN_OTHER_WORDS]);
+    command.args(["--workers", WORKERS, "--max-time", &seconds, "--seed", &seed, "--max-examples", EXAMPLES]);
+    command.args(["--request-timeout", ANSWER_SECONDS_MAX, "--max-failures", FAILURES_MAX]);
+    command.args(["--generation-database", "none", "--warnings", "off"]);
+    command
+}

@@ -5,6 +5,7 @@
 mod alone;
 mod families;
 mod operation;
+mod registering;
 mod rows;
 
 use std::sync::OnceLock;

@@ -8,12 +8,14 @@ mod later;
 mod oauth;
 mod queries;
 mod records;
+mod registering;
 mod restore;
 mod rows;
 mod secrets;
 mod served;
 mod service;
 mod simulated_users;
+mod snapshots;
 mod summaries;
 mod views;
 
@@ -59,7 +61,6 @@ pub fn registered(config: &mut Routes<'_>) {
     records_of(config, "/v1/api_key", &kinds::API_KEY, Changes::Never);
     for kind in [
         &kinds::AGENT,
-        &kinds::DATASET_SNAPSHOT,
         &kinds::ENV_VAR,
         &kinds::GROUP,
         &kinds::MCP_SERVER,
@@ -74,6 +75,7 @@ pub fn registered(config: &mut Routes<'_>) {
     ] {
         records_of(config, &format!("/v1/{}", kind.name()), kind, Changes::ByPatchAndPut);
     }
+    snapshots_of(config);
     environments_of(config);
     views_of(config);
     simulated_users_of(config);
@@ -82,6 +84,7 @@ pub fn registered(config: &mut Routes<'_>) {
     tokens_of(config);
     definitions_of(config, "/v1/prompt", Definition::Prompt);
     definitions_of(config, "/v1/function", Definition::Function);
+    registration_of(config);
     config.service(at("/insert-functions").route(post().to(functions::insert)));
 
     rows_of(config, "/v1/project_logs", ObjectKind::ProjectLogs);
@@ -98,6 +101,54 @@ pub fn registered(config: &mut Routes<'_>) {
     config.service(at("/logs3").route(post().to(rows::logs3)));
     logins(config);
     config.default_service(to(unrouted));
+}
+
+/// Versions of datasets under names.
+fn snapshots_of(config: &mut Routes<'_>) {
+    config.service(
+        at("/v1/dataset_snapshot")
+            .route(post().to(snapshots::create))
+            .route(put().to(snapshots::replace))
+            .route(get().to(|call| records::list(&kinds::DATASET_SNAPSHOT, call))),
+    );
+    config.service(
+        at("/v1/dataset_snapshot/{id}")
+            .route(get().to(|call| records::get(&kinds::DATASET_SNAPSHOT, call)))
+            .route(patch().to(|call, payload| records::patch(&kinds::DATASET_SNAPSHOT, call, payload)))
+            .route(delete().to(|call| records::delete(&kinds::DATASET_SNAPSHOT, call))),
+    );
+    config.describe(|| describe::records("/v1/dataset_snapshot", &kinds::DATASET_SNAPSHOT, Changes::ByPatchAndPut));
+    config.service(at("/xact-id").route(get().to(snapshots::current)));
+}
+
+/// The same as at `/v1`, as SDKs of earlier days and in JavaScript ask for it.
+fn registration_of(config: &mut Routes<'_>) {
+    config
+        .service(at("/api/project").route(get().to(registering::one_project)))
+        .service(at("/api/project/register").route(post().to(registering::project)))
+        .service(at("/api/project/get").route(post().to(registering::projects)))
+        .service(at("/api/experiment/register").route(post().to(registering::experiment)))
+        .service(at("/api/experiment/get").route(post().to(registering::experiments)))
+        .service(at("/api/base_experiment/get_id").route(post().to(registering::base_experiment)))
+        .service(at("/api/dataset/register").route(post().to(registering::dataset)))
+        .service(at("/api/dataset/get").route(post().to(registering::datasets)))
+        .service(at("/api/dataset_snapshot/register").route(post().to(registering::snapshot)))
+        .service(
+            at("/api/dataset_snapshot/get")
+                .route(post().to(registering::list_snapshots))
+                .route(get().to(registering::snapshots_by_query)),
+        )
+        .service(at("/api/project_automation/register").route(post().to(registering::automation)))
+        .service(at("/api/organization/patch_id").route(post().to(registering::patch_organization)))
+        .service(at("/api/self/get_object_info").route(post().to(registering::object_info)));
+    for kind in [&kinds::DATASET_SNAPSHOT, &kinds::PROJECT_AUTOMATION] {
+        let name = kind.name();
+        let patched = at(&format!("/api/{name}/patch_id"))
+            .route(post().to(move |call, payload| registering::patch(kind, call, payload)));
+        let deleted = at(&format!("/api/{name}/delete_id"))
+            .route(post().to(move |call, payload| registering::delete(kind, call, payload)));
+        config.service(patched).service(deleted);
+    }
 }
 
 /// Which versions are used where.

@@ -56,6 +56,7 @@ RULES = [
     (r".* names no object: it needs .*", "which fields name an object depends on the other fields"),
     (r".*: the id is not a UUID", "the names of an object's members have a form"),
     (r".*: no \S+ .+ is in the (organization|project .*)", "an id is one of something that is there"),
+    (r".*: `id` is missing; a delete names its row", "a field goes with another"),
     (r".* has exactly one of `\w+` and `\w+`", "of two fields one is given"),
     (r"version \d+ lies in the future; .*", "a version is one that was"),
     (r"`.*`: another .* has `.*`", "a name is given once"),

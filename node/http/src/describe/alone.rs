@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::body::ROWS_MAX;
 use crate::describe::families::{Family, filtered, paged};
 use crate::describe::operation::{Operation, maybe_version, objects, reference, some_text, text, uuid, version};
-use crate::describe::rows;
+use crate::describe::{registering, rows};
 use crate::refusal::Kind;
 
 const SERVICE: &str = "Service";
@@ -31,6 +31,7 @@ pub fn operations() -> Vec<Operation> {
     all.extend(people());
     all.extend(queries());
     all.extend(writes());
+    all.extend(registering::operations());
     all
 }
 
@@ -453,7 +454,7 @@ fn question() -> Value {
     let formats: Vec<Value> = Format::ALL.iter().map(|format| format.name().into()).chain([Value::Null]).collect();
     let flag = json!({"type": "boolean", "nullable": true});
     let maybe = json!({"type": "string", "nullable": true});
-    let natural = json!({"type": "integer", "nullable": true, "minimum": 0});
+    let natural = json!({"type": "integer", "nullable": true, "minimum": 0, "maximum": u64::MAX});
     json!({
         "type": "object", "required": ["query"],
         "properties": {
@@ -482,7 +483,7 @@ fn queries() -> Vec<Operation> {
     });
     let mut later = question();
     later["properties"]["format"] = json!({"type": "string", "nullable": true, "enum": ["jsonl", null]});
-    later["properties"]["batch_size"] = json!({"type": "integer", "nullable": true, "minimum": 1});
+    later["properties"]["batch_size"] = json!({"type": "integer", "nullable": true, "minimum": 1, "maximum": u64::MAX});
     let status = json!({"type": "string", "enum": ["queued", "running", "succeeded", "failed"]});
     let made = json!({"type": "object", "required": ["id", "status", "project_id", "object_id"],
         "properties": {"id": uuid(), "status": status, "project_id": maybe, "object_id": maybe}});

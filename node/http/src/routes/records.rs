@@ -9,7 +9,7 @@ use super::{Answer, json, json_builder};
 use crate::call::Call;
 use crate::refusal::Refusal;
 
-const FOUND_EXISTING: &str = "x-bt-found-existing";
+pub(super) const FOUND_EXISTING: &str = "x-bt-found-existing";
 
 /// What is there under the same name is answered unmodified, and the header says so.
 pub async fn create(kind: &'static Kind, call: Call, payload: Payload) -> Answer {

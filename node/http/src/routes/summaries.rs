@@ -106,12 +106,18 @@ async fn project_of(call: &Call, project: Uuid) -> Result<(String, String), Refu
     Ok((name, url))
 }
 
-async fn visible(call: &Call, kind: &'static RecordKind, id: Uuid) -> Result<Option<Value>, Refusal> {
+pub(super) async fn visible(call: &Call, kind: &'static RecordKind, id: Uuid) -> Result<Option<Value>, Refusal> {
     match call.edge.records.get(&call.principal, kind, id).await.map_err(Refusal::from) {
         Ok(found) => Ok(Some(found)),
         Err(refusal) if matches!(refusal.kind, Kind::NotFound | Kind::Forbidden) => Ok(None),
         Err(other) => Err(other),
     }
+}
+
+/// Id and name of what an experiment is compared with.
+pub(super) async fn base(call: &Call, id: Uuid) -> Result<Option<(Uuid, String)>, Refusal> {
+    let found = Found::experiment(call, id).await?;
+    Ok(base_of(call, &found, None).await?.map(|base| (base.id, base.name)))
 }
 
 /// What it is compared with: what the caller says, what the experiment says, the newest other one of the project.

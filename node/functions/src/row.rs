@@ -24,9 +24,9 @@ const PROMPT: [&str; 13] = [
 const FUNCTION_TOO: [&str; 3] = ["function_data", "origin", "function_schema"];
 
 /// Where objects are folded in member by member, what is one of several forms is not: half of one and half of another
-/// would be neither.
+/// would be neither. A change of tags says which there are, as with every other record.
 pub(crate) fn merge_paths() -> Value {
-    json!([["function_data"], ["prompt_data", "prompt"], ["prompt_data", "parser"]])
+    json!([["tags"], ["function_data"], ["prompt_data", "prompt"], ["prompt_data", "parser"]])
 }
 
 /// Whether it is a prompt: what a model is told, and no code.

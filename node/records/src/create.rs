@@ -69,6 +69,9 @@ impl Records {
             let object = self.answer(kind, &of_system)?;
             return Ok(Created { object, found_existing: true, secret: None });
         }
+        if kind.record == EXPERIMENT.record {
+            experiment::check_bases(&body)?;
+        }
         let place = Place { secret, ..self.place(who, kind, &fields, &body).await? };
         if kind.naming == Naming::Secret {
             return self.create_key(kind, &place, fields).await;

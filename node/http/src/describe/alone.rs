@@ -425,10 +425,10 @@ fn members_body() -> Value {
     let email = json!({"type": "string", "pattern": r"^[^@\s]+@\S+$"});
     let account = json!({"type": "object", "required": ["name"], "properties": {"name": some_text(), "token_name": maybe(text())}});
     let invited = json!({
-        "ids": list(uuid()), "emails": list(email.clone()), "service_accounts": list(account), "send_invite_emails": {"type": "boolean", "nullable": true},
+        "ids": list(uuid()), "emails": list(email), "service_accounts": list(account), "send_invite_emails": {"type": "boolean", "nullable": true},
         "group_ids": list(uuid()), "group_names": list(text()), "group_id": maybe(uuid()), "group_name": maybe(text()),
     });
-    let removed = json!({"ids": list(uuid()), "emails": list(email)});
+    let removed = json!({"ids": list(uuid()), "emails": list(text())});
     json!({"type": "object", "properties": {
         "invite_users": {"type": "object", "nullable": true, "properties": invited},
         "remove_users": {"type": "object", "nullable": true, "properties": removed},

@@ -162,7 +162,8 @@ pub async fn list_snapshots(call: Call, payload: Payload) -> Answer {
 
 /// `GET /api/dataset_snapshot/get`: the same in a query.
 pub async fn snapshots_by_query(call: Call) -> Answer {
-    let mut body: Body = call.query()?.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
+    let given = call.query()?.into_iter().filter(|(_, value)| !value.is_empty());
+    let mut body: Body = given.map(|(name, value)| (name, Value::String(value))).collect();
     if let Some(limit) = text(&body, "limit")?.map(str::to_owned) {
         let wrong = |_| Refusal::bad("`limit` has to be a whole number, 0 or more");
         body.insert("limit".into(), limit.parse::<u64>().map_err(wrong)?.into());
@@ -354,10 +355,8 @@ async fn listed(call: &Call, kind: &'static RecordKind, filters: Vec<(String, St
     Ok(call.edge.records.list(&call.principal, kind, &request).await?)
 }
 
-/// Nothing at all says nothing, as an empty object does.
 async fn read(call: &Call, payload: Payload) -> Result<Body, Refusal> {
-    let body = call.small_body(payload).await?;
-    if body.is_blank() { Ok(Body::new()) } else { body.object().await }
+    call.small_body(payload).await?.object().await
 }
 
 /// None where it is missing, null or empty.

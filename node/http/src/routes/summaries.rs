@@ -24,6 +24,7 @@ const NEWEST_MAX: u64 = 2;
 pub async fn experiment(call: Call) -> Answer {
     let asked = call.query()?;
     let id = call.id()?;
+    let named = uuid(&asked, "comparison_experiment_id")?;
     let found = Found::experiment(&call, id).await?;
     let mut said = json!({
         "project_name": found.project_name, "experiment_name": found.name, "project_url": found.project_url,
@@ -31,7 +32,7 @@ pub async fn experiment(call: Call) -> Answer {
         "comparison_experiment_name": null, "scores": null, "metrics": null,
     });
     if flag(&asked, "summarize_scores")? {
-        let base = base_of(&call, &found, uuid(&asked, "comparison_experiment_id")?).await?;
+        let base = base_of(&call, &found, named).await?;
         let sums = sums(&call, &found, base.as_ref()).await?;
         said["comparison_experiment_name"] = base.map(|base| base.name).into();
         (said["scores"], said["metrics"]) = sums;

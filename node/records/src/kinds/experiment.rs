@@ -10,7 +10,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{LINE, METADATA, NAME, PROSE, TAGS};
-use crate::draft::Body;
+use crate::draft::{Body, text_of};
 use crate::error::RecordsError;
 use crate::kind::{Field, Filter, Guard, Home, Kind, NAME_BYTES_MAX, Naming, OnPatch};
 use crate::shape::{Member, Shape, take};
@@ -101,6 +101,12 @@ pub(crate) fn suffixed(name: &str, id: Uuid) -> String {
 
 fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
+}
+
+/// What it says of what to compare with is right, also where nobody goes by it.
+pub(crate) fn check_bases(sent: &Body) -> Result<(), RecordsError> {
+    text_of(sent, "base_experiment")?;
+    ancestors(sent).map(drop)
 }
 
 /// The commits a base may have run on, nearest first, each with its place.

@@ -18,6 +18,7 @@ use assay_node_http::{AdminConfig, HttpConfig, LimitsConfig, TlsFiles};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::files::FilesConfig;
 use crate::jwt::JwtConfig;
 use crate::limits::{ObjectsConfig, QueriesConfig};
 use crate::oidc::{CLIENT_SECRET_VARIABLE, OidcConfig};
@@ -57,6 +58,7 @@ pub struct Config {
     pub queries: QueriesConfig,
     pub secrets: SecretsConfig,
     pub retention: RetentionConfig,
+    pub files: FilesConfig,
     pub limits: LimitsConfig,
     pub log: LogConfig,
     pub founding: FoundingConfig,

@@ -5,6 +5,7 @@ mod config;
 mod desk;
 mod dev;
 mod doctor;
+mod files;
 mod jwks;
 mod jwt;
 mod limits;

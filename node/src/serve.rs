@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::Context;
 use assay_cluster::Cluster;
 use assay_node_auth::Secret;
+use assay_node_files::Files;
 use assay_node_http::{App, Health, HttpConfig, Provider, Quotas, Rates, Server};
 use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::Queries;
@@ -21,9 +22,11 @@ use assay_node_records::{Founding, Records};
 use assay_storage_model::sabotage;
 use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
 
 use crate::admin::Door;
 use crate::config::{Config, LogFormat};
+use crate::files::Collecting;
 use crate::jwt::Trust;
 use crate::quotas::ClusterHoldings;
 use crate::rates::ClusterPeers;
@@ -113,8 +116,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         started = settling => Some(started),
         () = signals.first() => None,
     };
-    let sweeping = tokio::spawn(keep_sweeping(records.clone()));
-    let retaining = tokio::spawn(keep_retaining(&config, &cluster, (records, objects.clone(), queries.clone())));
+    let mut beside = keep_beside(&config, &cluster, &records, (&objects, &queries));
     match started {
         Some(Ok(())) => signals.first().await,
         Some(Err(why)) => return Err(why), // what was acknowledged is as safe as after a crash
@@ -122,8 +124,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     }
     tracing::info!("a signal asks this node to stop");
     serving.store(false, Ordering::Relaxed);
-    sweeping.abort();
-    retaining.abort();
+    beside.abort_all();
     handle.drain();
     let stopping = async {
         handle.stop().await;
@@ -167,13 +168,27 @@ fn records(
     Ok((records, provider))
 }
 
-/// Until it is aborted.
-fn keep_retaining(
+/// What goes on beside serving, until it is aborted.
+fn keep_beside(
     config: &Config,
     cluster: &Arc<Cluster>,
-    (records, objects, queries): (Records, Objects, Queries),
-) -> impl Future<Output = ()> + use<> {
-    Retention { cluster: Arc::clone(cluster), records, objects, queries, every: config.retention.every() }.keep()
+    records: &Records,
+    (objects, queries): (&Objects, &Queries),
+) -> JoinSet<()> {
+    let (cluster, every) = (Arc::clone(cluster), config.retention.every());
+    let collecting = Collecting {
+        cluster: Arc::clone(&cluster),
+        records: records.clone(),
+        files: Files::new(objects.clone()),
+        config: config.files.clone(),
+    };
+    let retention =
+        Retention { cluster, records: records.clone(), objects: objects.clone(), queries: queries.clone(), every };
+    let mut beside = JoinSet::new();
+    beside.spawn(keep_sweeping(records.clone()));
+    beside.spawn(collecting.keep());
+    beside.spawn(retention.keep());
+    beside
 }
 
 /// The start has swept once.

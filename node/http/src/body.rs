@@ -8,6 +8,7 @@
 //! in which they were asked for.
 
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::error::PayloadError;
@@ -16,7 +17,7 @@ use actix_web::web::{self, Payload};
 use assay_storage_model::command::ROWS_PER_WRITE_MAX;
 use assay_storage_model::event::{self, Counted, counted_within};
 use bytes::{Bytes, BytesMut};
-use futures::StreamExt;
+use futures::stream::{Stream, StreamExt, try_unfold};
 use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
@@ -137,6 +138,40 @@ pub async fn read(edge: &Edge, request: &HttpRequest, mut payload: Payload, byte
     Ok(Body { bytes: bytes.freeze(), held, turns: edge.turns.clone() })
 }
 
+/// What a body that is kept as it comes holds of the budget, however large it is: what is on its way to the disk.
+const PIECES_HELD_BYTES: usize = 3 << 20;
+
+/// A body piece by piece, at the pace of all bodies but with no end to the time of the whole.
+pub fn pieces<'e>(
+    edge: &'e Edge,
+    request: &HttpRequest,
+    payload: Payload,
+    bytes_max: u64,
+) -> Result<impl Stream<Item = Result<Bytes, Refusal>> + use<'e>, Refusal> {
+    if claimed_length(request).is_some_and(|claimed| claimed > bytes_max) {
+        return Err(Refusal::new(Kind::TooLarge, format!("the file has more than {bytes_max} bytes")));
+    }
+    let mut held = edge.bodies.hold();
+    if !held.grow(PIECES_HELD_BYTES.min(edge.config.bodies_bytes_max)) {
+        return Err(Refusal::new(Kind::Busy, "too many request bodies are being worked on; try again in a moment"));
+    }
+    let pace = Pace { whole: Duration::MAX, ..Pace::of(&edge.config) };
+    let state = (payload, held, Instant::now(), 0_u64);
+    Ok(try_unfold(state, move |(mut payload, held, began, received)| async move {
+        // What is waited for behind the last piece, the disk, is not the sender's to hurry.
+        let left = pace.due(received).saturating_sub(began.elapsed()).max(edge.config.body_grace());
+        let Ok(more) = tokio::time::timeout(left, payload.next()).await else {
+            Counts::add(&edge.counts.slow_bodies, 1);
+            return Err(too_slow(usize::try_from(received).unwrap_or(usize::MAX), &pace));
+        };
+        let Some(more) = more else { return Ok(None) };
+        let more = more.map_err(|error| broken(&error))?;
+        Counts::add(&edge.counts.body_bytes, more.len() as u64);
+        let received = received + more.len() as u64;
+        Ok(Some((more, (payload, held, began, received))))
+    }))
+}
+
 /// No client that is served compresses what it sends; a body that says so must not be read as if it had not.
 pub fn refuse_encoded(request: &HttpRequest) -> Result<(), Refusal> {
     let Some(encoding) = request.headers().get(header::CONTENT_ENCODING) else { return Ok(()) };
@@ -168,6 +203,19 @@ fn broken(error: &PayloadError) -> Refusal {
 }
 
 impl Body {
+    /// Room for one that is kept here already.
+    pub fn room(edge: &Edge, bytes: usize) -> Result<Held, Refusal> {
+        let mut held = edge.bodies.hold();
+        if held.grow(bytes) {
+            return Ok(held);
+        }
+        Err(Refusal::new(Kind::Busy, "too many request bodies are being worked on; try again in a moment"))
+    }
+
+    pub fn kept(edge: &Edge, bytes: Bytes, held: Held) -> Body {
+        Body { bytes, held, turns: edge.turns.clone() }
+    }
+
     pub fn is_blank(&self) -> bool {
         self.bytes.iter().all(u8::is_ascii_whitespace)
     }

@@ -36,6 +36,8 @@ pub struct HttpConfig {
     pub body_bytes_max: usize,
     /// The body of every other request: a record of the catalog is at most 1 MiB.
     pub small_body_bytes_max: usize,
+    /// A file: an attachment, or the code of functions. It must come within the time for a request.
+    pub file_bytes_max: u64,
     /// Bodies that are being read or worked on, of all requests together. Beyond it the answer is 429.
     pub bodies_bytes_max: usize,
     /// About what the bodies that are parsed may take of memory; the others wait for their turn as bytes.
@@ -82,6 +84,7 @@ impl Default for HttpConfig {
             keep_alive_seconds: 75,
             body_bytes_max: 20 << 20,
             small_body_bytes_max: 2 << 20,
+            file_bytes_max: 256 << 20,
             bodies_bytes_max: 64 << 20,
             parsed_bytes_max: 64 << 20,
             answers_bytes_max: 256 << 20,
@@ -105,6 +108,7 @@ impl HttpConfig {
             ("tls_handshake_seconds_max", self.tls_handshake_seconds_max),
             ("body_bytes_max", self.body_bytes_max as u64),
             ("small_body_bytes_max", self.small_body_bytes_max as u64),
+            ("file_bytes_max", self.file_bytes_max),
             ("parsed_bytes_max", self.parsed_bytes_max as u64),
             ("answers_bytes_max", self.answers_bytes_max as u64),
             ("unread_seconds_max", u64::from(self.unread_seconds_max)),
@@ -132,6 +136,10 @@ impl HttpConfig {
     /// `public_url` as it is handed out: paths are put behind it.
     pub fn public_origin(&self) -> Option<&str> {
         self.public_url.as_deref().map(|url| url.trim_end_matches('/'))
+    }
+
+    pub(crate) fn body_grace(&self) -> Duration {
+        Duration::from_secs(self.body_grace_seconds)
     }
 
     pub(crate) fn request_time_max(&self) -> Duration {

@@ -4,6 +4,7 @@
 
 mod alone;
 mod families;
+mod files;
 mod operation;
 mod registering;
 mod rows;

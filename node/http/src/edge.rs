@@ -11,6 +11,7 @@ use actix_web::http::{ConnectionType, Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpResponse};
+use assay_node_files::Files;
 use assay_node_functions::Functions;
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
@@ -35,6 +36,7 @@ pub struct Edge {
     pub records: Records,
     pub objects: Objects,
     pub functions: Functions,
+    pub files: Files,
     pub queries: Queries,
     pub config: HttpConfig,
     pub counts: Counts,
@@ -54,6 +56,7 @@ impl Edge {
     pub fn new(app: App) -> Edge {
         Edge {
             functions: Functions::new(app.records.clone(), app.objects.clone()),
+            files: Files::new(app.objects.clone()),
             records: app.records,
             objects: app.objects,
             queries: app.queries,

@@ -43,6 +43,7 @@ mod origin;
 mod pace;
 mod packing;
 mod quotas;
+mod range;
 mod rates;
 mod refusal;
 mod refused;

@@ -1,5 +1,6 @@
 //! What the rooms below refuse, as refusals of this one. Their sentences are for callers already, but for faults of ours.
 
+use assay_node_files::FilesError;
 use assay_node_functions::FunctionsError;
 use assay_node_objects::ingest::IngestError;
 use assay_node_objects::{ReadError, WriteError};
@@ -56,6 +57,19 @@ impl From<ReadError> for Refusal {
             ReadError::Damaged(_) | ReadError::Internal(_) => return Refusal::internal(error),
         };
         Refusal::new(kind, error.to_string())
+    }
+}
+
+impl From<FilesError> for Refusal {
+    fn from(error: FilesError) -> Refusal {
+        match error {
+            FilesError::BadRequest(why) => Refusal::bad(why),
+            FilesError::TooLarge(why) => Refusal::new(Kind::TooLarge, why),
+            FilesError::Write(why) => why.into(),
+            FilesError::Read(why) => why.into(),
+            FilesError::Changed => Refusal::new(Kind::Unavailable, error.to_string()),
+            FilesError::Damaged(_) => Refusal::internal(error),
+        }
     }
 }
 

@@ -31,6 +31,12 @@ impl Repeat {
         Ok(Some(Repeat { key: key.to_vec(), content }))
     }
 
+    /// Rows that were uploaded under a key are written once.
+    pub fn of_upload(key: &str) -> Repeat {
+        let content = hash("assay request of an upload 1", &[key.as_bytes()]);
+        Repeat { key: [b"overflow:", key.as_bytes()].concat(), content }
+    }
+
     /// The id of this request at one object. Another user or object makes another id of the same key.
     pub fn at(&self, principal: &Principal, object: &ObjectKey) -> RequestId {
         let parts: [&[u8]; 3] = [principal.user.as_bytes(), &object.to_bytes(), &self.key];

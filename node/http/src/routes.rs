@@ -2,6 +2,7 @@
 
 mod access;
 mod environments;
+mod files;
 mod functions;
 mod identity;
 mod later;
@@ -85,6 +86,7 @@ pub fn registered(config: &mut Routes<'_>) {
     definitions_of(config, "/v1/prompt", Definition::Prompt);
     definitions_of(config, "/v1/function", Definition::Function);
     registration_of(config);
+    files_of(config);
     config.service(at("/insert-functions").route(post().to(functions::insert)));
 
     rows_of(config, "/v1/project_logs", ObjectKind::ProjectLogs);
@@ -149,6 +151,17 @@ fn registration_of(config: &mut Routes<'_>) {
             .route(post().to(move |call, payload| registering::delete(kind, call, payload)));
         config.service(patched).service(deleted);
     }
+}
+
+/// Attachments, code of functions, and rows that one request is too small for. What stands in the last path lets in who has no
+/// other credential.
+fn files_of(config: &mut Routes<'_>) {
+    config
+        .service(at("/attachment").route(post().to(files::ask)).route(get().to(files::look)))
+        .service(at("/attachment/status").route(post().to(files::note)))
+        .service(at("/logs3/overflow").route(post().to(files::overflow)))
+        .service(at("/function/code").route(post().to(files::code)))
+        .service(at("/attachment/bytes/{ticket}").route(put().to(files::upload)).route(get().to(files::download)));
 }
 
 /// Which versions are used where.

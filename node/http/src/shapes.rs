@@ -56,13 +56,34 @@ fn optional_array(body: &mut Map<String, Value>, name: &str, path: &str) -> Resu
     }
 }
 
-/// The rows of `POST /logs3`.
-pub fn logs3_rows(body: &[u8]) -> Result<Vec<Sent>, Refusal> {
+/// What `POST /logs3` has.
+#[derive(Debug)]
+pub enum Logs3 {
+    Rows(Vec<Sent>),
+    /// Rows that were uploaded under this key.
+    Uploaded(String),
+}
+
+impl Default for Logs3 {
+    fn default() -> Logs3 {
+        Logs3::Rows(Vec::new())
+    }
+}
+
+/// The rows of `POST /logs3`, or where they are.
+pub fn logs3_rows(body: &[u8]) -> Result<Logs3, Refusal> {
     match parse_as(body, ListUnder::new("rows", ROWS_MAX))? {
-        BodyOfList::Other(Value::Object(_)) => {
-            Err(Refusal::bad("`rows` is an object; this server has announced no overflow uploads, send the rows"))
+        BodyOfList::Other(Value::Object(reference)) => {
+            let text = |name: &str| reference.get(name).and_then(Value::as_str);
+            match (text("type"), text("key")) {
+                (Some("logs3_overflow"), Some(key)) => Ok(Logs3::Uploaded(key.to_owned())),
+                (Some("logs3_overflow"), None) => Err(Refusal::bad("`rows.key` is missing; it should be a string")),
+                _ => Err(Refusal::bad(
+                    "`rows` is an object; it should be an array, or have the type `logs3_overflow` and the key of an upload",
+                )),
+            }
         }
-        found => required(found, "rows", too_many_rows),
+        found => Ok(Logs3::Rows(required(found, "rows", too_many_rows)?)),
     }
 }
 
@@ -216,6 +237,13 @@ mod tests {
         assert_eq!(outcome.expect_err(message).message, message);
     }
 
+    fn logs3(body: &str) -> Vec<Sent> {
+        match logs3_rows(body.as_bytes()) {
+            Ok(Logs3::Rows(rows)) => rows,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn rows_come_as_an_array() {
         let read = |body: Value| feedback_items(body.to_string().as_bytes());
@@ -235,7 +263,7 @@ mod tests {
         refused(feedback_items(list("feedback", more).as_bytes()), said);
         let part = json!({"events": vec![1; most], "feedback": [1]});
         refused(cross_parts(&mut map(json!({"dataset": {A: part}}))), said);
-        assert_eq!(logs3_rows(list("rows", ROWS_MAX).as_bytes()).map(|rows| rows.len()).ok(), Some(ROWS_MAX));
+        assert_eq!(logs3(&list("rows", ROWS_MAX)).len(), ROWS_MAX);
         let refusal = logs3_rows(list("rows", ROWS_MAX + 1).as_bytes()).expect_err("too many");
         assert_eq!((refusal.kind, refusal.message.contains("50001 rows")), (Kind::TooLarge, true));
     }
@@ -257,8 +285,11 @@ mod tests {
             assert!(read(broken).is_err(), "{broken}");
         }
         let overflow = json!({"rows": {"type": "logs3_overflow", "key": "k"}, "api_version": 2});
-        assert!(logs3_rows(overflow.to_string().as_bytes()).is_err());
-        assert_eq!(logs3_rows(br#"{"rows": [], "api_version": 2}"#).expect("rows").len(), 0);
+        assert!(matches!(logs3_rows(overflow.to_string().as_bytes()), Ok(Logs3::Uploaded(key)) if key == "k"));
+        for other in [json!({"type": "logs3_overflow"}), json!({"type": "other", "key": "k"}), json!({})] {
+            assert!(logs3_rows(json!({"rows": other}).to_string().as_bytes()).is_err());
+        }
+        assert_eq!(logs3(r#"{"rows": [], "api_version": 2}"#).len(), 0);
     }
 
     #[test]

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::Cluster;
-use assay_storage_model::command::RequestId;
+use assay_storage_model::command::{Command, Outcome, RequestId};
 use assay_storage_model::event::Sent;
 use assay_storage_model::{ObjectKey, OrgId, Xact};
 use bytes::Bytes;
@@ -275,6 +275,17 @@ impl Objects {
             }
             // What comes later is of the same version, as if all had been read at once.
             request = RowsRequest { ids: request.ids.split_off(next), version: Some(page.version) };
+        }
+    }
+
+    /// All of its rows go, for good, and their bytes leave the disk; nothing is written to it any more.
+    pub async fn drop_object(&self, object: ObjectKey) -> Result<(), WriteError> {
+        let cluster = &self.shared.office.cluster;
+        let command = Bytes::from(Command::DropObject { object }.encode());
+        match cluster.write(cluster.locate(&object), command).await {
+            Ok(Outcome::Done { .. }) => Ok(()),
+            Ok(other) => Err(WriteError::Unavailable(format!("dropping {object}: the shard answered {other:?}"))),
+            Err(why) => Err(WriteError::Unavailable(format!("dropping {object}: {why}"))),
         }
     }
 

@@ -32,7 +32,7 @@ pub fn object_fields(home: &RowHome) -> String {
             format!(r#""org_id":"{org}","project_id":"{project}","prompt_session_id":"{id}","log_id":"x","#)
         }
         ObjectKind::ProjectPrompts => format!(r#""org_id":"{org}","project_id":"{project}","log_id":"p","#),
-        ObjectKind::AuditLog => format!(r#""org_id":"{org}","#),
+        ObjectKind::AuditLog | ObjectKind::Files => format!(r#""org_id":"{org}","#),
     }
 }
 

@@ -334,6 +334,6 @@ fn constants(home: &Home) -> Vec<(&'static str, String)> {
         ObjectKind::Dataset => vec![("project_id", project), ("dataset_id", id)],
         ObjectKind::PlaygroundLogs => [logs("x"), vec![("prompt_session_id", id)]].concat(),
         ObjectKind::ProjectPrompts => logs("p"),
-        ObjectKind::AuditLog => vec![("org_id", org)],
+        ObjectKind::AuditLog | ObjectKind::Files => vec![("org_id", org)],
     }
 }

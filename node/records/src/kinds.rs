@@ -80,14 +80,14 @@ pub(crate) static WITHIN_PROJECT: [&Kind; 11] = [
     &SIMULATED_USER,
 ];
 
-/// The kind whose id names an object of rows; what was done to access is found by its organization.
+/// The kind whose id names an object of rows; what was done to access, and files, are found by their organization.
 pub(crate) fn of_object(kind: ObjectKind) -> Option<&'static Kind> {
     match kind {
         ObjectKind::ProjectLogs | ObjectKind::ProjectPrompts => Some(&PROJECT),
         ObjectKind::Experiment => Some(&EXPERIMENT),
         ObjectKind::Dataset => Some(&DATASET),
         ObjectKind::PlaygroundLogs => Some(&PROMPT_SESSION),
-        ObjectKind::AuditLog => None,
+        ObjectKind::AuditLog | ObjectKind::Files => None,
     }
 }
 

@@ -100,16 +100,19 @@ pub enum ObjectKind {
     ProjectPrompts = 5,
     /// What was done to access in an organization, under its id.
     AuditLog = 6,
+    /// Files of an organization: under its id what there is, and each file's bytes under an id made of its name.
+    Files = 7,
 }
 
 impl ObjectKind {
-    pub const ALL: [ObjectKind; 6] = [
+    pub const ALL: [ObjectKind; 7] = [
         ObjectKind::ProjectLogs,
         ObjectKind::Experiment,
         ObjectKind::Dataset,
         ObjectKind::PlaygroundLogs,
         ObjectKind::ProjectPrompts,
         ObjectKind::AuditLog,
+        ObjectKind::Files,
     ];
 
     pub fn from_byte(byte: u8) -> Option<ObjectKind> {
@@ -124,6 +127,7 @@ impl ObjectKind {
             ObjectKind::PlaygroundLogs => "playground_logs",
             ObjectKind::ProjectPrompts => "project_prompts",
             ObjectKind::AuditLog => "org_audit_logs",
+            ObjectKind::Files => "files",
         }
     }
 }

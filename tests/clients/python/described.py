@@ -52,6 +52,8 @@ RULES = [
     (r"`.*` is no e-mail address", "an address has a form"),
     (r"`\w+` (goes with|needs) `\w+`.*", "a field goes with another"),
     (r".*`?: `.*` is not a version: .*", "a text that is a version has a form"),
+    (r"`name`: the system has a \S+ `.*`", "a name is given once"),
+    (r"the base experiment `.*` is not in this project", "an id is one of something that is there"),
     (r"which \S+ is not said: .*", "of several fields at least one is given"),
     (r"a \S+ with the slug `.*` is there already, and `if_exists` is `error`", "a slug is given once"),
     (r"nothing is said to be changed: .*", "of several fields at least one is given"),

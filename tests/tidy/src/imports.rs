@@ -77,6 +77,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     ("assay-node-records", &["assay-cluster", "assay-node-auth", "assay-storage-catalog", "assay-storage-model"]),
     ("assay-node-objects", &["assay-cluster", "assay-node-auth", "assay-storage-model", "assay-storage-shard"]),
+    ("assay-node-files", &["assay-node-objects", "assay-storage-model"]),
     ("assay-node-functions", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
     ("assay-node-transfer", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
     (
@@ -85,6 +86,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-node-answers",
             "assay-node-auth",
             "assay-node-btql",
+            "assay-node-files",
             "assay-node-functions",
             "assay-node-objects",
             "assay-node-query",

@@ -40,6 +40,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "assay-node-http",
             "assay-node-engine",
             "assay-node-answers",
+            "assay-node-files",
             "assay-test-btql",
         ],
     ),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::body::ROWS_MAX;
 use crate::describe::families::{Family, filtered, paged};
 use crate::describe::operation::{Operation, maybe_version, objects, reference, some_text, text, uuid, version};
-use crate::describe::{registering, rows};
+use crate::describe::{files, registering, rows};
 use crate::refusal::Kind;
 
 const SERVICE: &str = "Service";
@@ -32,13 +32,16 @@ pub fn operations() -> Vec<Operation> {
     all.extend(queries());
     all.extend(writes());
     all.extend(registering::operations());
+    all.extend(files::operations());
     all
 }
 
 fn service() -> Vec<Operation> {
     let get = |path: &str, summary: &str| Operation::new("get", path, SERVICE, summary);
     let well = |name: &str| json!({"type": "object", "required": [name], "properties": {name: {"type": "boolean", "enum": [true]}}});
-    let version = json!({"type": "object", "required": ["version"], "properties": {"version": text()}});
+    let most = json!({"type": "integer", "minimum": 1});
+    let version = json!({"type": "object", "required": ["version", "logs3_payload_max_bytes"],
+        "properties": {"version": text(), "logs3_payload_max_bytes": most}});
     vec![
         get("/v1", "A greeting").public().answers_as("text/plain", text()),
         get("/openapi.json", "This document").public().answers(json!({"type": "object"})),

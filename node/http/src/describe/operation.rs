@@ -49,7 +49,8 @@ pub struct Operation {
     /// By status, in the place of what would be said otherwise.
     others: Vec<(u16, Value)>,
     redirects: bool,
-    is_public: bool,
+    /// None is what the document says of all.
+    security: Option<Value>,
     /// What its references lead to.
     pub schemas: Vec<(String, Value)>,
 }
@@ -78,7 +79,7 @@ impl Operation {
             refusals,
             others: Vec::new(),
             redirects: false,
-            is_public: false,
+            security: None,
             schemas: Vec::new(),
         }
     }
@@ -132,6 +133,14 @@ impl Operation {
         self
     }
 
+    /// A body that is kept as it comes.
+    pub fn takes_bytes(mut self) -> Operation {
+        let bytes = json!({"type": "string", "format": "binary"});
+        self.body = Some(json!({"required": true, "content": {"application/octet-stream": {"schema": bytes}}}));
+        self.refusals.extend(WITH_BODY);
+        self
+    }
+
     /// Answered by 302, and never by 200.
     pub fn redirects(mut self) -> Operation {
         self.redirects = true;
@@ -175,8 +184,14 @@ impl Operation {
 
     /// Needs no credential.
     pub fn public(mut self) -> Operation {
-        self.is_public = true;
+        self.security = Some(json!([]));
         self.refusals.retain(|kind| !matches!(kind, Kind::Unauthorized | Kind::Forbidden | Kind::BadRequest));
+        self
+    }
+
+    /// Needs no credential but what stands in its path.
+    pub fn by_ticket(mut self) -> Operation {
+        self.security = Some(json!([{}]));
         self
     }
 
@@ -221,8 +236,8 @@ impl Operation {
         if let Some(body) = &self.body {
             value["requestBody"] = body.clone();
         }
-        if self.is_public {
-            value["security"] = json!([]);
+        if let Some(security) = &self.security {
+            value["security"] = security.clone();
         }
         value
     }

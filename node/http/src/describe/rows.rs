@@ -67,6 +67,7 @@ fn names(kind: ObjectKind) -> (String, &'static str, &'static str) {
         ObjectKind::PlaygroundLogs => ("Playgrounds", "a playground"),
         ObjectKind::ProjectPrompts => ("Prompts", "a project's prompts"),
         ObjectKind::AuditLog => ("AuditLogs", "an organization's audit log"),
+        ObjectKind::Files => ("Files", "an organization's files"),
     };
     (pascal(kind.name()), tag, of)
 }
@@ -77,7 +78,7 @@ fn id_of(kind: ObjectKind) -> &'static str {
         ObjectKind::Dataset => "dataset",
         ObjectKind::PlaygroundLogs => "prompt_session",
         ObjectKind::ProjectLogs | ObjectKind::ProjectPrompts => "project",
-        ObjectKind::AuditLog => "organization",
+        ObjectKind::AuditLog | ObjectKind::Files => "organization",
     }
 }
 
@@ -270,7 +271,11 @@ fn fetched(kind: ObjectKind) -> Value {
     match kind {
         ObjectKind::Experiment => always("experiment_id", uuid()),
         ObjectKind::Dataset => always("dataset_id", uuid()),
-        ObjectKind::ProjectLogs | ObjectKind::PlaygroundLogs | ObjectKind::ProjectPrompts | ObjectKind::AuditLog => {
+        ObjectKind::ProjectLogs
+        | ObjectKind::PlaygroundLogs
+        | ObjectKind::ProjectPrompts
+        | ObjectKind::AuditLog
+        | ObjectKind::Files => {
             always("org_id", uuid());
             always("log_id", json!({"type": "string", "enum": ["g"]}));
         }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use tracing::Span;
 use uuid::Uuid;
 
-use super::{Answer, json, json_builder};
+use super::{Answer, files, json, json_builder};
 use crate::body::{Body, RowsAt, object, parse};
 use crate::call::Call;
 use crate::refusal::Refusal;
@@ -159,9 +159,17 @@ fn sent(rows: Vec<Value>) -> Vec<Sent> {
 /// `POST /logs3`: rows name their objects themselves. The answer's ids stand where their rows stood.
 pub async fn logs3(call: Call, payload: Payload) -> Answer {
     let body = call.body_of_rows(payload).await?;
-    let repeat = repeat_of(&call, &body)?;
+    let mut repeat = repeat_of(&call, &body)?;
     let mut parsed = body.parsed(RowsAt::List, shapes::logs3_rows).await?;
-    let rows = std::mem::take(&mut parsed.value);
+    if let shapes::Logs3::Uploaded(key) = &parsed.value {
+        // Whoever was not told that it was done names the same upload again.
+        repeat = repeat.or_else(|| Some(Repeat::of_upload(key)));
+        let body = files::overflowed(&call, key).await?;
+        parsed = body.parsed(RowsAt::List, shapes::logs3_rows).await?;
+    }
+    let shapes::Logs3::Rows(rows) = std::mem::take(&mut parsed.value) else {
+        return Err(Refusal::bad("what was uploaded names another upload; it should be the rows"));
+    };
     let mut row_ids = vec![String::new(); rows.len()];
     let (mut writes, mut places): (Vec<_>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
     let mut admitted = Vec::new();
@@ -212,7 +220,9 @@ async fn write_to(
     let home = call.edge.records.object(&call.principal, kind, id, Permission::Update).await?;
     record_home(&home);
     let request = repeat.map(|repeat| repeat.at(&call.principal, &home.key));
-    Ok(ObjectWrite { object: home.key, rows, request })
+    let write = ObjectWrite { object: home.key, rows, request };
+    files::refer(call, &write).await?;
+    Ok(write)
 }
 
 /// The ids of the rows of each write. A write without rows has nothing to order and is not sent.
@@ -253,7 +263,7 @@ fn record(name: &'static str, value: impl Display) {
     Span::current().record(name, tracing::field::display(value));
 }
 
-fn now_micros() -> i64 {
+pub(super) fn now_micros() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }

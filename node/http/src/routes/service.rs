@@ -31,9 +31,12 @@ pub async fn docs() -> HttpResponse {
     answer.body(describe::PAGE)
 }
 
-/// Without `logs3_payload_max_bytes`: whoever is told one uses overflow uploads.
-pub async fn version(_call: Call) -> Answer {
-    json(&json!({"version": env!("CARGO_PKG_VERSION")}))
+/// Above this clients upload their rows. Some count letters in the place of bytes, of which one has up to four.
+const PAYLOAD_BYTES_MAX: usize = 6 << 20;
+
+pub async fn version(call: Call) -> Answer {
+    let most = PAYLOAD_BYTES_MAX.min(call.edge.config.body_bytes_max / 3);
+    json(&json!({"version": env!("CARGO_PKG_VERSION"), "logs3_payload_max_bytes": most}))
 }
 
 pub async fn healthz(edge: Shared) -> Answer {

@@ -142,6 +142,10 @@ fn kind_of(object: ObjectKind, field: &str) -> Option<Kind> {
             "sequence" => Some(Kind::Any),
             _ => None,
         },
+        ObjectKind::Files => match field {
+            "bytes" => Some(Kind::Text),
+            _ => None,
+        },
     };
     everywhere.or(special)
 }

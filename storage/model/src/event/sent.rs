@@ -55,6 +55,16 @@ impl SentRow {
         self.put(name.to_owned(), value);
     }
 
+    /// The JSON texts of the fields that are kept as such.
+    pub fn each_text(&self) -> impl Iterator<Item = &[u8]> {
+        self.texts.iter().filter_map(|(_, place)| self.text.get(place.clone()))
+    }
+
+    /// The other fields.
+    pub fn each_value(&self) -> impl Iterator<Item = &Value> {
+        self.fields.values()
+    }
+
     /// The canonical text of a field that is kept as one.
     pub(super) fn text(&self, name: &str) -> Option<&[u8]> {
         let (_, place) = self.texts.iter().find(|(known, _)| *known == name)?;

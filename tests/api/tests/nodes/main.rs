@@ -9,6 +9,7 @@ mod compose;
 mod deletion;
 mod dev;
 mod export;
+mod files;
 mod knocks;
 mod limits;
 mod lost;

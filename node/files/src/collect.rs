@@ -1,0 +1,165 @@
+//! What goes: uploads that never counted or count no more, and files that nothing names.
+
+use assay_node_objects::{FetchRequest, ReadError};
+use assay_storage_model::event::Sent;
+use assay_storage_model::{ObjectKey, OrgId};
+use futures::future::BoxFuture;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::name::{FileName, Purpose};
+use crate::said::{self, File, content_object};
+use crate::{Files, FilesError, index};
+
+/// How long what may go stays, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ages {
+    /// An attachment that no row names by then is taken for one that none will: rows come before their attachments, or soon after.
+    pub unnamed: u64,
+    /// Rows that were uploaded are asked for at once, and for a while again by who was not told the answer.
+    pub overflow: u64,
+    /// No upload takes so long, and nobody reads for so long what another upload replaced.
+    pub upload: u64,
+}
+
+impl Default for Ages {
+    fn default() -> Ages {
+        Ages { unnamed: 24 * 3600, overflow: 3600, upload: 3600 }
+    }
+}
+
+/// Files that are looked at at a time.
+const FILES_AT_ONCE: u64 = 1000;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    pub files: u64,
+    pub uploads: u64,
+}
+
+/// What of one file is due to go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Due {
+    uploads: Vec<Uuid>,
+    whole: bool,
+}
+
+/// `is_named`: whether an object is there whose rows name it, or did.
+fn due(file: &File, purpose: Purpose, is_named: bool, ages: Ages, now: u64) -> Due {
+    let since = |then: u64| now.saturating_sub(then);
+    let current = file.content.as_ref().map(|content| content.upload);
+    let last = file.uploads.values().copied().max().unwrap_or_default().max(file.begun);
+    let whole = match purpose {
+        Purpose::Attachment => !is_named && since(last) > ages.unnamed,
+        Purpose::Overflow => since(last) > ages.overflow,
+        // Which functions name them is said nowhere yet.
+        Purpose::Bundle => false,
+    };
+    let is_due = |id: &Uuid, begun: u64| whole || (Some(*id) != current && since(begun) > ages.upload);
+    let uploads = file.uploads.iter().filter(|(id, begun)| is_due(id, **begun)).map(|(id, _)| *id).collect();
+    Due { uploads, whole }
+}
+
+impl Files {
+    /// Takes away what is due. An object that is `there` may have rows that name files.
+    pub async fn collect(
+        &self,
+        org: OrgId,
+        ages: Ages,
+        now: u64,
+        there: &(dyn Fn(ObjectKey) -> BoxFuture<'static, bool> + Send + Sync),
+    ) -> Result<Collected, FilesError> {
+        let mut collected = Collected::default();
+        let mut request = FetchRequest { limit: Some(FILES_AT_ONCE), ..FetchRequest::default() };
+        loop {
+            let page = match self.objects.fetch(&index(org), request).await {
+                Err(ReadError::Gone { .. }) => return Ok(collected),
+                page => page?,
+            };
+            for row in &page.events {
+                let (name, file) = said::read(org, row)?;
+                let mut is_named = false;
+                for object in file.refs(org) {
+                    is_named = is_named || there(object).await;
+                }
+                let due = due(&file, name.purpose, is_named, ages, now);
+                for upload in &due.uploads {
+                    self.objects.drop_object(content_object(&name, *upload)).await?;
+                    collected.uploads += 1;
+                }
+                if due.whole {
+                    self.forget(&name, &file).await?;
+                    collected.files += 1;
+                } else if !due.uploads.is_empty() {
+                    self.forget_uploads(&name, &file, &due.uploads).await?;
+                }
+            }
+            match page.cursor {
+                Some(cursor) => request = FetchRequest { cursor: Some(cursor), ..FetchRequest::default() },
+                None => return Ok(collected),
+            }
+        }
+    }
+
+    /// Unless something was said of it meanwhile.
+    async fn forget(&self, name: &FileName, seen: &File) -> Result<(), FilesError> {
+        if self.look(name).await?.as_ref() == Some(seen) {
+            let row = json!({"id": name.row_id(), "_object_delete": true});
+            self.write(FileName::index(name.org), vec![Sent::from(row)]).await?;
+        }
+        Ok(())
+    }
+
+    async fn forget_uploads(&self, name: &FileName, seen: &File, gone: &[Uuid]) -> Result<(), FilesError> {
+        let left = seen.uploads.iter().filter(|(id, _)| !gone.contains(id));
+        let left: serde_json::Map<_, _> = left.map(|(id, begun)| (id.simple().to_string(), (*begun).into())).collect();
+        if self.look(name).await?.as_ref() == Some(seen) {
+            let row = json!({
+                "id": name.row_id(), "_is_merge": true, "_merge_paths": [["metadata", "uploads"]],
+                "metadata": {"uploads": left},
+            });
+            self.write(FileName::index(name.org), vec![Sent::from(row)]).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::said::Content;
+
+    const DAY: u64 = 24 * 3600;
+
+    fn file(current: u128, uploads: &[(u128, u64)]) -> File {
+        let content =
+            |id| Content { upload: Uuid::from_u128(id), bytes: 1, chunks: 1, chunk_bytes: 1, hash: String::new() };
+        File {
+            begun: 10,
+            content: (current > 0).then(|| content(current)),
+            uploads: uploads.iter().map(|(id, begun)| (Uuid::from_u128(*id), *begun)).collect(),
+            ..File::default()
+        }
+    }
+
+    #[test]
+    fn an_attachment_goes_a_day_after_its_last_upload_unless_it_is_named() {
+        let one = file(1, &[(1, 20)]);
+        assert_eq!(due(&one, Purpose::Attachment, false, Ages::default(), 20 + DAY), Due::default());
+        let all = Due { uploads: vec![Uuid::from_u128(1)], whole: true };
+        assert_eq!(due(&one, Purpose::Attachment, false, Ages::default(), 21 + DAY), all);
+        assert_eq!(due(&one, Purpose::Attachment, true, Ages::default(), 100 * DAY), Due::default());
+        assert_eq!(due(&one, Purpose::Bundle, false, Ages::default(), 100 * DAY), Due::default());
+        assert_eq!(due(&one, Purpose::Overflow, false, Ages::default(), 21 + 3600), all);
+    }
+
+    #[test]
+    fn an_upload_that_does_not_count_goes_after_an_hour() {
+        let one = file(2, &[(1, 20), (2, 30), (3, 3000)]);
+        assert_eq!(due(&one, Purpose::Attachment, true, Ages::default(), 3620), Due::default());
+        let first = Due { uploads: vec![Uuid::from_u128(1)], whole: false };
+        assert_eq!(due(&one, Purpose::Attachment, true, Ages::default(), 3650), first);
+        let never = file(0, &[(1, 20)]);
+        assert_eq!(due(&never, Purpose::Attachment, true, Ages::default(), 4000), first);
+    }
+}

@@ -1,0 +1,125 @@
+//! Tickets: what stands in an address that is handed out to upload or download one file without a credential.
+//!
+//! All that it says is in it and signed with a secret of the cluster, so that any node reads it, also after a restart.
+
+use assay_storage_model::OrgId;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::name::{FileName, Purpose};
+
+/// The signature stands before what it signs.
+const SIGNATURE_BYTES: usize = 16;
+/// A key, ids and numbers; nothing of ours is longer.
+const TICKET_BYTES_MAX: usize = 2048;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Deed {
+    #[serde(rename = "w")]
+    Write,
+    #[serde(rename = "r")]
+    Read,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    pub name: FileName,
+    pub deed: Deed,
+    /// Whoever it was given to.
+    pub user: Uuid,
+    /// Seconds since the epoch.
+    pub until: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Said {
+    o: Uuid,
+    k: String,
+    d: Deed,
+    u: Uuid,
+    e: u64,
+}
+
+impl Ticket {
+    pub fn to_text(&self, secret: &[u8; 32]) -> String {
+        let said = Said { o: self.name.org.0, k: self.name.row_id(), d: self.deed, u: self.user, e: self.until };
+        let said = serde_json::to_vec(&said).unwrap_or_default();
+        let mut whole = signature(&said, secret).to_vec();
+        whole.extend_from_slice(&said);
+        URL_SAFE_NO_PAD.encode(whole)
+    }
+
+    /// None of what this cluster did not sign.
+    pub fn parse(text: &str, secret: &[u8; 32]) -> Option<Ticket> {
+        if text.len() > TICKET_BYTES_MAX {
+            return None;
+        }
+        let whole = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (signed, said) = whole.split_at_checked(SIGNATURE_BYTES)?;
+        // Compared in constant time.
+        let expected = blake3::Hash::from(padded(&signature(said, secret)));
+        if expected != blake3::Hash::from(padded(signed)) {
+            return None;
+        }
+        let said: Said = serde_json::from_slice(said).ok()?;
+        let name = FileName::of_row(OrgId(said.o), &said.k)?;
+        Some(Ticket { name, deed: said.d, user: said.u, until: said.e })
+    }
+
+    pub fn purpose(&self) -> Purpose {
+        self.name.purpose
+    }
+}
+
+fn signature(said: &[u8], secret: &[u8; 32]) -> [u8; SIGNATURE_BYTES] {
+    let mut short = [0; SIGNATURE_BYTES];
+    short.copy_from_slice(&blake3::keyed_hash(secret, said).as_bytes()[..SIGNATURE_BYTES]);
+    short
+}
+
+fn padded(bytes: &[u8]) -> [u8; 32] {
+    let mut whole = [0; 32];
+    whole[..bytes.len().min(32)].copy_from_slice(&bytes[..bytes.len().min(32)]);
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: [u8; 32] = [7; 32];
+
+    fn ticket() -> Ticket {
+        let org = OrgId(Uuid::from_u128(1));
+        let name = FileName::new(org, Purpose::Attachment, "a key/with: signs").expect("a name");
+        Ticket { name, deed: Deed::Write, user: Uuid::from_u128(2), until: 1_800_000_000 }
+    }
+
+    #[test]
+    fn a_ticket_reads_as_it_was_written() {
+        let text = ticket().to_text(&SECRET);
+        assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'), "{text}");
+        assert_eq!(Ticket::parse(&text, &SECRET), Some(ticket()));
+    }
+
+    #[test]
+    fn what_was_changed_or_signed_by_others_is_none() {
+        let text = ticket().to_text(&SECRET);
+        assert_eq!(Ticket::parse(&text, &[8; 32]), None);
+        for at in 0..text.len() {
+            let mut changed = text.clone().into_bytes();
+            changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(changed).expect("text");
+            // The last sign may hold bits that say nothing.
+            assert!(
+                Ticket::parse(&changed, &SECRET).is_none_or(|read| at + 1 == text.len() && read == ticket()),
+                "{at}"
+            );
+        }
+        for odd in ["", "A", "é", &"A".repeat(3000)] {
+            assert_eq!(Ticket::parse(odd, &SECRET), None);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Exports as instrumentations send them, and the rows they are: a file each, in which the first span of each convention
+//! says what the convention is about. Each is also sent as protobuf, and sent twice.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assay_node_otel::proto::ExportTraceServiceRequest;
+use assay_node_otel::{Encoding, Limits, Parent, Rows, decode};
+use prost::Message;
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Golden {
+    /// The parent that the request names.
+    parent: Option<String>,
+    export: Value,
+    rows: Vec<Value>,
+    #[serde(default)]
+    rejected: Vec<(usize, String)>,
+}
+
+fn goldens() -> Vec<(PathBuf, Golden)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut found: Vec<PathBuf> = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("reads").path()).collect();
+    found.sort();
+    let read = |path: PathBuf| {
+        let text = fs::read(&path).expect("reads");
+        let golden = serde_json::from_slice(&text).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+        (path, golden)
+    };
+    found.into_iter().map(read).collect()
+}
+
+fn rows(bytes: &[u8], encoding: Encoding, parent: Option<&str>) -> Rows {
+    let parent = parent.map(|parent| Parent::parse(parent).expect("a parent"));
+    decode(bytes, encoding, Limits::default()).expect("decodes").rows(parent)
+}
+
+#[test]
+fn every_export_is_the_rows_that_are_expected_of_it() {
+    let goldens = goldens();
+    assert!(goldens.len() >= 8, "a file each for the conventions and for what they share");
+    let mut wrong = Vec::new();
+    for (path, golden) in goldens {
+        let mapped = rows(golden.export.to_string().as_bytes(), Encoding::Json, golden.parent.as_deref());
+        let rejected: Vec<_> = mapped.rejected.into_iter().map(|one| (one.index, one.why)).collect();
+        let rows: Vec<Value> = mapped.taken.into_iter().map(|one| one.row).collect();
+        if rows != golden.rows || rejected != golden.rejected {
+            let rows = serde_json::to_string_pretty(&rows).expect("writes");
+            wrong.push(format!("{}: {rows}\n{rejected:?}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn every_export_is_the_same_rows_as_protobuf_and_when_it_is_sent_again() {
+    for (path, golden) in goldens() {
+        let parent = golden.parent.as_deref();
+        let text = golden.export.to_string();
+        let once = rows(text.as_bytes(), Encoding::Json, parent);
+        let request: ExportTraceServiceRequest = serde_json::from_value(golden.export).expect("reads");
+        assert_eq!(rows(&request.encode_to_vec(), Encoding::Protobuf, parent), once, "{}", path.display());
+        assert_eq!(rows(text.as_bytes(), Encoding::Json, parent), once, "{}", path.display());
+    }
+}
+
+#[test]
+fn no_two_spans_of_these_exports_are_one_row() {
+    let mut ids: Vec<String> = goldens()
+        .into_iter()
+        .flat_map(|(_, golden)| golden.rows)
+        .map(|row| row["id"].as_str().expect("an id").to_owned())
+        .collect();
+    let all = ids.len();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), all);
+}

@@ -163,8 +163,8 @@ mod tests {
     fn nesting_ends_with_an_error_and_not_with_the_stack() {
         let mut bytes = Vec::new();
         for _ in 0..2 * DEPTH_MAX {
-            // a list in a value, a pair in a list, a value in a pair: the inner message first
-            for tag in [0x32_u8, 0x0a, 0x12] {
+            // a pair in a list, a list in a value, a value in a pair: the inner message first
+            for tag in [0x0a_u8, 0x32, 0x12] {
                 let mut outer = vec![tag];
                 prost::encoding::encode_varint(bytes.len() as u64, &mut outer);
                 outer.extend_from_slice(&bytes);

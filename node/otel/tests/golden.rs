@@ -23,7 +23,8 @@ struct Golden {
 
 fn goldens() -> Vec<(PathBuf, Golden)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let mut found: Vec<PathBuf> = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("reads").path()).collect();
+    let mut found: Vec<PathBuf> =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("reads").path()).collect();
     found.sort();
     let read = |path: PathBuf| {
         let text = fs::read(&path).expect("reads");

@@ -56,7 +56,30 @@ fn slugs_of_the_first_two_versions_are_read() {
     }
 }
 
-const OLD: [(&str, &str); 0] = [];
+const OLD: [(&str, &str); 6] = [
+    ("AQIAABEREREiIkMzhERVVVVVVVU=", r#"["ProjectLogs", "11111111-2222-4333-8444-555555555555", null]"#),
+    (
+        "AQEBAREREREiIkMzhERVVVVVVVWqqqqqu7tMzI3d7u7u7u7hqqqqqru7TMyN3e7u7u7u4qqqqqq7u0zMjd3u7u7u7uA=",
+        r#"["Experiment", "11111111-2222-4333-8444-555555555555", ["aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeee0",
+            "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeee1", "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeee2"]]"#,
+    ),
+    (
+        "AQEBABEREREiIkMzhERVVVVVVVWqqqqqu7tMzI3d7u7u7u7hqqqqqru7TMyN3e7u7u7u4m15IHJvdw==",
+        r#"["Experiment", "11111111-2222-4333-8444-555555555555", ["my row",
+            "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeee1", "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeee2"]]"#,
+    ),
+    ("AgIAAQAAAAAAGHsicHJvamVjdF9uYW1lIjogImRlbW8ifQ==", r#"["ProjectLogs", {"project_name": "demo"}, null]"#),
+    (
+        "AgIAAQEBAAAAGHsicHJvamVjdF9uYW1lIjogImRlbW8ifaqqqqq7u0zMjd3u7u7u7uGqqqqqu7tMzI3d7u7u7u7iqqqqqru7TMyN3e7u7u7u4A==",
+        r#"["ProjectLogs", {"project_name": "demo"}, ["aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeee0",
+            "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeee1", "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeee2"]]"#,
+    ),
+    (
+        "AgEBAAEAERERESIiQzOERFVVVVVVVaqqqqq7u0zMjd3u7u7u7uGqqqqqu7tMzI3d7u7u7u7ibXkgcm93",
+        r#"["Experiment", "11111111-2222-4333-8444-555555555555", ["my row",
+            "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeee1", "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeee2"]]"#,
+    ),
+];
 
 #[test]
 fn a_slug_is_a_parent() {
@@ -112,20 +135,18 @@ fn ids() -> impl Strategy<Value = String> {
 fn slugs() -> impl Strategy<Value = Slug> {
     let object_type =
         prop_oneof![Just(ObjectType::Experiment), Just(ObjectType::ProjectLogs), Just(ObjectType::PlaygroundLogs)];
-    let map = || prop::collection::btree_map("\\PC{0,8}", "\\PC{0,8}", 1..3)
-        .prop_map(|pairs| pairs.into_iter().map(|(key, value)| (key, Value::from(value))).collect::<Map<_, _>>());
+    let map = || {
+        prop::collection::btree_map("\\PC{0,8}", "\\PC{0,8}", 1..3)
+            .prop_map(|pairs| pairs.into_iter().map(|(key, value)| (key, Value::from(value))).collect::<Map<_, _>>())
+    };
     let object = prop_oneof![ids().prop_map(SlugObject::Id), map().prop_map(SlugObject::Args)];
     let span = prop::option::of((ids(), ids(), ids()).prop_map(|(row_id, span_id, root_span_id)| SpanIds {
         row_id,
         span_id,
         root_span_id,
     }));
-    (object_type, object, span, prop::option::of(map())).prop_map(|(object_type, object, span, propagated_event)| Slug {
-        object_type,
-        object,
-        span,
-        propagated_event,
-    })
+    (object_type, object, span, prop::option::of(map()))
+        .prop_map(|(object_type, object, span, propagated_event)| Slug { object_type, object, span, propagated_event })
 }
 
 proptest! {

@@ -126,6 +126,15 @@ mod tests {
         );
     }
 
+    /// As the public definitions of all three signals write it.
+    #[test]
+    fn answers_of_all_signals_are_one_message_in_protobuf() {
+        for signal in [Signal::Traces, Signal::Logs, Signal::Metrics] {
+            let body = answer(signal, 7, "no".to_owned(), Encoding::Protobuf);
+            assert_eq!(body, [0x0a, 6, 8, 7, 0x12, 2, b'n', b'o']);
+        }
+    }
+
     #[test]
     fn a_refusal_is_a_status_in_both_encodings() {
         let body = encode_status(rpc_code(400), "no", Encoding::Protobuf);

@@ -116,10 +116,12 @@ pub fn decode(bytes: &[u8], encoding: Encoding, limits: Limits) -> Result<Export
             Ok(Export { request, limits })
         }
         Encoding::Json => {
-            if objects_of(bytes) > limits.messages {
-                return Err(OtelError::TooMany { what: "messages", max: limits.messages });
-            }
-            Export::of(serde_json::from_slice(bytes).map_err(|why| malformed(why.to_string()))?, limits)
+            // what is in it is counted first, as of the other encoding: a span of two bytes takes hundreds in memory
+            let all = objects_of(bytes);
+            check(Counted { items: 0, groups: 0, all }, limits)?;
+            let traces: Traces = from_json(bytes).map_err(malformed)?;
+            check(Counted { items: traces.spans(), groups: traces.groups(), all }, limits)?;
+            Ok(Export { request: from_json(bytes).map_err(malformed)?, limits })
         }
     }
 }
@@ -135,25 +137,9 @@ pub fn count(bytes: &[u8], encoding: Encoding, signal: Signal) -> Result<u64, Ot
             };
             wire::count(bytes, shape).map(|counted| counted.items)
         }
-        (Encoding::Json, Signal::Traces) => from_json::<ExportTraceServiceRequest>(bytes).map(|request| {
-            request
-                .resource_spans
-                .iter()
-                .flat_map(|resource| &resource.scope_spans)
-                .map(|scope| scope.spans.len())
-                .sum()
-        }),
-        (Encoding::Json, Signal::Logs) => from_json::<Logs>(bytes).map(|logs| {
-            logs.resource_logs
-                .iter()
-                .flat_map(|resource| &resource.scope_logs)
-                .map(|scope| scope.log_records.len())
-                .sum()
-        }),
-        (Encoding::Json, Signal::Metrics) => from_json::<Metrics>(bytes).map(|metrics| {
-            let scopes = metrics.resource_metrics.iter().flat_map(|resource| &resource.scope_metrics);
-            scopes.flat_map(|scope| &scope.metrics).map(Metric::points).sum()
-        }),
+        (Encoding::Json, Signal::Traces) => from_json(bytes).map(|traces: Traces| traces.spans()),
+        (Encoding::Json, Signal::Logs) => from_json(bytes).map(|logs: Logs| logs.records()),
+        (Encoding::Json, Signal::Metrics) => from_json(bytes).map(|metrics: Metrics| metrics.points()),
     };
     counted.map(|counted| counted as u64).map_err(|why| malformed(signal, encoding, why))
 }
@@ -194,7 +180,40 @@ fn objects_of(bytes: &[u8]) -> usize {
     objects
 }
 
-/// The parts of an export of logs that counting needs.
+/// The parts of an export of spans that counting needs; what is ignored takes no memory.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Traces {
+    #[serde(alias = "resource_spans", deserialize_with = "json::or_default")]
+    resource_spans: Vec<ResourceSpans>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ResourceSpans {
+    #[serde(alias = "scope_spans", deserialize_with = "json::or_default")]
+    scope_spans: Vec<ScopeSpans>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ScopeSpans {
+    #[serde(deserialize_with = "json::or_default")]
+    spans: Vec<IgnoredAny>,
+}
+
+impl Traces {
+    fn groups(&self) -> usize {
+        self.resource_spans.iter().map(|resource| 1 + resource.scope_spans.len()).sum()
+    }
+
+    fn spans(&self) -> usize {
+        let scopes = self.resource_spans.iter().flat_map(|resource| &resource.scope_spans);
+        scopes.map(|scope| scope.spans.len()).sum()
+    }
+}
+
+/// Likewise of logs.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Logs {
@@ -214,6 +233,13 @@ struct ResourceLogs {
 struct ScopeLogs {
     #[serde(alias = "log_records", deserialize_with = "json::or_default")]
     log_records: Vec<IgnoredAny>,
+}
+
+impl Logs {
+    fn records(&self) -> usize {
+        let scopes = self.resource_logs.iter().flat_map(|resource| &resource.scope_logs);
+        scopes.map(|scope| scope.log_records.len()).sum()
+    }
 }
 
 /// Likewise of metrics.
@@ -236,6 +262,13 @@ struct ResourceMetrics {
 struct ScopeMetrics {
     #[serde(deserialize_with = "json::or_default")]
     metrics: Vec<Metric>,
+}
+
+impl Metrics {
+    fn points(&self) -> usize {
+        let scopes = self.resource_metrics.iter().flat_map(|resource| &resource.scope_metrics);
+        scopes.flat_map(|scope| &scope.metrics).map(Metric::points).sum()
+    }
 }
 
 /// One of the five is there.
@@ -306,6 +339,20 @@ mod tests {
         assert!(refused.to_string().contains("line 1 column"), "{refused}");
         let refused = decode(&[0x0a, 9], Encoding::Protobuf, Limits::default()).expect_err("cut off");
         assert!(refused.to_string().contains("at byte"), "{refused}");
+    }
+
+    /// Written with the public definitions: two points of each kind of metric, and three records of two resources.
+    #[test]
+    fn what_others_write_of_logs_and_metrics_is_counted() {
+        let metrics = "0a8f01128c0112160a0567617567652a0d0a000a0931040000000000000012140a0373756d3a0d0a000a093104000000\
+                       00000000121a0a09686973746f6772616d4a0d0a000a0921010000000000000012260a156578706f6e656e7469616c5f\
+                       686973746f6772616d520d0a000a0921010000000000000012180a0773756d6d6172795a0d0a000a0921010000000000\
+                       0000";
+        let logs = "0a180a050a030a0161120f120b1a04494e464f2a030a017812000a0412021200";
+        for (bytes, signal, items) in [(metrics, Signal::Metrics, 10), (logs, Signal::Logs, 3)] {
+            let bytes = json::from_hex(bytes).expect("digits");
+            assert_eq!(count(&bytes, Encoding::Protobuf, signal), Ok(items));
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! | [`encode_response`] | the answer, which says what was not taken |
 //!
 //! A span is always sent whole, so its row replaces what was there: a span that is sent again adds nothing. Where several
-//! conventions name one thing, [`conventions`] says who wins. What became a field of the row and may be large (messages,
+//! conventions name one thing, `conventions` says who wins. What became a field of the row and may be large (messages,
 //! answers, lists of tools) is not kept in `metadata` as well, because it would be stored twice; small values are, so
 //! that they are found by the names they came with. `braintrust.otel.preserve_attributes` keeps all.
 

@@ -138,9 +138,7 @@ pub(crate) fn row(
     let error = error(&span, &attributes, messages.exception());
     let left = left(&mut span, messages, around, limits)?;
     draft.add_metadata(attributes.rest().collect());
-    if !left.is_empty() {
-        draft.metadata.insert("otel".to_owned(), Value::Object(left));
-    }
+    keep(&mut draft.metadata, left);
     let mut row = identity(&span, parent);
     fields(&mut row, span, draft, error);
     if let Some(event) = parent.and_then(|parent| parent.propagated_event.as_ref()) {
@@ -148,6 +146,21 @@ pub(crate) fn row(
     }
     Ok(Value::Object(row))
 }
+
+/// One key of `metadata` has what spans have and rows have no field for. Where the application uses it, that stays.
+fn keep(metadata: &mut Map<String, Value>, mut left: Map<String, Value>) {
+    if left.is_empty() {
+        return;
+    }
+    match metadata.shift_remove(LEFT) {
+        None => {}
+        Some(Value::Object(own)) => value::merge(&mut left, own),
+        Some(own) => drop(left.insert("value".to_owned(), own)),
+    }
+    metadata.insert(LEFT.to_owned(), Value::Object(left));
+}
+
+const LEFT: &str = "otel";
 
 /// Which row it is, and where it hangs. The id is made of the trace's and the span's, as they are: a span that is sent
 /// again is the same row, no two spans are one, and whoever sees the row can name the span. The span's alone would not
@@ -217,7 +230,7 @@ fn error(span: &Span, attributes: &Attributes, thrown: Option<String>) -> Option
     }
 }
 
-/// What spans have and rows have no field for: one key of `metadata`, which no attribute is named by.
+/// What spans have and rows have no field for.
 fn left(span: &mut Span, messages: Messages, around: &Around, limits: &Limits) -> Result<Map<String, Value>, String> {
     let mut left = Map::new();
     let kind = usize::try_from(span.kind).ok().filter(|kind| *kind > 0).and_then(|kind| SPAN_KINDS.get(kind));

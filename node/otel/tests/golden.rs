@@ -1,11 +1,12 @@
-//! Exports as instrumentations send them, and the rows they are: a file each, in which the first span of each convention
-//! says what the convention is about. Each is also sent as protobuf, and sent twice.
+//! Exports as instrumentations send them, and the rows they are, in a file for each convention. Each is also sent as
+//! protobuf, and sent twice.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use assay_node_otel::proto::ExportTraceServiceRequest;
-use assay_node_otel::{Encoding, Limits, Parent, Rows, decode};
+use assay_node_otel::{Encoding, Limits, Parent, ParentObject, Rows, decode};
+use base64::Engine as _;
 use prost::Message;
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,10 +16,24 @@ use serde_json::Value;
 struct Golden {
     /// The parent that the request names.
     parent: Option<String>,
-    export: Value,
+    /// The export as JSON; or, written by an exporter, as protobuf in base64.
+    export: Option<Value>,
+    protobuf: Option<String>,
     rows: Vec<Value>,
     #[serde(default)]
     rejected: Vec<(usize, String)>,
+}
+
+impl Golden {
+    fn sent(&self) -> (Vec<u8>, Encoding) {
+        match (&self.export, &self.protobuf) {
+            (Some(export), None) => (export.to_string().into_bytes(), Encoding::Json),
+            (None, Some(bytes)) => {
+                (base64::engine::general_purpose::STANDARD.decode(bytes).expect("base64"), Encoding::Protobuf)
+            }
+            _ => panic!("an export is in one of both encodings"),
+        }
+    }
 }
 
 fn goldens() -> Vec<(PathBuf, Golden)> {
@@ -45,7 +60,8 @@ fn every_export_is_the_rows_that_are_expected_of_it() {
     assert!(goldens.len() >= 8, "a file each for the conventions and for what they share");
     let mut wrong = Vec::new();
     for (path, golden) in goldens {
-        let mapped = rows(golden.export.to_string().as_bytes(), Encoding::Json, golden.parent.as_deref());
+        let (bytes, encoding) = golden.sent();
+        let mapped = rows(&bytes, encoding, golden.parent.as_deref());
         let rejected: Vec<_> = mapped.rejected.into_iter().map(|one| (one.index, one.why)).collect();
         let rows: Vec<Value> = mapped.taken.into_iter().map(|one| one.row).collect();
         if rows != golden.rows || rejected != golden.rejected {
@@ -60,11 +76,13 @@ fn every_export_is_the_rows_that_are_expected_of_it() {
 fn every_export_is_the_same_rows_as_protobuf_and_when_it_is_sent_again() {
     for (path, golden) in goldens() {
         let parent = golden.parent.as_deref();
-        let text = golden.export.to_string();
-        let once = rows(text.as_bytes(), Encoding::Json, parent);
-        let request: ExportTraceServiceRequest = serde_json::from_value(golden.export).expect("reads");
-        assert_eq!(rows(&request.encode_to_vec(), Encoding::Protobuf, parent), once, "{}", path.display());
-        assert_eq!(rows(text.as_bytes(), Encoding::Json, parent), once, "{}", path.display());
+        let (bytes, encoding) = golden.sent();
+        let once = rows(&bytes, encoding, parent);
+        assert_eq!(rows(&bytes, encoding, parent), once, "{}", path.display());
+        if let Some(export) = golden.export {
+            let request: ExportTraceServiceRequest = serde_json::from_value(export).expect("reads");
+            assert_eq!(rows(&request.encode_to_vec(), Encoding::Protobuf, parent), once, "{}", path.display());
+        }
     }
 }
 
@@ -79,4 +97,19 @@ fn no_two_spans_of_these_exports_are_one_row() {
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), all);
+}
+
+#[test]
+fn a_span_that_names_a_parent_goes_there_and_the_others_where_the_request_says() {
+    let (_, golden) = goldens().into_iter().find(|(path, _)| path.ends_with("spans.json")).expect("a file");
+    let (bytes, encoding) = golden.sent();
+    let parents = |parent: Option<&str>| -> Vec<(usize, Option<ParentObject>)> {
+        let rows = rows(&bytes, encoding, parent);
+        rows.taken.into_iter().map(|one| (one.index, one.parent.map(|parent| parent.object.clone()))).collect()
+    };
+    let request = Some(ParentObject::Project("p".to_owned()));
+    let named = Some(ParentObject::ProjectNamed("other".to_owned()));
+    let said = vec![(0, request.clone()), (1, request.clone()), (2, request), (8, named.clone())];
+    assert_eq!(parents(golden.parent.as_deref()), said);
+    assert_eq!(parents(None), [(0, None), (1, None), (2, None), (8, named)]);
 }

@@ -18,6 +18,7 @@ pub(super) const CONVENTION: Convention = Convention {
         "gen_ai.completion",
         "gen_ai.completion.0.",
         "gen_ai.completion_json",
+        "gen_ai.content.",
         "gen_ai.input.messages",
         "gen_ai.output.messages",
         "gen_ai.request.",
@@ -29,16 +30,21 @@ pub(super) const CONVENTION: Convention = Convention {
         Source::List("gen_ai.prompt.", message),
         Source::Json("gen_ai.prompt_json"),
         Source::Json("gen_ai.prompt"),
+        Source::Json("gen_ai.content.prompt"),
         Source::Json("gen_ai.tool.call.arguments"),
-        Source::Json("gen_ai.retrieval.query.text"),
+        Source::Plain("gen_ai.retrieval.query.text"),
+        Source::Plain("gen_ai.memory.query.text"),
+        Source::Several(|attributes| memory_records(attributes, false)),
     ],
     output: &[
         Source::Json("gen_ai.output.messages"),
         Source::List("gen_ai.completion.", message),
         Source::Json("gen_ai.completion_json"),
         Source::Json("gen_ai.completion"),
+        Source::Json("gen_ai.content.completion"),
         Source::Json("gen_ai.tool.call.result"),
         Source::Json("gen_ai.retrieval.documents"),
+        Source::Several(|attributes| memory_records(attributes, true)),
     ],
     metadata: &[
         ("gen_ai.request.model", "model"),
@@ -125,6 +131,12 @@ fn input_messages(attributes: &mut Attributes) -> Option<Value> {
         messages.insert(0, Value::Object(Map::from_iter(system)));
     }
     Some(Value::Array(messages))
+}
+
+/// What was found, or what was to be stored: the same attribute, by the operation.
+fn memory_records(attributes: &mut Attributes, are_found: bool) -> Option<Value> {
+    let is_search = attributes.text("gen_ai.operation.name") == Some("search_memory");
+    if is_search == are_found { attributes.take("gen_ai.memory.records").map(parse_meant) } else { None }
 }
 
 /// One of `gen_ai.prompt.0.*`: its parts of content were written as text, and its calls of tools without their nesting.

@@ -167,14 +167,22 @@ fn check(counted: Counted, limits: Limits) -> Result<(), OtelError> {
 /// Objects of a JSON text, those written within texts left out: each may become a message. What is no JSON is for the
 /// reader to refuse.
 fn objects_of(bytes: &[u8]) -> usize {
-    let (mut objects, mut in_text, mut escaped) = (0, false, false);
-    for byte in bytes {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_text => escaped = true,
-            b'"' => in_text = !in_text,
-            b'{' if !in_text => objects += 1,
-            _ => {}
+    let (mut objects, mut rest) = (0, bytes);
+    while let Some(at) = memchr::memchr2(b'"', b'{', rest) {
+        let is_object = rest[at] == b'{';
+        rest = &rest[at + 1..];
+        if is_object {
+            objects += 1;
+            continue;
+        }
+        // to the end of the text, over what is escaped in it
+        loop {
+            let Some(at) = memchr::memchr2(b'"', b'\\', rest) else { return objects };
+            let is_end = rest[at] == b'"';
+            rest = rest.get(at + if is_end { 1 } else { 2 }..).unwrap_or_default();
+            if is_end {
+                break;
+            }
         }
     }
     objects
@@ -331,6 +339,20 @@ mod tests {
         assert_eq!(decode(text, Encoding::Json, few), too_many);
         let text = br#"{"resourceSpans": [{"schemaUrl": "{{{{{{{{\"{"}]}"#;
         assert!(decode(text, Encoding::Json, few).is_ok(), "braces within texts are no objects");
+    }
+
+    #[test]
+    fn objects_are_counted_beside_texts_and_to_the_end() {
+        for (text, objects) in [
+            ("", 0),
+            (r#"{"a{": "\\\"{"}{"#, 2),
+            (r#"{"\\"{"#, 2),
+            (r#"{"{"#, 1),
+            ("{\"{\\", 1),
+            (r#""\u007b{" {}"#, 1),
+        ] {
+            assert_eq!(objects_of(text.as_bytes()), objects, "{text}");
+        }
     }
 
     #[test]

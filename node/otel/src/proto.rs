@@ -155,7 +155,7 @@ pub struct KeyValue {
     pub value: Option<AnyValue>,
 }
 
-/// Read from JSON in [`json`], where each kind has a key of its own.
+/// Read from JSON in a way of its own, for each kind has a key of its own.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct AnyValue {
     #[prost(oneof = "any_value::Value", tags = "1, 2, 3, 4, 5, 6, 7")]

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use assay_node_otel::proto::ExportTraceServiceRequest;
 use assay_node_otel::{Encoding, Limits, Parent, ParentObject, Rows, decode};
+use assay_storage_model::ObjectKind;
+use assay_storage_model::command::Action;
+use assay_storage_model::event::{PrepareContext, prepare};
 use base64::Engine as _;
 use prost::Message;
 use serde::Deserialize;
@@ -82,6 +85,21 @@ fn every_export_is_the_same_rows_as_protobuf_and_when_it_is_sent_again() {
         if let Some(export) = golden.export {
             let request: ExportTraceServiceRequest = serde_json::from_value(export).expect("reads");
             assert_eq!(rows(&request.encode_to_vec(), Encoding::Protobuf, parent), once, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_row_can_be_stored() {
+    for (path, golden) in goldens() {
+        for (index, row) in golden.rows.into_iter().enumerate() {
+            let (id, is_root) = (row["id"].clone(), row["span_parents"].is_null());
+            let mut new_id = || panic!("rows have ids");
+            let mut context = PrepareContext { now_micros: 0, new_id: &mut new_id };
+            let prepared = prepare(ObjectKind::ProjectLogs, index, row, &mut context)
+                .unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+            assert_eq!((prepared.id, prepared.is_root), (id.as_str().expect("an id").to_owned(), is_root));
+            assert_eq!(prepared.action, Action::Upsert, "a span is whole: it replaces the row that is there");
         }
     }
 }

@@ -6,6 +6,8 @@ use assay_node_otel::proto::{
     Resource, ResourceSpans, ScopeSpans, Span, Status,
 };
 use assay_node_otel::{Encoding, Limits, Parent, Signal, count, decode, encode_response};
+use assay_storage_model::ObjectKind;
+use assay_storage_model::event::{PrepareContext, prepare};
 use base64::Engine as _;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -234,6 +236,12 @@ proptest! {
             prop_assert!(depth(&one.row) <= 64, "rows are of at most 64 levels");
         }
         prop_assert_eq!(&of_bytes, &of_text);
+        for one in of_bytes.taken {
+            let mut new_id = || panic!("rows have ids");
+            let mut context = PrepareContext { now_micros: 0, new_id: &mut new_id };
+            let prepared = prepare(ObjectKind::ProjectLogs, one.index, one.row, &mut context);
+            prop_assert!(prepared.is_ok(), "{:?}", prepared);
+        }
         for (encoding, body) in [(Encoding::Protobuf, &bytes[..]), (Encoding::Json, text.as_bytes())] {
             prop_assert_eq!(count(body, encoding, Signal::Traces), Ok(spans as u64));
             prop_assert_eq!(encode_response(&[], encoding).len(), if encoding == Encoding::Json { 2 } else { 0 });

@@ -47,7 +47,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("chacha20poly1305", &["assay-node-auth"]),
     ("lz4_flex", &["assay-storage-segments"]),
     ("tonic", &["assay-cluster-transport"]),
-    ("prost", &["assay-cluster-transport"]),
+    // Messages between nodes; and those of OTLP, which clients send.
+    ("prost", &["assay-cluster-transport", "assay-node-otel"]),
     // The bench speaks to etcd, which it measures against, and which speaks HTTP/2 only.
     ("hyper", &["assay-cluster-transport", "assay-bench"]),
     ("hyper-util", &["assay-cluster-transport", "assay-bench"]),

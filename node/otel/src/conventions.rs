@@ -1,0 +1,42 @@
+//! The conventions that instrumentations name their attributes by, a file each, and who comes first.
+
+mod braintrust;
+mod gen_ai;
+mod openinference;
+mod traceloop;
+mod vercel;
+
+use crate::attributes::Attributes;
+use crate::draft::{Convention, Draft};
+use crate::events::Messages;
+
+pub(crate) use braintrust::{PARENT, PRESERVE};
+pub(crate) use gen_ai::{EVALUATION_EVENT, content_of_event, message_of_event, moves_to_span};
+
+/// What is said first wins, field by field: attributes made for these rows, then the common conventions, then those of
+/// single libraries. Messages in events stand between the first two: who writes them means them as the conversation.
+static BEFORE_EVENTS: Convention = braintrust::CONVENTION;
+static AFTER_EVENTS: [Convention; 4] =
+    [gen_ai::CONVENTION, openinference::CONVENTION, traceloop::CONVENTION, vercel::CONVENTION];
+
+/// Fills the draft. What is not taken stays in both arguments.
+pub(crate) fn fill(attributes: &mut Attributes, messages: &mut Messages, draft: &mut Draft) {
+    let spoken: Vec<&Convention> = AFTER_EVENTS.iter().filter(|one| one.is_of(attributes)).collect();
+    // before anything is taken: what a span is, said outright, and then what only calls of models have
+    let named = spoken.iter().find_map(|one| (one.span_type)(attributes));
+    let is_call = || spoken.iter().any(|one| one.has_model_call(attributes)) || messages.are_there();
+    draft.span_type = named.or_else(|| is_call().then_some("llm"));
+    if BEFORE_EVENTS.is_of(attributes) {
+        BEFORE_EVENTS.fill(attributes, draft);
+    }
+    messages.fill(draft);
+    for convention in spoken {
+        convention.fill(attributes, draft);
+    }
+    draft.add_up_tokens();
+}
+
+/// The entry of a table of kinds.
+fn kind_of(kinds: &[(&'static str, &'static str)], named: &str) -> Option<&'static str> {
+    kinds.iter().find(|(kind, _)| kind.eq_ignore_ascii_case(named)).map(|(_, span_type)| *span_type)
+}

@@ -1,0 +1,213 @@
+//! A row while conventions fill it, and how they say what they fill it with. Who comes first is said in
+//! [`crate::conventions`]; here a field that has a value keeps it.
+
+use serde_json::{Map, Number, Value};
+
+use crate::attributes::Attributes;
+use crate::value;
+
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pub input: Option<Value>,
+    pub output: Option<Value>,
+    pub expected: Option<Value>,
+    pub origin: Option<Value>,
+    pub scores: Map<String, Value>,
+    pub metrics: Map<String, Value>,
+    pub metadata: Map<String, Value>,
+    pub tags: Vec<Value>,
+    pub context: Map<String, Value>,
+    /// `span_attributes` that were given as such.
+    pub given: Map<String, Value>,
+    pub span_type: Option<&'static str>,
+}
+
+/// Where a value comes from, and what is made of it.
+#[derive(Clone, Copy)]
+pub(crate) enum Source {
+    /// As it is.
+    Plain(&'static str),
+    /// Text that is meant as JSON becomes it.
+    Json(&'static str),
+    /// A list of texts that are JSON, each by itself.
+    JsonEach(&'static str),
+    /// A list written as an attribute for each part of an element.
+    List(&'static str, fn(Value) -> Value),
+    /// What a function makes of several.
+    Several(fn(&mut Attributes) -> Option<Value>),
+}
+
+impl Source {
+    fn take(self, attributes: &mut Attributes) -> Option<Value> {
+        match self {
+            Source::Plain(name) => attributes.take(name),
+            Source::Json(name) => attributes.take(name).map(value::parse_meant),
+            Source::JsonEach(name) => attributes.take(name).map(|value| match value {
+                Value::Array(values) => Value::Array(values.into_iter().map(value::parse_meant).collect()),
+                other => value::parse_meant(other),
+            }),
+            Source::List(beginning, shape) => {
+                let list = attributes.take_list(beginning)?;
+                Some(Value::Array(list.into_iter().map(shape).collect()))
+            }
+            Source::Several(read) => read(attributes),
+        }
+    }
+}
+
+/// A number that an attribute says, under its name as a metric, times a factor.
+pub(crate) struct Metric(pub &'static str, pub &'static str, pub f64);
+
+/// What a convention says of spans. Payloads, which may be large, are moved into the field they are for; small values are
+/// copied, so that they can still be found by the name they came with.
+pub(crate) struct Convention {
+    /// Names, or beginnings that end with a dot, without any of which a span is not of this convention.
+    pub signs: &'static [&'static str],
+    /// The type of a span that says what it is.
+    pub span_type: fn(&Attributes) -> Option<&'static str>,
+    /// Likewise, those that only calls of models have.
+    pub llm: &'static [&'static str],
+    pub input: &'static [Source],
+    pub output: &'static [Source],
+    /// Small values, by the attribute's name and the key in `metadata`; the first that is there wins.
+    pub metadata: &'static [(&'static str, &'static str)],
+    /// Payloads for a key in `metadata`.
+    pub payloads: &'static [(Source, &'static str)],
+    pub metrics: &'static [Metric],
+    /// What tables cannot say, and wins over them.
+    pub before: fn(&mut Attributes, &mut Draft),
+    /// What tables cannot say, and gives way to them.
+    pub after: fn(&mut Attributes, &mut Draft),
+}
+
+/// A convention that says nothing, for others to say what they do.
+pub(crate) const SILENT: Convention = Convention {
+    signs: &[],
+    span_type: |_| None,
+    llm: &[],
+    input: &[],
+    output: &[],
+    metadata: &[],
+    payloads: &[],
+    metrics: &[],
+    before: |_, _| {},
+    after: |_, _| {},
+};
+
+impl Convention {
+    pub fn is_of(&self, attributes: &Attributes) -> bool {
+        self.signs.iter().any(|sign| attributes.has(sign))
+    }
+
+    pub fn has_model_call(&self, attributes: &Attributes) -> bool {
+        self.llm.iter().any(|sign| attributes.has(sign))
+    }
+
+    pub fn fill(&self, attributes: &mut Attributes, draft: &mut Draft) {
+        (self.before)(attributes, draft);
+        first(&mut draft.input, self.input, attributes);
+        first(&mut draft.output, self.output, attributes);
+        for (name, key) in self.metadata {
+            if let Some(value) = attributes.get(name).filter(|_| !draft.metadata.contains_key(*key)) {
+                draft.metadata.insert((*key).to_owned(), value.clone());
+            }
+        }
+        for (source, key) in
+            self.payloads.iter().filter(|(_, key)| !draft.metadata.contains_key(*key)).collect::<Vec<_>>()
+        {
+            if let Some(value) = source.take(attributes) {
+                draft.metadata.insert((*key).to_owned(), value);
+            }
+        }
+        for Metric(name, metric, factor) in self.metrics {
+            draft.metric(metric, attributes.get(name).and_then(value::number), *factor);
+        }
+        (self.after)(attributes, draft);
+    }
+}
+
+fn first(field: &mut Option<Value>, sources: &[Source], attributes: &mut Attributes) {
+    for source in sources {
+        if field.is_some() {
+            return;
+        }
+        *field = source.take(attributes);
+    }
+}
+
+impl Draft {
+    pub fn metric(&mut self, name: &str, number: Option<Number>, factor: f64) {
+        let Some(number) = number.filter(|_| !self.metrics.contains_key(name)) else { return };
+        let number = if factor == 1.0 {
+            Some(number)
+        } else {
+            number.as_f64().and_then(|number| Number::from_f64(number * factor))
+        };
+        self.metrics.extend(number.map(|number| (name.to_owned(), Value::Number(number))));
+    }
+
+    /// The sum that some leave to the reader.
+    pub fn add_up_tokens(&mut self) {
+        let count = |name: &str| self.metrics.get(name).and_then(Value::as_i64);
+        if let (false, Some(prompt), Some(completion)) =
+            (self.metrics.contains_key("tokens"), count("prompt_tokens"), count("completion_tokens"))
+        {
+            self.metrics.insert("tokens".to_owned(), Value::from(prompt.saturating_add(completion)));
+        }
+    }
+
+    /// Each once, in the order given.
+    pub fn tag(&mut self, tags: Vec<Value>) {
+        for tag in tags {
+            if !self.tags.contains(&tag) {
+                self.tags.push(tag);
+            }
+        }
+    }
+
+    /// Of objects that are given whole; what is there already wins.
+    pub fn add_metadata(&mut self, given: Map<String, Value>) {
+        for (key, value) in given {
+            self.metadata.entry(key).or_insert(value);
+        }
+    }
+}
+
+/// The object that a value is, or its text.
+pub(crate) fn object(value: &Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(map) => Some(map.clone()),
+        Value::String(text) => match value::parse(text)? {
+            Value::Object(map) => Some(map),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// An object of numbers; what is true counts one.
+pub(crate) fn numbers(value: &Value) -> Option<Map<String, Value>> {
+    let is_number = |text: &str| matches!(text, "NaN" | "Infinity" | "-Infinity");
+    object(value)?
+        .into_iter()
+        .map(|(key, value)| match value {
+            Value::Bool(flag) => Some((key, Value::from(i32::from(flag)))),
+            Value::Number(_) | Value::Null => Some((key, value)),
+            Value::String(text) if is_number(&text) => Some((key, Value::String(text))),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A list of texts, or the text of one.
+pub(crate) fn texts(value: &Value) -> Option<Vec<Value>> {
+    let list = match value {
+        Value::Array(list) => list.clone(),
+        Value::String(text) => match value::parse(text)? {
+            Value::Array(list) => list,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    list.iter().all(Value::is_string).then_some(list)
+}

@@ -1,0 +1,37 @@
+//! Why an export, a parent or a slug was not read: what is wrong, where, and what would be right.
+
+use thiserror::Error;
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum OtelError {
+    /// The bytes are no message of the signal in the encoding they came in.
+    #[error("the body is no OTLP {signal} export in {encoding}: {why}")]
+    Malformed { signal: &'static str, encoding: &'static str, why: String },
+    /// More of something than is taken in one request.
+    #[error("the export has more than {max} {what}: send it in several requests")]
+    TooMany { what: &'static str, max: usize },
+    /// A parent, in a header or an attribute.
+    #[error(
+        "the parent {given:?} {why}; a parent is `project_id:<id>`, `project_name:<name>`, `experiment_id:<id>`, \
+         `playground_id:<id>` or the slug of an exported span"
+    )]
+    Parent { given: String, why: String },
+    /// A slug; where the reader stopped is part of why.
+    #[error("the slug of an exported span {0}")]
+    Slug(String),
+}
+
+impl OtelError {
+    pub(crate) fn slug(why: impl Into<String>) -> OtelError {
+        OtelError::Slug(why.into())
+    }
+
+    /// Names the beginning alone: what clients send may be long.
+    pub(crate) fn parent(given: &str, why: impl Into<String>) -> OtelError {
+        let given = given.chars().take(GIVEN_CHARS_SHOWN).collect();
+        OtelError::Parent { given, why: why.into() }
+    }
+}
+
+/// How much of a parent is repeated to who sent it.
+const GIVEN_CHARS_SHOWN: usize = 64;

@@ -7,6 +7,7 @@
 //! Bodies that came wait for their turn as bytes: as trees they take several times the room. Turns are given in the order
 //! in which they were asked for.
 
+use std::io::Read;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use actix_web::web::{self, Payload};
 use assay_storage_model::command::ROWS_PER_WRITE_MAX;
 use assay_storage_model::event::{self, Counted, counted_within};
 use bytes::{Bytes, BytesMut};
+use flate2::read::MultiGzDecoder;
 use futures::stream::{Stream, StreamExt, try_unfold};
 use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
@@ -42,6 +44,9 @@ const VALUE_BYTES: usize = 100;
 pub const ROWS_MAX: usize = 50_000;
 /// What a row takes beyond its values: its lists, its ids, and those of what it is written as.
 const ROW_BYTES: usize = 1 << 10;
+
+/// What spans take when they are rows, in bytes of their export.
+const DECODED_TIMES: usize = 4;
 
 /// Larger bodies are parsed on a thread of their own: others on this worker would wait for over a millisecond.
 const PARSE_INLINE_BYTES_MAX: usize = 128 << 10;
@@ -104,8 +109,58 @@ pub struct Parsed<T> {
     _turn: Turn,
 }
 
-pub async fn read(edge: &Edge, request: &HttpRequest, mut payload: Payload, bytes_max: usize) -> Result<Body, Refusal> {
+pub async fn read(edge: &Edge, request: &HttpRequest, payload: Payload, bytes_max: usize) -> Result<Body, Refusal> {
     refuse_encoded(request)?;
+    read_whole(edge, request, payload, bytes_max).await
+}
+
+/// The same of one that may be packed; the limit holds for it as it comes and as it is.
+pub async fn read_packed(
+    edge: &Edge,
+    request: &HttpRequest,
+    payload: Payload,
+    bytes_max: usize,
+) -> Result<Body, Refusal> {
+    let encoding = request.headers().get(header::CONTENT_ENCODING).map(|value| value.as_bytes().trim_ascii());
+    if !encoding.is_some_and(|encoding| encoding.eq_ignore_ascii_case(b"gzip")) {
+        return read(edge, request, payload, bytes_max).await;
+    }
+    let packed = read_whole(edge, request, payload, bytes_max).await?;
+    let mut held = edge.bodies.hold();
+    let Body { bytes, held: _packed, turns } = packed;
+    // Held before it is there: what is packed well is a thousand times as large.
+    let most = unpacked_bytes_max(&bytes, bytes_max);
+    if !held.grow(most) {
+        return Err(Refusal::new(Kind::Busy, "too many request bodies are being worked on; try again in a moment"));
+    }
+    let unpacked = web::block(move || unpack(&bytes, bytes_max)).await.map_err(Refusal::internal)??;
+    Ok(Body { bytes: unpacked, held, turns })
+}
+
+/// Its last four bytes say how large it is, honestly or not.
+fn unpacked_bytes_max(packed: &[u8], bytes_max: usize) -> usize {
+    let last = packed.last_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length) as usize);
+    if last >= packed.len() { last.min(bytes_max) } else { bytes_max }
+}
+
+fn unpack(packed: &[u8], bytes_max: usize) -> Result<Bytes, Refusal> {
+    let most = unpacked_bytes_max(packed, bytes_max);
+    let mut unpacked = Vec::new();
+    let mut reader = MultiGzDecoder::new(packed).take(most as u64 + 1);
+    let read = reader.read_to_end(&mut unpacked);
+    read.map_err(|why| Refusal::bad(format!("the body is not what gzip makes: {why}")))?;
+    if unpacked.len() > most {
+        return Err(Refusal::new(Kind::TooLarge, format!("the body is larger than {most} bytes when it is unpacked")));
+    }
+    Ok(unpacked.into())
+}
+
+async fn read_whole(
+    edge: &Edge,
+    request: &HttpRequest,
+    mut payload: Payload,
+    bytes_max: usize,
+) -> Result<Body, Refusal> {
     let too_large = || Refusal::new(Kind::TooLarge, format!("the body is larger than {bytes_max} bytes"));
     let claimed = claimed_length(request);
     if claimed.is_some_and(|claimed| claimed > bytes_max as u64) {
@@ -236,6 +291,22 @@ impl Body {
             parse(&bytes)?
         } else {
             web::block(move || parse(&bytes)).await.map_err(Refusal::internal)??
+        };
+        Ok(Parsed { value, _held: held, _turn: turn })
+    }
+
+    /// One that is no JSON, or is not read as such: its reader counts what is in it before it makes anything of it.
+    pub async fn decoded<T, P>(self, decode: P) -> Result<Parsed<T>, Refusal>
+    where
+        T: Send + 'static,
+        P: FnOnce(&[u8]) -> Result<T, Refusal> + Send + 'static,
+    {
+        let Body { bytes, held, turns } = self;
+        let turn = turns.wait(bytes.len().saturating_mul(DECODED_TIMES)).await;
+        let value = if bytes.len() <= PARSE_INLINE_BYTES_MAX {
+            decode(&bytes)?
+        } else {
+            web::block(move || decode(&bytes)).await.map_err(Refusal::internal)??
         };
         Ok(Parsed { value, _held: held, _turn: turn })
     }

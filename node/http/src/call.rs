@@ -82,6 +82,11 @@ impl Call {
         body::read(&self.edge, &self.request, payload, self.edge.config.body_bytes_max).await
     }
 
+    /// A body of rows that may be packed, unpacked.
+    pub async fn packed_body(&self, payload: Payload) -> Result<Body, Refusal> {
+        body::read_packed(&self.edge, &self.request, payload, self.edge.config.body_bytes_max).await
+    }
+
     pub async fn small_body(&self, payload: Payload) -> Result<Body, Refusal> {
         body::read(&self.edge, &self.request, payload, self.edge.config.small_body_bytes_max).await
     }

@@ -6,6 +6,7 @@ mod alone;
 mod families;
 mod files;
 mod operation;
+mod otel;
 mod registering;
 mod rows;
 

@@ -160,7 +160,7 @@ impl Refusal {
     }
 
     /// The answer without its dress.
-    fn bare(&self) -> HttpResponse {
+    pub(crate) fn bare(&self) -> HttpResponse {
         let mut answer = HttpResponse::build(self.kind.status());
         if let Some(seconds) = self.retry_after_seconds.or(self.kind.retry_after_seconds()) {
             answer.insert_header((header::RETRY_AFTER, seconds.to_string()));

@@ -7,6 +7,7 @@ mod functions;
 mod identity;
 mod later;
 mod oauth;
+mod otel;
 mod queries;
 mod records;
 mod registering;
@@ -87,6 +88,9 @@ pub fn registered(config: &mut Routes<'_>) {
     definitions_of(config, "/v1/function", Definition::Function);
     registration_of(config);
     files_of(config);
+    config.service(at("/otel/v1/traces").route(post().to(otel::traces)));
+    config.service(at("/otel/v1/logs").route(post().to(otel::logs)));
+    config.service(at("/otel/v1/metrics").route(post().to(otel::metrics)));
     config.service(at("/insert-functions").route(post().to(functions::insert)));
 
     rows_of(config, "/v1/project_logs", ObjectKind::ProjectLogs);

@@ -13,12 +13,13 @@ use assay_test_clients::proxy::Proxy;
 use assay_test_clients::python::{Told, environment, not_covered, run, run_with};
 
 /// Scripts, each with what it is told.
-const SCRIPTS: [(&str, Told); 5] = [
+const SCRIPTS: [(&str, Told); 6] = [
     ("spans.py", Told::AppUrl),
     ("spans.py", Told::BothUrls),
     ("experiment.py", Told::AppUrl),
     ("dataset.py", Told::AppUrl),
     ("attachments.py", Told::AppUrl),
+    ("exporter.py", Told::AppUrl),
 ];
 /// Each node closes a connection behind its first answer, so that the next request is a connection of its own.
 const ONE_REQUEST_A_CONNECTION: (&str, &str) = ("ASSAY_HTTP_KEEP_ALIVE_SECONDS", "0");

@@ -90,6 +90,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-node-files",
             "assay-node-functions",
             "assay-node-objects",
+            "assay-node-otel",
             "assay-node-query",
             "assay-node-records",
             "assay-storage-model",

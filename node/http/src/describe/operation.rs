@@ -133,6 +133,15 @@ impl Operation {
         self
     }
 
+    /// JSON, or protobuf of the same.
+    pub fn takes_either(mut self, schema: Value) -> Operation {
+        let bytes = json!({"type": "string", "format": "binary"});
+        let content = json!({"application/json": {"schema": schema}, "application/x-protobuf": {"schema": bytes}});
+        self.body = Some(json!({"required": true, "content": content}));
+        self.refusals.extend(WITH_BODY);
+        self
+    }
+
     /// A body that is kept as it comes.
     pub fn takes_bytes(mut self) -> Operation {
         let bytes = json!({"type": "string", "format": "binary"});

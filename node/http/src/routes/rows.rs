@@ -210,7 +210,7 @@ fn repeat_of(call: &Call, body: &Body) -> Result<Option<Repeat>, Refusal> {
 }
 
 /// Decides whether the caller may, and names where the rows go.
-async fn write_to(
+pub(super) async fn write_to(
     call: &Call,
     kind: ObjectKind,
     id: Uuid,
@@ -226,7 +226,7 @@ async fn write_to(
 }
 
 /// The ids of the rows of each write. A write without rows has nothing to order and is not sent.
-async fn send(call: &Call, writes: Vec<ObjectWrite>) -> Result<Vec<Vec<String>>, WriteError> {
+pub(super) async fn send(call: &Call, writes: Vec<ObjectWrite>) -> Result<Vec<Vec<String>>, WriteError> {
     let (mut row_ids, mut sent, mut places) = (vec![Vec::new(); writes.len()], Vec::new(), Vec::new());
     for (place, write) in writes.into_iter().enumerate().filter(|(_, write)| !write.rows.is_empty()) {
         sent.push(write);

@@ -1,0 +1,46 @@
+//! OpenTelemetry's exports, in either encoding.
+
+use serde_json::json;
+
+use crate::describe::operation::Operation;
+use crate::refusal::Kind;
+
+const TAG: &str = "OpenTelemetry";
+
+/// Refusals that have OpenTelemetry's form.
+const OWN: [Kind; 9] = [
+    Kind::BadRequest,
+    Kind::Forbidden,
+    Kind::NotFound,
+    Kind::Conflict,
+    Kind::TooLarge,
+    Kind::Busy,
+    Kind::Internal,
+    Kind::Unavailable,
+    Kind::TooSlow,
+];
+
+pub fn operations() -> Vec<Operation> {
+    let export = |path: &str, summary: &str, list: &str, rejected: &str| {
+        let body = json!({"type": "object", "properties": {list: {"type": "array", "items": {"type": "object"}}}});
+        let partial =
+            json!({"type": "object", "properties": {rejected: {"type": "string"}, "errorMessage": {"type": "string"}}});
+        let answer = json!({"type": "object", "properties": {"partialSuccess": partial}});
+        let status =
+            json!({"type": "object", "properties": {"code": {"type": "integer"}, "message": {"type": "string"}}});
+        let operation = Operation::new("post", path, TAG, summary).takes_either(body).answers(answer);
+        let told = |operation: Operation, kind: Kind| {
+            operation.answers_with(kind.status().as_u16(), kind.said(), "application/json", status.clone())
+        };
+        OWN.into_iter().fold(operation, told)
+    };
+    vec![
+        export("/otel/v1/traces", "Write spans", "resourceSpans", "rejectedSpans").reads_header(
+            "x-bt-parent",
+            "Where spans go that do not say it themselves: `project_name:<name>`, `project_id:<id>`, `experiment_id:<id>`, \
+             `playground_id:<id>`, or an exported span",
+        ),
+        export("/otel/v1/logs", "Logs are not stored; the answer says so", "resourceLogs", "rejectedLogRecords"),
+        export("/otel/v1/metrics", "Metrics are not stored; the answer says so", "resourceMetrics", "rejectedDataPoints"),
+    ]
+}

@@ -45,6 +45,10 @@ enum Command {
     Restart(ServerArgs),
     /// Lists, lookups and creates among many records
     Catalog(CatalogArgs),
+    /// Attachments sent and read back, against a bare file
+    Files(FilesArgs),
+    /// Spans of OpenTelemetry, as its exporters send them
+    Exports(ExportsArgs),
     /// What `assay serve` does when it is asked for four times what it can take
     Overload(OverloadArgs),
     /// Questions about traces, against DuckDB and chDB with the same rows in the same run
@@ -199,6 +203,30 @@ struct CatalogArgs {
 }
 
 #[derive(Debug, Args)]
+struct FilesArgs {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    program: ProgramArg,
+    /// Of a large file
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
+    mib: u16,
+}
+
+#[derive(Debug, Args)]
+struct ExportsArgs {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    program: ProgramArg,
+    #[arg(long, default_value_t = 400_000, value_parser = clap::value_parser!(u32).range(1..))]
+    spans: u32,
+    /// Exporters that send at the same time
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    connections: u16,
+}
+
+#[derive(Debug, Args)]
 struct OverloadArgs {
     #[command(flatten)]
     common: Common,
@@ -339,6 +367,8 @@ fn main() -> anyhow::Result<()> {
         Command::Fetch(args) => run_on_server(args, http::fetch::run),
         Command::Restart(args) => run_on_server(args, http::restart::run),
         Command::Catalog(args) => run_catalog(args),
+        Command::Files(args) => run_files(args),
+        Command::Exports(args) => run_exports(args),
         Command::Overload(args) => run_overload(args),
         Command::Query(args) => run_query(args),
         Command::Cluster(command) => cluster::command::run(command),
@@ -433,6 +463,27 @@ fn run_catalog(args: CatalogArgs) -> anyhow::Result<()> {
     };
     let scratch = Scratch::within(&args.common.dir)?;
     http::catalog::run(&options, scratch.path(), args.common.json.as_deref())
+}
+
+fn run_files(args: FilesArgs) -> anyhow::Result<()> {
+    let options = http::files::Options {
+        program: http::program(args.program.program)?,
+        large_bytes: usize::from(args.mib) << 20,
+        seed: args.common.seed,
+    };
+    let scratch = Scratch::within(&args.common.dir)?;
+    http::files::run(&options, scratch.path(), args.common.json.as_deref())
+}
+
+fn run_exports(args: ExportsArgs) -> anyhow::Result<()> {
+    let options = http::exports::Options {
+        program: http::program(args.program.program)?,
+        spans: args.spans as usize,
+        connections: args.connections.into(),
+        seed: args.common.seed,
+    };
+    let scratch = Scratch::within(&args.common.dir)?;
+    http::exports::run(&options, scratch.path(), args.common.json.as_deref())
 }
 
 fn run_overload(args: OverloadArgs) -> anyhow::Result<()> {

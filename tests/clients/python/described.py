@@ -54,6 +54,8 @@ RULES = [
     (r".*`?: `.*` is not a version: .*", "a text that is a version has a form"),
     (r"`name`: the system has a \S+ `.*`", "a name is given once"),
     (r"the base experiment `.*` is not in this project", "an id is one of something that is there"),
+    (r"`\w+` has more than 4096 bytes", "a text has so many bytes"),
+    (r"`key` has to be a text of 1 to 256 bytes, such as a UUID", "a text has so many bytes, and no control characters"),
     (r"which \S+ is not said: .*", "of several fields at least one is given"),
     (r"a \S+ with the slug `.*` is there already, and `if_exists` is `error`", "a slug is given once"),
     (r"nothing is said to be changed: .*", "of several fields at least one is given"),

@@ -1,5 +1,6 @@
 //! Attachments, code of functions, and rows that are too many for one request.
 
+use assay_node_files::KEY_BYTES_MAX;
 use serde_json::{Value, json};
 
 use crate::body::ROWS_MAX;
@@ -28,9 +29,10 @@ fn status() -> Value {
 
 pub fn operations() -> Vec<Operation> {
     let (url, maybe) = (json!({"type": "string", "format": "uri"}), json!({"type": "string", "nullable": true}));
+    let content_type = json!({"type": "string", "nullable": true, "pattern": "^[ -~]*$"});
     let headers = json!({"type": "object", "additionalProperties": text()});
-    let key = some_text();
-    let asked = json!({"key": key, "filename": some_text(), "content_type": maybe, "org_id": maybe_id()});
+    let key = json!({"type": "string", "minLength": 1, "maxLength": KEY_BYTES_MAX});
+    let asked = json!({"key": key, "filename": some_text(), "content_type": content_type, "org_id": maybe_id()});
     let mut noted = status();
     noted["properties"]["error_message"] = maybe.clone();
     let said = json!({"key": key, "status": noted, "org_id": maybe_id()});
@@ -46,7 +48,7 @@ pub fn operations() -> Vec<Operation> {
         .asks("content_type", text());
     let counted = json!({"type": "integer", "nullable": true, "minimum": 0, "maximum": u64::MAX});
     let rows = json!({"type": "array", "nullable": true, "items": {}, "maxItems": ROWS_MAX});
-    let overflow = json!({"content_type": maybe, "size_bytes": counted, "rows": rows});
+    let overflow = json!({"content_type": content_type, "size_bytes": counted, "rows": rows});
     let code = json!({"org_id": maybe_id(), "runtime_context": {"type": "object", "nullable": true}});
     let any = || json!({"type": "string", "format": "binary"});
     let bytes = |method, summary: &str| {

@@ -3,7 +3,7 @@
 
 use assay_storage_model::ObjectKind;
 use assay_storage_model::command::ROWS_PER_WRITE_MAX;
-use assay_storage_model::event::ID_BYTES_MAX;
+use assay_storage_model::event::{ARRAY_DELETES_MAX, ID_BYTES_MAX, MERGE_PATHS_MAX};
 use serde_json::{Map, Value, json};
 
 use crate::describe::operation::{Operation, maybe_version, pascal, reference, text, uuid};
@@ -247,10 +247,10 @@ fn inserted(kind: ObjectKind) -> Value {
     put("_object_delete", optional("boolean"));
     put("_is_merge", optional("boolean"));
     let path = json!({"type": "array", "items": text(), "minItems": 1});
-    put("_merge_paths", json!({"type": "array", "nullable": true, "items": path}));
+    put("_merge_paths", json!({"type": "array", "nullable": true, "items": path, "maxItems": MERGE_PATHS_MAX}));
     let taken = json!({"type": "object", "required": ["path", "delete"],
         "properties": {"path": path, "delete": {"type": "array", "items": any()}}});
-    put("_array_delete", json!({"type": "array", "nullable": true, "items": taken}));
+    put("_array_delete", json!({"type": "array", "nullable": true, "items": taken, "maxItems": ARRAY_DELETES_MAX}));
     put("_audit_source", optional("string"));
     put("_audit_metadata", open());
     json!({"type": "object", "properties": fields})

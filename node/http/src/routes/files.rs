@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::identity::origin_of;
 use super::rows::now_micros;
 use super::{Answer, Shared, json};
-use crate::body::{Body, pieces};
+use crate::body::{Body, ROWS_MAX, pieces, too_many_rows};
 use crate::call::Call;
 use crate::edge::Edge;
 use crate::range::{Asked, asked};
@@ -44,10 +44,7 @@ pub async fn ask(call: Call, payload: Payload) -> Answer {
     let body = call.small_body(payload).await?.object().await?;
     let name = named(&call, &body).await?;
     let filename = needed(&body, "filename")?;
-    let content_type = text(&body, "content_type")?.unwrap_or(ANY_TYPE);
-    if header::HeaderValue::from_str(content_type).is_err() {
-        return Err(Refusal::bad("`content_type` has signs that no header may have"));
-    }
+    let content_type = content_type(&body)?;
     begin(&call, &name, filename, content_type).await?;
     let url = address(&call, &name, Deed::Write)?;
     json(&json!({"signedUrl": url, "headers": {"Content-Type": content_type}}))
@@ -86,6 +83,9 @@ pub async fn look(call: Call) -> Answer {
     if let Some(url) = text(&body, "url")? {
         return external(url);
     }
+    if text(&body, "key")?.is_none() {
+        return Err(Refusal::bad("which attachment is not said: `key` or `url` is missing"));
+    }
     let name = named(&call, &body).await?;
     let missing = || Refusal::new(Kind::NotFound, "no attachment of this key is visible to this credential");
     let file = call.edge.files.look(&name).await?.ok_or_else(missing)?;
@@ -109,7 +109,13 @@ fn external(url: &str) -> Answer {
 /// `POST /logs3/overflow`: where the rows go that one request is too small for.
 pub async fn overflow(call: Call, payload: Payload) -> Answer {
     let body = call.small_body(payload).await?.object().await?;
-    let content_type = text(&body, "content_type")?.unwrap_or("application/json").to_owned();
+    let content_type = content_type(&body)?;
+    match body.get("rows") {
+        None | Some(Value::Null) => {}
+        Some(Value::Array(rows)) if rows.len() <= ROWS_MAX => {}
+        Some(Value::Array(rows)) => return Err(too_many_rows(rows.len())),
+        Some(other) => return Err(Refusal::bad(format!("`rows` is {}; it should be an array", kind_of(other)))),
+    }
     match body.get("size_bytes") {
         None | Some(Value::Null) => {}
         Some(size) => {
@@ -123,7 +129,7 @@ pub async fn overflow(call: Call, payload: Payload) -> Answer {
     }
     let key = Uuid::new_v4().to_string();
     let name = FileName::new(call.principal.org, Purpose::Overflow, &key)?;
-    begin(&call, &name, "rows.json", &content_type).await?;
+    begin(&call, &name, "rows.json", content_type).await?;
     let url = address(&call, &name, Deed::Write)?;
     json(&json!({"method": "PUT", "signedUrl": url, "headers": {"Content-Type": content_type}, "key": key}))
 }
@@ -344,6 +350,15 @@ fn text<'b>(body: &'b Map<String, Value>, name: &str) -> Result<Option<&'b str>,
         Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
         Some(other) => Err(Refusal::bad(format!("`{name}` is {}; it should be a string", kind_of(other)))),
     }
+}
+
+/// It comes back in a header.
+fn content_type(body: &Map<String, Value>) -> Result<&str, Refusal> {
+    let said = text(body, "content_type")?.unwrap_or(ANY_TYPE);
+    if said.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return Ok(said);
+    }
+    Err(Refusal::bad("`content_type` has signs that are not of ASCII; it should be like `image/png`"))
 }
 
 fn needed<'b>(body: &'b Map<String, Value>, name: &str) -> Result<&'b str, Refusal> {

@@ -56,6 +56,8 @@ impl Answer {
 pub struct Connection {
     target: Target,
     host: String,
+    /// Headers of every request, in the place of the one that says that a body is JSON.
+    said: Vec<(&'static str, &'static str)>,
     /// None before the first request, and after an answer that closed it.
     stream: Option<TcpStream>,
     received: Vec<u8>,
@@ -66,9 +68,15 @@ impl Connection {
         Connection {
             target: target.clone(),
             host: target.address.to_string(),
+            said: Vec::new(),
             stream: None,
             received: Vec::with_capacity(READ_BYTES),
         }
+    }
+
+    /// One that says these headers.
+    pub fn saying(target: &Target, said: &[(&'static str, &'static str)]) -> Connection {
+        Connection { said: said.to_vec(), ..Connection::new(target) }
     }
 
     /// Connects, unless it is connected. An error says that a request that was to come was never sent.
@@ -87,6 +95,10 @@ impl Connection {
 
     pub async fn post(&mut self, path: &str, body: &Bytes) -> anyhow::Result<Answer> {
         self.ask("POST", path, body).await
+    }
+
+    pub async fn put(&mut self, path: &str, body: &Bytes) -> anyhow::Result<Answer> {
+        self.ask("PUT", path, body).await
     }
 
     pub async fn get(&mut self, path: &str) -> anyhow::Result<Answer> {
@@ -175,7 +187,7 @@ impl Connection {
     async fn send(&mut self, method: &str, path: &str, body: &Bytes) -> anyhow::Result<Head> {
         self.open().await?;
         let mut stream = self.stream.take().context("a connection")?;
-        let head = request_head(method, path, &self.host, self.target.key.as_deref(), body.len());
+        let head = request_head(method, path, &self.host, self.target.key.as_deref(), &self.said, body.len());
         let mut request = Bytes::from(head).chain(body.clone());
         stream.write_all_buf(&mut request).await.context("sending")?;
         self.received.clear();

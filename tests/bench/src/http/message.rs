@@ -29,10 +29,20 @@ pub struct Head {
 }
 
 /// The head of a request with a JSON body of `body_bytes`.
-pub fn request_head(method: &str, path: &str, host: &str, key: Option<&str>, body_bytes: usize) -> Vec<u8> {
+pub fn request_head(
+    method: &str,
+    path: &str,
+    host: &str,
+    key: Option<&str>,
+    said: &[(&str, &str)],
+    body_bytes: usize,
+) -> Vec<u8> {
     let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {body_bytes}\r\n");
-    if body_bytes > 0 {
+    if body_bytes > 0 && said.is_empty() {
         head.push_str("content-type: application/json\r\n");
+    }
+    for (name, value) in said {
+        head.push_str(&format!("{name}: {value}\r\n"));
     }
     if let Some(key) = key {
         head.push_str(&format!("authorization: Bearer {key}\r\n"));
@@ -160,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_request_says_who_asks_and_how_much_follows() {
-        let head = String::from_utf8(request_head("POST", "/v1/project", "h:1", Some("sk-1"), 2)).expect("text");
+        let head = String::from_utf8(request_head("POST", "/v1/project", "h:1", Some("sk-1"), &[], 2)).expect("text");
         assert!(head.starts_with("POST /v1/project HTTP/1.1\r\nhost: h:1\r\ncontent-length: 2\r\n"), "{head}");
         assert!(head.ends_with("authorization: Bearer sk-1\r\n\r\n"), "{head}");
     }

@@ -1,12 +1,12 @@
 //! Python in environments of its own, made once and kept beside what cargo builds: the SDK is in one of them.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
+
+use crate::installed::{checked, installed, said};
 
 /// Every package at its version. Part of the program: one that is started alone finds the environment too.
 const REQUIREMENTS: &str = include_str!("../python/requirements.lock");
@@ -74,57 +74,13 @@ pub fn folder() -> PathBuf {
 
 /// Python with these packages; environments of several names are kept.
 pub fn environment_of(name: &str, requirements: &str) -> Result<PathBuf> {
-    let folder = beside_what_is_built()?;
-    // Held until it is there: another process may want it at the same time.
-    let lock = File::create(folder.join("lock"))?;
-    lock.lock()?;
-    let environment = folder.join(name);
-    let python = environment.join("bin/python");
-    // Written last, with what was installed: an environment that was half made, or of other versions, is made again.
-    let marker = environment.join("installed");
-    if std::fs::read_to_string(&marker).is_ok_and(|installed| installed == requirements) {
-        return Ok(python);
-    }
-    if environment.exists() {
-        std::fs::remove_dir_all(&environment)?;
-    }
-    checked(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
-    let list = environment.join("requirements.lock");
-    std::fs::write(&list, requirements)?;
-    let mut install = Command::new(&python);
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement"]);
-    checked(install.arg(&list))?;
-    std::fs::write(&marker, requirements)?;
-    Ok(python)
-}
-
-/// Says that something was left out, which is a failure where everything is required.
-pub fn not_covered(what: &str, problem: &str) {
-    assert_ne!(std::env::var("ASSAY_REQUIRE").as_deref(), Ok("all"), "{problem}");
-    // To the stream itself: what a passing test prints is not shown.
-    let _ = writeln!(std::io::stderr(), "NOT COVERED: {what}: {problem}");
-}
-
-/// A folder in cargo's target directory, whether a test asks or a program.
-fn beside_what_is_built() -> Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let folder = own.parent().context("a folder of this program's file")?;
-    let profile = if folder.ends_with("deps") { folder.parent() } else { Some(folder) };
-    let target = profile.and_then(Path::parent).context("a target directory above this program")?;
-    let folder = target.join("clients");
-    std::fs::create_dir_all(&folder)?;
-    Ok(folder)
-}
-
-fn checked(command: &mut Command) -> Result<()> {
-    let output = command.output().with_context(|| format!("{:?} does not run", command.get_program()))?;
-    if !output.status.success() {
-        bail!("{command:?}: {}\n{}", output.status, said(&output));
-    }
-    Ok(())
-}
-
-/// All that it wrote.
-pub fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    let environment = installed(name, requirements, |environment| {
+        checked(Command::new("python3").args(["-m", "venv"]).arg(environment))?;
+        let list = environment.join("requirements.lock");
+        std::fs::write(&list, requirements)?;
+        let mut install = Command::new(environment.join("bin/python"));
+        install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement"]);
+        checked(install.arg(&list))
+    })?;
+    Ok(environment.join("bin/python"))
 }

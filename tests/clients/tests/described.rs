@@ -7,7 +7,8 @@ use std::process::Command;
 
 use assay_test_api::http::{Request, send};
 use assay_test_api::server::{Options, Server};
-use assay_test_clients::python::{command, environment_of, folder, not_covered, said};
+use assay_test_clients::installed::{not_covered, said};
+use assay_test_clients::python::{command, environment_of, folder};
 
 /// How long it looks; ASSAY_SCHEMATHESIS_SECONDS says otherwise.
 const SECONDS: &str = "120";

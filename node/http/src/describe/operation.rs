@@ -133,11 +133,11 @@ impl Operation {
         self
     }
 
-    /// JSON, or protobuf of the same.
+    /// JSON, or protobuf of the same, of which nothing at all is the empty message.
     pub fn takes_either(mut self, schema: Value) -> Operation {
         let bytes = json!({"type": "string", "format": "binary"});
         let content = json!({"application/json": {"schema": schema}, "application/x-protobuf": {"schema": bytes}});
-        self.body = Some(json!({"required": true, "content": content}));
+        self.body = Some(json!({"required": false, "content": content}));
         self.refusals.extend(WITH_BODY);
         self
     }
@@ -160,6 +160,14 @@ impl Operation {
     pub fn answers_with(mut self, status: u16, about: &str, content_type: &str, schema: Value) -> Operation {
         let content = Map::from_iter([(content_type.to_owned(), json!({ "schema": schema }))]);
         self.others.push((status, json!({"description": about, "content": content})));
+        self
+    }
+
+    /// A refusal in JSON, or in protobuf of the same.
+    pub fn answers_with_either(mut self, kind: Kind, json_schema: &Value, binary: &Value) -> Operation {
+        let content =
+            json!({"application/json": {"schema": json_schema}, "application/x-protobuf": {"schema": binary}});
+        self.others.push((kind.status().as_u16(), json!({"description": kind.said(), "content": content})));
         self
     }
 

@@ -6,6 +6,7 @@ use crate::describe::operation::Operation;
 use crate::refusal::Kind;
 
 const TAG: &str = "OpenTelemetry";
+const PROTOBUF: &str = "application/x-protobuf";
 
 /// Refusals that have OpenTelemetry's form.
 const OWN: [Kind; 9] = [
@@ -22,16 +23,18 @@ const OWN: [Kind; 9] = [
 
 pub fn operations() -> Vec<Operation> {
     let export = |path: &str, summary: &str, list: &str, rejected: &str| {
-        let body = json!({"type": "object", "properties": {list: {"type": "array", "items": {"type": "object"}}}});
+        let body = json!({"type": "object", "properties": {list: {"type": "array", "nullable": true, "items": {"type": "object"}}}});
         let partial =
             json!({"type": "object", "properties": {rejected: {"type": "string"}, "errorMessage": {"type": "string"}}});
         let answer = json!({"type": "object", "properties": {"partialSuccess": partial}});
         let status =
             json!({"type": "object", "properties": {"code": {"type": "integer"}, "message": {"type": "string"}}});
-        let operation = Operation::new("post", path, TAG, summary).takes_either(body).answers(answer);
-        let told = |operation: Operation, kind: Kind| {
-            operation.answers_with(kind.status().as_u16(), kind.said(), "application/json", status.clone())
-        };
+        let binary = json!({"type": "string", "format": "binary"});
+        let operation = Operation::new("post", path, TAG, summary)
+            .takes_either(body)
+            .answers(answer)
+            .answers_as(PROTOBUF, binary.clone());
+        let told = |operation: Operation, kind: Kind| operation.answers_with_either(kind, &status, &binary);
         OWN.into_iter().fold(operation, told)
     };
     vec![

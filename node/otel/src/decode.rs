@@ -145,7 +145,11 @@ pub fn count(bytes: &[u8], encoding: Encoding, signal: Signal) -> Result<u64, Ot
 }
 
 fn from_json<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String> {
-    serde_json::from_slice(bytes).map_err(|why| why.to_string())
+    // nothing at all is the empty message, as in the other encoding
+    if bytes.trim_ascii().is_empty() {
+        return serde_json::from_slice(b"{}").map_err(|why| why.to_string());
+    }
+    serde_json::from_slice(bytes).map(|json::Object(whole)| whole).map_err(|why| why.to_string())
 }
 
 fn malformed(signal: Signal, encoding: Encoding, why: String) -> OtelError {
@@ -192,21 +196,21 @@ fn objects_of(bytes: &[u8]) -> usize {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Traces {
-    #[serde(alias = "resource_spans", deserialize_with = "json::or_default")]
+    #[serde(alias = "resource_spans", deserialize_with = "json::list")]
     resource_spans: Vec<ResourceSpans>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ResourceSpans {
-    #[serde(alias = "scope_spans", deserialize_with = "json::or_default")]
+    #[serde(alias = "scope_spans", deserialize_with = "json::list")]
     scope_spans: Vec<ScopeSpans>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ScopeSpans {
-    #[serde(deserialize_with = "json::or_default")]
+    #[serde(deserialize_with = "json::list")]
     spans: Vec<IgnoredAny>,
 }
 
@@ -225,21 +229,21 @@ impl Traces {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Logs {
-    #[serde(alias = "resource_logs", deserialize_with = "json::or_default")]
+    #[serde(alias = "resource_logs", deserialize_with = "json::list")]
     resource_logs: Vec<ResourceLogs>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ResourceLogs {
-    #[serde(alias = "scope_logs", deserialize_with = "json::or_default")]
+    #[serde(alias = "scope_logs", deserialize_with = "json::list")]
     scope_logs: Vec<ScopeLogs>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ScopeLogs {
-    #[serde(alias = "log_records", deserialize_with = "json::or_default")]
+    #[serde(alias = "log_records", deserialize_with = "json::list")]
     log_records: Vec<IgnoredAny>,
 }
 
@@ -254,21 +258,21 @@ impl Logs {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Metrics {
-    #[serde(alias = "resource_metrics", deserialize_with = "json::or_default")]
+    #[serde(alias = "resource_metrics", deserialize_with = "json::list")]
     resource_metrics: Vec<ResourceMetrics>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ResourceMetrics {
-    #[serde(alias = "scope_metrics", deserialize_with = "json::or_default")]
+    #[serde(alias = "scope_metrics", deserialize_with = "json::list")]
     scope_metrics: Vec<ScopeMetrics>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ScopeMetrics {
-    #[serde(deserialize_with = "json::or_default")]
+    #[serde(deserialize_with = "json::list")]
     metrics: Vec<Metric>,
 }
 
@@ -301,7 +305,7 @@ impl Metric {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Points {
-    #[serde(alias = "data_points", deserialize_with = "json::or_default")]
+    #[serde(alias = "data_points", deserialize_with = "json::list")]
     data_points: Vec<IgnoredAny>,
 }
 
@@ -317,6 +321,26 @@ mod tests {
 
     fn limits(spans: usize) -> Limits {
         Limits { spans, ..Limits::default() }
+    }
+
+    #[test]
+    fn a_message_in_json_is_an_object() {
+        let traces =
+            |text: &str| decode(text.as_bytes(), Encoding::Json, Limits::default()).map(|export| export.spans());
+        for text in
+            ["[]", r#"{"resourceSpans": [[]]}"#, r#"{"resourceSpans": [{"scopeSpans": [{"spans": [[]]}]}]}"#, "7"]
+        {
+            assert!(traces(text).is_err(), "{text}");
+        }
+        assert_eq!(traces(r#"{"resourceSpans": null}"#), Ok(0));
+        assert_eq!(traces(" "), Ok(0));
+        for (signal, list) in [(Signal::Logs, "resourceLogs"), (Signal::Metrics, "resourceMetrics")] {
+            let counted = |text: String| count(text.as_bytes(), Encoding::Json, signal);
+            for text in ["[]".to_owned(), format!(r#"{{"{list}": [[]]}}"#), format!(r#"{{"{list}": {{}}}}"#)] {
+                assert!(counted(text.clone()).is_err(), "{text}");
+            }
+            assert_eq!(counted(format!(r#"{{"{list}": [{{}}]}}"#)), Ok(0));
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::json;
 #[serde(default, rename_all = "camelCase")]
 pub struct ExportTraceServiceRequest {
     #[prost(message, repeated, tag = "1")]
-    #[serde(alias = "resource_spans", deserialize_with = "json::or_default")]
+    #[serde(alias = "resource_spans", deserialize_with = "json::list")]
     pub resource_spans: Vec<ResourceSpans>,
 }
 
@@ -21,7 +21,7 @@ pub struct ResourceSpans {
     #[prost(message, optional, tag = "1")]
     pub resource: Option<Resource>,
     #[prost(message, repeated, tag = "2")]
-    #[serde(alias = "scope_spans", deserialize_with = "json::or_default")]
+    #[serde(alias = "scope_spans", deserialize_with = "json::list")]
     pub scope_spans: Vec<ScopeSpans>,
 }
 
@@ -29,7 +29,7 @@ pub struct ResourceSpans {
 #[serde(default, rename_all = "camelCase")]
 pub struct Resource {
     #[prost(message, repeated, tag = "1")]
-    #[serde(deserialize_with = "json::or_default")]
+    #[serde(deserialize_with = "json::list")]
     pub attributes: Vec<KeyValue>,
 }
 
@@ -39,7 +39,7 @@ pub struct ScopeSpans {
     #[prost(message, optional, tag = "1")]
     pub scope: Option<InstrumentationScope>,
     #[prost(message, repeated, tag = "2")]
-    #[serde(deserialize_with = "json::or_default")]
+    #[serde(deserialize_with = "json::list")]
     pub spans: Vec<Span>,
 }
 
@@ -82,19 +82,19 @@ pub struct Span {
     #[serde(alias = "end_time_unix_nano", deserialize_with = "json::unsigned")]
     pub end_time_unix_nano: u64,
     #[prost(message, repeated, tag = "9")]
-    #[serde(deserialize_with = "json::or_default")]
+    #[serde(deserialize_with = "json::list")]
     pub attributes: Vec<KeyValue>,
     #[prost(uint32, tag = "10")]
     #[serde(alias = "dropped_attributes_count", deserialize_with = "json::count")]
     pub dropped_attributes_count: u32,
     #[prost(message, repeated, tag = "11")]
-    #[serde(deserialize_with = "json::or_default")]
+    #[serde(deserialize_with = "json::list")]
     pub events: Vec<Event>,
     #[prost(uint32, tag = "12")]
     #[serde(alias = "dropped_events_count", deserialize_with = "json::count")]
     pub dropped_events_count: u32,
     #[prost(message, repeated, tag = "13")]
-    #[serde(deserialize_with = "json::or_default")]
+    #[serde(deserialize_with = "json::list")]
     pub links: Vec<Link>,
     #[prost(uint32, tag = "14")]
     #[serde(alias = "dropped_links_count", deserialize_with = "json::count")]
@@ -113,7 +113,7 @@ pub struct Event {
     #[serde(deserialize_with = "json::or_default")]
     pub name: String,
     #[prost(message, repeated, tag = "3")]
-    #[serde(deserialize_with = "json::or_default")]
+    #[serde(deserialize_with = "json::list")]
     pub attributes: Vec<KeyValue>,
 }
 
@@ -127,7 +127,7 @@ pub struct Link {
     #[serde(alias = "span_id", deserialize_with = "json::hex")]
     pub span_id: Vec<u8>,
     #[prost(message, repeated, tag = "4")]
-    #[serde(deserialize_with = "json::or_default")]
+    #[serde(deserialize_with = "json::list")]
     pub attributes: Vec<KeyValue>,
 }
 
@@ -198,7 +198,7 @@ pub struct ArrayValue {
 #[serde(default, rename_all = "camelCase")]
 pub struct KeyValueList {
     #[prost(message, repeated, tag = "1")]
-    #[serde(deserialize_with = "json::or_default")]
+    #[serde(deserialize_with = "json::list")]
     pub values: Vec<KeyValue>,
 }
 

@@ -1,17 +1,16 @@
 //! The Python SDK in an environment of its own, made once and kept beside what cargo builds.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::OnceLock;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+
+use crate::kept::{Kept, checked, ends_well};
 
 /// Every package at its version. Part of the program: one that is started alone finds the environment too.
 const REQUIREMENTS: &str = include_str!("../python/requirements.lock");
 const SCHEMATHESIS: &str = include_str!("../python/schemathesis.lock");
-/// What the SDK says when it gives rows up: it raises nothing then.
-const DROPPED: [&str; 2] = ["log request failed", "Dropping batch"];
 
 /// What a script was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +52,7 @@ pub fn run_with(
     let home = tempfile::tempdir()?;
     let mut command = command(python, home.path(), url, key);
     command.arg(folder().join(script)).arg(run).envs(environment.iter().copied());
-    let output = command.output().with_context(|| format!("{} does not run", python.display()))?;
-    let said = said(&output);
-    if !output.status.success() || DROPPED.iter().any(|words| said.contains(words)) {
-        bail!("{script}: {}\n{said}", output.status);
-    }
-    Ok(())
+    ends_well(script, &mut command)
 }
 
 /// Python that is told its home, where to log in and as whom, and inherits nothing else.
@@ -77,49 +71,17 @@ pub fn folder() -> PathBuf {
 }
 
 fn made(name: &str, wanted: &str) -> Result<PathBuf> {
-    let folder = beside_what_is_built()?;
-    // Held until it is there: another process may want it at the same time.
-    let lock = File::create(folder.join("lock"))?;
-    lock.lock()?;
-    let environment = folder.join(name);
-    let python = environment.join("bin/python");
-    // Written last, with what was installed: an environment that was half made, or of other versions, is made again.
-    let marker = environment.join("installed");
-    if std::fs::read_to_string(&marker).is_ok_and(|installed| installed == wanted) {
+    let kept = Kept::open(name, wanted)?;
+    let python = kept.folder().join("bin/python");
+    if kept.is_made() {
         return Ok(python);
     }
-    if environment.exists() {
-        std::fs::remove_dir_all(&environment)?;
-    }
-    checked(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
-    let requirements = environment.join("requirements.lock");
+    checked(Command::new("python3").args(["-m", "venv"]).arg(kept.folder()))?;
+    let requirements = kept.folder().join("requirements.lock");
     std::fs::write(&requirements, wanted)?;
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement"]);
     checked(install.arg(&requirements))?;
-    std::fs::write(&marker, wanted)?;
+    kept.made()?;
     Ok(python)
-}
-
-/// A folder in cargo's target directory, whether a test asks or a program.
-fn beside_what_is_built() -> Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let folder = own.parent().context("a folder of this program's file")?;
-    let profile = if folder.ends_with("deps") { folder.parent() } else { Some(folder) };
-    let target = profile.and_then(Path::parent).context("a target directory above this program")?;
-    let folder = target.join("clients");
-    std::fs::create_dir_all(&folder)?;
-    Ok(folder)
-}
-
-fn checked(command: &mut Command) -> Result<()> {
-    let output = command.output().with_context(|| format!("{:?} does not run", command.get_program()))?;
-    if !output.status.success() {
-        bail!("{command:?}: {}\n{}", output.status, said(&output));
-    }
-    Ok(())
-}
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

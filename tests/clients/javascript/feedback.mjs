@@ -18,7 +18,9 @@ const sent = [];
 async function flush(of = logger) {
   await of.flush();
   const known = sent.flat();
-  sent.push(readdirSync(payloads).filter((name) => !known.includes(name)).sort());
+  // payload_<when, as a number>_<anything>.json
+  const when = (name) => Number(name.split("_")[1]);
+  sent.push(readdirSync(payloads).filter((name) => !known.includes(name)).sort((a, b) => when(a) - when(b)));
 }
 
 function span(name, event) {

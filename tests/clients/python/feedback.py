@@ -21,8 +21,10 @@ sent = []
 def flush():
     """In the order of flushes: what went out in this one."""
     logger.flush()
-    files = [path for path in sorted(payloads.iterdir()) if path not in [known for flushed in sent for known in flushed]]
-    sent.append(files)
+    known = [path for flushed in sent for path in flushed]
+    # payload_<when, as a number>_<anything>.json
+    when = lambda path: float(path.name.split("_")[1])
+    sent.append(sorted((path for path in payloads.iterdir() if path not in known), key=when))
 
 
 def span(name, **event):

@@ -10,6 +10,7 @@ use crate::kept::{Kept, checked, ends_well};
 
 /// Every package at its version. Part of the program: one that is started alone finds the environment too.
 const REQUIREMENTS: &str = include_str!("../python/requirements.lock");
+const EARLIER: &str = include_str!("../python/earlier.lock");
 const SCHEMATHESIS: &str = include_str!("../python/schemathesis.lock");
 
 /// What a script was told.
@@ -26,6 +27,11 @@ pub fn environment() -> Result<&'static Path, String> {
     static ENVIRONMENT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let make = || made("python", REQUIREMENTS).map_err(|error| format!("{error:#}"));
     ENVIRONMENT.get_or_init(make).as_deref().map_err(Clone::clone)
+}
+
+/// Python with an SDK of before, which registers what it logs to in another way.
+pub fn earlier() -> Result<PathBuf, String> {
+    made("earlier", EARLIER).map_err(|error| format!("{error:#}"))
 }
 
 /// The program `schemathesis`, in an environment of its own.

@@ -74,7 +74,8 @@ same("both", (await loaded({ environment: `${projectName}-staging`, version: fir
 
 // What is not there is said to be not there, and not a failing of the server.
 for (const missing of [{ slug: "none" }, { environment: `${projectName}-none` }, { version: "1000000000000000001" }]) {
-  await assert.rejects(loaded(missing), (error) => !/50\d/.test(`${error}`));
+  const message = `Prompt ${missing.slug ?? "greeting"} not found in ${projectName}`;
+  await assert.rejects(loaded(missing), { message });
 }
 
 // Under a logger a span carries which prompt was used.

@@ -90,8 +90,8 @@ same("both", loaded(environment=f"{project}-staging", version=first.version).ver
 for missing in ({"slug": "none"}, {"slug": "greeting", "environment": f"{project}-none"}, {"slug": "greeting", "version": "1000000000000000001"}):
     try:
         version = braintrust.load_prompt(project=project, **missing).version
-    except Exception as error:
-        assert "500" not in str(error) and "Failed to load" not in str(error), error
+    except ValueError as error:
+        same("missing", str(error), f"Prompt {missing['slug']} not found in project {project}.")
     else:
         raise AssertionError(f"{missing} is at {version}")
 

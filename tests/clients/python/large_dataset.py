@@ -94,9 +94,11 @@ same("over HTTP", set(fetch("dataset", dataset.id, limit=700)), set(now))
 same("over HTTP, then", set(fetch("dataset", dataset.id, limit=1000, version=made)), {f"r{i}" for i in range(RECORDS)})
 
 # Some of them, as the SDK asks for them in a query.
-only = {"btql": "metadata.round = 1 and input.i < 100"}
+only = {"btql": "metadata.round = 1 and input.i < 100 and tags includes 'updated'"}
 filtered = rows_of(opened(_internal_btql={"filter": only}))
 same("filtered", set(filtered), {f"r{i}" for i in range(5, 100, 5)})
+for i in range(5, 100, 5):
+    after_updates(filtered[f"r{i}"], i)
 for version, wanted in ((made, set()), (updated, {f"r{i}" for i in range(0, 100, 5)})):
     same("filtered, then", set(rows_of(opened(version=version, _internal_btql={"filter": only}))), wanted)
 

@@ -113,7 +113,7 @@ const PLAYGROUND: [&str; 28] = [
     "span_parents",
     "tags",
 ];
-const DATASET: [&str; 18] = [
+const DATASET: [&str; 19] = [
     "_async_scoring_state",
     "_pagination_key",
     "_xact_id",
@@ -132,6 +132,7 @@ const DATASET: [&str; 18] = [
     "project_id",
     "root_span_id",
     "span_id",
+    "tags",
 ];
 const PROMPT: [&str; 16] = [
     "_pagination_key",

@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import * as braintrust from "braintrust";
-import { called, fetched, projectId, run } from "./reading.mjs";
+import { ask, read as rows } from "./reading.mjs";
 
-const project = `javascript-attachments-${run}`;
+const project = `javascript-attachments-${process.argv[2]}`;
 const logger = braintrust.initLogger({ projectName: project });
 const bytes = Buffer.from(Array.from({ length: 700_000 }, (_, at) => at % 251));
 const attachment = (data, filename) => new braintrust.Attachment({ data: new Blob([data]), filename, contentType: "application/octet-stream" });
@@ -13,8 +13,8 @@ const huge = "ü".repeat(4 << 20);
 logger.log({ id: "huge", input: huge });
 await logger.flush();
 
-const id = await projectId(project);
-const row = (await fetched("project_logs", id)).get("files");
+const { id } = (await ask("GET", `/v1/project?project_name=${project}`)).objects[0];
+const row = (await rows("project_logs", id)).files;
 const read = async (reference) => {
   const file = new braintrust.ReadonlyAttachment(reference);
   assert.equal((await file.status()).upload_status, "done");
@@ -25,5 +25,5 @@ assert.deepEqual(await read(row.input.large), bytes);
 assert.equal((await read(row.output[0])).toString(), "small");
 assert.equal(row.output[0].filename, "small ü.txt");
 const query = `select: id, input | from: project_logs('${id}') | filter: id = 'huge'`;
-assert.equal((await called("POST", "/btql", { query })).data[0].input, huge);
+assert.equal((await ask("POST", "/btql", { query })).data[0].input, huge);
 console.log("attachments: ok");

@@ -1,37 +1,58 @@
-// Reads rows back over plain HTTP, beside the SDK.
+// Reads rows back over plain HTTP, beside the SDK, and compares them.
 
-export const run = process.argv[2];
+import assert from "node:assert/strict";
+
 // Without BRAINTRUST_API_URL the SDK goes where the login answer sends it; the test goes where it was told.
-export const url = process.env.BRAINTRUST_API_URL ?? process.env.BRAINTRUST_APP_URL;
-export const headers = { Authorization: `Bearer ${process.env.BRAINTRUST_API_KEY}`, "Content-Type": "application/json" };
+export const URL = process.env.BRAINTRUST_API_URL || process.env.BRAINTRUST_APP_URL;
+const PAGES_MAX = 100;
 
-export async function called(method, path, body) {
-  const answer = await fetch(url + path, { method, headers, body: body && JSON.stringify(body) });
+export async function ask(method, path, body) {
+  const answer = await fetch(`${URL}${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${process.env.BRAINTRUST_API_KEY}`, "Content-Type": "application/json" },
+    body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body),
+  });
   const text = await answer.text();
-  if (answer.status !== 200) throw new Error(`${method} ${path}: ${answer.status}: ${text}`);
+  assert.equal(answer.status, 200, `${method} ${path}: ${answer.status}: ${text}`);
   return JSON.parse(text);
 }
 
-export async function projectId(name) {
-  return (await called("GET", `/v1/project?project_name=${name}`)).objects[0].id;
-}
-
-// All rows of an object by id; an id that comes twice is wrong.
-export async function fetched(family, id) {
-  const rows = new Map();
-  for (let cursor = undefined; ; ) {
-    const page = await called("POST", `/v1/${family}/${id}/fetch`, { cursor });
-    for (const row of page.events) {
-      if (rows.has(row.id)) throw new Error(`${row.id} came twice`);
-      rows.set(row.id, row);
+/** All rows of an object by id; an id that comes twice is wrong. */
+export async function read(family, id, body = {}) {
+  const rows = {};
+  for (let page = 0; page < PAGES_MAX; page += 1) {
+    const { events, cursor } = await ask("POST", `/v1/${family}/${id}/fetch`, body);
+    for (const row of events) {
+      assert.ok(!(row.id in rows), `${row.id} came twice`);
+      rows[row.id] = row;
     }
-    if (!page.cursor) return rows;
-    cursor = page.cursor;
+    if (!cursor) return rows;
+    body = { ...body, cursor };
   }
+  throw new Error("a fetch that does not end");
 }
 
-export async function all(rows) {
+export function same(what, found, wanted) {
+  assert.deepStrictEqual(found, wanted, `${what}: wanted ${JSON.stringify(wanted)}, found ${JSON.stringify(found)}`);
+}
+
+/** By the names of their spans. */
+export function named(rows) {
+  return Object.fromEntries(Object.values(rows).map((row) => [row.span_attributes.name, row]));
+}
+
+export function below(row, parent) {
+  const name = row.span_attributes.name;
+  same(`${name} below`, [row.span_parents, row.root_span_id, row.is_root], [[parent.span_id], parent.root_span_id, false]);
+}
+
+export function comments(row) {
+  return (row.comments ?? []).map((comment) => comment.comment.text).sort();
+}
+
+/** All that an iterator of the SDK gives. */
+export async function all(iterator) {
   const found = [];
-  for await (const row of rows) found.push(row);
+  for await (const one of iterator) found.push(one);
   return found;
 }

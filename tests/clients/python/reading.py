@@ -26,6 +26,13 @@ def fetch(family, object_id, **body):
     raise AssertionError("a fetch that does not end")
 
 
+def ask(method, path, **body):
+    """What the SDK has no function for."""
+    answer = requests.request(method, f"{URL}{path}", headers=HEADERS, json=body, timeout=60)
+    assert answer.status_code == 200, f"{method} {path}: {answer.status_code}: {answer.text}"
+    return answer.json()
+
+
 def same(what, found, wanted):
     assert found == wanted, f"{what}: wanted {wanted!r}, found {found!r}"
 

@@ -1,50 +1,93 @@
-//! JavaScript's SDK and all that it needs, in a folder made once and kept beside what cargo builds.
+//! The JavaScript SDK with the packages it needs, installed once and kept beside what cargo builds.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::installed::{checked, installed, said};
+use crate::kept::{Kept, checked, ends_well};
 
+/// What is wanted, and every package at its version with the hash of what is downloaded.
 const PACKAGE: &str = include_str!("../javascript/package.json");
-/// Every package at its version.
 const LOCK: &str = include_str!("../javascript/package-lock.json");
 
-/// Where the packages are; why not, where they cannot be had.
-pub fn environment() -> Result<&'static Path, String> {
-    static ENVIRONMENT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    ENVIRONMENT.get_or_init(|| made().map_err(|error| format!("{error:#}"))).as_deref().map_err(Clone::clone)
+/// Node and the packages.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    packages: PathBuf,
 }
 
-fn made() -> Result<PathBuf> {
-    installed("javascript", LOCK, |folder| {
-        std::fs::create_dir_all(folder)?;
-        std::fs::write(folder.join("package.json"), PACKAGE)?;
-        std::fs::write(folder.join("package-lock.json"), LOCK)?;
+/// Node with the SDK; why not, where it cannot be had.
+pub fn environment() -> Result<&'static Environment, String> {
+    static ENVIRONMENT: OnceLock<Result<Environment, String>> = OnceLock::new();
+    let make = || made().map_err(|error| format!("{error:#}"));
+    ENVIRONMENT.get_or_init(make).as_ref().map_err(Clone::clone)
+}
+
+/// A directory of its own for one script: it finds its packages above it.
+#[derive(Debug)]
+pub struct Home {
+    folder: tempfile::TempDir,
+}
+
+impl Environment {
+    pub fn home(&self) -> Result<Home> {
+        let folder = tempfile::tempdir()?;
+        std::os::unix::fs::symlink(&self.packages, folder.path().join("node_modules"))?;
+        let scripts = folder.path().join("scripts");
+        std::fs::create_dir(&scripts)?;
+        let here = Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("javascript");
+        let entries = std::fs::read_dir(&here).with_context(|| format!("no scripts in {}", here.display()))?;
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "mjs")
+                && let Some(name) = path.file_name()
+            {
+                std::fs::copy(&path, scripts.join(name))?;
+            }
+        }
+        Ok(Home { folder })
+    }
+}
+
+impl Home {
+    /// The words that start a script, as JSON: a script of another language starts it too.
+    pub fn words(&self, script: &str) -> String {
+        format!("[\"node\", {:?}]", self.script(script).display().to_string())
+    }
+
+    fn script(&self, name: &str) -> PathBuf {
+        self.folder.path().join("scripts").join(name)
+    }
+
+    /// Runs one script; an error where it fails, or where the SDK gave rows up.
+    pub fn run(&self, script: &str, run: &str, (url, key): (&str, &str), environment: &[(&str, &str)]) -> Result<()> {
+        let mut command = Command::new("node");
+        // The SDK looks for keys in files above where it runs.
+        command.current_dir(self.folder.path()).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        // It says nothing otherwise when it gives rows up.
+        command.env("HOME", self.folder.path()).env("BRAINTRUST_DEBUG_LOG_LEVEL", "warn");
+        // Of the scripts in Python that it starts.
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        command.env("BRAINTRUST_APP_URL", url).env("BRAINTRUST_API_KEY", key);
+        command.arg(self.script(script)).arg(run).envs(environment.iter().copied());
+        ends_well(script, &mut command)
+    }
+}
+
+fn made() -> Result<Environment> {
+    let kept = Kept::open("javascript", LOCK)?;
+    let packages = kept.folder().join("node_modules");
+    if !kept.is_made() {
+        std::fs::write(kept.folder().join("package.json"), PACKAGE)?;
+        std::fs::write(kept.folder().join("package-lock.json"), LOCK)?;
         let mut install = Command::new("npm");
-        install.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(folder);
-        checked(&mut install)
-    })
-}
-
-/// Runs one script of `javascript/`.
-pub fn run(packages: &Path, script: &str, run: &str, url: &str, key: &str) -> Result<()> {
-    let scripts = Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("javascript");
-    // Modules look for packages above where they lie: each run has its scripts beside them.
-    let folder = packages.join("runs").join(format!("{}-{run}-{script}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
-    for name in ["reading.mjs", script] {
-        std::fs::copy(scripts.join(name), folder.join(name)).with_context(|| format!("copying {name}"))?;
+        // Without scripts of packages and what they would have for some machines: the SDK's own would fetch a program.
+        install.args(["ci", "--ignore-scripts", "--omit=optional", "--no-audit", "--no-fund", "--loglevel=error"]);
+        checked(install.current_dir(kept.folder()))?;
+        kept.made()?;
     }
-    let mut command = Command::new("node");
-    command.current_dir(&folder).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-    command.env("HOME", &folder).env("BRAINTRUST_APP_URL", url).env("BRAINTRUST_API_KEY", key);
-    let output = command.args([script, run]).output().context("node does not run")?;
-    std::fs::remove_dir_all(&folder)?;
-    if !output.status.success() {
-        bail!("{script}: {}\n{}", output.status, said(&output));
-    }
-    Ok(())
+    checked(Command::new("node").arg("--version"))?;
+    Ok(Environment { packages })
 }

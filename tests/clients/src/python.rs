@@ -1,17 +1,16 @@
-//! Python in environments of its own, made once and kept beside what cargo builds: the SDK is in one of them.
+//! The Python SDK in an environment of its own, made once and kept beside what cargo builds.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::installed::{checked, installed, said};
+use crate::kept::{Kept, checked, ends_well};
 
 /// Every package at its version. Part of the program: one that is started alone finds the environment too.
 const REQUIREMENTS: &str = include_str!("../python/requirements.lock");
-/// What the SDK says when it gives rows up: it raises nothing then.
-const DROPPED: [&str; 2] = ["log request failed", "Dropping batch"];
+const EARLIER: &str = include_str!("../python/earlier.lock");
 
 /// What a script was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +24,13 @@ pub enum Told {
 /// Python with the SDK; why not, where it cannot be had.
 pub fn environment() -> Result<&'static Path, String> {
     static ENVIRONMENT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    ENVIRONMENT
-        .get_or_init(|| environment_of("python", REQUIREMENTS).map_err(|error| format!("{error:#}")))
-        .as_deref()
-        .map_err(Clone::clone)
+    let make = || made("python", REQUIREMENTS).map_err(|error| format!("{error:#}"));
+    ENVIRONMENT.get_or_init(make).as_deref().map_err(Clone::clone)
+}
+
+/// Python with an SDK of before, which registers what it logs to in another way.
+pub fn earlier() -> Result<PathBuf, String> {
+    made("earlier", EARLIER).map_err(|error| format!("{error:#}"))
 }
 
 /// Runs one script of `python/`; an error where it fails, or where the SDK gave rows up.
@@ -49,12 +51,7 @@ pub fn run_with(
     let home = tempfile::tempdir()?;
     let mut command = command(python, home.path(), url, key);
     command.arg(folder().join(script)).arg(run).envs(environment.iter().copied());
-    let output = command.output().with_context(|| format!("{} does not run", python.display()))?;
-    let said = said(&output);
-    if !output.status.success() || DROPPED.iter().any(|words| said.contains(words)) {
-        bail!("{script}: {}\n{said}", output.status);
-    }
-    Ok(())
+    ends_well(script, &mut command)
 }
 
 /// Python that is told its home, where to log in and as whom, and inherits nothing else.
@@ -73,14 +70,18 @@ pub fn folder() -> PathBuf {
 }
 
 /// Python with these packages; environments of several names are kept.
-pub fn environment_of(name: &str, requirements: &str) -> Result<PathBuf> {
-    let environment = installed(name, requirements, |environment| {
-        checked(Command::new("python3").args(["-m", "venv"]).arg(environment))?;
-        let list = environment.join("requirements.lock");
-        std::fs::write(&list, requirements)?;
-        let mut install = Command::new(environment.join("bin/python"));
-        install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement"]);
-        checked(install.arg(&list))
-    })?;
-    Ok(environment.join("bin/python"))
+pub fn made(name: &str, wanted: &str) -> Result<PathBuf> {
+    let kept = Kept::open(name, wanted)?;
+    let python = kept.folder().join("bin/python");
+    if kept.is_made() {
+        return Ok(python);
+    }
+    checked(Command::new("python3").args(["-m", "venv"]).arg(kept.folder()))?;
+    let requirements = kept.folder().join("requirements.lock");
+    std::fs::write(&requirements, wanted)?;
+    let mut install = Command::new(&python);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement"]);
+    checked(install.arg(&requirements))?;
+    kept.made()?;
+    Ok(python)
 }

@@ -7,8 +7,9 @@ use std::process::Command;
 
 use assay_test_api::http::{Request, send};
 use assay_test_api::server::{Options, Server};
-use assay_test_clients::installed::{not_covered, said};
-use assay_test_clients::python::{command, environment_of, folder};
+use assay_test_clients::kept::said;
+use assay_test_clients::python::{command, folder, made};
+use assay_test_clients::suite::covered;
 
 /// How long it looks; ASSAY_SCHEMATHESIS_SECONDS says otherwise.
 const SECONDS: &str = "120";
@@ -35,10 +36,8 @@ const REQUIREMENTS: &str = include_str!("../python/schemathesis.lock");
 #[test]
 #[ignore = "takes two minutes; .ci/run runs it"]
 fn the_server_does_what_its_document_says() {
-    let python = match environment_of("schemathesis", REQUIREMENTS) {
-        Ok(python) => python,
-        Err(problem) => return not_covered("the API's document against the server", &format!("{problem:#}")),
-    };
+    let python = made("schemathesis", REQUIREMENTS).map_err(|problem| format!("{problem:#}"));
+    let Some(python) = covered("the API's document against the server", python) else { return };
     let dir = tempfile::tempdir().expect("a directory");
     let mut server = Server::start(&Options::new(&dir.path().join("data"))).unwrap_or_else(|error| panic!("{error:#}"));
     let output = schemathesis(&python, dir.path(), &server.url, &server.key).output().expect("schemathesis runs");

@@ -1,39 +1,48 @@
-//! JavaScript's SDK logs, evaluates, keeps files and reads back: from one node, and from three, another one at each request.
-//! Where node or the package index is out of reach this says "not covered" and passes, unless ASSAY_REQUIRE=all.
+//! The JavaScript SDK logs, evaluates, comments and reads back: from one node, and from three, another one at each request;
+//! and traces that go through programs of both languages. Where node, npm or the package index is out of reach this says
+//! "not covered" and passes, unless ASSAY_REQUIRE=all.
 
-use std::path::Path;
+use assay_test_api::dev::NODES;
+use assay_test_clients::javascript::{Environment, environment};
+use assay_test_clients::python;
+use assay_test_clients::suite::{Job, Place, at_once, covered, on_nodes, on_one_node};
 
-use assay_test_clients::installed::not_covered;
-use assay_test_clients::javascript::{environment, run};
-use assay_test_clients::sides::{on_one_node, on_three_nodes_in_turn};
+/// Scripts; those that take longest first.
+const SCRIPTS: [&str; 6] =
+    ["dataset.mjs", "logger.mjs", "evaluation.mjs", "prompts.mjs", "feedback.mjs", "attachments.mjs"];
 
-const SCRIPTS: [&str; 4] = ["logger.mjs", "dataset.mjs", "evaluation.mjs", "attachments.mjs"];
-
-fn failures(packages: &Path, url: &str, key: &str) -> String {
-    let each = SCRIPTS.iter().filter_map(|script| run(packages, script, "run", url, key).err());
-    each.map(|error| format!("{error:#}")).collect::<Vec<_>>().join("\n\n")
-}
-
-fn packages() -> Option<&'static Path> {
-    match environment() {
-        Ok(packages) => Some(packages),
-        Err(problem) => {
-            not_covered("JavaScript's SDK", &problem);
-            None
-        }
+fn failures(javascript: &Environment, place: &Place) -> String {
+    let at = (place.url.as_str(), place.key.as_str());
+    let mut jobs: Vec<Job<'_>> = Vec::new();
+    if let Some(python) = covered("traces through JavaScript and Python", python::environment()) {
+        let there = python::folder().join("tracing.py");
+        let words = format!("[{:?}, {:?}]", python.display().to_string(), there.display().to_string());
+        jobs.push(Box::new(move || javascript.home()?.run("tracing.mjs", "both", at, &[("ASSAY_PYTHON", &words)])));
+        jobs.push(Box::new(move || {
+            let sibling = javascript.home()?;
+            let words = sibling.words("tracing.mjs");
+            python::run_with(python, "tracing.py", "both", at, &[("ASSAY_JAVASCRIPT", &words)])
+        }));
     }
+    // Only where to log in, or both origins.
+    let both = [("BRAINTRUST_API_URL", at.0)];
+    jobs.extend(
+        SCRIPTS.map(|script| -> Job<'_> { Box::new(move || javascript.home()?.run(script, "login", at, &[])) }),
+    );
+    jobs.push(Box::new(move || javascript.home()?.run("logger.mjs", "both", at, &both)));
+    at_once(&jobs)
 }
 
 #[test]
-#[ignore = "needs node and a hundred packages; .ci/run runs it"]
+#[ignore = "minutes where packages have to be fetched: .ci/run asks for it"]
 fn the_javascript_sdk_reads_back_what_it_logged() {
-    let Some(packages) = packages() else { return };
-    on_one_node(|url, key, _| failures(packages, url, key));
+    let Some(javascript) = covered("the JavaScript SDK", environment()) else { return };
+    on_one_node(|place| failures(javascript, place));
 }
 
 #[test]
-#[ignore = "needs node and a hundred packages; .ci/run runs it"]
+#[ignore = "minutes where packages have to be fetched: .ci/run asks for it"]
 fn the_javascript_sdk_reads_from_any_of_three_nodes_what_it_logged_to_another() {
-    let Some(packages) = packages() else { return };
-    on_three_nodes_in_turn(|url, key, _| failures(packages, url, key));
+    let Some(javascript) = covered("the JavaScript SDK", environment()) else { return };
+    on_nodes(NODES, |place| failures(javascript, place));
 }

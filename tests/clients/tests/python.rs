@@ -3,60 +3,80 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use assay_test_clients::installed::not_covered;
-use assay_test_clients::python::{Told, environment, run, run_with};
-use assay_test_clients::sides::{on_one_node, on_three_nodes_in_turn};
+use assay_test_api::dev::NODES;
+use assay_test_clients::python::{Told, earlier, environment, run, run_with};
+use assay_test_clients::suite::{Job, Place, at_once, covered, on_nodes, on_one_node, service_token};
 
-/// Scripts, each with what it is told.
-const SCRIPTS: [(&str, Told); 10] = [
+/// Scripts, each with what it is told; those that take longest first.
+const SCRIPTS: [(&str, Told); 13] = [
+    ("large_dataset.py", Told::AppUrl),
+    ("writers.py", Told::AppUrl),
+    ("tracing.py", Told::BothUrls),
+    ("evaluation.py", Told::AppUrl),
+    ("logger.py", Told::BothUrls),
+    ("prompts.py", Told::AppUrl),
+    ("feedback.py", Told::AppUrl),
     ("spans.py", Told::AppUrl),
     ("spans.py", Told::BothUrls),
     ("experiment.py", Told::AppUrl),
     ("dataset.py", Told::AppUrl),
     ("attachments.py", Told::AppUrl),
     ("exporter.py", Told::AppUrl),
-    ("evaluation.py", Told::AppUrl),
-    ("prompts.py", Told::AppUrl),
-    ("tracing.py", Told::AppUrl),
-    ("large_dataset.py", Told::AppUrl),
 ];
+/// Those that say nothing of what an SDK of before did not have.
+const OF_BEFORE: [&str; 5] = ["evaluation.py", "logger.py", "feedback.py", "spans.py", "experiment.py"];
+/// A node for each process of `writers.py`.
+const WRITERS: usize = 4;
 
-/// With the service token of an owner, which a node's administrator made in this data directory.
-fn failures(python: &Path, url: &str, key: &str, data_dir: &Path) -> String {
-    let each =
-        SCRIPTS.iter().filter_map(|(script, told)| run(python, script, &format!("{told:?}"), url, key, *told).err());
-    let generated = service_token(data_dir).and_then(|token| {
+fn failures(python: &Path, place: &Place) -> String {
+    let (url, key) = (place.url.as_str(), place.key.as_str());
+    let job = |(script, told): (&'static str, Told)| -> Job<'_> {
+        Box::new(move || run(python, script, &format!("{told:?}"), url, key, told))
+    };
+    let generated = || {
+        let token = service_token(&place.data_dir)?;
         run_with(python, "generated.py", "generated", (url, key), &[("ASSAY_SERVICE_TOKEN", &token)])
-    });
-    each.chain(generated.err()).map(|error| format!("{error:#}")).collect::<Vec<_>>().join("\n\n")
-}
-
-fn service_token(data_dir: &Path) -> Result<String> {
-    let place = data_dir.to_str().context("a path that is text")?;
-    let words = ["admin", "create-service-account", "robot", "--organization", "default", "--data-dir", place];
-    let made = assay_test_api::process::run(&words, &[], "")?.json()?;
-    made["service_token"].as_str().map(str::to_owned).context("a token")
+    };
+    let mut jobs: Vec<Job<'_>> = vec![Box::new(generated)];
+    jobs.extend(SCRIPTS.into_iter().map(job));
+    at_once(&jobs)
 }
 
 #[test]
 fn the_python_sdk_reads_back_what_it_logged() {
-    let Some(python) = python() else { return };
-    on_one_node(|url, key, data| failures(python, url, key, data));
+    let Some(python) = covered("the Python SDK", environment()) else { return };
+    on_one_node(|place| failures(python, place));
 }
 
 #[test]
 fn the_python_sdk_reads_from_any_of_three_nodes_what_it_logged_to_another() {
-    let Some(python) = python() else { return };
-    on_three_nodes_in_turn(|url, key, data| failures(python, url, key, data));
+    let Some(python) = covered("the Python SDK", environment()) else { return };
+    on_nodes(NODES, |place| failures(python, place));
 }
 
-fn python() -> Option<&'static Path> {
-    match environment() {
-        Ok(python) => Some(python),
-        Err(problem) => {
-            not_covered("the Python SDK", &problem);
-            None
-        }
-    }
+#[test]
+#[ignore = "a cluster more: .ci/run asks for it"]
+fn a_python_sdk_of_before_reads_from_any_of_three_nodes_what_it_logged_to_another() {
+    let Some(python) = covered("a Python SDK of before", earlier()) else { return };
+    on_nodes(NODES, |place| {
+        let job = |script: &'static str| -> Job<'_> {
+            let python = &python;
+            Box::new(move || run(python, script, "before", &place.url, &place.key, Told::AppUrl))
+        };
+        at_once(&OF_BEFORE.map(job))
+    });
+}
+
+#[test]
+#[ignore = "a cluster more: .ci/run asks for it"]
+fn writers_at_four_nodes_lose_nothing_in_one_row() {
+    let Some(python) = covered("the Python SDK", environment()) else { return };
+    on_nodes(WRITERS, |place| {
+        let of_its_own = [("ASSAY_URLS", &*place.urls.join(","))];
+        let at = (place.url.as_str(), place.key.as_str());
+        // Each request to another node; and each process at a node of its own.
+        let rounds = [("another", &[][..]), ("own", &of_its_own[..])];
+        let each = rounds.map(|(round, environment)| run_with(python, "writers.py", round, at, environment).err());
+        each.into_iter().flatten().map(|error| format!("{error:#}")).collect::<Vec<_>>().join("\n\n")
+    });
 }

@@ -1,0 +1,86 @@
+//! What is installed once and kept beside what cargo builds, and the programs that are run with it.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, bail};
+
+/// What the SDKs say when they give rows up: they raise nothing then.
+const DROPPED: [&str; 2] = ["log request failed", "Dropping batch"];
+
+/// A folder with what was installed, and nobody else at it.
+#[derive(Debug)]
+pub struct Kept {
+    folder: PathBuf,
+    wanted: String,
+    is_made: bool,
+    /// Held as long as this is there: another process may want the same at the same time.
+    _lock: File,
+}
+
+impl Kept {
+    /// A folder of this name; empty, unless what is wanted is in it.
+    pub fn open(name: &str, wanted: &str) -> Result<Kept> {
+        let above = beside_what_is_built()?;
+        let lock = File::create(above.join("lock"))?;
+        lock.lock()?;
+        let folder = above.join(name);
+        let is_made = std::fs::read_to_string(folder.join(MARKER)).is_ok_and(|installed| installed == wanted);
+        if !is_made && folder.exists() {
+            std::fs::remove_dir_all(&folder)?;
+        }
+        std::fs::create_dir_all(&folder)?;
+        Ok(Kept { folder, wanted: wanted.to_owned(), is_made, _lock: lock })
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub fn is_made(&self) -> bool {
+        self.is_made
+    }
+
+    /// Says so, when all is in it.
+    pub fn made(self) -> Result<()> {
+        Ok(std::fs::write(self.folder.join(MARKER), &self.wanted)?)
+    }
+}
+
+/// Written last, with what was installed: what was half made, or of other versions, is made again.
+const MARKER: &str = "installed";
+
+/// A folder in cargo's target directory, whether a test asks or a program.
+fn beside_what_is_built() -> Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let folder = own.parent().context("a folder of this program's file")?;
+    let profile = if folder.ends_with("deps") { folder.parent() } else { Some(folder) };
+    let target = profile.and_then(Path::parent).context("a target directory above this program")?;
+    let folder = target.join("clients");
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+/// Runs one script; an error where it fails, or where its SDK gave rows up.
+pub fn ends_well(script: &str, command: &mut Command) -> Result<()> {
+    let output = command.output().with_context(|| format!("{:?} does not run", command.get_program()))?;
+    let said = said(&output);
+    if !output.status.success() || DROPPED.iter().any(|words| said.contains(words)) {
+        bail!("{script}: {}\n{said}", output.status);
+    }
+    Ok(())
+}
+
+pub fn checked(command: &mut Command) -> Result<()> {
+    let output = command.output().with_context(|| format!("{:?} does not run", command.get_program()))?;
+    if !output.status.success() {
+        bail!("{command:?}: {}\n{}", output.status, said(&output));
+    }
+    Ok(())
+}
+
+/// All that it wrote.
+pub fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}

@@ -1,0 +1,140 @@
+//! Where a client's scripts run: one node, or several with another one at each request; and several scripts at once.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use assay_test_api::dev::Dev;
+use assay_test_api::server::{Options, Server};
+
+use crate::proxy::Proxy;
+
+/// Each node closes a connection behind its first answer, so that the next request is a connection of its own.
+const ONE_REQUEST_A_CONNECTION: (&str, &str) = ("ASSAY_HTTP_KEEP_ALIVE_SECONDS", "0");
+/// Until a node has closed behind its answer; it would hold on for longer if it kept connections.
+const CLOSE_MAX: Duration = Duration::from_secs(20);
+/// Connections that each node gets at the least: the scripts make more than a hundred requests.
+const CARRIED_MIN: usize = 20;
+/// Scripts that run at the same time: mostly they wait.
+const AT_ONCE: usize = 3;
+
+/// What scripts are told.
+#[derive(Debug)]
+pub struct Place {
+    /// One address, whatever is behind it.
+    pub url: String,
+    /// Of each node.
+    pub urls: Vec<String>,
+    pub key: String,
+    /// Of the first node.
+    pub data_dir: PathBuf,
+}
+
+/// One script, and what was wrong with it.
+pub type Job<'a> = Box<dyn Fn() -> Result<()> + Send + Sync + 'a>;
+
+/// Panics with what failed on one node.
+pub fn on_one_node(failures: impl FnOnce(&Place) -> String) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let data_dir = dir.path().join("data");
+    let mut server = Server::start(&Options::new(&data_dir)).unwrap_or_else(|error| panic!("{error:#}"));
+    let (url, key) = (server.url.clone(), server.key.clone());
+    let failures = failures(&Place { urls: vec![url.clone()], url, key, data_dir });
+    assert!(server.lives(), "the server died:\n{}", server.log());
+    assert!(failures.is_empty(), "{failures}\nthe server said:\n{}", server.log());
+}
+
+/// Panics with what failed on several nodes, or where one of them had next to nothing to do.
+pub fn on_nodes(nodes: usize, failures: impl FnOnce(&Place) -> String) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let data = dir.path().join("data");
+    let dev = Dev::start_nodes(nodes, &data, &[ONE_REQUEST_A_CONNECTION]);
+    let mut dev = dev.unwrap_or_else(|error| panic!("{error:#}"));
+    let proxy = Proxy::start(&dev.urls).unwrap_or_else(|error| panic!("{error:#}"));
+    closes_behind_an_answer(&proxy.url());
+    let data_dir = data.join("node-1");
+    let failures = failures(&Place { url: proxy.url(), urls: dev.urls.clone(), key: dev.key.clone(), data_dir });
+    assert!(dev.lives(), "a node died:\n{}", dev.log());
+    assert!(failures.is_empty(), "{failures}\nthe nodes said:\n{}", dev.log());
+    let carried = proxy.carried();
+    println!("requests of each node: {carried:?}");
+    assert!(carried.iter().all(|count| *count >= CARRIED_MIN), "{carried:?}");
+}
+
+/// Without this an SDK would stay on the node that it began with.
+fn closes_behind_an_answer(url: &str) {
+    let address = url.strip_prefix("http://").expect("an http:// address");
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_read_timeout(Some(CLOSE_MAX)).expect("a limit");
+    write!(stream, "GET /healthz HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("takes a request");
+    let mut answer = String::new();
+    let end = stream.read_to_string(&mut answer);
+    assert!(end.is_ok() && answer.starts_with("HTTP/1.1 200"), "{end:?}: {answer}");
+}
+
+/// Runs them all, several at a time, and says what failed.
+pub fn at_once(jobs: &[Job<'_>]) -> String {
+    let next = AtomicUsize::new(0);
+    let failures = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(error) = job() {
+                        failures.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{error:#}"));
+                    }
+                }
+            });
+        }
+    });
+    failures.into_inner().unwrap_or_else(PoisonError::into_inner).join("\n\n")
+}
+
+/// What a test needs; where it cannot be had it says so and passes, unless ASSAY_REQUIRE=all.
+pub fn covered<T>(what: &str, found: Result<T, String>) -> Option<T> {
+    match found {
+        Ok(found) => Some(found),
+        Err(problem) => {
+            assert_ne!(std::env::var("ASSAY_REQUIRE").as_deref(), Ok("all"), "{problem}");
+            // To the stream itself: what a passing test prints is not shown.
+            let _ = writeln!(std::io::stderr(), "NOT COVERED: {what}: {problem}");
+            None
+        }
+    }
+}
+
+/// The service token of an owner, which a node's administrator makes in this data directory.
+pub fn service_token(data_dir: &Path) -> Result<String> {
+    let place = data_dir.to_str().context("a path that is text")?;
+    let words = ["admin", "create-service-account", "robot", "--organization", "default", "--data-dir", place];
+    let made = assay_test_api::process::run(&words, &[], "")?.json()?;
+    made["service_token"].as_str().map(str::to_owned).context("a token")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_job_runs_once_and_what_fails_is_said() {
+        let ran = [const { AtomicUsize::new(0) }; 7];
+        let ran = &ran;
+        let job = |number: usize| -> Job<'_> {
+            Box::new(move || {
+                ran[number].fetch_add(1, Ordering::Relaxed);
+                anyhow::ensure!(number % 3 != 1, "job {number} failed");
+                Ok(())
+            })
+        };
+        let failures = at_once(&(0..ran.len()).map(job).collect::<Vec<_>>());
+        let mut said: Vec<&str> = failures.split("\n\n").collect();
+        said.sort_unstable();
+        assert_eq!(said, ["job 1 failed", "job 4 failed"]);
+        assert!(ran.iter().all(|count| count.load(Ordering::Relaxed) == 1), "{ran:?}");
+    }
+}

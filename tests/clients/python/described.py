@@ -71,6 +71,8 @@ RULES = [
     (r"(line \d+, column \d+|the query is empty): .*", "a query is written in a language of its own"),
     (r"request line and headers have \d+ bytes; at most \d+ are taken", "all parameters together have a size"),
 ]
+# Where it is, stands before what it is.
+PLACE = r"(`?[^`]*`?: )?"
 # Statuses that say nothing about the request's form: it is too large as a whole, or what it asks for is gone.
 WHOLE = (410, 413, 431)
 
@@ -91,6 +93,6 @@ def refused_by_a_rule(ctx, response, case):
                 return None
             raise
         said = body.get("Message") or body.get("message", "")
-        if response.status_code == 400 and any(re.fullmatch(rule, said, re.DOTALL) for rule, _ in RULES):
+        if response.status_code == 400 and any(re.fullmatch(PLACE + rule, said, re.DOTALL) for rule, _ in RULES):
             return None
         raise

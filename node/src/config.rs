@@ -320,6 +320,7 @@ impl Known {
         // What may be left out altogether has no default to show its type.
         config.http.public_url = Some(String::new());
         config.http.metrics_listen = Some(String::new());
+        config.http.otlp_listen = Some(String::new());
         config.cluster.peer_address = Some(String::new());
         config.cluster.peer_listen = Some(String::new());
         config.secrets.master_key_file = Some(PathBuf::new());

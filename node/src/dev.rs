@@ -72,8 +72,14 @@ pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
         )?;
     }
     let key = master_key(data_dir, config)?;
-    let start =
-        |number: usize| start(number, &operate::dev_dir(data_dir, number), port_of(*listen, number), key.as_deref());
+    let start = |number: usize| {
+        let key = key.iter().map(|key| format!("secrets.master_key_file={}", key.display()));
+        // The first has the port that exporters know.
+        let is_apart = number > 1 && config.http.otlp_address().is_some();
+        let otlp = is_apart.then(|| format!("http.otlp_listen={}", SocketAddr::new(listen.ip(), 0)));
+        let settings: Vec<String> = key.chain(otlp).collect();
+        start(number, &operate::dev_dir(data_dir, number), port_of(*listen, number), &settings)
+    };
     let mut running = Vec::new();
     let (prepared, missing): (Vec<usize>, Vec<usize>) =
         (1..=*nodes).partition(|number| is_prepared(&operate::dev_dir(data_dir, *number)));
@@ -147,11 +153,11 @@ struct Started {
     address: Option<String>,
 }
 
-fn start(number: usize, dir: &Path, listen: SocketAddr, key: Option<&Path>) -> anyhow::Result<Started> {
+fn start(number: usize, dir: &Path, listen: SocketAddr, settings: &[String]) -> anyhow::Result<Started> {
     let mut command = Command::new(std::env::current_exe().context("finding this program")?);
     command.args(["serve", "--listen", &listen.to_string(), "--data-dir"]).arg(dir);
-    if let Some(key) = key {
-        command.args(["--set", &format!("secrets.master_key_file={}", key.display())]);
+    for setting in settings {
+        command.args(["--set", setting]);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().context("starting a node")?;

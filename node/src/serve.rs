@@ -100,7 +100,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     // Before the node is ready: a cluster without a majority is when administrators are needed most.
     desk::announce(&config, &server.admin_addresses())?;
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
-    let addresses = server.addresses();
+    let (addresses, otlp) = (server.addresses(), server.otlp_addresses());
     if let Some(warning) = beyond_this_machine(&config.http, &addresses) {
         tracing::warn!("{warning}");
     }
@@ -110,7 +110,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         let made = records.found_when_heard(&founding(&config)?).await.context("making the first organization")?;
         secrets::settle(&config, &records).await.context("the master key of secrets")?;
         serving.store(true, Ordering::Relaxed);
-        announce(made.as_ref(), scheme, &addresses)
+        announce(made.as_ref(), scheme, &addresses, &otlp)
     };
     let started = tokio::select! {
         started = settling => Some(started),
@@ -228,10 +228,13 @@ fn beyond_this_machine(http: &HttpConfig, addresses: &[SocketAddr]) -> Option<&'
 }
 
 /// What an operator, or a program that started this one, waits for.
-fn announce(made: Option<&Secret>, scheme: &str, addresses: &[SocketAddr]) -> anyhow::Result<()> {
+fn announce(made: Option<&Secret>, scheme: &str, addresses: &[SocketAddr], otlp: &[SocketAddr]) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if let Some(key) = made {
         writeln!(out, "API key (shown once): {}", key.expose())?;
+    }
+    for address in otlp {
+        writeln!(out, "Exporters of OpenTelemetry are served over gRPC at {scheme}://{address}")?;
     }
     for address in addresses {
         writeln!(out, "Assay is ready at {scheme}://{address}")?;

@@ -112,7 +112,7 @@ impl Node {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).args(["serve", "--listen", &self.http.to_string(), "--data-dir"]);
         command.arg(self.data_dir()).args(&self.arguments).envs(self.environment.iter().cloned());
-        command.args(["--set", &format!("http.metrics_listen={}", self.metrics)]);
+        command.args(["--set", &format!("http.metrics_listen={}", self.metrics), "--set", "http.otlp_listen=off"]);
         // What the terminal sends to all is not for nodes: they are ended one by one.
         command.process_group(0);
         let log = self.logs.join(format!("node-{}-life-{}.stderr", self.number, self.lives));

@@ -16,7 +16,8 @@ pub const API_KEY: &str = "sk-http-crash-storm-0001";
 const FIRST_ADDRESS: &str = "127.0.0.2:0";
 const READY_WAIT: Duration = Duration::from_secs(60);
 /// So small that a second of writing seals several times.
-const SETTINGS: [&str; 3] = ["store.memory_budget_bytes=1000000", "store.log_budget_bytes=67108864", "store.shards=4"];
+const SETTINGS: [&str; 4] =
+    ["store.memory_budget_bytes=1000000", "store.log_budget_bytes=67108864", "store.shards=4", "http.otlp_listen=off"];
 
 #[derive(Debug)]
 pub struct Server {

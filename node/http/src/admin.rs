@@ -30,7 +30,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::body;
-use crate::call::bearer;
+use crate::caller::{AUTHORIZATION, bearer};
 use crate::config::TlsFiles;
 use crate::edge::Edge;
 use crate::refusal::{Kind, Refusal};
@@ -147,7 +147,7 @@ impl Desk {
 
     /// Nothing of a request is read before this.
     fn admit(&self, request: &HttpRequest) -> Result<OwnedSemaphorePermit, Refusal> {
-        let shown = bearer(request.headers()).ok();
+        let shown = bearer(request.headers().get(AUTHORIZATION).map(|value| value.as_bytes())).ok();
         if !shown.as_ref().is_some_and(|shown| self.admin.token.is(shown.expose())) {
             let peer = request.peer_addr().map(|address| address.ip().to_string()).unwrap_or_default();
             tracing::warn!(peer, shown = shown.is_some(), "somebody without the token of administrators was refused");

@@ -15,14 +15,15 @@ use actix_web::HttpRequest;
 use actix_web::error::PayloadError;
 use actix_web::http::header;
 use actix_web::web::{self, Payload};
+use assay_node_grpc::Inbound;
 use assay_storage_model::command::ROWS_PER_WRITE_MAX;
 use assay_storage_model::event::{self, Counted, counted_within};
 use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
-use futures::stream::{Stream, StreamExt, try_unfold};
+use futures::stream::{Stream, StreamExt, TryStreamExt, try_unfold};
 use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::budget::{Held, Turn, Turns};
 use crate::counts::Counts;
@@ -57,6 +58,9 @@ const PARSE_INLINE_ROWS_MAX: usize = 256;
 const CLAIM_BYTES_MAX: usize = 64 << 10;
 /// Once that came the claim is believed up to here, so that most bodies have no more room than they need.
 const CLAIM_BELIEVED_BYTES_MAX: usize = 1 << 20;
+
+/// The one way in which a body may be packed.
+const GZIP: &[u8] = b"gzip";
 
 /// Where the rows of a body stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,19 +126,26 @@ pub async fn read_packed(
     bytes_max: usize,
 ) -> Result<Body, Refusal> {
     let encoding = request.headers().get(header::CONTENT_ENCODING).map(|value| value.as_bytes().trim_ascii());
-    if !encoding.is_some_and(|encoding| encoding.eq_ignore_ascii_case(b"gzip")) {
+    if !encoding.is_some_and(|encoding| encoding.eq_ignore_ascii_case(GZIP)) {
         return read(edge, request, payload, bytes_max).await;
     }
-    let packed = read_whole(edge, request, payload, bytes_max).await?;
-    let mut held = edge.bodies.hold();
-    let Body { bytes, held: _packed, turns } = packed;
-    // Held before it is there: what is packed well is a thousand times as large.
-    let most = unpacked_bytes_max(&bytes, bytes_max);
-    if !held.grow(most) {
-        return Err(Refusal::new(Kind::Busy, "too many request bodies are being worked on; try again in a moment"));
+    read_whole(edge, request, payload, bytes_max).await?.unpacked(edge, bytes_max).await
+}
+
+/// The message of a call over gRPC, under the rules for a body that may be packed.
+pub async fn read_message(edge: &Edge, mut call: Inbound, encoding: &[u8], bytes_max: usize) -> Result<Body, Refusal> {
+    let head = timeout(edge.config.body_grace(), call.head()).await.map_err(|_| {
+        Counts::add(&edge.counts.slow_bodies, 1);
+        too_slow(0, &Pace::of(&edge.config))
+    })?;
+    let head = head.map_err(|why| Refusal::bad(why.to_string()))?;
+    if head.is_packed && encoding != GZIP {
+        let why = "the message is packed, and `grpc-encoding` is not `gzip`: send it as it is, or packed by gzip";
+        return Err(Refusal::new(Kind::UnsupportedEncoding, why));
     }
-    let unpacked = web::block(move || unpack(&bytes, bytes_max)).await.map_err(Refusal::internal)??;
-    Ok(Body { bytes: unpacked, held, turns })
+    let pieces = call.pieces(head).map_err(|why| Refusal::bad(why.to_string()));
+    let body = taken_in(edge, Some(u64::from(head.bytes)), std::pin::pin!(pieces), bytes_max).await?;
+    if head.is_packed { body.unpacked(edge, bytes_max).await } else { Ok(body) }
 }
 
 /// Its last four bytes say how large it is, honestly or not.
@@ -155,14 +166,18 @@ fn unpack(packed: &[u8], bytes_max: usize) -> Result<Bytes, Refusal> {
     Ok(unpacked.into())
 }
 
-async fn read_whole(
+async fn read_whole(edge: &Edge, request: &HttpRequest, payload: Payload, bytes_max: usize) -> Result<Body, Refusal> {
+    let pieces = payload.map_err(|error| broken(&error));
+    taken_in(edge, claimed_length(request), pieces, bytes_max).await
+}
+
+async fn taken_in(
     edge: &Edge,
-    request: &HttpRequest,
-    mut payload: Payload,
+    claimed: Option<u64>,
+    mut pieces: impl Stream<Item = Result<Bytes, Refusal>> + Unpin,
     bytes_max: usize,
 ) -> Result<Body, Refusal> {
     let too_large = || Refusal::new(Kind::TooLarge, format!("the body is larger than {bytes_max} bytes"));
-    let claimed = claimed_length(request);
     if claimed.is_some_and(|claimed| claimed > bytes_max as u64) {
         return Err(too_large());
     }
@@ -172,12 +187,12 @@ async fn read_whole(
     let (began, pace) = (Instant::now(), Pace::of(&edge.config));
     loop {
         let due = began + pace.due(bytes.len() as u64);
-        let Ok(more) = timeout_at(due, payload.next()).await else {
+        let Ok(more) = timeout_at(due, pieces.next()).await else {
             Counts::add(&edge.counts.slow_bodies, 1);
             return Err(too_slow(bytes.len(), &pace));
         };
         let Some(more) = more else { break };
-        let more = more.map_err(|error| broken(&error))?;
+        let more = more?;
         if bytes.len() + more.len() > bytes_max {
             return Err(too_large());
         }
@@ -215,7 +230,7 @@ pub fn pieces<'e>(
     Ok(try_unfold(state, move |(mut payload, held, began, received)| async move {
         // What is waited for behind the last piece, the disk, is not the sender's to hurry.
         let left = pace.due(received).saturating_sub(began.elapsed()).max(edge.config.body_grace());
-        let Ok(more) = tokio::time::timeout(left, payload.next()).await else {
+        let Ok(more) = timeout(left, payload.next()).await else {
             Counts::add(&edge.counts.slow_bodies, 1);
             return Err(too_slow(usize::try_from(received).unwrap_or(usize::MAX), &pace));
         };
@@ -269,6 +284,14 @@ impl Body {
 
     pub fn kept(edge: &Edge, bytes: Bytes, held: Held) -> Body {
         Body { bytes, held, turns: edge.turns.clone() }
+    }
+
+    async fn unpacked(self, edge: &Edge, bytes_max: usize) -> Result<Body, Refusal> {
+        let Body { bytes, held: _packed, turns } = self;
+        // Held before it is there: what is packed well is a thousand times as large.
+        let held = Body::room(edge, unpacked_bytes_max(&bytes, bytes_max))?;
+        let unpacked = web::block(move || unpack(&bytes, bytes_max)).await.map_err(Refusal::internal)??;
+        Ok(Body { bytes: unpacked, held, turns })
     }
 
     pub fn is_blank(&self) -> bool {

@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+/// OpenTelemetry's own for gRPC.
+const OTLP_PORT: u16 = 4317;
+const OFF: &str = "off";
+
 /// Read once by the program; what is left out has the default that stands below.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -16,6 +20,9 @@ pub struct HttpConfig {
     pub public_url: Option<String>,
     /// Address and port of their own for `/metrics`. Without it only callers on this machine are shown metrics.
     pub metrics_listen: Option<String>,
+    /// Address and port where exporters of OpenTelemetry are served over gRPC, or `off`. Without it the port of that name, 4317,
+    /// of the host of `listen`; or one that the system chooses, where it chooses that of `listen`.
+    pub otlp_listen: Option<String>,
     /// Without it clients are spoken to in plain text.
     pub tls: Option<TlsFiles>,
     /// Threads that serve; 0 means one a core.
@@ -74,6 +81,7 @@ impl Default for HttpConfig {
             listen: "127.0.0.1:8000".into(),
             public_url: None,
             metrics_listen: None,
+            otlp_listen: None,
             tls: None,
             workers: 0,
             connections_max: 4096,
@@ -133,6 +141,19 @@ impl HttpConfig {
         }
     }
 
+    /// Where gRPC is served; none where it is not.
+    pub fn otlp_address(&self) -> Option<String> {
+        match self.otlp_listen.as_deref() {
+            Some(OFF) => None,
+            Some(address) => Some(address.to_owned()),
+            None => {
+                let (host, port) = self.listen.rsplit_once(':')?;
+                let port = if port == "0" { 0 } else { OTLP_PORT };
+                Some(format!("{host}:{port}"))
+            }
+        }
+    }
+
     /// `public_url` as it is handed out: paths are put behind it.
     pub fn public_origin(&self) -> Option<&str> {
         self.public_url.as_deref().map(|url| url.trim_end_matches('/'))
@@ -175,6 +196,19 @@ mod tests {
         refused(|config| config.body_seconds_max = 0, "body_seconds_max is 0");
         refused(|config| config.bodies_bytes_max = 1, "one must fit");
         refused(|config| config.request_seconds_max = 59, "part of its request");
+    }
+
+    #[test]
+    fn exporters_are_served_where_they_look() {
+        let at = |listen: &str, otlp: Option<&str>| {
+            let otlp_listen = otlp.map(str::to_owned);
+            HttpConfig { listen: listen.into(), otlp_listen, ..HttpConfig::default() }.otlp_address()
+        };
+        assert_eq!(at("127.0.0.1:8000", None).as_deref(), Some("127.0.0.1:4317"));
+        assert_eq!(at("[::]:8000", None).as_deref(), Some("[::]:4317"));
+        assert_eq!(at("0.0.0.0:0", None).as_deref(), Some("0.0.0.0:0"));
+        assert_eq!(at("0.0.0.0:8000", Some("10.0.0.1:5000")).as_deref(), Some("10.0.0.1:5000"));
+        assert_eq!(at("0.0.0.0:8000", Some("off")), None);
     }
 
     #[test]

@@ -46,7 +46,9 @@ impl Dress {
 
     pub fn put_on<B>(&self, mut answer: HttpResponse<B>) -> HttpResponse<B> {
         let is_error = answer.status().is_client_error() || answer.status().is_server_error();
-        if is_error && answer.headers().get(header::CONTENT_TYPE).is_none_or(|known| known != HTML) {
+        // The framework's own refusals say that they are text; pages and what is not JSON say what they are.
+        let of_ours = |known: &HeaderValue| !known.as_bytes().starts_with(b"text/plain");
+        if is_error && !answer.headers().get(header::CONTENT_TYPE).is_some_and(of_ours) {
             answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         self.put_on_headers(answer.headers_mut());

@@ -1,9 +1,11 @@
 //! What every request passes, whatever route takes it: its id, its span, limits of head and time, the walls around a
 //! panic, CORS, and the counting.
 
+use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -110,20 +112,23 @@ pub async fn around<B: MessageBody + 'static>(
     let dress = Dress::of(&request);
     let _under_way = edge.counts.begin();
     let began = Instant::now();
-    let span = span_of(&request, &dress);
+    let span = span_of(&dress.trace, request.method().as_str(), &dress.path);
     let served = serve(&edge, &dress, request, next).instrument(span.clone()).await;
     let status = served.as_ref().map_or_else(|error| error.as_response_error().status_code(), ServiceResponse::status);
     let took = began.elapsed();
     edge.counts.answered(status.as_u16(), took);
-    span.in_scope(|| {
-        let (status, micros) = (status.as_u16(), took.as_micros());
-        match said_at(status) {
-            Level::WARN => tracing::warn!(status, micros, "answered"),
-            Level::INFO => tracing::info!(status, micros, "answered"),
-            _ => tracing::debug!(status, micros, "answered"),
-        }
-    });
+    span.in_scope(|| say(status.as_u16(), took));
     served
+}
+
+/// In the span of the request.
+pub fn say(status: u16, took: Duration) {
+    let micros = took.as_micros();
+    match said_at(status) {
+        Level::WARN => tracing::warn!(status, micros, "answered"),
+        Level::INFO => tracing::info!(status, micros, "answered"),
+        _ => tracing::debug!(status, micros, "answered"),
+    }
 }
 
 /// Whoever is told that the server failed, or to come again, may name the trace id of it, and an operator looks for that.
@@ -136,12 +141,12 @@ fn said_at(status: u16) -> Level {
 }
 
 /// One span a request. The fields left empty are filled in by whoever learns them.
-fn span_of(request: &ServiceRequest, dress: &Dress) -> Span {
+pub fn span_of(trace: &str, method: &str, path: &str) -> Span {
     tracing::info_span!(
         "request",
-        request = %dress.trace,
-        method = %request.method(),
-        path = %dress.path,
+        request = trace,
+        method,
+        path,
         principal = field::Empty,
         object = field::Empty,
         shard = field::Empty,
@@ -168,21 +173,26 @@ async fn serve<B: MessageBody + 'static>(
     let mut response = match timeout(edge.config.request_time_max(), handled).await {
         Ok(Ok(Ok(response))) => dressed(dress, response),
         Ok(Ok(Err(error))) => return Err(dressed_error(dress, refusal_of(&error))),
-        Ok(Err(panic)) => {
-            Counts::add(&edge.counts.panics, 1);
-            let said = panic.downcast_ref::<&str>().copied();
-            let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
-            return Err(dressed_error(dress, Refusal::internal(format!("panic: {said}"))));
-        }
-        Err(_) => {
-            let why = "the request was not answered in time; what it would write may have been written";
-            return Err(dressed_error(dress, Refusal::new(Kind::Unavailable, why)));
-        }
+        Ok(Err(panic)) => return Err(dressed_error(dress, panicked(edge, &*panic))),
+        Err(_) => return Err(dressed_error(dress, too_late())),
     };
     if edge.is_draining() {
         response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
     }
     Ok(response)
+}
+
+/// Counted, and said in the log alone.
+pub fn panicked(edge: &Edge, panic: &(dyn Any + Send)) -> Refusal {
+    Counts::add(&edge.counts.panics, 1);
+    let said = panic.downcast_ref::<&str>().copied();
+    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
+    Refusal::internal(format!("panic: {said}"))
+}
+
+pub fn too_late() -> Refusal {
+    let why = "the request was not answered in time; what it would write may have been written";
+    Refusal::new(Kind::Unavailable, why)
 }
 
 fn head_bytes(request: &ServiceRequest) -> usize {
@@ -229,8 +239,6 @@ impl std::fmt::Debug for Edge {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use actix_web::http::header;
     use actix_web::test::{TestRequest, init_service, read_body};
     use actix_web::web;

@@ -10,7 +10,7 @@
 //! | what | where |
 //! |---|---|
 //! | which path does what | `routes` and a file for each family below it |
-//! | who is calling, for which organization | `call` |
+//! | who is calling, for which organization | `caller`, `call` |
 //! | pages and their readers | `sending` |
 //! | limits of a body: bytes, depth, rate, and of all bodies together | `body`, `pace`, `budget` |
 //! | kinds of refusal, their statuses and bodies | `refusal`, `refused` |
@@ -21,6 +21,7 @@
 //! | how many requests may come, of all nodes together | `rates` |
 //! | how much may be stored | `quotas` |
 //! | a request that is sent twice | `repeat` |
+//! | exports of spans over gRPC, on a port of its own | `rpc` |
 //! | operators, on a port of their own | `admin` |
 //!
 //! A panic in a handler ends its request with a 500 and a count, never the process (decision 11 of the design).
@@ -30,6 +31,7 @@ mod asked;
 mod body;
 mod budget;
 mod call;
+mod caller;
 mod config;
 mod cors;
 mod counts;
@@ -49,6 +51,7 @@ mod refusal;
 mod refused;
 mod repeat;
 mod routes;
+mod rpc;
 mod sending;
 mod server;
 mod shapes;

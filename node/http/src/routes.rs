@@ -2,6 +2,7 @@
 
 mod access;
 mod environments;
+pub(crate) mod exports;
 mod files;
 mod functions;
 mod identity;

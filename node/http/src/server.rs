@@ -11,13 +11,14 @@ use actix_web::HttpServer;
 use actix_web::dev::{Server as Workers, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::web::{Data, ServiceConfig};
-use futures::future::{join_all, try_join_all};
+use futures::future::{join, join_all, try_join, try_join_all};
 use tokio::task::JoinHandle;
 
 use crate::admin::Desk;
 use crate::config::TlsFiles;
 use crate::edge::{Edge, around};
 use crate::farewell::{self, Doors};
+use crate::rpc::Exports;
 use crate::tls::Certificates;
 use crate::{App, admin, routes};
 
@@ -25,6 +26,10 @@ use crate::{App, admin, routes};
 const PARSE_THREADS_A_WORKER: usize = 2;
 /// Metrics are read by one collector or two.
 const METRICS_WORKERS: usize = 1;
+/// Exporters that send at once over gRPC; those beyond them wait.
+const OTLP_CONNECTIONS_MAX: u32 = 512;
+/// An exporter sends a batch, and waits for its answer before it sends the next; a collector sends several.
+const OTLP_CALLS_AT_ONCE_MAX: u32 = 64;
 /// How long a closing connection may take to say goodbye.
 const DISCONNECT: Duration = Duration::from_secs(2);
 
@@ -36,6 +41,7 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     metrics_addresses: Vec<SocketAddr>,
     admin_addresses: Vec<SocketAddr>,
+    otlp: Option<assay_node_grpc::Server>,
     certificates: Vec<Arc<Certificates>>,
 }
 
@@ -44,6 +50,7 @@ pub struct Server {
 pub struct Handle {
     edge: Data<Edge>,
     workers: Vec<ServerHandle>,
+    otlp: Option<assay_node_grpc::Handle>,
     doors: Arc<Vec<Doors>>,
 }
 
@@ -58,6 +65,7 @@ impl Server {
         let threads = if config.workers == 0 { available_parallelism()?.get() } else { config.workers };
         let size = Size { workers: threads, connections: config.connections_max };
         let (main, door, addresses) = bind(&edge, &config.listen, size, routes::all, own.as_ref())?;
+        let otlp = bind_otlp(&edge, own.as_ref())?;
         let (mut workers, mut doors, mut certificates) = (vec![main], vec![door], Vec::from_iter(own));
         let (mut metrics_addresses, mut admin_addresses) = (Vec::new(), Vec::new());
         if let Some(listen) = &config.metrics_listen {
@@ -81,7 +89,7 @@ impl Server {
             certificates.extend(own);
         }
         let doors = Arc::new(doors);
-        Ok(Server { edge, workers, doors, addresses, metrics_addresses, admin_addresses, certificates })
+        Ok(Server { edge, workers, doors, addresses, metrics_addresses, admin_addresses, otlp, certificates })
     }
 
     /// Where clients are served.
@@ -99,16 +107,28 @@ impl Server {
         self.admin_addresses.clone()
     }
 
+    /// Where exporters are served over gRPC, if they are.
+    pub fn otlp_addresses(&self) -> Vec<SocketAddr> {
+        self.otlp.as_ref().map(assay_node_grpc::Server::addresses).unwrap_or_default()
+    }
+
     pub fn handle(&self) -> Handle {
         let workers = self.workers.iter().map(Workers::handle).collect();
-        Handle { edge: self.edge.clone(), workers, doors: Arc::clone(&self.doors) }
+        let otlp = self.otlp.as_ref().map(assay_node_grpc::Server::handle);
+        Handle { edge: self.edge.clone(), workers, otlp, doors: Arc::clone(&self.doors) }
     }
 
     /// Serves until it is stopped. Needs a tokio runtime; the workers have threads of their own.
     pub async fn run(self) -> io::Result<()> {
         let looking: Vec<_> =
             self.certificates.into_iter().map(|certificates| tokio::spawn(certificates.keep_fresh())).collect();
-        let ended = try_join_all(self.workers).await.map(|_| ());
+        let otlp = async {
+            match self.otlp {
+                Some(otlp) => otlp.run().await,
+                None => Ok(()),
+            }
+        };
+        let ended = try_join(try_join_all(self.workers), otlp).await.map(|_| ());
         looking.iter().for_each(JoinHandle::abort);
         ended
     }
@@ -126,9 +146,37 @@ impl Handle {
         self.drain();
         farewell::quiet(&self.edge).await;
         join_all(self.workers.iter().map(ServerHandle::pause)).await;
-        let stopping = async { drop(join_all(self.workers.iter().map(|workers| workers.stop(true))).await) };
+        let within = Duration::from_secs(self.edge.config.stop_seconds_max);
+        let otlp = async {
+            if let Some(otlp) = &self.otlp {
+                otlp.stop(within).await;
+            }
+        };
+        let workers = join_all(self.workers.iter().map(|workers| workers.stop(true)));
+        let stopping = async { drop(join(workers, otlp).await) };
         farewell::turn_away_while(&self.doors, stopping).await;
     }
+}
+
+/// The listener of gRPC, if there is one. It has the certificate of the other.
+fn bind_otlp(
+    edge: &Data<Edge>,
+    certificates: Option<&Arc<Certificates>>,
+) -> io::Result<Option<assay_node_grpc::Server>> {
+    let Some(listen) = edge.config.otlp_address() else { return Ok(None) };
+    let limits = assay_node_grpc::Limits {
+        connections_max: OTLP_CONNECTIONS_MAX,
+        calls_at_once_max: OTLP_CALLS_AT_ONCE_MAX,
+        head_bytes_max: u32::try_from(edge.config.head_bytes_max).unwrap_or(u32::MAX),
+        handshake_within: Duration::from_secs(edge.config.tls_handshake_seconds_max),
+    };
+    let tls = certificates.map(|certificates| certificates.server_config()).transpose()?;
+    let bound = assay_node_grpc::Server::bind(&listen, limits, tls, Arc::new(Exports::new(edge.clone())));
+    bound.map(Some).map_err(|error| {
+        let why =
+            format!("exports of OpenTelemetry over gRPC: {error}; set http.otlp_listen to another address, or to off");
+        io::Error::new(error.kind(), why)
+    })
 }
 
 /// How much one listener takes on.

@@ -4,7 +4,7 @@ use prost::Message;
 use serde_json::{Map, Value, json};
 
 use crate::decode::{Encoding, Signal};
-use crate::proto::{ExportResponse, PartialSuccess, RpcStatus};
+use crate::proto::{Any, Delay, ExportResponse, PartialSuccess, RetryInfo, RpcStatus};
 
 /// A span that was not taken: its place among the spans of the export, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,9 +68,17 @@ fn answer(signal: Signal, rejected: u64, message: String, encoding: Encoding) ->
 /// The body of an answer that is a refusal: `google.rpc.Status`, with a code of gRPC.
 pub fn encode_status(code: i32, message: &str, encoding: Encoding) -> Vec<u8> {
     match encoding {
-        Encoding::Protobuf => RpcStatus { code, message: message.to_owned() }.encode_to_vec(),
+        Encoding::Protobuf => RpcStatus { code, message: message.to_owned(), details: Vec::new() }.encode_to_vec(),
         Encoding::Json => json!({ "code": code, "message": message }).to_string().into_bytes(),
     }
+}
+
+/// What stands beside a status of gRPC where coming again makes sense: without it some codes are final to an exporter.
+pub fn encode_retry(code: i32, message: &str, after_seconds: u64) -> Vec<u8> {
+    let seconds = i64::try_from(after_seconds).unwrap_or(i64::MAX);
+    let value = RetryInfo { retry_delay: Some(Delay { seconds }) }.encode_to_vec();
+    let details = vec![Any { type_url: "type.googleapis.com/google.rpc.RetryInfo".into(), value }];
+    RpcStatus { code, message: message.to_owned(), details }.encode_to_vec()
 }
 
 /// The code of gRPC that says what an HTTP status says.

@@ -31,7 +31,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use answer::{REASONS_TOLD_MAX, Rejected, encode_not_stored, encode_response, encode_status, rpc_code};
+pub use answer::{
+    REASONS_TOLD_MAX, Rejected, encode_not_stored, encode_response, encode_retry, encode_status, rpc_code,
+};
 pub use attributes::ATTRIBUTE_NAME_BYTES_MAX;
 pub use decode::{
     ATTRIBUTES_MAX, EVENTS_MAX, Encoding, Export, GROUPS_MAX, LINKS_MAX, Limits, MESSAGES_MAX, SPANS_MAX, Signal,

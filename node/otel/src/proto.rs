@@ -218,11 +218,36 @@ pub struct PartialSuccess {
     pub error_message: String,
 }
 
-/// `google.rpc.Status`: the body of an answer that is a refusal. Its details are never sent.
+/// `google.rpc.Status`: the body of an answer that is a refusal.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct RpcStatus {
     #[prost(int32, tag = "1")]
     pub code: i32,
     #[prost(string, tag = "2")]
     pub message: String,
+    #[prost(message, repeated, tag = "3")]
+    pub details: Vec<Any>,
+}
+
+/// `google.protobuf.Any`
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Any {
+    #[prost(string, tag = "1")]
+    pub type_url: String,
+    #[prost(bytes = "vec", tag = "2")]
+    pub value: Vec<u8>,
+}
+
+/// `google.rpc.RetryInfo`
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct RetryInfo {
+    #[prost(message, optional, tag = "1")]
+    pub retry_delay: Option<Delay>,
+}
+
+/// `google.protobuf.Duration`
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Delay {
+    #[prost(int64, tag = "1")]
+    pub seconds: i64,
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::process::{Process, STOP_MAX, command, program, signal};
-use crate::server::TEST_KEY;
+use crate::server::{ADMIN, OTLP, TEST_KEY};
 
 pub const NODES: usize = 3;
 
@@ -27,6 +27,8 @@ pub struct Dev {
     pub key: String,
     /// Where administrators are answered, of each node in turn, where they have such a listener.
     pub admin_urls: Vec<String>,
+    /// Where exporters are served over gRPC, of each node in turn.
+    pub otlp_urls: Vec<String>,
     /// How long it took to be ready, on a new directory with founding, joining and moving replicas.
     pub ready_after: Duration,
 }
@@ -54,15 +56,18 @@ impl Dev {
             urls: Vec::new(),
             key: TEST_KEY.into(),
             admin_urls: vec![String::new(); nodes],
+            otlp_urls: vec![String::new(); nodes],
             ready_after: Duration::ZERO,
         };
         let ready = format!("A cluster of {nodes} is ready: ");
-        let admin_urls = &mut dev.admin_urls;
+        let (admin_urls, otlp_urls) = (&mut dev.admin_urls, &mut dev.otlp_urls);
         let urls = dev.process.until(|line| {
-            if let Some((node, url)) = admin_of(line)
-                && let Some(known) = node.checked_sub(1).and_then(|place| admin_urls.get_mut(place))
-            {
-                *known = url.to_owned();
+            for (said, urls) in [(ADMIN, &mut *admin_urls), (OTLP, &mut *otlp_urls)] {
+                if let Some((node, url)) = said_by(line, said)
+                    && let Some(known) = node.checked_sub(1).and_then(|place| urls.get_mut(place))
+                {
+                    *known = url.to_owned();
+                }
             }
             line.strip_prefix(&ready).map(str::to_owned)
         })?;
@@ -150,9 +155,9 @@ impl Drop for Dev {
 }
 
 /// `node 2 | Administrators are answered at http://127.0.0.1:1234`
-fn admin_of(line: &str) -> Option<(usize, &str)> {
+fn said_by<'l>(line: &'l str, words: &str) -> Option<(usize, &'l str)> {
     let (node, said) = line.strip_prefix("node ")?.split_once(" | ")?;
-    Some((node.parse().ok()?, said.strip_prefix("Administrators are answered at ")?))
+    Some((node.parse().ok()?, said.strip_prefix(words)?))
 }
 
 /// The process of a node, found by the directory it was started on.

@@ -12,6 +12,10 @@ pub use crate::process::program;
 /// The key of a server that is told one. No secret: the server is gone when its test ends.
 pub const TEST_KEY: &str = "sk-test0000000000000000000000000000000000000000";
 
+/// What a node says before the address of each listener that it may have.
+pub const ADMIN: &str = "Administrators are answered at ";
+pub const OTLP: &str = "Exporters of OpenTelemetry are served over gRPC at ";
+
 /// How to start one.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -38,6 +42,8 @@ pub struct Server {
     pub printed_key: bool,
     /// Where administrators are answered, if it has a listener for them.
     pub admin_url: Option<String>,
+    /// Where exporters are served over gRPC.
+    pub otlp_url: Option<String>,
 }
 
 impl Server {
@@ -52,9 +58,9 @@ impl Server {
             command.args(["--set", setting]);
         }
         let mut process = Process::start(&mut command, &options.data_dir.with_extension("log"))?;
-        let Ready { url, printed_key, admin_url } = ready(&mut process)?;
+        let Ready { url, printed_key, admin_url, otlp_url } = ready(&mut process)?;
         let key = options.key.clone().or_else(|| printed_key.clone()).unwrap_or_default();
-        Ok(Server { process, url, key, printed_key: printed_key.is_some(), admin_url })
+        Ok(Server { process, url, key, printed_key: printed_key.is_some(), admin_url, otlp_url })
     }
 
     /// What a server that should refuse to start says, all of it; an error where it starts.
@@ -94,19 +100,23 @@ pub struct Ready {
     pub printed_key: Option<String>,
     /// Where it has a listener for them.
     pub admin_url: Option<String>,
+    pub otlp_url: Option<String>,
 }
 
 /// Waits until a node that was started with `assay serve` is ready.
 pub fn ready(process: &mut Process) -> Result<Ready> {
-    let (mut printed_key, mut admin_url) = (None, None);
+    let (mut printed_key, mut admin_url, mut otlp_url) = (None, None, None);
     let url = process.until(|line| {
         if let Some(key) = line.strip_prefix("API key (shown once): ") {
             printed_key = Some(key.trim().to_owned());
         }
-        if let Some(url) = line.strip_prefix("Administrators are answered at ") {
+        if let Some(url) = line.strip_prefix(ADMIN) {
             admin_url = Some(url.trim().to_owned());
+        }
+        if let Some(url) = line.strip_prefix(OTLP) {
+            otlp_url = Some(url.trim().to_owned());
         }
         line.strip_prefix("Assay is ready at ").map(|url| url.trim().trim_end_matches('/').to_owned())
     })?;
-    Ok(Ready { url, printed_key, admin_url })
+    Ok(Ready { url, printed_key, admin_url, otlp_url })
 }

@@ -189,7 +189,10 @@ class Assay(Server):
     events = ""
 
     def command(self) -> list[str]:
-        return [str(self.program), "serve", "--listen", f"127.0.0.1:{self.port}", "--data-dir", str(self.directory)]
+        return [
+            *(str(self.program), "serve", "--listen", f"127.0.0.1:{self.port}", "--data-dir", str(self.directory)),
+            *("--set", "http.otlp_listen=off"),
+        ]
 
     def environment(self) -> dict[str, str]:
         return {"ASSAY_API_KEY": KEY}

@@ -11,6 +11,7 @@ use crate::kept::{Kept, checked, ends_well};
 /// Every package at its version. Part of the program: one that is started alone finds the environment too.
 const REQUIREMENTS: &str = include_str!("../python/requirements.lock");
 const EARLIER: &str = include_str!("../python/earlier.lock");
+const INSTRUMENTS: &str = include_str!("../python/instruments.lock");
 
 /// What a script was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,11 @@ pub fn environment() -> Result<&'static Path, String> {
 /// Python with an SDK of before, which registers what it logs to in another way.
 pub fn earlier() -> Result<PathBuf, String> {
     made("earlier", EARLIER).map_err(|error| format!("{error:#}"))
+}
+
+/// Python with what instruments applications, without the SDK.
+pub fn instruments() -> Result<PathBuf, String> {
+    made("instruments", INSTRUMENTS).map_err(|error| format!("{error:#}"))
 }
 
 /// Runs one script of `python/`; an error where it fails, or where the SDK gave rows up.

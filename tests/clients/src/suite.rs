@@ -30,6 +30,8 @@ pub struct Place {
     pub url: String,
     /// Of each node.
     pub urls: Vec<String>,
+    /// Where each node serves exporters over gRPC.
+    pub otlp_urls: Vec<String>,
     pub key: String,
     /// Of the first node.
     pub data_dir: PathBuf,
@@ -44,7 +46,8 @@ pub fn on_one_node(failures: impl FnOnce(&Place) -> String) {
     let data_dir = dir.path().join("data");
     let mut server = Server::start(&Options::new(&data_dir)).unwrap_or_else(|error| panic!("{error:#}"));
     let (url, key) = (server.url.clone(), server.key.clone());
-    let failures = failures(&Place { urls: vec![url.clone()], url, key, data_dir });
+    let otlp_urls = Vec::from_iter(server.otlp_url.clone());
+    let failures = failures(&Place { urls: vec![url.clone()], otlp_urls, url, key, data_dir });
     assert!(server.lives(), "the server died:\n{}", server.log());
     assert!(failures.is_empty(), "{failures}\nthe server said:\n{}", server.log());
 }
@@ -58,7 +61,8 @@ pub fn on_nodes(nodes: usize, failures: impl FnOnce(&Place) -> String) {
     let proxy = Proxy::start(&dev.urls).unwrap_or_else(|error| panic!("{error:#}"));
     closes_behind_an_answer(&proxy.url());
     let data_dir = data.join("node-1");
-    let failures = failures(&Place { url: proxy.url(), urls: dev.urls.clone(), key: dev.key.clone(), data_dir });
+    let (urls, otlp_urls) = (dev.urls.clone(), dev.otlp_urls.clone());
+    let failures = failures(&Place { url: proxy.url(), urls, otlp_urls, key: dev.key.clone(), data_dir });
     assert!(dev.lives(), "a node died:\n{}", dev.log());
     assert!(failures.is_empty(), "{failures}\nthe nodes said:\n{}", dev.log());
     let carried = proxy.carried();

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use assay_test_api::dev::NODES;
-use assay_test_clients::python::{Told, earlier, environment, run, run_with};
+use assay_test_clients::python::{Told, earlier, environment, instruments, run, run_with};
 use assay_test_clients::suite::{Job, Place, at_once, covered, on_nodes, on_one_node, service_token};
 
 /// Scripts, each with what it is told; those that take longest first.
@@ -37,7 +37,9 @@ fn failures(python: &Path, place: &Place) -> String {
         let token = service_token(&place.data_dir)?;
         run_with(python, "generated.py", "generated", (url, key), &[("ASSAY_SERVICE_TOKEN", &token)])
     };
-    let mut jobs: Vec<Job<'_>> = vec![Box::new(generated)];
+    let otlp = place.otlp_urls.join(",");
+    let over_grpc = || run_with(python, "over_grpc.py", "grpc", (url, key), &[("ASSAY_OTLP_URLS", &otlp)]);
+    let mut jobs: Vec<Job<'_>> = vec![Box::new(generated), Box::new(over_grpc)];
     jobs.extend(SCRIPTS.into_iter().map(job));
     at_once(&jobs)
 }
@@ -78,5 +80,16 @@ fn writers_at_four_nodes_lose_nothing_in_one_row() {
         let rounds = [("another", &[][..]), ("own", &of_its_own[..])];
         let each = rounds.map(|(round, environment)| run_with(python, "writers.py", round, at, environment).err());
         each.into_iter().flatten().map(|error| format!("{error:#}")).collect::<Vec<_>>().join("\n\n")
+    });
+}
+
+#[test]
+#[ignore = "packages more: .ci/run asks for it"]
+fn three_instrumentations_are_read_alike() {
+    let Some(python) = covered("instrumentations of Python", instruments()) else { return };
+    on_one_node(|place| {
+        let otlp = ("ASSAY_OTLP_URL", place.otlp_urls[0].as_str());
+        let ran = run_with(&python, "instruments.py", "three", (&place.url, &place.key), &[otlp]);
+        ran.err().map(|error| format!("{error:#}")).unwrap_or_default()
     });
 }

@@ -81,6 +81,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-files", &["assay-node-objects", "assay-storage-model"]),
     ("assay-node-functions", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
     ("assay-node-transfer", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
+    ("assay-node-grpc", &[]),
     (
         "assay-node-http",
         &[
@@ -89,6 +90,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-node-btql",
             "assay-node-files",
             "assay-node-functions",
+            "assay-node-grpc",
             "assay-node-objects",
             "assay-node-otel",
             "assay-node-query",

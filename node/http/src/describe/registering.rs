@@ -156,7 +156,7 @@ fn snapshots() -> Vec<Operation> {
     let kind = &kinds::DATASET_SNAPSHOT;
     let fields = of_create(kind, &["dataset_id", "xact_id", "description"]);
     let update = json!({"type": "boolean", "nullable": true});
-    let wanted = with(fields, json!({"dataset_snapshot_name": some_text(), "name": maybe_text(), "update": update}));
+    let wanted = with(fields, json!({"dataset_snapshot_name": some_text(), "update": update}));
     let limit = json!({"type": "integer", "nullable": true, "minimum": 0, "maximum": u64::MAX});
     let maybe_version = json!({"anyOf": [maybe(version()), {"type": "string", "maxLength": 0}]});
     let asked = json!({
@@ -191,7 +191,7 @@ fn automations() -> Vec<Operation> {
     let kind = &kinds::PROJECT_AUTOMATION;
     let fields = of_create(kind, &["project_id", "description", "config"]);
     let update = json!({"type": "boolean", "nullable": true});
-    let wanted = with(fields, json!({"project_automation_name": some_text(), "name": maybe_text(), "update": update}));
+    let wanted = with(fields, json!({"project_automation_name": some_text(), "update": update}));
     let register = of("post", "/api/project_automation/register", "Create an automation of a project");
     let needed = ["project_id", "project_automation_name", "config"];
     let mut all = vec![registered(register.takes(object(&needed, wanted)), kind, false)];

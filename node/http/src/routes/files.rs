@@ -21,6 +21,7 @@ use super::rows::now_micros;
 use super::{Answer, Shared, json};
 use crate::body::{Body, ROWS_MAX, pieces, too_many_rows};
 use crate::call::Call;
+use crate::caller::Caller;
 use crate::edge::Edge;
 use crate::range::{Asked, asked};
 use crate::refusal::{Kind, Refusal};
@@ -274,7 +275,7 @@ fn own(call: &Call, file: Option<&File>) -> Result<(), Refusal> {
 }
 
 /// Who uploaded it, and who may read an object that names it.
-async fn may_read(call: &Call, org: OrgId, file: &File) -> Result<bool, Refusal> {
+async fn may_read(call: &Caller, org: OrgId, file: &File) -> Result<bool, Refusal> {
     if file.owner == Some(call.principal.user) {
         return Ok(true);
     }
@@ -294,7 +295,7 @@ async fn may_read(call: &Call, org: OrgId, file: &File) -> Result<bool, Refusal>
 
 /// Says which files the rows of a write name, before they are written. A file that the caller may not read is not said to be
 /// named: else whoever knows its key could read it by naming it.
-pub(super) async fn refer(call: &Call, write: &ObjectWrite) -> Result<(), Refusal> {
+pub(super) async fn refer(call: &Caller, write: &ObjectWrite) -> Result<(), Refusal> {
     let (files, org) = (&call.edge.files, write.object.org);
     let keys = keys_in(&write.rows);
     if keys.len() > NAMED_MAX {

@@ -1,68 +1,33 @@
-//! OpenTelemetry: exports of spans over HTTP, in either encoding, packed or not. Spans become rows of what their parents name:
-//! the `x-bt-parent` of the request, or what a span says itself.
-//!
-//! What cannot be taken of an export is told in its answer, and the rest is taken. An exporter that is told to come again comes
-//! with the same spans, which make the same rows. Logs and metrics are not stored, and their answers say so.
-
-use std::collections::{BTreeMap, HashMap};
+//! OpenTelemetry: exports over HTTP, in either encoding, packed or not.
 
 use actix_web::HttpResponse;
 use actix_web::http::header;
 use actix_web::web::Payload;
-use assay_node_objects::{ObjectWrite, WriteError};
-use assay_node_otel::{
-    Encoding, Limits, Mapped, Parent, ParentObject, Rejected, Signal, count, decode, encode_not_stored,
-    encode_response, encode_status, rpc_code,
-};
-use assay_storage_model::ObjectKind;
-use assay_storage_model::event::Sent;
-use uuid::Uuid;
+use assay_node_otel::{Encoding, Signal, encode_response, encode_status, rpc_code};
 
 use super::Answer;
-use super::rows::{send, write_to};
+use super::exports::{PARENT, again, not_stored, take};
 use crate::body::Body;
 use crate::call::Call;
-use crate::refusal::{Kind, Refusal};
-
-const PARENT: &str = "x-bt-parent";
-/// Rows of one write: an export of more is written in parts, in its order.
-const ROWS_AT_ONCE: usize = 2_000;
-/// About the bytes of one write.
-const BYTES_AT_ONCE: usize = 4 << 20;
-/// Spans whose rows the store does not take, of one export, that are found one by one; of more the whole export is refused.
-const UNSTORABLE_MAX: usize = 20;
-/// Objects that the spans of one export may name.
-const PARENTS_MAX: usize = 100;
+use crate::refusal::Refusal;
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/x-protobuf";
 
 pub async fn traces(call: Call, payload: Payload) -> Answer {
     answered(&call, payload, async |body: Body, encoding| {
-        let rejected = take(&call, body, encoding).await?;
-        Ok(encode_response(&rejected, encoding))
+        let parent = call.request.headers().get(PARENT).map(|value| value.as_bytes());
+        Ok(encode_response(&take(&call, parent, body, encoding).await?, encoding))
     })
     .await
 }
 
 pub async fn logs(call: Call, payload: Payload) -> Answer {
-    not_stored(&call, payload, Signal::Logs).await
+    answered(&call, payload, async |body, encoding| not_stored(body, encoding, Signal::Logs).await).await
 }
 
 pub async fn metrics(call: Call, payload: Payload) -> Answer {
-    not_stored(&call, payload, Signal::Metrics).await
-}
-
-async fn not_stored(call: &Call, payload: Payload, signal: Signal) -> Answer {
-    answered(call, payload, async |body: Body, encoding| {
-        let counted = body.decoded(move |bytes| count(bytes, encoding, signal).map_err(malformed)).await?;
-        Ok(encode_not_stored(signal, counted.value, encoding))
-    })
-    .await
-}
-
-fn malformed(why: impl std::fmt::Display) -> Refusal {
-    Refusal::bad(why.to_string())
+    answered(&call, payload, async |body, encoding| not_stored(body, encoding, Signal::Metrics).await).await
 }
 
 /// Answers in the encoding of the request, refusals too.
@@ -89,15 +54,6 @@ async fn answered(
     }
 }
 
-/// A full disk has room again at some time, and exporters come again for fewer statuses than other clients.
-fn again(mut refusal: Refusal) -> Refusal {
-    if refusal.kind == Kind::NoSpace {
-        refusal.retry_after_seconds = refusal.retry_after_seconds.or(Kind::NoSpace.retry_after_seconds());
-        refusal.kind = Kind::Unavailable;
-    }
-    refusal
-}
-
 /// What the header says, where it says one of the two; else what it looks like.
 fn encoding_of(call: &Call, body: &[u8]) -> Encoding {
     let said = call.request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -107,192 +63,5 @@ fn encoding_of(call: &Call, body: &[u8]) -> Encoding {
         Some(PROTOBUF | "application/protobuf") => Encoding::Protobuf,
         _ if body.trim_ascii_start().first() == Some(&b'{') => Encoding::Json,
         _ => Encoding::Protobuf,
-    }
-}
-
-/// Writes what can be taken; answers what could not.
-async fn take(call: &Call, body: Body, encoding: Encoding) -> Result<Vec<Rejected>, Refusal> {
-    let parent = parent_of(call)?;
-    let bytes = body.bytes.clone();
-    let mut unstorable: BTreeMap<usize, String> = BTreeMap::new();
-    let mut places = HashMap::new();
-    let read = {
-        let parent = parent.clone();
-        move |bytes: &[u8]| {
-            let export = decode(bytes, encoding, Limits::default()).map_err(malformed)?;
-            Ok(export.rows(parent))
-        }
-    };
-    let mut rows = body.decoded(read.clone()).await?;
-    loop {
-        let mut rejected = std::mem::take(&mut rows.value.rejected);
-        let taken = std::mem::take(&mut rows.value.taken);
-        let taken = taken.into_iter().filter(|one| !unstorable.contains_key(&one.index)).collect();
-        let refused = match write(call, taken, &mut places, &mut rejected).await {
-            Ok(()) => {
-                rejected.extend(unstorable.into_iter().map(|(index, why)| Rejected { index, why }));
-                rejected.sort_by_key(|one| one.index);
-                return Ok(rejected);
-            }
-            Err(Failed::Row { index, why }) => (index, why),
-            Err(Failed::Whole(refusal)) => return Err(refusal),
-        };
-        if unstorable.len() == UNSTORABLE_MAX {
-            return Err(Refusal::bad(format!("span {}: {}", refused.0, refused.1)));
-        }
-        unstorable.insert(refused.0, refused.1);
-        // It is rare: the rows are made again, and what was written of them is written as it was.
-        let again = read.clone();
-        rows = Body::kept(&call.edge, bytes.clone(), Body::room(&call.edge, 0)?).decoded(again).await?;
-    }
-}
-
-enum Failed {
-    /// The store does not take the row of this span.
-    Row {
-        index: usize,
-        why: String,
-    },
-    Whole(Refusal),
-}
-
-impl From<Refusal> for Failed {
-    fn from(refusal: Refusal) -> Failed {
-        Failed::Whole(refusal)
-    }
-}
-
-/// Objects that spans name, each looked up once: what it is, or why it is not.
-type Places = HashMap<ParentObject, Result<(ObjectKind, Uuid), String>>;
-
-async fn write(
-    call: &Call,
-    taken: Vec<Mapped>,
-    places: &mut Places,
-    rejected: &mut Vec<Rejected>,
-) -> Result<(), Failed> {
-    let mut groups: Vec<((ObjectKind, Uuid), Vec<Mapped>)> = Vec::new();
-    let (mut found, mut first_refusal) = (HashMap::new(), None);
-    for one in taken {
-        let Some(parent) = &one.parent else {
-            let said = "where the spans go is not said: send the header `x-bt-parent`, such as `project_name:<name>`";
-            return Err(Refusal::bad(said).into());
-        };
-        if !places.contains_key(&parent.object) {
-            if places.len() == PARENTS_MAX {
-                return Err(Refusal::bad(format!("the spans name more than {PARENTS_MAX} objects")).into());
-            }
-            let place = match place_of(call, &parent.object).await {
-                Ok(place) => Ok(place),
-                Err(refusal) if is_final(&refusal) => {
-                    let why = refusal.message.clone();
-                    first_refusal.get_or_insert(refusal);
-                    Err(why)
-                }
-                Err(refusal) => return Err(refusal.into()),
-            };
-            places.insert(parent.object.clone(), place);
-        }
-        match &places[&parent.object] {
-            Ok(place) => {
-                let group = *found.entry(*place).or_insert_with(|| {
-                    groups.push((*place, Vec::new()));
-                    groups.len() - 1
-                });
-                groups[group].1.push(one);
-            }
-            Err(why) => rejected.push(Rejected { index: one.index, why: why.clone() }),
-        }
-    }
-    let mut is_any_written = false;
-    for ((kind, id), rows) in groups {
-        match write_group(call, kind, id, rows, rejected).await? {
-            None => is_any_written = true,
-            Some(refusal) => drop(first_refusal.get_or_insert(refusal)),
-        }
-    }
-    // Where nothing could be taken the exporter is told by the status: many do not look further.
-    match first_refusal {
-        Some(refusal) if !is_any_written => Err(refusal.into()),
-        _ => Ok(()),
-    }
-}
-
-/// One that asking again does not change.
-fn is_final(refusal: &Refusal) -> bool {
-    matches!(refusal.kind, Kind::BadRequest | Kind::Forbidden | Kind::NotFound | Kind::Conflict)
-}
-
-/// Of one object, a part at a time. What asking again does not change is answered, and its spans are rejected.
-async fn write_group(
-    call: &Call,
-    kind: ObjectKind,
-    id: Uuid,
-    rows: Vec<Mapped>,
-    rejected: &mut Vec<Rejected>,
-) -> Result<Option<Refusal>, Failed> {
-    let mut rows = rows.into_iter().peekable();
-    while rows.peek().is_some() {
-        let (mut part, mut indexes, mut bytes) = (Vec::new(), Vec::new(), 0);
-        while let Some(one) = rows.next_if(|_| part.len() < ROWS_AT_ONCE && bytes < BYTES_AT_ONCE) {
-            bytes += bytes_about(&one.row);
-            indexes.push(one.index);
-            part.push(Sent::from(one.row));
-        }
-        let write: ObjectWrite = match write_to(call, kind, id, part, None).await {
-            Ok(write) => write,
-            Err(refusal) if is_final(&refusal) => {
-                let left = rows.map(|one| one.index);
-                let why = &refusal.message;
-                rejected.extend(indexes.into_iter().chain(left).map(|index| Rejected { index, why: why.clone() }));
-                return Ok(Some(refusal));
-            }
-            Err(refusal) => return Err(refusal.into()),
-        };
-        send(call, vec![write]).await.map_err(|error| match error {
-            WriteError::Row { error, .. } => {
-                let index = indexes.get(error.row).copied().unwrap_or_default();
-                Failed::Row { index, why: error.to_string() }
-            }
-            other => Failed::Whole(other.into()),
-        })?;
-    }
-    Ok(None)
-}
-
-/// Of the large texts in a row; the rest is little.
-fn bytes_about(value: &serde_json::Value) -> usize {
-    match value {
-        serde_json::Value::String(text) => text.len(),
-        serde_json::Value::Array(items) => items.iter().map(bytes_about).sum(),
-        serde_json::Value::Object(fields) => {
-            fields.iter().map(|(name, value)| name.len() + 4 + bytes_about(value)).sum()
-        }
-        _ => 8,
-    }
-}
-
-fn parent_of(call: &Call) -> Result<Option<Parent>, Refusal> {
-    let Some(value) = call.request.headers().get(PARENT) else { return Ok(None) };
-    let text = str::from_utf8(value.as_bytes()).map_err(|_| Refusal::bad("`x-bt-parent` is no UTF-8"))?.trim();
-    if text.is_empty() {
-        return Ok(None);
-    }
-    Parent::parse(text).map(Some).map_err(|why| Refusal::bad(format!("`x-bt-parent`: {why}")))
-}
-
-async fn place_of(call: &Call, object: &ParentObject) -> Result<(ObjectKind, Uuid), Refusal> {
-    let uuid = |text: &str| {
-        Uuid::parse_str(text)
-            .map_err(|_| Refusal::bad(format!("the parent's id `{}` is not a UUID", crate::shapes::shortened(text))))
-    };
-    match object {
-        ParentObject::Project(id) => Ok((ObjectKind::ProjectLogs, uuid(id)?)),
-        ParentObject::Experiment(id) => Ok((ObjectKind::Experiment, uuid(id)?)),
-        ParentObject::Playground(id) => Ok((ObjectKind::PlaygroundLogs, uuid(id)?)),
-        ParentObject::ProjectNamed(name) => {
-            let project = call.edge.records.project_by_name(&call.principal, name, true).await?;
-            Ok((ObjectKind::ProjectLogs, project.id))
-        }
     }
 }

@@ -143,8 +143,8 @@ pub async fn snapshot(call: Call, payload: Payload) -> Answer {
     let update = flag(&body, "update")?;
     let mut wanted: Body =
         ["dataset_id", "xact_id", "description"].iter().filter_map(|name| body.remove_entry(*name)).collect();
-    let name = text(&body, "dataset_snapshot_name")?.or(text(&body, "name")?);
-    let name = name.ok_or_else(|| Refusal::bad("`dataset_snapshot_name` is missing"))?;
+    let name = text(&body, "dataset_snapshot_name")?
+        .ok_or_else(|| Refusal::bad("`dataset_snapshot_name` is missing or empty"))?;
     wanted.insert("name".into(), name.into());
     let made = snapshots::make(&call, wanted.clone()).await?;
     if made.found_existing && update {
@@ -211,8 +211,8 @@ pub async fn automation(call: Call, payload: Payload) -> Answer {
     let update = flag(&body, "update")?;
     let mut wanted: Body =
         ["project_id", "description", "config"].iter().filter_map(|name| body.remove_entry(*name)).collect();
-    let name = text(&body, "project_automation_name")?.or(text(&body, "name")?);
-    let name = name.ok_or_else(|| Refusal::bad("`project_automation_name` is missing"))?;
+    let name = text(&body, "project_automation_name")?
+        .ok_or_else(|| Refusal::bad("`project_automation_name` is missing or empty"))?;
     wanted.insert("name".into(), name.into());
     let made = call.edge.records.create(&call.principal, &kinds::PROJECT_AUTOMATION, wanted.clone()).await?;
     if made.found_existing && update {

@@ -19,6 +19,7 @@ use uuid::Uuid;
 use super::{Answer, files, json, json_builder};
 use crate::body::{Body, RowsAt, object, parse};
 use crate::call::Call;
+use crate::caller::Caller;
 use crate::refusal::Refusal;
 use crate::repeat::Repeat;
 use crate::sending::{self, Sending};
@@ -211,7 +212,7 @@ fn repeat_of(call: &Call, body: &Body) -> Result<Option<Repeat>, Refusal> {
 
 /// Decides whether the caller may, and names where the rows go.
 pub(super) async fn write_to(
-    call: &Call,
+    call: &Caller,
     kind: ObjectKind,
     id: Uuid,
     rows: Vec<Sent>,
@@ -226,7 +227,7 @@ pub(super) async fn write_to(
 }
 
 /// The ids of the rows of each write. A write without rows has nothing to order and is not sent.
-pub(super) async fn send(call: &Call, writes: Vec<ObjectWrite>) -> Result<Vec<Vec<String>>, WriteError> {
+pub(super) async fn send(call: &Caller, writes: Vec<ObjectWrite>) -> Result<Vec<Vec<String>>, WriteError> {
     let (mut row_ids, mut sent, mut places) = (vec![Vec::new(); writes.len()], Vec::new(), Vec::new());
     for (place, write) in writes.into_iter().enumerate().filter(|(_, write)| !write.rows.is_empty()) {
         sent.push(write);

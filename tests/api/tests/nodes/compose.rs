@@ -118,7 +118,8 @@ impl Composed {
         if self.running.get_mut(node).is_none_or(|process| !process.lives()) {
             let mut command = command(&program()?);
             command.args(["serve", "--listen", &door, "--data-dir"]).arg(self.volume(node, DATA)?);
-            command.envs(self.environment(node));
+            // The ports that the containers have of their own would be one here.
+            command.envs(self.environment(node)).env("ASSAY_HTTP_OTLP_LISTEN", "off");
             let process = Process::start(&mut command, &self.volumes.path().join(format!("{node}.log")))?;
             self.running.insert(node.to_owned(), process);
         }

@@ -1,0 +1,99 @@
+//! Exports of OpenTelemetry over gRPC: the same callers, limits and rows as over HTTP, and what every call passes here that a
+//! request passes in `edge`.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use actix_web::web::Data;
+use assay_node_grpc::{Call, Code, HeaderMap, HeaderName, HeaderValue, Reply, Service, Status};
+use assay_node_otel::{Encoding, Signal, encode_response, encode_retry, rpc_code};
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::time::{Instant, timeout};
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::body::read_message;
+use crate::caller::{AUTHORIZATION, Caller, IMPERSONATE, ORG_NAME, Said};
+use crate::edge::{Edge, panicked, say, span_of, too_late};
+use crate::refusal::{Kind, Refusal};
+use crate::routes::exports::{PARENT, again, not_stored, take};
+
+const ENCODING: &str = "grpc-encoding";
+const TRACE_ID: HeaderName = HeaderName::from_static("x-bt-internal-trace-id");
+
+/// Calls that are served, what each exports, and the path by which the limits know it.
+const METHODS: [(&str, Signal, &str); 3] = [
+    ("/opentelemetry.proto.collector.trace.v1.TraceService/Export", Signal::Traces, "/otel/v1/traces"),
+    ("/opentelemetry.proto.collector.logs.v1.LogsService/Export", Signal::Logs, "/otel/v1/logs"),
+    ("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", Signal::Metrics, "/otel/v1/metrics"),
+];
+
+pub struct Exports {
+    edge: Data<Edge>,
+}
+
+impl Exports {
+    pub fn new(edge: Data<Edge>) -> Exports {
+        Exports { edge }
+    }
+
+    async fn around(&self, call: Call) -> Reply {
+        let trace = Uuid::new_v4().simple().to_string();
+        let _under_way = self.edge.counts.begin();
+        let began = Instant::now();
+        let span = span_of(&trace, "gRPC", &call.path);
+        let served = AssertUnwindSafe(self.serve(call)).catch_unwind();
+        let served = timeout(self.edge.config.request_time_max(), served).instrument(span.clone()).await;
+        let said = match served {
+            Ok(Ok(said)) => said,
+            Ok(Err(panic)) => Err(span.in_scope(|| panicked(&self.edge, &*panic))),
+            Err(_) => Err(too_late()),
+        };
+        let status = said.as_ref().err().map_or(200, |refusal| refusal.kind.status().as_u16());
+        self.edge.counts.answered(status, began.elapsed());
+        span.in_scope(|| say(status, began.elapsed()));
+        let trace = HeaderValue::from_str(&trace).ok().map(|trace| (TRACE_ID, trace));
+        Reply { metadata: HeaderMap::from_iter(trace), said: said.map_err(status_of) }
+    }
+
+    async fn serve(&self, call: Call) -> Result<Bytes, Refusal> {
+        let header = |name: &str| call.metadata.get(name).map(HeaderValue::as_bytes);
+        let said =
+            Said { authorization: header(AUTHORIZATION), org_name: header(ORG_NAME), impersonate: header(IMPERSONATE) };
+        let caller = Caller::known(self.edge.clone(), said).await?;
+        let served = METHODS.iter().find(|(path, ..)| *path == call.path);
+        let Some((_, signal, path)) = served else {
+            let why = format!("{} is not served: exports of OpenTelemetry are", crate::shapes::shortened(&call.path));
+            return Err(Refusal::new(Kind::NotImplemented, why));
+        };
+        caller.admit("POST", path).await?;
+        let encoding = header(ENCODING).unwrap_or_default();
+        let body = read_message(&self.edge, call.message, encoding, self.edge.config.body_bytes_max).await?;
+        let answer = match signal {
+            Signal::Traces => {
+                let parent = call.metadata.get(PARENT).map(HeaderValue::as_bytes);
+                let rejected = take(&caller, parent, body, Encoding::Protobuf).await?;
+                encode_response(&rejected, Encoding::Protobuf)
+            }
+            signal => not_stored(body, Encoding::Protobuf, *signal).await?,
+        };
+        Ok(answer.into())
+    }
+}
+
+impl Service for Exports {
+    fn call(self: Arc<Self>, call: Call) -> BoxFuture<'static, Reply> {
+        Box::pin(async move { self.around(call).await })
+    }
+}
+
+/// With when to come again, where that makes sense: exporters come for some codes only if it is said.
+fn status_of(refusal: Refusal) -> Status {
+    let refusal = again(refusal);
+    let code = rpc_code(refusal.kind.status().as_u16());
+    let after = refusal.retry_after_seconds.or(refusal.kind.retry_after_seconds());
+    let details = after.map(|seconds| encode_retry(code, &refusal.message, seconds).into());
+    Status { details, ..Status::new(Code(code), refusal.message) }
+}

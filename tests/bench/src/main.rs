@@ -2,6 +2,7 @@
 
 mod cluster;
 mod disk;
+mod grpc;
 mod house;
 mod http;
 mod lanes;

@@ -4,12 +4,13 @@ import assert from "node:assert/strict";
 
 // Without BRAINTRUST_API_URL the SDK goes where the login answer sends it; the test goes where it was told.
 export const URL = process.env.BRAINTRUST_API_URL || process.env.BRAINTRUST_APP_URL;
+export const HEADERS = { Authorization: `Bearer ${process.env.BRAINTRUST_API_KEY}` };
 const PAGES_MAX = 100;
 
 export async function ask(method, path, body) {
   const answer = await fetch(`${URL}${path}`, {
     method,
-    headers: { Authorization: `Bearer ${process.env.BRAINTRUST_API_KEY}`, "Content-Type": "application/json" },
+    headers: { ...HEADERS, "Content-Type": "application/json" },
     body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body),
   });
   const text = await answer.text();

@@ -1,4 +1,4 @@
-//! The JavaScript SDK logs, evaluates, comments and reads back: from one node, and from three, another one at each request;
+//! The JavaScript SDK and OpenTelemetry's exporters log, evaluate, comment and read back: from one node, and from three, another one at each request;
 //! and traces that go through programs of both languages. Where node, npm or the package index is out of reach this says
 //! "not covered" and passes, unless ASSAY_REQUIRE=all.
 
@@ -30,6 +30,11 @@ fn failures(javascript: &Environment, place: &Place) -> String {
         SCRIPTS.map(|script| -> Job<'_> { Box::new(move || javascript.home()?.run(script, "login", at, &[])) }),
     );
     jobs.push(Box::new(move || javascript.home()?.run("logger.mjs", "both", at, &both)));
+    // Below slugs of the fourth version of their form, and of the third.
+    for (run, ids) in [("v4", None), ("v3", Some(("BRAINTRUST_LEGACY_IDS", "true")))] {
+        let told = Vec::from_iter([("ASSAY_OTLP_URL", place.otlp_urls[0].as_str())].into_iter().chain(ids));
+        jobs.push(Box::new(move || javascript.home()?.run("exporter.mjs", run, at, &told)));
+    }
     at_once(&jobs)
 }
 

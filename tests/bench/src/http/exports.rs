@@ -1,21 +1,25 @@
 //! `exports`: spans of OpenTelemetry, as an exporter sends them in protobuf, to `assay serve`: how many a second, and how many
 //! for a second of the server's processor.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use anyhow::Context;
 use assay_bench::generate::dice::Dice;
 use bytes::Bytes;
 
 use super::client::{Connection, Target};
 use super::client_runtime;
 use super::server_process::ServerProcess;
+use crate::grpc::Channel;
 use crate::process::cpu_between;
 use crate::report::{Report, Wanted};
 
 /// Spans of one export, as exporters have it unless they are told otherwise.
 const SPANS_AT_ONCE: usize = 512;
 const SPANS_OF_A_TRACE: usize = 8;
+const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 const START: u64 = 1_790_000_000_000_000_000;
 
 #[derive(Clone, Debug)]
@@ -26,44 +30,70 @@ pub struct Options {
     pub seed: u64,
 }
 
+/// How exports come.
+#[derive(Clone, Copy, Debug)]
+enum Over {
+    Http,
+    Grpc(SocketAddr),
+}
+
 pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let runtime = client_runtime()?;
     let server = ServerProcess::assay(&options.program, &dir.join("assay"))?;
     let exports = options.spans.div_ceil(SPANS_AT_ONCE);
-    let mut dice = Dice::new(options.seed);
-    let bodies: Vec<Bytes> = (0..exports).map(|_| export(&mut dice)).collect();
-    let bytes: usize = bodies.iter().map(Bytes::len).sum();
     let mut report = Report::new("exports");
-    report.figure("bytes of a span", bytes as f64 / (exports * SPANS_AT_ONCE) as f64, "B");
-    runtime.block_on(send(server.target(), &bodies[..1]))?;
-    let (before, began) = (server.process().cpu()?, Instant::now());
-    let lanes = options.connections.max(1);
-    runtime.block_on(async {
-        let mut sending = tokio::task::JoinSet::new();
-        for lane in 0..lanes {
-            let (target, own) = (server.target().clone(), bodies.iter().skip(lane).step_by(lanes).cloned());
-            let own: Vec<Bytes> = own.collect();
-            sending.spawn(async move { send(&target, &own).await });
+    let grpc = server.otlp().context("where gRPC is served")?;
+    for (name, over) in [("HTTP", Over::Http), ("gRPC", Over::Grpc(grpc))] {
+        // Others each time: what was there already would cost less.
+        let mut dice = Dice::new(options.seed + u64::from(name == "gRPC"));
+        let bodies: Vec<Bytes> = (0..exports).map(|_| export(&mut dice)).collect();
+        let bytes: usize = bodies.iter().map(Bytes::len).sum();
+        if matches!(over, Over::Http) {
+            report.figure("bytes of a span", bytes as f64 / (exports * SPANS_AT_ONCE) as f64, "B");
         }
-        while let Some(sent) = sending.join_next().await {
-            sent??;
-        }
-        anyhow::Ok(())
-    })?;
-    let seconds = began.elapsed().as_secs_f64();
-    let cpu: f64 = cpu_between(&before, &server.process().cpu()?).values().sum();
-    let spans = (exports * SPANS_AT_ONCE) as f64;
-    report.figure(format!("by {lanes} exporters"), spans / seconds, "spans/s");
-    report.figure("the same", bytes as f64 / 1e6 / seconds, "MB/s");
-    report.promised("for a second of a core of the server", spans / cpu, "spans", Wanted::AtLeast(20_000.0));
+        runtime.block_on(send(server.target(), over, &bodies[..1]))?;
+        let (before, began) = (server.process().cpu()?, Instant::now());
+        let lanes = options.connections.max(1);
+        runtime.block_on(async {
+            let mut sending = tokio::task::JoinSet::new();
+            for lane in 0..lanes {
+                let (target, own) = (server.target().clone(), bodies.iter().skip(lane).step_by(lanes).cloned());
+                let own: Vec<Bytes> = own.collect();
+                sending.spawn(async move { send(&target, over, &own).await });
+            }
+            while let Some(sent) = sending.join_next().await {
+                sent??;
+            }
+            anyhow::Ok(())
+        })?;
+        let seconds = began.elapsed().as_secs_f64();
+        let cpu: f64 = cpu_between(&before, &server.process().cpu()?).values().sum();
+        let spans = (exports * SPANS_AT_ONCE) as f64;
+        report.figure(format!("by {lanes} exporters over {name}"), spans / seconds, "spans/s");
+        report.figure("the same", bytes as f64 / 1e6 / seconds, "MB/s");
+        let name = format!("for a second of a core of the server, over {name}");
+        report.promised(name, spans / cpu, "spans", Wanted::AtLeast(20_000.0));
+        server.quiet()?;
+    }
     report.finish(json_file)
 }
 
-async fn send(target: &Target, bodies: &[Bytes]) -> anyhow::Result<()> {
-    let said = [("x-bt-parent", "project_name:exports"), ("content-type", "application/x-protobuf")];
-    let mut connection = Connection::saying(target, &said);
-    for body in bodies {
-        connection.post("/otel/v1/traces", body).await?.ok("POST /otel/v1/traces")?;
+async fn send(target: &Target, over: Over, bodies: &[Bytes]) -> anyhow::Result<()> {
+    const PARENT: (&str, &str) = ("x-bt-parent", "project_name:exports");
+    match over {
+        Over::Http => {
+            let mut connection = Connection::saying(target, &[PARENT, ("content-type", "application/x-protobuf")]);
+            for body in bodies {
+                connection.post("/otel/v1/traces", body).await?.ok("POST /otel/v1/traces")?;
+            }
+        }
+        Over::Grpc(address) => {
+            let key = format!("Bearer {}", target.key.as_deref().unwrap_or_default());
+            let mut channel = Channel::connect(address).await?;
+            for body in bodies {
+                channel.call(EXPORT, &[PARENT, ("authorization", &key)], body).await?;
+            }
+        }
     }
     Ok(())
 }

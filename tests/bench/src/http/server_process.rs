@@ -36,6 +36,8 @@ const QUIET_LOOKS_MAX: u32 = 150;
 pub struct ServerProcess {
     child: Child,
     target: Target,
+    /// Where exporters are served over gRPC.
+    otlp: Option<SocketAddr>,
 }
 
 fn serving(program: &Path, data_dir: &Path, listen: SocketAddr, settings: &[(&str, &str)]) -> Command {
@@ -85,13 +87,17 @@ impl ServerProcess {
         let stdout = child.stdout.take().context("the server's output")?;
         // Dropped, and the child with it killed, where it does not get ready.
         let unset = SocketAddr::from(([0, 0, 0, 0], 0));
-        let mut server = ServerProcess { child, target: Target { address: unset, key } };
-        server.target.address = wait_until_ready(stdout).with_context(|| told(&complaints))?;
+        let mut server = ServerProcess { child, target: Target { address: unset, key }, otlp: None };
+        (server.target.address, server.otlp) = wait_until_ready(stdout).with_context(|| told(&complaints))?;
         Ok(server)
     }
 
     pub fn target(&self) -> &Target {
         &self.target
+    }
+
+    pub fn otlp(&self) -> Option<SocketAddr> {
+        self.otlp
     }
 
     pub fn process(&self) -> Process {
@@ -140,7 +146,8 @@ impl Drop for ServerProcess {
     }
 }
 
-fn wait_until_ready(stdout: ChildStdout) -> anyhow::Result<SocketAddr> {
+/// Where it is, and where it serves exporters.
+fn wait_until_ready(stdout: ChildStdout) -> anyhow::Result<(SocketAddr, Option<SocketAddr>)> {
     let (sender, lines) = sync_channel(LINES_MAX);
     spawn("bench-output", move || {
         for line in BufReader::new(stdout).lines() {
@@ -152,14 +159,15 @@ fn wait_until_ready(stdout: ChildStdout) -> anyhow::Result<SocketAddr> {
     ready_address(&lines)
 }
 
-fn ready_address(lines: &Receiver<String>) -> anyhow::Result<SocketAddr> {
-    let began = Instant::now();
+fn ready_address(lines: &Receiver<String>) -> anyhow::Result<(SocketAddr, Option<SocketAddr>)> {
+    let (began, mut otlp) = (Instant::now(), None);
     loop {
         match lines.recv_timeout(READY_WAIT_MAX.saturating_sub(began.elapsed())) {
             Ok(line) => {
-                if let Some(address) = address_in(&line) {
-                    return Ok(address);
+                if let Some(address) = address_in(&line, " is ready at http://") {
+                    return Ok((address, otlp));
                 }
+                otlp = otlp.or(address_in(&line, " over gRPC at http://"));
             }
             Err(RecvTimeoutError::Disconnected) => bail!("the server ended before it was ready"),
             Err(RecvTimeoutError::Timeout) => bail!("the server is not ready after {} s", READY_WAIT_MAX.as_secs()),
@@ -168,8 +176,8 @@ fn ready_address(lines: &Receiver<String>) -> anyhow::Result<SocketAddr> {
 }
 
 /// The address in a line such as `Assay is ready at http://127.0.0.1:8000`.
-fn address_in(line: &str) -> Option<SocketAddr> {
-    line.split_once(" is ready at http://")?.1.trim().parse().ok()
+fn address_in(line: &str, words: &str) -> Option<SocketAddr> {
+    line.split_once(words)?.1.trim().parse().ok()
 }
 
 /// The end of what a server wrote to stderr.
@@ -187,12 +195,14 @@ mod tests {
     #[test]
     fn the_line_that_says_where_is_found_among_others() {
         let (sender, lines) = sync_channel(4);
-        for line in ["API key (shown once): sk-1", "Assay is ready at http://127.0.0.1:4321"] {
+        let exporters = "Exporters of OpenTelemetry are served over gRPC at http://127.0.0.1:1234";
+        for line in ["API key (shown once): sk-1", exporters, "Assay is ready at http://127.0.0.1:4321"] {
             sender.send(line.to_owned()).expect("room");
         }
         drop(sender);
-        assert_eq!(ready_address(&lines).expect("an address").port(), 4321);
+        let (address, otlp) = ready_address(&lines).expect("an address");
+        assert_eq!((address.port(), otlp.map(|otlp| otlp.port())), (4321, Some(1234)));
         assert!(ready_address(&lines).is_err(), "it ended without another word");
-        assert_eq!(address_in("Assay is ready at https://elsewhere"), None);
+        assert_eq!(address_in("Assay is ready at https://elsewhere", " is ready at http://"), None);
     }
 }

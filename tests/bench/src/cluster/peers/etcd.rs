@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use tokio::runtime::Runtime;
 
-use super::grpc::{Channel, put_bytes};
 use super::putters::{Putter, Values, drive};
 use super::tool::{Running, free_ports, program, version};
 use super::{Load, Side};
+use crate::grpc::{Channel, put_bytes};
 use crate::http::client::{Connection, Target};
 
 const READY_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -80,7 +80,7 @@ impl Putter for Client {
         let mut message = Vec::with_capacity(value.len() + 32);
         put_bytes(&mut message, 1, format!("{number:016x}").as_bytes());
         put_bytes(&mut message, 2, value);
-        self.channel.call(PUT, &message).await?;
+        self.channel.call(PUT, &[], &message).await?;
         Ok(1)
     }
 }

@@ -8,7 +8,6 @@
 
 mod assay;
 mod etcd;
-mod grpc;
 mod nats;
 mod putters;
 mod tool;

@@ -48,15 +48,18 @@ impl Channel {
     }
 
     /// Sends an encoded message; an error unless it is answered with status 0.
-    pub async fn call(&mut self, path: &str, message: &[u8]) -> anyhow::Result<()> {
+    pub async fn call(&mut self, path: &str, metadata: &[(&str, &str)], message: &[u8]) -> anyhow::Result<()> {
         let mut body = BytesMut::with_capacity(message.len() + 5);
         body.put_u8(0);
         body.put_u32(u32::try_from(message.len())?);
         body.put_slice(message);
-        let request = Request::post(format!("http://{}{path}", self.address))
+        let mut request = Request::post(format!("http://{}{path}", self.address))
             .header("content-type", "application/grpc")
-            .header("te", "trailers")
-            .body(Whole(Some(body.freeze())))?;
+            .header("te", "trailers");
+        for (name, value) in metadata {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Whole(Some(body.freeze())))?;
         self.sender.ready().await?;
         let (head, mut body) = self.sender.send_request(request).await?.into_parts();
         ensure!(head.status == 200, "{path} was answered {}", head.status);

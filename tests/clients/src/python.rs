@@ -34,7 +34,7 @@ pub fn earlier() -> Result<PathBuf, String> {
     made("earlier", EARLIER).map_err(|error| format!("{error:#}"))
 }
 
-/// Python with what instruments applications, without the SDK.
+/// Python with what instruments applications, and what the SDK wraps.
 pub fn instruments() -> Result<PathBuf, String> {
     made("instruments", INSTRUMENTS).map_err(|error| format!("{error:#}"))
 }

@@ -146,7 +146,12 @@ mod tests {
     #[test]
     fn a_refusal_is_a_status_in_both_encodings() {
         let body = encode_status(rpc_code(400), "no", Encoding::Protobuf);
-        assert_eq!(RpcStatus::decode(&body[..]), Ok(RpcStatus { code: 3, message: "no".to_owned() }));
+        let status = RpcStatus { code: 3, message: "no".to_owned(), details: Vec::new() };
+        assert_eq!(RpcStatus::decode(&body[..]), Ok(status));
+        let more = RpcStatus::decode(&encode_retry(14, "later", 30)[..]).expect("reads");
+        let retry = RetryInfo::decode(&more.details[0].value[..]).expect("reads");
+        assert_eq!((more.code, more.message.as_str(), retry.retry_delay), (14, "later", Some(Delay { seconds: 30 })));
+        assert_eq!(more.details[0].type_url, "type.googleapis.com/google.rpc.RetryInfo");
         assert_eq!(encode_status(rpc_code(429), "slow", Encoding::Json), br#"{"code":8,"message":"slow"}"#);
     }
 }

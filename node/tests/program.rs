@@ -140,7 +140,7 @@ fn a_node_starts_says_its_key_once_and_stops_when_it_is_told() {
     let keys = assay(&["admin", "keys", "--organization", "default", "--data-dir"]).arg(&data).output().unwrap();
     assert!(said(&keys).0.contains("sk-***"), "and so does its directory where none runs: {keys:?}");
     let again = Node::start(&data);
-    assert_eq!(again.lines.len(), 1, "{:?}", again.lines);
+    assert!(!again.lines.iter().any(|line| line.contains("key")), "{:?}", again.lines);
     assert!(again.stop());
 }
 

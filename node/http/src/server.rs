@@ -152,8 +152,11 @@ impl Handle {
                 otlp.stop(within).await;
             }
         };
-        let workers = join_all(self.workers.iter().map(|workers| workers.stop(true)));
-        let stopping = async { drop(join(workers, otlp).await) };
+        // A worker is told when its future is made, which is not to be before those who just came are served.
+        let stopping = async {
+            let workers = join_all(self.workers.iter().map(|workers| workers.stop(true)));
+            drop(join(workers, otlp).await);
+        };
         farewell::turn_away_while(&self.doors, stopping).await;
     }
 }

@@ -1,5 +1,5 @@
-//! What the public API names, as a table made once from its OpenAPI document: an operation that stands there and is not
-//! served yet is answered 501, and not 404. Beside it all that is served.
+//! What the public API names, as a table made once from its OpenAPI document, and what its clients call beside that: an
+//! operation that stands there and is not served yet is answered 501, and not 404. Beside it all that is served.
 
 use std::sync::OnceLock;
 
@@ -7,6 +7,15 @@ use crate::routes::{Routes, registered};
 
 /// One operation a line: method, path. Segments in braces stand for any one, with a `+` for one or more.
 const TABLE: &str = include_str!("operations.txt");
+
+/// What clients call that the document does not have. Where a client does without what it does not find, that is not here.
+const CALLED: [(&str, &str); 5] = [
+    ("POST", "/api/cli/wizard-session/create"),
+    ("GET", "/api/cli/wizard-session/poll"),
+    ("POST", "/api/secret"),
+    ("POST", "/function/invoke"),
+    ("POST", "/function/sandbox-list"),
+];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
@@ -19,7 +28,7 @@ pub enum Known {
 
 /// What the API says of a request that no route took.
 pub fn lookup(method: &str, path: &str) -> Known {
-    let rows = TABLE.lines().filter_map(|line| line.split_once(' ')).chain(served());
+    let rows = TABLE.lines().filter_map(|line| line.split_once(' ')).chain(CALLED).chain(served());
     let mut found: Vec<_> = rows.filter(|(_, pattern)| matches(pattern, path)).collect();
     // A path that stands there word for word is nobody's id.
     if found.iter().any(|(_, pattern)| *pattern == path) {
@@ -83,6 +92,7 @@ mod tests {
         assert_eq!(lookup("GET", "/v1/prompt/abc"), Known::Operation);
         assert_eq!(lookup("POST", "/v1/proxy/anything/below"), Known::Operation);
         assert_eq!(lookup("POST", "/v1/acl/batch_update"), Known::Operation);
+        assert_eq!(lookup("POST", "/function/invoke"), Known::Operation);
     }
 
     #[test]

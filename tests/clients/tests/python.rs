@@ -8,7 +8,7 @@ use assay_test_clients::python::{Told, earlier, environment, instruments, run, r
 use assay_test_clients::suite::{Job, Place, at_once, covered, on_nodes, on_one_node, service_token};
 
 /// Scripts, each with what it is told; those that take longest first.
-const SCRIPTS: [(&str, Told); 13] = [
+const SCRIPTS: [(&str, Told); 14] = [
     ("large_dataset.py", Told::AppUrl),
     ("writers.py", Told::AppUrl),
     ("tracing.py", Told::BothUrls),
@@ -21,6 +21,7 @@ const SCRIPTS: [(&str, Told); 13] = [
     ("experiment.py", Told::AppUrl),
     ("dataset.py", Told::AppUrl),
     ("attachments.py", Told::AppUrl),
+    ("overflow.py", Told::AppUrl),
     ("exporter.py", Told::AppUrl),
 ];
 /// Those that say nothing of what an SDK of before did not have.
@@ -90,6 +91,20 @@ fn three_instrumentations_are_read_alike() {
     on_one_node(|place| {
         let otlp = ("ASSAY_OTLP_URL", place.otlp_urls[0].as_str());
         let ran = run_with(&python, "instruments.py", "three", (&place.url, &place.key), &[otlp]);
+        ran.err().map(|error| format!("{error:#}")).unwrap_or_default()
+    });
+}
+
+/// ASSAY_ROUNDS of them, and ASSAY_SEED, where they are said.
+#[test]
+#[ignore = "minutes: .ci/run asks for it"]
+fn clients_that_are_killed_or_cut_off_lose_nothing_that_they_believe_sent() {
+    let Some(python) = covered("the Python SDK", environment()) else { return };
+    on_nodes(NODES, |place| {
+        let said = ["ASSAY_ROUNDS", "ASSAY_SEED"].map(|name| (name, std::env::var(name).unwrap_or_default()));
+        let told: Vec<_> =
+            said.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (*name, &**value)).collect();
+        let ran = run_with(python, "cut.py", "nodes", (&place.url, &place.key), &told);
         ran.err().map(|error| format!("{error:#}")).unwrap_or_default()
     });
 }

@@ -21,8 +21,9 @@ pub use jwt::{
     Identity, JWKS_BYTES_MAX, JWT_BYTES_MAX, JWT_SECRET_BYTES_MIN, JwtKeys, JwtRefusal, JwtRules, looks_like_jwt,
 };
 pub use login::{
-    AccessClaims, CodeTicket, LOGIN_SECRET_BYTES, LoginAsked, LoginKey, LoginRules, PendingLogin, RefreshTicket,
-    Ticket, basic_credential, challenge_of, form_encoded, is_pkce_text, new_login_secret, proves,
+    AccessClaims, AskedTicket, CodeTicket, LOGIN_SECRET_BYTES, LoginAsked, LoginKey, LoginRules, PendingLogin,
+    RefreshTicket, SetupTicket, Ticket, basic_credential, challenge_of, form_encoded, is_pkce_text, new_login_secret,
+    proves,
 };
 pub use objects::{ObjectType, Permission, Target};
 pub use rights::{Access, Acl, Gift, Granted, Group, Rights, Role, Subject};

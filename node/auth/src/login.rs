@@ -93,6 +93,9 @@ pub struct LoginAsked {
     /// By S256.
     pub challenge: String,
     pub scope: String,
+    /// Of a program that waits apart from the browser: the login that is made has this id, and the person is asked first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Uuid>,
 }
 
 /// A login that is under way at the provider: the `state` that the provider is given. Nothing is kept of it here.
@@ -129,6 +132,40 @@ pub struct CodeTicket {
 
 impl Ticket for CodeTicket {
     const USE: u8 = 2;
+
+    fn until(&self) -> Option<i64> {
+        Some(self.until)
+    }
+}
+
+/// A program that waits until a person lets it in, by what it was given. Nothing is kept of it here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetupTicket {
+    pub session: Uuid,
+    /// By S256, of what the program shows when it asks.
+    pub challenge: String,
+    pub until: i64,
+}
+
+impl Ticket for SetupTicket {
+    const USE: u8 = 4;
+
+    fn until(&self) -> Option<i64> {
+        Some(self.until)
+    }
+}
+
+/// A person whom the provider knows, and who is asked whether the program that waits is theirs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedTicket {
+    pub asked: LoginAsked,
+    pub email: String,
+    pub is_verified: bool,
+    pub until: i64,
+}
+
+impl Ticket for AskedTicket {
+    const USE: u8 = 5;
 
     fn until(&self) -> Option<i64> {
         Some(self.until)
@@ -376,6 +413,7 @@ mod tests {
             state: Some("x".repeat(TICKET_BYTES_MAX)),
             challenge: String::new(),
             scope: String::new(),
+            session: None,
         };
         let pending = PendingLogin { asked, nonce: "n".into(), verifier: "secret".into(), until: NOW };
         assert_eq!(key(1).seal(&pending, [3; NONCE_BYTES]), None);

@@ -1,4 +1,7 @@
 //! What goes: uploads that never counted or count no more, and files that nothing names.
+//!
+//! A file that goes is marked first, and no longer answered; then its bytes go, then its row. A crash between leaves the row, which
+//! says what is still to be done; whoever says something of the file meanwhile takes the mark away.
 
 use assay_node_objects::{FetchRequest, ReadError};
 use assay_storage_model::event::Sent;
@@ -83,6 +86,10 @@ impl Files {
                     is_named = is_named || there(object).await;
                 }
                 let due = due(&file, name.purpose, is_named, ages, now);
+                let file = match self.mark(&name, file, due.whole).await? {
+                    Some(file) => file,
+                    None => continue,
+                };
                 for upload in &due.uploads {
                     self.objects.drop_object(content_object(&name, *upload)).await?;
                     collected.uploads += 1;
@@ -101,9 +108,25 @@ impl Files {
         }
     }
 
+    /// What goes is answered no more before its bytes are gone. `None` where something was said of it meanwhile.
+    async fn mark(&self, name: &FileName, seen: File, going: bool) -> Result<Option<File>, FilesError> {
+        if seen.going == going {
+            return Ok(Some(seen));
+        }
+        self.say(name, json!({"going": going})).await?;
+        let marked = File { going, ..seen };
+        if self.kept(name).await?.as_ref() == Some(&marked) {
+            return Ok(Some(marked));
+        }
+        if going {
+            self.say(name, json!({"going": false})).await?;
+        }
+        Ok(None)
+    }
+
     /// Unless something was said of it meanwhile.
     async fn forget(&self, name: &FileName, seen: &File) -> Result<(), FilesError> {
-        if self.look(name).await?.as_ref() == Some(seen) {
+        if self.kept(name).await?.as_ref() == Some(seen) {
             let row = json!({"id": name.row_id(), "_object_delete": true});
             self.write(FileName::index(name.org), vec![Sent::from(row)]).await?;
         }
@@ -113,7 +136,7 @@ impl Files {
     async fn forget_uploads(&self, name: &FileName, seen: &File, gone: &[Uuid]) -> Result<(), FilesError> {
         let left = seen.uploads.iter().filter(|(id, _)| !gone.contains(id));
         let left: serde_json::Map<_, _> = left.map(|(id, begun)| (id.simple().to_string(), (*begun).into())).collect();
-        if self.look(name).await?.as_ref() == Some(seen) {
+        if self.kept(name).await?.as_ref() == Some(seen) {
             let row = json!({
                 "id": name.row_id(), "_is_merge": true, "_merge_paths": [["metadata", "uploads"]],
                 "metadata": {"uploads": left},

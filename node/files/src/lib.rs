@@ -103,14 +103,26 @@ impl Files {
 
     /// Those that there are.
     pub async fn look_all(&self, org: OrgId, names: &[FileName]) -> Result<Vec<(FileName, File)>, FilesError> {
+        let mut files = self.kept_all(org, names).await?;
+        files.retain(|(_, file)| !file.going);
+        Ok(files)
+    }
+
+    async fn kept_all(&self, org: OrgId, names: &[FileName]) -> Result<Vec<(FileName, File)>, FilesError> {
         let ids = names.iter().map(FileName::row_id).collect();
         let rows = self.objects.rows(&index(org), ids, None).await?;
         rows.iter().map(|row| said::read(org, row)).collect()
     }
 
+    /// Also what is being taken away.
+    async fn kept(&self, name: &FileName) -> Result<Option<File>, FilesError> {
+        Ok(self.kept_all(name.org, std::slice::from_ref(name)).await?.into_iter().next().map(|(_, file)| file))
+    }
+
     pub async fn begin(&self, name: &FileName, about: &About<'_>) -> Result<(), FilesError> {
         let said = json!({
             "filename": about.filename, "content_type": about.content_type, "owner": about.user, "begun": about.now,
+            "going": false,
         });
         self.say(name, said).await
     }
@@ -123,7 +135,7 @@ impl Files {
     /// These objects name it.
     pub async fn refer(&self, org: OrgId, object: &ObjectKey, names: &[FileName]) -> Result<(), FilesError> {
         let reference = said::reference(object);
-        let rows = names.iter().map(|name| row(name, &json!({"refs": {&reference: true}}))).collect();
+        let rows = names.iter().map(|name| row(name, &json!({"refs": {&reference: true}, "going": false}))).collect();
         self.write(FileName::index(org), rows).await?;
         let mut referred = self.referred.lock();
         if referred.len() + names.len() > REFERRED_MAX {
@@ -150,7 +162,7 @@ impl Files {
         mut source: impl Stream<Item = Result<Bytes, E>> + Unpin,
     ) -> Result<Content, E> {
         let upload = Upload { id: Uuid::new_v4(), begun: now };
-        self.say(name, json!({"uploads": {upload.id.simple().to_string(): now}})).await?;
+        self.say(name, json!({"uploads": {upload.id.simple().to_string(): now}, "going": false})).await?;
         let object = said::content_object(name, upload.id);
         let (mut filling, mut hasher) = (BytesMut::with_capacity(CHUNK_BYTES), blake3::Hasher::new());
         let (mut bytes, mut chunks, mut writing) = (0_u64, 0_u64, FuturesUnordered::new());
@@ -182,7 +194,7 @@ impl Files {
         while writing.try_next().await?.is_some() {}
         let hash = hasher.finalize().to_hex().to_string();
         let content = Content { upload: upload.id, bytes, chunks, chunk_bytes: CHUNK_BYTES as u64, hash };
-        let said = json!({"content": content, "upload": {"status": "done", "error": null}});
+        let said = json!({"content": content, "upload": {"status": "done", "error": null}, "going": false});
         self.say(name, said).await?;
         Ok(content)
     }

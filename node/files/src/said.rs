@@ -26,6 +26,8 @@ pub struct File {
     /// All uploads, with the second in which each began.
     pub(crate) uploads: BTreeMap<Uuid, u64>,
     pub(crate) refs: BTreeMap<String, bool>,
+    /// It is being taken away, and as good as gone.
+    pub(crate) going: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -9,13 +9,8 @@ use crate::routes::{Routes, registered};
 const TABLE: &str = include_str!("operations.txt");
 
 /// What clients call that the document does not have. Where a client does without what it does not find, that is not here.
-const CALLED: [(&str, &str); 5] = [
-    ("POST", "/api/cli/wizard-session/create"),
-    ("GET", "/api/cli/wizard-session/poll"),
-    ("POST", "/api/secret"),
-    ("POST", "/function/invoke"),
-    ("POST", "/function/sandbox-list"),
-];
+const CALLED: [(&str, &str); 3] =
+    [("POST", "/api/secret"), ("POST", "/function/invoke"), ("POST", "/function/sandbox-list")];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {

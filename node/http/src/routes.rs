@@ -17,6 +17,7 @@ mod rows;
 mod secrets;
 mod served;
 mod service;
+mod setup;
 mod simulated_users;
 mod snapshots;
 mod summaries;
@@ -233,7 +234,11 @@ fn logins(config: &mut Routes<'_>) {
         .service(at("/oauth/authorize").route(get().to(oauth::authorize)))
         .service(at("/oauth/callback").route(get().to(oauth::callback)))
         .service(at("/oauth/token").route(post().to(oauth::token)))
-        .service(at("/oauth/revoke").route(post().to(oauth::revoke)));
+        .service(at("/oauth/revoke").route(post().to(oauth::revoke)))
+        .service(at("/api/cli/wizard-session/create").route(post().to(setup::create)))
+        .service(at("/api/cli/wizard-session/login").route(get().to(setup::login)))
+        .service(at("/api/cli/wizard-session/allow").route(post().to(setup::allow)))
+        .service(at("/api/cli/wizard-session/poll").route(get().to(setup::poll)));
 }
 
 /// The port of its own that metrics may have.

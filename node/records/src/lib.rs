@@ -44,6 +44,7 @@ mod prompts;
 mod read;
 mod retention;
 mod sealing;
+mod setup;
 mod shape;
 mod standing;
 
@@ -77,6 +78,7 @@ pub use masters::MasterKey;
 pub use people::MEMBERS_AT_ONCE_MAX;
 pub use prompts::{Definition, PromptPlace};
 pub use retention::Keeping;
+pub use setup::{Setup, SetupState};
 
 /// A handle; clones share everything.
 #[derive(Clone)]

@@ -121,7 +121,10 @@ impl Records {
     pub async fn finish_login(&self, asked: &LoginAsked, who: &Identity) -> Result<String, RecordsError> {
         let key = self.login_key()?;
         self.fresh().await?;
-        let id = edge::new_id();
+        let id = asked.session.unwrap_or_else(edge::new_id);
+        if self.login(id)?.is_some() {
+            return Err(RecordsError::Forbidden("The program that waited was let in already.".into()));
+        }
         let user = self.look_for(asked, who, id).await?;
         for _ in 0..ATTEMPTS_MAX {
             let (now, at) = (now(), edge::now_micros());
@@ -318,7 +321,7 @@ impl Records {
     }
 
     /// Puts it on record and takes it away, whatever it is by now.
-    async fn end(&self, record: &Record, login: &Login, action: &str) -> Result<(), RecordsError> {
+    pub(crate) async fn end(&self, record: &Record, login: &Login, action: &str) -> Result<(), RecordsError> {
         for there in self.peek(|sight| by_login(sight, record.id, login.user_id))? {
             let details = json!({"client_id": login.client_id});
             self.keep_entry(there.org, entry_of(&there, action, ("user", login.user_id), details)).await?;
@@ -362,7 +365,7 @@ impl Records {
         Ok(key.and_then(|key| key.verified(shown, &rules.origin, now())).map(|claims| claims.sid))
     }
 
-    fn login(&self, id: Uuid) -> Result<Option<(Arc<Record>, Login)>, RecordsError> {
+    pub(crate) fn login(&self, id: Uuid) -> Result<Option<(Arc<Record>, Login)>, RecordsError> {
         let Some(record) = self.peek(|sight| sight.get(RecordKind::LOGIN, id).cloned()) else { return Ok(None) };
         let login = Login::read(&record)?;
         Ok(Some((record, login)))
@@ -373,7 +376,7 @@ impl Records {
     }
 
     /// Of the cluster's master key, which every node has.
-    fn login_key(&self) -> Result<LoginKey, RecordsError> {
+    pub(crate) fn login_key(&self) -> Result<LoginKey, RecordsError> {
         let recorded = self.recorded_master()?;
         let key = recorded.map(|id| self.login_key_of(id)).transpose()?.flatten();
         key.ok_or_else(|| without(recorded))
@@ -388,13 +391,13 @@ impl Records {
         }
     }
 
-    fn ticket_in<T: Ticket>(&self, text: &str) -> Result<Option<T>, RecordsError> {
+    pub(crate) fn ticket_in<T: Ticket>(&self, text: &str) -> Result<Option<T>, RecordsError> {
         let key = LoginKey::of_ticket(text).map(|id| self.login_key_of(id)).transpose()?.flatten();
         Ok(key.and_then(|key| key.open(text, now())))
     }
 }
 
-fn sealed<T: Ticket>(key: &LoginKey, ticket: &T) -> Result<String, RecordsError> {
+pub(crate) fn sealed<T: Ticket>(key: &LoginKey, ticket: &T) -> Result<String, RecordsError> {
     let too_long = || RecordsError::TooLarge("what was asked for is too long to be given back: shorten it".into());
     key.seal(ticket, edge::random()?).ok_or_else(too_long)
 }
@@ -421,7 +424,7 @@ fn name_of(sight: &Sight<'_>, user: Uuid, email: &str) -> Result<String, Records
     Ok(if name.is_empty() { email.to_owned() } else { name })
 }
 
-fn put(id: Uuid, expect: Expect, login: &Login, at: i64) -> Result<PutRecord, RecordsError> {
+pub(crate) fn put(id: Uuid, expect: Expect, login: &Login, at: i64) -> Result<PutRecord, RecordsError> {
     let body = serde_json::to_vec(login).map_err(|error| RecordsError::Internal(format!("a login: {error}")))?;
     Ok(PutRecord { kind: RecordKind::LOGIN, id, org: None, expect, keys: vec![login.key()], body, at })
 }
@@ -431,7 +434,7 @@ fn deleted(record: &Record) -> DeleteRecord {
 }
 
 /// Seconds since the epoch.
-fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     edge::now_micros() / 1_000_000
 }
 

@@ -20,6 +20,7 @@ pub fn operations() -> Vec<Operation> {
     let mut all = service();
     all.extend(callers());
     all.extend(logins());
+    all.extend(setups());
     all.extend(views());
     all.extend(secrets());
     all.extend(tokens());
@@ -138,6 +139,38 @@ fn logins() -> Vec<Operation> {
         )
         .answers(tokens),
         form(ended, &["token"], revoked).answers(json!({"type": "object"})),
+    ]
+}
+
+/// Programs that are set up while their person logs in.
+fn setups() -> Vec<Operation> {
+    let of = |method, path: &str, summary: &str| {
+        Operation::new(method, format!("/api/cli/wizard-session/{path}"), "Logins", summary).public()
+    };
+    let shown = |fields: Value| json!({"type": "object", "required": names(&fields), "properties": fields});
+    let page = |operation: Operation, status| {
+        operation.answers_with(status, "A page for the person at the browser", "text/html", text())
+    };
+    let time = json!({"type": "string", "format": "date-time"});
+    let session = shown(json!({
+        "session_token": text(), "poll_token": text(), "login_path": text(), "verification_code": text(), "expires_at": time,
+    }));
+    let status = json!({"type": "string", "enum": ["pending", "expired", "claimed", "complete"]});
+    let state = json!({"type": "object", "required": ["status"], "properties": {
+        "status": status, "expires_at": time, "api_key": text(), "org_id": uuid(), "org_name": text(), "project_id": uuid(),
+        "project_name": text(),
+    }});
+    let login = of("get", "login", "Have the person of a program log in").must_ask("session_token", text());
+    let answer = json!({"type": "object", "required": ["answer"], "properties": {"answer": text()}});
+    let allow = of("post", "allow", "What the person says of the program that waits").takes_form(answer);
+    let allow = allow.answers_with(200, "A page that says so", "text/html", text());
+    vec![
+        of("post", "create", "Begin to wait for a person").answers(session),
+        page(page(login.redirects(), 400), 503),
+        page(page(allow, 400), 403),
+        of("get", "poll", "How far it is; to be asked with the session's `poll_token` as a bearer")
+            .must_ask("session_token", text())
+            .answers(state),
     ]
 }
 

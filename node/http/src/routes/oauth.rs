@@ -16,26 +16,26 @@ use assay_node_auth::{LoginAsked, LoginRules, form_encoded, is_pkce_text};
 use assay_node_records::{GrantRefusal, RecordsError, Tokens};
 use serde_json::{Value, json};
 
-use super::{Answer, Shared, json};
+use super::{Answer, Shared, json, setup};
 use crate::body;
 use crate::dress::HTML;
 use crate::login::{Gate, ProviderRefusal};
 
 /// What may be asked for: everything that the user may do. Clients of the API's own ask for it.
-const SCOPE: &str = "mcp";
+pub(super) const SCOPE: &str = "mcp";
 const CLIENT_BYTES_MAX: usize = 128;
 const REDIRECT_BYTES_MAX: usize = 512;
 /// Goes to the provider and back within our own.
 const STATE_BYTES_MAX: usize = 1024;
 /// A form of tokens.
-const FORM_BYTES_MAX: usize = 32 << 10;
+pub(super) const FORM_BYTES_MAX: usize = 32 << 10;
 /// Parameters of one request; none that is known has ten.
 const PARAMETERS_MAX: usize = 64;
 
 /// An error that a client is told: RFC 6749 4.1.2.1 and 5.2.
-struct Told {
+pub(super) struct Told {
     error: &'static str,
-    why: String,
+    pub why: String,
 }
 
 fn told(error: &'static str, why: impl Into<String>) -> Told {
@@ -68,7 +68,7 @@ pub async fn authorize(edge: Shared, request: HttpRequest) -> Answer {
         .and_then(|asked| asked.place(passed.rules).map(|place| (asked, place)))
     {
         Ok(asked) => asked,
-        Err(wrong) => return Ok(page(StatusCode::BAD_REQUEST, &wrong.why, None)),
+        Err(wrong) => return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(&wrong.why))),
     };
     let asked = match asked.login(&place) {
         Ok(asked) => asked,
@@ -93,7 +93,7 @@ pub async fn callback(edge: Shared, request: HttpRequest) -> Answer {
     let (Ok(shown), Some(pending)) = (&shown, pending) else {
         let why = "This login was not begun here, or longer than ten minutes ago. Begin again from the program that you came \
                    from.";
-        return Ok(page(StatusCode::BAD_REQUEST, why, None));
+        return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(why)));
     };
     let asked = pending.asked.clone();
     let place =
@@ -114,11 +114,14 @@ pub async fn callback(edge: Shared, request: HttpRequest) -> Answer {
             return Ok(sent_back(&place, &told("access_denied", why)));
         }
     };
+    if asked.session.is_some() {
+        return setup::ask(&edge, &asked, &who);
+    }
     match edge.records.finish_login(&asked, &who).await {
         Ok(code) => Ok(sent_to(&place.with(&[("code", &code)]))),
         Err(RecordsError::Forbidden(why)) => {
             let back = place.with(&[("error", "access_denied"), ("error_description", &why)]);
-            Ok(page(StatusCode::FORBIDDEN, &why, Some(&back)))
+            Ok(page(StatusCode::FORBIDDEN, &Page::not_logged_in(&why).back_to(&back)))
         }
         Err(why) => Err(why.into()),
     }
@@ -169,15 +172,15 @@ pub async fn revoke(edge: Shared, request: HttpRequest, payload: Payload) -> Ans
 }
 
 /// Names and values, each name once; an empty value is none.
-struct Parameters(Vec<(String, String)>);
+pub(super) struct Parameters(Vec<(String, String)>);
 
-fn form(body: &[u8]) -> Result<Parameters, Told> {
+pub(super) fn form(body: &[u8]) -> Result<Parameters, Told> {
     let text = std::str::from_utf8(body).map_err(|_| told("invalid_request", "the body is no form in UTF-8"))?;
     Parameters::of(text)
 }
 
 impl Parameters {
-    fn of(text: &str) -> Result<Parameters, Told> {
+    pub fn of(text: &str) -> Result<Parameters, Told> {
         let wrong = |why: String| told("invalid_request", why);
         let pairs = Query::<Vec<(String, String)>>::from_query(text);
         let mut pairs = pairs.map_err(|error| wrong(format!("the parameters are malformed: {error}")))?.into_inner();
@@ -188,7 +191,7 @@ impl Parameters {
         Ok(Parameters(pairs))
     }
 
-    fn one(&self, name: &str) -> Result<Option<&str>, Told> {
+    pub fn one(&self, name: &str) -> Result<Option<&str>, Told> {
         let mut values = self.0.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str());
         match (values.next(), values.next()) {
             (_, Some(_)) => Err(told("invalid_request", format!("`{name}` comes more than once"))),
@@ -250,6 +253,7 @@ impl Parameters {
             state: place.state.clone(),
             challenge: challenge.to_owned(),
             scope: SCOPE.into(),
+            session: None,
         })
     }
 }
@@ -302,13 +306,13 @@ impl Grant {
     }
 }
 
-fn unavailable(why: &ProviderRefusal) -> Told {
+pub(super) fn unavailable(why: &ProviderRefusal) -> Told {
     let (ProviderRefusal::Unavailable(why) | ProviderRefusal::Refused(why)) = why;
     tracing::warn!(why, "somebody could not log in: the provider does not answer as it should");
     told("temporarily_unavailable", "the provider does not answer as it should; the log of the server has more")
 }
 
-fn sent_to(url: &str) -> HttpResponse {
+pub(super) fn sent_to(url: &str) -> HttpResponse {
     let mut answer = HttpResponse::Found();
     // Where it leads is nobody's but the browser's, and holds what is shown once.
     answer.insert_header((header::LOCATION, url)).insert_header((header::REFERRER_POLICY, "no-referrer"));
@@ -325,24 +329,47 @@ fn refused(wrong: &Told) -> HttpResponse {
     HttpResponse::BadRequest().content_type("application/json").body(said.to_string())
 }
 
-/// For a person. It runs nothing and asks for nothing.
-fn page(status: StatusCode, why: &str, back: Option<&str>) -> HttpResponse {
+/// For a person. It runs nothing.
+#[derive(Debug)]
+pub(super) struct Page<'p> {
+    pub title: &'p str,
+    pub heading: &'p str,
+    /// Text.
+    pub why: &'p str,
+    /// HTML.
+    pub more: String,
+    /// Of its own, which is sent back here.
+    pub has_form: bool,
+}
+
+impl<'p> Page<'p> {
+    pub fn not_logged_in(why: &'p str) -> Page<'p> {
+        Page { title: "Not logged in", heading: "You are not logged in", why, more: String::new(), has_form: false }
+    }
+
+    fn back_to(self, url: &str) -> Page<'p> {
+        let more = format!("<p><a href=\"{}\">Back to the program that you came from</a></p>", escaped(url));
+        Page { more, ..self }
+    }
+}
+
+pub(super) fn page(status: StatusCode, page: &Page<'_>) -> HttpResponse {
     const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-    let back =
-        back.map(|url| format!("<p><a href=\"{}\">Back to the program that you came from</a></p>", escaped(url)));
+    const POLICY_OF_FORMS: &str = "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+    let Page { title, heading, why, more, has_form } = page;
     let text = format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Not logged in</title></head><body>\
-         <h1>You are not logged in</h1><p>{}</p>{}</body></html>\n",
-        escaped(why),
-        back.unwrap_or_default()
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title></head><body>\
+         <h1>{heading}</h1><p>{}</p>{more}</body></html>\n",
+        escaped(why)
     );
+    let policy = if *has_form { POLICY_OF_FORMS } else { POLICY };
     let mut answer = HttpResponse::build(status);
-    answer.insert_header((header::CONTENT_TYPE, HTML)).insert_header((header::CONTENT_SECURITY_POLICY, POLICY));
+    answer.insert_header((header::CONTENT_TYPE, HTML)).insert_header((header::CONTENT_SECURITY_POLICY, policy));
     answer.insert_header((header::REFERRER_POLICY, "no-referrer"));
     answer.body(text)
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

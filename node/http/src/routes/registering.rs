@@ -16,7 +16,7 @@ use crate::shapes::kind_of;
 type Body = Map<String, Value>;
 
 /// What a project is called where nobody says.
-const PROJECT_NAME: &str = "Global";
+pub(super) const PROJECT_NAME: &str = "Global";
 /// Objects that one `get_object_info` may name.
 const OBJECTS_MAX: usize = assay_node_records::IDS_MAX;
 /// Digits of an id that make a name of ours another's.

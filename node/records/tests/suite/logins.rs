@@ -25,6 +25,7 @@ fn rules() -> LoginRules {
 
 fn asked() -> LoginAsked {
     LoginAsked {
+        session: None,
         client_id: CLI.into(),
         redirect_uri: BACK.into(),
         state: Some("s".into()),

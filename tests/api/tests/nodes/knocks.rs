@@ -71,8 +71,12 @@ fn routes(url: &str) -> Result<Vec<Route>> {
 }
 
 /// What there is to read for anybody, and how people log in who have no credential yet.
-const PUBLIC: [&str; 11] = [
+const PUBLIC: [&str; 15] = [
     "/.well-known/oauth-authorization-server",
+    "/api/cli/wizard-session/allow",
+    "/api/cli/wizard-session/create",
+    "/api/cli/wizard-session/login",
+    "/api/cli/wizard-session/poll",
     "/docs",
     "/healthz",
     "/metrics",

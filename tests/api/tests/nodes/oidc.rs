@@ -2,6 +2,7 @@
 //! everything that may be wrong on it; and when what was given is good no more.
 
 mod provider;
+mod setup;
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -254,6 +255,7 @@ fn hold(world: &World) -> Vec<String> {
     shown.extend(rotation(world));
     ends(world);
     on_record(world);
+    shown.extend(setup::held(world));
     sleep(CODE_OVER.saturating_sub(made.elapsed()));
     invalid(world.redeem(1, &stale, VERIFIER), "older than a minute");
     shown

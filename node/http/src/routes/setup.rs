@@ -1,0 +1,136 @@
+//! A program that is set up in a terminal, while its person logs in in a browser: it waits until they let it in, and gets an API
+//! key of theirs.
+//!
+//! ```text
+//! program -> POST create (a session, and what it shows when it asks) ... GET poll, again and again -> an API key
+//! browser -> GET login -> provider -> callback -> "is it yours? its code is ABCD-2345" -> POST allow
+//! ```
+//! Whoever made a session may send its address to somebody else: so the person is asked behind their login, on a page that no other
+//! page can send, and reads the code that their own terminal has to show.
+
+use actix_web::HttpRequest;
+use actix_web::http::StatusCode;
+use actix_web::http::header;
+use actix_web::web::Payload;
+use assay_node_auth::{Identity, LoginAsked};
+use assay_node_records::{RecordsError, Setup, SetupState};
+use assay_storage_model::event::format_micros;
+use serde_json::json;
+
+use super::oauth::{FORM_BYTES_MAX, Page, Parameters, SCOPE, escaped, form, page, sent_to, unavailable};
+use super::registering::PROJECT_NAME;
+use super::{Answer, Shared, json};
+use crate::body;
+use crate::caller::bearer;
+use crate::login::Gate;
+
+const LOGIN: &str = "/api/cli/wizard-session/login";
+const ALLOW: &str = "/api/cli/wizard-session/allow";
+const CLIENT: &str = "setup of a program";
+const TOO_OLD: &str =
+    "This was not begun here, or longer than ten minutes ago. Begin again from the program that you came from.";
+
+/// For who has no credential yet.
+pub async fn create(edge: Shared) -> Answer {
+    let _passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
+    let Setup { session, token, code, until } = edge.records.begin_setup()?;
+    json(&json!({
+        "session_token": session,
+        "poll_token": token.expose(),
+        // A ticket needs no encoding.
+        "login_path": format!("{LOGIN}?session_token={session}"),
+        "verification_code": code,
+        "expires_at": time_of(until),
+    }))
+}
+
+/// Sends a browser on to the provider; says to a person what went wrong there.
+pub async fn login(edge: Shared, request: HttpRequest) -> Answer {
+    let passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
+    let shown = Parameters::of(request.query_string());
+    let one = |name: &str| shown.as_ref().ok().and_then(|shown| shown.one(name).ok().flatten());
+    if let Some(why) = one("error_description") {
+        return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(why)));
+    }
+    let session = one("session_token").map(|session| edge.records.setup(session)).transpose()?.flatten();
+    let Some(session) = session else { return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(TOO_OLD))) };
+    let asked = LoginAsked {
+        client_id: CLIENT.into(),
+        redirect_uri: format!("{}{LOGIN}", passed.rules.origin),
+        state: None,
+        challenge: session.challenge,
+        scope: SCOPE.into(),
+        session: Some(session.session),
+    };
+    let begun = edge.records.begin_login(asked)?;
+    match passed.gate.provider.authorize(begun).await {
+        Ok(url) => Ok(sent_to(&url)),
+        Err(why) => Ok(page(StatusCode::SERVICE_UNAVAILABLE, &Page::not_logged_in(&unavailable(&why).why))),
+    }
+}
+
+/// Asks a person whom the provider knows.
+pub fn ask(edge: &Shared, asked: &LoginAsked, who: &Identity) -> Answer {
+    let (answer, code) = edge.records.ask_person(asked, who)?;
+    let email = escaped(&who.email);
+    let more = format!(
+        "<p>It will get an API key and may do what <b>{email}</b> may do. It shows the code</p><h2>{code}</h2>\
+         <p>If your terminal shows another code, or you began nothing there, close this page.</p>\
+         <form method=\"post\" action=\"{ALLOW}\"><input type=\"hidden\" name=\"answer\" value=\"{answer}\">\
+         <button>It is the same code: let it in</button></form>"
+    );
+    let asks = Page {
+        title: "A program waits",
+        heading: "A program in a terminal waits for you",
+        why: "",
+        more,
+        has_form: true,
+    };
+    Ok(page(StatusCode::OK, &asks))
+}
+
+/// What the person says on that page.
+pub async fn allow(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
+    let _passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
+    let body = body::read(&edge, &request, payload, FORM_BYTES_MAX).await?;
+    let answer = form(&body.bytes).ok().and_then(|form| form.one("answer").ok().flatten().map(str::to_owned));
+    let ticket = answer.map(|answer| edge.records.allowed(&answer)).transpose()?.flatten();
+    let Some(ticket) = ticket else { return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(TOO_OLD))) };
+    let who = Identity { email: ticket.email, is_verified: ticket.is_verified };
+    match edge.records.finish_login(&ticket.asked, &who).await {
+        Ok(_) => {
+            let why = "The program has been let in. You can close this page and go back to your terminal.";
+            let done = Page { title: "Done", heading: "Done", why, more: String::new(), has_form: false };
+            Ok(page(StatusCode::OK, &done))
+        }
+        Err(RecordsError::Forbidden(why)) => Ok(page(StatusCode::FORBIDDEN, &Page::not_logged_in(&why))),
+        Err(why) => Err(why.into()),
+    }
+}
+
+/// How far it is, for the program that shows what it was given.
+pub async fn poll(edge: Shared, request: HttpRequest) -> Answer {
+    let _passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
+    let token = bearer(request.headers().get(header::AUTHORIZATION).map(|value| value.as_bytes()))?;
+    let shown = Parameters::of(request.query_string());
+    let session = shown.as_ref().ok().and_then(|shown| shown.one("session_token").ok().flatten());
+    let session = session.map(|session| edge.records.setup(session)).transpose()?.flatten();
+    let Some(session) = session else { return json(&json!({"status": "expired"})) };
+    match edge.records.poll_setup(&session, token.expose(), PROJECT_NAME).await? {
+        SetupState::Pending => json(&json!({"status": "pending", "expires_at": time_of(session.until)})),
+        SetupState::Claimed => json(&json!({"status": "claimed"})),
+        SetupState::Expired => json(&json!({"status": "expired"})),
+        SetupState::Complete { key, who, project } => json(&json!({
+            "status": "complete",
+            "api_key": key.expose(),
+            "org_id": who.org,
+            "org_name": who.org_name,
+            "project_id": project.id,
+            "project_name": project.name,
+        })),
+    }
+}
+
+fn time_of(seconds: i64) -> String {
+    format_micros(seconds.saturating_mul(1_000_000))
+}

@@ -1,0 +1,159 @@
+//! Programs that wait apart from the browser until a person lets them in: what they wait with, what the person is asked, and the
+//! API key that they get then.
+//!
+//! ```text
+//! begin    nothing is kept: the session is a sealed ticket, and holds what the program shows when it asks
+//! login    as everybody's, at the provider; behind it the person is asked, by the code that the program shows them
+//! allow    a login is made, whose id is the session's                                      put on record first
+//! ask      the login is spent, an API key is made, the login ends                          once
+//! ```
+//! A key is made when the program asks, so that no secret is kept for it. One that is lost on its way is not given again: the
+//! program begins another session, and the key is in the list of its user's.
+
+use assay_node_auth::{
+    AskedTicket, Identity, LoginAsked, Principal, Secret, SetupTicket, challenge_of, new_login_secret, proves,
+};
+use assay_storage_model::GroupId;
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, Record};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::audit::By;
+use crate::commit::unexpected;
+use crate::error::RecordsError;
+use crate::kinds;
+use crate::kinds::login::Login;
+use crate::logins::{now, put, sealed};
+use crate::standing::by_login;
+use crate::{ProjectRef, Records, edge};
+
+/// To the browser, to the provider and back.
+const SESSION_SECONDS: i64 = 600;
+/// What a person reads on a page and compares.
+const ASKED_SECONDS: i64 = 300;
+const KEY_NAME: &str = "setup of a program";
+
+/// What a program is given to wait with.
+#[derive(Debug)]
+pub struct Setup {
+    pub session: String,
+    /// Shown when it asks.
+    pub token: Secret,
+    pub code: String,
+    /// Seconds since the epoch.
+    pub until: i64,
+}
+
+/// How far it is.
+#[derive(Debug)]
+pub enum SetupState {
+    /// Nobody has let it in so far.
+    Pending,
+    /// It was told already.
+    Claimed,
+    /// Nobody let it in in time.
+    Expired,
+    Complete {
+        key: Secret,
+        who: Box<Principal>,
+        project: ProjectRef,
+    },
+}
+
+impl Records {
+    pub fn begin_setup(&self) -> Result<Setup, RecordsError> {
+        let token = new_login_secret(&edge::random()?);
+        let ticket =
+            SetupTicket { session: edge::new_id(), challenge: challenge_of(&token), until: now() + SESSION_SECONDS };
+        let session = sealed(&self.login_key()?, &ticket)?;
+        Ok(Setup { session, token: Secret::new(token), code: code_of(ticket.session), until: ticket.until })
+    }
+
+    /// None where it is none of ours, or too old.
+    pub fn setup(&self, session: &str) -> Result<Option<SetupTicket>, RecordsError> {
+        self.ticket_in(session)
+    }
+
+    /// What the person brings back who says that the program is theirs, and the code by which they know it.
+    pub fn ask_person(&self, asked: &LoginAsked, who: &Identity) -> Result<(String, String), RecordsError> {
+        let code = code_of(asked.session.unwrap_or_default());
+        let (email, is_verified) = (who.email.clone(), who.is_verified);
+        let ticket = AskedTicket { asked: asked.clone(), email, is_verified, until: now() + ASKED_SECONDS };
+        Ok((sealed(&self.login_key()?, &ticket)?, code))
+    }
+
+    /// None where the person was not asked that here, or too long ago.
+    pub fn allowed(&self, answer: &str) -> Result<Option<AskedTicket>, RecordsError> {
+        self.ticket_in(answer)
+    }
+
+    /// For the program, which shows what it was given. The key is made in the first organization of who let it in, and the project of
+    /// this name, where there is none.
+    pub async fn poll_setup(
+        &self,
+        ticket: &SetupTicket,
+        shown: &str,
+        project: &str,
+    ) -> Result<SetupState, RecordsError> {
+        if !proves(shown, &ticket.challenge) {
+            return Err(RecordsError::Forbidden("the credential is not the one of this session".into()));
+        }
+        self.fresh().await?;
+        let Some((record, login)) = self.login(ticket.session)? else { return Ok(SetupState::Pending) };
+        match &login.code {
+            None => return Ok(SetupState::Claimed),
+            Some(code) if code.until <= now() => return Ok(SetupState::Expired),
+            Some(_) => {}
+        }
+        let Some((spent, login)) = self.spend(&record, login).await? else { return Ok(SetupState::Claimed) };
+        let made = self.key_for(&spent, &login, project).await;
+        self.end(&spent, &login, "logout").await?;
+        made
+    }
+
+    /// The record of a login that nobody else can spend; none where somebody did.
+    async fn spend(&self, record: &Record, login: Login) -> Result<Option<(Record, Login)>, RecordsError> {
+        let next = Login { code: None, ..login };
+        let put = put(record.id, Expect::Revision(record.revision), &next, edge::now_micros())?;
+        match self.propose_one(By::System, CatalogCommand::Put(put)).await? {
+            CatalogOutcome::Put { .. } => {
+                self.cluster.fence(GroupId::CATALOG).await?;
+                Ok(self.login(record.id)?.map(|(record, login)| (Record::clone(&record), login)))
+            }
+            CatalogOutcome::Stale { .. } => Ok(None),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn key_for(&self, record: &Record, login: &Login, project: &str) -> Result<SetupState, RecordsError> {
+        let who = self.peek(|sight| by_login(sight, record.id, login.user_id))?.into_iter().next();
+        let Some(who) = who else { return Ok(SetupState::Expired) };
+        let project = self.project_by_name(&who, project, true).await?;
+        let body: Map<String, Value> = Map::from_iter([("name".to_owned(), json!(KEY_NAME))]);
+        let made = self.create(&who, &kinds::API_KEY, body).await?;
+        let key = made.secret.ok_or_else(|| RecordsError::Internal("a key that was made has no secret".into()))?;
+        Ok(SetupState::Complete { key, who: Box::new(who), project })
+    }
+}
+
+/// Of letters and digits that are not taken for one another.
+fn code_of(session: Uuid) -> String {
+    const SIGNS: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+    let bytes = session.as_bytes();
+    // Not those that say which form of UUID it is.
+    let sign = |place: usize| char::from(SIGNS[usize::from(bytes[place] % 32)]);
+    let (first, second): (String, String) = ((0..4).map(sign).collect(), (10..14).map(sign).collect());
+    format!("{first}-{second}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_read_aloud_and_is_of_its_session() {
+        let code = code_of(Uuid::from_u128(0x0102_0304_0000_4000_8000_1f20_3fff_0000));
+        assert_eq!(code, "BCDE-9A99");
+        assert_ne!(code_of(Uuid::from_u128(1 << 120)), code_of(Uuid::from_u128(2 << 120)));
+    }
+}

@@ -35,7 +35,7 @@ use crate::dev::DevArgs;
 use crate::doctor::Report;
 use crate::operate::ClusterArgs;
 
-/// What was freed goes back to the system, from other threads than those that freed it as well: node/decisions/0008.
+/// What was freed goes back to the system soon, from other threads than those that freed it as well: node/decisions/0008.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 

@@ -20,11 +20,11 @@ fn the_image_is_fit_to_ship() {
 }
 
 #[test]
-fn the_build_gets_every_member_of_the_workspace() {
+fn the_build_gets_every_member_of_the_workspace_and_its_settings() {
     let house = House::this();
     let ignore = house.read_text("docker/Dockerfile.dockerignore");
-    for member in &house.crates {
-        let top = member.folder.split('/').next().unwrap_or_default();
+    let members = house.crates.iter().map(|member| member.folder.split('/').next().unwrap_or_default());
+    for top in members.chain([".cargo", "Cargo.toml", "Cargo.lock"]) {
         assert!(ignore.lines().any(|line| line == format!("!{top}")), "{top} is kept from the build");
     }
 }

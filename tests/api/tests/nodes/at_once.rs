@@ -1,6 +1,7 @@
 //! Many make the same thing at the same moment on three nodes: one is made, and all are answered the same.
 
 use std::collections::BTreeSet;
+use std::sync::Barrier;
 
 use anyhow::{Context, Result, ensure};
 use assay_test_api::dev::Dev;
@@ -8,6 +9,8 @@ use assay_test_api::rows::call;
 use serde_json::{Value, json};
 
 const MAKERS: usize = 10;
+const CLIENTS: usize = 48;
+const GROUPS_OF_EACH: usize = 10;
 
 /// Paths with what is sent to them.
 fn things(project: &str, org: &str, role: &str, user: &str) -> Vec<(&'static str, Value)> {
@@ -56,16 +59,36 @@ fn one_is_made(dev: &Dev, path: &str, body: &Value) -> Result<()> {
 }
 
 /// What all of them did to access is one chain, whichever nodes they asked.
-fn is_one_chain(dev: &Dev, org: &str) -> Result<()> {
+fn is_one_chain(dev: &Dev, org: &str, more_than: usize) -> Result<()> {
     let query = format!("SELECT sequence, previous_hash, hash FROM org_audit_logs('{org}') ORDER BY sequence");
     let answer = call(&dev.urls[1], "POST", "/btql", &json!({"query": query, "fmt": "json"}))?;
     let entries = answer["data"].as_array().context("rows")?;
-    ensure!(entries.len() > MAKERS, "only {} entries", entries.len());
+    ensure!(entries.len() > more_than, "only {} entries", entries.len());
     for (place, entry) in entries.iter().enumerate() {
         ensure!(entry["sequence"] == place + 1, "where {} should be is {entry}", place + 1);
         ensure!(place == 0 || entry["previous_hash"] == entries[place - 1]["hash"], "{entry} does not go on");
     }
     Ok(())
+}
+
+/// Groups, each another: every node has many that wait to be put on record, and each gets its turn.
+fn many_are_put_on_record(dev: &Dev) -> Result<()> {
+    let began = Barrier::new(CLIENTS);
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                let (url, began) = (&dev.urls[client % dev.urls.len()], &began);
+                scope.spawn(move || -> Result<()> {
+                    began.wait();
+                    for nth in 0..GROUPS_OF_EACH {
+                        call(url, "POST", "/v1/group", &json!({"name": format!("group {nth} of {client}")}))?;
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        clients.into_iter().try_for_each(|client| client.join().expect("a client ends"))
+    })
 }
 
 #[test]
@@ -82,7 +105,9 @@ fn what_many_make_at_once_is_made_once() {
         for (path, body) in things(&project, &org, &role, &user) {
             one_is_made(&dev, path, &body)?;
         }
-        is_one_chain(&dev, &org)
+        is_one_chain(&dev, &org, MAKERS)?;
+        many_are_put_on_record(&dev)?;
+        is_one_chain(&dev, &org, CLIENTS * GROUPS_OF_EACH)
     };
     run().unwrap_or_else(|error| panic!("{error:#}\n{}", dev.log()));
 }

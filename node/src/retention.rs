@@ -123,7 +123,7 @@ impl Retention {
         let homes =
             keepings.iter().map(|one| Home { object: one.object, org: one.object.org, project_id: one.project });
         let homes: Vec<_> = homes.collect();
-        let mut answer = queries.ask(first.org, question.read()?, &homes, None, None).await?;
+        let mut answer = queries.ask(Who::organization(first.org), question.read()?, &homes, None, None);
         let mut found: BTreeMap<ObjectKey, Vec<String>> = BTreeMap::new();
         while let Some(table) = answer.next().await? {
             for row in &table.rows {

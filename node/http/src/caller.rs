@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use actix_web::web::Data;
 use assay_node_auth::{Principal, Secret};
+use assay_node_limits::Holder;
 use tracing::Span;
 use uuid::Uuid;
 
@@ -38,6 +39,11 @@ impl Caller {
         let principal = edge.records.authenticate_as(secret.expose(), named.0, named.1).await?;
         Span::current().record("principal", tracing::field::display(principal.user));
         Ok(Caller { edge, principal })
+    }
+
+    /// Whose part of a budget it takes.
+    pub fn holder(&self) -> Holder {
+        Holder::new(self.principal.org.0, self.principal.credential.record())
     }
 
     /// Whether the limits let it in: whoever is not known counts for nobody, and of a request that is too much no body is

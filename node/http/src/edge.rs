@@ -15,6 +15,7 @@ use actix_web::web::Data;
 use actix_web::{Error, HttpResponse};
 use assay_node_files::Files;
 use assay_node_functions::Functions;
+use assay_node_limits::Refusals;
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
 use assay_node_records::Records;
@@ -31,6 +32,7 @@ use crate::login::Gate;
 use crate::quotas::Quotas;
 use crate::rates::Rates;
 use crate::refusal::{Kind, Refusal};
+use crate::sending::SLOW_READERS;
 use crate::{App, Health};
 
 /// What all workers share.
@@ -43,7 +45,9 @@ pub struct Edge {
     pub config: HttpConfig,
     pub counts: Counts,
     pub bodies: Arc<Budget>,
-    pub answers: Arc<Budget>,
+    /// Room for answers on their way to their readers.
+    pub answers: assay_node_limits::Budget,
+    pub refusals: Refusals,
     pub turns: Turns,
     pub rates: Rates,
     pub quotas: Quotas,
@@ -56,6 +60,7 @@ pub struct Edge {
 
 impl Edge {
     pub fn new(app: App) -> Edge {
+        let refusals = Refusals::default();
         Edge {
             functions: Functions::new(app.records.clone(), app.objects.clone()),
             files: Files::new(app.objects.clone()),
@@ -64,7 +69,12 @@ impl Edge {
             queries: app.queries,
             counts: Counts::default(),
             bodies: Budget::new(app.config.bodies_bytes_max),
-            answers: Budget::new(app.config.answers_bytes_max),
+            answers: assay_node_limits::Budget::new(
+                "http.answers_bytes_max",
+                app.config.answers_bytes_max as u64,
+                &refusals,
+            ),
+            refusals,
             turns: Turns::new(app.config.parsed_bytes_max),
             rates: app.rates,
             quotas: app.quotas,
@@ -96,7 +106,12 @@ impl Edge {
     }
 
     pub fn metrics_text(&self) -> String {
-        let mut text = self.counts.text(self.bodies.taken(), self.answers.taken());
+        let answers = self.answers.reading();
+        let mut text = self.counts.text(self.bodies.taken(), usize::try_from(answers.held).unwrap_or(usize::MAX));
+        let mut budgets = vec![(self.answers.name(), answers)];
+        budgets.extend(self.queries.budgets());
+        text.push_str(&assay_node_limits::metrics(&budgets));
+        text.push_str(&Counts::slow_readers(self.refusals.total(SLOW_READERS)));
         text.push_str(&self.rates.text());
         text.push_str(&(self.metrics)());
         text

@@ -208,6 +208,8 @@ fn bind(
         .keep_alive(Duration::from_secs(config.keep_alive_seconds))
         .client_request_timeout(Duration::from_secs(config.head_seconds_max))
         .client_disconnect_timeout(DISCONNECT)
+        // Whoever closes the sending side before the answer is there is gone: what works on it stops at once.
+        .h1_allow_half_closed(false)
         .tls_handshake_timeout(Duration::from_secs(config.tls_handshake_seconds_max))
         .tcp_nodelay(true)
         .shutdown_timeout(config.stop_seconds_max)

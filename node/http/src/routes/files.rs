@@ -204,7 +204,9 @@ pub async fn download(edge: Shared, request: HttpRequest) -> Answer {
         answer.insert_header((header::CONTENT_RANGE, said));
     }
     let bytes = part.end - part.start;
-    let held = sending::room(&edge, usize::try_from(bytes).map_or(PIECE_BYTES, |bytes| bytes.min(PIECE_BYTES)))?;
+    let room = usize::try_from(bytes).map_or(PIECE_BYTES, |bytes| bytes.min(PIECE_BYTES));
+    let holder = Holder::new(ticket.name.org.0, ticket.user);
+    let held = sending::room(&edge, holder, room, Instant::now() + PERMIT_WAIT).await?;
     let pieces = edge.files.read(ticket.name, content, part).map_err(std::io::Error::other);
     // The room is given back with the last piece.
     let pieces = pieces.map_ok(move |piece| {

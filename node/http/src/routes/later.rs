@@ -9,6 +9,7 @@ use assay_node_query::{Home, LaterRequest, RESULT_ROWS_MAX, Seen, Status, Wanted
 use assay_node_records::RecordsError;
 use assay_storage_model::ObjectKind;
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::queries::{position, secret, sources};
@@ -73,8 +74,8 @@ pub async fn result(call: Call) -> Answer {
     let end = end.to_string();
     body.extend_from_slice(b"],");
     body.extend_from_slice(&end.as_bytes()[1..]);
-    let held = room(&call.edge, body.len())?;
-    Ok(json_builder().body(Sending::new(&call.edge.config, Bytes::from(body), held)))
+    let held = room(&call.edge, call.caller.holder(), body.len(), Instant::now() + call.patience()).await?;
+    Ok(json_builder().body(Sending::new(&call.edge, Bytes::from(body), held)))
 }
 
 /// What all objects have alike; null where they do not.

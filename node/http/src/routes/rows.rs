@@ -77,8 +77,9 @@ async fn fetch(kind: ObjectKind, call: Call, request: FetchRequest) -> Answer {
     let page = page?;
     let mut answer = json_builder();
     answer.insert_header((VERSION, page.version.to_string()));
-    let held = sending::room(&call.edge, page_bytes(&page))?;
-    Ok(answer.body(Sending::new(&call.edge.config, page_body(&page)?, held)))
+    let until = Instant::now() + call.patience();
+    let held = sending::room(&call.edge, call.caller.holder(), page_bytes(&page), until).await?;
+    Ok(answer.body(Sending::new(&call.edge, page_body(&page)?, held)))
 }
 
 /// Of its events, with their commas.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use assay_cluster::Cluster;
 use assay_node_objects::{ObjectWrite, Objects, WriteError};
-use assay_node_query::{Home, Queries, Question};
+use assay_node_query::{Home, Queries, Question, Who};
 use assay_node_records::{Keeping, Records};
 use assay_storage_model::event::{Sent, format_micros};
 use assay_storage_model::{GroupId, ObjectKey, ObjectKind};

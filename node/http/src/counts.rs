@@ -56,7 +56,9 @@ impl Counts {
     /// Readers that were left because they took their answers too slowly, in the same format.
     pub fn slow_readers(count: u64) -> String {
         const NAME: &str = "assay_http_slow_readers_total";
-        format!("# HELP {NAME} Readers that were left because they were too slow.\n# TYPE {NAME} counter\n{NAME} {count}\n")
+        format!(
+            "# HELP {NAME} Readers that were left because they were too slow.\n# TYPE {NAME} counter\n{NAME} {count}\n"
+        )
     }
 
     /// Prometheus text format.

@@ -49,12 +49,7 @@ pub struct ReaderPace {
 impl ReaderPace {
     pub fn new(config: &HttpConfig) -> ReaderPace {
         let grace = Duration::from_secs(config.answer_grace_seconds);
-        ReaderPace {
-            grace,
-            bytes_per_second_min: config.answer_bytes_per_second_min.max(1),
-            left: grace,
-            since: None,
-        }
+        ReaderPace { grace, bytes_per_second_min: config.answer_bytes_per_second_min.max(1), left: grace, since: None }
     }
 
     /// Notes that the reader took all that it was given, so many bytes.
@@ -82,7 +77,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_has_the_grace_and_what_it_earns() {
-        let config = HttpConfig { answer_grace_seconds: 10, answer_bytes_per_second_min: 1000, ..HttpConfig::default() };
+        let config =
+            HttpConfig { answer_grace_seconds: 10, answer_bytes_per_second_min: 1000, ..HttpConfig::default() };
         let (start, seconds) = (Instant::now(), Duration::from_secs);
         let mut pace = ReaderPace::new(&config);
         assert_eq!(pace.due(), None, "nothing is there to be taken");

@@ -229,7 +229,9 @@ mod tests {
         assert_eq!(Like::new(&"%".repeat(letters), false).err(), Some(PatternError::TooLarge));
         let value = "a".repeat(1 << 20);
         for (pattern, any_case) in [("%a_b%c", false), ("%B%", true)] {
-            let pattern = pattern.replace('_', &format!("_{}", "a".repeat(10_000))).replace('B', &format!("{}b", "a".repeat(10_000)));
+            let pattern = pattern
+                .replace('_', &format!("_{}", "a".repeat(10_000)))
+                .replace('B', &format!("{}b", "a".repeat(10_000)));
             let asked = Cell::new(0);
             let goes_on = |work: usize| {
                 asked.set(asked.get() + 1);

@@ -284,8 +284,27 @@ mod tests {
     #[test]
     fn the_ways_of_matching_agree() {
         let patterns = [
-            "", "a", "^a", "a$", "^$", "b+c", "a|bc", "(a{1,5}){1,5}c", r"\bab\b", r"\Bb", r"(?-u:\b)b", "[^a]", "é", "É+",
-            r"\w+é", "(?s:.)z", "(?m)^b", "(?mR)a$", ".{3}", r"\pL{2}\d", "x*",
+            "",
+            "a",
+            "^a",
+            "a$",
+            "^$",
+            "b+c",
+            "a|bc",
+            "(a{1,5}){1,5}c",
+            r"\bab\b",
+            r"\Bb",
+            r"(?-u:\b)b",
+            "[^a]",
+            "é",
+            "É+",
+            r"\w+é",
+            "(?s:.)z",
+            "(?m)^b",
+            "(?mR)a$",
+            ".{3}",
+            r"\pL{2}\d",
+            "x*",
         ];
         let texts =
             ["", "a", "b", "abc", "aab ab", "é", "éa", "aé", "ab\nb", "a\r\nb", "zz", "日本語9", "xaéb c", "\u{212a}"];

@@ -89,7 +89,11 @@ impl Words {
         let is_plain = memmem::find(json.as_bytes(), b"\\u").is_none();
         let is_word = |sought: &Sought| sought.word != b"null";
         let may = is_plain && self.sought.iter().flatten().flatten().all(is_word);
-        let known = if may { self.looked_for(json, |sought| goes_on(json.len()) && sought.is_in_json(json.as_bytes(), goes_on)) } else { None };
+        let known = if may {
+            self.looked_for(json, |sought| goes_on(json.len()) && sought.is_in_json(json.as_bytes(), goes_on))
+        } else {
+            None
+        };
         known.unwrap_or_else(|| self.found(goes_on, |see| words_of_json(json.as_bytes(), see)))
     }
 

@@ -9,11 +9,14 @@ use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use assay_node_auth::Permission;
 use assay_node_files::{About, Content, Deed, File, FileName, NAMED_MAX, Purpose, Ticket, keys_in};
+use assay_node_limits::Holder;
 use assay_node_objects::ObjectWrite;
+use assay_node_query::PERMIT_WAIT;
 use assay_storage_model::OrgId;
 use assay_storage_model::event::Sent;
 use futures::TryStreamExt;
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::identity::origin_of;

@@ -260,8 +260,13 @@ impl Streaming {
             room = Some(held);
         }
         let Some(mut room) = room else { return Ok(None) };
-        // A part that is larger than was thought is there already: nothing is gained by refusing it.
-        room.shrink(room.amount().saturating_sub(bytes.len() as u64));
+        let (has, needs) = (room.amount(), (bytes.len() as u64).min(self.edge.answers.largest()));
+        if needs > has {
+            let until = Instant::now() + NEXT_PART_WAIT;
+            room.grow(needs - has, until).await.map_err(|refused| no_room(&refused))?;
+        } else {
+            room.shrink(has - needs);
+        }
         Ok(Some(Part { bytes: bytes.into(), room }))
     }
 

@@ -13,6 +13,7 @@ use assay_storage_model::ObjectKind;
 use assay_storage_model::event::Sent;
 use futures::future::join;
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 use tracing::Span;
 use uuid::Uuid;
 

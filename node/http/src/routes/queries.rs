@@ -13,7 +13,7 @@ use assay_node_btql::bound::Note;
 use assay_node_btql::columns::{Kind as SourceKind, Named};
 use assay_node_btql::schema::{Column, json_schema};
 use assay_node_limits::{Holder, Reservation};
-use assay_node_query::{Answer as Rows, Bounded, Home, Position, Table, columns_of};
+use assay_node_query::{Answer as Rows, AskError, Bounded, Home, Position, Table, columns_of};
 use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, kinds};
 use assay_storage_model::{ObjectKind, OrgId};
 use futures::{StreamExt, stream};

@@ -16,6 +16,7 @@ pub mod ingest;
 mod line;
 mod office;
 mod page;
+mod parents;
 mod prepare;
 mod readers;
 mod render;
@@ -230,11 +231,14 @@ impl Objects {
 
     /// All or nothing before the first send: every row of every write is prepared, and every write to a shard that is led
     /// here has its place first.
-    pub async fn write(&self, writes: Vec<ObjectWrite>) -> Result<Vec<Written>, WriteError> {
+    pub async fn write(&self, mut writes: Vec<ObjectWrite>) -> Result<Vec<Written>, WriteError> {
         let Shared { office, threads, .. } = &*self.shared;
         let gone = writes.iter().find(|write| is_gone(office, &write.object));
         if let Some(ObjectWrite { object, .. }) = gone {
             return Err(WriteError::Gone { object: *object });
+        }
+        for write in &mut writes {
+            self.adopt(write).await?;
         }
         let prepared = prepare_all(writes, (office.clock)()).await?;
         let (mut works, mut sent_to, mut indexes, mut row_ids) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -248,6 +252,20 @@ impl Objects {
         let answers = answers.into_iter().zip(&indexes).map(|(answer, indexes)| as_sent(answer, indexes));
         let all = row_ids.into_iter().zip(together(sent_to, answers.collect(), &indexes)?);
         Ok(all.map(|(row_ids, Done { xact, duplicate })| Written { row_ids, xact, duplicate }).collect())
+    }
+
+    /// Gives rows that name their parent in the deprecated way the place that this parent has in its trace.
+    async fn adopt(&self, write: &mut ObjectWrite) -> Result<(), WriteError> {
+        let ids = parents::unknown_parents(&write.rows);
+        let stored = if ids.is_empty() {
+            Vec::new()
+        } else {
+            // Only ids are read of these rows, whatever project they are in.
+            let home = RowHome { object: write.object, org: write.object.org, project_id: Uuid::nil() };
+            self.rows(&home, ids, None).await.map_err(|why| WriteError::parents_unread(write.object, why))?
+        };
+        parents::adopt(&mut write.rows, &stored);
+        Ok(())
     }
 
     /// One page of whole traces, newest first; sees everything acknowledged before the call.

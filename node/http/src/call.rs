@@ -2,10 +2,12 @@
 //! it has no principal, and so no way to ask for anything.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use actix_web::dev::Payload as RawPayload;
 use actix_web::web::{Data, Payload, Query};
 use actix_web::{FromRequest, HttpRequest};
+use assay_node_connections::Connection;
 use futures::future::LocalBoxFuture;
 use uuid::Uuid;
 
@@ -47,6 +49,9 @@ impl Call {
         let said =
             Said { authorization: header(AUTHORIZATION), org_name: header(ORG_NAME), impersonate: header(IMPERSONATE) };
         let caller = Caller::known(edge, said).await?;
+        if let Some(connection) = request.conn_data::<Arc<Connection>>() {
+            caller.on(connection)?;
+        }
         caller.admit(request.method().as_str(), request.match_info().as_str()).await?;
         Ok(Call { caller, request })
     }

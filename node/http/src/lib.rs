@@ -39,6 +39,7 @@ mod describe;
 mod dress;
 mod edge;
 mod farewell;
+mod listener;
 mod login;
 mod operations;
 mod origin;
@@ -55,6 +56,7 @@ mod rpc;
 mod sending;
 mod server;
 mod shapes;
+mod sockets;
 mod summing;
 mod tls;
 
@@ -71,6 +73,7 @@ pub use login::{Provider, ProviderRefusal};
 pub use quotas::{Holdings, QuotaRule, Quotas, Stored};
 pub use rates::{LimitsConfig, Per, RatePeers, RateRule, RateView, Rates};
 pub use server::{Handle, Server};
+pub use sockets::Sockets;
 
 /// The pure steps of reading a body, for `tests/fuzz`, which throws at them what a client can send.
 pub mod pure {

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use assay_node_grpc::{Call, Code, Handle, HeaderMap, Limits, Reply, Server, Service, Status};
+use assay_node_connections::Gate;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt};
@@ -28,11 +29,13 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 const LIMITS: Limits = Limits {
-    connections_max: 8,
     calls_at_once_max: 4,
     head_bytes_max: 4 << 10,
     handshake_within: Duration::from_secs(2),
+    preface_within: Duration::from_secs(2),
 };
+const CONNECTIONS: assay_node_connections::Limits =
+    assay_node_connections::Limits { connections: 8, reserve: 2, per_address: 8 };
 /// Self-signed for `localhost`, of no use anywhere else.
 const CERTIFICATE: &str = include_str!("../../http/tests/http/data/first.crt");
 const KEY: &str = include_str!("../../http/tests/http/data/first.key");
@@ -96,7 +99,8 @@ fn house() -> House {
 
 fn house_with(tls: Option<ServerConfig>) -> House {
     let echo = Arc::new(Echo { waiting: AtomicUsize::new(0), let_go: Semaphore::new(0) });
-    let server = Server::bind("127.0.0.1:0", LIMITS, tls, Arc::clone(&echo) as Arc<dyn Service>).expect("a port");
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let server = Server::new(vec![socket], LIMITS, Gate::new(CONNECTIONS, Vec::new()), tls, Arc::clone(&echo) as Arc<dyn Service>).expect("a server");
     let (address, handle) = (server.addresses()[0], server.handle());
     House { echo, address, handle, serving: tokio::spawn(server.run()) }
 }

@@ -42,6 +42,8 @@ mod describe;
 mod dress;
 mod edge;
 mod farewell;
+mod interim;
+mod listener;
 mod login;
 mod operations;
 mod origin;
@@ -58,6 +60,7 @@ mod rpc;
 mod sending;
 mod server;
 mod shapes;
+mod sockets;
 mod summing;
 mod tls;
 mod unread;
@@ -76,6 +79,7 @@ pub use login::{Provider, ProviderRefusal};
 pub use quotas::{Holdings, QuotaRule, Quotas, Stored};
 pub use rates::{LimitsConfig, Per, RatePeers, RateRule, RateView, Rates};
 pub use server::{Handle, Server};
+pub use sockets::Sockets;
 
 /// The pure steps of reading a body, for `tests/fuzz`, which throws at them what a client can send.
 pub mod pure {

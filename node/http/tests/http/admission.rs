@@ -1,6 +1,6 @@
 //! Budgets that are full: who waits, who is refused and when, and what a refused client sees.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -241,4 +241,31 @@ fn uploads_hold_what_came_of_them_and_slots_are_shared() {
         assert_eq!(read_answer(stream).status, 200);
     }
     until("everything comes back", || held(&house) == 0 && metric(&house, slots) == 0);
+}
+
+/// It used to be said at once, and the body came whatever became of the request.
+#[test]
+fn a_client_that_expects_to_be_told_is_told_once_it_is_admitted() {
+    const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+    let expects = [("Expect", "100-continue")];
+    let house = small_house(100_000);
+    let first = begin(&house, &[], 80_000, 10);
+    until("the first holds what it announced", || held(&house) == 80_000);
+    let mut second = begin(&house, &expects, 50_000, 0);
+    until("the second waits", || waiting(&house) == 1);
+    second.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
+    let mut told = [0; CONTINUE.len()];
+    assert!(second.read(&mut told).is_err(), "it waits: {:?}", String::from_utf8_lossy(&told));
+    drop(first);
+    second.set_read_timeout(Some(WITHIN)).expect("a timeout");
+    second.read_exact(&mut told).expect("it is told");
+    assert_eq!(told, CONTINUE);
+    second.write_all(&[b' '; 50_000]).expect("sent");
+    was_read(&read_answer(&mut second));
+    // Whoever is refused is not told to send.
+    let mut stream = connect(house.address);
+    let head = "POST /logs3 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer sk-unknown\r\nExpect: 100-continue\r\n\
+                Content-Length: 50000\r\n\r\n";
+    stream.write_all(head.as_bytes()).expect("sent");
+    read_answer(&mut stream).refused(401);
 }

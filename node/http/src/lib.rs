@@ -12,7 +12,9 @@
 //! | which path does what | `routes` and a file for each family below it |
 //! | who is calling, for which organization | `caller`, `call` |
 //! | pages and their readers | `sending` |
-//! | limits of a body: bytes, depth, rate, and of all bodies together | `body`, `pace`, `budget` |
+//! | limits of a body: bytes, depth, rate | `body`, `pace` |
+//! | budgets that requests share and wait for | `admission`, `wait` |
+//! | bodies answered before they were read | `unread` |
 //! | kinds of refusal, their statuses and bodies | `refusal`, `refused` |
 //! | browsers of other origins | `cors` |
 //! | operations of the API that are not served yet | `operations` |
@@ -27,6 +29,7 @@
 //! A panic in a handler ends its request with a 500 and a count, never the process (decision 11 of the design).
 
 mod admin;
+mod admission;
 mod asked;
 mod body;
 mod budget;
@@ -39,6 +42,8 @@ mod describe;
 mod dress;
 mod edge;
 mod farewell;
+mod interim;
+mod listener;
 mod login;
 mod operations;
 mod origin;
@@ -55,8 +60,11 @@ mod rpc;
 mod sending;
 mod server;
 mod shapes;
+mod sockets;
 mod summing;
 mod tls;
+mod unread;
+mod wait;
 
 use std::fmt;
 use std::sync::Arc;
@@ -71,6 +79,7 @@ pub use login::{Provider, ProviderRefusal};
 pub use quotas::{Holdings, QuotaRule, Quotas, Stored};
 pub use rates::{LimitsConfig, Per, RatePeers, RateRule, RateView, Rates};
 pub use server::{Handle, Server};
+pub use sockets::Sockets;
 
 /// The pure steps of reading a body, for `tests/fuzz`, which throws at them what a client can send.
 pub mod pure {

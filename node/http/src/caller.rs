@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use actix_web::web::Data;
 use assay_node_auth::{Principal, Secret};
+use assay_node_objects::Patience;
 use tracing::Span;
 use uuid::Uuid;
 
@@ -30,6 +31,11 @@ pub struct Said<'a> {
 }
 
 impl Caller {
+    /// Until when this call's writes wait for their places, and as whose they count.
+    pub fn patience(&self) -> Patience {
+        Patience::of(self.principal.credential.record())
+    }
+
     pub async fn known(edge: Data<Edge>, said: Said<'_>) -> Result<Caller, Refusal> {
         let secret = bearer(said.authorization)?;
         let org_name = header_text(ORG_NAME, said.org_name)?;

@@ -35,6 +35,7 @@ mod reading;
 mod refusals;
 
 pub use budget::{Budget, Refused, Reservation};
+pub use drain::Drain;
 pub use holder::Holder;
 pub use queue::Division;
 pub use reading::{Reading, Waits, metrics};

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::WriteError;
 
 /// When to come again after a refusal, where no rate was measured.
-pub(crate) const RETRY_AFTER: Duration = crate::drain::RETRY_AFTER_MIN;
+pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// One write is written with this id, now or before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -243,7 +243,7 @@ impl<H: Clone, L: Copy + Eq + Hash> Book<H, L> {
 pub(crate) const OBJECT_FULL: &str = "too many writes wait for this object";
 pub(crate) const SHARD_FULL: &str = "too many writes wait for this object's shard";
 pub(crate) const NODE_FULL: &str = "too many writes wait on this node";
-const OBJECTS_FULL: &str = "too many objects are written to at once";
+pub(crate) const OBJECTS_FULL: &str = "too many objects are written to at once";
 
 #[cfg(test)]
 mod tests;

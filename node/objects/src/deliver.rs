@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::{AskError, NoAnswer, NotWritten, ROUTE_WAIT_MAX, Route, Service};
+use assay_node_limits::Holder;
 use assay_storage_model::event::RowError;
 use assay_storage_model::{GroupId, NodeId, ObjectKey, Xact};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -26,7 +27,6 @@ use crate::Patience;
 use crate::answer::{Answer, Done, Refused};
 use crate::book::{Refusal, Wanted};
 use crate::office::{Office, OutboundPlace, Sent, Wants};
-use crate::waiting::Asker;
 use crate::work::{Encoded, Work};
 
 pub(crate) const WRITE: &str = "objects.write";
@@ -74,8 +74,7 @@ pub(crate) async fn deliver(
     patience: Patience,
 ) -> Result<Vec<Answer>, Refusal> {
     let mut answers: Vec<Option<Answer>> = works.iter().map(|_| None).collect();
-    let Some(asker) = works.first().map(|work| Asker { org: work.object().org, credential: patience.credential })
-    else {
+    let Some(holder) = works.first().map(|work| Holder::new(work.object().org.0, patience.credential)) else {
         return Ok(Vec::new());
     };
     let mut pending: Vec<Pending> =
@@ -85,7 +84,7 @@ pub(crate) async fn deliver(
         let Split { here, there, nowhere } = split(office, pending);
         let (places, works): (Vec<usize>, Vec<Work>) = here.into_iter().map(|one| (one.place, one.work)).unzip();
         let waiting: Vec<usize> = places.iter().copied().chain(there.values().flatten().map(|one| one.place)).collect();
-        let sent = match send_here(office, asker, works, wanted_there(&there), patience.until).await {
+        let sent = match send_here(office, holder, works, wanted_there(&there), patience.until).await {
             Ok(sent) => sent,
             Err(refusal) if !sent_any => return Err(refusal), // D1
             Err(refusal) => {
@@ -161,14 +160,14 @@ fn no_place(refusal: Refusal) -> Refused {
 /// is answered with what is there.
 async fn send_here(
     office: &Arc<Office>,
-    asker: Asker,
+    holder: Holder,
     works: Vec<Work>,
     there: Vec<Wanted<NodeId>>,
     until: Instant,
 ) -> Result<Sent, Refusal> {
     let empty: Vec<Option<ObjectKey>> = works.iter().map(|work| (work.rows() == 0).then(|| work.object())).collect();
     let works = works.into_iter().filter(|work| work.rows() > 0).collect();
-    let sent = office.send(Wants { asker, works, there, until }).await?;
+    let sent = office.send(Wants { holder, works, there, until }).await?;
     let mut with_rows = sent.answers.into_iter();
     let each = empty.into_iter().map(|empty| {
         let (answer, answered) = oneshot::channel();
@@ -363,8 +362,8 @@ async fn take(office: &Arc<Office>, writes: Vec<Encoded>, patience: Patience) ->
     let mine: Vec<Work> =
         writes.into_iter().zip(&here).filter(|(_, here)| **here).map(|(write, _)| Work::Encoded(write)).collect();
     let Some(org) = mine.first().map(|work| work.object().org) else { return answers };
-    let asker = Asker { org, credential: patience.credential };
-    let sent = send_here(office, asker, mine, Vec::new(), patience.until).await;
+    let holder = Holder::new(org.0, patience.credential);
+    let sent = send_here(office, holder, mine, Vec::new(), patience.until).await;
     let places = here.iter().enumerate().filter(|(_, here)| **here).map(|(place, _)| place);
     match sent {
         Ok(sent) => {

@@ -10,7 +10,6 @@ mod audit;
 mod book;
 mod clock;
 mod deliver;
-mod drain;
 mod error;
 pub mod feedback;
 mod fetch;
@@ -65,7 +64,7 @@ pub mod pure {
     pub use crate::line::{Entered, Line};
     pub use crate::page::Cursor;
     pub use crate::prepare::{Prepared, prepare_all};
-    pub use crate::waiting::{Asker, Granted, WriteQueue};
+    pub use crate::waiting::{Granted, WriteQueue};
 }
 
 /// Rows that are asked for by their ids, all that one call gives.
@@ -285,6 +284,7 @@ impl Objects {
     /// A caller that goes away while its writes wait gives their turn up, and nothing of them is written.
     pub async fn write(&self, writes: Vec<ObjectWrite>, patience: Patience) -> Result<Vec<Written>, WriteError> {
         let office = &self.shared.office;
+        let org = writes.first().map(|write| write.object.org);
         let gone = writes.iter().find(|write| is_gone(office, &write.object));
         if let Some(ObjectWrite { object, .. }) = gone {
             return Err(WriteError::Gone { object: *object });
@@ -297,9 +297,9 @@ impl Objects {
             row_ids.push(ids);
             works.push(Work::Prepared(write));
         }
-        let answers = deliver(office, works, patience).await.map_err(|why| self.no_place(why))?;
+        let answers = deliver(office, works, patience).await.map_err(|why| self.no_place(org, why))?;
         let answers = answers.into_iter().zip(&indexes).map(|(answer, indexes)| as_sent(answer, indexes));
-        let done = together(sent_to, answers.collect(), &indexes).map_err(|why| self.late(why))?;
+        let done = together(sent_to, answers.collect(), &indexes).map_err(|why| self.late(org, why))?;
         let all = row_ids.into_iter().zip(done);
         Ok(all.map(|(row_ids, Done { xact, duplicate })| Written { row_ids, xact, duplicate }).collect())
     }
@@ -364,22 +364,30 @@ impl Objects {
         }
     }
 
-    fn no_place(&self, why: Refusal) -> WriteError {
+    fn no_place(&self, org: Option<OrgId>, why: Refusal) -> WriteError {
         match why {
             Refusal::Closed => WriteError::Unavailable("this node shuts down".into()),
-            Refusal::Full(why) => self.late(busy(why)),
+            Refusal::Full(why) => self.late(org, busy(why)),
         }
     }
 
     /// Counts a refusal whose wait is over, and says when to come again.
-    fn late(&self, error: WriteError) -> WriteError {
-        match error {
-            WriteError::Busy { why, .. } => {
-                Counters::add(&self.shared.office.counters.busy, 1);
-                WriteError::Busy { why, retry_after: self.shared.office.retry_after() }
-            }
-            error => error,
-        }
+    fn late(&self, org: Option<OrgId>, error: WriteError) -> WriteError {
+        let WriteError::Busy { why, .. } = error else { return error };
+        let office = &self.shared.office;
+        Counters::add(&office.counters.busy, 1);
+        office.refusals.note(setting_of(&why), org.map_or(Uuid::nil(), |org| org.0));
+        WriteError::Busy { why, retry_after: office.retry_after() }
+    }
+}
+
+/// The setting that a refusal is about, as the log and metrics name it.
+fn setting_of(why: &str) -> &'static str {
+    match why {
+        book::OBJECT_FULL => "objects.object_bytes_max",
+        book::NODE_FULL => "objects.node_bytes_max",
+        book::OBJECTS_FULL => "objects.active_max",
+        _ => "objects of one shard",
     }
 }
 

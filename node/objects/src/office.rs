@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use actix::{Addr, Context};
 use assay_cluster::Cluster;
-use assay_storage_model::{NodeId, ObjectKey, ShardId};
+use assay_node_limits::{Drain, Holder, Refusals};
+use assay_storage_model::{NodeId, ObjectKey};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, timeout_at};
@@ -16,9 +17,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::actor::{Enter, ObjectActor};
 use crate::answer::Answer;
 use crate::book::{Refusal, Wanted};
-use crate::drain::Drain;
 use crate::threads::ActorSpawner;
-use crate::waiting::{Asker, Granted, WriteQueue};
+use crate::waiting::{Granted, WriteQueue};
 use crate::work::Work;
 use crate::{Clock, ObjectCounts, ObjectLimits};
 
@@ -52,6 +52,9 @@ pub(crate) struct Office {
     pub clock: Clock,
     pub idle: Duration,
     pub counters: Counters,
+    /// Log lines about refusals.
+    pub refusals: Refusals,
+    began: Instant,
     mailbox: usize,
     threads: ActorSpawner,
     desk: Mutex<Desk>,
@@ -67,7 +70,7 @@ struct Desk {
 
 /// The writes of a call that waits, which are sent to their actors by whoever gives it its places.
 struct Parked {
-    asker: Asker,
+    holder: Holder,
     works: Vec<Work>,
     here: Vec<Wanted>,
     there: Vec<Wanted<NodeId>>,
@@ -84,7 +87,7 @@ pub(crate) struct Sent {
 
 /// What a call wants to be sent, and until when it waits for its places.
 pub(crate) struct Wants {
-    pub asker: Asker,
+    pub holder: Holder,
     pub works: Vec<Work>,
     pub there: Vec<Wanted<NodeId>>,
     pub until: Instant,
@@ -93,26 +96,26 @@ pub(crate) struct Wants {
 /// A place of a write on this node; given back when it is dropped.
 pub(crate) struct Place {
     office: Arc<Office>,
-    asker: Asker,
+    holder: Holder,
     wanted: Wanted,
 }
 
 /// A place of a write that another node is sent; given back when it is dropped.
 pub(crate) struct OutboundPlace {
     office: Arc<Office>,
-    asker: Asker,
+    holder: Holder,
     wanted: Wanted<NodeId>,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.office.given_back(self.wanted.bytes, |queue| queue.release(&self.asker, &self.wanted));
+        self.office.given_back(self.wanted.bytes, |queue| queue.release(&self.holder, &self.wanted));
     }
 }
 
 impl Drop for OutboundPlace {
     fn drop(&mut self) {
-        self.office.given_back(self.wanted.bytes, |queue| queue.release_sent(&self.asker, &self.wanted));
+        self.office.given_back(self.wanted.bytes, |queue| queue.release_sent(&self.holder, &self.wanted));
     }
 }
 
@@ -140,6 +143,8 @@ impl Office {
             clock,
             idle: limits.idle,
             counters: Counters::default(),
+            refusals: Refusals::default(),
+            began: Instant::now(),
             mailbox: book.object.writes + MAILBOX_SLACK,
             threads,
             desk: Mutex::new(Desk { queue, parked: HashMap::new(), drain: Drain::default() }),
@@ -150,7 +155,7 @@ impl Office {
     /// Returns when the call has all of its places, or none: its deadline has passed, or this node shuts down. The writes
     /// on this node are with their actors then. A caller that goes away gives its turn up and leaves nothing half sent.
     pub async fn send(self: &Arc<Office>, wants: Wants) -> Result<Sent, Refusal> {
-        let Wants { asker, works, there, until } = wants;
+        let Wants { holder, works, there, until } = wants;
         if works.is_empty() && there.is_empty() {
             return Ok(Sent { answers: Vec::new(), outbound: Vec::new() });
         }
@@ -163,8 +168,8 @@ impl Office {
         let (sent, mut granted) = oneshot::channel();
         let (call, undelivered) = {
             let mut desk = self.desk.lock();
-            let call = desk.queue.enter(asker, here.clone(), there.clone())?;
-            desk.parked.insert(call, Parked { asker, works, here, there, until, sent });
+            let call = desk.queue.enter(holder, here.clone(), there.clone())?;
+            desk.parked.insert(call, Parked { holder, works, here, there, until, sent });
             (call, self.advance(&mut desk))
         };
         drop(undelivered);
@@ -201,8 +206,7 @@ impl Office {
         let (idle, undelivered) = {
             let mut desk = self.desk.lock();
             release(&mut desk.queue);
-            let waits = desk.queue.calls_waiting() > 0;
-            desk.drain.note(std::time::Instant::now(), bytes, waits);
+            desk.drain.note_given_back(self.began.elapsed(), bytes as u64);
             (desk.queue.is_idle(), self.advance(&mut desk))
         };
         drop(undelivered);
@@ -215,14 +219,16 @@ impl Office {
     #[must_use]
     fn advance(self: &Arc<Office>, desk: &mut Desk) -> Undelivered {
         let mut undelivered: Undelivered = Vec::new();
-        for Granted { call, handles } in desk.queue.advance(|want| self.start(want)) {
-            let Some(Parked { asker, works, here, there, until, sent }) = desk.parked.remove(&call) else {
+        let granted = desk.queue.advance(|want| self.start(want));
+        desk.drain.note_waiting(self.began.elapsed(), desk.queue.calls_waiting() > 0);
+        for Granted { call, handles } in granted {
+            let Some(Parked { holder, works, here, there, until, sent }) = desk.parked.remove(&call) else {
                 tracing::error!(call, "a call got its places and was not there");
                 continue;
             };
             let mut answers = Vec::with_capacity(works.len());
             for ((write, actor), wanted) in works.into_iter().zip(handles).zip(here) {
-                let place = Place { office: Arc::clone(self), asker, wanted };
+                let place = Place { office: Arc::clone(self), holder, wanted };
                 let (answer, answered) = oneshot::channel();
                 // It has its place, so it is refused only by an actor that ended; then the answer is lost and is unknown.
                 if let Err(why) = actor.try_send(Enter { write, place, until, answer }) {
@@ -231,7 +237,7 @@ impl Office {
                 }
                 answers.push(answered);
             }
-            let outbound = |wanted| OutboundPlace { office: Arc::clone(self), asker, wanted };
+            let outbound = |wanted| OutboundPlace { office: Arc::clone(self), holder, wanted };
             let outbound = there.into_iter().map(outbound).collect();
             if let Err(gone) = sent.send(Sent { answers, outbound }) {
                 undelivered.push(Box::new(gone));
@@ -266,7 +272,7 @@ impl Office {
     /// When it is worth asking again: what waits, at the rate at which places were given back lately.
     pub fn retry_after(&self) -> Duration {
         let desk = self.desk.lock();
-        desk.drain.takes(desk.queue.waiting().bytes)
+        desk.drain.retry_after(self.began.elapsed(), desk.queue.waiting().bytes as u64)
     }
 
     /// No call gets a place from here on; those that wait are refused.
@@ -317,9 +323,5 @@ impl Office {
             pages: read(&counters.pages),
             rows_read: read(&counters.rows_read),
         }
-    }
-
-    pub fn shard_of(&self, object: &ObjectKey) -> ShardId {
-        self.cluster.locate(object)
     }
 }

@@ -222,8 +222,8 @@ impl Objects {
         write.bytes = write.checked_bytes().map_err(|why| WriteError::TooLarge { write: 0, why: why.to_string() })?;
         let rows = (0..write.rows.len()).collect();
         let answers = deliver(&self.shared.office, vec![Work::Prepared(write)], Patience::usual()).await;
-        let answers = answers.map_err(|why| self.no_place(why))?;
-        let done = together(vec![(0, object)], answers, &[rows]).map_err(|why| self.late(why))?;
+        let answers = answers.map_err(|why| self.no_place(Some(object.org), why))?;
+        let done = together(vec![(0, object)], answers, &[rows]).map_err(|why| self.late(Some(object.org), why))?;
         let nothing = || WriteError::Unknown { why: "a write has no answer".into(), written: Vec::new() };
         done.first().map(|Done { xact, .. }| *xact).ok_or_else(nothing)
     }

@@ -17,20 +17,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use assay_storage_model::{NodeId, ObjectKey, OrgId, ShardId};
+use assay_node_limits::Holder;
+use assay_storage_model::{NodeId, ObjectKey, ShardId};
 use uuid::Uuid;
 
 use crate::book::{Book, BookLimits, Demand, Held, NODE_FULL, OBJECT_FULL, Refusal, SHARD_FULL, Wanted};
 
 /// Calls that wait at once. Their bodies are counted where they are read; this bounds what the lines themselves take.
 pub const CALLS_WAITING_MAX: usize = 65_536;
-
-/// For whom a write is made: turns are shared between organizations, then between credentials.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Asker {
-    pub org: OrgId,
-    pub credential: Uuid,
-}
 
 /// A call that got its places: the handles of those on this node, in their order.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,7 +48,7 @@ enum Lane {
 
 #[derive(Debug)]
 struct Call {
-    asker: Asker,
+    holder: Holder,
     here: Demand<ShardId>,
     there: Demand<NodeId>,
     lines: Vec<Line>,
@@ -70,22 +64,22 @@ impl Call {
 /// Bytes that have a place, by whom.
 #[derive(Debug, Default)]
 struct Shares {
-    orgs: HashMap<OrgId, usize>,
-    askers: HashMap<Asker, usize>,
+    organizations: HashMap<Uuid, usize>,
+    holders: HashMap<Holder, usize>,
 }
 
 impl Shares {
-    fn of(&self, asker: &Asker) -> (usize, usize) {
-        let of_org = self.orgs.get(&asker.org).copied().unwrap_or_default();
-        (of_org, self.askers.get(asker).copied().unwrap_or_default())
+    fn of(&self, holder: &Holder) -> (usize, usize) {
+        let of_org = self.organizations.get(&holder.organization).copied().unwrap_or_default();
+        (of_org, self.holders.get(holder).copied().unwrap_or_default())
     }
 
-    fn add(&mut self, asker: &Asker, bytes: usize) {
-        *self.orgs.entry(asker.org).or_default() += bytes;
-        *self.askers.entry(*asker).or_default() += bytes;
+    fn add(&mut self, holder: &Holder, bytes: usize) {
+        *self.organizations.entry(holder.organization).or_default() += bytes;
+        *self.holders.entry(*holder).or_default() += bytes;
     }
 
-    fn remove(&mut self, asker: &Asker, bytes: usize) {
+    fn remove(&mut self, holder: &Holder, bytes: usize) {
         fn less<K: std::hash::Hash + Eq>(all: &mut HashMap<K, usize>, key: K, bytes: usize) {
             if let Some(held) = all.get_mut(&key) {
                 *held = held.saturating_sub(bytes);
@@ -94,8 +88,8 @@ impl Shares {
                 }
             }
         }
-        less(&mut self.orgs, asker.org, bytes);
-        less(&mut self.askers, *asker, bytes);
+        less(&mut self.organizations, holder.organization, bytes);
+        less(&mut self.holders, *holder, bytes);
     }
 }
 
@@ -127,7 +121,7 @@ impl<H: Clone> WriteQueue<H> {
     /// A call comes in and waits, at least until the next [`WriteQueue::advance`].
     pub fn enter(
         &mut self,
-        asker: Asker,
+        holder: Holder,
         here: Vec<Wanted<ShardId>>,
         there: Vec<Wanted<NodeId>>,
     ) -> Result<u64, Refusal> {
@@ -138,7 +132,7 @@ impl<H: Clone> WriteQueue<H> {
             return Err(Refusal::Full(NODE_FULL));
         }
         let (here, there) = (Demand::of(here), Demand::of(there));
-        let call = Call { asker, here, there, lines: Vec::new(), lacks: OBJECT_FULL };
+        let call = Call { holder, here, there, lines: Vec::new(), lacks: OBJECT_FULL };
         self.waiting = self.waiting.plus(call.all());
         let number = self.next;
         self.next += 1;
@@ -173,7 +167,7 @@ impl<H: Clone> WriteQueue<H> {
                 break; // W3
             }
             let Some(call) = self.remove(number) else { continue };
-            self.shares.add(&call.asker, call.all().bytes);
+            self.shares.add(&call.holder, call.all().bytes);
             let handles = self.here.place(&call.here.each, &mut make);
             self.there.place(&call.there.each, |_| ());
             granted.push(Granted { call: number, handles });
@@ -186,7 +180,7 @@ impl<H: Clone> WriteQueue<H> {
 
     /// The one of these whose turn comes first.
     fn take_next(&self, ready: &mut Vec<u64>) -> Option<u64> {
-        let order = |number: &u64| self.calls.get(number).map(|call| (self.shares.of(&call.asker), *number));
+        let order = |number: &u64| self.calls.get(number).map(|call| (self.shares.of(&call.holder), *number));
         let (place, _) = ready.iter().enumerate().min_by_key(|(_, number)| order(number))?;
         Some(ready.swap_remove(place))
     }
@@ -244,14 +238,14 @@ impl<H: Clone> WriteQueue<H> {
     }
 
     /// Gives back the place of one write on this node.
-    pub fn release(&mut self, asker: &Asker, given: &Wanted<ShardId>) {
-        self.shares.remove(asker, given.bytes);
+    pub fn release(&mut self, holder: &Holder, given: &Wanted<ShardId>) {
+        self.shares.remove(holder, given.bytes);
         self.here.release(given);
     }
 
     /// Gives back the place of one write that another node was sent.
-    pub fn release_sent(&mut self, asker: &Asker, given: &Wanted<NodeId>) {
-        self.shares.remove(asker, given.bytes);
+    pub fn release_sent(&mut self, holder: &Holder, given: &Wanted<NodeId>) {
+        self.shares.remove(holder, given.bytes);
         self.there.release(given);
         self.there.put_away(&given.object);
     }

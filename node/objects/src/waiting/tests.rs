@@ -1,6 +1,6 @@
 //! The write queue, held against its rules and against a model that counts everything anew.
 
-use assay_storage_model::ObjectKind;
+use assay_storage_model::{ObjectKind, OrgId};
 use proptest::prelude::*;
 
 use super::*;
@@ -22,8 +22,8 @@ const THERE: BookLimits = BookLimits {
 /// Objects from here on are written on another node.
 const FIRST_THERE: u128 = 100;
 
-fn asker(org: u128, credential: u128) -> Asker {
-    Asker { org: OrgId(Uuid::from_u128(org)), credential: Uuid::from_u128(credential) }
+fn holder(org: u128, credential: u128) -> Holder {
+    Holder::new(Uuid::from_u128(org), Uuid::from_u128(credential))
 }
 
 fn key(object: u128) -> ObjectKey {
@@ -47,8 +47,8 @@ fn wanted(writes: &[(u128, usize)]) -> (Vec<Wanted<ShardId>>, Vec<Wanted<NodeId>
 /// The queue, with what was given and what waits, for tests that only say what they want.
 struct Queue {
     queue: WriteQueue<u128>,
-    waits: BTreeMap<u64, (Asker, Vec<(u128, usize)>)>,
-    held: Vec<(u64, Asker, Vec<(u128, usize)>)>,
+    waits: BTreeMap<u64, (Holder, Vec<(u128, usize)>)>,
+    held: Vec<(u64, Holder, Vec<(u128, usize)>)>,
 }
 
 impl Queue {
@@ -57,29 +57,29 @@ impl Queue {
     }
 
     /// The number of the call, and of the calls that got their places because of it.
-    fn enter(&mut self, asker: Asker, writes: &[(u128, usize)]) -> (u64, Vec<u64>) {
+    fn enter(&mut self, holder: Holder, writes: &[(u128, usize)]) -> (u64, Vec<u64>) {
         let (here, there) = wanted(writes);
-        let number = self.queue.enter(asker, here, there).expect("is open");
-        self.waits.insert(number, (asker, writes.to_vec()));
+        let number = self.queue.enter(holder, here, there).expect("is open");
+        self.waits.insert(number, (holder, writes.to_vec()));
         (number, self.advance())
     }
 
     fn advance(&mut self) -> Vec<u64> {
         let granted = self.queue.advance(|want| want.object.id.as_u128());
         for Granted { call, handles } in &granted {
-            let (asker, writes) = self.waits.remove(call).expect("it waited");
+            let (holder, writes) = self.waits.remove(call).expect("it waited");
             let here: Vec<u128> = writes.iter().map(|one| one.0).filter(|object| *object < FIRST_THERE).collect();
             assert_eq!(*handles, here, "a handle for each write here, in their order");
-            self.held.push((*call, asker, writes));
+            self.held.push((*call, holder, writes));
         }
         granted.into_iter().map(|granted| granted.call).collect()
     }
 
     fn release(&mut self, place: usize) -> Vec<u64> {
-        let (_, asker, writes) = self.held.remove(place);
+        let (_, holder, writes) = self.held.remove(place);
         let (here, there) = wanted(&writes);
-        here.iter().for_each(|given| self.queue.release(&asker, given));
-        there.iter().for_each(|given| self.queue.release_sent(&asker, given));
+        here.iter().for_each(|given| self.queue.release(&holder, given));
+        there.iter().for_each(|given| self.queue.release_sent(&holder, given));
         self.advance()
     }
 
@@ -96,7 +96,7 @@ impl Queue {
 
 #[test]
 fn what_finds_room_gets_it_and_what_does_not_waits_in_its_order() {
-    let (mut queue, who) = (Queue::new(), asker(1, 1));
+    let (mut queue, who) = (Queue::new(), holder(1, 1));
     let (first, granted) = queue.enter(who, &[(0, 100)]);
     assert_eq!(granted, [first]);
     let (second, granted) = queue.enter(who, &[(0, 60)]);
@@ -109,7 +109,7 @@ fn what_finds_room_gets_it_and_what_does_not_waits_in_its_order() {
 
 #[test]
 fn a_flood_of_one_object_delays_no_other_of_its_shard() {
-    let (mut queue, who) = (Queue::new(), asker(1, 1));
+    let (mut queue, who) = (Queue::new(), holder(1, 1));
     for _ in 0..200 {
         queue.enter(who, &[(0, 30)]);
     }
@@ -125,7 +125,7 @@ fn a_flood_of_one_object_delays_no_other_of_its_shard() {
 
 #[test]
 fn a_flood_on_its_way_to_another_node_leaves_room_for_other_objects() {
-    let (mut queue, who) = (Queue::new(), asker(1, 1));
+    let (mut queue, who) = (Queue::new(), holder(1, 1));
     for _ in 0..50 {
         queue.enter(who, &[(100, 20)]);
     }
@@ -139,7 +139,7 @@ fn a_flood_on_its_way_to_another_node_leaves_room_for_other_objects() {
 
 #[test]
 fn a_call_over_two_objects_takes_all_or_nothing_and_is_not_passed_for_ever() {
-    let (mut queue, who) = (Queue::new(), asker(1, 1));
+    let (mut queue, who) = (Queue::new(), holder(1, 1));
     for object in [0, 2] {
         queue.enter(who, &[(object, 50)]);
         queue.enter(who, &[(object, 50)]);
@@ -159,7 +159,7 @@ fn a_call_over_two_objects_takes_all_or_nothing_and_is_not_passed_for_ever() {
 
 #[test]
 fn a_call_that_waits_at_a_flooded_object_does_not_hold_its_other_object_back() {
-    let (mut queue, who) = (Queue::new(), asker(1, 1));
+    let (mut queue, who) = (Queue::new(), holder(1, 1));
     for _ in 0..20 {
         queue.enter(who, &[(0, 50)]);
     }
@@ -175,20 +175,20 @@ fn the_node_is_shared_between_organizations_and_then_between_credentials() {
     let mut queue = Queue::new();
     // The first organization fills the node and has many more waiting, over as many objects.
     for object in 0..40 {
-        queue.enter(asker(1, 1 + object % 2), &[(object, 40)]);
+        queue.enter(holder(1, 1 + object % 2), &[(object, 40)]);
     }
     assert!(queue.queue.calls_waiting() > 20);
-    let (light, granted) = queue.enter(asker(2, 9), &[(50, 40)]);
+    let (light, granted) = queue.enter(holder(2, 9), &[(50, 40)]);
     assert!(granted.is_empty());
     assert_eq!(queue.release(0), [light], "its organization holds nothing");
-    let (of_a_third, granted) = queue.enter(asker(1, 3), &[(52, 40)]);
+    let (of_a_third, granted) = queue.enter(holder(1, 3), &[(52, 40)]);
     assert!(granted.is_empty());
     assert_eq!(queue.release(0), [of_a_third], "its credential holds nothing");
 }
 
 #[test]
 fn whoever_leaves_gives_its_turn_up_at_once() {
-    let (mut queue, who) = (Queue::new(), asker(1, 1));
+    let (mut queue, who) = (Queue::new(), holder(1, 1));
     queue.enter(who, &[(0, 60)]);
     let (large, _) = queue.enter(who, &[(0, 90)]);
     let (small, granted) = queue.enter(who, &[(0, 30)]);
@@ -198,7 +198,7 @@ fn whoever_leaves_gives_its_turn_up_at_once() {
 
 #[test]
 fn a_closed_queue_gives_up_what_waits_and_keeps_what_was_given() {
-    let (mut queue, who) = (Queue::new(), asker(1, 1));
+    let (mut queue, who) = (Queue::new(), holder(1, 1));
     queue.enter(who, &[(0, 100)]);
     let (waits, _) = queue.enter(who, &[(0, 100)]);
     assert_eq!(queue.queue.close(), [waits]);
@@ -278,7 +278,7 @@ proptest! {
         let mut queue = Queue::new();
         for step in steps {
             let given = match step {
-                Step::Enter { org, credential, writes } => queue.enter(asker(org, credential), &writes).1,
+                Step::Enter { org, credential, writes } => queue.enter(holder(org, credential), &writes).1,
                 Step::Release(at) if !queue.held.is_empty() => queue.release(at % queue.held.len()),
                 Step::Leave(at) if !queue.waits.is_empty() => {
                     let number = *queue.waits.keys().nth(at % queue.waits.len()).expect("one");
@@ -305,7 +305,7 @@ proptest! {
         while !queue.held.is_empty() {
             queue.release(0);
         }
-        prop_assert!(queue.queue.is_idle() && queue.queue.lines.is_empty() && queue.queue.shares.orgs.is_empty());
+        prop_assert!(queue.queue.is_idle() && queue.queue.lines.is_empty() && queue.queue.shares.organizations.is_empty());
         prop_assert_eq!(queue.queue.waiting(), Held::default());
     }
 
@@ -316,7 +316,7 @@ proptest! {
         call in proptest::collection::vec((0..4_u128, 1..150_usize), 1..4),
         after in proptest::collection::vec(proptest::collection::vec((0..4_u128, 1..90_usize), 1..3), 200),
     ) {
-        let (mut queue, who) = (Queue::new(), asker(1, 1));
+        let (mut queue, who) = (Queue::new(), holder(1, 1));
         for writes in &before {
             queue.enter(who, writes);
         }

@@ -103,7 +103,11 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
     report.figure("it takes", peak.mb_per_second(), "MB/s");
     report.figure("offered", read(&sending.offered_bytes) / 1e6, "MB");
-    report.figure("offered, of what it takes in that time", read(&sending.offered_bytes) / offered_for / (rate / FACTOR), "times");
+    report.figure(
+        "offered, of what it takes in that time",
+        read(&sending.offered_bytes) / offered_for / (rate / FACTOR),
+        "times",
+    );
     report.figure("refused or failed, and sent again", read(&sending.refusals), "");
     report.promised("rows dropped", read(&sending.lost_rows), "", Wanted::AtMost(0.0));
     let missing = read(&sending.offered_rows) - there as f64;

@@ -26,9 +26,9 @@ use crate::inbound::Inbound;
 
 /// After an accept that failed: no descriptor is free, most likely.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// What a connection may have sent of its messages before they are asked for. All connections together, times the most
-/// that there may be, is what strangers can make this node hold.
-const WINDOW_BYTES: u32 = 512 << 10;
+/// What a call may have sent of its message before that is asked for. The window of a connection has room for all of its
+/// calls, so that calls that wait do not stop the others.
+const WINDOW_BYTES: u32 = 64 << 10;
 /// What the protocol calls a frame; the smallest it allows.
 const FRAME_BYTES_MAX: u32 = 16 << 10;
 /// An answer is a few bytes, or a failure.
@@ -210,7 +210,7 @@ impl Shared {
         let connection = Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .initial_stream_window_size(WINDOW_BYTES)
-            .initial_connection_window_size(WINDOW_BYTES)
+            .initial_connection_window_size(WINDOW_BYTES.saturating_mul(calls))
             .max_frame_size(FRAME_BYTES_MAX)
             .max_send_buf_size(SEND_BUFFER_BYTES)
             .max_header_list_size(self.limits.head_bytes_max)

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_node_limits::memory_share;
 use serde::{Deserialize, Serialize};
 
 /// OpenTelemetry's own for gRPC.
@@ -45,10 +46,15 @@ pub struct HttpConfig {
     pub small_body_bytes_max: usize,
     /// A file: an attachment, or the code of functions. It must come within the time for a request.
     pub file_bytes_max: u64,
-    /// Bodies that are being read or worked on, of all requests together. Beyond it the answer is 429.
+    /// Upper bound of the bytes of all request bodies that are being read or worked on. Requests beyond it wait before their
+    /// bodies are read, fairly by organization and credential, and are answered 429 when they waited too long. By default a
+    /// 32nd of the machine's memory, or of the control group's, from 48 MiB to 512 MiB.
     pub bodies_bytes_max: usize,
-    /// About what the bodies that are parsed may take of memory; the others wait for their turn as bytes.
+    /// Upper bound of the memory, as estimated, of all parsed bodies. The others wait for their turn as bytes. By default
+    /// as `bodies_bytes_max`, from 64 MiB to 512 MiB.
     pub parsed_bytes_max: usize,
+    /// Upper bound of the files that are uploaded at one time. Others wait.
+    pub uploads_max: usize,
     /// Pages of rows that are on their way to their readers, of all of them together. Beyond it the answer is 503.
     pub answers_bytes_max: usize,
     /// A connection whose other end takes nothing of what was sent to it for this long is closed.
@@ -64,6 +70,11 @@ pub struct HttpConfig {
     pub request_seconds_max: u64,
     /// How long a stop waits for requests under way.
     pub stop_seconds_max: u64,
+}
+
+/// Default of a budget that is a share of the machine's memory.
+fn share(min: u64) -> usize {
+    usize::try_from(memory_share(32, min, 512 << 20)).unwrap_or(usize::MAX)
 }
 
 /// PEM files. They are looked at again from time to time, so that a renewed certificate needs no restart.
@@ -93,8 +104,9 @@ impl Default for HttpConfig {
             body_bytes_max: 20 << 20,
             small_body_bytes_max: 2 << 20,
             file_bytes_max: 256 << 20,
-            bodies_bytes_max: 64 << 20,
-            parsed_bytes_max: 64 << 20,
+            bodies_bytes_max: share(48 << 20),
+            parsed_bytes_max: share(64 << 20),
+            uploads_max: 64,
             answers_bytes_max: 256 << 20,
             unread_seconds_max: 60,
             body_seconds_max: 60,
@@ -118,6 +130,7 @@ impl HttpConfig {
             ("small_body_bytes_max", self.small_body_bytes_max as u64),
             ("file_bytes_max", self.file_bytes_max),
             ("parsed_bytes_max", self.parsed_bytes_max as u64),
+            ("uploads_max", self.uploads_max as u64),
             ("answers_bytes_max", self.answers_bytes_max as u64),
             ("unread_seconds_max", u64::from(self.unread_seconds_max)),
             ("body_seconds_max", self.body_seconds_max),

@@ -9,21 +9,23 @@ use std::time::Duration;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::HeaderValue;
 use actix_web::http::{ConnectionType, Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
-use actix_web::{Error, HttpResponse};
+use actix_web::{Error, HttpMessage, HttpResponse};
 use assay_node_files::Files;
 use assay_node_functions::Functions;
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
 use assay_node_records::Records;
 use futures::FutureExt;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tracing::{Instrument, Level, Span, field};
 
 use crate::admin::Desk;
-use crate::budget::{Budget, Turns};
+use crate::admission::Budgets;
+use crate::budget::Budget;
 use crate::config::HttpConfig;
 use crate::counts::Counts;
 use crate::dress::Dress;
@@ -31,6 +33,8 @@ use crate::login::Gate;
 use crate::quotas::Quotas;
 use crate::rates::Rates;
 use crate::refusal::{Kind, Refusal};
+use crate::unread::Unread;
+use crate::wait::{STAINLESS_TIMEOUT, Wait};
 use crate::{App, Health};
 
 /// What all workers share.
@@ -42,9 +46,8 @@ pub struct Edge {
     pub queries: Queries,
     pub config: HttpConfig,
     pub counts: Counts,
-    pub bodies: Arc<Budget>,
+    pub budgets: Budgets,
     pub answers: Arc<Budget>,
-    pub turns: Turns,
     pub rates: Rates,
     pub quotas: Quotas,
     pub(crate) admin: Option<Desk>,
@@ -63,9 +66,8 @@ impl Edge {
             objects: app.objects,
             queries: app.queries,
             counts: Counts::default(),
-            bodies: Budget::new(app.config.bodies_bytes_max),
+            budgets: Budgets::new(&app.config),
             answers: Budget::new(app.config.answers_bytes_max),
-            turns: Turns::new(app.config.parsed_bytes_max),
             rates: app.rates,
             quotas: app.quotas,
             config: app.config,
@@ -96,7 +98,8 @@ impl Edge {
     }
 
     pub fn metrics_text(&self) -> String {
-        let mut text = self.counts.text(self.bodies.taken(), self.answers.taken());
+        let mut text = self.counts.text(self.budgets.bodies.reading().held, self.answers.taken() as u64);
+        text.push_str(&self.budgets.text());
         text.push_str(&self.rates.text());
         text.push_str(&(self.metrics)());
         text
@@ -106,19 +109,27 @@ impl Edge {
 /// The outermost layer. Errors that leave it are dressed already: nothing outside of it could do that.
 pub async fn around<B: MessageBody + 'static>(
     edge: Data<Edge>,
-    request: ServiceRequest,
+    mut request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let dress = Dress::of(&request);
     let _under_way = edge.counts.begin();
     let began = Instant::now();
     let span = span_of(&dress.trace, request.method().as_str(), &dress.path);
-    let served = serve(&edge, &dress, request, next).instrument(span.clone()).await;
-    let status = served.as_ref().map_or_else(|error| error.as_response_error().status_code(), ServiceResponse::status);
+    let unread = Unread::watch(&mut request);
+    let served = request.request().clone();
+    let response = serve(&edge, &dress, request, next).instrument(span.clone()).await;
+    // What the edge itself refuses is an answer from here on, which its body is put behind.
+    let response = response.unwrap_or_else(|error| ServiceResponse::new(served, error.error_response()));
+    let response = match unread {
+        Some(unread) => response.map_body(|_, body| unread.discarded_behind(body)),
+        None => response,
+    };
+    let status = response.status();
     let took = began.elapsed();
     edge.counts.answered(status.as_u16(), took);
     span.in_scope(|| say(status.as_u16(), took));
-    served
+    Ok(response)
 }
 
 /// In the span of the request.
@@ -169,12 +180,15 @@ async fn serve<B: MessageBody + 'static>(
         let why = format!("request line and headers have {head_bytes} bytes; at most {max} are taken");
         return Err(dressed_error(dress, Refusal::new(Kind::HeadTooLarge, why)));
     }
+    let timeout = request.headers().get(STAINLESS_TIMEOUT).map(HeaderValue::as_bytes);
+    let wait = Wait::of_request(Instant::now(), request.path(), timeout);
+    request.extensions_mut().insert(wait.clone());
     let handled = AssertUnwindSafe(async move { next.call(request).await }).catch_unwind();
-    let mut response = match timeout(edge.config.request_time_max(), handled).await {
-        Ok(Ok(Ok(response))) => dressed(dress, response),
-        Ok(Ok(Err(error))) => return Err(dressed_error(dress, refusal_of(&error))),
-        Ok(Err(panic)) => return Err(dressed_error(dress, panicked(edge, &*panic))),
-        Err(_) => return Err(dressed_error(dress, too_late())),
+    let mut response = match wait.limit(edge.config.request_time_max(), handled).await {
+        Some(Ok(Ok(response))) => dressed(dress, response),
+        Some(Ok(Err(error))) => return Err(dressed_error(dress, refusal_of(&error))),
+        Some(Err(panic)) => return Err(dressed_error(dress, panicked(edge, &*panic))),
+        None => return Err(dressed_error(dress, too_late())),
     };
     if edge.is_draining() {
         response.response_mut().head_mut().set_connection_type(ConnectionType::Close);

@@ -12,7 +12,9 @@
 //! | which path does what | `routes` and a file for each family below it |
 //! | who is calling, for which organization | `caller`, `call` |
 //! | pages and their readers | `sending` |
-//! | limits of a body: bytes, depth, rate, and of all bodies together | `body`, `pace`, `budget` |
+//! | limits of a body: bytes, depth, rate | `body`, `pace` |
+//! | budgets that requests share and wait for | `admission`, `wait` |
+//! | bodies answered before they were read | `unread` |
 //! | kinds of refusal, their statuses and bodies | `refusal`, `refused` |
 //! | browsers of other origins | `cors` |
 //! | operations of the API that are not served yet | `operations` |
@@ -27,6 +29,7 @@
 //! A panic in a handler ends its request with a 500 and a count, never the process (decision 11 of the design).
 
 mod admin;
+mod admission;
 mod asked;
 mod body;
 mod budget;
@@ -57,6 +60,8 @@ mod server;
 mod shapes;
 mod summing;
 mod tls;
+mod unread;
+mod wait;
 
 use std::fmt;
 use std::sync::Arc;

@@ -28,8 +28,8 @@ const PARSE_THREADS_A_WORKER: usize = 2;
 const METRICS_WORKERS: usize = 1;
 /// Exporters that send at once over gRPC; those beyond them wait.
 const OTLP_CONNECTIONS_MAX: u32 = 512;
-/// An exporter sends a batch, and waits for its answer before it sends the next; a collector sends several.
-const OTLP_CALLS_AT_ONCE_MAX: u32 = 64;
+/// Calls of one connection. An exporter sends one batch at a time; a collector sends several.
+const OTLP_CALLS_AT_ONCE_MAX: u32 = 32;
 /// How long a closing connection may take to say goodbye.
 const DISCONNECT: Duration = Duration::from_secs(2);
 
@@ -210,6 +210,8 @@ fn bind(
         .client_disconnect_timeout(DISCONNECT)
         .tls_handshake_timeout(Duration::from_secs(config.tls_handshake_seconds_max))
         .tcp_nodelay(true)
+        // A client that left is noticed while its request waits, which then gives up its place.
+        .h1_allow_half_closed(false)
         .shutdown_timeout(config.stop_seconds_max)
         .disable_signals();
     let named = |error: io::Error| io::Error::new(error.kind(), format!("cannot listen on {listen}: {error}"));

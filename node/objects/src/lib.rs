@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::Cluster;
+use assay_node_limits::memory_share;
 use assay_storage_model::command::{Command, Outcome, RequestId};
 use assay_storage_model::event::Sent;
 use assay_storage_model::{ObjectKey, OrgId, Xact};
@@ -111,13 +112,18 @@ impl Default for ObjectLimits {
             shard_writes: 4096,
             shard_bytes: 8 << 20,
             node_writes: 16_384,
-            node_bytes: 64 << 20,
+            node_bytes: node_bytes_of_memory(),
             peer_writes: 224,
             peer_bytes: 48 << 20,
             objects: 16_384,
             idle: Duration::from_secs(60),
         }
     }
+}
+
+/// Bytes of all writes that have a place: a share of the machine's memory.
+fn node_bytes_of_memory() -> usize {
+    usize::try_from(memory_share(64, 32 << 20, 256 << 20)).unwrap_or(32 << 20)
 }
 
 impl ObjectLimits {
@@ -151,12 +157,9 @@ pub struct Patience {
 impl Patience {
     /// For what the node writes by itself.
     pub fn usual() -> Patience {
-        Patience::of(Uuid::nil())
+        Patience { until: Instant::now() + WAIT_MAX, credential: Uuid::nil() }
     }
 
-    pub fn of(credential: Uuid) -> Patience {
-        Patience { until: Instant::now() + WAIT_MAX, credential }
-    }
 }
 
 /// One client request to one object.

@@ -380,6 +380,9 @@ async fn take(office: &Arc<Office>, writes: Vec<Encoded>, patience: Patience) ->
 
 #[cfg(test)]
 mod tests {
+    use assay_storage_model::command::{Command, Write};
+    use assay_storage_model::{ObjectKind, OrgId};
+
     use super::*;
 
     #[test]
@@ -402,6 +405,22 @@ mod tests {
         assert_eq!(closing, Told::NotLeader, "a node that stops has not written it, and another will");
         let busy = tell(Err(Refused::NotWritten(NotWritten::Busy("x"))));
         assert_eq!(heard(busy, &command), Err(Refused::Later { command, why: BUSY_THERE }), "it is sent again");
+    }
+
+    #[test]
+    fn a_busy_leader_is_asked_again_until_the_deadline_and_a_lost_answer_is_not() {
+        let object = ObjectKey::new(OrgId(Uuid::from_u128(1)), ObjectKind::Dataset, Uuid::from_u128(2));
+        let write = Write { object, assigned: Xact::ZERO, request: None, rows: Vec::new() };
+        let command = Bytes::from(Command::Write(write).encode());
+        let later = || Err(Refused::Later { command: command.clone(), why: BUSY_THERE });
+        let (now, wait) = (Instant::now(), Duration::from_secs(60));
+        let (again, is_busy) = retried(later(), now + wait).expect_err("is sent again");
+        assert_eq!((again.object, is_busy), (object, true));
+        assert_eq!(retried(later(), now), Ok(later()), "its time is over");
+        let (_, is_busy) = retried(Err(Refused::NotLeader(command.clone())), now + wait).expect_err("is sent again");
+        assert!(!is_busy);
+        let unknown = Err(Refused::Unknown("lost".into()));
+        assert_eq!(retried(unknown.clone(), now + wait), Ok(unknown));
     }
 
     #[test]

@@ -159,7 +159,6 @@ impl Patience {
     pub fn usual() -> Patience {
         Patience { until: Instant::now() + WAIT_MAX, credential: Uuid::nil() }
     }
-
 }
 
 /// One client request to one object.

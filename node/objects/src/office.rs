@@ -127,7 +127,7 @@ struct Ticket<'a> {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        drop(self.office.give_up(self.call));
+        let _ = self.office.give_up(self.call);
     }
 }
 

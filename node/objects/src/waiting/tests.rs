@@ -32,14 +32,14 @@ fn key(object: u128) -> ObjectKey {
 
 /// What a call wants of objects here, two of which share a shard, and of objects on two other nodes.
 fn wanted(writes: &[(u128, usize)]) -> (Vec<Wanted<ShardId>>, Vec<Wanted<NodeId>>) {
-    let (here, there): (Vec<_>, Vec<_>) = writes.iter().partition(|(object, _)| *object < FIRST_THERE);
+    let (here, there): (Vec<_>, Vec<_>) = writes.iter().copied().partition(|(object, _)| *object < FIRST_THERE);
     let here = here.into_iter().map(|(object, bytes)| {
         let lane = ShardId(u16::try_from(object / 2).expect("small"));
-        Wanted { object: key(*object), lane, bytes: *bytes }
+        Wanted { object: key(object), lane, bytes }
     });
     let there = there.into_iter().map(|(object, bytes)| {
         let lane = NodeId(u64::try_from(object % 2).expect("small"));
-        Wanted { object: key(*object), lane, bytes: *bytes }
+        Wanted { object: key(object), lane, bytes }
     });
     (here.collect(), there.collect())
 }

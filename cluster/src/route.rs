@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster_raft::{NotWritten, ProposeError};
+use assay_cluster_raft::{NotWritten, ProposeError, WRITE_WAIT_MAX};
 use assay_storage_model::catalog::CATALOG_COMMAND_BYTES_MAX;
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{GroupId, NodeId, ShardId};
@@ -26,8 +26,11 @@ pub(crate) const PROPOSE: &str = "cluster.propose";
 /// How long a write looks for somebody who leads: an election takes about a second, a handover less.
 pub const ROUTE_WAIT_MAX: Duration = Duration::from_secs(8);
 const ROUTED_AGAIN_AFTER: Duration = Duration::from_millis(25);
-/// One forwarded write; memory is waited for 20 s at most.
-const FORWARD_MAX: Duration = Duration::from_secs(25);
+/// A leader that is busy is asked again after this, until [`WRITE_WAIT_MAX`] has passed. One of version 0.5 waits before it
+/// says so; an older one answers at once.
+const BUSY_AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// One forwarded write: it waits for room and memory for [`WRITE_WAIT_MAX`] at most.
+const FORWARD_MAX: Duration = Duration::from_secs(40);
 const COMMANDS_MAX: usize = 10_000;
 
 /// Who answers for a group.
@@ -166,7 +169,7 @@ impl Shared {
     }
 
     async fn routed(&self, group: GroupId, commands: &[Bytes], manner: Manner) -> Result<Vec<Outcome>, ProposeError> {
-        let until = Instant::now() + ROUTE_WAIT_MAX;
+        let (until, busy_until) = (Instant::now() + ROUTE_WAIT_MAX, Instant::now() + WRITE_WAIT_MAX);
         loop {
             let refusal = match self.route(group) {
                 Route::Here => match self.propose_here(group, commands, manner).await {
@@ -183,6 +186,11 @@ impl Shared {
                         return Ok(outcomes);
                     }
                     Forwarded::NotThere => NotWritten::NotLeader { leader: None },
+                    Forwarded::Busy if Instant::now() < busy_until => {
+                        sleep(BUSY_AGAIN_AFTER).await;
+                        continue;
+                    }
+                    Forwarded::Busy => return Err(NotWritten::Busy("too many writes wait for this group").into()),
                 },
                 Route::Nobody => NotWritten::NotLeader { leader: None },
             };
@@ -204,7 +212,7 @@ impl Shared {
         match self.ask(node, PROPOSE, body, FORWARD_MAX).await {
             Ok(answer) => match serde_json::from_slice(&answer) {
                 Ok(Answer::Outcomes(outcomes)) => Ok(Forwarded::Done(outcomes)),
-                Ok(Answer::Busy) => Err(NotWritten::Busy("too many writes wait for this group").into()),
+                Ok(Answer::Busy) => Ok(Forwarded::Busy),
                 Ok(Answer::NoSpace(why)) => Err(NotWritten::NoSpace(why).into()),
                 Ok(Answer::TooLarge { bytes, limit }) => Err(NotWritten::TooLarge { bytes, limit }.into()),
                 Err(error) => Err(unknown(format!("the answer of node {node} does not read: {error}"))),
@@ -217,6 +225,7 @@ impl Shared {
                 self.note_leader(group, node, None);
                 Ok(Forwarded::NotThere)
             }
+            Err(AskError::Busy { .. }) => Ok(Forwarded::Busy),
             // This write is not sent again, and the next need not go the same way.
             Err(AskError::Refused { why, .. }) => {
                 self.note_leader(group, node, None);
@@ -233,6 +242,8 @@ impl Shared {
 enum Forwarded {
     Done(Vec<Outcome>),
     NotThere,
+    /// The leader has no room; nothing was written.
+    Busy,
 }
 
 fn unknown(why: String) -> ProposeError {

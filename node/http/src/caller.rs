@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use actix_web::web::Data;
 use assay_node_auth::{Principal, Secret};
 use assay_node_connections::{Connection, Owner};
+use assay_node_objects::Patience;
 use tracing::Span;
 use uuid::Uuid;
 
@@ -43,6 +44,11 @@ impl Caller {
         let principal = edge.records.authenticate_as(secret.expose(), named.0, named.1).await?;
         Span::current().record("principal", tracing::field::display(principal.user));
         Ok(Caller { edge, principal, wait })
+    }
+
+    /// Returns until when the writes of this request wait for their places, and as whose they count.
+    pub fn patience(&self) -> Patience {
+        Patience { until: self.wait.until(), credential: self.principal.credential.record() }
     }
 
     /// Returns who asks for a part of a budget.

@@ -36,6 +36,7 @@ mod reading;
 mod refusals;
 
 pub use budget::{Budget, Refused, Reservation};
+pub use drain::Drain;
 pub use holder::Holder;
 pub use memory::{memory_bytes, memory_share};
 pub use queue::Division;

@@ -242,7 +242,7 @@ pub(super) async fn send(call: &Caller, writes: Vec<ObjectWrite>) -> Result<Vec<
     call.edge.quotas.admit(&call.principal, &sent)?;
     let objects: Vec<_> = sent.iter().map(|write| write.object).collect();
     let still = call.edge.records.still(&call.principal, &objects, Permission::Update);
-    let (written, still) = join(call.edge.objects.write(sent), still).await;
+    let (written, still) = join(call.edge.objects.write(sent, call.patience()), still).await;
     let written = written.map_err(|error| match error {
         WriteError::Row { write, error } => WriteError::Row { write: places[write], error },
         other => other,

@@ -156,6 +156,7 @@ struct Checked {
 }
 
 async fn checked(config: &Config) -> anyhow::Result<Checked> {
+    config.limits.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let founding = founding(config)?;
     config.node()?;
     secrets::keyring(config)?;

@@ -178,9 +178,9 @@ impl HttpConfig {
     }
 
     /// Who decides about the connections of a listener that may have so many.
-    pub(crate) fn gate(&self, connections: usize) -> Arc<Gate> {
+    pub(crate) fn gate(&self, listener: &str, connections: usize) -> Arc<Gate> {
         let limits = Limits { connections, reserve: reserve_of(connections), per_address: self.connections_per_address_max };
-        Gate::new(limits, self.networks().unwrap_or_default())
+        Gate::new(listener, limits, self.networks().unwrap_or_default())
     }
 
     /// Files that connections of all listeners may take.

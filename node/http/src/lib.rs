@@ -41,6 +41,7 @@ mod edge;
 mod farewell;
 mod listener;
 mod login;
+mod near;
 mod operations;
 mod origin;
 mod pace;

@@ -57,7 +57,7 @@ impl Listener {
         certificates: Option<&Arc<Certificates>>,
     ) -> io::Result<(Workers, Doors, Vec<SocketAddr>)> {
         let config = &edge.config;
-        let gate = config.gate(self.connections);
+        let gate = config.gate(reserved.setting(), self.connections);
         // The gate is what limits connections, of all workers together.
         let all = gate.limit();
         let mut builder = Workers::build()

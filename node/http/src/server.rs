@@ -177,7 +177,7 @@ fn bind_otlp(
         preface_within: Duration::from_secs(config.head_seconds_max),
     };
     let tls = certificates.map(|certificates| certificates.server_config()).transpose()?;
-    let gate = config.gate(config.otlp_connections_max);
+    let gate = config.gate("http.otlp_listen", config.otlp_connections_max);
     let service = Arc::new(Exports::new(edge.clone()));
     assay_node_grpc::Server::new(reserved.open(config.backlog)?, limits, gate, tls, service).map(Some)
 }

@@ -20,7 +20,10 @@ fn says(text: &str, parts: &[&str]) {
 #[test]
 fn a_node_shows_a_newcomer_where_to_go() {
     let dir = tempfile::tempdir().unwrap();
-    let node = Node::start(&dir.path().join("data"), &["--set", "limits.rates=[{endpoint = \"/logs4\", per = \"organization\", requests = 5, seconds = 1}]"]);
+    let node = Node::start(
+        &dir.path().join("data"),
+        &["--set", "limits.rates=[{endpoint = \"/logs4\", per = \"organization\", requests = 5, seconds = 1}]"],
+    );
     let log = node.log();
     says(&log, &[&format!("assay {}", env!("CARGO_PKG_VERSION"))]);
     assert!(!log.contains("leads"), "a line for each group:\n{log}");
@@ -76,7 +79,11 @@ fn a_refused_start_leaves_nothing_behind() {
         (vec!["--listen", &taken], &[], vec!["cannot listen on", &taken, "in use"]),
         (vec!["--port", "0", "--set", &otlp], &[], vec!["http.otlp_listen", "in use"]),
         (vec!["--port", "0"], &no_key, vec!["environment ASSAY_API_KEY: an API key has to be 16 to 256"]),
-        (vec!["--port", "0", "--set", "http.workers=-1"], &[], vec!["--set http.workers=-1: `http.workers`", "a whole number, 0 or more"]),
+        (
+            vec!["--port", "0", "--set", "http.workers=-1"],
+            &[],
+            vec!["--set http.workers=-1: `http.workers`", "a whole number, 0 or more"],
+        ),
         (vec!["--port", "0", "--set", "queries.prices=/nowhere"], &[], vec!["queries.prices"]),
         (vec!["--config", "nofile.toml"], &[], vec!["--config nofile.toml: there is no such file", "assay config"]),
         (vec!["--port", "0", "--set", "secrets.master_key_file=/nowhere"], &[], vec!["there is no file /nowhere"]),
@@ -127,7 +134,8 @@ fn an_empty_directory_founds_nothing_where_something_says_that_it_had_data() {
     assert_eq!(files_of(&data), ["lost+found"]);
 
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let init = assay(&["cluster", "init", "--shards", "4", "--peer-address", &free, "--data-dir", at]).output().unwrap();
+    let init =
+        assay(&["cluster", "init", "--shards", "4", "--peer-address", &free, "--data-dir", at]).output().unwrap();
     let (made, errors) = said(&init);
     assert!(init.status.success(), "{errors}");
     let serve = format!("`assay serve --data-dir {at} --peer-address {free}`");
@@ -205,7 +213,8 @@ fn a_trial_cluster_ends_when_it_is_told() {
     assert!(!busy.status.success() && !data.exists(), "it made nothing");
     drop(held);
 
-    let mut dev = assay(&["dev", "--nodes", "2", "--listen", "127.0.0.1:0", "--set", "store.shards=4", "--data-dir", at]);
+    let mut dev =
+        assay(&["dev", "--nodes", "2", "--listen", "127.0.0.1:0", "--set", "store.shards=4", "--data-dir", at]);
     let mut dev = dev.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(dev.stdout.take().unwrap()).lines().map_while(Result::ok);
     let mut errors = dev.stderr.take().unwrap();
@@ -240,7 +249,8 @@ fn child_on(dir: &Path) -> u32 {
 #[test]
 fn the_readmes_first_question_is_answered() {
     let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md")).unwrap();
-    let lines: Vec<&str> = readme.lines().filter(|line| line.starts_with("curl ") || line.starts_with("export KEY=")).collect();
+    let lines: Vec<&str> =
+        readme.lines().filter(|line| line.starts_with("curl ") || line.starts_with("export KEY=")).collect();
     assert!(lines.len() >= 3, "a key, a project, rows and a question: {lines:?}");
     let dir = tempfile::tempdir().unwrap();
     let node = Node::start(&dir.path().join("data"), &[]);
@@ -261,10 +271,19 @@ fn sent_by(line: &str) -> String {
         output.stdout.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
     let url = words.iter().find(|word| word.contains("localhost:8000")).expect("an address");
     let path = url.split_once(":8000").unwrap().1;
-    let behind = |flag: &str| words.iter().zip(&words[1..]).filter(|(word, _)| *word == flag).map(|(_, next)| next.as_str()).collect::<Vec<_>>();
+    let behind = |flag: &str| {
+        words
+            .iter()
+            .zip(&words[1..])
+            .filter(|(word, _)| *word == flag)
+            .map(|(_, next)| next.as_str())
+            .collect::<Vec<_>>()
+    };
     let (headers, body) = (behind("-H").join("\r\n"), behind("-d").concat());
     let length = body.len();
-    format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )
 }
 
 /// A client that hangs up in the middle of a request is nobody's error either.

@@ -204,7 +204,10 @@ pub fn panicked(edge: &Edge, panic: &(dyn Any + Send)) -> Refusal {
 
 /// For a connection that was let in only to be told how this node is.
 pub fn full() -> Refusal {
-    Refusal::new(Kind::Unavailable, "all connections of this node are in use; try again in a moment, or at another node")
+    Refusal::new(
+        Kind::Unavailable,
+        "all connections of this node are in use; try again in a moment, or at another node",
+    )
 }
 
 pub fn too_late() -> Refusal {

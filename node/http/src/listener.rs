@@ -66,8 +66,8 @@ impl Listener {
             .worker_max_blocking_threads(PARSE_THREADS_A_WORKER)
             .shutdown_timeout(config.stop_seconds_max)
             .disable_signals();
-        // Else silent handshakes would keep others from theirs.
-        max_concurrent_tls_connect(all);
+        // Else silent handshakes would keep others from theirs. All listeners share it, so all say the same.
+        max_concurrent_tls_connect(config.connection_files());
         let doors = Doors::open(reserved, config, certificates.is_none())?;
         let mut addresses = Vec::new();
         for socket in doors.sockets()? {
@@ -133,7 +133,9 @@ impl Serving {
                 let from = stream.get_ref().0.from();
                 Ok::<_, ()>((stream, Protocol::Http1, from))
             }))
-            .and_then(serving.http(signal, |stream: &TlsStream<Stream>| stream.get_ref().0.0.connection()).map_err(drop))
+            .and_then(
+                serving.http(signal, |stream: &TlsStream<Stream>| stream.get_ref().0.0.connection()).map_err(drop),
+            )
         })
     }
 

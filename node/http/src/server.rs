@@ -24,7 +24,7 @@ use crate::{App, admin, routes};
 
 /// Metrics are read by one collector or two.
 const METRICS_WORKERS: usize = 1;
-pub(crate) const METRICS_CONNECTIONS_MAX: usize = 64;
+pub(crate) const METRICS_CONNECTIONS_MAX: usize = 32;
 /// An exporter sends a batch, and waits for its answer before it sends the next; a collector sends several.
 const OTLP_CALLS_AT_ONCE_MAX: u32 = 64;
 

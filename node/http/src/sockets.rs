@@ -26,7 +26,8 @@ impl Sockets {
     /// Takes the addresses of the configuration. Where the address for gRPC is the default one and is in use, the node goes
     /// on without it, and says so.
     pub fn reserve(http: &HttpConfig, admin: &AdminConfig) -> io::Result<Sockets> {
-        let named = |listen: &Option<String>, setting| listen.as_deref().map(|at| Reserved::take(at, setting)).transpose();
+        let named =
+            |listen: &Option<String>, setting| listen.as_deref().map(|at| Reserved::take(at, setting)).transpose();
         Ok(Sockets {
             main: Reserved::take(&http.listen, "http.listen")?,
             metrics: named(&http.metrics_listen, "http.metrics_listen")?,

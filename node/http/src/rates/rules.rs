@@ -22,11 +22,8 @@ const SECONDS_MAX: u64 = 86_400;
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const EVERYTHING: &str = "*";
 /// Paths that are one: a rule about either is about both.
-const ALIASES: [[&str; 2]; 3] = [
-    ["/otel/v1/traces", "/v1/traces"],
-    ["/otel/v1/logs", "/v1/logs"],
-    ["/otel/v1/metrics", "/v1/metrics"],
-];
+const ALIASES: [[&str; 2]; 3] =
+    [["/otel/v1/traces", "/v1/traces"], ["/otel/v1/logs", "/v1/logs"], ["/otel/v1/metrics", "/v1/metrics"]];
 
 /// What is limited of what comes in. Read once by the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -311,11 +308,20 @@ mod tests {
 
     #[test]
     fn a_rule_about_no_path_is_pointed_out() {
-        let warned = |endpoint: &str| LimitsConfig { rates: vec![rule(endpoint)], ..LimitsConfig::default() }.warnings();
+        let warned =
+            |endpoint: &str| LimitsConfig { rates: vec![rule(endpoint)], ..LimitsConfig::default() }.warnings();
         let why = warned("/logs4").concat();
         assert!(why.contains("`/logs4`") && why.contains("did you mean `/logs3`?"), "{why}");
         assert_eq!(warned("/v1/nonsense/*").len(), 1);
-        for right in ["*", "/logs3", "/v1/*", "/v1/project_logs/*/insert", "/v1/dataset/*", "/v1/traces", "/v1/proxy/chat/completions"] {
+        for right in [
+            "*",
+            "/logs3",
+            "/v1/*",
+            "/v1/project_logs/*/insert",
+            "/v1/dataset/*",
+            "/v1/traces",
+            "/v1/proxy/chat/completions",
+        ] {
             assert!(warned(right).is_empty(), "{right}");
         }
     }

@@ -104,10 +104,10 @@ impl House {
                 provider: None,
             };
             (cluster, objects, asked, {
-            let admin = app.admin.as_ref().map(|admin| admin.config.clone()).unwrap_or_default();
-            let sockets = Sockets::reserve(&app.config, &admin).expect("ports");
-            Server::bind(app, sockets).expect("a server")
-        })
+                let admin = app.admin.as_ref().map(|admin| admin.config.clone()).unwrap_or_default();
+                let sockets = Sockets::reserve(&app.config, &admin).expect("ports");
+                Server::bind(app, sockets).expect("a server")
+            })
         });
         let (address, handle) = (server.addresses()[0], server.handle());
         let metrics = server.metrics_addresses().first().copied();

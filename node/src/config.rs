@@ -425,11 +425,7 @@ impl Known {
         Ok(())
     }
 
-    fn take_environment(
-        &self,
-        said: &mut Said,
-        environment: &BTreeMap<String, String>,
-    ) -> Result<(), ConfigError> {
+    fn take_environment(&self, said: &mut Said, environment: &BTreeMap<String, String>) -> Result<(), ConfigError> {
         let names: BTreeMap<String, &String> = self.0.keys().map(|name| (environment_name(name), name)).collect();
         for (name, value) in environment.iter().filter(|(name, _)| !NOT_SETTINGS.contains(&name.as_str())) {
             let place = format!("environment {name}");

@@ -262,8 +262,12 @@ fn free_listen(asked: Option<SocketAddr>, nodes: usize) -> anyhow::Result<Socket
             out::note(format_args!("{busy} is in use: the nodes listen on {free} and the ports behind it"));
             Ok(free)
         }
-        (Some(_), Some(free)) => anyhow::bail!("cannot listen on {busy}: it is in use, or not this machine's; try --listen {free}"),
-        (_, None) => anyhow::bail!("cannot listen on {busy}: it is in use, or not this machine's; name another address with --listen"),
+        (Some(_), Some(free)) => {
+            anyhow::bail!("cannot listen on {busy}: it is in use, or not this machine's; try --listen {free}")
+        }
+        (_, None) => anyhow::bail!(
+            "cannot listen on {busy}: it is in use, or not this machine's; name another address with --listen"
+        ),
     }
 }
 
@@ -292,7 +296,9 @@ fn heed_signals(processes: Processes) -> anyhow::Result<Arc<AtomicBool>> {
         });
         let killed = processes.kill();
         if !killed.is_empty() {
-            out::note(format_args!("nodes {killed:?} did not stop in time and were killed; nothing acknowledged is lost"));
+            out::note(format_args!(
+                "nodes {killed:?} did not stop in time and were killed; nothing acknowledged is lost"
+            ));
         }
         std::process::exit(0);
     })?;

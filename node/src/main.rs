@@ -194,7 +194,8 @@ impl SettingsArgs {
         let peer = named("cluster.peer_address", self.peer_address);
         let flags = self.settings.into_iter().chain(listen).chain(data_dir).chain(peer).collect();
         let named = self.config.map(|file| (file, "--config".to_owned()));
-        let variable = || config::variable(FILE_VARIABLE).map(|file| (file.into(), format!("environment {FILE_VARIABLE}")));
+        let variable =
+            || config::variable(FILE_VARIABLE).map(|file| (file.into(), format!("environment {FILE_VARIABLE}")));
         let file = named.or_else(variable);
         config::load(&Sources { file, environment: Sources::environment(), flags, port: self.port })
     }

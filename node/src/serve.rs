@@ -29,10 +29,10 @@ use crate::admin::Door;
 use crate::config::{Config, LogFormat};
 use crate::files::Collecting;
 use crate::jwt::Trust;
+use crate::oidc::OpenId;
 use crate::quotas::ClusterHoldings;
 use crate::rates::ClusterPeers;
 use crate::retention::Retention;
-use crate::oidc::OpenId;
 use crate::{descriptors, desk, jwt, metrics, oidc, rates, secrets};
 
 /// Wiring, signals, administrators: little work.
@@ -111,9 +111,10 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let handle = server.handle();
     let http = tokio::spawn(server.run());
     let settling = async {
-        let made = records.found_when_heard(&founding).await.with_context(|| {
-            format!("making the first organization, as [founding] and {API_KEY_VARIABLE} say")
-        })?;
+        let made = records
+            .found_when_heard(&founding)
+            .await
+            .with_context(|| format!("making the first organization, as [founding] and {API_KEY_VARIABLE} say"))?;
         secrets::settle(&config, &records).await.context("the master key of secrets")?;
         serving.store(true, Ordering::Relaxed);
         announce(made.as_ref(), scheme, &addresses, &otlp)
@@ -156,6 +157,7 @@ struct Checked {
 }
 
 async fn checked(config: &Config) -> anyhow::Result<Checked> {
+    config.limits.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let founding = founding(config)?;
     config.node()?;
     secrets::keyring(config)?;

@@ -14,6 +14,8 @@ use crate::table::{Counts, Effect, Event, Id, Limits, Millis, Owner, Table};
 
 /// The table hears of bytes that move at most this often a connection: each time costs a lock that all share.
 const MOVED_EVERY: Millis = 500;
+/// An operator is told at most this often that there are too few connections.
+const SAID_EVERY: Millis = 10_000;
 
 /// Decides about the connections of one listener.
 #[derive(Debug)]
@@ -26,7 +28,11 @@ pub struct Gate {
 
 #[derive(Debug)]
 struct Shared {
+    /// Names the listener in the log.
+    listener: String,
     table: Table,
+    /// What was said of it last, and when.
+    said: Option<(Millis, Counts)>,
     next: Id,
     ends: HashMap<Id, Arc<End>>,
 }
@@ -66,9 +72,11 @@ pub struct Connection {
 pub struct InUse(Arc<Connection>);
 
 impl Gate {
-    /// `trusted` are networks whose addresses do not count: an address and the bits that have to agree.
-    pub fn new(limits: Limits, trusted: Vec<(IpAddr, u8)>) -> Arc<Gate> {
-        let shared = Shared { table: Table::new(limits), next: 0, ends: HashMap::new() };
+    /// `listener` is what the log calls it. `trusted` are networks whose addresses do not count: an address and the bits
+    /// that have to agree.
+    pub fn new(listener: &str, limits: Limits, trusted: Vec<(IpAddr, u8)>) -> Arc<Gate> {
+        let listener = listener.to_owned();
+        let shared = Shared { listener, table: Table::new(limits), said: None, next: 0, ends: HashMap::new() };
         Arc::new(Gate { began: Instant::now(), trusted, shared: Mutex::new(shared) })
     }
 
@@ -89,6 +97,7 @@ impl Gate {
                 effect => shared.carry_out(effect),
             }
         }
+        shared.say(now);
         let is_reserve = is_reserve?;
         shared.ends.insert(id, Arc::clone(&end));
         drop(shared);
@@ -113,11 +122,31 @@ impl Gate {
         let mut shared = self.shared.lock();
         let effects = shared.table.step(now, event);
         effects.iter().for_each(|effect| shared.carry_out(*effect));
+        if !effects.is_empty() {
+            shared.say(now);
+        }
         effects
     }
 }
 
 impl Shared {
+    /// Says what was closed and refused since it was said last.
+    fn say(&mut self, now: Millis) {
+        let (counts, listener) = (self.table.counts(), &self.listener);
+        let last = self.said.map(|(_, last)| last).unwrap_or_default();
+        let since = |count: fn(&Counts) -> u64| count(&counts).saturating_sub(count(&last));
+        let (closed, refused, turned_away) =
+            (since(|counts| counts.closed), since(|counts| counts.refused), since(|counts| counts.turned_away));
+        if closed + refused + turned_away == 0 || self.said.is_some_and(|(at, _)| now.saturating_sub(at) < SAID_EVERY) {
+            return;
+        }
+        self.said = Some((now, counts));
+        tracing::warn!(
+            %listener, open = counts.open, closed, refused, turned_away,
+            "too many connections: idle ones were closed for new ones"
+        );
+    }
+
     fn carry_out(&mut self, effect: Effect) {
         if let Effect::Close(id, _) = effect
             && let Some(end) = self.ends.get(&id)
@@ -210,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_idlest_is_told_to_close_and_gives_its_place_back() {
-        let gate = Gate::new(Limits { connections: 1, reserve: 1, per_address: 9 }, Vec::new());
+        let gate = Gate::new("test", Limits { connections: 1, reserve: 1, per_address: 9 }, Vec::new());
         let from = "192.0.2.1".parse().expect("an address");
         let first = gate.open(from).expect("room");
         assert!(!first.end().is_told(Waker::noop()));

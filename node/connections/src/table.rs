@@ -262,7 +262,8 @@ impl Table {
             return effects;
         }
         self.uncount(&entry);
-        let is_crowded = self.limits.connections.saturating_sub(self.counts.open + 1) < self.limits.connections / KEPT_FREE;
+        let is_crowded =
+            self.limits.connections.saturating_sub(self.counts.open + 1) < self.limits.connections / KEPT_FREE;
         let mut owner = Some(owner);
         if let Some(wanted) = owner
             && is_crowded

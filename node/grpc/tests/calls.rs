@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use assay_node_grpc::{Call, Code, Handle, HeaderMap, Limits, Reply, Server, Service, Status};
 use assay_node_connections::Gate;
+use assay_node_grpc::{Call, Code, Handle, HeaderMap, Limits, Reply, Server, Service, Status};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt};
@@ -100,7 +100,14 @@ fn house() -> House {
 fn house_with(tls: Option<ServerConfig>) -> House {
     let echo = Arc::new(Echo { waiting: AtomicUsize::new(0), let_go: Semaphore::new(0) });
     let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let server = Server::new(vec![socket], LIMITS, Gate::new(CONNECTIONS, Vec::new()), tls, Arc::clone(&echo) as Arc<dyn Service>).expect("a server");
+    let server = Server::new(
+        vec![socket],
+        LIMITS,
+        Gate::new("test", CONNECTIONS, Vec::new()),
+        tls,
+        Arc::clone(&echo) as Arc<dyn Service>,
+    )
+    .expect("a server");
     let (address, handle) = (server.addresses()[0], server.handle());
     House { echo, address, handle, serving: tokio::spawn(server.run()) }
 }

@@ -191,30 +191,33 @@ impl HttpConfig {
     }
 
     /// Who decides about the connections of a listener that may have so many.
-    pub(crate) fn gate(&self, connections: usize) -> Arc<Gate> {
+    pub(crate) fn gate(&self, listener: &str, connections: usize) -> Arc<Gate> {
         let limits =
             Limits { connections, reserve: reserve_of(connections), per_address: self.connections_per_address_max };
-        Gate::new(limits, self.networks().unwrap_or_default())
+        Gate::new(listener, limits, self.networks().unwrap_or_default())
     }
 
     /// Files that connections of all listeners may take.
     pub fn connection_files(&self) -> usize {
-        let listeners = [self.connections_max, self.otlp_connections_max, METRICS_CONNECTIONS_MAX, CONNECTIONS_MAX];
-        listeners.iter().map(|connections| connections + 2 * reserve_of(*connections)).sum()
+        let metrics = if self.metrics_listen.is_some() { METRICS_CONNECTIONS_MAX } else { 0 };
+        let listeners = [self.connections_max, self.otlp_connections_max, metrics, CONNECTIONS_MAX];
+        let listeners = listeners.into_iter().filter(|connections| *connections > 0);
+        listeners.map(|connections| connections + 2 * reserve_of(connections)).sum()
     }
 
-    /// Lowers the numbers of connections so that they take no more than `files`; whether that was necessary.
+    /// Lowers the numbers of connections, alike, until they take no more than `files`, or are as low as they may be; whether
+    /// that was necessary.
     pub fn fit_connections(&mut self, files: usize) -> bool {
-        let wanted = self.connection_files();
-        if wanted <= files {
-            return false;
+        let fits = self.connection_files() <= files;
+        let less = |connections: usize| (connections - connections.div_ceil(16)).max(CONNECTIONS_MIN.min(connections));
+        loop {
+            let (http, otlp) = (less(self.connections_max), less(self.otlp_connections_max));
+            let is_least = (http, otlp) == (self.connections_max, self.otlp_connections_max);
+            if is_least || self.connection_files() <= files {
+                return !fits;
+            }
+            (self.connections_max, self.otlp_connections_max) = (http, otlp);
         }
-        let fixed = 2 * (METRICS_CONNECTIONS_MAX + 2 * reserve_of(METRICS_CONNECTIONS_MAX));
-        let (left, asked) = (files.saturating_sub(fixed), wanted - fixed);
-        let fit = |connections: usize| (connections.saturating_mul(left) / asked).max(CONNECTIONS_MIN);
-        self.connections_max = fit(self.connections_max);
-        self.otlp_connections_max = fit(self.otlp_connections_max);
-        true
     }
 
     /// Where gRPC is served; none where it is not.
@@ -315,12 +318,15 @@ mod tests {
         let mut config = HttpConfig::default();
         assert!(!config.fit_connections(config.connection_files()));
         assert_eq!(config, HttpConfig::default());
-        for files in [2_000, 1_000, 500, 300] {
+        for files in [4_000, 2_000, 1_000, 500, 128] {
             let mut config = HttpConfig::default();
             assert!(config.fit_connections(files));
             assert!(config.connection_files() <= files, "{files}: {}", config.connection_files());
             assert!(config.connections_max >= CONNECTIONS_MIN && config.check().is_ok());
         }
+        let mut config = HttpConfig { connections_max: 4, ..HttpConfig::default() };
+        assert!(config.fit_connections(1));
+        assert_eq!((config.connections_max, config.otlp_connections_max), (4, CONNECTIONS_MIN));
     }
 
     #[test]

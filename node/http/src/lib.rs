@@ -1,7 +1,7 @@
 //! HTTP: the only room that knows actix-web. Thin: it reads what a client sent, asks the rooms below, and answers.
 //!
 //! ```text
-//! socket -> edge (id, span, limits, panic, CORS) -> route -> call (who is it) -> body (limits, pace, one parse)
+//! socket -> listener -> edge (id, span, limits, panic, CORS) -> route -> call (who is it) -> body (limits, pace, one parse)
 //!                                                     |
 //!                                                     +-> records | objects -> answer, or a refusal from one table
 //! ```
@@ -16,7 +16,10 @@
 //! | budgets that requests share and wait for | `admission`, `wait` |
 //! | bodies answered before they were read | `unread` |
 //! | kinds of refusal, their statuses and bodies | `refusal`, `refused` |
+//! | addresses to listen on, before anything is created | `sockets` |
+//! | which connections there may be, and HTTP on them | `listener` |
 //! | browsers of other origins | `cors` |
+//! | what was meant by a path that leads nowhere | `near` |
 //! | operations of the API that are not served yet | `operations` |
 //! | what is said of those that are: `/openapi.json`, `/docs` | `describe` |
 //! | people who log in | `login`, `routes/oauth` |
@@ -45,6 +48,7 @@ mod farewell;
 mod interim;
 mod listener;
 mod login;
+mod near;
 mod operations;
 mod origin;
 mod pace;

@@ -58,7 +58,7 @@ impl Listener {
         certificates: Option<&Arc<Certificates>>,
     ) -> io::Result<(Workers, Doors, Vec<SocketAddr>)> {
         let config = &edge.config;
-        let gate = config.gate(self.connections);
+        let gate = config.gate(reserved.setting(), self.connections);
         // The gate is what limits connections, of all workers together.
         let all = gate.limit();
         let mut builder = Workers::build()
@@ -67,8 +67,8 @@ impl Listener {
             .worker_max_blocking_threads(PARSE_THREADS_A_WORKER)
             .shutdown_timeout(config.stop_seconds_max)
             .disable_signals();
-        // Else silent handshakes would keep others from theirs.
-        max_concurrent_tls_connect(all);
+        // Else silent handshakes would keep others from theirs. All listeners share it, so all say the same.
+        max_concurrent_tls_connect(config.connection_files());
         let doors = Doors::open(reserved, config, certificates.is_none())?;
         let mut addresses = Vec::new();
         for socket in doors.sockets()? {

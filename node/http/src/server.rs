@@ -24,7 +24,7 @@ use crate::{App, admin, routes};
 
 /// Metrics are read by one collector or two.
 const METRICS_WORKERS: usize = 1;
-pub(crate) const METRICS_CONNECTIONS_MAX: usize = 64;
+pub(crate) const METRICS_CONNECTIONS_MAX: usize = 32;
 /// Calls of one connection. An exporter sends one batch at a time; a collector sends several.
 const OTLP_CALLS_AT_ONCE_MAX: u32 = 32;
 
@@ -177,7 +177,7 @@ fn bind_otlp(
         preface_within: Duration::from_secs(config.head_seconds_max),
     };
     let tls = certificates.map(|certificates| certificates.server_config()).transpose()?;
-    let gate = config.gate(config.otlp_connections_max);
+    let gate = config.gate("http.otlp_listen", config.otlp_connections_max);
     let service = Arc::new(Exports::new(edge.clone()));
     assay_node_grpc::Server::new(reserved.open(config.backlog)?, limits, gate, tls, service).map(Some)
 }

@@ -78,6 +78,11 @@ impl Reserved {
         }
     }
 
+    /// The setting that names the address.
+    pub fn setting(&self) -> &'static str {
+        self.setting
+    }
+
     /// Connections wait from here on.
     pub fn open(self, backlog: u32) -> io::Result<Vec<TcpListener>> {
         let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);

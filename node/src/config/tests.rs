@@ -52,7 +52,10 @@ fn what_is_not_understood_is_named_with_its_place() {
     let environment = load(&sources(None, &[("ASSAY_STORE_SHARD", "4")], &[])).unwrap_err();
     assert_eq!(environment.place, "environment ASSAY_STORE_SHARD");
     assert!(environment.problem.contains("ASSAY_STORE_SHARDS"));
-    assert_eq!(load(&sources(None, &[], &["store.shards=x"])).unwrap_err().problem, "`store.shards` is `x`; it has to be a whole number");
+    assert_eq!(
+        load(&sources(None, &[], &["store.shards=x"])).unwrap_err().problem,
+        "`store.shards` is `x`; it has to be a whole number"
+    );
     assert!(load(&sources(None, &[], &["store.shards"])).unwrap_err().problem.contains("name=value"));
 }
 

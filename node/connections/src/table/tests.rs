@@ -210,7 +210,10 @@ impl World {
             if let Effect::Close(id, _) = effect {
                 let seen = self.seen.get_mut(id).expect("it is there");
                 assert!(!seen.is_leaving, "told once");
-                assert!(seen.is_reserve || seen.busy == 0 || before[id].owner.is_none(), "a request of somebody is cut");
+                assert!(
+                    seen.is_reserve || seen.busy == 0 || before[id].owner.is_none(),
+                    "a request of somebody is cut"
+                );
                 seen.is_leaving = true;
             }
         }

@@ -218,15 +218,15 @@ impl Cluster {
         self.group(GroupId::of_shard(shard)).ok_or_else(led_elsewhere)?.submit(command)
     }
 
-    /// Returns when everything acknowledged before the call can be read from the replica on this node.
+    /// Returns when everything acknowledged before the call can be read from the replica on this node. Waits for a leader
+    /// for [`ROUTE_WAIT_MAX`].
     pub async fn fence(&self, group: GroupId) -> Result<u64, FenceError> {
-        let known = self.group(group).ok_or_else(|| FenceError::Stopped(format!("there is no group {group} here")))?;
-        let asked = Instant::now();
-        let index = known.fence().await?;
-        if group == GroupId::CATALOG {
-            self.shared.heard_catalog(asked);
-        }
-        Ok(index)
+        self.shared.fence_until(group, tokio::time::Instant::now() + ROUTE_WAIT_MAX).await
+    }
+
+    /// Whether this node is being stopped: whoever waits for something should not wait on.
+    pub fn is_closing(&self) -> bool {
+        self.shared.closing.load(Ordering::Acquire)
     }
 
     /// Makes what the group applied durable without the log, which is then purged up to there.

@@ -20,7 +20,7 @@ pub struct PeerCounts {
     pub connected: bool,
     /// Calls and streams that reached the peer through another node.
     pub relayed: u64,
-    /// When the last bytes came, over a connection that this node made.
+    /// When the last bytes came, over a connection that this node made or through another node.
     pub last_heard: Option<Instant>,
 }
 
@@ -50,6 +50,7 @@ impl Traffic {
 
     pub(crate) fn relayed(&self) {
         self.relayed.fetch_add(1, Ordering::Relaxed);
+        *self.last_heard.lock() = Some(Instant::now());
     }
 
     pub(crate) fn wrote(&self, bytes: usize) {

@@ -136,3 +136,19 @@ fn no_two_settings_share_a_name_in_the_environment() {
     assert_eq!(in_environment.len(), names.len());
     assert!(NOT_SETTINGS.iter().all(|name| !in_environment.contains(*name)));
 }
+
+#[test]
+fn times_of_elections_keep_their_relation_or_the_setting_is_named() {
+    let timing = |flags: &[&str]| load(&sources(None, &[], flags)).unwrap().node().map(|node| node.timing);
+    let far = ["cluster.heartbeat_ms=800", "cluster.election_min_ms=2400", "cluster.election_max_ms=4000"];
+    assert_eq!(timing(&far).unwrap().heartbeat, Duration::from_millis(800));
+    assert_eq!(timing(&[]).unwrap(), Timing::default());
+    for (flags, place) in [
+        (&["cluster.heartbeat_ms=1"][..], "cluster.heartbeat_ms"),
+        (&["cluster.heartbeat_ms=800"], "cluster.election_min_ms"),
+        (&["cluster.election_max_ms=450"], "cluster.election_max_ms"),
+        (&["cluster.election_max_ms=60000"], "cluster.election_max_ms"),
+    ] {
+        assert_eq!(timing(flags).unwrap_err().place, place);
+    }
+}

@@ -30,7 +30,8 @@ use crate::keeping::NodeFile;
 use crate::large::{self, BlobService};
 use crate::nodes::{self, NodeRecord, NodeState};
 use crate::reconcile::{
-    CLOCK, DIGEST, Digests, HEALTH, INTRODUCE, Introductions, OwnClock, OwnHealth, QUARANTINE, Quarantines, SPARE, Spares,
+    CLOCK, DIGEST, Digests, HEALTH, INTRODUCE, Introductions, OwnClock, OwnHealth, QUARANTINE, Quarantines, SPARE,
+    Spares,
 };
 use crate::route::{PROPOSE, Proposals};
 use crate::status::{Reports, STATUS};

@@ -41,9 +41,9 @@ use crate::network::Network;
 use crate::peers::{Chunks, FileWanted, MessageKind, PeerError, Peers, Way};
 use crate::proposer::Proposer;
 use crate::read_index::ReadIndex;
+use crate::runtime::beat_every;
 use crate::seal::SealThreads;
 use crate::state_machine::{SealsEnded, StateMachine};
-use crate::runtime::beat_every;
 use crate::throttle::Throttle;
 use crate::timing::Timing;
 use crate::types::{LogIdOf, RaftOf, Replica};
@@ -442,8 +442,9 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         serving: Arc::clone(&serving),
         fatal: node.fatal.clone(),
     };
-    let consensus =
-        Arc::new(consensus_config(&node.cluster_name, node.timing).validate().map_err(|error| stopped(error.to_string()))?);
+    let consensus = Arc::new(
+        consensus_config(&node.cluster_name, node.timing).validate().map_err(|error| stopped(error.to_string()))?,
+    );
     let exports = Exports::new(incoming.disk.clone(), node.work.clone());
     let incoming = Incoming::new(incoming, Arc::clone(&node.throttle), node.work.clone()).await.map_err(io_failed)?;
     let (deposed, timing) = (Deposed::default(), node.timing);

@@ -68,7 +68,8 @@ impl Group {
         let _heartbeats = Heartbeats(self);
         raft.runtime_config().heartbeat(false);
         let way = Way { group: self.id(), from: self.replica(), to, node };
-        let message = Message { way, kind: MessageKind::TakeOver, body: Bytes::new(), within: self.timing().take_over_max() };
+        let message =
+            Message { way, kind: MessageKind::TakeOver, body: Bytes::new(), within: self.timing().take_over_max() };
         let asked = self.peers().send(message).await;
         let mut metrics = raft.server_metrics();
         let gone = metrics.wait_for(|metrics| metrics.state != ServerState::Leader);

@@ -13,7 +13,6 @@ use rand_of_openraft::rngs::StdRng;
 use rand_of_openraft::{Error, RngCore, SeedableRng, thread_rng};
 use tokio::time::Instant;
 
-
 thread_local! {
     static SEEDED: RefCell<Option<StdRng>> = const { RefCell::new(None) };
 }

@@ -202,7 +202,9 @@ async fn lead_or_give(
         book.balancing += 1;
     }
     let handed = match shared.first_there(better).await {
-        Some(to) if reason == Reason::SlowDisk => group.hand_over_from_slow_disk(to).await.map_err(|why| why.to_string()),
+        Some(to) if reason == Reason::SlowDisk => {
+            group.hand_over_from_slow_disk(to).await.map_err(|why| why.to_string())
+        }
         Some(to) => group.hand_over(to).await.map_err(|why| why.to_string()),
         None => Err("who should have it does not answer".to_owned()),
     };

@@ -157,27 +157,30 @@ fn object(number: u128) -> ObjectKey {
 /// One row of each object.
 pub async fn write_rows(cluster: &Cluster, id: &str) {
     for number in 0..OBJECTS {
-        let doc = format!(r#"{{"id":"{id}","input":"some text"}}"#);
-        let row = RowOp {
-            id,
-            action: Action::Upsert,
-            span_id: id,
-            root_span_id: id,
-            is_root: true,
-            created: 0,
-            doc: doc.as_bytes(),
-            rules: b"",
-            audit: b"",
-        };
-        let write = Write { object: object(number), assigned: Xact::ZERO, request: None, rows: vec![row] };
-        let shard = cluster.locate(&object(number));
-        let command = Bytes::from(Command::Write(write).encode());
-        // A lead that moves leaves the outcome unknown; the same row again is the same row.
-        wait_for("written", async || {
-            matches!(cluster.write(shard, command.clone()).await, Ok(Outcome::Written { .. }))
-        })
-        .await;
+        write_row(cluster, id, number).await;
     }
+}
+
+/// One row of this object.
+pub async fn write_row(cluster: &Cluster, id: &str, number: u128) {
+    let doc = format!(r#"{{"id":"{id}","input":"some text"}}"#);
+    let row = RowOp {
+        id,
+        action: Action::Upsert,
+        span_id: id,
+        root_span_id: id,
+        is_root: true,
+        created: 0,
+        doc: doc.as_bytes(),
+        rules: b"",
+        audit: b"",
+    };
+    let write = Write { object: object(number), assigned: Xact::ZERO, request: None, rows: vec![row] };
+    let shard = cluster.locate(&object(number));
+    let command = Bytes::from(Command::Write(write).encode());
+    // A lead that moves leaves the outcome unknown; the same row again is the same row.
+    wait_for("written", async || matches!(cluster.write(shard, command.clone()).await, Ok(Outcome::Written { .. })))
+        .await;
 }
 
 /// Of every object whose shard is on this node the row is there; answers how many those are.

@@ -106,6 +106,18 @@ impl Path {
         }
     }
 
+    /// Returns when the path has been down for this long without an end.
+    pub(crate) async fn until_down_for(&self, time: Duration) {
+        let mut down = self.down.subscribe();
+        loop {
+            self.until_down().await;
+            let is_up_again = down.wait_for(|down| !*down);
+            if tokio::time::timeout(time, is_up_again).await.is_err() {
+                return;
+            }
+        }
+    }
+
     pub(crate) fn via(&self) -> Option<NodeId> {
         self.state.lock().via
     }

@@ -282,7 +282,8 @@ impl Transport {
         let opened = async move {
             let onward = transport.onward(&received)?;
             let ends = Instant::now() + onward.call.within();
-            let chunks = transport.stream_directly(onward.to, &onward.peer, &onward.call, ends).await.map_err(at_relay)?;
+            let chunks =
+                transport.stream_directly(onward.to, &onward.peer, &onward.call, ends).await.map_err(at_relay)?;
             // The place is held until the stream ends.
             Ok(chunks.map(move |chunk| {
                 let _held = &onward;

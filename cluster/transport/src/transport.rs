@@ -29,6 +29,9 @@ use crate::weather::{Weather, send_under};
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// Between two pings to a peer whose direct path is down.
 const PROBE_EVERY: Duration = Duration::from_millis(250);
+/// A call that may not be sent again has no answer when the direct path was down for this long. With the time until that is
+/// known this is as long as a silent connection is kept.
+const GIVEN_UP_AFTER: Duration = Duration::from_millis(1500);
 /// A timer that fires so late means that this process stood still, and then silence proves nothing.
 const OVERSLEPT: Duration = Duration::from_millis(100);
 /// Name of a ping for [`Weather`].
@@ -343,6 +346,9 @@ async fn first<Answer>(
         biased;
         answer = direct => answer,
         () = peer.path.until_down(), if repeatable => return Err(None),
+        () = peer.path.until_down_for(GIVEN_UP_AFTER) => {
+            Err(CallError::Lost("the node stopped answering directly before the answer came".into()))
+        }
     };
     match answer {
         Err(error @ CallError::NotReached(_)) => Err(Some(error)),
@@ -364,7 +370,9 @@ async fn examination(inner: Weak<Inner>, to: NodeId, peer: Weak<Peer>) {
             Some(fate) => send_under(fate, ends, peer.ping(ends)).await,
         })
     };
-    let Some(Patience { silent_after, connect_within, .. }) = inner.upgrade().map(|inner| inner.patience) else { return };
+    let Some(Patience { silent_after, connect_within, .. }) = inner.upgrade().map(|inner| inner.patience) else {
+        return;
+    };
     loop {
         let began = Instant::now();
         let Some(answer) = ping(silent_after).await else { return };

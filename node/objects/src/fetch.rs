@@ -136,7 +136,8 @@ pub(crate) async fn fetch(
         } else {
             fetch_there(office, group, &home, &reading).await
         };
-        let may_pass = matches!(&answer, Err(ReadError::Unavailable(_))) || (!is_here || damaged_here) && is_damage(&answer);
+        let may_pass =
+            matches!(&answer, Err(ReadError::Unavailable(_))) || (!is_here || damaged_here) && is_damage(&answer);
         if !may_pass || Instant::now() >= until || office.cluster.is_closing() {
             return answer.map_err(|why| match why {
                 ReadError::Damaged(why) if !is_here || damaged_here => ReadError::Unavailable(why),

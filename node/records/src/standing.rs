@@ -46,7 +46,9 @@ impl Records {
         let org_name = org_name.filter(|name| !name.is_empty());
         if !self.cluster.hears_catalog_soon().await {
             let why = self.cluster.catalog_silence();
-            return Err(RecordsError::Unavailable(format!("{why}, so this node cannot say who may do what; try again")));
+            return Err(RecordsError::Unavailable(format!(
+                "{why}, so this node cannot say who may do what; try again"
+            )));
         }
         let login = self.login_of(secret)?;
         let jwts = self.jwts.as_ref().filter(|_| login.is_none());

@@ -21,7 +21,8 @@ use crate::machine::Machine;
 use crate::machine::memory::{MemoryMachine, Sealed};
 use crate::{
     Admission, CacheBudget, Chunks, FileWanted, Forced, Founding, Group, GroupConfig, IncomingDir, Keep, Message,
-    NoLargeWrites, NodeParts, OnFatal, PeerError, Peers, ProposeError, ReceiveError, SealThreads, Throttle, Timing, Way, Work,
+    NoLargeWrites, NodeParts, OnFatal, PeerError, Peers, ProposeError, ReceiveError, SealThreads, Throttle, Timing,
+    Way, Work,
 };
 
 const GROUP: GroupId = GroupId(16);

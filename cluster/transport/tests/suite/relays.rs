@@ -172,8 +172,10 @@ async fn nodes_that_do_not_know_relays_are_called_as_before() {
 async fn what_may_not_be_heard_twice_is_not_sent_again() {
     let ring = Ring::new(&[1, 2, 3]);
     ring.cuts.set([(2, 1)]);
-    let error = ring.who(1, 2, Duration::from_secs(1)).await.expect_err("its answer is lost");
+    let began = Instant::now();
+    let error = ring.who(1, 2, LONG).await.expect_err("its answer is lost");
     assert!(matches!(error, CallError::Lost(_)), "{error:?}");
+    assert!(began.elapsed() < LONG / 2, "it is given up before its time is over: {:?}", began.elapsed());
     let sent_on = ring.node(1).stream(NodeId(2), Call::new("chunks", Bytes::new(), LONG)).await.expect("opens");
     assert_eq!(sent_on.count().await, 2);
 }

@@ -210,9 +210,8 @@ fn half_connected_machines_are_all_served() {
         let times = (from, from + HELD / u32::try_from(3 - cut.len()).expect("one or two"));
         std::thread::scope(|scope| {
             let (key, projects) = (&key, &projects);
-            let clients = machines.each_ref().map(|machine| {
-                scope.spawn(move || written_and_read(machine, key, projects, times))
-            });
+            let clients =
+                machines.each_ref().map(|machine| scope.spawn(move || written_and_read(machine, key, projects, times)));
             for client in clients {
                 let (sent, wrong) = client.join().expect("a client ends");
                 assert!(wrong.is_empty(), "{cut:?}: {} of {sent}: {wrong:#?}", wrong.len());

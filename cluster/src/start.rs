@@ -33,7 +33,7 @@ use crate::hub::Hub;
 use crate::keeping::{FOUNDER, Keeping, KeptReplica, KeptState, NodeFile, replicas_of_founder};
 use crate::large::BlobWrites;
 use crate::net::Net;
-use crate::reconcile::{Clocks, Reconcilers, Spared};
+use crate::reconcile::{Clocks, Health, Reconcilers, Spared};
 use crate::recover::check_recovery;
 use crate::replicas::{Closed, Resting, close_damaged, finish_leaving, open_shard};
 use crate::route::Hints;
@@ -83,6 +83,7 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     let net = Net::default();
     let parts = NodeParts {
         cluster_name: format.cluster.to_string(),
+        timing: config.timing,
         runtime: runtime.handle(),
         cache: CacheBudget::default(),
         seals: seals.clone(),
@@ -113,6 +114,7 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
         clocks: Clocks::default(),
         resting: Resting::default(),
         catalog_heard: CatalogHeard::default(),
+        health: Health::default(),
         closing: AtomicBool::new(false),
     });
     states.closed.into_iter().for_each(|closed| shared.keep_closed(closed));

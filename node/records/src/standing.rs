@@ -45,8 +45,10 @@ impl Records {
     ) -> Result<Principal, RecordsError> {
         let org_name = org_name.filter(|name| !name.is_empty());
         if !self.cluster.hears_catalog_soon().await {
-            let why = "this node does not hear from the majority of the cluster, and cannot say who may do what";
-            return Err(RecordsError::Unavailable(why.into()));
+            let why = self.cluster.catalog_silence();
+            return Err(RecordsError::Unavailable(format!(
+                "{why}, so this node cannot say who may do what; try again"
+            )));
         }
         let login = self.login_of(secret)?;
         let jwts = self.jwts.as_ref().filter(|_| login.is_none());

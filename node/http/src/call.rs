@@ -2,10 +2,12 @@
 //! it has no principal, and so no way to ask for anything.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use actix_web::dev::Payload as RawPayload;
 use actix_web::web::{Data, Payload, Query};
 use actix_web::{FromRequest, HttpMessage, HttpRequest};
+use assay_node_connections::Connection;
 use futures::future::LocalBoxFuture;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -49,6 +51,9 @@ impl Call {
         let said =
             Said { authorization: header(AUTHORIZATION), org_name: header(ORG_NAME), impersonate: header(IMPERSONATE) };
         let caller = Caller::known(edge, said, wait_of(&request)).await?;
+        if let Some(connection) = request.conn_data::<Arc<Connection>>() {
+            caller.on(connection)?;
+        }
         caller.admit(request.method().as_str(), request.match_info().as_str()).await?;
         Ok(Call { caller, request })
     }

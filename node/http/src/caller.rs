@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use actix_web::web::Data;
 use assay_node_auth::{Principal, Secret};
+use assay_node_connections::{Connection, Owner};
 use assay_node_objects::Patience;
 use tracing::Span;
 use uuid::Uuid;
@@ -53,6 +54,20 @@ impl Caller {
     /// Returns who asks for a part of a budget.
     pub fn applicant(&self) -> Applicant {
         Applicant::new(&self.principal, self.wait.clone())
+    }
+
+    /// Says whose connection it is. Refused where the caller's organization, or its credential, holds its share of
+    /// connections while others wait for one.
+    pub fn on(&self, connection: &Connection) -> Result<(), Refusal> {
+        let (organization, credential) = (self.principal.org.0, self.principal.credential.record());
+        match connection.known(Owner { organization, credential }) {
+            true => Ok(()),
+            false => Err(Refusal::new(
+                Kind::Busy,
+                "this organization, or this credential, holds its share of this node's connections, and others wait: use \
+                 fewer connections at once, or close those that are not needed",
+            )),
+        }
     }
 
     /// Whether the limits let it in: whoever is not known counts for nobody, and of a request that is too much no body is

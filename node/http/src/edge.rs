@@ -14,6 +14,7 @@ use actix_web::http::{ConnectionType, Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpMessage, HttpResponse};
+use assay_node_connections::Connection;
 use assay_node_files::Files;
 use assay_node_functions::Functions;
 use assay_node_objects::Objects;
@@ -36,6 +37,9 @@ use crate::refusal::{Kind, Refusal};
 use crate::unread::Unread;
 use crate::wait::{STAINLESS_TIMEOUT, Wait};
 use crate::{App, Health};
+
+/// Paths that are answered also where all connections are taken.
+const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
 /// What all workers share.
 pub struct Edge {
@@ -113,6 +117,8 @@ pub async fn around<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let dress = Dress::of(&request);
+    let connection = request.request().conn_data::<Arc<Connection>>().cloned();
+    let _in_use = connection.as_ref().map(Connection::begin);
     let _under_way = edge.counts.begin();
     let began = Instant::now();
     let span = span_of(&dress.trace, request.method().as_str(), &dress.path);
@@ -174,6 +180,12 @@ async fn serve<B: MessageBody + 'static>(
     if request.method() == Method::OPTIONS && dress.is_for_browsers() {
         return Ok(request.into_response(dress.put_on(HttpResponse::Ok().finish())));
     }
+    let is_reserve = request.request().conn_data::<Arc<Connection>>().is_some_and(|connection| connection.is_reserve());
+    if is_reserve && !HEALTH.contains(&request.path()) {
+        let mut refused = dressed_error(dress, full()).error_response();
+        refused.head_mut().set_connection_type(ConnectionType::Close);
+        return Ok(request.into_response(refused));
+    }
     let head_bytes = head_bytes(&request);
     if head_bytes > edge.config.head_bytes_max {
         let max = edge.config.head_bytes_max;
@@ -190,7 +202,7 @@ async fn serve<B: MessageBody + 'static>(
         Some(Err(panic)) => return Err(dressed_error(dress, panicked(edge, &*panic))),
         None => return Err(dressed_error(dress, too_late())),
     };
-    if edge.is_draining() {
+    if is_reserve || edge.is_draining() {
         response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
     }
     Ok(response)
@@ -202,6 +214,14 @@ pub fn panicked(edge: &Edge, panic: &(dyn Any + Send)) -> Refusal {
     let said = panic.downcast_ref::<&str>().copied();
     let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
     Refusal::internal(format!("panic: {said}"))
+}
+
+/// For a connection that was let in only to be told how this node is.
+pub fn full() -> Refusal {
+    Refusal::new(
+        Kind::Unavailable,
+        "all connections of this node are in use; try again in a moment, or at another node",
+    )
 }
 
 pub fn too_late() -> Refusal {

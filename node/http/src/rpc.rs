@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::body::read_message;
 use crate::caller::{AUTHORIZATION, Caller, IMPERSONATE, ORG_NAME, Said};
-use crate::edge::{Edge, panicked, say, span_of, too_late};
+use crate::edge::{Edge, full, panicked, say, span_of, too_late};
 use crate::refusal::{Kind, Refusal};
 use crate::routes::exports::{PARENT, again, not_stored, take};
 use crate::wait::{GRPC_TIMEOUT, Wait};
@@ -64,7 +64,11 @@ impl Exports {
         let header = |name: &str| call.metadata.get(name).map(HeaderValue::as_bytes);
         let said =
             Said { authorization: header(AUTHORIZATION), org_name: header(ORG_NAME), impersonate: header(IMPERSONATE) };
+        if call.connection.is_reserve() {
+            return Err(full());
+        }
         let caller = Caller::known(self.edge.clone(), said, wait).await?;
+        caller.on(&call.connection)?;
         let served = METHODS.iter().find(|(path, ..)| *path == call.path);
         let Some((_, signal, path)) = served else {
             let why = format!("{} is not served: exports of OpenTelemetry are", crate::shapes::shortened(&call.path));

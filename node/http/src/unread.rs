@@ -13,10 +13,12 @@ use actix_web::HttpMessage;
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest};
 use actix_web::error::PayloadError;
-use actix_web::http::Version;
+use actix_web::http::{Version, header};
 use bytes::Bytes;
 use futures::Stream;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
+
+use crate::interim::Continue;
 
 /// Upper bounds of what is thrown away.
 const DISCARDED_BYTES_MAX: usize = 8 << 20;
@@ -29,6 +31,8 @@ const KEPT_UNTIL_CLOSED: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Unread {
     body: Rc<RefCell<Body>>,
+    /// Of a client that waits to be told to send.
+    continues: Option<Continue>,
 }
 
 struct Body {
@@ -43,14 +47,20 @@ impl Unread {
             return None;
         }
         let body = Body { payload: request.take_payload(), has_ended: false };
-        let unread = Unread { body: Rc::new(RefCell::new(body)) };
+        let expects = request.headers().contains_key(header::EXPECT);
+        let continues = request.request().conn_data::<Continue>().filter(|_| expects).cloned();
+        continues.iter().for_each(Continue::withhold);
+        let unread = Unread { body: Rc::new(RefCell::new(body)), continues };
         request.set_payload(Payload::Stream { payload: Box::pin(unread.clone()) });
         Some(unread)
     }
 
     /// Returns an answer's body that is followed by what is thrown away, if the request was not read to its end.
     pub fn discarded_behind(self, answer: BoxBody) -> BoxBody {
-        if self.body.borrow().has_ended || matches!(answer.size(), BodySize::None | BodySize::Sized(0)) {
+        let is_awaited = self.continues.as_ref().is_some_and(Continue::is_withheld);
+        let is_empty = matches!(answer.size(), BodySize::None | BodySize::Sized(0));
+        // Whoever was not told to send sends nothing.
+        if is_awaited || is_empty || self.body.borrow().has_ended {
             return answer;
         }
         BoxBody::new(Discarding { answer: Some(answer), unread: Some(self), due: None, discarded: 0 })
@@ -61,6 +71,8 @@ impl Stream for Unread {
     type Item = Result<Bytes, PayloadError>;
 
     fn poll_next(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        // Whoever reads a body has been admitted.
+        self.continues.iter().for_each(Continue::release);
         let mut body = self.body.borrow_mut();
         let polled = Pin::new(&mut body.payload).poll_next(task);
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
@@ -133,7 +145,7 @@ mod tests {
         let pieces = stream::iter((0..pieces).map(|_| Ok(Bytes::from(vec![0; 1 << 20]))));
         let payload = Payload::Stream { payload: Box::pin(futures::StreamExt::chain(pieces, stream::pending())) };
         let body = Body { payload, has_ended: false };
-        Unread { body: Rc::new(RefCell::new(body)) }.discarded_behind(BoxBody::new("refused"))
+        Unread { body: Rc::new(RefCell::new(body)), continues: None }.discarded_behind(BoxBody::new("refused"))
     }
 
     #[actix_web::test]

@@ -17,6 +17,7 @@ pub mod ingest;
 mod line;
 mod office;
 mod page;
+mod parents;
 mod prepare;
 mod readers;
 mod render;
@@ -284,12 +285,15 @@ impl Objects {
     /// node first. It waits for these until the deadline; then, and only then, it is busy.
     ///
     /// A caller that goes away while its writes wait gives their turn up, and nothing of them is written.
-    pub async fn write(&self, writes: Vec<ObjectWrite>, patience: Patience) -> Result<Vec<Written>, WriteError> {
+    pub async fn write(&self, mut writes: Vec<ObjectWrite>, patience: Patience) -> Result<Vec<Written>, WriteError> {
         let office = &self.shared.office;
         let org = writes.first().map(|write| write.object.org);
         let gone = writes.iter().find(|write| is_gone(office, &write.object));
         if let Some(ObjectWrite { object, .. }) = gone {
             return Err(WriteError::Gone { object: *object });
+        }
+        for write in &mut writes {
+            self.adopt(write).await?;
         }
         let prepared = prepare_all(writes, (office.clock)()).await?;
         let (mut works, mut sent_to, mut indexes, mut row_ids) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -304,6 +308,20 @@ impl Objects {
         let done = together(sent_to, answers.collect(), &indexes).map_err(|why| self.late(org, why))?;
         let all = row_ids.into_iter().zip(done);
         Ok(all.map(|(row_ids, Done { xact, duplicate })| Written { row_ids, xact, duplicate }).collect())
+    }
+
+    /// Gives rows that name their parent in the deprecated way the place that this parent has in its trace.
+    async fn adopt(&self, write: &mut ObjectWrite) -> Result<(), WriteError> {
+        let ids = parents::unknown_parents(&write.rows);
+        let stored = if ids.is_empty() {
+            Vec::new()
+        } else {
+            // Only ids are read of these rows, whatever project they are in.
+            let home = RowHome { object: write.object, org: write.object.org, project_id: Uuid::nil() };
+            self.rows(&home, ids, None).await.map_err(|why| WriteError::parents_unread(write.object, why))?
+        };
+        parents::adopt(&mut write.rows, &stored);
+        Ok(())
     }
 
     /// One page of whole traces, newest first; sees everything acknowledged before the call.

@@ -39,6 +39,8 @@ use crate::{descriptors, desk, jwt, metrics, oidc, rates, secrets};
 const MAIN_THREADS: usize = 2;
 /// Takes the place of the key that a first start makes.
 pub const API_KEY_VARIABLE: &str = "ASSAY_API_KEY";
+/// What failed where the first organization cannot be made.
+const FOUNDING: &str = "making the first organization, as [founding] and ASSAY_API_KEY say";
 /// How often deletes that could not be finished are taken up again.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
@@ -111,10 +113,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let handle = server.handle();
     let http = tokio::spawn(server.run());
     let settling = async {
-        let made = records
-            .found_when_heard(&founding)
-            .await
-            .with_context(|| format!("making the first organization, as [founding] and {API_KEY_VARIABLE} say"))?;
+        let made = records.found_when_heard(&founding).await.context(FOUNDING)?;
         secrets::settle(&config, &records).await.context("the master key of secrets")?;
         serving.store(true, Ordering::Relaxed);
         announce(made.as_ref(), scheme, &addresses, &otlp)

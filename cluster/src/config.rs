@@ -81,6 +81,9 @@ pub struct ClusterConfig {
     pub certificate_valid: Duration,
     /// The cluster this directory has to belong to, where that is known.
     pub cluster: Option<ClusterId>,
+    /// Why the directory has to hold a node's data already, as a clause such as `store.cluster_id is set`. None: a directory
+    /// without data founds a cluster.
+    pub expects_data: Option<String>,
     pub memory_budget_bytes: u64,
     pub seal_age: Duration,
     /// What is left of a deleted object in files is taken out of them this long after.
@@ -107,6 +110,7 @@ impl Default for ClusterConfig {
             scrub_every: SCRUB_EVERY,
             certificate_valid: CERTIFICATE_VALID,
             cluster: None,
+            expects_data: None,
             memory_budget_bytes: MEMORY_BUDGET_BYTES,
             seal_age: SEAL_AGE,
             erase_after: ERASE_AFTER,

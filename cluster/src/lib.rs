@@ -213,9 +213,9 @@ impl Cluster {
     }
 
     /// Takes a command in for the next entry of a shard that is led here; entries keep the order of these calls.
-    pub fn submit(&self, shard: ShardId, command: Bytes) -> Result<Pending, NotWritten> {
+    pub fn submit(&self, shard: ShardId, command: Bytes, until: tokio::time::Instant) -> Result<Pending, NotWritten> {
         let led_elsewhere = || NotWritten::NotLeader { leader: None };
-        self.group(GroupId::of_shard(shard)).ok_or_else(led_elsewhere)?.submit(command)
+        self.group(GroupId::of_shard(shard)).ok_or_else(led_elsewhere)?.submit(command, until)
     }
 
     /// Returns when everything acknowledged before the call can be read from the replica on this node. Waits for a leader

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use assay_cluster_raft::{FenceError, NotWritten, ProposeError};
+use assay_cluster_raft::{FenceError, NotWritten, ProposeError, WRITE_WAIT_MAX};
 use assay_storage_model::catalog::CATALOG_COMMAND_BYTES_MAX;
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{GroupId, NodeId, ShardId};
@@ -28,8 +28,11 @@ pub(crate) const PROPOSE: &str = "cluster.propose";
 /// less; with the longest election times that can be set there are two in this time.
 pub const ROUTE_WAIT_MAX: Duration = Duration::from_secs(25);
 const ROUTED_AGAIN_AFTER: Duration = Duration::from_millis(25);
-/// One forwarded write; memory is waited for 20 s at most.
-const FORWARD_MAX: Duration = Duration::from_secs(25);
+/// A leader that is busy is asked again after this, until [`WRITE_WAIT_MAX`] has passed. One of version 0.5 waits before it
+/// says so; an older one answers at once.
+const BUSY_AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// One forwarded write: it waits for room and memory for [`WRITE_WAIT_MAX`] at most.
+const FORWARD_MAX: Duration = Duration::from_secs(40);
 const COMMANDS_MAX: usize = 10_000;
 
 /// Who answers for a group.
@@ -168,7 +171,7 @@ impl Shared {
     }
 
     async fn routed(&self, group: GroupId, commands: &[Bytes], manner: Manner) -> Result<Vec<Outcome>, ProposeError> {
-        let until = Instant::now() + ROUTE_WAIT_MAX;
+        let (until, busy_until) = (Instant::now() + ROUTE_WAIT_MAX, Instant::now() + WRITE_WAIT_MAX);
         loop {
             let refusal = match self.route(group) {
                 Route::Here => match self.propose_here(group, commands, manner).await {
@@ -185,6 +188,11 @@ impl Shared {
                         return Ok(outcomes);
                     }
                     Forwarded::NotThere => NotWritten::NotLeader { leader: None },
+                    Forwarded::Busy if Instant::now() < busy_until => {
+                        sleep(BUSY_AGAIN_AFTER).await;
+                        continue;
+                    }
+                    Forwarded::Busy => return Err(NotWritten::Busy("too many writes wait for this group").into()),
                 },
                 Route::Nobody => NotWritten::NotLeader { leader: None },
             };
@@ -206,7 +214,7 @@ impl Shared {
         match self.ask(node, PROPOSE, body, FORWARD_MAX).await {
             Ok(answer) => match serde_json::from_slice(&answer) {
                 Ok(Answer::Outcomes(outcomes)) => Ok(Forwarded::Done(outcomes)),
-                Ok(Answer::Busy) => Err(NotWritten::Busy("too many writes wait for this group").into()),
+                Ok(Answer::Busy) => Ok(Forwarded::Busy),
                 Ok(Answer::NoSpace(why)) => Err(NotWritten::NoSpace(why).into()),
                 Ok(Answer::TooLarge { bytes, limit }) => Err(NotWritten::TooLarge { bytes, limit }.into()),
                 Err(error) => Err(unknown(format!("the answer of node {node} does not read: {error}"))),
@@ -219,6 +227,7 @@ impl Shared {
                 self.note_leader(group, node, None);
                 Ok(Forwarded::NotThere)
             }
+            Err(AskError::Busy { .. }) => Ok(Forwarded::Busy),
             // This write is not sent again, and the next need not go the same way.
             Err(AskError::Refused { why, .. }) => {
                 self.note_leader(group, node, None);
@@ -235,6 +244,8 @@ impl Shared {
 enum Forwarded {
     Done(Vec<Outcome>),
     NotThere,
+    /// The leader has no room; nothing was written.
+    Busy,
 }
 
 fn unknown(why: String) -> ProposeError {

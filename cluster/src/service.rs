@@ -29,6 +29,9 @@ pub enum AskError {
     /// Nothing was done.
     #[error("node {node} refused: {why}")]
     Refused { node: NodeId, why: String },
+    /// Nothing was done, for want of room; asked again, it may be.
+    #[error("node {node} is busy: {why}")]
+    Busy { node: NodeId, why: String },
     /// It may have been done.
     #[error("node {node} gave no answer: {why}")]
     Unknown { node: NodeId, why: String },
@@ -156,6 +159,7 @@ fn ask_error(node: NodeId, error: CallError) -> AskError {
                 let leader = <[u8; 8]>::try_from(&detail[..]).ok().map(u64::from_le_bytes).map(NodeId);
                 AskError::NotLeader { node, leader }
             }
+            RefusalCode::Busy => AskError::Busy { node, why },
             code if code.may_have_been_done() => AskError::Unknown { node, why },
             _ => AskError::Refused { node, why },
         },

@@ -28,7 +28,7 @@ use uuid::Uuid;
 use crate::config::{ClusterConfig, PeerConfig};
 use crate::error::OpenError;
 use crate::heard::CatalogHeard;
-use crate::home::{Format, Lock, read_or_found, write_format};
+use crate::home::{Format, Lock, check_before_lock, read_or_found, write_format};
 use crate::hub::Hub;
 use crate::keeping::{FOUNDER, Keeping, KeptReplica, KeptState, NodeFile, replicas_of_founder};
 use crate::large::BlobWrites;
@@ -162,6 +162,7 @@ fn take_home(config: &ClusterConfig) -> Result<Home, OpenError> {
         return Err(OpenError::Shards { found: config.shards, min, max });
     }
     let dir = &config.data_dir;
+    check_before_lock(config.disk.as_ref(), dir, config.expects_data.as_deref())?;
     config.disk.create_dir_all(dir).map_err(OpenError::io(format!("making {}", dir.display())))?;
     let lock = Lock::take(dir)?;
     let cluster = config.cluster.unwrap_or_else(|| ClusterId(Uuid::new_v4()));

@@ -14,9 +14,9 @@ use openraft::{Config, ServerState, SnapshotPolicy};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, RwLock, Semaphore, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::admission::Admission;
+use crate::admission::{Admission, WRITE_WAIT_MAX};
 use crate::ahead::Ahead;
 use crate::appends::Appends;
 use crate::apply::{AppliedNext, Applier, ApplyParts, ApplyThread};
@@ -194,14 +194,15 @@ impl Group {
         self.fence().await.map(|_| ())
     }
 
-    /// Takes a command in for the next entry; entries keep the order of these calls.
-    pub fn submit(&self, command: Bytes) -> Result<Pending, NotWritten> {
-        self.shared.committer.submit(command)
+    /// Takes a command in for the next entry; entries keep the order of these calls. A command that still waits for memory
+    /// at its deadline is refused.
+    pub fn submit(&self, command: Bytes, until: Instant) -> Result<Pending, NotWritten> {
+        self.shared.committer.submit(command, until)
     }
 
-    /// [`Group::submit`], and its outcome.
+    /// Waits for room, then does as [`Group::submit`], and returns the outcome. It is busy only after [`WRITE_WAIT_MAX`].
     pub async fn write(&self, command: Bytes) -> Result<Outcome, ProposeError> {
-        self.submit(command)?.outcome().await
+        self.shared.committer.write(command, Instant::now() + WRITE_WAIT_MAX).await
     }
 
     /// One entry of these commands, beside what the committer does. Goes on when the caller no longer waits.
@@ -211,14 +212,15 @@ impl Group {
             return Err(NotWritten::Empty.into());
         }
         proposer.check()?;
-        let permit = Arc::clone(&self.shared.in_flight).try_acquire_owned();
-        let permit = permit.map_err(|_| {
+        let until = Instant::now() + WRITE_WAIT_MAX;
+        let permit = timeout_at(until, Arc::clone(&self.shared.in_flight).acquire_owned()).await;
+        let Ok(Ok(permit)) = permit else {
             Counters::add(&proposer.counters.busy, 1);
-            NotWritten::Busy("too many proposals are under way")
-        })?;
+            return Err(NotWritten::Busy("too many proposals are under way").into());
+        };
         let proposed = proposer.runtime.clone().spawn(async move {
             let _permit = permit;
-            propose(&proposer, commands).await
+            propose(&proposer, commands, until).await
         });
         let lost = |error: tokio::task::JoinError| ProposeError::Unknown { why: error.to_string() };
         proposed.await.unwrap_or_else(|error| Err(lost(error)))
@@ -364,12 +366,12 @@ impl Group {
     }
 }
 
-async fn propose(proposer: &Proposer, commands: Vec<Bytes>) -> Result<Vec<Outcome>, ProposeError> {
+async fn propose(proposer: &Proposer, commands: Vec<Bytes>, until: Instant) -> Result<Vec<Outcome>, ProposeError> {
     let bytes: usize = commands.iter().map(Bytes::len).sum();
     let inline_max = proposer.large.inline_bytes_max();
     let large = commands.iter().any(|command| command.len() > inline_max) || bytes > ENTRY_BYTES_MAX.max(inline_max);
     proposer.check_size(bytes)?;
-    proposer.admission.pass(bytes).await?;
+    proposer.admission.pass(bytes, until).await?;
     if large {
         let count = commands.len();
         return proposer.propose_large(proposer.keep_large(commands), count).await;

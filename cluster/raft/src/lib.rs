@@ -58,7 +58,7 @@ mod types;
 mod wire;
 mod work;
 
-pub use admission::{Admission, Door, MEMORY_WAIT_MAX};
+pub use admission::{Admission, Door, WRITE_WAIT_MAX};
 pub use apply::ApplyThread;
 pub use cache::{CacheBudget, ENTRY_CACHE_BYTES_MAX};
 pub use committer::Pending;

@@ -77,7 +77,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 continue;
             }
             book.lock().leads_since.entry(group.id()).or_insert_with(|| {
-                tracing::info!(group = %group.id(), term = status.term, "leads");
+                tracing::debug!(group = %group.id(), term = status.term, "leads");
                 Instant::now()
             });
             if book.lock().busy.insert(group.id()) {

@@ -17,6 +17,7 @@ use assay_node_records::{GrantRefusal, RecordsError, Tokens};
 use serde_json::{Value, json};
 
 use super::{Answer, Shared, json, setup};
+use crate::admission::anonymous;
 use crate::body;
 use crate::dress::HTML;
 use crate::login::{Gate, ProviderRefusal};
@@ -130,7 +131,7 @@ pub async fn callback(edge: Shared, request: HttpRequest) -> Answer {
 /// For clients that have a code, or a refresh token.
 pub async fn token(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
     let passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
-    let body = body::read(&edge, &request, payload, FORM_BYTES_MAX).await?;
+    let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
     let grant = form(&body.bytes).and_then(|form| Grant::read(&form, passed.rules));
     let tokens = match grant {
         Err(wrong) => return Ok(refused(&wrong)),
@@ -155,7 +156,7 @@ pub async fn token(edge: Shared, request: HttpRequest, payload: Payload) -> Answ
 /// RFC 7009. What is no token here is revoked already.
 pub async fn revoke(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
     let _passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
-    let body = body::read(&edge, &request, payload, FORM_BYTES_MAX).await?;
+    let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
     let asked = form(&body.bytes).and_then(|form| {
         let client = form.one("client_id")?.map(str::to_owned);
         Ok((form.needed("token")?.to_owned(), client))

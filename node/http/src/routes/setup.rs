@@ -20,6 +20,7 @@ use serde_json::json;
 use super::oauth::{FORM_BYTES_MAX, Page, Parameters, SCOPE, escaped, form, page, sent_to, unavailable};
 use super::registering::PROJECT_NAME;
 use super::{Answer, Shared, json};
+use crate::admission::anonymous;
 use crate::body;
 use crate::caller::bearer;
 use crate::login::Gate;
@@ -92,7 +93,7 @@ pub fn ask(edge: &Shared, asked: &LoginAsked, who: &Identity) -> Answer {
 /// What the person says on that page.
 pub async fn allow(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
     let _passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
-    let body = body::read(&edge, &request, payload, FORM_BYTES_MAX).await?;
+    let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
     let answer = form(&body.bytes).ok().and_then(|form| form.one("answer").ok().flatten().map(str::to_owned));
     let ticket = answer.map(|answer| edge.records.allowed(&answer)).transpose()?.flatten();
     let Some(ticket) = ticket else { return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(TOO_OLD))) };

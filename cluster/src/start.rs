@@ -81,19 +81,7 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     let lock = Arc::new(lock);
     let seals = SealThreads::start(Arc::clone(&lock)).map_err(OpenError::io("starting the threads that seal"))?;
     let net = Net::default();
-    let parts = NodeParts {
-        cluster_name: format.cluster.to_string(),
-        timing: config.timing,
-        runtime: runtime.handle(),
-        cache: CacheBudget::default(),
-        seals: seals.clone(),
-        admission: Arc::new(Admission::default()),
-        counters: Arc::new(Counters::default()),
-        fatal: config.on_fatal.clone(),
-        peers: Arc::new(net.clone()),
-        throttle: Arc::new(Throttle::new(config.move_bytes_a_second)),
-        work: Work::Threads,
-    };
+    let parts = parts(&config, format, (runtime.handle(), seals.clone()), &net);
     let shared = Arc::new(Shared {
         id: format.cluster,
         node: node.node,
@@ -141,6 +129,22 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     .map_err(OpenError::io("starting the upkeep"))?;
     let reconcilers = Reconcilers::start(Arc::clone(&shared), &runtime.handle());
     Ok(Cluster { shared, upkeep, reconcilers, seals, runtime, _lock: lock })
+}
+
+fn parts(config: &ClusterConfig, format: Format, (runtime, seals): (Handle, SealThreads), net: &Net) -> NodeParts {
+    NodeParts {
+        cluster_name: format.cluster.to_string(),
+        timing: config.timing,
+        runtime,
+        cache: CacheBudget::default(),
+        seals,
+        admission: Arc::new(Admission::default()),
+        counters: Arc::new(Counters::default()),
+        fatal: config.on_fatal.clone(),
+        peers: Arc::new(net.clone()),
+        throttle: Arc::new(Throttle::new(config.move_bytes_a_second)),
+        work: Work::Threads,
+    }
 }
 
 /// An address that was given once holds until another is given.

@@ -267,7 +267,10 @@ pub(crate) fn has_most(group: &GroupReport) -> u64 {
 impl Cluster {
     pub async fn status(&self) -> ClusterStatus {
         // What cannot be confirmed is shown as it is known here.
-        let quorum = self.fence(GroupId::CATALOG).await.is_ok();
+        let quorum = match self.group(GroupId::CATALOG) {
+            Some(catalog) => catalog.fence().await.is_ok(),
+            None => false,
+        };
         self.shared.status_of(&self.shared.reports().await, quorum)
     }
 }

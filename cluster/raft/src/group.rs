@@ -133,6 +133,7 @@ impl Group {
     /// Applies again what was committed since the last seal, and returns when consensus runs.
     pub async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError> {
         let group = config.group;
+        beat_every(node.timing.tick());
         let started = start_on_its_runtime(config, node).await;
         started.unwrap_or_else(|error| Err(StartError::Consensus { group, why: error.to_string() }))
     }
@@ -444,13 +445,11 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         serving: Arc::clone(&serving),
         fatal: node.fatal.clone(),
     };
-    let consensus = Arc::new(
-        consensus_config(&node.cluster_name, node.timing).validate().map_err(|error| stopped(error.to_string()))?,
-    );
+    let consensus = consensus_config(&node.cluster_name, node.timing).validate();
+    let consensus = Arc::new(consensus.map_err(|error| stopped(error.to_string()))?);
     let exports = Exports::new(incoming.disk.clone(), node.work.clone());
     let incoming = Incoming::new(incoming, Arc::clone(&node.throttle), node.work.clone()).await.map_err(io_failed)?;
-    let (deposed, timing) = (Deposed::default(), node.timing);
-    beat_every(timing.tick());
+    let deposed = Deposed::default();
     let told = deposed.subscribe();
     let network = Network { group, replica, peers: Arc::clone(&node.peers), exports: exports.clone(), deposed };
     let raft = RaftOf::new(replica.0, consensus, network, log.clone(), state_machine).await;
@@ -468,7 +467,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         machine: Arc::clone(&machine),
         counters: Arc::clone(&node.counters),
         incoming: Arc::new(Mutex::new(incoming)),
-        timing,
+        timing: node.timing,
     };
     let (applied, seals_ended) = (applied.subscribe(), seals_ended.subscribe());
     let group =

@@ -100,7 +100,7 @@ async fn condition(shared: &Shared, node: NodeId) -> Option<Condition> {
     match shared.ask_repeatable(node, HEALTH, Bytes::new(), ASK_MAX).await {
         Ok(answer) => serde_json::from_slice(&answer).ok(),
         // A node of 0.4 does not know the question, and lives.
-        Err(AskError::Refused { .. }) => Some(Condition::default()),
+        Err(AskError::Refused { .. } | AskError::Busy { .. }) => Some(Condition::default()),
         Err(_) => None,
     }
 }

@@ -14,12 +14,14 @@ use uuid::Uuid;
 
 use crate::access::Sight;
 use crate::audit::entry_of;
-use crate::draft::{self, Body, EVERY_ORG};
+use crate::draft::{self, Body, CLOSED_ORGS, EVERY_ORG};
 use crate::error::RecordsError;
 use crate::kinds::api_key::fingerprint_key;
-use crate::kinds::organization::member_key;
+use crate::kinds::group::ids;
+use crate::kinds::login::Login;
+use crate::kinds::organization::{joined, member_key};
 use crate::kinds::service_token::token_key;
-use crate::kinds::{login, role, service_token, user};
+use crate::kinds::{role, service_token, user};
 use crate::{OrgInfo, Records};
 
 /// How often it is kept that somebody goes on acting as somebody else.
@@ -30,7 +32,7 @@ const IMPERSONATIONS_MAX: usize = 10_000;
 impl Records {
     /// Who has this credential: an API key, a service token, the access token of a login, or a JWT where an issuer of them is
     /// trusted. `org_name` picks
-    /// where the user is in several organizations; none or an empty one picks the oldest.
+    /// where the user is in several organizations; none or an empty one picks the one that they joined first.
     pub async fn authenticate(&self, secret: &str, org_name: Option<&str>) -> Result<Principal, RecordsError> {
         self.authenticate_as(secret, org_name, None).await
     }
@@ -80,7 +82,7 @@ impl Records {
         Ok(())
     }
 
-    /// The organizations this principal's credential speaks for, oldest first.
+    /// The organizations this principal's credential speaks for, the one that its user joined first at the front.
     pub async fn organizations(&self, who: &Principal) -> Result<Vec<OrgInfo>, RecordsError> {
         self.fresh().await?;
         self.look(|state| {
@@ -236,7 +238,7 @@ impl Impersonations {
 }
 
 /// What a credential says of whom it speaks for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Standing {
     credential: Credential,
     user: Uuid,
@@ -244,6 +246,8 @@ struct Standing {
     impersonator: Option<Uuid>,
     /// None speaks for every organization of the user.
     org: Option<OrgId>,
+    /// Organizations that the user left since the credential was made. It does not speak for them, also when the user is back.
+    closed: Vec<Uuid>,
 }
 
 impl Standing {
@@ -277,8 +281,8 @@ impl Standing {
                 state.get(RecordKind::USER, user).map(|user| Standing::of_user(user.id)).ok_or_else(unknown)
             }
             Credential::Login(id) => {
-                let login = state.get(RecordKind::LOGIN, id).ok_or_else(unknown)?;
-                Ok(Standing::of_login(id, login::user_of(login)?))
+                let login = Login::read(state.get(RecordKind::LOGIN, id).ok_or_else(unknown)?)?;
+                Ok(Standing::of_login(id, login.user_id, login.closed))
             }
         }
     }
@@ -289,26 +293,28 @@ impl Standing {
         let user = user.ok_or_else(|| RecordsError::Internal(format!("API key {} names no user", key.id)))?;
         let every = body.get(EVERY_ORG).and_then(Value::as_bool).unwrap_or(false);
         let org = key.org.filter(|_| !every);
-        Ok(Standing { credential: Credential::ApiKey(key.id), user, impersonator: None, org })
+        let closed = ids(&body, CLOSED_ORGS).collect();
+        Ok(Standing { credential: Credential::ApiKey(key.id), user, impersonator: None, org, closed })
     }
 
     fn of_token(token: &Record) -> Result<Standing, RecordsError> {
         let wrong = || RecordsError::Internal(format!("service token {} names no account", token.id));
         let user = draft::id_in(&draft::read(token)?, service_token::ACCOUNT).ok_or_else(wrong)?;
         let org = Some(token.org.ok_or_else(wrong)?);
-        Ok(Standing { credential: Credential::ServiceToken(token.id), user, impersonator: None, org })
+        let credential = Credential::ServiceToken(token.id);
+        Ok(Standing { credential, user, impersonator: None, org, closed: Vec::new() })
     }
 
     fn of_user(user: Uuid) -> Standing {
-        Standing { credential: Credential::Jwt(user), user, impersonator: None, org: None }
+        Standing { credential: Credential::Jwt(user), user, impersonator: None, org: None, closed: Vec::new() }
     }
 
-    fn of_login(id: Uuid, user: Uuid) -> Standing {
-        Standing { credential: Credential::Login(id), user, impersonator: None, org: None }
+    fn of_login(id: Uuid, user: Uuid, closed: Vec<Uuid>) -> Standing {
+        Standing { credential: Credential::Login(id), user, impersonator: None, org: None, closed }
     }
 
     fn acting_as(self, state: &Sight<'_>, user: Uuid) -> Result<Standing, RecordsError> {
-        let everywhere = Standing { user, impersonator: Some(self.user), ..self };
+        let everywhere = Standing { user, impersonator: Some(self.user), ..self.clone() };
         let mut is_member = false;
         for org in state.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id)) {
             if state.find(&member_key(org, user)).is_none() {
@@ -329,17 +335,20 @@ impl Standing {
     }
 
     fn speaks_for(&self, state: &State, org: OrgId) -> bool {
-        self.org.is_none_or(|only| only == org) && state.find(&member_key(org, self.user)).is_some()
+        let is_open = self.org.is_none_or(|only| only == org) && !self.closed.contains(&org.0);
+        is_open && state.find(&member_key(org, self.user)).is_some()
     }
 
-    /// Oldest first. Organizations are few, made by an administrator.
+    /// The one that the user joined first at the front, whatever others do: it is the default. Memberships of versions before 0.5
+    /// do not say when they began; they stand before the others, the oldest organization first, as they did then.
+    /// Organizations are few, made by an administrator.
     fn organizations(&self, state: &State) -> Vec<Arc<Record>> {
         let mut orgs: Vec<_> = match self.org {
             Some(org) => state.get(RecordKind::ORGANIZATION, org.0).into_iter().cloned().collect(),
             None => state.all(RecordKind::ORGANIZATION).cloned().collect(),
         };
         orgs.retain(|org| self.speaks_for(state, OrgId(org.id)));
-        orgs.sort_by_key(|org| (org.created, org.id));
+        orgs.sort_by_cached_key(|org| (joined(state, OrgId(org.id), self.user), org.created, org.id));
         orgs
     }
 
@@ -357,9 +366,11 @@ impl Standing {
     }
 }
 
-/// A person as they stand by a login, in each organization that they are in, oldest first.
+/// A person as they stand by a login, which may be about to be made, in each organization that it opens. The one that they
+/// joined first is at the front.
 pub(crate) fn by_login(state: &Sight<'_>, login: Uuid, user: Uuid) -> Result<Vec<Principal>, RecordsError> {
-    let standing = Standing::of_login(login, user);
+    let record = state.get(RecordKind::LOGIN, login).map(|record| Login::read(record)).transpose()?;
+    let standing = Standing::of_login(login, user, record.map(|login| login.closed).unwrap_or_default());
     standing.organizations(state).iter().map(|org| standing.principal(state, org)).collect()
 }
 
@@ -368,7 +379,7 @@ pub(crate) fn own_organizations(state: &State, who: &Principal) -> Result<Vec<Ar
     Ok(Standing::of_principal(state, who)?.organizations(state))
 }
 
-fn name_of(org: &Record) -> Result<String, RecordsError> {
+pub(crate) fn name_of(org: &Record) -> Result<String, RecordsError> {
     Ok(text_in(&draft::read(org)?, "name"))
 }
 
@@ -386,7 +397,7 @@ pub(crate) fn still_known(state: &State, who: &Principal) -> Result<(), RecordsE
 pub(crate) fn within(state: &Sight<'_>, who: &Principal, org: OrgId) -> Result<Option<Principal>, RecordsError> {
     let standing = Standing::of_principal(state, who)?;
     if org == who.org {
-        if state.find(&member_key(org, who.user)).is_none() {
+        if !standing.speaks_for(state, org) {
             return Ok(None);
         }
         // What they may do may have changed since they were asked who they are.

@@ -13,6 +13,7 @@ mod metrics;
 mod oidc;
 mod operate;
 mod outward;
+mod people;
 mod quotas;
 mod rates;
 mod remote;

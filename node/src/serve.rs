@@ -31,7 +31,7 @@ use crate::jwt::Trust;
 use crate::quotas::ClusterHoldings;
 use crate::rates::ClusterPeers;
 use crate::retention::Retention;
-use crate::{desk, jwt, metrics, oidc, rates, secrets};
+use crate::{desk, jwt, metrics, oidc, people, rates, secrets};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
@@ -153,7 +153,8 @@ fn records(
     objects: &Objects,
     trust: Option<&Trust>,
 ) -> anyhow::Result<(Records, Option<Arc<dyn Provider>>)> {
-    let mut records = Records::new(Arc::clone(cluster), Arc::new(AuditLog::new(objects.clone())));
+    let mut records = Records::new(Arc::clone(cluster), Arc::new(AuditLog::new(objects.clone())))
+        .with_rules(people::rules(&config.people, &config.records));
     if let Some(trust) = trust {
         records = records.trusting(Arc::clone(&trust.jwts));
     }

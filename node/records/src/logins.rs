@@ -122,14 +122,19 @@ impl Records {
         self.finish_login_as(asked, who, asked.session.unwrap_or_else(edge::new_id)).await
     }
 
+    /// Refuses an answer of a person that was given already: its login is there, or the mark of the setup that it was for.
+    pub async fn check_unanswered(&self, login: Uuid) -> Result<(), RecordsError> {
+        self.fresh().await?;
+        match self.login(login)? {
+            None => Ok(()),
+            Some(_) => Err(answered()),
+        }
+    }
+
     /// The same, of a login whose id is known before, so that the same answer of a person makes it once.
     pub async fn finish_login_as(&self, asked: &LoginAsked, who: &Identity, id: Uuid) -> Result<String, RecordsError> {
         let key = self.login_key()?;
-        let done = || RecordsError::Forbidden("The program that waited was let in already.".into());
-        self.fresh().await?;
-        if self.login(id)?.is_some() {
-            return Err(done());
-        }
+        self.check_unanswered(id).await?;
         let user = self.look_for(asked, who, id).await?;
         for _ in 0..ATTEMPTS_MAX {
             let (now, at) = (now(), edge::now_micros());
@@ -156,7 +161,7 @@ impl Records {
             match outcomes.last() {
                 Some(CatalogOutcome::Put { made: true, .. }) => return Ok(ticket),
                 Some(CatalogOutcome::Taken { .. }) => drop(self.cluster.fence(GroupId::CATALOG).await?),
-                Some(CatalogOutcome::Stale { .. }) => return Err(done()),
+                Some(CatalogOutcome::Stale { .. }) => return Err(answered()),
                 other => return Err(RecordsError::Internal(format!("a login was answered {other:?}"))),
             }
         }
@@ -470,6 +475,10 @@ fn deleted(record: &Record) -> DeleteRecord {
 /// Seconds since the epoch.
 pub(crate) fn now() -> i64 {
     edge::now_micros() / 1_000_000
+}
+
+fn answered() -> RecordsError {
+    RecordsError::Forbidden("The program that waited was let in already.".into())
 }
 
 fn busy() -> RecordsError {

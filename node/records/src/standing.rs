@@ -24,6 +24,8 @@ use crate::kinds::service_token::token_key;
 use crate::kinds::{role, service_token, user};
 use crate::{OrgInfo, Records};
 
+/// Upper bound of what the clocks of two nodes may differ by, where what happened on one is compared with the other.
+const CLOCKS_APART_SECONDS: i64 = 10;
 /// How often it is kept that somebody goes on acting as somebody else.
 const IMPERSONATION_KEPT_EVERY: Duration = Duration::from_secs(600);
 /// Pairs that are remembered; above it all are kept again.
@@ -80,6 +82,39 @@ impl Records {
         self.keep_entry(who.org, entry).await?;
         self.impersonations.keep(who);
         Ok(())
+    }
+
+    /// Refuses an address of a file that was given to somebody who is not in the organization any more, also when they are back,
+    /// or to somebody who acted as them and no longer may. `given` is when it was, in seconds since the epoch.
+    pub async fn check_ticket(
+        &self,
+        org: OrgId,
+        user: Uuid,
+        impersonator: Option<Uuid>,
+        given: u64,
+    ) -> Result<(), RecordsError> {
+        self.fresh().await?;
+        self.look(|state| {
+            let is_there = state.find(&member_key(org, user)).is_some();
+            let since = joined(state, org, user).unwrap_or_default() / 1_000_000;
+            let is_of_now = i64::try_from(given).is_ok_and(|given| since <= given.saturating_add(CLOCKS_APART_SECONDS));
+            let may_act = match impersonator {
+                None => true,
+                Some(other) => {
+                    let owns = (ObjectType::Organization, org.0);
+                    state.find(&member_key(org, other)).is_some()
+                        && state.rights(org, other)?.has_role(owns, role::OWNER)
+                }
+            };
+            match is_there && is_of_now && may_act {
+                true => Ok(()),
+                false => Err(RecordsError::Unauthenticated(
+                    "this address was given to a user who is not in the organization any more: ask for another one"
+                        .into(),
+                )),
+            }
+        })
+        .await
     }
 
     /// The organizations this principal's credential speaks for, the one that its user joined first at the front.

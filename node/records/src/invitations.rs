@@ -160,7 +160,6 @@ impl Records {
             let expect = Expect::Revision(record.revision);
             let command = match reply {
                 Reply::Accept => {
-                    self.check_record_count(RecordKind::ORG_MEMBER, org)?;
                     CatalogCommand::Put(invitation::accepted(&record, org, invited.invited_user_id, edge::now_micros()))
                 }
                 Reply::Decline => CatalogCommand::Delete(DeleteRecord { kind: record.kind, id, expect }),

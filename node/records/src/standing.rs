@@ -48,10 +48,7 @@ impl Records {
         other: Option<&str>,
     ) -> Result<Principal, RecordsError> {
         let org_name = org_name.filter(|name| !name.is_empty());
-        if !self.cluster.hears_catalog_soon().await {
-            let why = "this node does not hear from the majority of the cluster, and cannot say who may do what";
-            return Err(RecordsError::Unavailable(why.into()));
-        }
+        self.check_hears().await?;
         let login = self.login_of(secret)?;
         let jwts = self.jwts.as_ref().filter(|_| login.is_none());
         let email = jwts.map(|jwts| jwts.email_of(secret)).transpose()?.flatten();
@@ -71,6 +68,14 @@ impl Records {
         }?;
         self.keep_impersonation(&known).await?;
         Ok(known)
+    }
+
+    async fn check_hears(&self) -> Result<(), RecordsError> {
+        if self.cluster.hears_catalog_soon().await {
+            return Ok(());
+        }
+        let why = "this node does not hear from the majority of the cluster, and cannot say who may do what";
+        Err(RecordsError::Unavailable(why.into()))
     }
 
     /// That somebody acts as somebody else, once in a while. What they change meanwhile says so itself.
@@ -93,7 +98,7 @@ impl Records {
         impersonator: Option<Uuid>,
         given: u64,
     ) -> Result<(), RecordsError> {
-        self.fresh().await?;
+        self.check_hears().await?;
         self.look(|state| {
             let is_there = state.find(&member_key(org, user)).is_some();
             let since = joined(state, org, user).unwrap_or_default() / 1_000_000;

@@ -92,8 +92,9 @@ async fn an_invitation_is_declined_or_withdrawn() {
     let id = invite_zed(&world).await;
     let declined = records.reply_to_invitation(&zed, id, Reply::Decline).await.expect("declines");
     assert_eq!(declined["status"], "declined");
-    for withdrawn in [json!({"emails": [ZED]}), json!({"ids": [invite_zed(&world).await]})] {
-        invite_zed(&world).await;
+    for by_id in [false, true] {
+        let id = invite_zed(&world).await;
+        let withdrawn = if by_id { json!({"ids": [id]}) } else { json!({"emails": [ZED]}) };
         members(&world, &world.owner, json!({ "remove_users": withdrawn })).await.expect("withdraws");
         assert_eq!(records.invitations(&zed).await.expect("lists"), Vec::<Value>::new());
     }
@@ -227,7 +228,8 @@ async fn nobody_passes_on_more_than_they_have() {
         let many = json!({ "add_acls": [on_project(gift)] });
         forbidden(records.update_acls(&ann, body(many)).await, "nobody gives more");
     }
-    records.create(&ann, &ACL, on_project(json!({"permission": "create_acls"}))).await.expect("has it");
+    let held = json!({"permission": "create_acls", "restrict_object_type": "dataset"});
+    records.create(&ann, &ACL, on_project(held)).await.expect("has it");
 
     // A role.
     let role =

@@ -26,6 +26,7 @@ use crate::files::FilesConfig;
 use crate::jwt::JwtConfig;
 use crate::limits::{ObjectsConfig, QueriesConfig};
 use crate::oidc::{CLIENT_SECRET_VARIABLE, OidcConfig};
+use crate::people::{PeopleConfig, RecordsConfig};
 use crate::retention::RetentionConfig;
 use crate::secrets::SecretsConfig;
 use words::{in_plain_words, kind_of, unknown};
@@ -66,6 +67,8 @@ pub struct Config {
     pub secrets: SecretsConfig,
     pub retention: RetentionConfig,
     pub files: FilesConfig,
+    pub people: PeopleConfig,
+    pub records: RecordsConfig,
     pub limits: LimitsConfig,
     pub log: LogConfig,
     pub founding: FoundingConfig,

@@ -2,31 +2,21 @@
 //! it has no principal, and so no way to ask for anything.
 
 use std::ops::Deref;
-use std::time::Duration;
+use std::sync::Arc;
 
 use actix_web::dev::Payload as RawPayload;
 use actix_web::web::{Data, Payload, Query};
-use actix_web::{FromRequest, HttpRequest};
-use assay_node_query::{PERMIT_WAIT, Who};
+use actix_web::{FromRequest, HttpMessage, HttpRequest};
+use assay_node_connections::Connection;
 use futures::future::LocalBoxFuture;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::body::{self, Body};
 use crate::caller::{AUTHORIZATION, Caller, IMPERSONATE, ORG_NAME, Said};
 use crate::edge::Edge;
 use crate::refusal::Refusal;
-
-/// Seconds after which the client gives up, as generated clients say it.
-const CLIENT_TIMEOUT: &str = "x-stainless-timeout";
-/// What an answer needs to reach its client before that.
-const ON_THE_WAY: Duration = Duration::from_secs(1);
-
-/// How long a request may wait whose client gives up after so many seconds.
-fn patience(client_seconds: Option<f64>) -> Duration {
-    let client = client_seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0);
-    let client = client.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    client.map_or(PERMIT_WAIT, |client| client.saturating_sub(ON_THE_WAY).min(PERMIT_WAIT))
-}
+use crate::wait::Wait;
 
 #[derive(Debug)]
 pub struct Call {
@@ -60,20 +50,12 @@ impl Call {
         let header = |name| request.headers().get(name).map(|value| value.as_bytes());
         let said =
             Said { authorization: header(AUTHORIZATION), org_name: header(ORG_NAME), impersonate: header(IMPERSONATE) };
-        let caller = Caller::known(edge, said).await?;
+        let caller = Caller::known(edge, said, wait_of(&request)).await?;
+        if let Some(connection) = request.conn_data::<Arc<Connection>>() {
+            caller.on(connection)?;
+        }
         caller.admit(request.method().as_str(), request.match_info().as_str()).await?;
         Ok(Call { caller, request })
-    }
-
-    /// In whose name a query is asked, and how long its client waits.
-    pub fn who(&self) -> Who {
-        Who { holder: self.caller.holder(), patience: self.patience() }
-    }
-
-    /// How long the request may wait before it is refused: [`PERMIT_WAIT`], or a second less than its client waits.
-    pub fn patience(&self) -> Duration {
-        let said = self.request.headers().get(CLIENT_TIMEOUT).and_then(|value| value.to_str().ok());
-        patience(said.and_then(|text| text.trim().parse().ok()))
     }
 
     /// The `{id}` of the path.
@@ -90,32 +72,21 @@ impl Call {
     }
 
     pub async fn body_of_rows(&self, payload: Payload) -> Result<Body, Refusal> {
-        body::read(&self.edge, &self.request, payload, self.edge.config.body_bytes_max).await
+        body::read(&self.edge, &self.applicant(), &self.request, payload, self.edge.config.body_bytes_max).await
     }
 
     /// A body of rows that may be packed, unpacked.
     pub async fn packed_body(&self, payload: Payload) -> Result<Body, Refusal> {
-        body::read_packed(&self.edge, &self.request, payload, self.edge.config.body_bytes_max).await
+        body::read_packed(&self.edge, &self.applicant(), &self.request, payload, self.edge.config.body_bytes_max).await
     }
 
     pub async fn small_body(&self, payload: Payload) -> Result<Body, Refusal> {
-        body::read(&self.edge, &self.request, payload, self.edge.config.small_body_bytes_max).await
+        body::read(&self.edge, &self.applicant(), &self.request, payload, self.edge.config.small_body_bytes_max).await
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_waits_no_longer_than_its_client() {
-        let seconds = Duration::from_secs;
-        assert_eq!(patience(None), PERMIT_WAIT);
-        assert_eq!(patience(Some(600.0)), PERMIT_WAIT);
-        assert_eq!(patience(Some(8.0)), seconds(7));
-        assert_eq!(patience(Some(0.5)), seconds(0));
-        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300] {
-            assert_eq!(patience(Some(wrong)), PERMIT_WAIT, "{wrong}");
-        }
-    }
+/// Returns the wait that the edge gave a request.
+pub fn wait_of(request: &HttpRequest) -> Wait {
+    let given = request.extensions().get::<Wait>().cloned();
+    given.unwrap_or_else(|| Wait::of_request(Instant::now(), request.path(), None))
 }

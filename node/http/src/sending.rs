@@ -1,28 +1,27 @@
 //! An answer on its way to its reader. What is made of it holds room in the budget for answers until it is gone, and a
 //! reader that takes it too slowly is left: nothing else would ever end that, and answers are large.
 //!
-//! A timer leaves the reader, also one that takes nothing at all. The connection of a reader that was left is closed when
-//! it takes more; one whose reader takes nothing is closed by the system, see `farewell`.
+//! A timer leaves the reader, also one that takes nothing at all, and closes its connection.
 
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use actix_web::body::{BodySize, MessageBody};
-use assay_node_limits::{Holder, Refusals, Refused, Reservation};
+use assay_node_connections::Connection;
+use assay_node_limits::{Holder, Refusals, Reservation};
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::LocalBoxStream;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
-use crate::config::HttpConfig;
-use crate::edge::Edge;
+use crate::call::Call;
 use crate::pace::ReaderPace;
-use crate::refusal::{Kind, Refusal};
 
 /// What is handed on at a time; until it is gone the connection has a copy of it.
 const PIECE_BYTES: usize = 64 << 10;
@@ -57,61 +56,45 @@ struct State {
     /// Where more parts come from.
     parts: Option<Parts>,
     handed_on: usize,
-    pace: ReaderPace,
     is_left: bool,
+    reader: Reader,
+}
+
+/// Who takes an answer, and how fast.
+struct Reader {
+    pace: ReaderPace,
     holder: Holder,
     refusals: Refusals,
+    /// None in a test that has no connections.
+    connection: Option<Arc<Connection>>,
 }
 
-/// Room for an answer of this many bytes, waited for until a moment. One that is larger than all that it may have takes
-/// that.
-pub async fn room(edge: &Edge, holder: Holder, bytes: usize, until: Instant) -> Result<Reservation, Refusal> {
-    let amount = (bytes as u64).min(edge.answers.largest());
-    edge.answers.acquire(holder, amount, until).await.map_err(|refused| no_room(&refused))
-}
-
-/// What is said where there is no room for an answer.
-pub fn no_room(refused: &Refused) -> Refusal {
-    let why = "too many answers are on their way to their readers (http.answers_bytes_max); try again in a moment";
-    let mut refusal = Refusal::new(Kind::Busy, why);
-    if let Refused::Full { retry_after, .. } = refused {
-        refusal.retry_after_seconds = Some(retry_after.as_secs().max(1));
+impl Reader {
+    fn of(call: &Call) -> Reader {
+        Reader {
+            pace: ReaderPace::new(&call.edge.config),
+            holder: call.applicant().holder,
+            refusals: call.edge.budgets.refusals.clone(),
+            connection: call.request.conn_data::<Arc<Connection>>().cloned(),
+        }
     }
-    refusal
 }
 
 impl Sending {
-    /// A whole answer.
-    pub fn new(edge: &Edge, bytes: Bytes, room: Reservation) -> Sending {
-        let (size, holder) = (BodySize::Sized(bytes.len() as u64), room.holder());
-        Sending::of(&edge.config, &edge.refusals, holder, size, Some(Part { bytes, room }), None)
+    /// A whole answer to a request.
+    pub fn new(call: &Call, bytes: Bytes, room: Reservation) -> Sending {
+        let size = BodySize::Sized(bytes.len() as u64);
+        Sending::of(Reader::of(call), size, Some(Part { bytes, room }), None)
     }
 
     /// An answer that is made part by part. The next part is asked for when half of the one before is taken.
-    pub fn streamed(edge: &Edge, holder: Holder, parts: Parts) -> Sending {
-        Sending::of(&edge.config, &edge.refusals, holder, BodySize::Stream, None, Some(parts))
+    pub fn streamed(call: &Call, parts: Parts) -> Sending {
+        Sending::of(Reader::of(call), BodySize::Stream, None, Some(parts))
     }
 
-    fn of(
-        config: &HttpConfig,
-        refusals: &Refusals,
-        holder: Holder,
-        size: BodySize,
-        next: Option<Part>,
-        parts: Option<Parts>,
-    ) -> Sending {
-        let state = State {
-            left: Bytes::new(),
-            part_bytes: 0,
-            room: None,
-            next,
-            parts,
-            handed_on: 0,
-            pace: ReaderPace::new(config),
-            is_left: false,
-            holder,
-            refusals: refusals.clone(),
-        };
+    fn of(reader: Reader, size: BodySize, next: Option<Part>, parts: Option<Parts>) -> Sending {
+        let state =
+            State { left: Bytes::new(), part_bytes: 0, room: None, next, parts, handed_on: 0, is_left: false, reader };
         Sending { state: Rc::new(RefCell::new(state)), size, timer: None }
     }
 }
@@ -123,7 +106,7 @@ impl State {
             return Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::TimedOut, "the answer is read too slowly"))));
         }
         // Whoever asks for more has taken what was handed on.
-        self.pace.pause(now, std::mem::take(&mut self.handed_on));
+        self.reader.pace.pause(now, std::mem::take(&mut self.handed_on));
         if self.left.len() <= self.part_bytes / 2
             && let Err(error) = self.poll_next_part(context)
         {
@@ -138,7 +121,7 @@ impl State {
         }
         let bytes = self.left.len().min(PIECE_BYTES);
         self.handed_on = bytes;
-        self.pace.go_on(now);
+        self.reader.pace.go_on(now);
         Poll::Ready(Some(Ok(self.left.split_to(bytes))))
     }
 
@@ -156,11 +139,12 @@ impl State {
         Ok(())
     }
 
-    /// Lets the reader go, and all that is held for it.
+    /// Lets the reader go, and all that is held for it; its connection closes.
     fn leave(&mut self) {
         (self.left, self.room, self.next, self.parts) = (Bytes::new(), None, None, None);
         self.is_left = true;
-        self.refusals.note(SLOW_READERS, self.holder.organization);
+        self.reader.refusals.note(SLOW_READERS, self.reader.holder.organization);
+        self.reader.connection.iter().for_each(|connection| connection.close());
     }
 
     fn is_last(&self) -> bool {
@@ -175,7 +159,7 @@ async fn watch(state: Weak<RefCell<State>>) {
             let Some(state) = state.upgrade() else { return };
             let mut state = state.borrow_mut();
             let now = Instant::now();
-            match state.pace.due() {
+            match state.reader.pace.due() {
                 Some(due) if due <= now => return state.leave(),
                 Some(due) => due,
                 None => now + LOOK_EVERY,
@@ -221,6 +205,7 @@ mod tests {
     use futures::stream;
 
     use super::*;
+    use crate::config::HttpConfig;
 
     fn budget() -> Budget {
         Budget::new("answers", 1 << 30, &Refusals::default())
@@ -231,9 +216,18 @@ mod tests {
         Part { bytes: Bytes::from(vec![7; bytes]), room }
     }
 
+    fn reader(config: &HttpConfig, refusals: &Refusals) -> Reader {
+        let (pace, refusals) = (ReaderPace::new(config), refusals.clone());
+        Reader { pace, holder: Holder::ANONYMOUS, refusals, connection: None }
+    }
+
+    fn streamed(config: &HttpConfig, refusals: &Refusals, parts: Parts) -> Sending {
+        Sending::of(reader(config, refusals), BodySize::Stream, None, Some(parts))
+    }
+
     fn whole(part: Part) -> Sending {
         let size = BodySize::Sized(part.bytes.len() as u64);
-        Sending::of(&HttpConfig::default(), &Refusals::default(), Holder::ANONYMOUS, size, Some(part), None)
+        Sending::of(reader(&HttpConfig::default(), &Refusals::default()), size, Some(part), None)
     }
 
     fn next(sending: &mut Sending) -> Poll<Option<io::Result<Bytes>>> {
@@ -268,8 +262,7 @@ mod tests {
             Ok(part(&counts.1, 4 * PIECE_BYTES))
         });
         let (config, refusals) = (HttpConfig::default(), Refusals::default());
-        let mut sending =
-            Sending::of(&config, &refusals, Holder::ANONYMOUS, BodySize::Stream, None, Some(parts.boxed_local()));
+        let mut sending = streamed(&config, &refusals, parts.boxed_local());
         let mut seen = Vec::new();
         while let Poll::Ready(Some(piece)) = next(&mut sending) {
             assert_eq!(piece.expect("a piece").len(), PIECE_BYTES);
@@ -285,8 +278,7 @@ mod tests {
         let (budget, refusals) = (budget(), Refusals::default());
         let config = HttpConfig { answer_grace_seconds: 1, ..HttpConfig::default() };
         let ahead = stream::iter([Ok(part(&budget, 1 << 20)), Ok(part(&budget, 1 << 20))]);
-        let mut sending =
-            Sending::of(&config, &refusals, Holder::ANONYMOUS, BodySize::Stream, None, Some(ahead.boxed_local()));
+        let mut sending = streamed(&config, &refusals, ahead.boxed_local());
         assert_eq!(bytes(&mut sending), PIECE_BYTES);
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(budget.reading().held, 2 << 20);
@@ -307,8 +299,7 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(2500)).await;
             Ok(made)
         });
-        let mut sending =
-            Sending::of(&config, &refusals, Holder::ANONYMOUS, BodySize::Stream, None, Some(parts.boxed_local()));
+        let mut sending = streamed(&config, &refusals, parts.boxed_local());
         let first = std::future::poll_fn(|context| Pin::new(&mut sending).poll_next(context)).await;
         assert_eq!(first.expect("a piece").expect("no error").len(), 10);
         assert_eq!(refusals.total(SLOW_READERS), 0);

@@ -30,12 +30,15 @@
 mod budget;
 mod drain;
 mod holder;
+mod memory;
 pub mod queue;
 mod reading;
 mod refusals;
 
 pub use budget::{Budget, Refused, Reservation};
+pub use drain::Drain;
 pub use holder::Holder;
+pub use memory::{memory_bytes, memory_share};
 pub use queue::Division;
 pub use reading::{Reading, Waits, metrics};
 pub use refusals::{LINE_EVERY, Refusals};

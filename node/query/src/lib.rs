@@ -54,8 +54,8 @@ const ROWS_AT_ONCE_MAX: u64 = 16_000;
 const BYTES_AT_ONCE: usize = 16 << 20;
 /// Values of one page (D-17).
 const PAGE_BYTES_MAX: usize = 128 << 20;
-/// How long a query waits for its permit before it is refused, unless its client gives up before.
-pub const PERMIT_WAIT: Duration = Duration::from_secs(30);
+/// How long a query that the program itself asks waits for its permit.
+const PERMIT_WAIT: Duration = Duration::from_secs(30);
 /// How long an answer under way waits for the permit of its next part: its reader has part of it already.
 const NEXT_PERMIT_WAIT: Duration = Duration::from_secs(120);
 /// Beside the time of a query, what its end may take. Whatever holds it up, it is answered then.
@@ -135,22 +135,22 @@ pub struct Answer {
     who: Holder,
     /// Whether each part waits for a permit; the caller of one that runs on after its request waits itself.
     takes_permits: bool,
-    /// How long the next part waits for its permit.
-    patience: Duration,
+    /// Until when the first part waits for its permit; none once it had it.
+    until: Option<tokio::time::Instant>,
 }
 
 /// In whose name a query is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Who {
     pub holder: Holder,
-    /// How long it may wait for its permit, at most [`PERMIT_WAIT`].
-    pub patience: Duration,
+    /// Until when it waits for the permit of its first part.
+    pub until: tokio::time::Instant,
 }
 
 impl Who {
     /// An organization by itself, for what the program asks.
     pub fn organization(org: OrgId) -> Who {
-        Who { holder: Holder::new(org.0, Uuid::nil()), patience: PERMIT_WAIT }
+        Who { holder: Holder::new(org.0, Uuid::nil()), until: tokio::time::Instant::now() + PERMIT_WAIT }
     }
 }
 
@@ -221,7 +221,7 @@ impl Queries {
         let most = self.office.limits.seconds_max;
         let time = Duration::from_secs(seconds.map_or(most, |seconds| seconds.min(most)));
         let mut answer = Answer::of(&self.office, who.holder, asked, objects, after, time);
-        (answer.takes_permits, answer.patience) = (true, who.patience.min(PERMIT_WAIT));
+        (answer.takes_permits, answer.until) = (true, Some(who.until));
         answer
     }
 
@@ -275,7 +275,7 @@ impl Answer {
             progress,
             who,
             takes_permits: false,
-            patience: PERMIT_WAIT,
+            until: None,
         }
     }
 
@@ -285,11 +285,12 @@ impl Answer {
         if self.progress.ended {
             return Ok(None);
         }
-        let permit = match self.takes_permits {
-            true => Some(self.office.admission.enter(self.who, tokio::time::Instant::now() + self.patience).await?),
-            false => None,
+        let permit = if self.takes_permits {
+            let until = self.until.take().unwrap_or_else(|| tokio::time::Instant::now() + NEXT_PERMIT_WAIT);
+            Some(self.office.admission.enter(self.who, until).await?)
+        } else {
+            None
         };
-        self.patience = NEXT_PERMIT_WAIT;
         let until = Instant::now() + self.time;
         let part = tokio::time::timeout_at((until + LATE).into(), self.part(until)).await;
         drop(permit);

@@ -86,13 +86,15 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-files", &["assay-node-objects", "assay-storage-model"]),
     ("assay-node-functions", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
     ("assay-node-transfer", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
-    ("assay-node-grpc", &[]),
+    ("assay-node-connections", &[]),
+    ("assay-node-grpc", &["assay-node-connections"]),
     (
         "assay-node-http",
         &[
             "assay-node-answers",
             "assay-node-auth",
             "assay-node-btql",
+            "assay-node-connections",
             "assay-node-files",
             "assay-node-functions",
             "assay-node-grpc",

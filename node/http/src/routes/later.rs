@@ -9,7 +9,6 @@ use assay_node_query::{Home, LaterRequest, RESULT_ROWS_MAX, Seen, Status, Wanted
 use assay_node_records::RecordsError;
 use assay_storage_model::ObjectKind;
 use serde_json::{Map, Value, json};
-use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::queries::{position, secret, sources};
@@ -17,7 +16,7 @@ use super::{Answer, json, json_builder};
 use crate::asked::asked;
 use crate::call::Call;
 use crate::refusal::Refusal;
-use crate::sending::{Sending, room};
+use crate::sending::Sending;
 use crate::shapes::{kind_of, shortened};
 
 /// What results are kept as, and so the one thing that may be asked for.
@@ -74,8 +73,8 @@ pub async fn result(call: Call) -> Answer {
     let end = end.to_string();
     body.extend_from_slice(b"],");
     body.extend_from_slice(&end.as_bytes()[1..]);
-    let held = room(&call.edge, call.caller.holder(), body.len(), Instant::now() + call.patience()).await?;
-    Ok(json_builder().body(Sending::new(&call.edge, Bytes::from(body), held)))
+    let held = call.applicant().reserve(&call.edge.budgets.answers, body.len() as u64).await?;
+    Ok(json_builder().body(Sending::new(&call, Bytes::from(body), held)))
 }
 
 /// What all objects have alike; null where they do not.

@@ -12,7 +12,7 @@ use assay_node_auth::{Permission, Principal};
 use assay_node_btql::bound::Note;
 use assay_node_btql::columns::{Kind as SourceKind, Named};
 use assay_node_btql::schema::{Column, json_schema};
-use assay_node_limits::{Holder, Reservation};
+use assay_node_limits::Reservation;
 use assay_node_query::{Answer as Rows, AskError, Bounded, Home, Position, Table, columns_of};
 use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, kinds};
 use assay_storage_model::{ObjectKind, OrgId};
@@ -23,12 +23,13 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::Answer;
+use crate::admission::Applicant;
 use crate::asked::{Asked, asked};
 use crate::call::Call;
 use crate::edge::Edge;
 use crate::packing::{PACKED_BYTES_MIN, Packing};
 use crate::refusal::{Kind, Refusal};
-use crate::sending::{Part, Sending, no_room, room};
+use crate::sending::{Part, Sending};
 
 const CURSOR: &str = "x-bt-cursor";
 const FRESHNESS: &str = "x-bt-freshness-state";
@@ -56,7 +57,7 @@ pub async fn btql(call: Call, payload: Payload) -> Answer {
     let mut rows = call.edge.queries.ask(call.who(), bounded, homes, after, asked.seconds);
     if is_endless {
         // Held before anything is read, so that an answer that is not taken keeps none but its own memory.
-        let room = part_room(&call.edge, call.caller.holder(), Instant::now() + call.patience()).await?;
+        let room = call.applicant().reserve(&call.edge.budgets.answers, part_bytes(&call.edge)).await?;
         let first = rows.next().await?.unwrap_or_default();
         sources.still(&call.edge.records, &call.principal).await?;
         let reply = Reply { asked, columns: columns_of(columns, &first), notes, plan, began, secret, is_short };
@@ -84,13 +85,12 @@ impl Reply {
     async fn whole(self, call: &Call, mut rows: Rows, first: Table) -> Answer {
         let mut writer = Writer::new(self.asked.format, &self.columns).map_err(unwritten)?;
         let mut body = self.head();
-        let until = Instant::now() + call.patience();
-        let mut room = room(&call.edge, call.caller.holder(), 0, until).await?;
+        let (applicant, budget) = (call.applicant(), &call.edge.budgets.answers);
+        let mut room = applicant.reserve(budget, 0).await?;
         let mut table = Some(first);
         while let Some(next) = table {
             let more = writer.rows(&next.rows).map_err(unwritten)?;
-            let by = (more.len() as u64).min(call.edge.answers.largest() - room.amount());
-            room.grow(by, until).await.map_err(|refused| no_room(&refused))?;
+            applicant.grow(budget, &mut room, more.len() as u64).await?;
             body.extend_from_slice(&more);
             drop(next);
             table = rows.next().await?;
@@ -104,7 +104,7 @@ impl Reply {
             answer.insert_header((header::CONTENT_ENCODING, name));
             body = web::block(move || packed(packing, body)).await.map_err(Refusal::internal)??;
         }
-        Ok(answer.body(Sending::new(&call.edge, Bytes::from(body), room)))
+        Ok(answer.body(Sending::new(call, Bytes::from(body), room)))
     }
 
     /// Part after part. None is made before its reader took half of the one before.
@@ -115,10 +115,9 @@ impl Reply {
         if let Some(name) = packing.name() {
             answer.insert_header((header::CONTENT_ENCODING, name));
         }
-        let holder = call.caller.holder();
         let state = Streaming {
             edge: call.edge.clone(),
-            holder,
+            applicant: call.applicant(),
             head: Some(self.head()),
             writer: Some((writer, packing)),
             rows,
@@ -137,7 +136,7 @@ impl Reply {
             let part = part.map_err(|refusal| io::Error::other(refusal.message))?;
             Ok::<_, io::Error>(part.map(|part| (part, state)))
         });
-        Ok(answer.body(Sending::streamed(&call.edge, holder, parts.boxed_local())))
+        Ok(answer.body(Sending::streamed(call, parts.boxed_local())))
     }
 
     /// A table in Parquet is packed already.
@@ -216,7 +215,7 @@ impl Reply {
 
 struct Streaming {
     edge: Data<Edge>,
-    holder: Holder,
+    applicant: Applicant,
     head: Option<Vec<u8>>,
     /// None once the end was written.
     writer: Option<(Writer, Packing)>,
@@ -226,15 +225,14 @@ struct Streaming {
 }
 
 /// Room for a part of an answer before it is known how large it is. It is more than most parts need.
-const PART_BYTES: usize = 16 << 20;
+const PART_BYTES: u64 = 16 << 20;
 /// No more than one in so many of all answers' room, however little that is.
 const PART_ONE_IN: u64 = 8;
 /// How long an answer under way waits for room: its reader has part of it already.
 const NEXT_PART_WAIT: Duration = Duration::from_secs(120);
 
-async fn part_room(edge: &Edge, holder: Holder, until: Instant) -> Result<Reservation, Refusal> {
-    let bytes = (PART_BYTES as u64).min(edge.answers.reading().total / PART_ONE_IN);
-    room(edge, holder, usize::try_from(bytes).unwrap_or(usize::MAX), until).await
+fn part_bytes(edge: &Edge) -> u64 {
+    PART_BYTES.min(edge.budgets.answers.reading().total / PART_ONE_IN)
 }
 
 impl Streaming {
@@ -249,7 +247,8 @@ impl Streaming {
             let (table, held) = match self.first.take() {
                 Some((first, room)) => (Some(first), room),
                 None => {
-                    let held = part_room(&self.edge, self.holder, Instant::now() + NEXT_PART_WAIT).await?;
+                    let (budget, until) = (&self.edge.budgets.answers, Instant::now() + NEXT_PART_WAIT);
+                    let held = self.applicant.reserve_until(budget, part_bytes(&self.edge), until).await?;
                     (self.rows.next().await?, held)
                 }
             };
@@ -260,10 +259,10 @@ impl Streaming {
             room = Some(held);
         }
         let Some(mut room) = room else { return Ok(None) };
-        let (has, needs) = (room.amount(), (bytes.len() as u64).min(self.edge.answers.largest()));
+        let (has, needs) = (room.amount(), bytes.len() as u64);
         if needs > has {
-            let until = Instant::now() + NEXT_PART_WAIT;
-            room.grow(needs - has, until).await.map_err(|refused| no_room(&refused))?;
+            let (budget, until) = (&self.edge.budgets.answers, Instant::now() + NEXT_PART_WAIT);
+            self.applicant.grow_until(budget, &mut room, needs - has, until).await?;
         } else {
             room.shrink(has - needs);
         }

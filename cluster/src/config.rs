@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster_raft::OnFatal;
+use assay_cluster_raft::{OnFatal, Timing};
+use assay_cluster_transport::Weather;
 use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_log::LogConfig;
 use assay_storage_model::ClusterId;
@@ -70,6 +71,8 @@ pub struct ClusterConfig {
     /// None: no other node can reach this one.
     pub peer: Option<PeerConfig>,
     pub dead_after: Duration,
+    /// Heartbeats and elections; the same on all nodes of a cluster.
+    pub timing: Timing,
     /// 0 is no limit.
     pub move_bytes_a_second: u64,
     /// The segments of every shard's replica here are read this often, and replicas are compared.
@@ -88,6 +91,8 @@ pub struct ClusterConfig {
     pub log: LogConfig,
     pub kv_cache_bytes: u64,
     pub disk: SharedDisk,
+    /// What befalls calls to other nodes, in tests and storms.
+    pub weather: Option<Arc<dyn Weather>>,
     /// What happens when this node must not go on.
     pub on_fatal: OnFatal,
 }
@@ -100,6 +105,7 @@ impl Default for ClusterConfig {
             replicas: REPLICAS_DEFAULT,
             peer: None,
             dead_after: DEAD_AFTER,
+            timing: Timing::default(),
             move_bytes_a_second: MOVE_BYTES_A_SECOND,
             scrub_every: SCRUB_EVERY,
             certificate_valid: CERTIFICATE_VALID,
@@ -111,6 +117,7 @@ impl Default for ClusterConfig {
             log: LogConfig::default(),
             kv_cache_bytes: KV_CACHE_BYTES,
             disk: Arc::new(RealDisk),
+            weather: None,
             on_fatal: OnFatal::default(),
         }
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_cluster_raft::{LargeError, LargeWrite, LargeWrites};
-use assay_cluster_transport::{Call, CallError, Lane, RefusalCode};
+use assay_cluster_transport::{Call, CallError, RefusalCode};
 use assay_storage_blobs::{BlobError, BlobName, Blobs};
 use assay_storage_model::{GroupId, NodeId};
 use bytes::Bytes;
@@ -294,7 +294,7 @@ async fn put_to(net: Net, node: NodeId, body: Bytes) -> Result<Bytes, CallError>
     let began = Instant::now();
     loop {
         let within = SPREAD_MAX.saturating_sub(began.elapsed());
-        let call = Call { service: PUT, address: None, body: body.clone(), within, lane: Lane::Bulk };
+        let call = Call::new(PUT, body.clone(), within).in_bulk().repeatable();
         match net.call(node, call).await {
             Err(CallError::Refused(refusal))
                 if refusal.code == RefusalCode::Busy && began.elapsed() + SENT_AGAIN_AFTER < SPREAD_MAX =>
@@ -337,7 +337,7 @@ async fn ensure(
         }
         for node in everybody {
             let body = wanted(name, length);
-            let call = Call { service: GET, address: None, body, within: FETCH_MAX, lane: Lane::Bulk };
+            let call = Call::new(GET, body, FETCH_MAX).in_bulk().repeatable();
             let Ok(framed) = net.call(node, call).await else { continue };
             if framed.len() as u64 == length && BlobName::of(&framed) == name {
                 let here = Arc::clone(&writes);

@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use assay_cluster_raft::{NotWritten, ProposeError, WRITE_WAIT_MAX};
+use assay_cluster_raft::{FenceError, NotWritten, ProposeError, WRITE_WAIT_MAX};
 use assay_storage_model::catalog::CATALOG_COMMAND_BYTES_MAX;
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{GroupId, NodeId, ShardId};
@@ -23,8 +24,9 @@ use crate::service::{AskError, NoAnswer, Service};
 use crate::{Cluster, Shared};
 
 pub(crate) const PROPOSE: &str = "cluster.propose";
-/// How long a write looks for somebody who leads: an election takes about a second, a handover less.
-pub const ROUTE_WAIT_MAX: Duration = Duration::from_secs(8);
+/// How long a read or a write looks for whoever leads before it is refused. An election takes about a second, a handover
+/// less; with the longest election times that can be set there are two in this time.
+pub const ROUTE_WAIT_MAX: Duration = Duration::from_secs(25);
 const ROUTED_AGAIN_AFTER: Duration = Duration::from_millis(25);
 /// A leader that is busy is asked again after this, until [`WRITE_WAIT_MAX`] has passed. One of version 0.5 waits before it
 /// says so; an older one answers at once.
@@ -179,8 +181,8 @@ impl Shared {
                 Route::There(node) => match self.forward(node, group, commands, manner).await? {
                     Forwarded::Done(outcomes) => {
                         // Whoever wrote looks at the replica here next, and is to find what was written.
-                        if let Some(replica) = self.hub.group(group) {
-                            let seen = replica.fence().await;
+                        if self.hub.group(group).is_some() {
+                            let seen = self.fence_until(group, until).await;
                             seen.map_err(|error| unknown(format!("written, and not to be read here: {error}")))?;
                         }
                         return Ok(outcomes);
@@ -194,7 +196,7 @@ impl Shared {
                 },
                 Route::Nobody => NotWritten::NotLeader { leader: None },
             };
-            if Instant::now() >= until {
+            if Instant::now() >= until || self.closing.load(Ordering::Acquire) {
                 return Err(refusal.into());
             }
             sleep(ROUTED_AGAIN_AFTER).await;
@@ -251,6 +253,30 @@ fn unknown(why: String) -> ProposeError {
 }
 
 impl Shared {
+    /// Returns when everything acknowledged before the call can be read from the replica on this node. Asks again until
+    /// then while nobody leads, no majority confirms who does, or the replica is being replaced.
+    pub async fn fence_until(&self, group: GroupId, until: Instant) -> Result<u64, FenceError> {
+        loop {
+            let absent = || FenceError::Stopped(format!("there is no group {group} here"));
+            let known = self.hub.group(group).ok_or_else(absent)?;
+            let asked = std::time::Instant::now();
+            let refusal = match known.fence().await {
+                Ok(index) => {
+                    if group == GroupId::CATALOG {
+                        self.heard_catalog(asked);
+                    }
+                    return Ok(index);
+                }
+                Err(late @ FenceError::Late { .. }) => return Err(late),
+                Err(refusal) => refusal,
+            };
+            if Instant::now() >= until || self.closing.load(Ordering::Acquire) {
+                return Err(refusal);
+            }
+            sleep(ROUTED_AGAIN_AFTER).await;
+        }
+    }
+
     async fn propose_here(
         &self,
         group: GroupId,

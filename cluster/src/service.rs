@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster_transport::{Call, CallError, Handler, Handlers, Lane, Received, Refusal, RefusalCode};
+use assay_cluster_transport::{Call, CallError, Handler, Handlers, Received, Refusal, RefusalCode};
 use assay_storage_model::NodeId;
 use bytes::Bytes;
 use futures::FutureExt;
@@ -62,13 +62,14 @@ struct Door {
 
 impl Handler for Door {
     fn call(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
+        let checked = self.net.check(&received);
         let Received { from, body, within, .. } = received;
         let refuse = |code, why: String, detail| Refusal { code, why, detail };
         let Some(from) = from else {
             let why = "only nodes of the cluster may ask this".to_owned();
             return async move { Err(refuse(RefusalCode::NotAuthenticated, why, Bytes::new())) }.boxed();
         };
-        if let Err(refusal) = self.net.check(Some(from)) {
+        if let Err(refusal) = checked {
             return async move { Err(refusal) }.boxed();
         }
         let answer = self.answers.answer(from, body, within);
@@ -100,8 +101,23 @@ impl Shared {
         body: Bytes,
         within: Duration,
     ) -> Result<Bytes, AskError> {
-        let lane = if body.len() > LARGE_BODY_BYTES { Lane::Bulk } else { Lane::Control };
-        let call = Call { service, address: None, body, within, lane };
+        self.send(node, Call::new(service, body, within)).await
+    }
+
+    /// For questions that change nothing: one that is under way when the node stops to answer directly is sent again
+    /// through another node.
+    pub async fn ask_repeatable(
+        &self,
+        node: NodeId,
+        service: &'static str,
+        body: Bytes,
+        within: Duration,
+    ) -> Result<Bytes, AskError> {
+        self.send(node, Call::new(service, body, within).repeatable()).await
+    }
+
+    async fn send(&self, node: NodeId, call: Call) -> Result<Bytes, AskError> {
+        let call = if call.body.len() > LARGE_BODY_BYTES { call.in_bulk() } else { call };
         self.net.call(node, call).await.map_err(|error| ask_error(node, error))
     }
 }
@@ -120,6 +136,17 @@ impl Cluster {
         within: Duration,
     ) -> Result<Bytes, AskError> {
         self.shared.ask(node, service, body, within).await
+    }
+
+    /// The same for questions that change nothing and may be heard twice.
+    pub async fn ask_repeatable(
+        &self,
+        node: NodeId,
+        service: &'static str,
+        body: Bytes,
+        within: Duration,
+    ) -> Result<Bytes, AskError> {
+        self.shared.ask_repeatable(node, service, body, within).await
     }
 }
 

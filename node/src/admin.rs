@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
-use assay_node_records::Records;
+use assay_node_records::{Records, Reply};
 use assay_node_transfer::Place;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
@@ -61,6 +61,18 @@ pub enum AdminCommand {
         #[arg(long, value_name = "NAME")]
         organization: String,
     },
+    /// List pending invitations, of an organization or a user or all
+    Invitations {
+        #[arg(long, value_name = "NAME")]
+        organization: Option<String>,
+        /// E-mail address of the invited user
+        #[arg(long, value_name = "EMAIL")]
+        user: Option<String>,
+    },
+    /// Accept an invitation on behalf of its user, who joins the organization
+    AcceptInvitation { id: Uuid },
+    /// Decline an invitation on behalf of its user
+    DeclineInvitation { id: Uuid },
     /// List the API keys of an organization
     Keys {
         #[arg(long, value_name = "NAME")]
@@ -218,6 +230,11 @@ async fn carry_out(records: &Records, command: AdminCommand) -> Answer {
         AdminCommand::CreateOrganization { name, owner } => records.admin_create_organization(&name, &owner).await,
         AdminCommand::Users { organization } => records.admin_users(&organization).await,
         AdminCommand::CreateUser { email, organization } => records.admin_create_user(&organization, &email).await,
+        AdminCommand::Invitations { organization, user } => {
+            records.admin_invitations(organization.as_deref(), user.as_deref()).await
+        }
+        AdminCommand::AcceptInvitation { id } => records.admin_reply_to_invitation(id, Reply::Accept).await,
+        AdminCommand::DeclineInvitation { id } => records.admin_reply_to_invitation(id, Reply::Decline).await,
         AdminCommand::Keys { organization } => records.admin_keys(&organization).await,
         AdminCommand::CreateKey { name, organization, user } => {
             records.admin_create_key(&organization, &user, &name).await

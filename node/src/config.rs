@@ -15,7 +15,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use assay_cluster::{CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, SHARDS_DEFAULT};
+use assay_cluster::{
+    BadTiming, CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, SHARDS_DEFAULT, Timing,
+};
 use assay_node_http::{AdminConfig, HttpConfig, LimitsConfig, TlsFiles};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -24,6 +26,7 @@ use crate::files::FilesConfig;
 use crate::jwt::JwtConfig;
 use crate::limits::{ObjectsConfig, QueriesConfig};
 use crate::oidc::{CLIENT_SECRET_VARIABLE, OidcConfig};
+use crate::people::{PeopleConfig, RecordsConfig};
 use crate::retention::RetentionConfig;
 use crate::secrets::SecretsConfig;
 use words::{in_plain_words, kind_of, unknown};
@@ -64,6 +67,8 @@ pub struct Config {
     pub secrets: SecretsConfig,
     pub retention: RetentionConfig,
     pub files: FilesConfig,
+    pub people: PeopleConfig,
+    pub records: RecordsConfig,
     pub limits: LimitsConfig,
     pub log: LogConfig,
     pub founding: FoundingConfig,
@@ -106,6 +111,16 @@ pub struct ClusterSettings {
     pub replicas: u16,
     /// A node that was silent for this long counts as gone: what it had is rebuilt on others.
     pub dead_after_seconds: u64,
+    /// How often leaders send heartbeats, in milliseconds. The same on all nodes, like the two settings below. It must be
+    /// longer than a round trip between any two nodes, with a sync of the disk: a third more is a good choice. The
+    /// default serves nodes whose round trip is below 80 ms; for 300 ms one way it is 800, with elections of 2400 to 4000.
+    pub heartbeat_ms: u64,
+    /// A node that heard no leader for a random time between this and the next setting asks for votes. At least three
+    /// heartbeats.
+    pub election_min_ms: u64,
+    /// The longest such time; also how long a voter stays with a leader that it heard. At least half as long again as
+    /// the shortest, and at most 10000.
+    pub election_max_ms: u64,
     /// What replicas on the move may take of the network; 0 is no limit.
     pub move_bytes_per_second: u64,
     /// The segments of shards are read this often, every byte of them, and replicas are compared. The log, the kept state
@@ -124,6 +139,9 @@ impl Default for ClusterSettings {
             peer_listen: None,
             replicas: cluster.replicas,
             dead_after_seconds: cluster.dead_after.as_secs(),
+            heartbeat_ms: millis(cluster.timing.heartbeat),
+            election_min_ms: millis(cluster.timing.election_min),
+            election_max_ms: millis(cluster.timing.election_max),
             move_bytes_per_second: cluster.move_bytes_a_second,
             scrub_every_seconds: cluster.scrub_every.as_secs(),
             certificate_valid_seconds: cluster.certificate_valid.as_secs(),
@@ -131,7 +149,24 @@ impl Default for ClusterSettings {
     }
 }
 
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl ClusterSettings {
+    fn timing(&self) -> Result<Timing, ConfigError> {
+        let [heartbeat, election_min, election_max] =
+            [self.heartbeat_ms, self.election_min_ms, self.election_max_ms].map(Duration::from_millis);
+        Timing { heartbeat, election_min, election_max }.check().map_err(|why| {
+            let place = match why {
+                BadTiming::Heartbeat(_) => "cluster.heartbeat_ms",
+                BadTiming::ElectionMin { .. } => "cluster.election_min_ms",
+                BadTiming::ElectionMax { .. } | BadTiming::TooLong(_) => "cluster.election_max_ms",
+            };
+            ConfigError { place: place.into(), problem: why.to_string() }
+        })
+    }
+
     fn certificate_valid(&self) -> Result<Duration, ConfigError> {
         let (seconds, min) = (self.certificate_valid_seconds, CERTIFICATE_VALID_MIN.as_secs());
         if seconds < min {
@@ -254,6 +289,7 @@ impl Config {
             replicas: self.cluster.replicas,
             peer: self.cluster.peer()?,
             dead_after: Duration::from_secs(self.cluster.dead_after_seconds),
+            timing: self.cluster.timing()?,
             move_bytes_a_second: self.cluster.move_bytes_per_second,
             scrub_every: Duration::from_secs(self.cluster.scrub_every_seconds.max(1)),
             certificate_valid: self.cluster.certificate_valid()?,

@@ -15,6 +15,7 @@ mod oidc;
 mod operate;
 mod out;
 mod outward;
+mod people;
 mod quotas;
 mod rates;
 mod remote;

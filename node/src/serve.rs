@@ -33,7 +33,7 @@ use crate::oidc::OpenId;
 use crate::quotas::ClusterHoldings;
 use crate::rates::ClusterPeers;
 use crate::retention::Retention;
-use crate::{descriptors, desk, jwt, metrics, oidc, rates, secrets};
+use crate::{descriptors, desk, jwt, metrics, oidc, people, rates, secrets};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
@@ -182,7 +182,8 @@ fn records(
     objects: &Objects,
     (trust, login): (Option<&Trust>, Option<(LoginRules, Arc<OpenId>)>),
 ) -> anyhow::Result<(Records, Option<Arc<dyn Provider>>)> {
-    let mut records = Records::new(Arc::clone(cluster), Arc::new(AuditLog::new(objects.clone())));
+    let mut records = Records::new(Arc::clone(cluster), Arc::new(AuditLog::new(objects.clone())))
+        .with_rules(people::rules(&config.people, &config.records));
     if let Some(trust) = trust {
         records = records.trusting(Arc::clone(&trust.jwts));
     }

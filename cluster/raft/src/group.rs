@@ -41,18 +41,14 @@ use crate::network::Network;
 use crate::peers::{Chunks, FileWanted, MessageKind, PeerError, Peers, Way};
 use crate::proposer::Proposer;
 use crate::read_index::ReadIndex;
+use crate::runtime::beat_every;
 use crate::seal::SealThreads;
 use crate::state_machine::{SealsEnded, StateMachine};
 use crate::throttle::Throttle;
+use crate::timing::Timing;
 use crate::types::{LogIdOf, RaftOf, Replica};
 use crate::work::Work;
 
-/// Decision 1: apart enough from each other that a slow fsync makes no election.
-pub const HEARTBEAT: Duration = Duration::from_millis(120);
-/// How often consensus looks at its timers: openraft makes it of the heartbeat.
-pub(crate) const TICK: Duration = Duration::from_millis(HEARTBEAT.as_millis() as u64 * 3 / 2);
-pub const ELECTION_MIN: Duration = Duration::from_millis(400);
-pub const ELECTION_MAX: Duration = Duration::from_millis(700);
 /// How long a snapshot may take to reach a follower.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Entries one message to a follower carries at most; bytes are bounded apart from that.
@@ -74,6 +70,7 @@ const SEAL_ASKED_AGAIN_AFTER: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug)]
 pub struct NodeParts {
     pub cluster_name: String,
+    pub timing: Timing,
     /// Where consensus runs; its threads are named for it.
     pub runtime: Handle,
     pub cache: CacheBudget,
@@ -136,6 +133,7 @@ impl Group {
     /// Applies again what was committed since the last seal, and returns when consensus runs.
     pub async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError> {
         let group = config.group;
+        beat_every(node.timing.tick());
         let started = start_on_its_runtime(config, node).await;
         started.unwrap_or_else(|error| Err(StartError::Consensus { group, why: error.to_string() }))
     }
@@ -158,6 +156,10 @@ impl Group {
 
     pub(crate) fn counters(&self) -> &Counters {
         &self.shared.proposer.counters
+    }
+
+    pub(crate) fn timing(&self) -> Timing {
+        self.shared.inbound.timing
     }
 
     pub(crate) fn peers(&self) -> &Arc<dyn Peers> {
@@ -379,13 +381,13 @@ async fn propose(proposer: &Proposer, commands: Vec<Bytes>, until: Instant) -> R
     proposer.propose(entry.finish(), commands.len(), bytes).await
 }
 
-fn consensus_config(cluster_name: &str) -> Config {
+fn consensus_config(cluster_name: &str, timing: Timing) -> Config {
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).expect("short");
     Config {
         cluster_name: cluster_name.to_owned(),
-        heartbeat_interval: millis(HEARTBEAT),
-        election_timeout_min: millis(ELECTION_MIN),
-        election_timeout_max: millis(ELECTION_MAX),
+        heartbeat_interval: millis(timing.heartbeat),
+        election_timeout_min: millis(timing.election_min),
+        election_timeout_max: millis(timing.election_max),
         install_snapshot_timeout: millis(SNAPSHOT_TIMEOUT),
         max_payload_entries: ENTRIES_PER_MESSAGE_MAX,
         // The upkeep says when: it knows bytes, age and what pins the log, consensus counts entries only.
@@ -443,8 +445,8 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         serving: Arc::clone(&serving),
         fatal: node.fatal.clone(),
     };
-    let consensus =
-        Arc::new(consensus_config(&node.cluster_name).validate().map_err(|error| stopped(error.to_string()))?);
+    let consensus = consensus_config(&node.cluster_name, node.timing).validate();
+    let consensus = Arc::new(consensus.map_err(|error| stopped(error.to_string()))?);
     let exports = Exports::new(incoming.disk.clone(), node.work.clone());
     let incoming = Incoming::new(incoming, Arc::clone(&node.throttle), node.work.clone()).await.map_err(io_failed)?;
     let deposed = Deposed::default();
@@ -465,6 +467,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         machine: Arc::clone(&machine),
         counters: Arc::clone(&node.counters),
         incoming: Arc::new(Mutex::new(incoming)),
+        timing: node.timing,
     };
     let (applied, seals_ended) = (applied.subscribe(), seals_ended.subscribe());
     let group =
@@ -490,10 +493,11 @@ struct Started {
 impl Started {
     fn serve(self, node: NodeParts) -> Group {
         let Started { group, replica, raft, machine, large, log, inbound, apply_thread, applied, seals_ended } = self;
-        let NodeParts { runtime, admission, counters, fatal, peers, work, .. } = node;
+        let NodeParts { runtime, admission, counters, fatal, peers, work, timing, .. } = node;
         runtime.spawn(end_with_consensus(group, raft.clone(), fatal.clone()));
         let (leading, gate) = (raft.server_metrics(), Arc::new(RwLock::new(())));
-        let read_index = Arc::new(ReadIndex { group, replica, raft: raft.clone(), peers, gate: Arc::clone(&gate) });
+        let read_index = ReadIndex { group, replica, raft: raft.clone(), peers, gate: Arc::clone(&gate), timing };
+        let read_index = Arc::new(read_index);
         let [fences, asked] = [(); 2].map(|()| Fences::new(applied.clone(), runtime.clone(), Arc::clone(&counters)));
         let proposer = Proposer { raft: raft.clone(), leading, admission, large, counters, runtime, work, fatal, gate };
         let committer = Committer::start(proposer.clone());

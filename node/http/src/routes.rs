@@ -237,6 +237,7 @@ fn logins(config: &mut Routes<'_>) {
         .service(at("/.well-known/oauth-authorization-server").route(get().to(oauth::metadata)))
         .service(at("/oauth/authorize").route(get().to(oauth::authorize)))
         .service(at("/oauth/callback").route(get().to(oauth::callback)))
+        .service(at("/oauth/invitations").route(post().to(oauth::reply)))
         .service(at("/oauth/token").route(post().to(oauth::token)))
         .service(at("/oauth/revoke").route(post().to(oauth::revoke)))
         .service(at("/api/cli/wizard-session/create").route(post().to(setup::create)))
@@ -334,11 +335,16 @@ fn access_of(config: &mut Routes<'_>) {
         .service(at("/v1/organization").route(get().to(access::organizations)))
         .service(at("/v1/organization/api_keys").route(get().to(|call| records::list(&kinds::API_KEY, call))))
         .service(at("/v1/organization/members").route(patch().to(access::change_members)))
+        .service(at("/v1/organization/invitations").route(get().to(access::invitations_of_organization)))
         .service(
             at("/v1/organization/{id}")
                 .route(get().to(access::organization))
                 .route(patch().to(access::patch_organization)),
         );
+    config
+        .service(at("/v1/invitation").route(get().to(access::invitations)))
+        .service(at("/v1/invitation/{id}/accept").route(post().to(access::accept_invitation)))
+        .service(at("/v1/invitation/{id}/decline").route(post().to(access::decline_invitation)));
 }
 
 /// Made by POST or PUT: names are not unique, so either makes another.

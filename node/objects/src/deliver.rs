@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster::{AskError, NoAnswer, NotWritten, ROUTE_WAIT_MAX, Route, Service};
+use assay_cluster::{AskError, NoAnswer, NotWritten, Route, Service};
 use assay_node_limits::Holder;
 use assay_storage_model::event::RowError;
 use assay_storage_model::{GroupId, NodeId, ObjectKey, Xact};
@@ -79,7 +79,7 @@ pub(crate) async fn deliver(
     };
     let mut pending: Vec<Pending> =
         works.into_iter().enumerate().map(|(place, work)| Pending { place, work }).collect();
-    let (leader_until, mut sent_any) = (Instant::now() + ROUTE_WAIT_MAX, false);
+    let mut sent_any = false;
     loop {
         let Split { here, there, nowhere } = split(office, pending);
         let (places, works): (Vec<usize>, Vec<Work>) = here.into_iter().map(|one| (one.place, one.work)).unzip();
@@ -109,8 +109,7 @@ pub(crate) async fn deliver(
                 }
             }
         }
-        let end = if again_after == BUSY_AGAIN_AFTER { patience.until } else { leader_until };
-        if pending.is_empty() || Instant::now() >= end {
+        if pending.is_empty() || Instant::now() >= patience.until {
             unsent(&mut answers, pending); // D3
             break;
         }

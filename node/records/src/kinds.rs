@@ -12,6 +12,7 @@ pub(crate) mod environment_object;
 pub(crate) mod experiment;
 pub(crate) mod group;
 pub(crate) mod inactive;
+pub(crate) mod invitation;
 pub(crate) mod login;
 mod mcp_server;
 mod org_automation;

@@ -188,3 +188,19 @@ fn settings_say_whether_a_node_has_data_already() {
     assert!(expects(&[id]).unwrap().contains("store.cluster_id"));
     assert!(expects(&["store.create_if_missing=false"]).unwrap().contains("store.create_if_missing"));
 }
+
+#[test]
+fn times_of_elections_keep_their_relation_or_the_setting_is_named() {
+    let timing = |flags: &[&str]| load(&sources(None, &[], flags)).unwrap().node().map(|node| node.timing);
+    let far = ["cluster.heartbeat_ms=800", "cluster.election_min_ms=2400", "cluster.election_max_ms=4000"];
+    assert_eq!(timing(&far).unwrap().heartbeat, Duration::from_millis(800));
+    assert_eq!(timing(&[]).unwrap(), Timing::default());
+    for (flags, place) in [
+        (&["cluster.heartbeat_ms=1"][..], "cluster.heartbeat_ms"),
+        (&["cluster.heartbeat_ms=800"], "cluster.election_min_ms"),
+        (&["cluster.election_max_ms=450"], "cluster.election_max_ms"),
+        (&["cluster.election_max_ms=60000"], "cluster.election_max_ms"),
+    ] {
+        assert_eq!(timing(flags).unwrap_err().place, place);
+    }
+}

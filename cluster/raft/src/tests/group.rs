@@ -19,7 +19,8 @@ use super::open_log;
 use crate::machine::memory::{MemoryMachine, Sealed};
 use crate::{
     Admission, CacheBudget, Door, Founding, Group, GroupConfig, IncomingDir, LargeError, LargeWrite, LargeWrites,
-    NoPeers, NodeParts, NotWritten, OnFatal, ProposeError, SealThreads, StartError, Throttle, WRITE_WAIT_MAX, Work,
+    NoPeers, NodeParts, NotWritten, OnFatal, ProposeError, SealThreads, StartError, Throttle, Timing, WRITE_WAIT_MAX,
+    Work,
 };
 
 const GROUP: GroupId = GroupId(16);
@@ -91,6 +92,7 @@ impl Harness {
         let heard = Arc::clone(&self.fatal);
         let node = NodeParts {
             cluster_name: "test".into(),
+            timing: Timing::default(),
             runtime: Handle::current(),
             cache: CacheBudget::default(),
             seals,

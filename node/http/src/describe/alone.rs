@@ -127,11 +127,21 @@ fn logins() -> Vec<Operation> {
     });
     let revoked = json!({"token": text(), "token_type_hint": text(), "client_id": text()});
     let ended = of("post", "/oauth/revoke", "End the login of a token");
+    let replies = json!({"type": "object", "required": ["answer"], "properties": {"answer": text()},
+        "additionalProperties": {"type": "string", "enum": ["accept", "decline", "later"]}});
+    let reply =
+        of("post", "/oauth/invitations", "What a person who logs in says to their invitations").takes_form(replies);
     vec![
         of("get", "/.well-known/oauth-authorization-server", "Where clients log people in: RFC 8414")
             .answers(json!({"type": "object", "required": ["issuer", "authorization_endpoint", "token_endpoint"]})),
         page(authorize.redirects(), 400),
-        page(page(back.redirects(), 400), 403),
+        page(page(back.redirects(), 400), 403).answers_with(
+            200,
+            "A page that asks about pending invitations",
+            "text/html",
+            text(),
+        ),
+        page(page(reply.redirects(), 400), 403),
         form(
             of("post", "/oauth/token", "Get tokens for a code or a refresh token"),
             &["grant_type", "client_id"],
@@ -444,6 +454,36 @@ fn people() -> Vec<Operation> {
         one("patch", "Change an organization").with("PatchOrganization", patch).takes(reference("PatchOrganization")),
         key_list.answers(objects(&reference("ApiKey"))),
         members.takes(members_body()).answers(members_answer()),
+    ]
+    .into_iter()
+    .chain(invitations())
+    .collect()
+}
+
+/// Beyond the contract: people who belong to another organization are asked before they join.
+fn invitations() -> Vec<Operation> {
+    const TAG: &str = "Invitations";
+    let time = json!({"type": "string", "format": "date-time"});
+    let shown = |fields: Value| json!({"type": "object", "required": names(&fields), "properties": fields});
+    let own = shown(json!({"id": uuid(), "org_id": uuid(), "org_name": text(), "invited_by": text(), "created": time}));
+    let groups = json!({"type": "array", "items": uuid()});
+    let sent =
+        shown(json!({"id": uuid(), "email": text(), "group_ids": groups, "invited_by": text(), "created": time}));
+    let reply = |word: &str, status: &str, summary: &str| {
+        let status = json!({"type": "string", "enum": [status]});
+        let answer = shown(json!({"id": uuid(), "org_id": uuid(), "org_name": text(), "status": status}));
+        Operation::new("post", format!("/v1/invitation/{{id}}/{word}"), TAG, summary).of("invitation").answers(answer)
+    };
+    vec![
+        Operation::new("get", "/v1/invitation", TAG, "List the caller's own pending invitations")
+            .with("Invitation", own)
+            .answers(objects(&reference("Invitation"))),
+        reply("accept", "accepted", "Join the organization that invited the caller"),
+        reply("decline", "declined", "Decline an invitation of the caller"),
+        Operation::new("get", "/v1/organization/invitations", TAG, "List the pending invitations of an organization")
+            .asks("org_name", text())
+            .with("SentInvitation", sent)
+            .answers(objects(&reference("SentInvitation"))),
     ]
 }
 

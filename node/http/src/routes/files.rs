@@ -7,7 +7,7 @@
 use actix_web::http::{StatusCode, header};
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
-use assay_node_auth::Permission;
+use assay_node_auth::{Permission, Principal};
 use assay_node_files::{About, Content, Deed, File, FileName, NAMED_MAX, Purpose, Ticket, keys_in};
 use assay_node_limits::Holder;
 use assay_node_objects::ObjectWrite;
@@ -174,7 +174,7 @@ pub async fn code(call: Call, payload: Payload) -> Answer {
 
 /// `PUT /attachment/bytes/{ticket}`: kept as they come, whatever encoding they are said to have.
 pub async fn upload(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
-    let ticket = ticket(&edge, &request, Deed::Write)?;
+    let ticket = ticket(&edge, &request, Deed::Write).await?;
     let bytes_max = match ticket.name.purpose {
         Purpose::Overflow => overflow_bytes_max(&edge) as u64,
         Purpose::Attachment | Purpose::Bundle => edge.config.file_bytes_max,
@@ -188,7 +188,7 @@ pub async fn upload(edge: Shared, request: HttpRequest, payload: Payload) -> Ans
 
 /// `GET /attachment/bytes/{ticket}`
 pub async fn download(edge: Shared, request: HttpRequest) -> Answer {
-    let ticket = ticket(&edge, &request, Deed::Read)?;
+    let ticket = ticket(&edge, &request, Deed::Read).await?;
     let missing = || Refusal::new(Kind::NotFound, "the bytes of this file are not here");
     let file = edge.files.look(&ticket.name).await?.ok_or_else(missing)?;
     let content = file.content.clone().ok_or_else(missing)?;
@@ -241,19 +241,27 @@ fn encoded(text: &str) -> String {
     each.collect()
 }
 
-/// One that is not ours, or not for this, or too old, opens nothing.
-fn ticket(edge: &Edge, request: &HttpRequest, deed: Deed) -> Result<Ticket, Refusal> {
+/// A ticket that is not ours, not for this, too old, or of a user who left opens nothing.
+async fn ticket(edge: &Edge, request: &HttpRequest, deed: Deed) -> Result<Ticket, Refusal> {
     let text = request.match_info().get("ticket").unwrap_or_default();
     let read = Ticket::parse(text, &edge.records.derived_secret(TICKET_CONTEXT)?);
     let read = read.filter(|ticket| ticket.deed == deed && ticket.until > seconds());
-    read.ok_or_else(|| {
+    let ticket = read.ok_or_else(|| {
         Refusal::new(Kind::Unauthorized, "this address is not one that this server gave out for this, or it is too old")
-    })
+    })?;
+    let given = ticket.until.saturating_sub(lasts(deed));
+    edge.records.check_ticket(ticket.name.org, ticket.user, ticket.impersonator, given).await?;
+    Ok(ticket)
+}
+
+fn lasts(deed: Deed) -> u64 {
+    if deed == Deed::Write { WRITE_SECONDS } else { READ_SECONDS }
 }
 
 fn address(call: &Call, name: &FileName, deed: Deed) -> Result<String, Refusal> {
-    let lasts = if deed == Deed::Write { WRITE_SECONDS } else { READ_SECONDS };
-    let ticket = Ticket { name: name.clone(), deed, user: call.principal.user, until: seconds() + lasts };
+    let Principal { user, impersonator, .. } = &call.principal;
+    let (user, impersonator) = (*user, *impersonator);
+    let ticket = Ticket { name: name.clone(), deed, user, impersonator, until: seconds() + lasts(deed) };
     let text = ticket.to_text(&call.edge.records.derived_secret(TICKET_CONTEXT)?);
     Ok(format!("{}/attachment/bytes/{text}", origin_of(call)?))
 }

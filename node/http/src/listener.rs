@@ -103,7 +103,7 @@ impl Serving {
                 let admitted = admitted(&gate, stream);
                 async move {
                     let stream = admitted?;
-                    let from = stream.from();
+                    let from = stream.peer();
                     Ok::<_, actix_http::error::DispatchError>((stream, Protocol::Http1, from))
                 }
             })
@@ -131,7 +131,7 @@ impl Serving {
             })
             .and_then(acceptor.map_err(drop).map_init_err(drop))
             .and_then(fn_service(|stream: TlsStream<Stream>| async move {
-                let from = stream.get_ref().0.from();
+                let from = stream.get_ref().0.peer();
                 Ok::<_, ()>((stream, Protocol::Http1, from))
             }))
             .and_then(
@@ -182,7 +182,7 @@ impl Serving {
 struct Stream(Tracked<TcpStream>);
 
 impl Stream {
-    fn from(&self) -> Option<SocketAddr> {
+    fn peer(&self) -> Option<SocketAddr> {
         self.0.stream().peer_addr().ok()
     }
 }

@@ -9,10 +9,12 @@
 //! | scrub | every node | what is on the disk, and what others applied | gives damaged replicas up |
 //! | news | every node | the catalog, what this node keeps | addresses of others, its own; whether the catalog is heard |
 //! | certificates | every node | the certificate in use, the files, the day | makes a new one in time, takes another up |
+//! | health | every node | which nodes answer, whose disk is slow | remembers who may lead |
 //! | clocks | every node | what time the other nodes say it is | remembers it for whoever assigns ids |
 
 mod certificates;
 mod clocks;
+mod health;
 mod members;
 mod news;
 mod planner;
@@ -33,6 +35,8 @@ use crate::Shared;
 
 pub use clocks::PeersTime;
 pub(crate) use clocks::{CLOCK, Clocks, OwnClock};
+pub(crate) use health::{HEALTH, Health, OwnHealth};
+pub(crate) use news::{INTRODUCE, Introductions};
 pub(crate) use scrub::{DIGEST, Digests, QUARANTINE, Quarantines, SPARE, Spared, Spares, Suspects};
 
 /// Between two looks of each reconciler.
@@ -53,6 +57,7 @@ impl Reconcilers {
             runtime.spawn(scrub::run(Arc::clone(&shared))),
             runtime.spawn(certificates::run(Arc::clone(&shared))),
             runtime.spawn(clocks::run(Arc::clone(&shared))),
+            runtime.spawn(health::run(Arc::clone(&shared))),
             runtime.spawn(planner::run(shared)),
         ];
         Reconcilers { tasks: Mutex::new(tasks) }

@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::operate::{self, ClusterRequest};
-use crate::transfer;
+use crate::{out, transfer};
 
 const SOCKET: &str = "admin.sock";
 /// A request is a name or two.
@@ -43,6 +43,7 @@ pub enum AdminCommand {
     Organizations,
     /// Make an organization and its owner; prints the owner's API key, once
     CreateOrganization {
+        /// What it is called, as in `acme`
         name: String,
         /// E-mail address of its owner
         #[arg(long, value_name = "EMAIL")]
@@ -55,6 +56,7 @@ pub enum AdminCommand {
     },
     /// Make a user an owner of an organization
     CreateUser {
+        /// E-mail address
         email: String,
         #[arg(long, value_name = "NAME")]
         organization: String,
@@ -78,6 +80,7 @@ pub enum AdminCommand {
     },
     /// Make an API key for a user; prints it, once
     CreateKey {
+        /// A name by which to tell it from other keys, such as `laptop`
         name: String,
         #[arg(long, value_name = "NAME")]
         organization: String,
@@ -86,9 +89,13 @@ pub enum AdminCommand {
         user: String,
     },
     /// Delete an API key, so that it is refused from now on
-    DeleteKey { id: Uuid },
+    DeleteKey {
+        /// As `keys` lists it
+        id: Uuid,
+    },
     /// Make a service account, which is a program's, an owner of an organization; prints its first service token, once
     CreateServiceAccount {
+        /// What the program is called, such as `nightly-evals`
         name: String,
         #[arg(long, value_name = "NAME")]
         organization: String,
@@ -100,6 +107,7 @@ pub enum AdminCommand {
     },
     /// Make a service token for a service account; prints it, once
     CreateServiceToken {
+        /// A name by which to tell it from other tokens
         name: String,
         #[arg(long, value_name = "NAME")]
         organization: String,
@@ -108,9 +116,13 @@ pub enum AdminCommand {
         account: String,
     },
     /// Delete a service token, so that it is refused from now on
-    DeleteServiceToken { id: Uuid },
+    DeleteServiceToken {
+        /// As `service-tokens` lists it
+        id: Uuid,
+    },
     /// Write all that an organization owns to a file, with the history of its rows; keys and secrets stay
     ExportOrganization {
+        /// The organization's name
         name: String,
         /// The file, which must not be there
         #[arg(long, value_name = "FILE")]
@@ -162,10 +174,7 @@ pub fn run(data_dir: &Path, command: AdminCommand) -> anyhow::Result<()> {
         None => directly(data_dir, command)?,
     };
     match answer {
-        Answer::Done(value) => {
-            println!("{}", serde_json::to_string_pretty(&value)?);
-            Ok(())
-        }
+        Answer::Done(value) => out::json(&value),
         Answer::Refused(why) => anyhow::bail!(why),
     }
 }

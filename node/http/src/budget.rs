@@ -1,10 +1,7 @@
-//! How many bytes of request bodies this node holds at once, and how much room the parsed ones take. The first being full
-//! is an answer, the second is waited for; what was taken comes back when its request ends, however it ends.
+//! A count of bytes with an upper bound, for answers on their way. Bodies wait for budgets of `admission` instead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 #[derive(Debug)]
 pub struct Budget {
@@ -52,55 +49,9 @@ impl Drop for Held {
     }
 }
 
-/// Room is given in pieces of this many bytes.
-const PIECE_BYTES: usize = 1 << 10;
-
-/// Room for parsed bodies. Whoever asks first is served first, so that a large one is not passed by for ever.
-#[derive(Clone, Debug)]
-pub struct Turns {
-    pieces: u32,
-    free: Arc<Semaphore>,
-}
-
-/// Room that a parsed body has; given back when it is dropped.
-#[derive(Debug)]
-pub struct Turn {
-    _permit: Option<OwnedSemaphorePermit>,
-}
-
-impl Turns {
-    pub fn new(bytes: usize) -> Turns {
-        let pieces = u32::try_from(bytes.div_ceil(PIECE_BYTES)).unwrap_or(u32::MAX).min(Semaphore::MAX_PERMITS as u32);
-        Turns { pieces, free: Arc::new(Semaphore::new(pieces as usize)) }
-    }
-
-    /// One that would take more than there is takes all of it.
-    pub async fn wait(&self, bytes: usize) -> Turn {
-        let pieces = u32::try_from(bytes.div_ceil(PIECE_BYTES)).unwrap_or(u32::MAX).min(self.pieces);
-        // It fails only once it is closed, which nobody does.
-        Turn { _permit: Arc::clone(&self.free).acquire_many_owned(pieces).await.ok() }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt;
-
     use super::*;
-
-    #[tokio::test]
-    async fn turns_are_given_in_order_and_a_large_one_takes_all_there_is() {
-        let turns = Turns::new(10 * PIECE_BYTES);
-        let first = turns.wait(6 * PIECE_BYTES).await;
-        let (large, small) = (turns.wait(usize::MAX), turns.wait(1));
-        let (mut large, mut small) = (std::pin::pin!(large), std::pin::pin!(small));
-        assert!(large.as_mut().now_or_never().is_none() && small.as_mut().now_or_never().is_none(), "in their order");
-        drop(first);
-        let large = large.as_mut().now_or_never().expect("all is free");
-        assert!(small.as_mut().now_or_never().is_none());
-        drop(large);
-        assert!(small.as_mut().now_or_never().is_some());
-    }
 
     #[test]
     fn what_is_taken_comes_back_and_no_more_is_given_than_there_is() {

@@ -54,7 +54,7 @@ impl Counts {
     }
 
     /// Prometheus text format.
-    pub fn text(&self, body_bytes_held: usize, answer_bytes_held: usize) -> String {
+    pub fn text(&self, body_bytes_held: u64, answer_bytes_held: u64) -> String {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut text = String::new();
         // Writing to a String cannot fail.
@@ -75,8 +75,8 @@ impl Counts {
         let _ = writeln!(text, "assay_http_answer_seconds_sum {seconds}\nassay_http_answer_seconds_count {answered}");
         for (name, kind, value) in [
             ("requests_under_way", "gauge", read(&self.under_way)),
-            ("body_bytes_held", "gauge", body_bytes_held as u64),
-            ("answer_bytes_held", "gauge", answer_bytes_held as u64),
+            ("body_bytes_held", "gauge", body_bytes_held),
+            ("answer_bytes_held", "gauge", answer_bytes_held),
             ("body_bytes_total", "counter", read(&self.body_bytes)),
             ("slow_bodies_total", "counter", read(&self.slow_bodies)),
             ("panics_total", "counter", read(&self.panics)),

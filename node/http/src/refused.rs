@@ -32,6 +32,10 @@ impl From<RecordsError> for Refusal {
 
 impl From<WriteError> for Refusal {
     fn from(error: WriteError) -> Refusal {
+        let retry_after_seconds = match &error {
+            WriteError::Busy { retry_after, .. } => Some(retry_after.as_secs().max(1)),
+            _ => None,
+        };
         let kind = match &error {
             WriteError::Row { .. } => Kind::BadRequest,
             WriteError::TooLarge { .. } => Kind::TooLarge,
@@ -41,7 +45,7 @@ impl From<WriteError> for Refusal {
             WriteError::NoSpace(_) => Kind::NoSpace,
             WriteError::Unavailable(_) | WriteError::Unknown { .. } => Kind::Unavailable,
         };
-        Refusal::new(kind, error.to_string())
+        Refusal { retry_after_seconds, ..Refusal::new(kind, error.to_string()) }
     }
 }
 

@@ -74,8 +74,8 @@ impl Records {
         if self.cluster.hears_catalog_soon().await {
             return Ok(());
         }
-        let why = "this node does not hear from the majority of the cluster, and cannot say who may do what";
-        Err(RecordsError::Unavailable(why.into()))
+        let why = self.cluster.catalog_silence();
+        Err(RecordsError::Unavailable(format!("{why}, so this node cannot say who may do what; try again")))
     }
 
     /// That somebody acts as somebody else, once in a while. What they change meanwhile says so itself.

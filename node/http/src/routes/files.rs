@@ -9,6 +9,7 @@ use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use assay_node_auth::{Permission, Principal};
 use assay_node_files::{About, Content, Deed, File, FileName, NAMED_MAX, Purpose, Ticket, keys_in};
+use assay_node_limits::Holder;
 use assay_node_objects::ObjectWrite;
 use assay_storage_model::OrgId;
 use assay_storage_model::event::Sent;
@@ -19,8 +20,9 @@ use uuid::Uuid;
 use super::identity::origin_of;
 use super::rows::now_micros;
 use super::{Answer, Shared, json};
+use crate::admission::Applicant;
 use crate::body::{Body, ROWS_MAX, pieces, too_many_rows};
-use crate::call::Call;
+use crate::call::{Call, wait_of};
 use crate::caller::Caller;
 use crate::edge::Edge;
 use crate::range::{Asked, asked};
@@ -148,10 +150,10 @@ pub(super) async fn overflowed(call: &Call, key: &str) -> Result<Body, Refusal> 
     let file = call.edge.files.look(&name).await?.ok_or_else(missing)?;
     let is_own = file.owner == Some(call.principal.user);
     let content = file.content.filter(|_| is_own).ok_or_else(missing)?;
-    let bytes = usize::try_from(content.bytes).map_err(Refusal::internal)?;
-    let held = Body::room(&call.edge, bytes)?;
+    let applicant = call.applicant();
+    let held = applicant.reserve(&call.edge.budgets.bodies, content.bytes).await?;
     let bytes = call.edge.files.read_whole(&name, &content, overflow_bytes_max(&call.edge)).await?;
-    Ok(Body::kept(&call.edge, bytes, held))
+    Ok(Body::kept(&call.edge, applicant, bytes, held))
 }
 
 /// `POST /function/code`: where the code of functions goes. Functions may name it before it is there.
@@ -177,7 +179,9 @@ pub async fn upload(edge: Shared, request: HttpRequest, payload: Payload) -> Ans
         Purpose::Overflow => overflow_bytes_max(&edge) as u64,
         Purpose::Attachment | Purpose::Bundle => edge.config.file_bytes_max,
     };
-    let pieces = std::pin::pin!(pieces(&edge, &request, payload, bytes_max)?);
+    let holder = Holder::new(ticket.name.org.0, ticket.user);
+    let applicant = Applicant { holder, wait: wait_of(&request) };
+    let pieces = std::pin::pin!(pieces(&edge, applicant, &request, payload, bytes_max).await?);
     let content = edge.files.put(&ticket.name, bytes_max, seconds(), pieces).await?;
     json(&json!({"key": ticket.name.key, "bytes": content.bytes, "hash": content.hash}))
 }

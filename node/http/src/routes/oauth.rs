@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{Answer, Shared, json, setup};
+use crate::admission::anonymous;
 use crate::body;
 use crate::dress::HTML;
 use crate::login::{Gate, ProviderRefusal};
@@ -191,7 +192,7 @@ pub(super) async fn carry_out(edge: &Shared, form: &Parameters, who: &Identity) 
 pub async fn reply(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
     const TOO_OLD: &str = "You were not asked that here, or longer than five minutes ago. Begin again from the program that you came from.";
     let _passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
-    let body = body::read(&edge, &request, payload, FORM_BYTES_MAX).await?;
+    let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
     let form = form(&body.bytes).ok();
     let answer = form.as_ref().and_then(|form| form.one("answer").ok().flatten());
     let ticket = answer.map(|answer| edge.records.allowed(answer)).transpose()?.flatten();
@@ -212,7 +213,7 @@ pub async fn reply(edge: Shared, request: HttpRequest, payload: Payload) -> Answ
 /// For clients that have a code, or a refresh token.
 pub async fn token(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
     let passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
-    let body = body::read(&edge, &request, payload, FORM_BYTES_MAX).await?;
+    let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
     let grant = form(&body.bytes).and_then(|form| Grant::read(&form, passed.rules));
     let tokens = match grant {
         Err(wrong) => return Ok(refused(&wrong)),
@@ -237,7 +238,7 @@ pub async fn token(edge: Shared, request: HttpRequest, payload: Payload) -> Answ
 /// RFC 7009. What is no token here is revoked already.
 pub async fn revoke(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
     let _passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
-    let body = body::read(&edge, &request, payload, FORM_BYTES_MAX).await?;
+    let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
     let asked = form(&body.bytes).and_then(|form| {
         let client = form.one("client_id")?.map(str::to_owned);
         Ok((form.needed("token")?.to_owned(), client))

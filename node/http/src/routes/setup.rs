@@ -22,6 +22,7 @@ use super::oauth::{
 };
 use super::registering::PROJECT_NAME;
 use super::{Answer, Shared, json};
+use crate::admission::anonymous;
 use crate::body;
 use crate::caller::bearer;
 use crate::login::Gate;
@@ -107,7 +108,7 @@ pub fn ask(edge: &Shared, asked: &LoginAsked, who: &Identity, invitations: &[Pen
 /// What the person says on that page.
 pub async fn allow(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
     let _passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
-    let body = body::read(&edge, &request, payload, FORM_BYTES_MAX).await?;
+    let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
     let form = form(&body.bytes).ok();
     let answer = form.as_ref().and_then(|form| form.one("answer").ok().flatten());
     let ticket = answer.map(|answer| edge.records.allowed(answer)).transpose()?.flatten();

@@ -88,34 +88,6 @@ fn every_answer_has_an_id_of_its_own() {
     assert!(ids[0] != ids[1] && ids.iter().all(|id| id.len() == 32), "{ids:?}");
 }
 
-#[test]
-fn more_bodies_than_there_is_room_for_are_asked_to_come_again() {
-    let house = House::with(|config| {
-        config.bodies_bytes_max = 100_000;
-        config.body_bytes_max = 100_000;
-        config.small_body_bytes_max = 100_000;
-    });
-    let mut first = connect(house.address);
-    let head =
-        format!("POST /logs3 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {KEY}\r\nContent-Length: 90000\r\n\r\n");
-    first.write_all(head.as_bytes()).expect("sent");
-    first.write_all(&[b' '; 80_000]).expect("sent");
-    let waited = Instant::now();
-    while !house.knock("GET", "/metrics").text().contains("assay_http_body_bytes_held 80000") {
-        assert!(waited.elapsed() < Duration::from_secs(5));
-        thread::sleep(Duration::from_millis(10));
-    }
-    let answer = house.call("POST", "/logs3", &[], &[b' '; 50_000]);
-    answer.refused(429);
-    assert!(answer.header("retry-after").is_some());
-    drop(first);
-    let waited = Instant::now();
-    while !house.knock("GET", "/metrics").text().contains("assay_http_body_bytes_held 0") {
-        assert!(waited.elapsed() < Duration::from_secs(5), "what a caller that hung up held comes back");
-        thread::sleep(Duration::from_millis(10));
-    }
-}
-
 /// Nothing ended an answer that nobody read: the page stayed in memory for as long as the connection.
 #[test]
 fn a_page_that_nobody_reads_holds_its_room_for_a_while_and_no_longer() {

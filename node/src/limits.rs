@@ -60,11 +60,15 @@ impl ObjectsConfig {
     }
 }
 
-/// How many questions are answered at once, and what they take. Beyond it the answer is 429 with `Retry-After`.
+/// How many queries run at once, and what they take. A query waits for its turn up to 30 s, or 1 s less than its client
+/// waits (`x-stainless-timeout`); then the answer is 429 with `Retry-After`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueriesConfig {
+    /// Queries that work at once. A query whose reader takes its answer does not count. While others wait an organization
+    /// has at most half of them, and a credential a quarter.
     pub running_max: usize,
+    /// Queries that wait for their turn, half of them of one organization. Beyond it the answer is 429 at once.
     pub waiting_max: usize,
     /// A query that takes longer is ended: 504.
     pub seconds_max: u64,

@@ -190,6 +190,11 @@ impl Connection {
         !effects.contains(&Effect::TurnAway(self.id))
     }
 
+    /// Closes it: its stream fails from here on.
+    pub fn close(&self) {
+        self.end.tell();
+    }
+
     pub(crate) fn end(&self) -> &End {
         &self.end
     }

@@ -4,7 +4,7 @@
 
 use actix_web::HttpRequest;
 use assay_node_auth::Principal;
-use assay_node_limits::{Budget, Division, Holder, Refusals, Refused, Reservation, metrics};
+use assay_node_limits::{Budget, Division, Holder, Reading, Refusals, Refused, Reservation, metrics};
 use tokio::time::Instant;
 
 use crate::call::wait_of;
@@ -24,6 +24,10 @@ pub struct Budgets {
     pub parsed: Budget,
     /// Files that are being uploaded.
     pub uploads: Budget,
+    /// Answers of rows on their way to their readers.
+    pub answers: Budget,
+    /// What was refused, by cause.
+    pub refusals: Refusals,
 }
 
 /// Who asks for a part of a budget, and how long they wait for it.
@@ -46,12 +50,16 @@ impl Budgets {
             bodies: Budget::divided("http.bodies_bytes_max", bodies, &refusals),
             parsed: Budget::new("http.parsed_bytes_max", config.parsed_bytes_max as u64, &refusals),
             uploads: Budget::new("http.uploads_max", config.uploads_max as u64, &refusals),
+            answers: Budget::new("http.answers_bytes_max", config.answers_bytes_max as u64, &refusals),
+            refusals,
         }
     }
 
-    /// Returns the budgets' metrics in Prometheus text format.
-    pub fn text(&self) -> String {
-        metrics(&[&self.bodies, &self.parsed, &self.uploads].map(|budget| (budget.name(), budget.reading())))
+    /// Returns the metrics of these budgets and of others in Prometheus text format.
+    pub fn text(&self, others: Vec<(&'static str, Reading)>) -> String {
+        let own = [&self.bodies, &self.parsed, &self.uploads, &self.answers];
+        let own = own.map(|budget| (budget.name(), budget.reading()));
+        metrics(&own.into_iter().chain(others).collect::<Vec<_>>())
     }
 }
 
@@ -66,6 +74,12 @@ impl Applicant {
         self.wait.spend(acquired).await.map_err(|refused| full(budget, refused))
     }
 
+    /// Waits for an amount of an answer whose reader has a part of it already. The wait is its own.
+    pub async fn reserve_until(&self, budget: &Budget, amount: u64, until: Instant) -> Result<Reservation, Refusal> {
+        let acquired = budget.acquire(self.holder, amount.min(budget.largest()), until).await;
+        acquired.map_err(|refused| full(budget, refused))
+    }
+
     /// Waits for more, up to the most that one holder can have.
     pub async fn grow(&self, budget: &Budget, held: &mut Reservation, by: u64) -> Result<(), Refusal> {
         self.grow_until(budget, held, by, self.wait.until()).await
@@ -76,7 +90,8 @@ impl Applicant {
         self.grow_until(budget, held, by, Instant::now() + REQUEST_WAIT).await
     }
 
-    async fn grow_until(
+    /// Waits for more until a moment.
+    pub async fn grow_until(
         &self,
         budget: &Budget,
         held: &mut Reservation,

@@ -7,6 +7,7 @@ use actix_web::web::Data;
 use assay_node_auth::{Principal, Secret};
 use assay_node_connections::{Connection, Owner};
 use assay_node_objects::Patience;
+use assay_node_query::Who;
 use tracing::Span;
 use uuid::Uuid;
 
@@ -54,6 +55,12 @@ impl Caller {
     /// Returns who asks for a part of a budget.
     pub fn applicant(&self) -> Applicant {
         Applicant::new(&self.principal, self.wait.clone())
+    }
+
+    /// Returns in whose name a query is asked, and until when it waits for its turn.
+    pub fn who(&self) -> Who {
+        let Applicant { holder, wait } = self.applicant();
+        Who { holder, until: wait.until() }
     }
 
     /// Says whose connection it is. Refused where the caller's organization, or its credential, holds its share of

@@ -75,14 +75,18 @@ pub struct HttpConfig {
     pub parsed_bytes_max: usize,
     /// Upper bound of the files that are uploaded at one time. Others wait.
     pub uploads_max: usize,
-    /// Pages of rows that are on their way to their readers, of all of them together. Beyond it the answer is 503.
+    /// Answers of rows that are on their way to their readers, of all of them together. Beyond it an answer waits, and after
+    /// 30 s it is 429.
     pub answers_bytes_max: usize,
+    /// A reader that takes nothing of an answer for so long is left. What it takes earns it time again, up to this.
+    pub answer_grace_seconds: u64,
+    /// How fast an answer must be taken, beyond the grace: a slow reader holds memory.
+    pub answer_bytes_per_second_min: u64,
     /// A connection whose other end takes nothing of what was sent to it for this long is closed.
     pub unread_seconds_max: u32,
     /// A whole body must have come by then.
     pub body_seconds_max: u64,
-    /// After the grace a body must have come at least this fast, or it is cut: a slow sender holds memory. A page of rows
-    /// must be taken as fast.
+    /// After the grace a body must have come at least this fast, or it is cut: a slow sender holds memory.
     pub body_bytes_per_second_min: u64,
     /// A body may stall so long before its rate counts.
     pub body_grace_seconds: u64,
@@ -131,6 +135,8 @@ impl Default for HttpConfig {
             parsed_bytes_max: share(64 << 20),
             uploads_max: 64,
             answers_bytes_max: 256 << 20,
+            answer_grace_seconds: 30,
+            answer_bytes_per_second_min: 4 << 10,
             unread_seconds_max: 60,
             body_seconds_max: 60,
             body_bytes_per_second_min: 4 << 10,
@@ -157,6 +163,8 @@ impl HttpConfig {
             ("parsed_bytes_max", self.parsed_bytes_max as u64),
             ("uploads_max", self.uploads_max as u64),
             ("answers_bytes_max", self.answers_bytes_max as u64),
+            ("answer_grace_seconds", self.answer_grace_seconds),
+            ("answer_bytes_per_second_min", self.answer_bytes_per_second_min),
             ("unread_seconds_max", u64::from(self.unread_seconds_max)),
             ("body_seconds_max", self.body_seconds_max),
             ("body_bytes_per_second_min", self.body_bytes_per_second_min),

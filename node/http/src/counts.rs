@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Every status that leaves this server; anything else is counted as 0.
-const STATUSES: [u16; 17] = [0, 200, 400, 401, 404, 405, 408, 409, 410, 413, 415, 429, 431, 500, 501, 503, 507];
+const STATUSES: [u16; 18] = [0, 200, 400, 401, 404, 405, 408, 409, 410, 413, 415, 429, 431, 500, 501, 503, 504, 507];
 
 /// Upper bounds in milliseconds.
 const BUCKETS_MILLIS: [u64; 11] = [1, 2, 5, 10, 20, 50, 100, 250, 1000, 5000, 30_000];
@@ -51,6 +51,14 @@ impl Counts {
 
     pub fn add(counter: &AtomicU64, more: u64) {
         counter.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Readers that were left because they took their answers too slowly, in the same format.
+    pub fn slow_readers(count: u64) -> String {
+        const NAME: &str = "assay_http_slow_readers_total";
+        format!(
+            "# HELP {NAME} Readers that were left because they were too slow.\n# TYPE {NAME} counter\n{NAME} {count}\n"
+        )
     }
 
     /// Prometheus text format.

@@ -26,7 +26,6 @@ use tracing::{Instrument, Level, Span, field};
 
 use crate::admin::Desk;
 use crate::admission::Budgets;
-use crate::budget::Budget;
 use crate::config::HttpConfig;
 use crate::counts::Counts;
 use crate::dress::Dress;
@@ -35,6 +34,7 @@ use crate::login::Gate;
 use crate::quotas::Quotas;
 use crate::rates::Rates;
 use crate::refusal::{Kind, Refusal};
+use crate::sending::SLOW_READERS;
 use crate::unread::Unread;
 use crate::wait::{STAINLESS_TIMEOUT, Wait};
 use crate::{App, Health};
@@ -52,7 +52,6 @@ pub struct Edge {
     pub config: HttpConfig,
     pub counts: Counts,
     pub budgets: Budgets,
-    pub answers: Arc<Budget>,
     pub rates: Rates,
     pub quotas: Quotas,
     pub(crate) admin: Option<Desk>,
@@ -72,7 +71,6 @@ impl Edge {
             queries: app.queries,
             counts: Counts::default(),
             budgets: Budgets::new(&app.config),
-            answers: Budget::new(app.config.answers_bytes_max),
             rates: app.rates,
             quotas: app.quotas,
             config: app.config,
@@ -103,8 +101,10 @@ impl Edge {
     }
 
     pub fn metrics_text(&self) -> String {
-        let mut text = self.counts.text(self.budgets.bodies.reading().held, self.answers.taken() as u64);
-        text.push_str(&self.budgets.text());
+        let Budgets { bodies, answers, refusals, .. } = &self.budgets;
+        let mut text = self.counts.text(bodies.reading().held, answers.reading().held);
+        text.push_str(&self.budgets.text(self.queries.budgets()));
+        text.push_str(&Counts::slow_readers(refusals.total(SLOW_READERS)));
         text.push_str(&self.rates.text());
         text.push_str(&(self.metrics)());
         text

@@ -35,7 +35,6 @@ mod admin;
 mod admission;
 mod asked;
 mod body;
-mod budget;
 mod call;
 mod caller;
 mod config;

@@ -97,6 +97,10 @@ impl From<AskError> for Refusal {
             AskError::Past { .. } => Kind::Past,
             AskError::TooMuch(_) => Kind::TooLarge,
             AskError::Busy(_) => Kind::Busy,
+            AskError::Refused { retry_after_seconds, .. } => {
+                let refusal = Refusal::new(Kind::Busy, error.to_string());
+                return Refusal { retry_after_seconds: Some(*retry_after_seconds), ..refusal };
+            }
             AskError::NotServed(_) => Kind::NotImplemented,
             AskError::Unavailable(_) => Kind::Unavailable,
             AskError::TooLate(_) => Kind::TooLate,

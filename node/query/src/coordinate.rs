@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use assay_cluster::{AskError as NoNode, Cluster, ROUTE_WAIT_MAX, Route};
 use assay_node_btql::ast::Amount;
 use assay_node_engine::{Hash, Partial, Position, innermost, last_of};
+use assay_node_limits::Holder;
 use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
 use bytes::Bytes;
 use futures::future::try_join_all;
@@ -32,6 +33,7 @@ pub(crate) struct Errand<'e> {
     pub asked: &'e Bounded,
     pub objects: &'e [LeafObject],
     pub until: Instant,
+    pub who: Holder,
     pub seed: u64,
     /// At which each shard is read from now on.
     pub versions: BTreeMap<ShardId, Xact>,
@@ -226,6 +228,7 @@ impl Errand<'_> {
             what,
             millis: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
             bytes_max: self.office.limits.query_bytes_max,
+            who: Some((self.who.organization, self.who.credential)),
         }
     }
 }

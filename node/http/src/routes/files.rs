@@ -27,7 +27,6 @@ use crate::caller::Caller;
 use crate::edge::Edge;
 use crate::range::{Asked, asked};
 use crate::refusal::{Kind, Refusal};
-use crate::sending;
 use crate::shapes::{kind_of, shortened};
 
 const TICKET_CONTEXT: &str = "assay tickets of files 1";
@@ -208,7 +207,9 @@ pub async fn download(edge: Shared, request: HttpRequest) -> Answer {
         answer.insert_header((header::CONTENT_RANGE, said));
     }
     let bytes = part.end - part.start;
-    let held = sending::room(&edge, usize::try_from(bytes).map_or(PIECE_BYTES, |bytes| bytes.min(PIECE_BYTES)))?;
+    let holder = Holder::new(ticket.name.org.0, ticket.user);
+    let applicant = Applicant { holder, wait: wait_of(&request) };
+    let held = applicant.reserve(&edge.budgets.answers, bytes.min(PIECE_BYTES as u64)).await?;
     let pieces = edge.files.read(ticket.name, content, part).map_err(std::io::Error::other);
     // The room is given back with the last piece.
     let pieces = pieces.map_ok(move |piece| {

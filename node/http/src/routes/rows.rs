@@ -22,7 +22,7 @@ use crate::call::Call;
 use crate::caller::Caller;
 use crate::refusal::Refusal;
 use crate::repeat::Repeat;
-use crate::sending::{self, Sending};
+use crate::sending::Sending;
 use crate::shapes;
 
 /// The version that a page was read at.
@@ -77,8 +77,8 @@ async fn fetch(kind: ObjectKind, call: Call, request: FetchRequest) -> Answer {
     let page = page?;
     let mut answer = json_builder();
     answer.insert_header((VERSION, page.version.to_string()));
-    let held = sending::room(&call.edge, page_bytes(&page))?;
-    Ok(answer.body(Sending::new(&call.edge.config, page_body(&page)?, held)))
+    let held = call.applicant().reserve(&call.edge.budgets.answers, page_bytes(&page) as u64).await?;
+    Ok(answer.body(Sending::new(&call, page_body(&page)?, held)))
 }
 
 /// Of its events, with their commas.

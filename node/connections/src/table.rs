@@ -196,7 +196,9 @@ impl Table {
     }
 
     fn change(&mut self, id: Id, change: impl FnOnce(&mut Entry)) -> Vec<Effect> {
-        self.entries.get_mut(&id).map(change);
+        if let Some(entry) = self.entries.get_mut(&id) {
+            change(entry);
+        }
         Vec::new()
     }
 

@@ -99,6 +99,9 @@ impl Applicant {
         until: Instant,
     ) -> Result<(), Refusal> {
         let by = by.min(budget.largest().saturating_sub(held.amount()));
+        if by == 0 {
+            return Ok(());
+        }
         self.wait.spend(held.grow(by, until)).await.map_err(|refused| full(budget, refused))
     }
 }

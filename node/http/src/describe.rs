@@ -5,6 +5,7 @@
 mod alone;
 mod families;
 mod files;
+mod invitations;
 mod operation;
 mod otel;
 mod registering;
@@ -191,7 +192,7 @@ mod tests {
                 let holes = path.matches('{').count();
                 assert_eq!(parameters.iter().filter(|one| one["in"] == "path").count(), holes, "{method} {path}");
                 let responses = operation["responses"].as_object().expect("responses");
-                assert!(responses.contains_key("200") != responses.contains_key("302"), "{method} {path}");
+                assert!(responses.contains_key("200") || responses.contains_key("302"), "{method} {path}");
                 assert!(operation["summary"].as_str().is_some_and(|said| !said.is_empty()), "{method} {path}");
             }
         }

@@ -29,6 +29,7 @@ use crate::admission::Budgets;
 use crate::config::HttpConfig;
 use crate::counts::Counts;
 use crate::dress::Dress;
+use crate::finishing::{Finishing, changes};
 use crate::login::Gate;
 use crate::quotas::Quotas;
 use crate::rates::Rates;
@@ -123,19 +124,20 @@ pub async fn around<B: MessageBody + 'static>(
     let began = Instant::now();
     let span = span_of(&dress.trace, request.method().as_str(), &dress.path);
     let unread = Unread::watch(&mut request);
-    let served = request.request().clone();
-    let response = serve(&edge, &dress, request, next).instrument(span.clone()).await;
-    // What the edge itself refuses is an answer from here on, which its body is put behind.
-    let response = response.unwrap_or_else(|error| ServiceResponse::new(served, error.error_response()));
-    let response = match unread {
-        Some(unread) => response.map_body(|_, body| unread.discarded_behind(body)),
-        None => response,
+    let served = serve(&edge, &dress, request, next).instrument(span.clone()).await;
+    let served = match (served, unread) {
+        (Ok(response), Some(unread)) => Ok(response.map_body(|_, body| unread.discarded_behind(body))),
+        (Err(error), Some(unread)) => {
+            unread.keep();
+            Err(error)
+        }
+        (served, None) => served,
     };
-    let status = response.status();
+    let status = served.as_ref().map_or_else(|error| error.as_response_error().status_code(), ServiceResponse::status);
     let took = began.elapsed();
     edge.counts.answered(status.as_u16(), took);
     span.in_scope(|| say(status.as_u16(), took));
-    Ok(response)
+    served
 }
 
 /// In the span of the request.
@@ -195,8 +197,10 @@ async fn serve<B: MessageBody + 'static>(
     let timeout = request.headers().get(STAINLESS_TIMEOUT).map(HeaderValue::as_bytes);
     let wait = Wait::of_request(Instant::now(), request.path(), timeout);
     request.extensions_mut().insert(wait.clone());
+    let (limit, changes) = (edge.config.request_time_max(), changes(&request));
     let handled = AssertUnwindSafe(async move { next.call(request).await }).catch_unwind();
-    let mut response = match wait.limit(edge.config.request_time_max(), handled).await {
+    let handled = Finishing::new(handled, changes, wait.clone(), limit);
+    let mut response = match wait.limit(limit, handled).await {
         Some(Ok(Ok(response))) => dressed(dress, response),
         Some(Ok(Err(error))) => return Err(dressed_error(dress, refusal_of(&error))),
         Some(Err(panic)) => return Err(dressed_error(dress, panicked(edge, &*panic))),

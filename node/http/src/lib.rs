@@ -44,6 +44,7 @@ mod describe;
 mod dress;
 mod edge;
 mod farewell;
+mod finishing;
 mod interim;
 mod listener;
 mod login;

@@ -59,11 +59,12 @@ impl Listener {
     ) -> io::Result<(Workers, Doors, Vec<SocketAddr>)> {
         let config = &edge.config;
         let gate = config.gate(reserved.setting(), self.connections);
-        // The gate is what limits connections, of all workers together.
-        let all = gate.limit();
+        // The gate decides about connections. Where so many are on their way out that it could not, newcomers wait to be
+        // accepted.
+        let at_worker = (gate.limit() / self.workers).max(1);
         let mut builder = Workers::build()
             .workers(self.workers)
-            .max_concurrent_connections(all)
+            .max_concurrent_connections(at_worker)
             .worker_max_blocking_threads(PARSE_THREADS_A_WORKER)
             .shutdown_timeout(config.stop_seconds_max)
             .disable_signals();
@@ -103,7 +104,7 @@ impl Serving {
                 let admitted = admitted(&gate, stream);
                 async move {
                     let stream = admitted?;
-                    let from = stream.from();
+                    let from = stream.peer();
                     Ok::<_, actix_http::error::DispatchError>((stream, Protocol::Http1, from))
                 }
             })
@@ -131,7 +132,7 @@ impl Serving {
             })
             .and_then(acceptor.map_err(drop).map_init_err(drop))
             .and_then(fn_service(|stream: TlsStream<Stream>| async move {
-                let from = stream.get_ref().0.from();
+                let from = stream.get_ref().0.peer();
                 Ok::<_, ()>((stream, Protocol::Http1, from))
             }))
             .and_then(
@@ -182,7 +183,7 @@ impl Serving {
 struct Stream(Tracked<TcpStream>);
 
 impl Stream {
-    fn from(&self) -> Option<SocketAddr> {
+    fn peer(&self) -> Option<SocketAddr> {
         self.0.stream().peer_addr().ok()
     }
 }

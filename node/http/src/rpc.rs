@@ -104,3 +104,18 @@ fn status_of(refusal: Refusal) -> Status {
     let details = after.map(|seconds| encode_retry(code, &refusal.message, seconds).into());
     Status { details, ..Status::new(Code(code), refusal.message) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_waited_in_vain_is_told_when_to_come_again() {
+        let refusal = Refusal { retry_after_seconds: Some(7), ..Refusal::new(Kind::Busy, "full") };
+        let status = status_of(refusal);
+        assert_eq!((status.code, status.message.as_str()), (Code(8), "full"), "RESOURCE_EXHAUSTED");
+        let details = status.details.expect("details");
+        assert_eq!(details, encode_retry(8, "full", 7));
+        assert!(String::from_utf8_lossy(&details).contains("type.googleapis.com/google.rpc.RetryInfo"));
+    }
+}

@@ -67,6 +67,16 @@ impl Unread {
     }
 }
 
+impl Unread {
+    /// Keeps a body that is not finished until its connection is closed.
+    pub fn keep(self) {
+        drop(actix_web::rt::spawn(async move {
+            sleep(KEPT_UNTIL_CLOSED).await;
+            drop(self);
+        }));
+    }
+}
+
 impl Stream for Unread {
     type Item = Result<Bytes, PayloadError>;
 
@@ -105,12 +115,7 @@ impl Discarding {
                 Poll::Pending => return Poll::Pending,
             }
         }
-        if let Some(unread) = self.unread.take() {
-            drop(actix_web::rt::spawn(async move {
-                sleep(KEPT_UNTIL_CLOSED).await;
-                drop(unread);
-            }));
-        }
+        self.unread.take().into_iter().for_each(Unread::keep);
         Poll::Ready(())
     }
 }
@@ -135,6 +140,7 @@ impl MessageBody for Discarding {
 
 #[cfg(test)]
 mod tests {
+    use actix_http::BoxedPayloadStream;
     use actix_web::body::to_bytes;
     use futures::stream;
 
@@ -143,7 +149,8 @@ mod tests {
     /// An answer to a request of which `pieces` come, and then nothing.
     fn answered(pieces: usize) -> BoxBody {
         let pieces = stream::iter((0..pieces).map(|_| Ok(Bytes::from(vec![0; 1 << 20]))));
-        let payload = Payload::Stream { payload: Box::pin(futures::StreamExt::chain(pieces, stream::pending())) };
+        let pieces: BoxedPayloadStream = Box::pin(futures::StreamExt::chain(pieces, stream::pending()));
+        let payload = Payload::Stream { payload: pieces };
         let body = Body { payload, has_ended: false };
         Unread { body: Rc::new(RefCell::new(body)), continues: None }.discarded_behind(BoxBody::new("refused"))
     }

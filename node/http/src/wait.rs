@@ -67,6 +67,11 @@ impl Wait {
         output
     }
 
+    /// Whether the request waits at the moment.
+    pub fn is_waiting(&self) -> bool {
+        self.spent.lock().since.is_some()
+    }
+
     /// Returns the time that was spent waiting so far, a wait that still lasts included.
     pub fn spent(&self) -> Duration {
         let spent = self.spent.lock();

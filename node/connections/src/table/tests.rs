@@ -80,7 +80,11 @@ fn who_holds_more_than_its_share_gives_for_others() {
     (9..16).for_each(|id| drop(open(&mut table, id, id)));
     // The seven of nobody are younger, and would go before those of somebody within a share.
     assert_eq!(open(&mut table, 30, 16)[0], Effect::Close(0, Why::Share));
-    (1..5).for_each(|id| assert_eq!(open(&mut table, 31, 100 + id)[0], Effect::Close(id, Why::Share)));
+    for id in 1..5 {
+        table.step(31, Event::Closed(id - 1));
+        assert_eq!(open(&mut table, 31, 100 + id)[0], Effect::Close(id, Why::Share));
+    }
+    table.step(32, Event::Closed(4));
     assert_eq!(open(&mut table, 32, 17)[0], Effect::Close(9, Why::Idlest), "a quarter is left to it");
 }
 
@@ -180,12 +184,20 @@ impl World {
         let event = self.event(step);
         let before = self.seen.clone();
         let effects = self.table.step(self.now, event);
+        if let Event::Began(id) | Event::Ended(id) = event
+            && let Some(seen) = self.seen.get_mut(&id)
+        {
+            seen.busy = if matches!(event, Event::Began(_)) { seen.busy + 1 } else { seen.busy.saturating_sub(1) };
+        }
+        if let Event::Known { id, owner } = event
+            && !effects.contains(&Effect::TurnAway(id))
+            && let Some(seen) = self.seen.get_mut(&id)
+        {
+            seen.owner = Some(owner);
+        }
         match event {
-            Event::Began(id) => drop(self.seen.get_mut(&id).map(|seen| seen.busy += 1)),
-            Event::Ended(id) => drop(self.seen.get_mut(&id).map(|seen| seen.busy = seen.busy.saturating_sub(1))),
-            Event::Closed(id) => drop(self.seen.remove(&id)),
-            Event::Known { id, owner } if !effects.contains(&Effect::TurnAway(id)) => {
-                drop(self.seen.get_mut(&id).map(|seen| seen.owner = Some(owner)));
+            Event::Closed(id) => {
+                self.seen.remove(&id);
             }
             Event::Opened { id, address } => {
                 let decided: Vec<_> = effects.iter().filter(|effect| !matches!(effect, Effect::Close(..))).collect();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::body::ROWS_MAX;
 use crate::describe::families::{Family, filtered, paged};
 use crate::describe::operation::{Operation, maybe_version, objects, reference, some_text, text, uuid, version};
-use crate::describe::{files, otel, registering, rows};
+use crate::describe::{files, invitations, otel, registering, rows};
 use crate::refusal::Kind;
 
 const SERVICE: &str = "Service";
@@ -30,6 +30,7 @@ pub fn operations() -> Vec<Operation> {
     all.extend(summaries());
     all.extend(acls());
     all.extend(people());
+    all.extend(invitations::operations());
     all.extend(queries());
     all.extend(writes());
     all.extend(registering::operations());
@@ -184,7 +185,7 @@ fn setups() -> Vec<Operation> {
     ]
 }
 
-fn names(fields: &Value) -> Vec<&String> {
+pub(super) fn names(fields: &Value) -> Vec<&String> {
     fields.as_object().map(|fields| fields.keys().collect()).unwrap_or_default()
 }
 
@@ -454,36 +455,6 @@ fn people() -> Vec<Operation> {
         one("patch", "Change an organization").with("PatchOrganization", patch).takes(reference("PatchOrganization")),
         key_list.answers(objects(&reference("ApiKey"))),
         members.takes(members_body()).answers(members_answer()),
-    ]
-    .into_iter()
-    .chain(invitations())
-    .collect()
-}
-
-/// Beyond the contract: people who belong to another organization are asked before they join.
-fn invitations() -> Vec<Operation> {
-    const TAG: &str = "Invitations";
-    let time = json!({"type": "string", "format": "date-time"});
-    let shown = |fields: Value| json!({"type": "object", "required": names(&fields), "properties": fields});
-    let own = shown(json!({"id": uuid(), "org_id": uuid(), "org_name": text(), "invited_by": text(), "created": time}));
-    let groups = json!({"type": "array", "items": uuid()});
-    let sent =
-        shown(json!({"id": uuid(), "email": text(), "group_ids": groups, "invited_by": text(), "created": time}));
-    let reply = |word: &str, status: &str, summary: &str| {
-        let status = json!({"type": "string", "enum": [status]});
-        let answer = shown(json!({"id": uuid(), "org_id": uuid(), "org_name": text(), "status": status}));
-        Operation::new("post", format!("/v1/invitation/{{id}}/{word}"), TAG, summary).of("invitation").answers(answer)
-    };
-    vec![
-        Operation::new("get", "/v1/invitation", TAG, "List the caller's own pending invitations")
-            .with("Invitation", own)
-            .answers(objects(&reference("Invitation"))),
-        reply("accept", "accepted", "Join the organization that invited the caller"),
-        reply("decline", "declined", "Decline an invitation of the caller"),
-        Operation::new("get", "/v1/organization/invitations", TAG, "List the pending invitations of an organization")
-            .asks("org_name", text())
-            .with("SentInvitation", sent)
-            .answers(objects(&reference("SentInvitation"))),
     ]
 }
 

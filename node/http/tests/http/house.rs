@@ -8,7 +8,7 @@ use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_auth::{Keyring, Secret, VaultKey};
 use assay_node_http::{
     Admin, App, Handle as ServerHandle, Health, HttpConfig, LimitsConfig, Quotas, RatePeers, RateRule, RateView, Rates,
-    Server,
+    Server, Sockets,
 };
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_query::{Prices, Queries, QueryLimits};

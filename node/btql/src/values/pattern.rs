@@ -176,6 +176,10 @@ impl Stepwise {
 
     /// Pattern times text at worst, whatever both are.
     fn by_states(&self, text: &str, goes_on: &dyn Fn(usize) -> bool) -> bool {
+        // Asked first: a query that was stopped has many rows left.
+        if !goes_on(CHUNK_BYTES * BYTE_WORK) {
+            return false;
+        }
         let bytes = text.as_bytes();
         let (mut now, mut next) = (States::new(&self.nfa), States::new(&self.nfa));
         let (mut ahead, mut visits) = (Vec::new(), 0);
@@ -245,7 +249,10 @@ impl States {
                     }
                 }
                 State::Union { alternates } => ahead.extend(alternates.iter().copied()),
-                State::BinaryUnion { alt1, alt2 } => ahead.extend([*alt1, *alt2]),
+                State::BinaryUnion { alt1, alt2 } => {
+                    ahead.push(*alt1);
+                    ahead.push(*alt2);
+                }
                 State::Capture { next, .. } => ahead.push(*next),
                 State::Match { .. } if text.is_char_boundary(at) => {
                     ahead.clear();
@@ -349,6 +356,24 @@ mod tests {
         });
         assert!(!found && asked.get() >= 200, "{} questions", asked.get());
         assert!(most.get() <= SHORT_BYTES * BYTE_WORK, "{} bytes of work at once", most.get());
+    }
+
+    /// A query that was stopped has many rows left, none of which may take long.
+    #[test]
+    fn a_match_that_may_not_go_on_does_not_begin() {
+        let pattern = Pattern::new("(a{1,50}){1,50}c", false).expect("it fits");
+        for bytes in [10, SHORT_BYTES, 2 * SHORT_BYTES, 1 << 20] {
+            let asked = Cell::new(0);
+            let goes_on = |_| {
+                asked.set(asked.get() + 1);
+                false
+            };
+            assert!(!pattern.fits(&"a".repeat(bytes), &goes_on));
+            assert_eq!(asked.get(), 1, "{bytes} bytes");
+            pattern.stepwise.gave_up.store(true, Ordering::Relaxed);
+            assert!(!pattern.fits(&"a".repeat(bytes), &goes_on) && asked.get() == 2);
+            pattern.stepwise.gave_up.store(false, Ordering::Relaxed);
+        }
     }
 
     #[test]

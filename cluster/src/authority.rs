@@ -16,7 +16,7 @@ use assay_cluster_transport::{
     Authority, CertificateRequest, Handlers, Identity, Transport, TransportConfig, new_request,
 };
 use assay_storage_catalog::State;
-use assay_storage_model::NodeId;
+use assay_storage_model::{GroupId, NodeId};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, RecordKind, UniqueKey};
 use assay_storage_model::command::Outcome;
 use bytes::Bytes;
@@ -25,11 +25,12 @@ use uuid::Uuid;
 
 use crate::Shared;
 use crate::error::OpenError;
+use crate::introduce::{Answering, Hall, INTRODUCE, START};
 use crate::join::JoinDoor;
 use crate::keeping::NodeFile;
 use crate::large::{self, BlobService};
 use crate::nodes::{self, NodeRecord, NodeState};
-use crate::reconcile::{CLOCK, DIGEST, Digests, OwnClock, QUARANTINE, Quarantines, SPARE, Spares};
+use crate::reconcile::{CLOCK, DIGEST, Digests, OwnClock, PLACED, Placed, QUARANTINE, Quarantines, SPARE, Spares};
 use crate::route::{PROPOSE, Proposals};
 use crate::status::{Reports, STATUS};
 
@@ -211,6 +212,9 @@ impl Shared {
         self.serve(QUARANTINE, Arc::new(Quarantines(Arc::clone(self))));
         self.serve(SPARE, Arc::new(Spares(Arc::clone(self))));
         self.serve(CLOCK, Arc::new(OwnClock));
+        self.serve(INTRODUCE, Arc::new(Hall(Arc::clone(&self.introductions))));
+        self.serve(START, Arc::new(Answering(self.introductions.own())));
+        self.serve(PLACED, Arc::new(Placed(Arc::clone(self))));
         self.serve(large::PUT, Arc::new(BlobService::Put(Arc::clone(&self.writes))));
         self.serve(large::GET, Arc::new(BlobService::Get(Arc::clone(&self.writes))));
     }
@@ -230,6 +234,9 @@ impl Shared {
 
     /// Whether this node is all there is of its cluster: every group has one member, which is here.
     pub async fn is_alone(&self) -> bool {
+        if self.hub.group(GroupId::CATALOG).is_none() {
+            return false; // it is closed, and others have it
+        }
         for group in self.hub.groups() {
             if group.count_members().await != Some(1) {
                 return false;

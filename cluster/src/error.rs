@@ -6,7 +6,7 @@ use assay_cluster_raft::{FenceError, ProposeError, StartError};
 use assay_cluster_transport::TransportError;
 use assay_storage_catalog::CatalogError;
 use assay_storage_log::LogError;
-use assay_storage_model::ShardId;
+use assay_storage_model::{GroupId, ShardId};
 use assay_storage_shard::ShardError;
 use thiserror::Error;
 
@@ -55,6 +55,10 @@ pub enum OpenError {
          restore this node's directory from a backup, or run `assay doctor` to see more"
     )]
     DamagedAlone { shard: ShardId, source: ShardError },
+    #[error(
+        "log/ was not last used by this data directory: it is of another time, and no other node has what it may lack of          group {0}. Put the whole data directory back from one backup"
+    )]
+    LogOfOtherTime(GroupId),
     #[error(transparent)]
     Group(#[from] StartError),
     #[error("a group did not come to lead: {0}")]

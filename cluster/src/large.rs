@@ -271,7 +271,7 @@ async fn spread(
     let mut sending: FuturesUnordered<_> = others
         .into_iter()
         .map(|node| {
-            let call = Call { service: PUT, address: None, body: body.clone(), within: SPREAD_MAX, lane: Lane::Bulk };
+            let call = Call { service: PUT, address: None, processes: None, body: body.clone(), within: SPREAD_MAX, lane: Lane::Bulk };
             let net = net.clone();
             async move { net.call(node, call).await.map_err(|error| format!("node {node}: {error}")) }
         })
@@ -318,7 +318,7 @@ async fn ensure(
         }
         for node in everybody {
             let body = wanted(name, length);
-            let call = Call { service: GET, address: None, body, within: FETCH_MAX, lane: Lane::Bulk };
+            let call = Call { service: GET, address: None, processes: None, body, within: FETCH_MAX, lane: Lane::Bulk };
             let Ok(framed) = net.call(node, call).await else { continue };
             if framed.len() as u64 == length && BlobName::of(&framed) == name {
                 let here = Arc::clone(&writes);

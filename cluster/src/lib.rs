@@ -5,6 +5,8 @@
 //! data directory
 //!   FORMAT        what this directory is: version, cluster, shards, and whether its founding ended (home)
 //!   NODE, PEERS, REPLICAS, tls/     who this node is, where the others are, what it has (keeping)
+//!   STARTS        the starts of this node and the last ones of others, and what must not run again (starts)
+//!   ACKNOWLEDGED  what followers of the groups led here have (acknowledged)
 //!   LOCK          held while a process has it
 //!   BALLAST       room for a start on a disk that was full
 //!   log/          the logs and votes of all groups; log.watermark beside it
@@ -19,6 +21,7 @@
 //!
 //! Beside serving, reconcilers bring what is to what is wanted (`reconcile`): each compares the two and makes one step.
 
+mod acknowledged;
 mod authority;
 mod checked;
 mod config;
@@ -26,11 +29,13 @@ mod error;
 mod heard;
 mod home;
 mod hub;
+mod introduce;
 mod join;
 mod keeping;
 mod large;
 mod net;
 mod nodes;
+mod old_copy;
 mod operate;
 mod readings;
 mod reconcile;
@@ -40,6 +45,7 @@ mod replicas;
 mod route;
 mod service;
 mod start;
+pub mod starts;
 mod status;
 mod upkeep;
 mod views;
@@ -62,7 +68,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 pub use assay_cluster_raft::{
-    Counts, FenceError, GroupStatus, NotWritten, OnFatal, Pending, ProposeError, SealError, install_abort_hook,
+    Counts, FenceError, GroupStatus, NotWritten, OnFatal, Pending, ProposeError, SealError, contradiction_in,
+    install_abort_hook,
 };
 pub use assay_cluster_transport::PeerCounts;
 pub use assay_storage_log::LogConfig;
@@ -76,6 +83,7 @@ pub use home::{FORMAT_VERSION, Format, HomeError, Lock, read_format};
 pub use join::{JoinError, Joined, is_token, join};
 pub use keeping::{NodeFile, read_node, read_replicas};
 pub use nodes::{NodeRecord, NodeState};
+pub use old_copy::closed_groups;
 pub use operate::OperateError;
 pub use readings::{GroupReading, LogSyncs};
 pub use reconcile::PeersTime;
@@ -88,6 +96,7 @@ pub use views::ViewError;
 
 use crate::heard::CatalogHeard;
 use crate::hub::Hub;
+use crate::introduce::Introductions;
 use crate::keeping::{Keeping, KeptReplica};
 use crate::large::BlobWrites;
 use crate::net::Net;
@@ -124,6 +133,8 @@ pub(crate) struct Shared {
     /// Replicas that do not run.
     pub resting: Resting,
     pub catalog_heard: CatalogHeard,
+    /// Which processes of other nodes are heard, and which replicas here must not run.
+    pub introductions: Arc<Introductions>,
     pub closing: AtomicBool,
 }
 
@@ -265,6 +276,10 @@ impl Cluster {
         let lost = groups.iter().filter(|group| !group.is_joining() && !group.status().is_led()).count();
         if lost > 0 {
             why.push(format!("{lost} of {} groups have no leader", groups.len()));
+        }
+        why.extend(self.shared.introductions.against().into_iter().map(|(node, found)| found.why_not(node)));
+        if self.shared.hub.group(GroupId::CATALOG).is_none() {
+            why.push("this node's copy of the catalog is closed and has yet to be rebuilt".to_owned());
         }
         why
     }

@@ -20,8 +20,10 @@ use futures::{FutureExt, StreamExt, TryFutureExt};
 use parking_lot::RwLock;
 
 use crate::hub::Hub;
+use crate::introduce::Introductions;
 use crate::nodes::Removed;
 use crate::reconcile::Suspects;
+use crate::starts::{Consequence, Stop};
 
 /// A piece of a snapshot that does not come within this time does not come.
 const CHUNK_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -29,6 +31,10 @@ const SNAPSHOT_FILE: &str = "raft.snapshot-file";
 /// The detail of a refused snapshot that is not what its sender once wrote. A replica, which is what else stands there, has
 /// eight bytes.
 const DAMAGED: &[u8] = b"damaged";
+/// The detail of a refusal by a node that has yet to compare its starts with the sender's.
+const INTRODUCE_FIRST: &[u8] = b"introduce";
+/// Tries of one message: the second comes after the two nodes were introduced.
+const INTRODUCED_TIMES_MAX: u32 = 2;
 
 #[derive(Clone, Default)]
 pub(crate) struct Net {
@@ -36,6 +42,8 @@ pub(crate) struct Net {
     /// Their certificates stay good; what they say is not heard any more.
     removed: Arc<RwLock<Removed>>,
     suspects: Arc<Suspects>,
+    /// None before the start has read them; then nothing is compared.
+    introductions: Arc<OnceLock<Arc<Introductions>>>,
 }
 
 impl fmt::Debug for Net {
@@ -66,6 +74,30 @@ impl Net {
     /// Groups whose replica here is to be looked at.
     pub fn suspects(&self) -> &Arc<Suspects> {
         &self.suspects
+    }
+
+    /// Messages of groups pass only between processes that were compared, from here on.
+    pub fn compare(&self, introductions: Arc<Introductions>) {
+        // Set once, by the start.
+        let _ = self.introductions.set(introductions);
+    }
+
+    fn introductions(&self) -> Option<&Arc<Introductions>> {
+        self.introductions.get()
+    }
+
+    /// Says which process speaks to which, and sends. A receiver that does not know this process yet has done nothing.
+    async fn call_replica(&self, way: Way, call: Call) -> Result<Bytes, CallError> {
+        let Some(introductions) = self.introductions() else { return self.call(way.node, call).await };
+        for _ in 0..INTRODUCED_TIMES_MAX {
+            let processes = introductions.way_out(way, call.within).await.map_err(CallError::NotReached)?;
+            let answer = self.call(way.node, Call { processes: Some(processes), ..call.clone() }).await;
+            match answer {
+                Err(CallError::Refused(refusal)) if refusal.detail == INTRODUCE_FIRST => introductions.forget(way.node),
+                answer => return answer,
+            }
+        }
+        Err(CallError::NotReached(Stop::Introduce.to_string()))
     }
 
     pub fn transport(&self) -> Option<&Transport> {
@@ -120,9 +152,9 @@ impl Peers for Net {
         let Message { way, kind, body, within } = message;
         // A heartbeat must not wait behind two megabytes of entries.
         let lane = if kind == MessageKind::Append && body.len() > 4096 { Lane::Bulk } else { Lane::Control };
-        let call = Call { service: kind.name(), address: address_of(way), body, within, lane };
+        let call = Call { service: kind.name(), address: address_of(way), processes: None, body, within, lane };
         let sent = async move {
-            let answer = net.call(way.node, call).await;
+            let answer = net.call_replica(way, call).await;
             if let Err(CallError::Refused(refusal)) = &answer
                 && kind == MessageKind::Snapshot
                 && refusal.detail == DAMAGED
@@ -144,11 +176,19 @@ impl Peers for Net {
         let call = Call {
             service: SNAPSHOT_FILE,
             address: address_of(way),
+            processes: None,
             body: body.freeze(),
             within: CHUNK_WAIT_MAX,
             lane: Lane::Bulk,
         };
         let fetch = async move {
+            let processes = match net.introductions() {
+                Some(introductions) => {
+                    Some(introductions.way_out(way, CHUNK_WAIT_MAX).await.map_err(PeerError::Unreachable)?)
+                }
+                None => None,
+            };
+            let call = Call { processes, ..call };
             let transport = net.transport.get().ok_or_else(|| PeerError::Unreachable(no_transport()))?.clone();
             let stream: ByteStream = transport.stream(way.node, call).await.map_err(peer_error)?;
             Ok(stream.map(|chunk| chunk.map_err(peer_error)).boxed())
@@ -177,18 +217,38 @@ fn arrived(hub: &Hub, net: &Net, received: &Received) -> Result<(assay_cluster_r
     let Address { group, from, to } = address;
     let not_here = || refuse(RefusalCode::NotHere, format!("replica {to} of group {group} is not on this node"));
     let found = hub.replica(group, to).ok_or_else(not_here)?;
-    Ok((found, Way { group, from: to, to: from, node }))
+    let way = Way { group, from: to, to: from, node };
+    if let Some(introductions) = net.introductions() {
+        introductions.way_in(way, received.processes).map_err(|stop| {
+            let detail = if stop == Stop::Introduce { INTRODUCE_FIRST } else { &[] };
+            refuse(RefusalCode::Unavailable, stop.to_string()).with_detail(Bytes::from_static(detail))
+        })?;
+    }
+    Ok((found, way))
 }
 
 impl Handler for GroupDoor {
     fn call(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
         let arrived = arrived(&self.hub, &self.net, &received);
-        let kind = self.kind;
+        let (kind, net) = (self.kind, self.net.clone());
         async move {
             let (group, way) = arrived?;
-            group.receive(way, kind, received.body).await.map_err(refusal_of)
+            group.receive(way, kind, received.body).await.map_err(|error| {
+                net.look_at(way, &error);
+                refusal_of(error)
+            })
         }
         .boxed()
+    }
+}
+
+impl Net {
+    /// A replica whose group went on without what it has committed must not go on.
+    fn look_at(&self, way: Way, error: &ReceiveError) {
+        if let (ReceiveError::OtherHistory(why), Some(introductions)) = (error, self.introductions()) {
+            let Way { group, from: replica, node: by, .. } = way;
+            introductions.add(Consequence::Close { by, group, replica, why: why.clone() });
+        }
     }
 }
 
@@ -202,7 +262,7 @@ fn refusal_of(error: ReceiveError) -> Refusal {
             Refusal { code: RefusalCode::NotLeader, why, detail: detail.unwrap_or_default() }
         }
         ReceiveError::Damaged(_) => refuse(RefusalCode::Unavailable, why).with_detail(Bytes::from_static(DAMAGED)),
-        ReceiveError::Failed(_) | ReceiveError::Stopped(_) => refuse(RefusalCode::Unavailable, why),
+        ReceiveError::OtherHistory(_) | ReceiveError::Failed(_) | ReceiveError::Stopped(_) => refuse(RefusalCode::Unavailable, why),
     }
 }
 

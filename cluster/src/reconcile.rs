@@ -7,6 +7,7 @@
 //! | members | a group's leader | the map, the group's members | learners, voters, one change at a time; who leads |
 //! | replicas | every node | the map, what is on this node | starts replicas, takes away those that left |
 //! | scrub | every node | what is on the disk, and what others applied | gives damaged replicas up |
+//! | refusals | every node | what others found of this one's starts | closes replicas, has the catalog's made anew |
 //! | news | every node | the catalog, what this node keeps | addresses of others, its own; whether the catalog is heard |
 //! | certificates | every node | the certificate in use, the files, the day | makes a new one in time, takes another up |
 //! | clocks | every node | what time the other nodes say it is | remembers it for whoever assigns ids |
@@ -16,6 +17,7 @@ mod clocks;
 mod members;
 mod news;
 mod planner;
+mod refusals;
 mod replicas;
 mod scrub;
 
@@ -33,6 +35,7 @@ use crate::Shared;
 
 pub use clocks::PeersTime;
 pub(crate) use clocks::{CLOCK, Clocks, OwnClock};
+pub(crate) use refusals::{PLACED, Placed};
 pub(crate) use scrub::{DIGEST, Digests, QUARANTINE, Quarantines, SPARE, Spared, Spares, Suspects};
 
 /// Between two looks of each reconciler.
@@ -49,6 +52,10 @@ impl Reconcilers {
         let tasks = vec![
             runtime.spawn(news::run(Arc::clone(&shared))),
             runtime.spawn(replicas::run(Arc::clone(&shared))),
+            runtime.spawn(refusals::act(Arc::clone(&shared))),
+            runtime.spawn(refusals::introduce(Arc::clone(&shared))),
+            runtime.spawn(refusals::renew_catalog(Arc::clone(&shared))),
+            runtime.spawn(refusals::keep_acknowledged(Arc::clone(&shared))),
             runtime.spawn(members::run(Arc::clone(&shared))),
             runtime.spawn(scrub::run(Arc::clone(&shared))),
             runtime.spawn(certificates::run(Arc::clone(&shared))),

@@ -98,7 +98,7 @@ impl Shared {
         within: Duration,
     ) -> Result<Bytes, AskError> {
         let lane = if body.len() > LARGE_BODY_BYTES { Lane::Bulk } else { Lane::Control };
-        let call = Call { service, address: None, body, within, lane };
+        let call = Call { service, address: None, processes: None, body, within, lane };
         self.net.call(node, call).await.map_err(|error| ask_error(node, error))
     }
 }

@@ -454,6 +454,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
     elect_alone(&raft, replica).await.map_err(stopped)?;
     serving.store(true, Ordering::Release);
     let inbound = Inbound {
+        log: log.clone(),
         lag,
         appends: Appends::default(),
         exports,

@@ -49,6 +49,7 @@ mod recorded;
 mod runtime;
 mod sabotaged;
 mod seal;
+mod standing;
 mod state_machine;
 #[cfg(test)]
 mod tests;
@@ -82,5 +83,6 @@ pub use read_index::LEADER_WAIT_MAX;
 pub use recorded::Recorded;
 pub use runtime::seed_elections;
 pub use seal::{SEALS_AT_ONCE, SealThreads};
+pub use standing::{Acknowledged, LogPlace, Standing, VoteFor, contradiction, contradiction_in};
 pub use throttle::Throttle;
 pub use work::{Pause, Work};

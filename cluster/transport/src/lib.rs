@@ -48,7 +48,7 @@ mod weather;
 mod wire;
 
 pub use authority::{Authority, CertificateRequest, new_request};
-pub use call::{Address, ByteStream, Call, CallError, Lane};
+pub use call::{Address, ByteStream, Call, CallError, Lane, Processes};
 pub use error::TransportError;
 pub use frame::MESSAGE_BYTES_MAX;
 pub use handlers::{Handler, Handlers, Received, StreamHandler};

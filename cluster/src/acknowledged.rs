@@ -87,9 +87,12 @@ fn read(disk: &dyn Disk, dir: &Path) -> Result<Entries, HomeError> {
 }
 
 fn parse(value: &str) -> Option<(Name, Acknowledged)> {
-    let (numbers, committed) = value.rsplit_once(' ').filter(|(_, last)| *last == "-").map_or((value, true), |(rest, _)| (rest, false));
+    let (numbers, committed) =
+        value.rsplit_once(' ').filter(|(_, last)| *last == "-").map_or((value, true), |(rest, _)| (rest, false));
     let numbers: Vec<u64> = numbers.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
-    let place = |at: usize| Some(LogPlace { term: *numbers.get(at)?, replica: *numbers.get(at + 1)?, index: *numbers.get(at + 2)? });
+    let place = |at: usize| {
+        Some(LogPlace { term: *numbers.get(at)?, replica: *numbers.get(at + 1)?, index: *numbers.get(at + 2)? })
+    };
     let name = (GroupId(*numbers.first()?), ReplicaId(*numbers.get(1)?));
     let vote = VoteFor { term: *numbers.get(2)?, replica: *numbers.get(3)? };
     let committed = if committed { Some(place(7)?) } else { None };

@@ -16,9 +16,9 @@ use assay_cluster_transport::{
     Authority, CertificateRequest, Handlers, Identity, Transport, TransportConfig, new_request,
 };
 use assay_storage_catalog::State;
-use assay_storage_model::{GroupId, NodeId};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, RecordKind, UniqueKey};
 use assay_storage_model::command::Outcome;
+use assay_storage_model::{GroupId, NodeId};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

@@ -20,7 +20,9 @@ use crate::acknowledged::Table;
 use crate::error::OpenError;
 use crate::keeping::{Keeping, KeptReplica, KeptState};
 use crate::service::{NoAnswer, Service};
-use crate::starts::{self, Consequence, Found, HISTORY_MAX, Introduction, Kept, Message, Registry, StartId, Stop, Verdict};
+use crate::starts::{
+    self, Consequence, Found, HISTORY_MAX, Introduction, Kept, Message, Registry, StartId, Stop, Verdict,
+};
 
 pub(crate) const INTRODUCE: &str = "cluster.introduce";
 pub(crate) const START: &str = "cluster.start";

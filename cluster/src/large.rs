@@ -271,7 +271,14 @@ async fn spread(
     let mut sending: FuturesUnordered<_> = others
         .into_iter()
         .map(|node| {
-            let call = Call { service: PUT, address: None, processes: None, body: body.clone(), within: SPREAD_MAX, lane: Lane::Bulk };
+            let call = Call {
+                service: PUT,
+                address: None,
+                processes: None,
+                body: body.clone(),
+                within: SPREAD_MAX,
+                lane: Lane::Bulk,
+            };
             let net = net.clone();
             async move { net.call(node, call).await.map_err(|error| format!("node {node}: {error}")) }
         })

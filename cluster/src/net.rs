@@ -262,7 +262,9 @@ fn refusal_of(error: ReceiveError) -> Refusal {
             Refusal { code: RefusalCode::NotLeader, why, detail: detail.unwrap_or_default() }
         }
         ReceiveError::Damaged(_) => refuse(RefusalCode::Unavailable, why).with_detail(Bytes::from_static(DAMAGED)),
-        ReceiveError::OtherHistory(_) | ReceiveError::Failed(_) | ReceiveError::Stopped(_) => refuse(RefusalCode::Unavailable, why),
+        ReceiveError::OtherHistory(_) | ReceiveError::Failed(_) | ReceiveError::Stopped(_) => {
+            refuse(RefusalCode::Unavailable, why)
+        }
     }
 }
 

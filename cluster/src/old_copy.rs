@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use assay_cluster_raft::contradiction;
+use assay_storage_disk::SharedDisk;
 use assay_storage_log::Log;
 use assay_storage_model::catalog::ShardMap;
-use assay_storage_disk::SharedDisk;
 use assay_storage_model::{Applied, GroupId, NodeId};
 use uuid::Uuid;
 

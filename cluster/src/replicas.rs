@@ -213,12 +213,14 @@ impl Shared {
     }
 
     /// Stops a replica that must not run again, and keeps all that it has. It is given up when others do without it.
-    pub async fn close_replica(&self, group: GroupId, replica: ReplicaId) -> Result<(), OpenError> {
+    pub async fn close_replica(&self, group: GroupId, replica: ReplicaId) {
         self.resting.damaged.lock().insert((group, replica));
-        if self.hub.replica(group, replica).is_none() {
-            return Ok(());
+        if self.hub.replica(group, replica).is_some()
+            && let Err(error) = self.stop_replica(group, replica, LEAVING_LET_GO_MAX).await
+        {
+            // Its consensus has ended. Whoever gives it up waits for its readers again.
+            tracing::debug!(%group, %replica, %error, "a replica is closed and still read");
         }
-        self.stop_replica(group, replica, LET_GO_MAX).await
     }
 
     /// Takes a replica for lost that this node does not have, and may have had: the planner gives it another number.

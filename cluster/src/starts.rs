@@ -196,9 +196,9 @@ impl Found {
     pub fn why_not(self, by: NodeId) -> String {
         match self {
             Found::Accepted => format!("node {by} accepts this node"),
-            Found::Lacks(seen) => format!(
-                "node {by} refuses this node: its data directory is an older copy, which lacks start {seen}"
-            ),
+            Found::Lacks(seen) => {
+                format!("node {by} refuses this node: its data directory is an older copy, which lacks start {seen}")
+            }
             Found::StillThere(other) => format!(
                 "node {by} refuses this node: another process answers at its address (start {other}). Stop one of them"
             ),
@@ -218,10 +218,21 @@ pub struct Message {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Consequence {
     /// The directory is an older copy: all replicas are to be closed.
-    CloseAll { by: NodeId, missing: StartId },
-    Close { by: NodeId, group: GroupId, replica: ReplicaId, why: String },
+    CloseAll {
+        by: NodeId,
+        missing: StartId,
+    },
+    Close {
+        by: NodeId,
+        group: GroupId,
+        replica: ReplicaId,
+        why: String,
+    },
     /// Another process has taken this node's place.
-    Stop { by: NodeId, instead: StartId },
+    Stop {
+        by: NodeId,
+        instead: StartId,
+    },
 }
 
 /// What is known of another node's process.
@@ -427,7 +438,10 @@ impl Registry {
                     replica: *replica,
                     why: why.clone(),
                 };
-                let new = verdict.refused.iter().filter(|(group, replica, _)| !self.kept.closed.contains(&(*group, *replica)));
+                let new = verdict
+                    .refused
+                    .iter()
+                    .filter(|(group, replica, _)| !self.kept.closed.contains(&(*group, *replica)));
                 new.map(close).collect()
             }
             Found::Lacks(instead) if peer.accepted => vec![Consequence::Stop { by: from, instead }],

@@ -141,7 +141,8 @@ impl Inbound {
     /// position for equal, and stops the process when the leader then commits less than it has applied.
     async fn check_history(&self, append: &AppendOf) -> Result<(), ReceiveError> {
         let last = self.log.last();
-        let follows = append.prev_log_id.is_some_and(|prev| last.is_none_or(|last| prev == last || prev.index > last.index));
+        let follows =
+            append.prev_log_id.is_some_and(|prev| last.is_none_or(|last| prev == last || prev.index > last.index));
         if follows || last.is_none() || self.log.vote().is_some_and(|vote| append.vote < vote) {
             return Ok(());
         }
@@ -151,7 +152,11 @@ impl Inbound {
         let named: Vec<LogIdOf> = named.filter(|id| id.index <= committed.index).collect();
         let failed = |error: std::io::Error| ReceiveError::Failed(error.to_string());
         for id in named {
-            let here = if id.index == committed.index { Some(committed) } else { self.log.id_at(id.index).await.map_err(failed)? };
+            let here = if id.index == committed.index {
+                Some(committed)
+            } else {
+                self.log.id_at(id.index).await.map_err(failed)?
+            };
             if here.is_some_and(|here| here != id) || id.leader_id.term > committed.leader_id.term {
                 return Err(other_history(committed, id));
             }

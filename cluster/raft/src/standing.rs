@@ -111,7 +111,10 @@ impl Standing {
         let said = |last: Option<LogPlace>| last.map_or("an empty log".to_owned(), |last| format!("{last}"));
         let vote = self.vote.unwrap_or_default();
         if vote < acknowledged.vote {
-            return Some(format!("it had voted in term {} and now votes in term {}", acknowledged.vote.term, vote.term)); // S1
+            return Some(format!(
+                "it had voted in term {} and now votes in term {}",
+                acknowledged.vote.term, vote.term
+            )); // S1
         }
         let index = |place: Option<LogPlace>| place.map(|place| place.index);
         if vote == acknowledged.vote && index(self.last) < Some(acknowledged.matched.index) {
@@ -150,12 +153,18 @@ pub fn contradiction_in(
     disagree(last, committed.and_then(place), sealed.map(LogPlace::of))
 }
 
-pub(crate) fn disagree(last: Option<LogPlace>, committed: Option<LogPlace>, sealed: Option<LogPlace>) -> Option<String> {
+pub(crate) fn disagree(
+    last: Option<LogPlace>,
+    committed: Option<LogPlace>,
+    sealed: Option<LogPlace>,
+) -> Option<String> {
     let crossed = |one: LogPlace, other: LogPlace| one.index <= other.index && one.term > other.term;
     if let (Some(last), Some(sealed)) = (last, sealed)
         && crossed(last, sealed)
     {
-        return Some(format!("the state has applied up to {sealed}, the log ends at {last}: another history replaced it"));
+        return Some(format!(
+            "the state has applied up to {sealed}, the log ends at {last}: another history replaced it"
+        ));
     }
     if let (Some(committed), Some(last)) = (committed, last.max(sealed))
         && crossed(committed, last)

@@ -100,9 +100,7 @@ async fn close_all(shared: &Arc<Shared>, by: NodeId, missing: StartId) -> Result
         tracing::error!(%group, %replica, "nobody else has this replica: it goes on with what the older copy has");
     }
     shared.catalog_heard.forget();
-    for stopped in join_all(closed.into_iter().map(|(group, replica)| shared.close_replica(group, replica))).await {
-        stopped?;
-    }
+    join_all(closed.into_iter().map(|(group, replica)| shared.close_replica(group, replica))).await;
     Ok(())
 }
 
@@ -132,8 +130,10 @@ async fn close(shared: &Arc<Shared>, by: NodeId, name: Name, why: &str) -> Resul
     if let Some(found) = found {
         // For whoever looks into what is set aside. It may be unable to.
         let _ = timeout(SEAL_MAX, found.seal()).await;
+        drop(found); // whoever holds it holds its files
     }
-    shared.close_replica(group, replica).await
+    shared.close_replica(group, replica).await;
+    Ok(())
 }
 
 /// What a node says of where replicas are.

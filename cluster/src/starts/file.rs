@@ -31,7 +31,10 @@ pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Kept>, HomeErro
     let mut kept = Kept::default();
     for (name, value) in lines {
         let known = take(&mut kept, &name, &value);
-        known.ok_or_else(|| HomeError::Damaged { path: path.clone(), what: format!("a line that does not read: {name}") })?;
+        known.ok_or_else(|| HomeError::Damaged {
+            path: path.clone(),
+            what: format!("a line that does not read: {name}"),
+        })?;
     }
     Ok(Some(kept))
 }

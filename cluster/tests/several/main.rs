@@ -2,5 +2,6 @@
 
 mod damaged;
 mod nodes;
+mod old_copy;
 mod recovered;
 mod retried;

@@ -15,6 +15,8 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 pub const SHARDS: u16 = 4;
+/// A shard whose seals left so many segments is compacted.
+pub const SEALS_TO_COMPACT: usize = assay_storage_shard::SEGMENTS_PER_TIER;
 const OBJECTS: u128 = 24;
 pub const SETTLED_MAX: Duration = Duration::from_secs(60);
 const TOKEN_VALID: Duration = Duration::from_secs(60);
@@ -177,6 +179,16 @@ pub fn file_below(dir: &Path, name: &str) -> Option<PathBuf> {
         true => file_below(&path, name),
         false => path.file_name().is_some_and(|found| found == name).then_some(path),
     })
+}
+
+/// Files anywhere below whose names end so.
+pub fn files_below(dir: &Path, suffix: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).expect("a directory").flatten().map(|entry| entry.path());
+    let found = entries.flat_map(|path| match path.is_dir() {
+        true => files_below(&path, suffix),
+        false => Some(path).filter(|path| path.to_string_lossy().ends_with(suffix)).into_iter().collect(),
+    });
+    found.collect()
 }
 
 /// Done again it is undone.

@@ -220,9 +220,16 @@ mod tests {
             let missing = why(&|headers| drop(headers.remove(&name)));
             assert_eq!(missing, refused(&format!("the header {name} is missing")));
         }
-        for (name, value) in
-            [(CLUSTER, "x"), (FROM, "-1"), (TO, ""), (ADDRESS, "1.2"), (ADDRESS, "1.2.3.4"), (PROCESSES, "7"), (PROCESSES, "x."), (BYTES, "9 ")]
-        {
+        for (name, value) in [
+            (CLUSTER, "x"),
+            (FROM, "-1"),
+            (TO, ""),
+            (ADDRESS, "1.2"),
+            (ADDRESS, "1.2.3.4"),
+            (PROCESSES, "7"),
+            (PROCESSES, "x."),
+            (BYTES, "9 "),
+        ] {
             let wrong = why(&|headers| drop(headers.insert(&name, HeaderValue::from_static(value))));
             assert_eq!(wrong, refused(&format!("the header {name} cannot be read")));
         }

@@ -247,7 +247,7 @@ impl Net {
     fn look_at(&self, way: Way, error: &ReceiveError) {
         if let (ReceiveError::OtherHistory(why), Some(introductions)) = (error, self.introductions()) {
             let Way { group, from: replica, node: by, .. } = way;
-            introductions.add(Consequence::Close { by, group, replica, why: why.clone() });
+            introductions.add(Consequence::Close { by, group, replica, why: why.clone(), diverged: true });
         }
     }
 }

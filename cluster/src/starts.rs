@@ -218,21 +218,17 @@ pub struct Message {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Consequence {
     /// The directory is an older copy: all replicas are to be closed.
-    CloseAll {
-        by: NodeId,
-        missing: StartId,
-    },
+    CloseAll { by: NodeId, missing: StartId },
     Close {
         by: NodeId,
         group: GroupId,
         replica: ReplicaId,
         why: String,
+        /// What it has applied is not what its group has, and not merely less.
+        diverged: bool,
     },
     /// Another process has taken this node's place.
-    Stop {
-        by: NodeId,
-        instead: StartId,
-    },
+    Stop { by: NodeId, instead: StartId },
 }
 
 /// What is known of another node's process.
@@ -388,7 +384,7 @@ impl Registry {
         };
         let before = self.peers.get(&from).filter(|peer| peer.judged == Some(said.start));
         let refused = match found {
-            Found::Accepted if !trusts_all() => {
+            Found::Accepted if !trusts_logs() => {
                 before.map_or_else(|| said.replicas.iter().filter_map(lacks).collect(), |before| before.refused.clone())
             }
             _ => Vec::new(),
@@ -437,6 +433,7 @@ impl Registry {
                     group: *group,
                     replica: *replica,
                     why: why.clone(),
+                    diverged: false,
                 };
                 let new = verdict
                     .refused
@@ -500,6 +497,11 @@ impl Registry {
     pub fn against(&self) -> Vec<(NodeId, Found)> {
         self.peers.iter().filter_map(|(node, peer)| Some((*node, peer.against?))).collect()
     }
+}
+
+/// Whether logs that lost what was acknowledged are to be believed, as a test of the storm: it has to see the loss.
+fn trusts_logs() -> bool {
+    trusts_all() || sabotage::is(Sabotage::AckOnLeaderOnly) || sabotage::is(Sabotage::SkipFsync)
 }
 
 /// Whether old copies are to be believed, as a test of the storm.

@@ -70,7 +70,9 @@ pub(super) async fn act(shared: Arc<Shared>) {
 async fn act_on(shared: &Arc<Shared>, consequence: &Consequence) -> Result<(), OpenError> {
     match consequence {
         Consequence::CloseAll { by, missing } => close_all(shared, *by, *missing).await,
-        Consequence::Close { by, group, replica, why } => close(shared, *by, (*group, *replica), why).await,
+        Consequence::Close { by, group, replica, why, diverged } => {
+            close(shared, *by, (*group, *replica), why, *diverged).await
+        }
         Consequence::Stop { by, instead } => {
             shared.config.on_fatal.report(format_args!(
                 "another process runs as node {} from a copy of this data directory, and node {by} accepts that one \
@@ -104,7 +106,7 @@ async fn close_all(shared: &Arc<Shared>, by: NodeId, missing: StartId) -> Result
     Ok(())
 }
 
-async fn close(shared: &Arc<Shared>, by: NodeId, name: Name, why: &str) -> Result<(), OpenError> {
+async fn close(shared: &Arc<Shared>, by: NodeId, name: Name, why: &str, diverged: bool) -> Result<(), OpenError> {
     let (group, replica) = name;
     let found = shared.hub.replica(group, replica);
     let is_kept = shared.kept_of(group).is_some_and(|kept| kept.replica == replica && kept.state == KeptState::Kept);
@@ -120,7 +122,7 @@ async fn close(shared: &Arc<Shared>, by: NodeId, name: Name, why: &str) -> Resul
         %group, %replica, %by, why,
         "a replica here must not go on: it is closed, and rebuilt from the other nodes under a new number"
     );
-    if group == GroupId::CATALOG {
+    if group == GroupId::CATALOG && diverged {
         // What this process has worked out from it would be taken for newer than what the others have.
         shared.config.on_fatal.report(format_args!(
             "this node's copy of the catalog must not go on: {why}. It is rebuilt from the other nodes at the next start"

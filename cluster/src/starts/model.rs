@@ -215,6 +215,9 @@ impl Model {
         self.taken += 1;
         // The message, and its answer.
         for (speaks, hears) in [(sender, receiver), (receiver, sender)] {
+            if self.restored.contains(&hears.node) {
+                continue; // what it saw may be gone with its own disk
+            }
             let accepted = self.accepted.get(&(hears.node, speaks.node)).into_iter().flatten();
             for (start, replica) in accepted.filter(|(_, replica)| *replica == speaks.dir.replica) {
                 assert!(

@@ -96,7 +96,15 @@ pub async fn wait_for(what: &str, mut done: impl AsyncFnMut() -> bool) {
 }
 
 pub async fn settled(cluster: &Cluster) {
-    wait_for("settled", async || cluster.is_ready() && cluster.status().await.settled).await;
+    let begun = Instant::now();
+    loop {
+        let why = [cluster.not_ready(), cluster.status().await.unsettled].concat();
+        if why.is_empty() {
+            return;
+        }
+        assert!(begun.elapsed() < SETTLED_MAX, "not settled within {SETTLED_MAX:?}: {why:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 /// That many nodes, each with its replicas, and rows on them.

@@ -18,6 +18,9 @@ const REBUILT_WITHIN: Duration = Duration::from_secs(45);
 
 fn copy_of(place: &Place) -> PathBuf {
     let copy = place.dir.with_extension("copy");
+    if copy.exists() {
+        std::fs::remove_dir_all(&copy).expect("removed");
+    }
     copy_all(&place.dir, &copy);
     copy
 }
@@ -118,13 +121,15 @@ async fn an_old_copy_is_rebuilt_soon_where_the_others_are_there() {
     let began = Instant::now();
     start_one(&mut nodes, 2).await;
     is_rebuilt(&nodes, began).await;
+    stop_all(nodes).await;
+}
 
-    // The same start, so that only what was acknowledged tells: a copy that was made of a running node.
-    stop_one(&mut nodes, 2).await;
-    let copy = copy_of(&nodes[2].0);
-    start_one(&mut nodes, 2).await;
-    settled(nodes[0].1.as_ref().expect("runs")).await;
-    write_rows(nodes[0].1.as_ref().expect("runs"), "even later").await;
+/// The history has nothing against it, and its log is shorter than the leaders know.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_of_a_running_node_is_told_by_what_that_one_had_acknowledged() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (mut nodes, copy) = with_old_copy(home.path()).await;
+    write_rows(nodes[0].1.as_ref().expect("runs"), "later").await;
     stop_one(&mut nodes, 2).await;
     let dir = nodes[2].0.dir.clone();
     let newest = [dir.join("STARTS"), dir.join("log/START")].map(|path| (std::fs::read(&path).expect("reads"), path));
@@ -136,9 +141,6 @@ async fn an_old_copy_is_rebuilt_soon_where_the_others_are_there() {
     is_rebuilt(&nodes, began).await;
     let after = numbers(&nodes[2].0);
     assert!(before.iter().any(|(group, number)| after[group] != *number), "{before:?}, {after:?}");
-    for (_, node) in &nodes {
-        assert!(rows_are_there(node.as_ref().expect("runs"), "even later").await > 0);
-    }
     stop_all(nodes).await;
 }
 

@@ -213,7 +213,7 @@ impl Shared {
         self.serve(SPARE, Arc::new(Spares(Arc::clone(self))));
         self.serve(CLOCK, Arc::new(OwnClock));
         self.serve(INTRODUCE, Arc::new(Hall(Arc::clone(&self.introductions))));
-        self.serve(START, Arc::new(Answering(self.introductions.own())));
+        self.serve(START, Arc::new(Answering(Arc::clone(&self.introductions))));
         self.serve(PLACED, Arc::new(Placed(Arc::clone(self))));
         self.serve(large::PUT, Arc::new(BlobService::Put(Arc::clone(&self.writes))));
         self.serve(large::GET, Arc::new(BlobService::Get(Arc::clone(&self.writes))));

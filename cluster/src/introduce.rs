@@ -331,11 +331,11 @@ impl Service for Hall {
 
 /// Says which process answers here.
 #[derive(Debug)]
-pub(crate) struct Answering(pub StartId);
+pub(crate) struct Answering(pub Arc<Introductions>);
 
 impl Service for Answering {
     fn answer(&self, _from: NodeId, _body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
-        let start = self.0;
+        let start = self.0.own();
         async move { Ok(Bytes::copy_from_slice(&start.0.to_le_bytes())) }.boxed()
     }
 }

@@ -103,10 +103,10 @@ impl<'a> Beginning<'a> {
         let Beginning { keeping, log_dir, before, start, strange, closed, .. } = self;
         let disk = &*keeping.disk;
         write_marker(disk, &log_dir, before.history.last().copied(), start)?;
-        let mut kept = before.begun(start).with_closed(closed);
-        if let Some(strange) = strange {
-            kept = kept.as_old_copy(strange, []);
-        }
+        let kept = match strange {
+            Some(strange) => before.as_old_copy(strange, start, closed),
+            None => before.begun(start).with_closed(closed),
+        };
         starts::write(disk, &keeping.dir, &kept)?;
         Ok(kept)
     }

@@ -14,7 +14,7 @@
 //! - C2: an id is durable in its own directory before it is told, and at whoever saw it before that one answers. A start
 //!   costs each side one write, a message none.
 //! - C3: a node whose history is refused closes its replicas durably, and takes the missing id into its history in the
-//!   same write. A history that contains an id says: this disk has what that start promised, or the replicas that promised
+//!   same write, and goes on under an id of its own. A history that contains an id says: this disk has what that start promised, or the replicas that promised
 //!   it are closed for good. New replicas come under numbers that were given later: what the directory had after it was
 //!   copied is not known to it ([`Floor`]).
 //! - C4: a process that was accepted and is refused later is one of two that run from copies of one directory. It stops.
@@ -121,16 +121,16 @@ impl Kept {
         next
     }
 
-    /// C3: the content of a node that closes these replicas because its history lacks `missing`.
+    /// C3: the content of a node that closes these replicas because its history lacks `missing`. The process goes on as
+    /// `fresh`: a copy that was made before this write has the id that it began with, and must not pass for this one.
     #[must_use]
-    pub fn as_old_copy(&self, missing: StartId, replicas: impl IntoIterator<Item = Name>) -> Kept {
+    pub fn as_old_copy(&self, missing: StartId, fresh: StartId, replicas: impl IntoIterator<Item = Name>) -> Kept {
         let mut next = self.with_closed(replicas);
         next.floor = Floor::Unknown;
-        if !next.history.contains(&missing) {
-            let own = next.history.len().saturating_sub(1);
-            next.history.insert(own, missing);
+        if missing != fresh && !next.history.contains(&missing) {
+            next.history.push(missing);
         }
-        next
+        next.begun(fresh)
     }
 
     #[must_use]
@@ -453,7 +453,8 @@ impl Registry {
     /// This content is durable.
     pub fn keep(&mut self, kept: Kept) {
         // What made this directory an old copy is in its history now, with all replicas closed.
-        self.suspended &= kept.history.len() == self.kept.history.len();
+        self.suspended &= kept.history.last() == Some(&self.own);
+        self.own = kept.history.last().copied().unwrap_or(self.own);
         self.kept = kept;
     }
 

@@ -106,7 +106,9 @@ fn hear(world: &Arc<World>, life: &Arc<Life>, by: NodeId, verdict: &Verdict) {
         };
         world.trace.say(format_args!("node {} closes all that it has", life.node));
         let closed: Vec<Name> = world.replicas_of(life.node).into_iter().collect();
-        let kept = life.starts.lock().kept().as_old_copy(missing, closed);
+        // One of no start: the process goes on under it.
+        let fresh = StartId(life.starts.lock().own().0 | 1 << 100);
+        let kept = life.starts.lock().kept().as_old_copy(missing, fresh, closed);
         world.keep_starts(life, kept.clone());
         life.starts.lock().keep(kept);
         let (world, node) = (Arc::clone(world), life.node);
@@ -126,7 +128,7 @@ impl Life {
 
     /// Whether a message of that process may be taken.
     pub fn way_in(&self, from: &Life, meant: Option<StartId>, (own, theirs): (Name, Name)) -> Result<(), Stop> {
-        let start = start_of(from.node, from.number);
+        let start = from.starts.lock().own();
         self.starts.lock().incoming(from.node, Some((start, meant)), own, theirs)
     }
 }

@@ -12,6 +12,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep, timeout};
+use uuid::Uuid;
 
 use super::LOOK;
 use super::scrub::dispensable;
@@ -19,7 +20,7 @@ use crate::Shared;
 use crate::error::OpenError;
 use crate::keeping::KeptState;
 use crate::service::{NoAnswer, Service};
-use crate::starts::{COMPARED_WITHIN, Consequence, Floor, Name, StartId};
+use crate::starts::{COMPARED_WITHIN, Consequence, Floor, Name, StartId, write_marker};
 
 pub(crate) const PLACED: &str = "cluster.placed";
 const ASK_MAX: Duration = Duration::from_secs(5);
@@ -92,7 +93,15 @@ async fn close_all(shared: &Arc<Shared>, by: NodeId, missing: StartId) -> Result
     // Whoever votes alone has what there is, and asks nobody.
     let alone = |(group, _): &Name| shared.hub.group(*group).is_some_and(|found| found.is_alone());
     let (alone, closed): (Vec<Name>, Vec<Name>) = kept.into_iter().partition(alone);
-    shared.introductions.change(|kept| kept.as_old_copy(missing, closed.iter().copied())).await?;
+    let (before, fresh) = (shared.introductions.own(), StartId(Uuid::new_v4().as_u128()));
+    // In the order of a start, so that a crash in between is none of the log's.
+    let marking = Arc::clone(shared);
+    let marked = tokio::task::spawn_blocking(move || {
+        let log = marking.config.data_dir.join("log");
+        write_marker(&*marking.config.disk, &log, Some(before), fresh)
+    });
+    marked.await.map_err(|error| OpenError::io("naming the start in the log")(std::io::Error::other(error)))??;
+    shared.introductions.change(|kept| kept.as_old_copy(missing, fresh, closed.iter().copied())).await?;
     tracing::error!(
         node = %shared.node, %by, %missing, replicas = closed.len(),
         "this data directory is an older copy: a later start had used it. Its replicas must not vote again: they are \

@@ -187,9 +187,12 @@ impl Model {
 
     /// What the node and the planner then do.
     fn close_all(&mut self, at: usize, missing: StartId) {
+        let fresh = StartId(self.next_start);
+        self.next_start += 1;
         let Running { node, registry, dir, .. } = &mut self.running[at];
+        dir.really.insert(fresh);
         assert!(self.restored.contains(node), "node {node} was closed, and no copy of it was ever put back");
-        let kept = registry.kept().as_old_copy(missing, [(GROUP, dir.replica)]);
+        let kept = registry.kept().as_old_copy(missing, fresh, [(GROUP, dir.replica)]);
         let kept = kept.with_floor(ReplicaId(self.next_replica));
         dir.replica = ReplicaId(self.next_replica);
         self.next_replica += 1;
@@ -291,7 +294,7 @@ fn nothing_is_said_before_those_who_answer_have_compared() {
     let closes = Consequence::CloseAll { by: NodeId(3), missing: StartId(8) };
     assert_eq!(new.heard(NodeId(3), &lacks), [closes]);
     assert_eq!(new.outgoing(NodeId(2), OWN, THEIRS), Err(Stop::Comparing), "until that is durable");
-    new.keep(new.kept().as_old_copy(StartId(8), [OWN]));
+    new.keep(new.kept().as_old_copy(StartId(8), StartId(70), [OWN]));
     assert_eq!(new.outgoing(NodeId(2), OWN, THEIRS), Err(Stop::Refused));
     assert_eq!(new.outgoing(NodeId(2), (GROUP, ReplicaId(9)), THEIRS), Ok(Some(StartId(9))), "a new replica");
     assert!(new.heard(NodeId(3), &lacks).is_empty(), "it was heard");

@@ -107,7 +107,7 @@ fn hear(world: &Arc<World>, life: &Arc<Life>, by: NodeId, verdict: &Verdict) {
         world.trace.say(format_args!("node {} closes all that it has", life.node));
         let closed: Vec<Name> = world.replicas_of(life.node).into_iter().collect();
         // One of no start: the process goes on under it.
-        let fresh = StartId(life.starts.lock().own().0 | 1 << 100);
+        let fresh = StartId(life.starts.lock().own().0 + (1 << 100));
         let kept = life.starts.lock().kept().as_old_copy(missing, fresh, closed);
         world.keep_starts(life, kept.clone());
         life.starts.lock().keep(kept);

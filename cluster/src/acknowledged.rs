@@ -67,14 +67,14 @@ impl Shared {
     /// What a replica elsewhere is known to have acknowledged, also to a leader here that has not written it down yet.
     pub fn acknowledged(&self, group: GroupId, replica: ReplicaId) -> Option<Acknowledged> {
         self.note_acknowledged(group);
-        self.introductions.table.get((group, replica))
+        self.start_histories.table.get((group, replica))
     }
 
     /// Takes over what a leader here knows now.
     pub fn note_acknowledged(&self, group: GroupId) {
         let Some(found) = self.hub.group(group) else { return };
         for (replica, acknowledged) in found.acknowledged() {
-            self.introductions.table.note((group, replica), acknowledged);
+            self.start_histories.table.note((group, replica), acknowledged);
         }
     }
 }

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use assay_cluster_raft::Group;
+use assay_cluster_raft::{Group, Timing};
 use assay_cluster_transport::{
-    Authority, CertificateRequest, Handlers, Identity, Transport, TransportConfig, new_request,
+    Authority, CertificateRequest, Handlers, Identity, Patience, Transport, TransportConfig, new_request,
 };
 use assay_storage_catalog::State;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, RecordKind, UniqueKey};
@@ -25,13 +25,16 @@ use uuid::Uuid;
 
 use crate::Shared;
 use crate::error::OpenError;
-use crate::introduce::{Answering, Hall, INTRODUCE, START};
 use crate::join::JoinDoor;
 use crate::keeping::NodeFile;
 use crate::large::{self, BlobService};
 use crate::nodes::{self, NodeRecord, NodeState};
-use crate::reconcile::{CLOCK, DIGEST, Digests, OwnClock, PLACED, Placed, QUARANTINE, Quarantines, SPARE, Spares};
+use crate::reconcile::{
+    CLOCK, DIGEST, Digests, HEALTH, INTRODUCE, Introductions, OwnClock, OwnHealth, PLACED, Placed, QUARANTINE,
+    Quarantines, SPARE, Spares,
+};
 use crate::route::{PROPOSE, Proposals};
+use crate::start_histories::{START_HISTORY, START_ID, StartHistoryService, StartIdService};
 use crate::status::{Reports, STATUS};
 
 /// A certificate is made anew when less than this part of the time that it is valid for is left.
@@ -193,7 +196,8 @@ impl Shared {
             node: self.node,
             listen: peer.listen,
             identity,
-            weather: None,
+            weather: self.config.weather.clone(),
+            patience: patience(self.config.timing),
             runtime: self.parts.runtime.clone(),
         };
         let handlers = Handlers::new().open_call(crate::join::JOIN, Arc::new(JoinDoor(Arc::clone(self))));
@@ -212,9 +216,11 @@ impl Shared {
         self.serve(QUARANTINE, Arc::new(Quarantines(Arc::clone(self))));
         self.serve(SPARE, Arc::new(Spares(Arc::clone(self))));
         self.serve(CLOCK, Arc::new(OwnClock));
-        self.serve(INTRODUCE, Arc::new(Hall(Arc::clone(&self.introductions))));
-        self.serve(START, Arc::new(Answering(Arc::clone(&self.introductions))));
+        self.serve(START_HISTORY, Arc::new(StartHistoryService(Arc::clone(&self.start_histories))));
+        self.serve(START_ID, Arc::new(StartIdService(Arc::clone(&self.start_histories))));
         self.serve(PLACED, Arc::new(Placed(Arc::clone(self))));
+        self.serve(HEALTH, Arc::new(OwnHealth(Arc::clone(self))));
+        self.serve(INTRODUCE, Arc::new(Introductions(Arc::clone(self))));
         self.serve(large::PUT, Arc::new(BlobService::Put(Arc::clone(&self.writes))));
         self.serve(large::GET, Arc::new(BlobService::Get(Arc::clone(&self.writes))));
     }
@@ -243,6 +249,17 @@ impl Shared {
             }
         }
         true
+    }
+}
+
+/// How soon the direct path to a node counts as down: before its silence makes followers ask for votes, so that
+/// heartbeats go another way in time. Never sooner than a round trip, which is shorter than a heartbeat.
+fn patience(timing: Timing) -> Patience {
+    let default = Patience::default();
+    Patience {
+        ping_after: default.ping_after.max(timing.heartbeat * 5 / 6),
+        silent_after: default.silent_after.max(timing.heartbeat * 5 / 3),
+        connect_within: default.connect_within.max(timing.election_min),
     }
 }
 

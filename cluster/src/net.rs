@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use assay_cluster_raft::{Chunks, FileWanted, Message, MessageKind, PeerError, Peers, ReceiveError, Way};
 use assay_cluster_transport::{
-    Address, ByteStream, Call, CallError, Handler, Handlers, Lane, Received, Refusal, RefusalCode, StreamHandler,
-    Transport,
+    Address, ByteStream, Call, CallError, Handler, Handlers, Lane, RELAY_CALL, RELAY_DELIVER, Received, Refusal,
+    RefusalCode, StreamHandler, Transport,
 };
 use assay_storage_model::{NodeId, ReplicaId};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -20,9 +20,9 @@ use futures::{FutureExt, StreamExt, TryFutureExt};
 use parking_lot::RwLock;
 
 use crate::hub::Hub;
-use crate::introduce::Introductions;
 use crate::nodes::Removed;
 use crate::reconcile::Suspects;
+use crate::start_histories::StartHistories;
 use crate::starts::{Consequence, Stop};
 
 /// A piece of a snapshot that does not come within this time does not come.
@@ -32,9 +32,9 @@ const SNAPSHOT_FILE: &str = "raft.snapshot-file";
 /// eight bytes.
 const DAMAGED: &[u8] = b"damaged";
 /// The detail of a refusal by a node that has yet to compare its starts with the sender's.
-const INTRODUCE_FIRST: &[u8] = b"introduce";
+const COMPARE_FIRST: &[u8] = b"compare starts";
 /// Tries of one message: the second comes after the two nodes were introduced.
-const INTRODUCED_TIMES_MAX: u32 = 2;
+const SENT_TIMES_MAX: u32 = 2;
 
 #[derive(Clone, Default)]
 pub(crate) struct Net {
@@ -43,7 +43,7 @@ pub(crate) struct Net {
     removed: Arc<RwLock<Removed>>,
     suspects: Arc<Suspects>,
     /// None before the start has read them; then nothing is compared.
-    introductions: Arc<OnceLock<Arc<Introductions>>>,
+    start_histories: Arc<OnceLock<Arc<StartHistories>>>,
 }
 
 impl fmt::Debug for Net {
@@ -61,9 +61,10 @@ impl Net {
         *self.removed.write() = removed;
     }
 
-    /// Refuses what a node says that was removed from the cluster.
-    pub fn check(&self, from: Option<NodeId>) -> Result<(), Refusal> {
-        match from.filter(|from| self.removed.read().contains(*from)) {
+    /// Refuses what a node says, or passes on, that was removed from the cluster.
+    pub fn check(&self, received: &Received) -> Result<(), Refusal> {
+        let removed = self.removed.read();
+        match received.from.into_iter().chain(received.via).find(|node| removed.contains(*node)) {
             Some(from) => {
                 Err(refuse(RefusalCode::NotAuthenticated, format!("node {from} was removed from this cluster")))
             }
@@ -77,23 +78,23 @@ impl Net {
     }
 
     /// Messages of groups pass only between processes that were compared, from here on.
-    pub fn compare(&self, introductions: Arc<Introductions>) {
+    pub fn compare(&self, start_histories: Arc<StartHistories>) {
         // Set once, by the start.
-        let _ = self.introductions.set(introductions);
+        let _ = self.start_histories.set(start_histories);
     }
 
-    fn introductions(&self) -> Option<&Arc<Introductions>> {
-        self.introductions.get()
+    fn start_histories(&self) -> Option<&Arc<StartHistories>> {
+        self.start_histories.get()
     }
 
     /// Says which process speaks to which, and sends. A receiver that does not know this process yet has done nothing.
     async fn call_replica(&self, way: Way, call: Call) -> Result<Bytes, CallError> {
-        let Some(introductions) = self.introductions() else { return self.call(way.node, call).await };
-        for _ in 0..INTRODUCED_TIMES_MAX {
-            let processes = introductions.way_out(way, call.within).await.map_err(CallError::NotReached)?;
+        let Some(start_histories) = self.start_histories() else { return self.call(way.node, call).await };
+        for _ in 0..SENT_TIMES_MAX {
+            let processes = start_histories.way_out(way, call.within).await.map_err(CallError::NotReached)?;
             let answer = self.call(way.node, Call { processes: Some(processes), ..call.clone() }).await;
             match answer {
-                Err(CallError::Refused(refusal)) if refusal.detail == INTRODUCE_FIRST => introductions.forget(way.node),
+                Err(CallError::Refused(refusal)) if refusal.detail == COMPARE_FIRST => start_histories.forget(way.node),
                 answer => return answer,
             }
         }
@@ -111,6 +112,9 @@ impl Net {
         for kind in MessageKind::ALL {
             doors = doors.call(kind.name(), Arc::new(GroupDoor { hub: hub.clone(), net: self.clone(), kind }));
         }
+        let relay = |deliver| Arc::new(RelayDoor { net: self.clone(), transport: transport.clone(), deliver });
+        let doors = doors.call(RELAY_CALL, relay(false)).call(RELAY_DELIVER, relay(true));
+        let doors = doors.stream(RELAY_CALL, relay(false)).stream(RELAY_DELIVER, relay(true));
         transport.register(doors);
         // Set once, by the start.
         let _ = self.transport.set(transport);
@@ -152,7 +156,10 @@ impl Peers for Net {
         let Message { way, kind, body, within } = message;
         // A heartbeat must not wait behind two megabytes of entries.
         let lane = if kind == MessageKind::Append && body.len() > 4096 { Lane::Bulk } else { Lane::Control };
-        let call = Call { service: kind.name(), address: address_of(way), processes: None, body, within, lane };
+        // Consensus copes with messages that come twice; these two start work that takes long.
+        let repeatable = !matches!(kind, MessageKind::Snapshot | MessageKind::TakeOver);
+        let call =
+            Call { service: kind.name(), address: address_of(way), processes: None, body, within, lane, repeatable };
         let sent = async move {
             let answer = net.call_replica(way, call).await;
             if let Err(CallError::Refused(refusal)) = &answer
@@ -180,11 +187,12 @@ impl Peers for Net {
             body: body.freeze(),
             within: CHUNK_WAIT_MAX,
             lane: Lane::Bulk,
+            repeatable: true,
         };
         let fetch = async move {
-            let processes = match net.introductions() {
-                Some(introductions) => {
-                    Some(introductions.way_out(way, CHUNK_WAIT_MAX).await.map_err(PeerError::Unreachable)?)
+            let processes = match net.start_histories() {
+                Some(start_histories) => {
+                    Some(start_histories.way_out(way, CHUNK_WAIT_MAX).await.map_err(PeerError::Unreachable)?)
                 }
                 None => None,
             };
@@ -194,6 +202,35 @@ impl Peers for Net {
             Ok(stream.map(|chunk| chunk.map_err(peer_error)).boxed())
         };
         fetch.boxed()
+    }
+}
+
+/// Where calls come in that another node passes on, and those that this node is to pass on.
+#[derive(Debug)]
+struct RelayDoor {
+    net: Net,
+    transport: Transport,
+    /// The call is for this node.
+    deliver: bool,
+}
+
+impl Handler for RelayDoor {
+    fn call(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
+        match self.net.check(&received) {
+            Err(refusal) => async move { Err(refusal) }.boxed(),
+            Ok(()) if self.deliver => self.transport.deliver(received),
+            Ok(()) => self.transport.pass_on(received),
+        }
+    }
+}
+
+impl StreamHandler for RelayDoor {
+    fn stream(&self, received: Received) -> ChunkStream {
+        match self.net.check(&received) {
+            Err(refusal) => futures::stream::iter([Err(refusal)]).boxed(),
+            Ok(()) if self.deliver => self.transport.deliver_stream(received),
+            Ok(()) => self.transport.pass_stream_on(received),
+        }
     }
 }
 
@@ -211,16 +248,16 @@ fn refuse(code: RefusalCode, why: impl Into<String>) -> Refusal {
 
 /// The way back to the sender, if the replica that is meant is here.
 fn arrived(hub: &Hub, net: &Net, received: &Received) -> Result<(assay_cluster_raft::Group, Way), Refusal> {
-    net.check(received.from)?;
+    net.check(received)?;
     let bad = || refuse(RefusalCode::BadRequest, "a message to a group names sender and receiver");
     let (Some(address), Some(node)) = (received.address, received.from) else { return Err(bad()) };
     let Address { group, from, to } = address;
     let not_here = || refuse(RefusalCode::NotHere, format!("replica {to} of group {group} is not on this node"));
     let found = hub.replica(group, to).ok_or_else(not_here)?;
     let way = Way { group, from: to, to: from, node };
-    if let Some(introductions) = net.introductions() {
-        introductions.way_in(way, received.processes).map_err(|stop| {
-            let detail = if stop == Stop::Introduce { INTRODUCE_FIRST } else { &[] };
+    if let Some(start_histories) = net.start_histories() {
+        start_histories.way_in(way, received.processes).map_err(|stop| {
+            let detail = if stop == Stop::Introduce { COMPARE_FIRST } else { &[] };
             refuse(RefusalCode::Unavailable, stop.to_string()).with_detail(Bytes::from_static(detail))
         })?;
     }
@@ -245,9 +282,9 @@ impl Handler for GroupDoor {
 impl Net {
     /// A replica whose group went on without what it has committed must not go on.
     fn look_at(&self, way: Way, error: &ReceiveError) {
-        if let (ReceiveError::OtherHistory(why), Some(introductions)) = (error, self.introductions()) {
+        if let (ReceiveError::OtherHistory(why), Some(start_histories)) = (error, self.start_histories()) {
             let Way { group, from: replica, node: by, .. } = way;
-            introductions.add(Consequence::Close { by, group, replica, why: why.clone(), diverged: true });
+            start_histories.add(Consequence::Close { by, group, replica, why: why.clone(), diverged: true });
         }
     }
 }
@@ -303,7 +340,7 @@ pub(crate) mod tests {
     use std::collections::BTreeMap;
     use std::net::SocketAddr;
 
-    use assay_cluster_transport::{Authority, Identity, TransportConfig, new_request};
+    use assay_cluster_transport::{Authority, Identity, Patience, TransportConfig, new_request};
     use assay_storage_model::{ClusterId, GroupId};
     use tokio::runtime::Handle;
     use uuid::Uuid;
@@ -321,7 +358,8 @@ pub(crate) mod tests {
             let certificate_pem = authority.issue(node, &request, Duration::from_secs(3600)).expect("a certificate");
             let identity = Identity { authority_pem: authority.certificate_pem().to_owned(), certificate_pem, key_pem };
             let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-            let config = TransportConfig { cluster, node, listen, identity, weather: None, runtime: Handle::current() };
+            let (patience, runtime) = (Patience::default(), Handle::current());
+            let config = TransportConfig { cluster, node, listen, identity, weather: None, patience, runtime };
             Transport::start(config, handlers).expect("a transport")
         };
         let (own, other) = (start(NodeId(1), Handlers::new()), start(OTHER, answers));

@@ -10,10 +10,12 @@
 //! | refusals | every node | what others found of this one's starts | closes replicas, has the catalog's made anew |
 //! | news | every node | the catalog, what this node keeps | addresses of others, its own; whether the catalog is heard |
 //! | certificates | every node | the certificate in use, the files, the day | makes a new one in time, takes another up |
+//! | health | every node | which nodes answer, whose disk is slow | remembers who may lead |
 //! | clocks | every node | what time the other nodes say it is | remembers it for whoever assigns ids |
 
 mod certificates;
 mod clocks;
+mod health;
 mod members;
 mod news;
 mod planner;
@@ -35,6 +37,8 @@ use crate::Shared;
 
 pub use clocks::PeersTime;
 pub(crate) use clocks::{CLOCK, Clocks, OwnClock};
+pub(crate) use health::{HEALTH, Health, OwnHealth};
+pub(crate) use news::{INTRODUCE, Introductions};
 pub(crate) use refusals::{PLACED, Placed};
 pub(crate) use scrub::{DIGEST, Digests, QUARANTINE, Quarantines, SPARE, Spared, Spares, Suspects};
 
@@ -53,13 +57,14 @@ impl Reconcilers {
             runtime.spawn(news::run(Arc::clone(&shared))),
             runtime.spawn(replicas::run(Arc::clone(&shared))),
             runtime.spawn(refusals::act(Arc::clone(&shared))),
-            runtime.spawn(refusals::introduce(Arc::clone(&shared))),
+            runtime.spawn(refusals::compare_starts(Arc::clone(&shared))),
             runtime.spawn(refusals::renew_catalog(Arc::clone(&shared))),
             runtime.spawn(refusals::keep_acknowledged(Arc::clone(&shared))),
             runtime.spawn(members::run(Arc::clone(&shared))),
             runtime.spawn(scrub::run(Arc::clone(&shared))),
             runtime.spawn(certificates::run(Arc::clone(&shared))),
             runtime.spawn(clocks::run(Arc::clone(&shared))),
+            runtime.spawn(health::run(Arc::clone(&shared))),
             runtime.spawn(planner::run(shared)),
         ];
         Reconcilers { tasks: Mutex::new(tasks) }

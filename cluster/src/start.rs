@@ -29,17 +29,17 @@ use crate::acknowledged::Table;
 use crate::config::{ClusterConfig, PeerConfig};
 use crate::error::OpenError;
 use crate::heard::CatalogHeard;
-use crate::home::{Format, Lock, read_or_found, write_format};
+use crate::home::{Format, Lock, check_before_lock, read_or_found, write_format};
 use crate::hub::Hub;
-use crate::introduce::Introductions;
 use crate::keeping::{FOUNDER, Keeping, KeptReplica, KeptState, NodeFile, replicas_of_founder};
 use crate::large::BlobWrites;
 use crate::net::Net;
 use crate::old_copy::Beginning;
-use crate::reconcile::{Clocks, Reconcilers, Spared};
+use crate::reconcile::{Clocks, Health, Reconcilers, Spared};
 use crate::recover::check_recovery;
 use crate::replicas::{Closed, Resting, close_damaged, finish_leaving, open_shard};
 use crate::route::Hints;
+use crate::start_histories::StartHistories;
 use crate::starts;
 use crate::upkeep::{Upkeep, UpkeepParts};
 use crate::{Cluster, Shared};
@@ -88,20 +88,9 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     let seals = SealThreads::start(Arc::clone(&lock)).map_err(OpenError::io("starting the threads that seal"))?;
     let net = Net::default();
     let table = Table::open(&*config.disk, &config.data_dir)?;
-    let introductions = Arc::new(Introductions::new(keeping.clone(), states.starts, table)?);
-    net.compare(Arc::clone(&introductions));
-    let parts = NodeParts {
-        cluster_name: format.cluster.to_string(),
-        runtime: runtime.handle(),
-        cache: CacheBudget::default(),
-        seals: seals.clone(),
-        admission: Arc::new(Admission::default()),
-        counters: Arc::new(Counters::default()),
-        fatal: config.on_fatal.clone(),
-        peers: Arc::new(net.clone()),
-        throttle: Arc::new(Throttle::new(config.move_bytes_a_second)),
-        work: Work::Threads,
-    };
+    let start_histories = Arc::new(StartHistories::new(keeping.clone(), states.starts, table)?);
+    net.compare(Arc::clone(&start_histories));
+    let parts = parts(&config, format, (runtime.handle(), seals.clone()), &net);
     let shared = Arc::new(Shared {
         id: format.cluster,
         node: node.node,
@@ -122,11 +111,12 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
         clocks: Clocks::default(),
         resting: Resting::default(),
         catalog_heard: CatalogHeard::default(),
-        introductions,
+        start_histories,
+        health: Health::default(),
         closing: AtomicBool::new(false),
     });
     states.closed.into_iter().for_each(|closed| shared.keep_closed(closed));
-    shared.introductions.begin(&shared);
+    shared.start_histories.begin(&shared);
     // Others are to be reached before a group asks them for votes.
     shared.open_network().await?;
     start_groups(&shared, states.replicas, format).await?;
@@ -153,6 +143,22 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     Ok(Cluster { shared, upkeep, reconcilers, seals, runtime, _lock: lock })
 }
 
+fn parts(config: &ClusterConfig, format: Format, (runtime, seals): (Handle, SealThreads), net: &Net) -> NodeParts {
+    NodeParts {
+        cluster_name: format.cluster.to_string(),
+        timing: config.timing,
+        runtime,
+        cache: CacheBudget::default(),
+        seals,
+        admission: Arc::new(Admission::default()),
+        counters: Arc::new(Counters::default()),
+        fatal: config.on_fatal.clone(),
+        peers: Arc::new(net.clone()),
+        throttle: Arc::new(Throttle::new(config.move_bytes_a_second)),
+        work: Work::Threads,
+    }
+}
+
 /// An address that was given once holds until another is given.
 fn with_kept_address(config: ClusterConfig, node: &NodeFile) -> Result<ClusterConfig, OpenError> {
     let kept = match (&config.peer, &node.address) {
@@ -168,6 +174,7 @@ fn take_home(config: &ClusterConfig) -> Result<Home, OpenError> {
         return Err(OpenError::Shards { found: config.shards, min, max });
     }
     let dir = &config.data_dir;
+    check_before_lock(config.disk.as_ref(), dir, config.expects_data.as_deref())?;
     config.disk.create_dir_all(dir).map_err(OpenError::io(format!("making {}", dir.display())))?;
     let lock = Lock::take(dir)?;
     let cluster = config.cluster.unwrap_or_else(|| ClusterId(Uuid::new_v4()));

@@ -13,9 +13,9 @@
 //!   answer counts that comes from a process which was not compared.
 //! - C2: an id is durable in its own directory before it is told, and at whoever saw it before that one answers. A start
 //!   costs each side one write, a message none.
-//! - C3: a node whose history is refused closes its replicas durably, and takes the missing id into its history in the
-//!   same write, and goes on under an id of its own. A history that contains an id says: this disk has what that start promised, or the replicas that promised
-//!   it are closed for good. New replicas come under numbers that were given later: what the directory had after it was
+//! - C3: a node whose history is refused closes its replicas durably, takes the missing id into its history in the same
+//!   write, and goes on under an id of its own. A history that contains an id says: this disk has what that start
+//!   promised, or the replicas that promised it are closed for good. New replicas come under numbers that were given later: what the directory had after it was
 //!   copied is not known to it ([`Floor`]).
 //! - C4: a process that was accepted and is refused later is one of two that run from copies of one directory. It stops.
 //! - C5: a new start is not accepted while the process before it still answers.
@@ -23,7 +23,7 @@
 //!
 //! Programs before 0.5 name no process. They are heard as they were before, and nothing is compared with them.
 //!
-//! This module is plain arithmetic; `introduce` writes, calls and waits.
+//! This module is plain arithmetic; `start_histories` writes, calls and waits.
 
 mod file;
 #[cfg(test)]

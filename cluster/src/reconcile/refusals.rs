@@ -24,6 +24,8 @@ use crate::starts::{COMPARED_WITHIN, Consequence, Floor, Name, StartId, write_ma
 
 pub(crate) const PLACED: &str = "cluster.placed";
 const ASK_MAX: Duration = Duration::from_secs(5);
+/// [`COMPARED_WITHIN`] grows with the heartbeat, which is longer than a round trip.
+const COMPARED_HEARTBEATS: u32 = 10;
 /// After a step that did not come about.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// A program before 0.5 may have been upgraded since it was asked.
@@ -34,25 +36,26 @@ const WRITTEN_EVERY: Duration = Duration::from_millis(500);
 const SEAL_MAX: Duration = Duration::from_secs(10);
 
 /// Introduces this node to the others until all have compared.
-pub(super) async fn introduce(shared: Arc<Shared>) {
-    let introductions = &shared.introductions;
+pub(super) async fn compare_starts(shared: Arc<Shared>) {
+    let start_histories = &shared.start_histories;
+    let compared_within = COMPARED_WITHIN.max(shared.config.timing.heartbeat * COMPARED_HEARTBEATS);
     let (opened, mut silent_due) = (Instant::now(), Instant::now());
     loop {
         let asks_silent = Instant::now() >= silent_due;
         if asks_silent {
             silent_due = Instant::now() + SILENT_ASKED_AGAIN_AFTER;
         }
-        let due = |node: &NodeId| introductions.is_due(*node) || (asks_silent && introductions.says_nothing(*node));
+        let due = |node: &NodeId| start_histories.is_due(*node) || (asks_silent && start_histories.says_nothing(*node));
         for node in shared.net.peers().into_iter().filter(due) {
-            let introductions = Arc::clone(introductions);
+            let start_histories = Arc::clone(start_histories);
             tokio::spawn(async move {
-                if let Err(why) = introductions.exchange(node).await {
+                if let Err(why) = start_histories.exchange(node).await {
                     tracing::debug!(%node, why, "this node could not introduce itself");
                 }
             });
         }
-        if opened.elapsed() >= COMPARED_WITHIN {
-            introductions.waited();
+        if opened.elapsed() >= compared_within {
+            start_histories.waited();
         }
         sleep(LOOK).await;
     }
@@ -60,7 +63,7 @@ pub(super) async fn introduce(shared: Arc<Shared>) {
 
 pub(super) async fn act(shared: Arc<Shared>) {
     loop {
-        let consequence = shared.introductions.next().await;
+        let consequence = shared.start_histories.next().await;
         if let Err(error) = act_on(&shared, &consequence).await {
             // What was found is not undone by a failure here; a node that goes on would do what it must not.
             shared.config.on_fatal.report(format_args!("closing refused replicas: {error}"));
@@ -86,6 +89,9 @@ async fn act_on(shared: &Arc<Shared>, consequence: &Consequence) -> Result<(), O
 }
 
 async fn close_all(shared: &Arc<Shared>, by: NodeId, missing: StartId) -> Result<(), OpenError> {
+    if shared.start_histories.has_start(missing) {
+        return Ok(()); // two nodes missed the same start, or one said so twice
+    }
     let kept: Vec<Name> = {
         let kept = shared.kept.lock();
         kept.iter().filter(|one| one.state == KeptState::Kept).map(|one| (one.group, one.replica)).collect()
@@ -93,7 +99,7 @@ async fn close_all(shared: &Arc<Shared>, by: NodeId, missing: StartId) -> Result
     // Whoever votes alone has what there is, and asks nobody.
     let alone = |(group, _): &Name| shared.hub.group(*group).is_some_and(|found| found.is_alone());
     let (alone, closed): (Vec<Name>, Vec<Name>) = kept.into_iter().partition(alone);
-    let (before, fresh) = (shared.introductions.own(), StartId(Uuid::new_v4().as_u128()));
+    let (before, fresh) = (shared.start_histories.own(), StartId(Uuid::new_v4().as_u128()));
     // In the order of a start, so that a crash in between is none of the log's.
     let marking = Arc::clone(shared);
     let marked = tokio::task::spawn_blocking(move || {
@@ -101,7 +107,7 @@ async fn close_all(shared: &Arc<Shared>, by: NodeId, missing: StartId) -> Result
         write_marker(&*marking.config.disk, &log, Some(before), fresh)
     });
     marked.await.map_err(|error| OpenError::io("naming the start in the log")(std::io::Error::other(error)))??;
-    shared.introductions.change(|kept| kept.as_old_copy(missing, fresh, closed.iter().copied())).await?;
+    shared.start_histories.change(|kept| kept.as_old_copy(missing, fresh, closed.iter().copied())).await?;
     tracing::error!(
         node = %shared.node, %by, %missing, replicas = closed.len(),
         "this data directory is an older copy: a later start had used it. Its replicas must not vote again: they are \
@@ -119,14 +125,14 @@ async fn close(shared: &Arc<Shared>, by: NodeId, name: Name, why: &str, diverged
     let (group, replica) = name;
     let found = shared.hub.replica(group, replica);
     let is_kept = shared.kept_of(group).is_some_and(|kept| kept.replica == replica && kept.state == KeptState::Kept);
-    if shared.introductions.is_closed(group, replica) || !is_kept {
+    if shared.start_histories.is_closed(group, replica) || !is_kept {
         return Ok(());
     }
     if found.as_ref().is_some_and(|found| found.is_alone()) {
         tracing::error!(%group, %replica, %by, why, "a replica is refused, and nobody else has it: it goes on");
         return Ok(());
     }
-    shared.introductions.change(|kept| kept.with_closed([name])).await?;
+    shared.start_histories.change(|kept| kept.with_closed([name])).await?;
     tracing::error!(
         %group, %replica, %by, why,
         "a replica here must not go on: it is closed, and rebuilt from the other nodes under a new number"
@@ -193,9 +199,9 @@ pub(super) async fn renew_catalog(shared: Arc<Shared>) {
 
 async fn step(shared: &Arc<Shared>) -> Result<(), String> {
     let said = |error: OpenError| error.to_string();
-    if shared.introductions.floor() == Floor::Unknown {
+    if shared.start_histories.floor() == Floor::Unknown {
         let placed = ask(shared).await?;
-        return shared.introductions.change(|kept| kept.with_floor(placed.next_replica)).await.map_err(said);
+        return shared.start_histories.change(|kept| kept.with_floor(placed.next_replica)).await.map_err(said);
     }
     let Some(kept) = shared.kept_of(GroupId::CATALOG) else { return Ok(()) };
     let replica = kept.replica;
@@ -209,7 +215,7 @@ async fn step(shared: &Arc<Shared>) -> Result<(), String> {
         }
         KeptState::Lost => match ask(shared).await?.catalog {
             Some(named) if named == replica => Ok(()), // the planner has yet to name another
-            Some(named) if shared.introductions.may_take(named) => shared.add_catalog(named).await.map_err(said),
+            Some(named) if shared.start_histories.may_take(named) => shared.add_catalog(named).await.map_err(said),
             // It was given while the directory that this one is a copy of was in use.
             Some(named) => shared.never_take_catalog(named).map_err(said),
             None => Ok(()),
@@ -244,7 +250,7 @@ pub(super) async fn keep_acknowledged(shared: Arc<Shared>) {
         }
         let writing = Arc::clone(&shared);
         let written = tokio::task::spawn_blocking(move || {
-            writing.introductions.table.write(&*writing.config.disk, &writing.config.data_dir)
+            writing.start_histories.table.write(&*writing.config.disk, &writing.config.data_dir)
         });
         match written.await {
             Ok(Ok(())) => {}
@@ -264,7 +270,7 @@ fn forget_gone(shared: &Shared) {
         };
         groups.iter().flat_map(of).collect()
     };
-    shared.introductions.table.retain(|name| {
+    shared.start_histories.table.retain(|name| {
         let placed = map.group(name.0).is_some_and(|group| group.replicas.iter().any(|replica| replica.id == name.1));
         placed || members.contains(&name)
     });

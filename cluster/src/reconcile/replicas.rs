@@ -98,8 +98,8 @@ async fn bring(shared: &Arc<Shared>, group: GroupId, work: Work) -> Result<(), S
     let done = match work {
         Work::Nothing => return Ok(()),
         // It may have been here, voted and acknowledged, after this directory was copied.
-        Work::Add(replica) if !shared.introductions.may_take(replica) => {
-            if shared.introductions.floor() == Floor::Unknown { Ok(()) } else { shared.never_take(group, replica) }
+        Work::Add(replica) if !shared.start_histories.may_take(replica) => {
+            if shared.start_histories.floor() == Floor::Unknown { Ok(()) } else { shared.never_take(group, replica) }
         }
         Work::Add(replica) => shared.add_replica(group, replica).await,
         Work::Start(kept) => shared.start_kept(&kept).await,

@@ -1,6 +1,8 @@
 //! Several nodes in one process: what is damaged, what fails for a while, and going on with one of them.
 
 mod damaged;
+mod half_connected;
+mod leads;
 mod nodes;
 mod old_copy;
 mod recovered;

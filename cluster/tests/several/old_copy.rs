@@ -124,6 +124,40 @@ async fn an_old_copy_is_rebuilt_soon_where_the_others_are_there() {
     stop_all(nodes).await;
 }
 
+/// The only node that saw the later start does not reach the old copy itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_copy_is_refused_through_a_third_node() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut nodes: Vec<(Place, Option<Cluster>)> =
+        founded(home.path(), 3, 3).await.into_iter().map(|(place, node)| (place, Some(node))).collect();
+    stop_one(&mut nodes, 2).await;
+    let copy = copy_of(&nodes[2].0);
+    stop_one(&mut nodes, 1).await;
+    start_one(&mut nodes, 2).await;
+    write_rows(nodes[2].1.as_ref().expect("runs"), "later").await;
+    stop_one(&mut nodes, 2).await;
+
+    put_back(&copy, &nodes[2].0);
+    let before = numbers(&nodes[2].0);
+    nodes[0].0.cuts.set([(1, 3), (3, 1)]);
+    start_one(&mut nodes, 1).await;
+    let began = Instant::now();
+    start_one(&mut nodes, 2).await;
+    is_rebuilt(&nodes, began).await;
+    let after = numbers(&nodes[2].0);
+    assert!(before.iter().all(|(group, number)| after[group] != *number), "rebuilt: {before:?}, {after:?}");
+
+    // A start that nobody has anything against is compared with all over the same way.
+    stop_one(&mut nodes, 2).await;
+    start_one(&mut nodes, 2).await;
+    let third = nodes[2].1.as_ref().expect("runs");
+    wait_for("it is ready", async || third.is_ready()).await;
+    write_rows(third, "half connected").await;
+    assert_eq!(numbers(&nodes[2].0), after, "nothing is rebuilt");
+    assert!(rows_are_there(nodes[0].1.as_ref().expect("runs"), "half connected").await > 0);
+    stop_all(nodes).await;
+}
+
 /// The history has nothing against it, and its log is shorter than the leaders know.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_of_a_running_node_is_told_by_what_that_one_had_acknowledged() {

@@ -76,7 +76,7 @@ impl Visitor {
         };
         let within = if let Answerer::Stream(_) = answerer { heading.within } else { left(arrived, heading.within) };
         let Heading { from, address, processes, .. } = heading;
-        let received = Received { from, address, processes, body, within };
+        let received = Received { from, via: None, address, processes, body, within };
         match answerer {
             Answerer::Greeting => respond(answer_body(Frame::Body(Bytes::new()))),
             Answerer::Call(handler) => {

@@ -24,12 +24,15 @@ use crate::starts::{
     self, Consequence, Found, HISTORY_MAX, Introduction, Kept, Message, Registry, StartId, Stop, Verdict,
 };
 
-pub(crate) const INTRODUCE: &str = "cluster.introduce";
-pub(crate) const START: &str = "cluster.start";
+pub(crate) const START_HISTORY: &str = "cluster.start-history";
+pub(crate) const START_ID: &str = "cluster.start-id";
+/// The process before a new one, if it still answers, does so within this. Both times grow with the heartbeat, which is
+/// longer than a round trip.
+const LOOK_FOR_MAX: Duration = Duration::from_secs(1);
+const LOOK_FOR_HEARTBEATS: u32 = 5;
 /// An exchange has a write on each side, and a look for the process before.
 const EXCHANGE_MAX: Duration = Duration::from_secs(5);
-/// The process before a new one, if it still answers, does so within this.
-const LOOK_FOR_MAX: Duration = Duration::from_secs(1);
+const EXCHANGE_HEARTBEATS: u32 = 15;
 /// Between two exchanges with a node that came to nothing.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
@@ -37,7 +40,7 @@ type ExchangeTurn = Arc<tokio::sync::Mutex<Option<Instant>>>;
 
 /// What one process knows of starts, and how it tells others.
 #[derive(Debug)]
-pub(crate) struct Introductions {
+pub(crate) struct StartHistories {
     registry: Mutex<Registry>,
     keeping: Keeping,
     shared: OnceLock<Weak<Shared>>,
@@ -55,11 +58,11 @@ fn other(error: impl std::fmt::Display) -> OpenError {
     OpenError::io("comparing starts")(std::io::Error::other(error.to_string()))
 }
 
-impl Introductions {
-    pub fn new(keeping: Keeping, kept: Kept, table: Table) -> Result<Introductions, OpenError> {
+impl StartHistories {
+    pub fn new(keeping: Keeping, kept: Kept, table: Table) -> Result<StartHistories, OpenError> {
         let others = keeping.peers()?.into_keys();
         let registry = Mutex::new(Registry::new(kept, others));
-        Ok(Introductions {
+        Ok(StartHistories {
             registry,
             keeping,
             shared: OnceLock::new(),
@@ -79,6 +82,11 @@ impl Introductions {
 
     pub fn own(&self) -> StartId {
         self.registry.lock().own()
+    }
+
+    /// Whether the history of this node has this start.
+    pub fn has_start(&self, start: StartId) -> bool {
+        self.registry.lock().kept().history.contains(&start)
     }
 
     pub fn is_closed(&self, group: GroupId, replica: ReplicaId) -> bool {
@@ -151,9 +159,9 @@ impl Introductions {
         let outgoing = || self.registry.lock().outgoing(way.node, own, theirs);
         let mut found = outgoing();
         if found == Err(Stop::Introduce) {
-            let (introductions, node) = (Arc::clone(self), way.node);
+            let (start_histories, node) = (Arc::clone(self), way.node);
             // Goes on when the sender no longer waits.
-            let exchange = tokio::spawn(async move { introductions.exchange(node).await });
+            let exchange = tokio::spawn(async move { start_histories.exchange(node).await });
             match timeout(within, exchange).await {
                 Ok(Ok(Ok(()))) => found = outgoing(),
                 Ok(Ok(Err(why))) => return Err(why),
@@ -194,10 +202,11 @@ impl Introductions {
 
     async fn exchange_now(&self, node: NodeId) -> Result<(), String> {
         let Some(shared) = self.shared.get().and_then(Weak::upgrade) else { return Err("the node starts".into()) };
+        let exchange_max = EXCHANGE_MAX.max(shared.config.timing.heartbeat * EXCHANGE_HEARTBEATS);
         let known = self.registry.lock().verdict_on(node);
         for told in [known.is_some(), true] {
             let message = self.message(&shared, node).await?;
-            let call = Call::new(INTRODUCE, message, EXCHANGE_MAX);
+            let call = Call::new(START_HISTORY, message, exchange_max).repeatable();
             let answer = match shared.net.call(node, call).await {
                 Ok(answer) => answer,
                 Err(CallError::Refused(refusal)) if refusal.code == RefusalCode::NoService => {
@@ -258,7 +267,8 @@ impl Introductions {
 
     /// Which process answers at a node's address.
     async fn look_for(&self, shared: &Shared, node: NodeId) -> Option<StartId> {
-        let answer = shared.net.call(node, Call::new(START, Bytes::new(), LOOK_FOR_MAX)).await.ok()?;
+        let within = LOOK_FOR_MAX.max(shared.config.timing.heartbeat * LOOK_FOR_HEARTBEATS);
+        let answer = shared.net.call(node, Call::new(START_ID, Bytes::new(), within).repeatable()).await.ok()?;
         answer.as_ref().try_into().ok().map(u128::from_le_bytes).map(StartId)
     }
 
@@ -312,15 +322,15 @@ fn standings(shared: &Shared) -> std::io::Result<Vec<(GroupId, ReplicaId, Standi
     kept.map(standing).collect()
 }
 
-/// Answers to introductions.
+/// Answers another node that introduces itself.
 #[derive(Debug)]
-pub(crate) struct Hall(pub Arc<Introductions>);
+pub(crate) struct StartHistoryService(pub Arc<StartHistories>);
 
-impl Service for Hall {
+impl Service for StartHistoryService {
     fn answer(&self, from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
-        let introductions = Arc::clone(&self.0);
+        let start_histories = Arc::clone(&self.0);
         // To its end, whether or not anybody waits: what is written must be acted on.
-        let answering = tokio::spawn(async move { introductions.answer(from, body).await });
+        let answering = tokio::spawn(async move { start_histories.answer(from, body).await });
         async move {
             let answered = answering.await.unwrap_or_else(|error| Err(error.to_string()));
             answered.map_err(NoAnswer::Refused)
@@ -331,9 +341,9 @@ impl Service for Hall {
 
 /// Says which process answers here.
 #[derive(Debug)]
-pub(crate) struct Answering(pub Arc<Introductions>);
+pub(crate) struct StartIdService(pub Arc<StartHistories>);
 
-impl Service for Answering {
+impl Service for StartIdService {
     fn answer(&self, _from: NodeId, _body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let start = self.0.own();
         async move { Ok(Bytes::copy_from_slice(&start.0.to_le_bytes())) }.boxed()

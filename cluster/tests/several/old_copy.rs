@@ -1,11 +1,11 @@
 //! Directories that were put back from an older copy, whole or in part, and copies that run beside what they are copies of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use assay_cluster::{Cluster, ClusterConfig, OnFatal, OpenError};
+use assay_cluster::{Cluster, ClusterConfig, OnFatal, OpenError, closed_groups};
 use assay_storage_disk::RealDisk;
 use assay_storage_model::GroupId;
 
@@ -95,6 +95,10 @@ async fn an_old_copy_does_not_vote_where_the_quorum_would_move_to_it() {
     for (_, node) in &nodes[1..] {
         assert!(!node.as_ref().expect("runs").hears_catalog(), "an old copy and a node that was away serve");
     }
+
+    // What `assay doctor` reports of the directory.
+    let closed = closed_groups(Arc::new(RealDisk), &nodes[2].0.dir).expect("reads");
+    assert_eq!(closed.into_iter().collect::<BTreeSet<_>>(), before.keys().copied().collect());
 
     start_one(&mut nodes, 0).await;
     let began = Instant::now();

@@ -157,17 +157,20 @@ impl Shared {
         let mut stopping = self.stopping.clone();
         let mut stopped = std::pin::pin!(until_stopped(&mut stopping));
         loop {
-            let accepted = tokio::select! {
+            // While so many connections are on their way out that the gate could not decide, newcomers wait.
+            let place = Arc::clone(&self.connections).acquire_owned();
+            let accepted = async { (place.await, listener.accept().await) };
+            let (place, accepted) = tokio::select! {
                 biased;
                 () = &mut stopped => return,
-                accepted = listener.accept() => accepted,
+                accepted = accepted => accepted,
             };
+            // Nothing closes the semaphore.
+            let Ok(place) = place else { return };
             match accepted {
                 Ok((socket, from)) => {
-                    // The gate has no more connections than there are places, but one that has just ended may hold its own.
-                    let place = Arc::clone(&self.connections).try_acquire_owned();
-                    if let (Some(connection), Ok(place)) = (self.gate.open(from.ip()), place) {
-                        tokio::spawn(Arc::clone(&self).serve(socket, connection, place));
+                    if let Some(connection) = self.gate.open(from.ip()) {
+                        tokio::spawn(Arc::clone(&self).serve(place, socket, connection));
                     }
                 }
                 Err(error) => {
@@ -179,7 +182,7 @@ impl Shared {
     }
 
     /// One connection. `_place` is held until it ends.
-    async fn serve(self: Arc<Shared>, socket: TcpStream, connection: Arc<Connection>, _place: OwnedSemaphorePermit) {
+    async fn serve(self: Arc<Shared>, _place: OwnedSemaphorePermit, socket: TcpStream, connection: Arc<Connection>) {
         let from = socket.peer_addr();
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(?from, %error, "a connection ended before it began");

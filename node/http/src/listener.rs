@@ -59,11 +59,12 @@ impl Listener {
     ) -> io::Result<(Workers, Doors, Vec<SocketAddr>)> {
         let config = &edge.config;
         let gate = config.gate(reserved.setting(), self.connections);
-        // The gate is what limits connections, of all workers together.
-        let all = gate.limit();
+        // The gate decides about connections. Where so many are on their way out that it could not, newcomers wait to be
+        // accepted.
+        let at_worker = (gate.limit() / self.workers).max(1);
         let mut builder = Workers::build()
             .workers(self.workers)
-            .max_concurrent_connections(all)
+            .max_concurrent_connections(at_worker)
             .worker_max_blocking_threads(PARSE_THREADS_A_WORKER)
             .shutdown_timeout(config.stop_seconds_max)
             .disable_signals();

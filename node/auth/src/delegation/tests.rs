@@ -1,3 +1,5 @@
+//! Random changes of access against what everybody may do before and after them.
+
 use assay_storage_model::OrgId;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! The rules of a queue, held against a model of it and in situations by themselves.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

@@ -204,6 +204,11 @@ async fn make(records: &Records, who: &Principal, kind: &'static Kind, sent: Val
     records.create(who, kind, body(sent)).await.map(|made| id_of(&made.object))
 }
 
+async fn named_of(records: &Records, who: &Principal, kind: &'static Kind, name: &str) -> Uuid {
+    let all = records.list(who, kind, &ListRequest::default()).await.expect("lists");
+    id_of(all.iter().find(|one| one["name"] == name).expect("is there"))
+}
+
 /// Rights that give rights: each in the ways in which a request can say it.
 #[tokio::test]
 async fn nobody_passes_on_more_than_they_have() {
@@ -213,8 +218,7 @@ async fn nobody_passes_on_more_than_they_have() {
     let project = world.project("p").await;
     let to_ann = || json!({"user_id": ann.user});
     let org = (ObjectType::Organization, owner.org.0);
-    let system = records.list(owner, &ROLE, &ListRequest::default()).await.expect("lists");
-    let owner_role = id_of(system.iter().find(|role| role["name"] == "Owner").expect("is there"));
+    let owner_role = named_of(records, owner, &ROLE, "Owner").await;
 
     // A grant.
     world.grant((ObjectType::Project, project), to_ann(), json!({"permission": "create_acls"})).await;
@@ -246,8 +250,7 @@ async fn nobody_passes_on_more_than_they_have() {
     records.patch(&ann, &ROLE, role, body(json!({"description": "d"}))).await.expect("gives nothing");
 
     // A group.
-    let engineers = records.list(owner, &GROUP, &ListRequest::default()).await.expect("lists");
-    let owners = id_of(engineers.iter().find(|group| group["name"] == "Owners").expect("is there"));
+    let owners = named_of(records, owner, &GROUP, "Owners").await;
     world.grant((ObjectType::Group, owners), to_ann(), json!({"permission": "update"})).await;
     let mine = make(records, owner, &GROUP, json!({"name": "mine", "member_users": [ann.user]})).await.expect("makes");
     for more in [json!({"add_member_users": [ann.user]}), json!({"add_member_groups": [mine]})] {
@@ -259,6 +262,20 @@ async fn nobody_passes_on_more_than_they_have() {
     let invited = json!({"invite_users": {"emails": ["ben@example.com"], "group_ids": [owners]}});
     forbidden(members(&world, &ann, invited).await, "nobody gives more");
     assert_eq!(records.users(owner, &ListRequest::default()).await.expect("lists").len(), 2, "nobody was added");
+}
+
+#[tokio::test]
+async fn groups_of_projects_and_the_role_owner_are_passed_on_by_who_has_them() {
+    let world = world().await;
+    let (records, owner) = (&world.records, &world.owner);
+    let ann = world.member("ann@example.com").await;
+    let project = world.project("p").await;
+    let to_ann = || json!({"user_id": ann.user});
+    let org = (ObjectType::Organization, owner.org.0);
+    let (owner_role, owners) =
+        (named_of(records, owner, &ROLE, "Owner").await, named_of(records, owner, &GROUP, "Owners").await);
+    world.grant((ObjectType::Project, project), to_ann(), json!({"permission": "create_acls"})).await;
+    world.grant((ObjectType::Group, owners), to_ann(), json!({"permission": "update"})).await;
 
     // A group of projects.
     let group = make(records, owner, &PROJECT_GROUP, json!({"name": "pg"})).await.expect("makes");
@@ -278,7 +295,9 @@ async fn nobody_passes_on_more_than_they_have() {
         records.patch(&ann, &GROUP, owners, body(json!({"add_member_users": [ann.user]}))).await,
         "the role Owner",
     );
-    records.create(&ann, &ACL, on_project(json!({ "role_id": owner_role }))).await.expect("holds all of it there");
+    let on_project =
+        json!({"object_type": "project", "object_id": project, "user_id": ann.user, "role_id": owner_role});
+    records.create(&ann, &ACL, body(on_project)).await.expect("holds all of it there");
     records.create(owner, &ACL, body(itself)).await.expect("an owner has it");
 }
 

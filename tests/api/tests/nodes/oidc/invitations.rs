@@ -118,27 +118,31 @@ pub fn held(world: &World) -> Vec<String> {
     let address =
         address["signedUrl"].as_str().and_then(|url| url.strip_prefix(super::ORIGIN)).expect("an address").to_owned();
 
-    // Out of one organization: its keys and addresses are gone for good, the rest goes on.
-    members(world, &json!({"remove_users": {"emails": [ZED]}}));
-    for is_back in [false, true] {
-        if is_back {
-            let id = members(world, &invited)["added_users"][0]["id"].as_str().expect("an id").to_owned();
-            let accepted = call(world, 2, &zeta_key, "", "POST", &format!("/v1/invitation/{id}/accept"), &Value::Null);
-            assert_eq!((accepted.0, &accepted.1["status"]), (200, &json!("accepted")));
-        }
-        for node in 0..3 {
-            soon(|| in_org(world, node, &second.access, ORGANIZATION).0, 404);
-            soon(|| in_org(world, node, &key, "").0, 401);
-            assert_eq!(in_org(world, node, &second.access, "").1, "zeta", "node {node}, {is_back}");
-        }
-        if !is_back {
-            soon(|| request(world.node(1), "PUT", &address, &[], Some("bytes".into())).status, 401);
-        }
-    }
+    left_and_back(world, &invited, [&second.access, &key, &zeta_key], &address);
     let third = tokens(world.refresh(0, &second.refresh));
     assert_eq!(in_org(world, 1, &third.access, ORGANIZATION).0, 404);
     recorded(world);
     vec![first.access, second.refresh, third.access, key, zeta_key]
+}
+
+fn left_and_back(world: &World, invited: &Value, [access, key, zeta_key]: [&str; 3], address: &str) {
+    // Out of one organization: its keys and addresses are gone for good, the rest goes on.
+    members(world, &json!({"remove_users": {"emails": [ZED]}}));
+    for is_back in [false, true] {
+        if is_back {
+            let id = members(world, invited)["added_users"][0]["id"].as_str().expect("an id").to_owned();
+            let accepted = call(world, 2, zeta_key, "", "POST", &format!("/v1/invitation/{id}/accept"), &Value::Null);
+            assert_eq!((accepted.0, &accepted.1["status"]), (200, &json!("accepted")));
+        }
+        for node in 0..3 {
+            soon(|| in_org(world, node, access, ORGANIZATION).0, 404);
+            soon(|| in_org(world, node, key, "").0, 401);
+            assert_eq!(in_org(world, node, access, "").1, "zeta", "node {node}, {is_back}");
+        }
+        if !is_back {
+            soon(|| request(world.node(1), "PUT", address, &[], Some("bytes".into())).status, 401);
+        }
+    }
 }
 
 fn recorded(world: &World) {

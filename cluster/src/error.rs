@@ -56,7 +56,8 @@ pub enum OpenError {
     )]
     DamagedAlone { shard: ShardId, source: ShardError },
     #[error(
-        "log/ was not last used by this data directory: it is of another time, and no other node has what it may lack of          group {0}. Put the whole data directory back from one backup"
+        "log/ was not last used by this data directory: it is of another time, and no other node has what it may lack of \
+         group {0}. Put the whole data directory back from one backup"
     )]
     LogOfOtherTime(GroupId),
     #[error(transparent)]

@@ -130,7 +130,6 @@ impl LeafQuestion {
                 format!("this node reads such questions of format {known}, and this one has format {}", self.format);
             return Err(AskError::NotServed(why));
         }
-        let bound = self.bind()?;
         let until = Instant::now() + Duration::from_millis(self.millis);
         let (sources, versions) = self.sources(office).await?;
         let watch = Watch::new(until, self.bytes_max, &office.memory);
@@ -138,7 +137,8 @@ impl LeafQuestion {
         let who = self.who();
         let shared = office.shared_by(who);
         let shards: Vec<ShardId> = versions.iter().map(|(shard, _)| *shard).collect();
-        let work = move || deep(|| part(&bound, &sources, &shared, &watch, self.what));
+        // Bound there too: patterns take their time.
+        let work = move || deep(|| part(&self.bind()?, &sources, &shared, &watch, self.what));
         let part = office.threads.run(who, until, work).await;
         drop(stop);
         let part = part?;

@@ -143,12 +143,15 @@ struct Binder<'a> {
     /// within an alias is short to write, and long written out.
     nested: u16,
     expanded: usize,
+    /// What the patterns so far take, compiled.
+    pattern_bytes: usize,
 }
 
 impl<'a> Binder<'a> {
     fn new(env: &'a Env<'a>, query: &'a Query, names: Names<'a>) -> Binder<'a> {
         let groups = groups::State::default();
-        Binder { env, query, names, mode: Mode::Rows, groups, notes: Vec::new(), nested: 0, expanded: 0 }
+        let notes = Vec::new();
+        Binder { env, query, names, mode: Mode::Rows, groups, notes, nested: 0, expanded: 0, pattern_bytes: 0 }
     }
 
     fn bind_query(mut self, rows: Rows) -> Result<Bound, QueryError> {

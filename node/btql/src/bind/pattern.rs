@@ -5,7 +5,10 @@ use std::borrow::Cow;
 use super::{Binder, QueryError};
 use crate::ast;
 use crate::bound::{Datum, Expr, Function};
-use crate::values::{Like, Pattern};
+use crate::values::{Like, PATTERN_BYTES_MAX, Pattern};
+
+/// Upper bound of what all patterns of one query may take, compiled.
+const PATTERNS_BYTES_MAX: usize = 16 * PATTERN_BYTES_MAX;
 
 impl<'a> Binder<'a> {
     /// `~` and its kin.
@@ -16,8 +19,16 @@ impl<'a> Binder<'a> {
         any_case: bool,
     ) -> Result<Expr, QueryError> {
         let (left, pattern) = (self.expr(left)?, self.expr(right)?);
-        if let Some(Err(fault)) = known(&pattern).map(|text| Pattern::new(&text, any_case)) {
-            return Err(self.error(right, fault.to_string()));
+        if let Some(text) = known(&pattern) {
+            let bytes = Pattern::size_of(&text, any_case).map_err(|fault| self.error(right, fault.to_string()))?;
+            self.pattern_bytes += bytes;
+            if self.pattern_bytes > PATTERNS_BYTES_MAX {
+                let why = format!(
+                    "the patterns of this query are too large: compiled they take more than \
+                    {PATTERNS_BYTES_MAX} bytes together"
+                );
+                return Err(self.error(right, why));
+            }
         }
         Ok(Expr::Call(Function::Regex { any_case }, vec![left, pattern]))
     }

@@ -5,6 +5,7 @@
 //! longer one goes byte by byte, first through a lazily built automaton, and where that does not pay, through sets of
 //! states. Both ask the caller between two steps whether to go on.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use regex_automata::Input;
@@ -23,16 +24,16 @@ const AUTOMATON_BYTES_MAX: usize = 2 << 20;
 /// How often the automaton may fill up before it is given up, unless each of its states served many bytes.
 const AUTOMATON_FULL_MAX: usize = 3;
 const AUTOMATON_BYTES_PER_STATE_MIN: usize = 10;
-/// Texts up to this length are matched as a whole: with the largest pattern that takes some 40 ms.
-const SHORT_BYTES: usize = 4 << 10;
-/// States times bytes that are matched as a whole: some 40 ms at worst.
-const WHOLE_STEPS_MAX: usize = 1 << 25;
+/// Texts up to this length are matched as a whole: with the largest pattern that takes some 10 ms.
+const SHORT_BYTES: usize = 1 << 10;
+/// States times bytes that are matched as a whole: some 10 ms at worst.
+const WHOLE_STEPS_MAX: usize = 1 << 23;
 /// Bytes that the automaton reads between two questions.
 const CHUNK_BYTES: usize = 1 << 10;
 /// States that are visited between two questions.
 const VISITS: usize = 1 << 14;
 /// What a byte under a pattern counts, in bytes that are merely looked at, since it may take a step for each state.
-const BYTE_WORK: usize = 256;
+const BYTE_WORK: usize = 1 << 10;
 /// What a visited state counts.
 const VISIT_WORK: usize = 8;
 
@@ -52,52 +53,50 @@ pub enum PatternError {
 /// A compiled pattern.
 #[derive(Debug)]
 pub struct Pattern {
-    text: Box<str>,
-    any_case: bool,
     regex: Regex,
-    /// Made for the first long text.
-    stepwise: OnceLock<Option<Stepwise>>,
+    stepwise: Stepwise,
 }
 
 /// The pattern as automata that take one byte at a time.
 #[derive(Debug)]
 struct Stepwise {
     nfa: NFA,
-    dfa: Option<(DFA, Mutex<Cache>)>,
+    /// Made for the first long text; none where it cannot be made.
+    dfa: OnceLock<Option<(DFA, Mutex<Cache>)>>,
+    /// Whether the automaton filled up too often: it would again.
+    gave_up: AtomicBool,
 }
 
 impl Pattern {
     /// Compiles a pattern.
     pub fn new(text: &str, any_case: bool) -> Result<Pattern, PatternError> {
+        let nfa = states(text, any_case)?;
+        // What is measured is the automaton above, here as in `size_of`. What the library makes beside it is a small
+        // multiple of that.
         let config = meta::Config::new()
-            .nfa_size_limit(Some(PATTERN_BYTES_MAX))
+            .nfa_size_limit(None)
             .onepass_size_limit(Some(PATTERN_BYTES_MAX))
             .hybrid_cache_capacity(AUTOMATON_BYTES_MAX);
-        let built = Regex::builder().syntax(language(any_case)).configure(config).build(text);
-        let regex = built.map_err(|error| match error.syntax_error() {
-            // The library draws the pattern and a caret; the last line says what is wrong.
-            Some(drawn) => {
-                let drawn = drawn.to_string();
-                let why = drawn.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-                PatternError::Syntax(why)
-            }
-            None if error.size_limit().is_some() => PatternError::TooLarge,
-            None => PatternError::Syntax(error.to_string()),
-        })?;
-        Ok(Pattern { text: text.into(), any_case, regex, stepwise: OnceLock::new() })
+        let regex = Regex::builder().syntax(language(any_case)).configure(config).build(text);
+        let regex = regex.map_err(|error| PatternError::Syntax(error.to_string()))?;
+        let stepwise = Stepwise { nfa, dfa: OnceLock::new(), gave_up: AtomicBool::new(false) };
+        Ok(Pattern { regex, stepwise })
+    }
+
+    /// Bytes that a pattern takes compiled. An error where it is none, or takes more than [`PATTERN_BYTES_MAX`]. Takes a
+    /// part of the time that compiling it does.
+    pub fn size_of(text: &str, any_case: bool) -> Result<usize, PatternError> {
+        states(text, any_case).map(|nfa| nfa.memory_usage())
     }
 
     /// Whether the pattern matches somewhere in the text. `goes_on` is told how much work lies ahead, in bytes that might
     /// be looked at meanwhile. Once it answers false the result says nothing.
     pub fn fits(&self, text: &str, goes_on: &dyn Fn(usize) -> bool) -> bool {
-        if text.len() <= SHORT_BYTES {
-            return goes_on(text.len() * BYTE_WORK) && self.regex.is_match(text);
+        if text.len() <= SHORT_BYTES || self.stepwise.steps(text) <= WHOLE_STEPS_MAX {
+            return goes_on(text.len().min(SHORT_BYTES) * BYTE_WORK) && self.regex.is_match(text);
         }
-        let stepwise = self.stepwise.get_or_init(|| Stepwise::new(&self.text, self.any_case));
-        let Some(stepwise) = stepwise.as_ref().filter(|stepwise| stepwise.steps(text) > WHOLE_STEPS_MAX) else {
-            return goes_on(SHORT_BYTES * BYTE_WORK) && self.regex.is_match(text);
-        };
-        stepwise.by_automaton(text, goes_on).unwrap_or_else(|| stepwise.by_states(text, goes_on))
+        let found = self.stepwise.by_automaton(text, goes_on);
+        found.unwrap_or_else(|| self.stepwise.by_states(text, goes_on))
     }
 }
 
@@ -105,22 +104,35 @@ fn language(any_case: bool) -> syntax::Config {
     syntax::Config::new().case_insensitive(any_case)
 }
 
+/// The states of a pattern.
+fn states(text: &str, any_case: bool) -> Result<NFA, PatternError> {
+    let hir = syntax::parse_with(text, &language(any_case)).map_err(|drawn| {
+        // The library draws the pattern and a caret; the last line says what is wrong.
+        let drawn = drawn.to_string();
+        let why = drawn.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        PatternError::Syntax(why)
+    })?;
+    let config = NFA::config().nfa_size_limit(Some(PATTERN_BYTES_MAX)).which_captures(WhichCaptures::None);
+    let nfa = thompson::Compiler::new().configure(config).build_from_hir(&hir);
+    nfa.map_err(|error| match error.size_limit() {
+        Some(_) => PatternError::TooLarge,
+        None => PatternError::Syntax(error.to_string()),
+    })
+}
+
 impl Stepwise {
-    /// None where the pattern cannot be compiled again, which it was before.
-    fn new(text: &str, any_case: bool) -> Option<Stepwise> {
-        let config = NFA::config().nfa_size_limit(Some(PATTERN_BYTES_MAX)).which_captures(WhichCaptures::None);
-        let nfa = thompson::Compiler::new().syntax(language(any_case)).configure(config).build(text).ok()?;
-        let config = DFA::config()
-            .cache_capacity(AUTOMATON_BYTES_MAX)
-            .unicode_word_boundary(true)
-            .minimum_cache_clear_count(Some(AUTOMATON_FULL_MAX))
-            .minimum_bytes_per_state(Some(AUTOMATON_BYTES_PER_STATE_MIN));
-        let dfa = DFA::builder().configure(config).build_from_nfa(nfa.clone()).ok();
-        let dfa = dfa.map(|dfa| {
+    fn automaton(&self) -> Option<&(DFA, Mutex<Cache>)> {
+        let make = || {
+            let config = DFA::config()
+                .cache_capacity(AUTOMATON_BYTES_MAX)
+                .unicode_word_boundary(true)
+                .minimum_cache_clear_count(Some(AUTOMATON_FULL_MAX))
+                .minimum_bytes_per_state(Some(AUTOMATON_BYTES_PER_STATE_MIN));
+            let dfa = DFA::builder().configure(config).build_from_nfa(self.nfa.clone()).ok()?;
             let cache = Mutex::new(dfa.create_cache());
-            (dfa, cache)
-        });
-        Some(Stepwise { nfa, dfa })
+            Some((dfa, cache))
+        };
+        self.dfa.get_or_init(make).as_ref()
     }
 
     fn steps(&self, text: &str) -> usize {
@@ -129,9 +141,10 @@ impl Stepwise {
 
     /// None where the automaton does not pay, or does not know the letters of the text.
     fn by_automaton(&self, text: &str, goes_on: &dyn Fn(usize) -> bool) -> Option<bool> {
-        let (dfa, cache) = self.dfa.as_ref()?;
+        let (dfa, cache) = self.automaton().filter(|_| !self.gave_up.load(Ordering::Relaxed))?;
+        let gives_up = || self.gave_up.store(true, Ordering::Relaxed);
         let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut state = dfa.start_state_forward(&mut cache, &Input::new(text)).ok()?;
+        let mut state = dfa.start_state_forward(&mut cache, &Input::new(text)).map_err(|_| gives_up()).ok()?;
         cache.search_start(0);
         let mut at = 0;
         for chunk in text.as_bytes().chunks(CHUNK_BYTES) {
@@ -140,7 +153,7 @@ impl Stepwise {
                 return Some(false);
             }
             for byte in chunk {
-                state = dfa.next_state(&mut cache, state, *byte).ok()?;
+                state = dfa.next_state(&mut cache, state, *byte).map_err(|_| gives_up()).ok()?;
                 if state.is_tagged() {
                     // A match shows one byte late; an empty one within a letter is none.
                     if state.is_match() {
@@ -158,11 +171,15 @@ impl Stepwise {
             cache.search_update(at);
         }
         cache.search_finish(at);
-        Some(dfa.next_eoi_state(&mut cache, state).ok()?.is_match())
+        Some(dfa.next_eoi_state(&mut cache, state).map_err(|_| gives_up()).ok()?.is_match())
     }
 
     /// Pattern times text at worst, whatever both are.
     fn by_states(&self, text: &str, goes_on: &dyn Fn(usize) -> bool) -> bool {
+        // Asked first: a query that was stopped has many rows left.
+        if !goes_on(CHUNK_BYTES * BYTE_WORK) {
+            return false;
+        }
         let bytes = text.as_bytes();
         let (mut now, mut next) = (States::new(&self.nfa), States::new(&self.nfa));
         let (mut ahead, mut visits) = (Vec::new(), 0);
@@ -232,7 +249,10 @@ impl States {
                     }
                 }
                 State::Union { alternates } => ahead.extend(alternates.iter().copied()),
-                State::BinaryUnion { alt1, alt2 } => ahead.extend([*alt1, *alt2]),
+                State::BinaryUnion { alt1, alt2 } => {
+                    ahead.push(*alt1);
+                    ahead.push(*alt2);
+                }
                 State::Capture { next, .. } => ahead.push(*next),
                 State::Match { .. } if text.is_char_boundary(at) => {
                     ahead.clear();
@@ -311,7 +331,7 @@ mod tests {
         for pattern in patterns {
             for any_case in [false, true] {
                 let compiled = Pattern::new(pattern, any_case).expect("a pattern");
-                let stepwise = Stepwise::new(pattern, any_case).expect("it was compiled before");
+                let stepwise = &compiled.stepwise;
                 for text in texts {
                     let wanted = compiled.regex.is_match(text);
                     let goes_on = |_| true;
@@ -336,6 +356,24 @@ mod tests {
         });
         assert!(!found && asked.get() >= 200, "{} questions", asked.get());
         assert!(most.get() <= SHORT_BYTES * BYTE_WORK, "{} bytes of work at once", most.get());
+    }
+
+    /// A query that was stopped has many rows left, none of which may take long.
+    #[test]
+    fn a_match_that_may_not_go_on_does_not_begin() {
+        let pattern = Pattern::new("(a{1,50}){1,50}c", false).expect("it fits");
+        for bytes in [10, SHORT_BYTES, 2 * SHORT_BYTES, 1 << 20] {
+            let asked = Cell::new(0);
+            let goes_on = |_| {
+                asked.set(asked.get() + 1);
+                false
+            };
+            assert!(!pattern.fits(&"a".repeat(bytes), &goes_on));
+            assert_eq!(asked.get(), 1, "{bytes} bytes");
+            pattern.stepwise.gave_up.store(true, Ordering::Relaxed);
+            assert!(!pattern.fits(&"a".repeat(bytes), &goes_on) && asked.get() == 2);
+            pattern.stepwise.gave_up.store(false, Ordering::Relaxed);
+        }
     }
 
     #[test]

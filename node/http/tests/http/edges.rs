@@ -92,7 +92,7 @@ fn every_answer_has_an_id_of_its_own() {
 #[test]
 fn a_page_that_nobody_reads_holds_its_room_for_a_while_and_no_longer() {
     const ROW_BYTES: usize = 5 << 20;
-    let house = House::with(|config| (config.answers_bytes_max, config.unread_seconds_max) = (4 * ROW_BYTES, 3));
+    let house = House::with(|config| (config.answers_bytes_max, config.unread_seconds_max) = (4 * ROW_BYTES, 6));
     let project = house.project("p");
     for id in ["a", "b", "c"] {
         let row = json!({"id": id, "input": "x".repeat(ROW_BYTES)});

@@ -19,6 +19,7 @@
 //!
 //! Beside serving, reconcilers bring what is to what is wanted (`reconcile`): each compares the two and makes one step.
 
+mod authorities;
 mod authority;
 mod checked;
 mod config;
@@ -37,12 +38,15 @@ mod reconcile;
 mod recover;
 mod removal;
 mod replicas;
+mod rotation;
 mod route;
 mod service;
 mod start;
 mod status;
+mod strangers;
 mod upkeep;
 mod views;
+mod wrapping;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -75,16 +79,18 @@ pub use heard::CATALOG_SILENCE_MAX;
 pub use home::{FORMAT_VERSION, Format, HomeError, Lock, read_format};
 pub use join::{JoinError, Joined, is_token, join};
 pub use keeping::{NodeFile, read_node, read_replicas};
-pub use nodes::{NodeRecord, NodeState};
+pub use nodes::{Feature, NodeProgram, NodeRecord, NodeState};
 pub use operate::OperateError;
 pub use readings::{GroupReading, LogSyncs};
 pub use reconcile::PeersTime;
 pub use recover::{Recovery, recover, recovery};
+pub use rotation::AuthorityStatus;
 pub use route::{ROUTE_WAIT_MAX, Route};
 pub use service::{AskError, NoAnswer, Service};
 pub use status::{ClusterStatus, GroupReport, NodeReport, ReplicaReport, Role};
 pub use upkeep::UpkeepCounts;
 pub use views::ViewError;
+pub use wrapping::KeyWrap;
 
 use crate::heard::CatalogHeard;
 use crate::hub::Hub;

@@ -18,10 +18,12 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, TryFutureExt};
 use parking_lot::RwLock;
+use tokio::time::Instant;
 
 use crate::hub::Hub;
-use crate::nodes::Removed;
+use crate::nodes::{Membership, Removed};
 use crate::reconcile::Suspects;
+use crate::strangers::Strangers;
 
 /// A piece of a snapshot that does not come within this time does not come.
 const CHUNK_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -35,6 +37,8 @@ pub(crate) struct Net {
     transport: Arc<OnceLock<Transport>>,
     /// Their certificates stay good; what they say is not heard any more.
     removed: Arc<RwLock<Removed>>,
+    /// Nodes that the catalog here does not know.
+    strangers: Arc<Strangers>,
     suspects: Arc<Suspects>,
 }
 
@@ -53,14 +57,25 @@ impl Net {
         *self.removed.write() = removed;
     }
 
-    /// Refuses what a node says that was removed from the cluster.
+    /// Refuses what a node says that was removed from the cluster, or that nobody knows.
     pub fn check(&self, from: Option<NodeId>) -> Result<(), Refusal> {
-        match from.filter(|from| self.removed.read().contains(*from)) {
-            Some(from) => {
+        let Some(from) = from else { return Ok(()) };
+        let membership = self.removed.read().membership(from);
+        match membership {
+            Membership::Member => Ok(()),
+            Membership::Removed => {
                 Err(refuse(RefusalCode::NotAuthenticated, format!("node {from} was removed from this cluster")))
             }
-            None => Ok(()),
+            Membership::Unknown if self.strangers.is_vouched(from, Instant::now()) => Ok(()),
+            Membership::Unknown => {
+                Err(refuse(RefusalCode::NotAuthenticated, format!("this node does not know a node {from}")))
+            }
         }
+    }
+
+    /// Nodes that the catalog here does not know.
+    pub fn strangers(&self) -> &Arc<Strangers> {
+        &self.strangers
     }
 
     /// Groups whose replica here is to be looked at.

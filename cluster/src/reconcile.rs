@@ -9,6 +9,8 @@
 //! | scrub | every node | what is on the disk, and what others applied | gives damaged replicas up |
 //! | news | every node | the catalog, what this node keeps | addresses of others, its own; whether the catalog is heard |
 //! | certificates | every node | the certificate in use, the files, the day | makes a new one in time, takes another up |
+//! | authorities | the catalog's leader | the authority, what nodes state | wraps its key, steps through a rotation |
+//! | strangers | every node | who calls, the catalog | asks others about nodes that it does not know |
 //! | clocks | every node | what time the other nodes say it is | remembers it for whoever assigns ids |
 
 mod certificates;
@@ -53,6 +55,7 @@ impl Reconcilers {
             runtime.spawn(scrub::run(Arc::clone(&shared))),
             runtime.spawn(certificates::run(Arc::clone(&shared))),
             runtime.spawn(clocks::run(Arc::clone(&shared))),
+            runtime.spawn(crate::strangers::run(Arc::clone(&shared))),
             runtime.spawn(planner::run(shared)),
         ];
         Reconcilers { tasks: Mutex::new(tasks) }

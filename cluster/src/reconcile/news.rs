@@ -61,13 +61,17 @@ fn may_be_told(shared: &Shared, addresses: &BTreeMap<NodeId, String>) -> bool {
     !addresses.is_empty() || (shared.hears_catalog() && shared.keeping.peers().is_ok_and(|kept| !kept.is_empty()))
 }
 
-/// The others are told where this node is now.
+/// The others are told where this node is now, and what its program can do.
 async fn introduce(shared: &Shared) {
-    let Some(peer) = &shared.config.peer else { return };
     if !shared.hears_catalog() {
         return;
     }
-    let change = |record: &NodeRecord| Ok(NodeRecord { address: Some(peer.address.clone()), ..record.clone() });
+    let address = shared.config.peer.as_ref().map(|peer| peer.address.clone());
+    let program = Some(shared.own_program());
+    let change = |record: &NodeRecord| {
+        let address = address.clone().or_else(|| record.address.clone());
+        Ok(NodeRecord { address, program: program.clone(), ..record.clone() })
+    };
     if let Err(error) = shared.change_node(shared.node, change).await {
         tracing::warn!(%error, "the others could not be told where this node is");
     }

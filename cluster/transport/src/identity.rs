@@ -132,6 +132,18 @@ fn verifier_of(roots: Arc<RootCertStore>) -> Result<Arc<dyn ClientCertVerifier>,
     verifier.allow_unauthenticated().build().map_err(wrong)
 }
 
+const PEM_END: &str = "-----END CERTIFICATE-----";
+
+/// The certificates in a PEM text, each as a PEM text of its own and as its bytes.
+pub fn split_certificates(pem: &str) -> Result<Vec<(String, Vec<u8>)>, TransportError> {
+    let mut found = Vec::new();
+    for part in pem.split_inclusive(PEM_END).filter(|part| part.contains(PEM_END)) {
+        let der = CertificateDer::from_pem_slice(part.as_bytes()).map_err(wrong)?;
+        found.push((format!("{}\n", part.trim()), der.to_vec()));
+    }
+    Ok(found)
+}
+
 /// At least one.
 fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, TransportError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).take(CERTIFICATES_MAX + 1).collect();

@@ -52,7 +52,7 @@ pub use call::{Address, ByteStream, Call, CallError, Lane};
 pub use error::TransportError;
 pub use frame::MESSAGE_BYTES_MAX;
 pub use handlers::{Handler, Handlers, Received, StreamHandler};
-pub use identity::Identity;
+pub use identity::{Identity, split_certificates};
 pub use join::join_call;
 pub use refusal::{Refusal, RefusalCode};
 pub use traffic::PeerCounts;

@@ -253,7 +253,8 @@ mod tests {
                 Due::Certificate(trusted) => {
                     let request =
                         assay_cluster_transport::CertificateRequest::of_key(&kept.key_pem).expect("a request");
-                    let current = self.authorities.iter().find(|one| one.certificate_pem() == self.body.certificate_pem);
+                    let current =
+                        self.authorities.iter().find(|one| one.certificate_pem() == self.body.certificate_pem);
                     let issued = current.expect("known").issue(NodeId(node as u64), &request, VALID);
                     kept.certificate_pem = issued.expect("issued");
                     kept.authority_pem = trusted;

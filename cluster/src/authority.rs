@@ -407,7 +407,9 @@ impl Shared {
         let Certify { node, key } = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         let is_known = node == from || crate::join::was_admitted(&self.catalog.read(), node, &key);
         if !is_known {
-            return Err(format!("node {from} asks for a certificate of node {node}, which was not let in with this key"));
+            return Err(format!(
+                "node {from} asks for a certificate of node {node}, which was not let in with this key"
+            ));
         }
         let request = CertificateRequest::from_pem(&key).map_err(|error| error.to_string())?;
         let authority = self.authority().map_err(|error| error.to_string())?;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use assay_cluster::Cluster;
+use assay_cluster::{Cluster, ClusterConfig, KeyWrap};
 use assay_node_auth::Secret;
 use assay_node_files::Files;
 use assay_node_http::{App, Health, HttpConfig, Provider, Quotas, Rates, Server};
@@ -31,7 +31,8 @@ use crate::jwt::Trust;
 use crate::quotas::ClusterHoldings;
 use crate::rates::ClusterPeers;
 use crate::retention::Retention;
-use crate::{desk, jwt, metrics, oidc, rates, secrets};
+use crate::secrets::NodeKeys;
+use crate::{desk, hardening, jwt, metrics, oidc, rates, secrets};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
@@ -46,6 +47,8 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     if let Some(confession) = sabotage::confession() {
         tracing::warn!("{confession}");
     }
+    hardening::close_memory();
+    hardening::close_directory(&config.store.data_dir)?;
     assay_cluster::install_abort_hook();
     let runtime = Builder::new_multi_thread()
         .worker_threads(MAIN_THREADS)
@@ -73,10 +76,15 @@ fn start_log(config: &Config) -> anyhow::Result<()> {
 
 async fn run(config: Config) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
-    let cluster = Arc::new(Cluster::open(config.node()?).await?);
+    let keys = NodeKeys::open(&config)?;
+    let node = ClusterConfig { keys: Some(Arc::clone(&keys) as Arc<dyn KeyWrap>), ..config.node()? };
+    let cluster = Arc::new(Cluster::open(node).await?);
     let trust = jwt::open(&config.jwt).await?;
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
     let (records, provider) = records(&config, &cluster, &objects, trust.as_ref())?;
+    if let Some(ring) = keys.ring() {
+        records.give_keys(ring.clone());
+    }
     let queries = queries(&config, &cluster)?;
     let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone(), objects.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
@@ -88,7 +96,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         records: records.clone(),
         objects: objects.clone(),
         queries: queries.clone(),
-        health: health(Arc::clone(&cluster), Arc::clone(&serving)),
+        health: health(Arc::clone(&cluster), records.clone(), Arc::clone(&serving)),
         metrics: metrics::source(Arc::clone(&cluster), objects.clone(), queries.clone()),
         config: config.http.clone(),
         rates: limits,
@@ -108,7 +116,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let http = tokio::spawn(server.run());
     let settling = async {
         let made = records.found_when_heard(&founding(&config)?).await.context("making the first organization")?;
-        secrets::settle(&config, &records).await.context("the master key of secrets")?;
+        secrets::settle(&keys, &records).await.context("the master key of secrets")?;
         serving.store(true, Ordering::Relaxed);
         announce(made.as_ref(), scheme, &addresses, &otlp)
     };
@@ -146,7 +154,7 @@ fn queries(config: &Config, cluster: &Arc<Cluster>) -> anyhow::Result<Queries> {
     queries.context("opening the queries that run on after their request")
 }
 
-/// With whom they trust, how people log in, and what secrets are opened with.
+/// With whom they trust, and how people log in.
 fn records(
     config: &Config,
     cluster: &Arc<Cluster>,
@@ -161,9 +169,6 @@ fn records(
     if let Some((rules, known)) = oidc::open(&config.oidc, &config.http)? {
         records = records.with_logins(rules);
         provider = Some(known);
-    }
-    if let Some(ring) = secrets::keyring(config)? {
-        records.give_keys(ring);
     }
     Ok((records, provider))
 }
@@ -186,6 +191,7 @@ fn keep_beside(
         Retention { cluster, records: records.clone(), objects: objects.clone(), queries: queries.clone(), every };
     let mut beside = JoinSet::new();
     beside.spawn(keep_sweeping(records.clone()));
+    beside.spawn(secrets::keep_tending(records.clone()));
     beside.spawn(collecting.keep());
     beside.spawn(retention.keep());
     beside
@@ -207,23 +213,23 @@ fn founding(config: &Config) -> anyhow::Result<Founding> {
     })
 }
 
-fn health(cluster: Arc<Cluster>, serving: Arc<AtomicBool>) -> Arc<dyn Fn() -> Health + Send + Sync> {
+fn health(cluster: Arc<Cluster>, records: Records, serving: Arc<AtomicBool>) -> Arc<dyn Fn() -> Health + Send + Sync> {
     Arc::new(move || {
         let mut notes = cluster.not_ready();
         if !serving.load(Ordering::Relaxed) {
             notes.push("this node starts or stops".into());
         }
-        Health { live: true, ready: notes.is_empty(), notes }
+        Health { live: true, ready: notes.is_empty(), notes, shortfalls: secrets::shortfalls(&cluster, &records) }
     })
 }
 
-/// What an operator should know who serves more than this machine. Without `public_url` login hands out the origin that a
-/// request says it used, and that is where clients then send their keys.
+/// What an operator should know who serves more than this machine. Without `public_url` login hands out the address that a
+/// request says it used, unless that is a domain, which anybody can point here.
 fn beyond_this_machine(http: &HttpConfig, addresses: &[SocketAddr]) -> Option<&'static str> {
     let is_alone = addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
     (!is_alone && http.public_url.is_none() && http.tls.is_none()).then_some(
-        "clients on other machines are spoken to in plain text, and login hands out the origin that each of them says it \
-         used: set http.public_url to the origin of the proxy in front of this node, or http.tls",
+        "clients on other machines are spoken to in plain text, and login refuses callers that name this node by a domain: \
+         set http.public_url to the origin of the proxy in front of this node, or http.tls",
     )
 }
 

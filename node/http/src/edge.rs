@@ -264,7 +264,7 @@ mod tests {
         let cluster = Arc::new(Cluster::open(cluster).await.expect("a cluster"));
         let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
         let config = HttpConfig { request_seconds_max: 1, body_seconds_max: 1, ..HttpConfig::default() };
-        let health = Health { live: true, ready: true, notes: Vec::new() };
+        let health = Health { live: true, ready: true, notes: Vec::new(), shortfalls: Vec::new() };
         let edge = Data::new(Edge::new(App {
             records: Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone()))),
             objects: objects.clone(),

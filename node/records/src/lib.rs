@@ -46,6 +46,7 @@ mod retention;
 mod sealing;
 mod setup;
 mod shape;
+mod signing;
 mod standing;
 
 use std::fmt;
@@ -79,6 +80,7 @@ pub use people::MEMBERS_AT_ONCE_MAX;
 pub use prompts::{Definition, PromptPlace};
 pub use retention::Keeping;
 pub use setup::{Setup, SetupState};
+pub use signing::SigningSecrets;
 
 /// A handle; clones share everything.
 #[derive(Clone)]

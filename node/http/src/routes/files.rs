@@ -240,7 +240,8 @@ fn encoded(text: &str) -> String {
 /// One that is not ours, or not for this, or too old, opens nothing.
 fn ticket(edge: &Edge, request: &HttpRequest, deed: Deed) -> Result<Ticket, Refusal> {
     let text = request.match_info().get("ticket").unwrap_or_default();
-    let read = Ticket::parse(text, &edge.records.derived_secret(TICKET_CONTEXT)?);
+    let secrets = edge.records.signing_secrets(TICKET_CONTEXT)?;
+    let read = secrets.accepted().find_map(|secret| Ticket::parse(text, secret));
     let read = read.filter(|ticket| ticket.deed == deed && ticket.until > seconds());
     read.ok_or_else(|| {
         Refusal::new(Kind::Unauthorized, "this address is not one that this server gave out for this, or it is too old")
@@ -250,7 +251,7 @@ fn ticket(edge: &Edge, request: &HttpRequest, deed: Deed) -> Result<Ticket, Refu
 fn address(call: &Call, name: &FileName, deed: Deed) -> Result<String, Refusal> {
     let lasts = if deed == Deed::Write { WRITE_SECONDS } else { READ_SECONDS };
     let ticket = Ticket { name: name.clone(), deed, user: call.principal.user, until: seconds() + lasts };
-    let text = ticket.to_text(&call.edge.records.derived_secret(TICKET_CONTEXT)?);
+    let text = ticket.to_text(&call.edge.records.signing_secrets(TICKET_CONTEXT)?.sign);
     Ok(format!("{}/attachment/bytes/{text}", origin_of(call)?))
 }
 

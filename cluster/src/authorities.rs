@@ -15,7 +15,7 @@ use assay_storage_blobs::BlobName;
 use assay_storage_model::NodeId;
 use serde::{Deserialize, Serialize};
 
-use crate::nodes::NodeRecord;
+use crate::nodes::{NodeProgram, NodeRecord};
 
 /// A certificate is made anew when less than this part of the time that it is valid for is left.
 const RENEWED_AT_PART: u32 = 3;
@@ -91,20 +91,23 @@ impl Authorities {
 
     /// The nodes that the rotation under way waits for.
     pub fn waits_for(&self, nodes: &[NodeRecord]) -> Vec<NodeId> {
+        // A node that has joined and not started has a certificate, and has not stated from whom.
+        let started = |node: &NodeRecord| node.program.clone().filter(|program| program.keys.is_some());
         let waits: Box<dyn Fn(&NodeRecord) -> bool> = match &self.next {
             Some(next) => {
                 let (current, next) = (fingerprint_of(&self.certificate_pem), fingerprint_of(&next.certificate_pem));
                 // A node that does not trust the current one has an operator's own authority.
                 Box::new(move |node| {
-                    let program = node.program.as_ref();
-                    program.is_none_or(|program| program.trusts.contains(&current) && !program.trusts.contains(&next))
+                    let lags = |shown: &NodeProgram| shown.trusts.contains(&current) && !shown.trusts.contains(&next);
+                    started(node).as_ref().is_none_or(lags)
                 })
             }
             None => {
                 let previous: Vec<String> = self.previous.iter().map(|pem| fingerprint_of(pem)).collect();
                 Box::new(move |node| {
-                    let by = node.program.as_ref().map(|program| program.certified_by.as_ref());
-                    by.is_none_or(|by| by.is_some_and(|by| previous.contains(by)))
+                    let lags =
+                        |shown: &NodeProgram| shown.certified_by.as_ref().is_some_and(|by| previous.contains(by));
+                    started(node).as_ref().is_none_or(lags)
                 })
             }
         };
@@ -204,7 +207,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::nodes::{NodeProgram, NodeState};
+    use crate::nodes::NodeState;
 
     const CLUSTER: ClusterId = ClusterId(Uuid::from_u128(7));
     const VALID: Duration = Duration::from_secs(3600);
@@ -265,7 +268,7 @@ mod tests {
         fn records(&self) -> Vec<NodeRecord> {
             let record = |(node, kept): (u64, &Identity)| {
                 let Shown { trusts, certified_by } = self.body.shown(kept).expect("reads");
-                let program = NodeProgram { trusts, certified_by, ..NodeProgram::own() };
+                let program = NodeProgram { keys: Some(Vec::new()), trusts, certified_by, ..NodeProgram::own() };
                 NodeRecord { node: NodeId(node), address: None, state: NodeState::Active, program: Some(program) }
             };
             (1..).zip(&self.kept).map(record).collect()
@@ -316,6 +319,12 @@ mod tests {
         let mut silent = world.records();
         silent[0].program = None;
         assert_eq!(world.body.waits_for(&silent), [NodeId(1), NodeId(2)], "a program before 0.5.0 is waited for");
+        silent[0].program = Some(NodeProgram::own());
+        assert_eq!(
+            world.body.waits_for(&silent),
+            [NodeId(1), NodeId(2)],
+            "a node that has joined and not started is, too"
+        );
         world.take_up(2);
         world.body = world.body.step(&world.records()).expect("both trust the next one");
         assert_eq!(world.body.waits_for(&world.records()), [NodeId(1), NodeId(2)]);

@@ -399,6 +399,32 @@ impl Shared {
 mod tests {
     use super::*;
 
+    /// A master key that turns texts around.
+    #[derive(Debug)]
+    struct Turned;
+
+    impl crate::KeyWrap for Turned {
+        fn make(&self) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn ids(&self) -> Vec<String> {
+            vec!["turned".into()]
+        }
+
+        fn wrap(&self, _label: &str, plain: &str) -> Result<String, String> {
+            Ok(plain.chars().rev().collect())
+        }
+
+        fn unwrap(&self, _label: &str, wrapped: &str) -> Result<String, String> {
+            Ok(wrapped.chars().rev().collect())
+        }
+
+        fn id_of(&self, _wrapped: &str) -> Option<String> {
+            Some("turned".into())
+        }
+    }
+
     /// A node could not join while replicas were placed: its own number was lower than one that came after it.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_number_that_was_overtaken_is_exchanged() {
@@ -408,6 +434,7 @@ mod tests {
             data_dir: dir.path().to_owned(),
             shards: 4,
             peer: Some(peer),
+            keys: Some(Arc::new(Turned)),
             ..crate::ClusterConfig::default()
         };
         let cluster = Cluster::open(config).await.expect("a cluster");

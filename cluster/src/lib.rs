@@ -21,6 +21,7 @@
 
 mod authorities;
 mod authority;
+mod behalf;
 mod checked;
 mod config;
 mod error;
@@ -71,6 +72,7 @@ pub use assay_cluster_raft::{
 pub use assay_cluster_transport::PeerCounts;
 pub use assay_storage_log::LogConfig;
 pub use assay_storage_shard::Held;
+pub use behalf::{AnswersFor, Deed, Guard, ServiceNames};
 pub use config::{
     CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, REPLICAS_DEFAULT, SHARDS_DEFAULT,
 };
@@ -315,6 +317,7 @@ impl Cluster {
         if let Some(transport) = self.net().transport() {
             transport.shutdown().await;
         }
+        self.net().guard_with(None);
         let (upkeep, seals) = (self.upkeep.clone(), self.seals.clone());
         let runtime = self.runtime.take();
         let log = self.shared.log.clone();

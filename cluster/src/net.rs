@@ -17,9 +17,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, TryFutureExt};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
 
+use crate::behalf::{Guard, UNNAMED_ANSWERED_FOR};
 use crate::hub::Hub;
 use crate::nodes::{Membership, Removed};
 use crate::reconcile::Suspects;
@@ -39,6 +40,9 @@ pub(crate) struct Net {
     removed: Arc<RwLock<Removed>>,
     /// Nodes that the catalog here does not know.
     strangers: Arc<Strangers>,
+    /// Since when every node says on whose behalf it asks; none while one does not.
+    named_since: Arc<Mutex<Option<Instant>>>,
+    guard: Arc<RwLock<Option<Arc<dyn Guard>>>>,
     suspects: Arc<Suspects>,
 }
 
@@ -54,7 +58,23 @@ fn no_transport() -> String {
 
 impl Net {
     pub fn set_removed(&self, removed: Removed) {
+        let mut since = self.named_since.lock();
+        *since = removed.all_name_principals().then(|| since.unwrap_or_else(Instant::now));
         *self.removed.write() = removed;
+    }
+
+    /// Whether a question that does not say on whose behalf it is asked is answered.
+    pub fn answers_unnamed(&self) -> bool {
+        self.named_since.lock().is_none_or(|since| since.elapsed() < UNNAMED_ANSWERED_FOR)
+    }
+
+    /// None lets go of the guard, which holds what holds this.
+    pub fn guard_with(&self, guard: Option<Arc<dyn Guard>>) {
+        *self.guard.write() = guard;
+    }
+
+    pub fn guard(&self) -> Option<Arc<dyn Guard>> {
+        self.guard.read().clone()
     }
 
     /// Refuses what a node says that was removed from the cluster, or that nobody knows.

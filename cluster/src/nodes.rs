@@ -135,6 +135,10 @@ pub(crate) fn all(state: &State) -> BTreeMap<NodeId, (NodeRecord, u64)> {
     records.filter_map(|record| read(record).map(|node| (node.node, (node, record.revision)))).collect()
 }
 
+pub(crate) fn get(state: &State, node: NodeId) -> Option<NodeRecord> {
+    state.get(RecordKind::NODE, record_id(node)).and_then(|record| read(record))
+}
+
 pub(crate) fn put(node: &NodeRecord, expect: Expect, at: i64) -> PutRecord {
     let body = serde_json::to_vec(node).expect("plain data encodes");
     PutRecord { kind: RecordKind::NODE, id: record_id(node.node), org: None, expect, keys: Vec::new(), body, at }
@@ -174,6 +178,11 @@ impl Removed {
             false if self.refuses_unknown && !self.known.contains_key(&node) => Membership::Unknown,
             false => Membership::Member,
         }
+    }
+
+    /// Whether every node says on whose behalf it asks, and vouches for others.
+    pub fn all_name_principals(&self) -> bool {
+        self.refuses_unknown
     }
 
     /// Whether the node has a record and was not removed.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig};
+use assay_node_auth::{Asker, Job};
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_records::Records;
 use assay_node_transfer::Place;
@@ -256,6 +257,7 @@ impl Door {
         }
         let listener = UnixListener::bind(&socket).with_context(doing)?;
         std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).with_context(doing)?;
+        let objects = objects.on_behalf_of(&Asker::Job(Job::Transfer));
         let place = Place { records, objects, runtime: Handle::current() };
         Ok(Door { task: tokio::spawn(listen(listener, cluster, place)), socket })
     }

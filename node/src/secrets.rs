@@ -38,8 +38,9 @@ pub struct SecretsConfig {
     pub old_master_key_files: Vec<PathBuf>,
 }
 
-/// How often the key that addresses and cursors are signed with is looked after.
-const TEND_EVERY: Duration = Duration::from_secs(1);
+/// How often the key that addresses and cursors are signed with is looked after. A node states what keys it has within a
+/// second of its start.
+const TEND_EVERY: Duration = Duration::from_secs(2);
 
 /// The master keys of this node, which the cluster and the records share.
 #[derive(Debug)]

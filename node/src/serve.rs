@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig, KeyWrap};
-use assay_node_auth::Secret;
+use assay_node_auth::{Asker, Job, Secret};
 use assay_node_files::Files;
 use assay_node_http::{App, Health, HttpConfig, Provider, Quotas, Rates, Server};
 use assay_node_objects::{AuditLog, Objects, node_clock};
@@ -76,15 +76,10 @@ fn start_log(config: &Config) -> anyhow::Result<()> {
 
 async fn run(config: Config) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
-    let keys = NodeKeys::open(&config)?;
-    let node = ClusterConfig { keys: Some(Arc::clone(&keys) as Arc<dyn KeyWrap>), ..config.node()? };
-    let cluster = Arc::new(Cluster::open(node).await?);
+    let (keys, cluster) = open(&config).await?;
     let trust = jwt::open(&config.jwt).await?;
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
-    let (records, provider) = records(&config, &cluster, &objects, trust.as_ref())?;
-    if let Some(ring) = keys.ring() {
-        records.give_keys(ring.clone());
-    }
+    let (records, provider) = records(&config, (&cluster, &keys), &objects, trust.as_ref())?;
     let queries = queries(&config, &cluster)?;
     let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone(), objects.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
@@ -151,13 +146,22 @@ async fn run(config: Config) -> anyhow::Result<()> {
 fn queries(config: &Config, cluster: &Arc<Cluster>) -> anyhow::Result<Queries> {
     let prices = config.queries.prices().context("queries.prices")?;
     let queries = Queries::start(Arc::clone(cluster), config.queries.limits(), prices, node_clock(cluster));
-    queries.context("opening the queries that run on after their request")
+    let queries = queries.context("opening the queries that run on after their request")?;
+    queries.runs_later_for(Asker::Job(Job::LaterQueries).to_bytes());
+    Ok(queries)
 }
 
-/// With whom they trust, and how people log in.
+/// The node's directory, opened or founded with the master keys that the node is given.
+async fn open(config: &Config) -> anyhow::Result<(Arc<NodeKeys>, Arc<Cluster>)> {
+    let keys = NodeKeys::open(config)?;
+    let node = ClusterConfig { keys: Some(Arc::clone(&keys) as Arc<dyn KeyWrap>), ..config.node()? };
+    Ok((keys, Arc::new(Cluster::open(node).await?)))
+}
+
+/// With whom they trust, how people log in, and what secrets are opened with. Other nodes' questions are checked by them.
 fn records(
     config: &Config,
-    cluster: &Arc<Cluster>,
+    (cluster, keys): (&Arc<Cluster>, &NodeKeys),
     objects: &Objects,
     trust: Option<&Trust>,
 ) -> anyhow::Result<(Records, Option<Arc<dyn Provider>>)> {
@@ -170,6 +174,10 @@ fn records(
         records = records.with_logins(rules);
         provider = Some(known);
     }
+    if let Some(ring) = keys.ring() {
+        records.give_keys(ring.clone());
+    }
+    cluster.guard_with(Arc::new(records.clone()));
     Ok((records, provider))
 }
 
@@ -184,11 +192,12 @@ fn keep_beside(
     let collecting = Collecting {
         cluster: Arc::clone(&cluster),
         records: records.clone(),
-        files: Files::new(objects.clone()),
+        files: Files::new(objects.on_behalf_of(&Asker::Job(Job::Files))),
         config: config.files.clone(),
     };
-    let retention =
-        Retention { cluster, records: records.clone(), objects: objects.clone(), queries: queries.clone(), every };
+    let job = Asker::Job(Job::Retention);
+    let (objects, queries) = (objects.on_behalf_of(&job), queries.on_behalf_of(job.to_bytes()));
+    let retention = Retention { cluster, records: records.clone(), objects, queries, every };
     let mut beside = JoinSet::new();
     beside.spawn(keep_sweeping(records.clone()));
     beside.spawn(secrets::keep_tending(records.clone()));

@@ -1,6 +1,8 @@
 //! Several nodes in one process: what is damaged, what fails for a while, and going on with one of them.
 
 mod damaged;
+#[path = "../keys/mod.rs"]
+mod keys;
 mod nodes;
 mod recovered;
 mod retried;

@@ -14,6 +14,8 @@ use assay_storage_model::{GroupId, NodeId, ObjectKey, ObjectKind, OrgId, ShardId
 use bytes::Bytes;
 use uuid::Uuid;
 
+use crate::keys::Keys;
+
 pub const SHARDS: u16 = 4;
 const OBJECTS: u128 = 24;
 pub const SETTLED_MAX: Duration = Duration::from_secs(60);
@@ -42,6 +44,7 @@ impl Place {
             peer: Some(PeerConfig::new(&self.address, None).expect("an address")),
             on_fatal: OnFatal::call(|why| panic!("{why}")),
             disk,
+            keys: Some(Arc::new(Keys("k1"))),
             ..ClusterConfig::default()
         }
     }

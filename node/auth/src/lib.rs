@@ -4,6 +4,7 @@
 //! an organization, what an object is in) and gets a decision. What may not be read looks as if it were not there, so that
 //! nobody learns from a refusal what exists elsewhere.
 
+mod asker;
 pub mod chain;
 mod decide;
 mod digest;
@@ -14,6 +15,7 @@ mod rights;
 mod secret;
 mod vault;
 
+pub use asker::{Asker, Job};
 pub use chain::Ledger;
 pub use decide::{Credential, Decision, Principal, decide};
 pub use digest::Sha256;

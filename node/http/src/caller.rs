@@ -4,7 +4,9 @@
 use std::borrow::Cow;
 
 use actix_web::web::Data;
-use assay_node_auth::{Principal, Secret};
+use assay_node_auth::{Asker, Principal, Secret};
+use assay_node_objects::Objects;
+use assay_node_query::Queries;
 use tracing::Span;
 use uuid::Uuid;
 
@@ -38,6 +40,16 @@ impl Caller {
         let principal = edge.records.authenticate_as(secret.expose(), named.0, named.1).await?;
         Span::current().record("principal", tracing::field::display(principal.user));
         Ok(Caller { edge, principal })
+    }
+
+    /// Objects, asked on the caller's behalf.
+    pub fn objects(&self) -> Objects {
+        self.edge.objects.on_behalf_of(&Asker::of(&self.principal))
+    }
+
+    /// Queries, asked on the caller's behalf.
+    pub fn queries(&self) -> Queries {
+        self.edge.queries.on_behalf_of(Asker::of(&self.principal).to_bytes())
     }
 
     /// Whether the limits let it in: whoever is not known counts for nobody, and of a request that is too much no body is

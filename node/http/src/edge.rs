@@ -13,6 +13,7 @@ use actix_web::http::{ConnectionType, Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpResponse};
+use assay_node_auth::{Asker, Job};
 use assay_node_files::Files;
 use assay_node_functions::Functions;
 use assay_node_objects::Objects;
@@ -58,7 +59,7 @@ impl Edge {
     pub fn new(app: App) -> Edge {
         Edge {
             functions: Functions::new(app.records.clone(), app.objects.clone()),
-            files: Files::new(app.objects.clone()),
+            files: Files::new(app.objects.on_behalf_of(&Asker::Job(Job::Files))),
             records: app.records,
             objects: app.objects,
             queries: app.queries,

@@ -5,11 +5,11 @@
 //!     another one leads. An answer that is lost is unknown.
 //! D3: looking for a leader ends after a while, and then nothing of that write is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster::{AskError, NoAnswer, NotWritten, ROUTE_WAIT_MAX, Route, Service};
+use assay_cluster::{AnswersFor, AskError, Deed, NoAnswer, NotWritten, ROUTE_WAIT_MAX, Route, ServiceNames};
 use assay_storage_model::event::RowError;
 use assay_storage_model::{GroupId, NodeId, ObjectKey, Xact};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -25,7 +25,7 @@ use crate::office::Office;
 use crate::threads::ActorThreads;
 use crate::work::{Encoded, Work};
 
-pub(crate) const WRITE: &str = "objects.write";
+pub(crate) const WRITE: ServiceNames = ServiceNames { plain: "objects.write", on_behalf: "objects.write.for" };
 /// A write that was sent is answered as unknown after this. Memory is waited for 20 s at most, and an entry takes
 /// milliseconds: whoever waits this long waits for a quorum that is not there.
 pub(crate) const ANSWER_WAIT_MAX: Duration = Duration::from_secs(40);
@@ -65,6 +65,7 @@ pub(crate) async fn deliver(
     office: &Arc<Office>,
     threads: &ActorThreads,
     works: Vec<Work>,
+    asker: &Bytes,
 ) -> Result<Vec<Answer>, Refusal> {
     let mut answers: Vec<Option<Answer>> = works.iter().map(|_| None).collect();
     let mut pending: Vec<Pending> =
@@ -83,7 +84,7 @@ pub(crate) async fn deliver(
             }
         };
         sent |= !local.is_empty() || !there.is_empty();
-        let remote = join_all(there.into_iter().map(|(node, writes)| send(office, node, writes)));
+        let remote = join_all(there.into_iter().map(|(node, writes)| send(office, node, writes, asker)));
         let (local, remote) = join(answered(local), remote).await;
         let done = places.into_iter().zip(local).chain(remote.into_iter().flatten());
         pending = nowhere;
@@ -202,7 +203,7 @@ fn heard(told: Told, command: &Bytes) -> Answer {
     })
 }
 
-async fn send(office: &Office, node: NodeId, writes: Vec<Pending>) -> Vec<(usize, Answer)> {
+async fn send(office: &Office, node: NodeId, writes: Vec<Pending>, asker: &Bytes) -> Vec<(usize, Answer)> {
     // The leader gives the id; this one is only as long as any that it gives.
     let placeholder = Xact::at_micros(u64::try_from((office.clock)()).unwrap_or(0));
     let groups: Vec<GroupId> =
@@ -214,7 +215,8 @@ async fn send(office: &Office, node: NodeId, writes: Vec<Pending>) -> Vec<(usize
         commands.iter().map(|(place, command)| (*place, Err(refused(command)))).collect::<Vec<_>>()
     };
     let in_vain = |group: &GroupId| office.cluster.note_leader(*group, node, None);
-    match office.cluster.ask(node, WRITE, body, ANSWER_WAIT_MAX).await {
+    let (service, body) = office.cluster.addressed(node, WRITE, asker, body);
+    match office.cluster.ask(node, service, body, ANSWER_WAIT_MAX).await {
         Ok(answer) => match serde_json::from_slice::<Vec<Told>>(&answer) {
             Ok(told) if told.len() == commands.len() => {
                 let elsewhere = groups.iter().zip(&told).filter(|(_, told)| **told == Told::NotLeader);
@@ -274,14 +276,22 @@ impl std::fmt::Debug for WriteDoor {
     }
 }
 
-impl Service for WriteDoor {
-    fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+impl AnswersFor for WriteDoor {
+    fn answer_for(
+        &self,
+        principal: Option<Bytes>,
+        _from: NodeId,
+        body: Bytes,
+        _within: Duration,
+    ) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let (office, threads) = (Arc::clone(&self.office), Arc::clone(&self.threads));
         async move {
             let bad = || NoAnswer::Refused("forwarded writes that do not read".into());
             let commands = unframe(body).ok_or_else(bad)?;
             let writes: Vec<Encoded> =
                 commands.into_iter().map(Encoded::read).collect::<Result<_, _>>().map_err(|_| bad())?;
+            let objects: BTreeSet<ObjectKey> = writes.iter().map(|write| write.object).collect();
+            office.cluster.check(principal, Deed::Write, objects.into_iter().collect()).await?;
             let answers = take(&office, &threads, writes).await;
             let told: Vec<Told> = answers.into_iter().map(tell).collect();
             Ok(Bytes::from(serde_json::to_vec(&told).expect("plain data encodes")))

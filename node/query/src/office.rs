@@ -1,9 +1,10 @@
 //! What all queries of a node share: threads that may wait for the disk, memory, prices, who may run.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use assay_cluster::Cluster;
 use assay_node_engine::{Memory, Shared};
+use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -21,6 +22,8 @@ pub(crate) struct Office {
     pub admission: Arc<Admission>,
     pub threads: Threads,
     pub clock: Clock,
+    /// On whose behalf queries that run on after their request ask other nodes.
+    pub later_asker: OnceLock<Bytes>,
 }
 
 impl std::fmt::Debug for Office {

@@ -42,6 +42,7 @@ mod patch;
 mod people;
 mod prompts;
 mod read;
+mod rechecked;
 mod retention;
 mod sealing;
 mod setup;

@@ -100,8 +100,8 @@ impl Records {
             (InUse::New, Some(new)) => (new, None),
             (InUse::NewAndOld, Some(new)) => (new, Some(old()?)),
             (InUse::Old, new) => (old()?, new),
-            // The node was started without the key a moment ago; the others see it and change back.
-            (InUse::New | InUse::NewAndOld, None) => return Err(without(Some(kept.key.wrapped.key))),
+            // This node was started without the key a moment ago, and all change back as soon as that is known.
+            (InUse::New | InUse::NewAndOld, None) => (old()?, None),
         };
         Ok(SigningSecrets { sign, also })
     }
@@ -129,17 +129,23 @@ impl Records {
 
     /// Makes the signing key, begins to use it once every node can open it, and stops where one cannot.
     pub async fn tend_signing_key(&self) -> Result<(), RecordsError> {
-        let Some(ring) = self.ring.get() else { return Ok(()) };
         if !self.cluster.hears_catalog() {
             return Ok(());
         }
-        let Some(master) = self.recorded_master()?.filter(|id| ring.find(*id).is_some()) else { return Ok(()) };
         let kept = self.kept_signing_key()?;
-        let id = kept.as_ref().map_or(master, |kept| kept.key.wrapped.key);
-        let can_all = self.cluster.all_nodes_have(assay_cluster::Feature::WrappedKeys)
+        let id = match &kept {
+            Some(kept) => Some(kept.key.wrapped.key),
+            None => self.recorded_master()?,
+        };
+        let Some(id) = id else { return Ok(()) };
+        // What this node states of itself may be from before its start.
+        let ring = self.ring.get().filter(|ring| ring.find(id).is_some());
+        let can_all = ring.is_some()
+            && self.cluster.all_nodes_have(assay_cluster::Feature::WrappedKeys)
             && self.cluster.nodes_without_key(&id.to_string()).is_empty();
         match kept {
-            None if can_all => {
+            None => {
+                let Some(ring) = ring.filter(|_| can_all) else { return Ok(()) };
                 let old_until = edge::now_micros().saturating_add(OLD_ACCEPTED_MICROS);
                 let put = self.new_signing_key(ring, old_until)?;
                 self.put_signing_key(put).await

@@ -51,7 +51,7 @@ pub async fn btql(call: Call, payload: Payload) -> Answer {
     let plan = asked.include_plan.then(|| call.edge.queries.plan(&bounded, homes));
     let notes = bounded.notes().to_vec();
     let columns = bounded.columns();
-    let mut rows = call.edge.queries.ask(call.principal.org, bounded, homes, after, asked.seconds).await?;
+    let mut rows = call.queries().ask(call.principal.org, bounded, homes, after, asked.seconds).await?;
     let first = rows.next().await?.unwrap_or_default();
     sources.still(&call.edge.records, &call.principal).await?;
     let reply = Reply { asked, columns: columns_of(columns, &first), notes, plan, began, secret, is_short };

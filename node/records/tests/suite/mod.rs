@@ -11,6 +11,7 @@ mod listing;
 mod logins;
 mod model;
 mod patching;
+mod rechecked;
 mod secrets;
 mod tenants;
 mod ways_in;

@@ -58,7 +58,7 @@ impl World {
 }
 
 /// Every record of the catalog.
-fn all(cluster: &Cluster) -> Vec<Arc<Record>> {
+pub(super) fn all(cluster: &Cluster) -> Vec<Arc<Record>> {
     let state = cluster.catalog().read();
     RecordKind::ALL.iter().flat_map(|kind| state.all(*kind).cloned().collect::<Vec<_>>()).collect()
 }

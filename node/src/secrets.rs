@@ -133,11 +133,9 @@ pub fn shortfalls(cluster: &Cluster, records: &Records) -> Vec<String> {
                 .push("the key of the cluster's certificate authority is not wrapped by the master key yet".to_owned());
         }
         if status.rotating {
-            let nodes: Vec<String> = status.waits_for.iter().map(ToString::to_string).collect();
-            notes.push(format!(
-                "another certificate authority is being taken up; it waits for nodes {}",
-                nodes.join(", ")
-            ));
+            let nodes: Vec<String> = status.waits_for.iter().map(|node| format!("node {node}")).collect();
+            let waits = if nodes.is_empty() { String::new() } else { format!("; it waits for {}", nodes.join(", ")) };
+            notes.push(format!("another certificate authority is being taken up{waits}"));
         }
     }
     notes

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use assay_cluster_raft::Group;
+use assay_cluster_raft::{Group, Timing};
 use assay_cluster_transport::{
-    Authority, CertificateRequest, Handlers, Identity, Transport, TransportConfig, new_request,
+    Authority, CertificateRequest, Handlers, Identity, Patience, Transport, TransportConfig, new_request,
 };
 use assay_storage_catalog::State;
 use assay_storage_model::NodeId;
@@ -33,7 +33,10 @@ use crate::join::JoinDoor;
 use crate::keeping::NodeFile;
 use crate::large::{self, BlobService};
 use crate::nodes::{self, NodeProgram, NodeRecord, NodeState};
-use crate::reconcile::{CLOCK, DIGEST, Digests, OwnClock, QUARANTINE, Quarantines, SPARE, Spares};
+use crate::reconcile::{
+    CLOCK, DIGEST, Digests, HEALTH, INTRODUCE, Introductions, OwnClock, OwnHealth, QUARANTINE, Quarantines, SPARE,
+    Spares,
+};
 use crate::route::{PROPOSE, Proposals};
 use crate::service::{NoAnswer, Service};
 use crate::status::{Reports, STATUS};
@@ -342,7 +345,8 @@ impl Shared {
             node: self.node,
             listen: peer.listen,
             identity,
-            weather: None,
+            weather: self.config.weather.clone(),
+            patience: patience(self.config.timing),
             runtime: self.parts.runtime.clone(),
         };
         let handlers = Handlers::new().open_call(crate::join::JOIN, Arc::new(JoinDoor(Arc::clone(self))));
@@ -363,6 +367,8 @@ impl Shared {
         self.serve(CLOCK, Arc::new(OwnClock));
         self.serve(CERTIFY, Arc::new(Certifier(Arc::clone(self))));
         self.serve(VOUCH, Arc::new(Voucher(Arc::clone(self))));
+        self.serve(HEALTH, Arc::new(OwnHealth(Arc::clone(self))));
+        self.serve(INTRODUCE, Arc::new(Introductions(Arc::clone(self))));
         self.serve(large::PUT, Arc::new(BlobService::Put(Arc::clone(&self.writes))));
         self.serve(large::GET, Arc::new(BlobService::Get(Arc::clone(&self.writes))));
     }
@@ -388,6 +394,17 @@ impl Shared {
             }
         }
         true
+    }
+}
+
+/// How soon the direct path to a node counts as down: before its silence makes followers ask for votes, so that
+/// heartbeats go another way in time. Never sooner than a round trip, which is shorter than a heartbeat.
+fn patience(timing: Timing) -> Patience {
+    let default = Patience::default();
+    Patience {
+        ping_after: default.ping_after.max(timing.heartbeat * 5 / 6),
+        silent_after: default.silent_after.max(timing.heartbeat * 5 / 3),
+        connect_within: default.connect_within.max(timing.election_min),
     }
 }
 

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster_raft::OnFatal;
+use assay_cluster_raft::{OnFatal, Timing};
+use assay_cluster_transport::Weather;
 use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_log::LogConfig;
 use assay_storage_model::ClusterId;
@@ -72,6 +73,8 @@ pub struct ClusterConfig {
     /// None: no other node can reach this one.
     pub peer: Option<PeerConfig>,
     pub dead_after: Duration,
+    /// Heartbeats and elections; the same on all nodes of a cluster.
+    pub timing: Timing,
     /// 0 is no limit.
     pub move_bytes_a_second: u64,
     /// The segments of every shard's replica here are read this often, and replicas are compared.
@@ -80,6 +83,9 @@ pub struct ClusterConfig {
     pub certificate_valid: Duration,
     /// The cluster this directory has to belong to, where that is known.
     pub cluster: Option<ClusterId>,
+    /// Why the directory has to hold a node's data already, as a clause such as `store.cluster_id is set`. None: a directory
+    /// without data founds a cluster.
+    pub expects_data: Option<String>,
     pub memory_budget_bytes: u64,
     pub seal_age: Duration,
     /// What is left of a deleted object in files is taken out of them this long after.
@@ -89,6 +95,8 @@ pub struct ClusterConfig {
     pub disk: SharedDisk,
     /// Wraps the key of the cluster's authority. Without it a founder makes no authority, and so lets no other node in.
     pub keys: Option<Arc<dyn KeyWrap>>,
+    /// What befalls calls to other nodes, in tests and storms.
+    pub weather: Option<Arc<dyn Weather>>,
     /// What happens when this node must not go on.
     pub on_fatal: OnFatal,
 }
@@ -101,10 +109,12 @@ impl Default for ClusterConfig {
             replicas: REPLICAS_DEFAULT,
             peer: None,
             dead_after: DEAD_AFTER,
+            timing: Timing::default(),
             move_bytes_a_second: MOVE_BYTES_A_SECOND,
             scrub_every: SCRUB_EVERY,
             certificate_valid: CERTIFICATE_VALID,
             cluster: None,
+            expects_data: None,
             memory_budget_bytes: MEMORY_BUDGET_BYTES,
             seal_age: SEAL_AGE,
             erase_after: ERASE_AFTER,
@@ -112,6 +122,7 @@ impl Default for ClusterConfig {
             kv_cache_bytes: KV_CACHE_BYTES,
             disk: Arc::new(RealDisk),
             keys: None,
+            weather: None,
             on_fatal: OnFatal::default(),
         }
     }

@@ -33,6 +33,14 @@ pub enum HomeError {
     Newer { dir: PathBuf, found: String },
     #[error("{} belongs to cluster {found}, not to {wanted}: give this node the directory it had, or an empty one", dir.display())]
     OtherCluster { dir: PathBuf, found: ClusterId, wanted: ClusterId },
+    /// Founding here would make a second cluster beside the one that this node belongs to.
+    #[error(
+        "{dir} holds no data, and {why}, so this node belongs to a cluster that exists. If it had data, mount the disk \
+         that holds it or name its directory with --data-dir. If it is new, prepare it with `assay cluster init \
+         --data-dir {dir} --peer-address HOST:PORT` as the first node, or with `assay cluster join TOKEN --data-dir {dir} \
+         --peer-address HOST:PORT` as any other, and start it again. Nothing was created", dir = dir.display()
+    )]
+    Empty { dir: PathBuf, why: String },
     #[error("{} is not empty and has no file FORMAT, so it is not a data directory: give an empty or a new one", .0.display())]
     NotOurs(PathBuf),
     #[error("{}: {what}. Restore the file from a backup; `assay doctor` checks the rest", path.display())]
@@ -125,6 +133,22 @@ fn format_of_any_version(text: &str) -> bool {
     text.rfind("sum ").is_some_and(|at| text[at..] == format!("sum {:08x}\n", crc32c::crc32c(&text.as_bytes()[..at])))
 }
 
+/// Refuses a directory that `read_or_found` would refuse or must not found in, before anything is written to it.
+///
+/// `expects_data` says why the directory has to be a node's already.
+pub(crate) fn check_before_lock(disk: &dyn Disk, dir: &Path, expects_data: Option<&str>) -> Result<(), HomeError> {
+    if read_format(disk, dir)?.is_some() {
+        return Ok(());
+    }
+    if disk.exists(dir).map_err(io_error(format!("looking for {}", dir.display())))? {
+        check_empty(disk, dir)?;
+    }
+    match expects_data {
+        Some(why) => Err(HomeError::Empty { dir: dir.to_owned(), why: why.to_owned() }),
+        None => Ok(()),
+    }
+}
+
 /// Reads the format of a locked directory, or founds a new one there.
 pub(crate) fn read_or_found(
     disk: &dyn Disk,
@@ -189,6 +213,28 @@ mod tests {
         std::fs::write(dir.path().join("thesis.txt"), "mine").expect("writes");
         let refused = read_or_found(&assay_storage_disk::RealDisk, dir.path(), format(), None);
         assert!(matches!(refused, Err(HomeError::NotOurs(_))));
+    }
+
+    #[test]
+    fn a_refused_directory_is_left_as_it_was() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let check = |dir: &Path, why| check_before_lock(&assay_storage_disk::RealDisk, dir, why);
+        let missing = dir.path().join("missing");
+        assert!(check(&missing, None).is_ok());
+        let refused = check(&missing, Some("cluster.peer_address is set")).expect_err("no data").to_string();
+        for part in ["missing holds no data", "cluster.peer_address is set", "mount the disk", "cluster join TOKEN"] {
+            assert!(refused.contains(part), "{part}: {refused}");
+        }
+        assert!(!missing.exists());
+        // What an unmounted volume leaves behind is as empty.
+        std::fs::create_dir(dir.path().join("lost+found")).expect("creates");
+        assert!(matches!(check(dir.path(), Some("x")), Err(HomeError::Empty { .. })));
+        std::fs::write(dir.path().join("thesis.txt"), "mine").expect("writes");
+        assert!(matches!(check(dir.path(), None), Err(HomeError::NotOurs(_))));
+        assert_eq!(std::fs::read_dir(dir.path()).expect("lists").count(), 2);
+        std::fs::remove_file(dir.path().join("thesis.txt")).expect("removes");
+        write_format(&assay_storage_disk::RealDisk, dir.path(), &format()).expect("writes");
+        assert!(check(dir.path(), Some("x")).is_ok());
     }
 
     #[test]

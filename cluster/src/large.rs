@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_cluster_raft::{LargeError, LargeWrite, LargeWrites};
-use assay_cluster_transport::{Call, Lane};
+use assay_cluster_transport::{Call, CallError, RefusalCode};
 use assay_storage_blobs::{BlobError, BlobName, Blobs};
 use assay_storage_model::{GroupId, NodeId};
 use bytes::Bytes;
@@ -34,6 +34,8 @@ const EXPECTED_FOR: Duration = Duration::from_secs(60);
 /// One blob to or from another node.
 const SPREAD_MAX: Duration = Duration::from_secs(15);
 const FETCH_MAX: Duration = Duration::from_secs(30);
+/// A node without room for a blob is sent it again after this.
+const SENT_AGAIN_AFTER: Duration = Duration::from_millis(50);
 const FETCHED_AGAIN_AFTER: Duration = Duration::from_millis(200);
 const TRIES_PER_WARNING: u32 = 50;
 /// A node that has nobody to ask for so long is alone; the addresses of others are known a moment after its start.
@@ -271,9 +273,9 @@ async fn spread(
     let mut sending: FuturesUnordered<_> = others
         .into_iter()
         .map(|node| {
-            let call = Call { service: PUT, address: None, body: body.clone(), within: SPREAD_MAX, lane: Lane::Bulk };
             let net = net.clone();
-            async move { net.call(node, call).await.map_err(|error| format!("node {node}: {error}")) }
+            let body = body.clone();
+            async move { put_to(net, node, body).await.map_err(|error| format!("node {node}: {error}")) }
         })
         .collect();
     let (mut taken, mut refusals) = (0, Vec::new());
@@ -285,6 +287,23 @@ async fn spread(
         }
     }
     Ok(())
+}
+
+/// Sends a blob to one other node. Where that has no room for it now it is sent again, for as long as one call may take.
+async fn put_to(net: Net, node: NodeId, body: Bytes) -> Result<Bytes, CallError> {
+    let began = Instant::now();
+    loop {
+        let within = SPREAD_MAX.saturating_sub(began.elapsed());
+        let call = Call::new(PUT, body.clone(), within).in_bulk().repeatable();
+        match net.call(node, call).await {
+            Err(CallError::Refused(refusal))
+                if refusal.code == RefusalCode::Busy && began.elapsed() + SENT_AGAIN_AFTER < SPREAD_MAX =>
+            {
+                tokio::time::sleep(SENT_AGAIN_AFTER).await;
+            }
+            answer => return answer,
+        }
+    }
 }
 
 fn wanted(name: BlobName, length: u64) -> Bytes {
@@ -318,7 +337,7 @@ async fn ensure(
         }
         for node in everybody {
             let body = wanted(name, length);
-            let call = Call { service: GET, address: None, body, within: FETCH_MAX, lane: Lane::Bulk };
+            let call = Call::new(GET, body, FETCH_MAX).in_bulk().repeatable();
             let Ok(framed) = net.call(node, call).await else { continue };
             if framed.len() as u64 == length && BlobName::of(&framed) == name {
                 let here = Arc::clone(&writes);

@@ -67,9 +67,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 pub use assay_cluster_raft::{
-    Counts, FenceError, GroupStatus, NotWritten, OnFatal, Pending, ProposeError, SealError, install_abort_hook,
+    BadTiming, Counts, FenceError, GroupStatus, NotWritten, OnFatal, Pending, ProposeError, SealError, Timing,
+    install_abort_hook,
 };
-pub use assay_cluster_transport::PeerCounts;
+pub use assay_cluster_transport::{Fate, PeerCounts, Weather};
 pub use assay_storage_log::LogConfig;
 pub use assay_storage_shard::Held;
 pub use behalf::{AnswersFor, Deed, Guard, ServiceNames};
@@ -99,7 +100,7 @@ use crate::hub::Hub;
 use crate::keeping::{Keeping, KeptReplica};
 use crate::large::BlobWrites;
 use crate::net::Net;
-use crate::reconcile::{Clocks, Reconcilers, Spared};
+use crate::reconcile::{Clocks, Health, Reconcilers, Spared};
 use crate::replicas::Resting;
 use crate::route::Hints;
 use crate::start::ConsensusRuntime;
@@ -132,6 +133,8 @@ pub(crate) struct Shared {
     /// Replicas that do not run.
     pub resting: Resting,
     pub catalog_heard: CatalogHeard,
+    /// How the other nodes are that may lead something.
+    pub health: Health,
     pub closing: AtomicBool,
 }
 
@@ -218,20 +221,20 @@ impl Cluster {
     }
 
     /// Takes a command in for the next entry of a shard that is led here; entries keep the order of these calls.
-    pub fn submit(&self, shard: ShardId, command: Bytes) -> Result<Pending, NotWritten> {
+    pub fn submit(&self, shard: ShardId, command: Bytes, until: tokio::time::Instant) -> Result<Pending, NotWritten> {
         let led_elsewhere = || NotWritten::NotLeader { leader: None };
-        self.group(GroupId::of_shard(shard)).ok_or_else(led_elsewhere)?.submit(command)
+        self.group(GroupId::of_shard(shard)).ok_or_else(led_elsewhere)?.submit(command, until)
     }
 
-    /// Returns when everything acknowledged before the call can be read from the replica on this node.
+    /// Returns when everything acknowledged before the call can be read from the replica on this node. Waits for a leader
+    /// for [`ROUTE_WAIT_MAX`].
     pub async fn fence(&self, group: GroupId) -> Result<u64, FenceError> {
-        let known = self.group(group).ok_or_else(|| FenceError::Stopped(format!("there is no group {group} here")))?;
-        let asked = Instant::now();
-        let index = known.fence().await?;
-        if group == GroupId::CATALOG {
-            self.shared.heard_catalog(asked);
-        }
-        Ok(index)
+        self.shared.fence_until(group, tokio::time::Instant::now() + ROUTE_WAIT_MAX).await
+    }
+
+    /// Whether this node is being stopped: whoever waits for something should not wait on.
+    pub fn is_closing(&self) -> bool {
+        self.shared.closing.load(Ordering::Acquire)
     }
 
     /// Makes what the group applied durable without the log, which is then purged up to there.
@@ -258,6 +261,20 @@ impl Cluster {
         self.hears_catalog()
     }
 
+    /// Why the catalog is not heard, as far as this node can tell.
+    pub fn catalog_silence(&self) -> String {
+        let status = self.group(GroupId::CATALOG).map(|catalog| catalog.status()).unwrap_or_default();
+        let leader = status.leader.filter(|_| !status.leads);
+        let home = status.members.iter().find(|member| Some(member.replica) == leader).map(|member| member.node);
+        match home.filter(|node| *node != self.node()) {
+            Some(node) => format!(
+                "the catalog's leader, node {node}, is not heard, neither directly nor through another node: check the \
+                 network between this node and the others"
+            ),
+            None => "no majority of the catalog answers".to_owned(),
+        }
+    }
+
     /// Whether requests can be served here: the catalog is heard, and every replica on this node knows its leader.
     pub fn is_ready(&self) -> bool {
         self.not_ready().is_empty()
@@ -267,7 +284,7 @@ impl Cluster {
     pub fn not_ready(&self) -> Vec<String> {
         let mut why = Vec::new();
         if !self.hears_catalog() {
-            why.push("no majority of the catalog answers".to_owned());
+            why.push(self.catalog_silence());
         }
         let groups = self.shared.hub.groups();
         let lost = groups.iter().filter(|group| !group.is_joining() && !group.status().is_led()).count();

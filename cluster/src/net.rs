@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use assay_cluster_raft::{Chunks, FileWanted, Message, MessageKind, PeerError, Peers, ReceiveError, Way};
 use assay_cluster_transport::{
-    Address, ByteStream, Call, CallError, Handler, Handlers, Lane, Received, Refusal, RefusalCode, StreamHandler,
-    Transport,
+    Address, ByteStream, Call, CallError, Handler, Handlers, Lane, RELAY_CALL, RELAY_DELIVER, Received, Refusal,
+    RefusalCode, StreamHandler, Transport,
 };
 use assay_storage_model::{NodeId, ReplicaId};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -77,9 +77,12 @@ impl Net {
         self.guard.read().clone()
     }
 
-    /// Refuses what a node says that was removed from the cluster, or that nobody knows.
-    pub fn check(&self, from: Option<NodeId>) -> Result<(), Refusal> {
-        let Some(from) = from else { return Ok(()) };
+    /// Refuses what a node says, or passes on, that was removed from the cluster, or that nobody knows.
+    pub fn check(&self, received: &Received) -> Result<(), Refusal> {
+        received.from.into_iter().chain(received.via).try_for_each(|node| self.check_member(node))
+    }
+
+    fn check_member(&self, from: NodeId) -> Result<(), Refusal> {
         let membership = self.removed.read().membership(from);
         match membership {
             Membership::Member => Ok(()),
@@ -114,6 +117,9 @@ impl Net {
         for kind in MessageKind::ALL {
             doors = doors.call(kind.name(), Arc::new(GroupDoor { hub: hub.clone(), net: self.clone(), kind }));
         }
+        let relay = |deliver| Arc::new(RelayDoor { net: self.clone(), transport: transport.clone(), deliver });
+        let doors = doors.call(RELAY_CALL, relay(false)).call(RELAY_DELIVER, relay(true));
+        let doors = doors.stream(RELAY_CALL, relay(false)).stream(RELAY_DELIVER, relay(true));
         transport.register(doors);
         // Set once, by the start.
         let _ = self.transport.set(transport);
@@ -155,7 +161,9 @@ impl Peers for Net {
         let Message { way, kind, body, within } = message;
         // A heartbeat must not wait behind two megabytes of entries.
         let lane = if kind == MessageKind::Append && body.len() > 4096 { Lane::Bulk } else { Lane::Control };
-        let call = Call { service: kind.name(), address: address_of(way), body, within, lane };
+        // Consensus copes with messages that come twice; these two start work that takes long.
+        let repeatable = !matches!(kind, MessageKind::Snapshot | MessageKind::TakeOver);
+        let call = Call { service: kind.name(), address: address_of(way), body, within, lane, repeatable };
         let sent = async move {
             let answer = net.call(way.node, call).await;
             if let Err(CallError::Refused(refusal)) = &answer
@@ -182,6 +190,7 @@ impl Peers for Net {
             body: body.freeze(),
             within: CHUNK_WAIT_MAX,
             lane: Lane::Bulk,
+            repeatable: true,
         };
         let fetch = async move {
             let transport = net.transport.get().ok_or_else(|| PeerError::Unreachable(no_transport()))?.clone();
@@ -189,6 +198,35 @@ impl Peers for Net {
             Ok(stream.map(|chunk| chunk.map_err(peer_error)).boxed())
         };
         fetch.boxed()
+    }
+}
+
+/// Where calls come in that another node passes on, and those that this node is to pass on.
+#[derive(Debug)]
+struct RelayDoor {
+    net: Net,
+    transport: Transport,
+    /// The call is for this node.
+    deliver: bool,
+}
+
+impl Handler for RelayDoor {
+    fn call(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
+        match self.net.check(&received) {
+            Err(refusal) => async move { Err(refusal) }.boxed(),
+            Ok(()) if self.deliver => self.transport.deliver(received),
+            Ok(()) => self.transport.pass_on(received),
+        }
+    }
+}
+
+impl StreamHandler for RelayDoor {
+    fn stream(&self, received: Received) -> ChunkStream {
+        match self.net.check(&received) {
+            Err(refusal) => futures::stream::iter([Err(refusal)]).boxed(),
+            Ok(()) if self.deliver => self.transport.deliver_stream(received),
+            Ok(()) => self.transport.pass_stream_on(received),
+        }
     }
 }
 
@@ -206,7 +244,7 @@ fn refuse(code: RefusalCode, why: impl Into<String>) -> Refusal {
 
 /// The way back to the sender, if the replica that is meant is here.
 fn arrived(hub: &Hub, net: &Net, received: &Received) -> Result<(assay_cluster_raft::Group, Way), Refusal> {
-    net.check(received.from)?;
+    net.check(received)?;
     let bad = || refuse(RefusalCode::BadRequest, "a message to a group names sender and receiver");
     let (Some(address), Some(node)) = (received.address, received.from) else { return Err(bad()) };
     let Address { group, from, to } = address;
@@ -276,7 +314,7 @@ pub(crate) mod tests {
     use std::collections::BTreeMap;
     use std::net::SocketAddr;
 
-    use assay_cluster_transport::{Authority, Identity, TransportConfig, new_request};
+    use assay_cluster_transport::{Authority, Identity, Patience, TransportConfig, new_request};
     use assay_storage_model::{ClusterId, GroupId};
     use tokio::runtime::Handle;
     use uuid::Uuid;
@@ -294,7 +332,8 @@ pub(crate) mod tests {
             let certificate_pem = authority.issue(node, &request, Duration::from_secs(3600)).expect("a certificate");
             let identity = Identity { authority_pem: authority.certificate_pem().to_owned(), certificate_pem, key_pem };
             let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-            let config = TransportConfig { cluster, node, listen, identity, weather: None, runtime: Handle::current() };
+            let (patience, runtime) = (Patience::default(), Handle::current());
+            let config = TransportConfig { cluster, node, listen, identity, weather: None, patience, runtime };
             Transport::start(config, handlers).expect("a transport")
         };
         let (own, other) = (start(NodeId(1), Handlers::new()), start(OTHER, answers));

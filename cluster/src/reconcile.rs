@@ -11,10 +11,12 @@
 //! | certificates | every node | the certificate in use, the files, the day | makes a new one in time, takes another up |
 //! | authorities | the catalog's leader | the authority, what nodes state | wraps its key, steps through a rotation |
 //! | strangers | every node | who calls, the catalog | asks others about nodes that it does not know |
+//! | health | every node | which nodes answer, whose disk is slow | remembers who may lead |
 //! | clocks | every node | what time the other nodes say it is | remembers it for whoever assigns ids |
 
 mod certificates;
 mod clocks;
+mod health;
 mod members;
 mod news;
 mod planner;
@@ -35,6 +37,8 @@ use crate::Shared;
 
 pub use clocks::PeersTime;
 pub(crate) use clocks::{CLOCK, Clocks, OwnClock};
+pub(crate) use health::{HEALTH, Health, OwnHealth};
+pub(crate) use news::{INTRODUCE, Introductions};
 pub(crate) use scrub::{DIGEST, Digests, QUARANTINE, Quarantines, SPARE, Spared, Spares, Suspects};
 
 /// Between two looks of each reconciler.
@@ -56,6 +60,7 @@ impl Reconcilers {
             runtime.spawn(certificates::run(Arc::clone(&shared))),
             runtime.spawn(clocks::run(Arc::clone(&shared))),
             runtime.spawn(crate::strangers::run(Arc::clone(&shared))),
+            runtime.spawn(health::run(Arc::clone(&shared))),
             runtime.spawn(planner::run(shared)),
         ];
         Reconcilers { tasks: Mutex::new(tasks) }

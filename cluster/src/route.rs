@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use assay_cluster_raft::{NotWritten, ProposeError};
+use assay_cluster_raft::{FenceError, NotWritten, ProposeError, WRITE_WAIT_MAX};
 use assay_storage_model::catalog::CATALOG_COMMAND_BYTES_MAX;
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{GroupId, NodeId, ShardId};
@@ -23,11 +24,15 @@ use crate::service::{AskError, NoAnswer, Service};
 use crate::{Cluster, Shared};
 
 pub(crate) const PROPOSE: &str = "cluster.propose";
-/// How long a write looks for somebody who leads: an election takes about a second, a handover less.
-pub const ROUTE_WAIT_MAX: Duration = Duration::from_secs(8);
+/// How long a read or a write looks for whoever leads before it is refused. An election takes about a second, a handover
+/// less; with the longest election times that can be set there are two in this time.
+pub const ROUTE_WAIT_MAX: Duration = Duration::from_secs(25);
 const ROUTED_AGAIN_AFTER: Duration = Duration::from_millis(25);
-/// One forwarded write; memory is waited for 20 s at most.
-const FORWARD_MAX: Duration = Duration::from_secs(25);
+/// A leader that is busy is asked again after this, until [`WRITE_WAIT_MAX`] has passed. One of version 0.5 waits before it
+/// says so; an older one answers at once.
+const BUSY_AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// One forwarded write: it waits for room and memory for [`WRITE_WAIT_MAX`] at most.
+const FORWARD_MAX: Duration = Duration::from_secs(40);
 const COMMANDS_MAX: usize = 10_000;
 
 /// Who answers for a group.
@@ -166,7 +171,7 @@ impl Shared {
     }
 
     async fn routed(&self, group: GroupId, commands: &[Bytes], manner: Manner) -> Result<Vec<Outcome>, ProposeError> {
-        let until = Instant::now() + ROUTE_WAIT_MAX;
+        let (until, busy_until) = (Instant::now() + ROUTE_WAIT_MAX, Instant::now() + WRITE_WAIT_MAX);
         loop {
             let refusal = match self.route(group) {
                 Route::Here => match self.propose_here(group, commands, manner).await {
@@ -176,17 +181,22 @@ impl Shared {
                 Route::There(node) => match self.forward(node, group, commands, manner).await? {
                     Forwarded::Done(outcomes) => {
                         // Whoever wrote looks at the replica here next, and is to find what was written.
-                        if let Some(replica) = self.hub.group(group) {
-                            let seen = replica.fence().await;
+                        if self.hub.group(group).is_some() {
+                            let seen = self.fence_until(group, until).await;
                             seen.map_err(|error| unknown(format!("written, and not to be read here: {error}")))?;
                         }
                         return Ok(outcomes);
                     }
                     Forwarded::NotThere => NotWritten::NotLeader { leader: None },
+                    Forwarded::Busy if Instant::now() < busy_until => {
+                        sleep(BUSY_AGAIN_AFTER).await;
+                        continue;
+                    }
+                    Forwarded::Busy => return Err(NotWritten::Busy("too many writes wait for this group").into()),
                 },
                 Route::Nobody => NotWritten::NotLeader { leader: None },
             };
-            if Instant::now() >= until {
+            if Instant::now() >= until || self.closing.load(Ordering::Acquire) {
                 return Err(refusal.into());
             }
             sleep(ROUTED_AGAIN_AFTER).await;
@@ -204,7 +214,7 @@ impl Shared {
         match self.ask(node, PROPOSE, body, FORWARD_MAX).await {
             Ok(answer) => match serde_json::from_slice(&answer) {
                 Ok(Answer::Outcomes(outcomes)) => Ok(Forwarded::Done(outcomes)),
-                Ok(Answer::Busy) => Err(NotWritten::Busy("too many writes wait for this group").into()),
+                Ok(Answer::Busy) => Ok(Forwarded::Busy),
                 Ok(Answer::NoSpace(why)) => Err(NotWritten::NoSpace(why).into()),
                 Ok(Answer::TooLarge { bytes, limit }) => Err(NotWritten::TooLarge { bytes, limit }.into()),
                 Err(error) => Err(unknown(format!("the answer of node {node} does not read: {error}"))),
@@ -217,6 +227,7 @@ impl Shared {
                 self.note_leader(group, node, None);
                 Ok(Forwarded::NotThere)
             }
+            Err(AskError::Busy { .. }) => Ok(Forwarded::Busy),
             // This write is not sent again, and the next need not go the same way.
             Err(AskError::Refused { why, .. }) => {
                 self.note_leader(group, node, None);
@@ -233,6 +244,8 @@ impl Shared {
 enum Forwarded {
     Done(Vec<Outcome>),
     NotThere,
+    /// The leader has no room; nothing was written.
+    Busy,
 }
 
 fn unknown(why: String) -> ProposeError {
@@ -240,6 +253,30 @@ fn unknown(why: String) -> ProposeError {
 }
 
 impl Shared {
+    /// Returns when everything acknowledged before the call can be read from the replica on this node. Asks again until
+    /// then while nobody leads, no majority confirms who does, or the replica is being replaced.
+    pub async fn fence_until(&self, group: GroupId, until: Instant) -> Result<u64, FenceError> {
+        loop {
+            let absent = || FenceError::Stopped(format!("there is no group {group} here"));
+            let known = self.hub.group(group).ok_or_else(absent)?;
+            let asked = std::time::Instant::now();
+            let refusal = match known.fence().await {
+                Ok(index) => {
+                    if group == GroupId::CATALOG {
+                        self.heard_catalog(asked);
+                    }
+                    return Ok(index);
+                }
+                Err(late @ FenceError::Late { .. }) => return Err(late),
+                Err(refusal) => refusal,
+            };
+            if Instant::now() >= until || self.closing.load(Ordering::Acquire) {
+                return Err(refusal);
+            }
+            sleep(ROUTED_AGAIN_AFTER).await;
+        }
+    }
+
     async fn propose_here(
         &self,
         group: GroupId,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster_transport::{Call, CallError, Handler, Handlers, Lane, Received, Refusal, RefusalCode};
+use assay_cluster_transport::{Call, CallError, Handler, Handlers, Received, Refusal, RefusalCode};
 use assay_storage_model::NodeId;
 use bytes::Bytes;
 use futures::FutureExt;
@@ -29,6 +29,9 @@ pub enum AskError {
     /// Nothing was done.
     #[error("node {node} refused: {why}")]
     Refused { node: NodeId, why: String },
+    /// Nothing was done, for want of room; asked again, it may be.
+    #[error("node {node} is busy: {why}")]
+    Busy { node: NodeId, why: String },
     /// It may have been done.
     #[error("node {node} gave no answer: {why}")]
     Unknown { node: NodeId, why: String },
@@ -59,13 +62,14 @@ struct Door {
 
 impl Handler for Door {
     fn call(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
+        let checked = self.net.check(&received);
         let Received { from, body, within, .. } = received;
         let refuse = |code, why: String, detail| Refusal { code, why, detail };
         let Some(from) = from else {
             let why = "only nodes of the cluster may ask this".to_owned();
             return async move { Err(refuse(RefusalCode::NotAuthenticated, why, Bytes::new())) }.boxed();
         };
-        if let Err(refusal) = self.net.check(Some(from)) {
+        if let Err(refusal) = checked {
             return async move { Err(refusal) }.boxed();
         }
         let answer = self.answers.answer(from, body, within);
@@ -97,8 +101,23 @@ impl Shared {
         body: Bytes,
         within: Duration,
     ) -> Result<Bytes, AskError> {
-        let lane = if body.len() > LARGE_BODY_BYTES { Lane::Bulk } else { Lane::Control };
-        let call = Call { service, address: None, body, within, lane };
+        self.send(node, Call::new(service, body, within)).await
+    }
+
+    /// For questions that change nothing: one that is under way when the node stops to answer directly is sent again
+    /// through another node.
+    pub async fn ask_repeatable(
+        &self,
+        node: NodeId,
+        service: &'static str,
+        body: Bytes,
+        within: Duration,
+    ) -> Result<Bytes, AskError> {
+        self.send(node, Call::new(service, body, within).repeatable()).await
+    }
+
+    async fn send(&self, node: NodeId, call: Call) -> Result<Bytes, AskError> {
+        let call = if call.body.len() > LARGE_BODY_BYTES { call.in_bulk() } else { call };
         self.net.call(node, call).await.map_err(|error| ask_error(node, error))
     }
 }
@@ -118,6 +137,17 @@ impl Cluster {
     ) -> Result<Bytes, AskError> {
         self.shared.ask(node, service, body, within).await
     }
+
+    /// The same for questions that change nothing and may be heard twice.
+    pub async fn ask_repeatable(
+        &self,
+        node: NodeId,
+        service: &'static str,
+        body: Bytes,
+        within: Duration,
+    ) -> Result<Bytes, AskError> {
+        self.shared.ask_repeatable(node, service, body, within).await
+    }
 }
 
 fn ask_error(node: NodeId, error: CallError) -> AskError {
@@ -129,6 +159,7 @@ fn ask_error(node: NodeId, error: CallError) -> AskError {
                 let leader = <[u8; 8]>::try_from(&detail[..]).ok().map(u64::from_le_bytes).map(NodeId);
                 AskError::NotLeader { node, leader }
             }
+            RefusalCode::Busy => AskError::Busy { node, why },
             code if code.may_have_been_done() => AskError::Unknown { node, why },
             _ => AskError::Refused { node, why },
         },

@@ -28,12 +28,12 @@ use uuid::Uuid;
 use crate::config::{ClusterConfig, PeerConfig};
 use crate::error::OpenError;
 use crate::heard::CatalogHeard;
-use crate::home::{Format, Lock, read_or_found, write_format};
+use crate::home::{Format, Lock, check_before_lock, read_or_found, write_format};
 use crate::hub::Hub;
 use crate::keeping::{FOUNDER, Keeping, KeptReplica, KeptState, NodeFile, replicas_of_founder};
 use crate::large::BlobWrites;
 use crate::net::Net;
-use crate::reconcile::{Clocks, Reconcilers, Spared};
+use crate::reconcile::{Clocks, Health, Reconcilers, Spared};
 use crate::recover::check_recovery;
 use crate::replicas::{Closed, Resting, close_damaged, finish_leaving, open_shard};
 use crate::route::Hints;
@@ -81,18 +81,7 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     let lock = Arc::new(lock);
     let seals = SealThreads::start(Arc::clone(&lock)).map_err(OpenError::io("starting the threads that seal"))?;
     let net = Net::default();
-    let parts = NodeParts {
-        cluster_name: format.cluster.to_string(),
-        runtime: runtime.handle(),
-        cache: CacheBudget::default(),
-        seals: seals.clone(),
-        admission: Arc::new(Admission::default()),
-        counters: Arc::new(Counters::default()),
-        fatal: config.on_fatal.clone(),
-        peers: Arc::new(net.clone()),
-        throttle: Arc::new(Throttle::new(config.move_bytes_a_second)),
-        work: Work::Threads,
-    };
+    let parts = parts(&config, format, (runtime.handle(), seals.clone()), &net);
     let shared = Arc::new(Shared {
         id: format.cluster,
         node: node.node,
@@ -113,6 +102,7 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
         clocks: Clocks::default(),
         resting: Resting::default(),
         catalog_heard: CatalogHeard::default(),
+        health: Health::default(),
         closing: AtomicBool::new(false),
     });
     states.closed.into_iter().for_each(|closed| shared.keep_closed(closed));
@@ -141,6 +131,22 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     Ok(Cluster { shared, upkeep, reconcilers, seals, runtime, _lock: lock })
 }
 
+fn parts(config: &ClusterConfig, format: Format, (runtime, seals): (Handle, SealThreads), net: &Net) -> NodeParts {
+    NodeParts {
+        cluster_name: format.cluster.to_string(),
+        timing: config.timing,
+        runtime,
+        cache: CacheBudget::default(),
+        seals,
+        admission: Arc::new(Admission::default()),
+        counters: Arc::new(Counters::default()),
+        fatal: config.on_fatal.clone(),
+        peers: Arc::new(net.clone()),
+        throttle: Arc::new(Throttle::new(config.move_bytes_a_second)),
+        work: Work::Threads,
+    }
+}
+
 /// An address that was given once holds until another is given.
 fn with_kept_address(config: ClusterConfig, node: &NodeFile) -> Result<ClusterConfig, OpenError> {
     let kept = match (&config.peer, &node.address) {
@@ -156,6 +162,7 @@ fn take_home(config: &ClusterConfig) -> Result<Home, OpenError> {
         return Err(OpenError::Shards { found: config.shards, min, max });
     }
     let dir = &config.data_dir;
+    check_before_lock(config.disk.as_ref(), dir, config.expects_data.as_deref())?;
     config.disk.create_dir_all(dir).map_err(OpenError::io(format!("making {}", dir.display())))?;
     let lock = Lock::take(dir)?;
     let cluster = config.cluster.unwrap_or_else(|| ClusterId(Uuid::new_v4()));

@@ -146,7 +146,7 @@ impl Shared {
         let others: Vec<NodeId> =
             nodes::addresses(&self.catalog.read()).into_keys().filter(|node| *node != self.node).collect();
         let asked = others.into_iter().map(|node| async move {
-            let answer = self.ask(node, STATUS, Bytes::new(), ASK_MAX).await.ok()?;
+            let answer = self.ask_repeatable(node, STATUS, Bytes::new(), ASK_MAX).await.ok()?;
             Some((node, serde_json::from_slice(&answer).ok()?))
         });
         let mut reports: BTreeMap<NodeId, OwnReport> = join_all(asked).await.into_iter().flatten().collect();
@@ -156,7 +156,7 @@ impl Shared {
 
     /// Whether the node says anything just now.
     pub async fn answers(&self, node: NodeId) -> bool {
-        node == self.node || self.ask(node, STATUS, Bytes::new(), ASK_MAX).await.is_ok()
+        node == self.node || self.ask_repeatable(node, STATUS, Bytes::new(), ASK_MAX).await.is_ok()
     }
 
     pub fn status_of(&self, reports: &BTreeMap<NodeId, OwnReport>, quorum: bool) -> ClusterStatus {
@@ -267,7 +267,10 @@ pub(crate) fn has_most(group: &GroupReport) -> u64 {
 impl Cluster {
     pub async fn status(&self) -> ClusterStatus {
         // What cannot be confirmed is shown as it is known here.
-        let quorum = self.fence(GroupId::CATALOG).await.is_ok();
+        let quorum = match self.group(GroupId::CATALOG) {
+            Some(catalog) => catalog.fence().await.is_ok(),
+            None => false,
+        };
         self.shared.status_of(&self.shared.reports().await, quorum)
     }
 }

@@ -13,7 +13,7 @@ use assay_cluster::{
     ServiceNames, join,
 };
 use assay_cluster_transport::{
-    Authority, Call, CallError, Handlers, Identity, Transport, TransportConfig, new_request,
+    Authority, Call, CallError, Handlers, Identity, Patience, Transport, TransportConfig, new_request,
 };
 use assay_storage_disk::RealDisk;
 use assay_storage_model::catalog::{RecordKind, UniqueKey};
@@ -173,8 +173,8 @@ fn impostor(cluster: &Cluster, authority: &Authority, node: NodeId, address: &st
     };
     let identity = Identity { authority_pem, certificate_pem, key_pem };
     let listen = ([127, 0, 0, 1], 0).into();
-    let runtime = Handle::current();
-    let config = TransportConfig { cluster: cluster.id(), node, listen, identity, weather: None, runtime };
+    let (patience, runtime) = (Patience::default(), Handle::current());
+    let config = TransportConfig { cluster: cluster.id(), node, listen, identity, weather: None, patience, runtime };
     let transport = Transport::start(config, Handlers::new()).expect("listens");
     transport.set_addresses(std::collections::BTreeMap::from([(NodeId(1), address.to_owned())]));
     transport

@@ -14,7 +14,7 @@ use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_auth::{Asker, Job};
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
-use assay_node_records::Records;
+use assay_node_records::{Records, Reply};
 use assay_node_transfer::Place;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::operate::{self, ClusterRequest};
-use crate::transfer;
+use crate::{out, transfer};
 
 const SOCKET: &str = "admin.sock";
 /// A request is a name or two.
@@ -44,6 +44,7 @@ pub enum AdminCommand {
     Organizations,
     /// Make an organization and its owner; prints the owner's API key, once
     CreateOrganization {
+        /// What it is called, as in `acme`
         name: String,
         /// E-mail address of its owner
         #[arg(long, value_name = "EMAIL")]
@@ -56,10 +57,23 @@ pub enum AdminCommand {
     },
     /// Make a user an owner of an organization
     CreateUser {
+        /// E-mail address
         email: String,
         #[arg(long, value_name = "NAME")]
         organization: String,
     },
+    /// List pending invitations, of an organization or a user or all
+    Invitations {
+        #[arg(long, value_name = "NAME")]
+        organization: Option<String>,
+        /// E-mail address of the invited user
+        #[arg(long, value_name = "EMAIL")]
+        user: Option<String>,
+    },
+    /// Accept an invitation on behalf of its user, who joins the organization
+    AcceptInvitation { id: Uuid },
+    /// Decline an invitation on behalf of its user
+    DeclineInvitation { id: Uuid },
     /// List the API keys of an organization
     Keys {
         #[arg(long, value_name = "NAME")]
@@ -67,6 +81,7 @@ pub enum AdminCommand {
     },
     /// Make an API key for a user; prints it, once
     CreateKey {
+        /// A name by which to tell it from other keys, such as `laptop`
         name: String,
         #[arg(long, value_name = "NAME")]
         organization: String,
@@ -75,9 +90,13 @@ pub enum AdminCommand {
         user: String,
     },
     /// Delete an API key, so that it is refused from now on
-    DeleteKey { id: Uuid },
+    DeleteKey {
+        /// As `keys` lists it
+        id: Uuid,
+    },
     /// Make a service account, which is a program's, an owner of an organization; prints its first service token, once
     CreateServiceAccount {
+        /// What the program is called, such as `nightly-evals`
         name: String,
         #[arg(long, value_name = "NAME")]
         organization: String,
@@ -89,6 +108,7 @@ pub enum AdminCommand {
     },
     /// Make a service token for a service account; prints it, once
     CreateServiceToken {
+        /// A name by which to tell it from other tokens
         name: String,
         #[arg(long, value_name = "NAME")]
         organization: String,
@@ -97,9 +117,13 @@ pub enum AdminCommand {
         account: String,
     },
     /// Delete a service token, so that it is refused from now on
-    DeleteServiceToken { id: Uuid },
+    DeleteServiceToken {
+        /// As `service-tokens` lists it
+        id: Uuid,
+    },
     /// Write all that an organization owns to a file, with the history of its rows; keys and secrets stay
     ExportOrganization {
+        /// The organization's name
         name: String,
         /// The file, which must not be there
         #[arg(long, value_name = "FILE")]
@@ -158,10 +182,7 @@ pub fn run(data_dir: &Path, command: AdminCommand) -> anyhow::Result<()> {
         None => directly(data_dir, command)?,
     };
     match answer {
-        Answer::Done(value) => {
-            println!("{}", serde_json::to_string_pretty(&value)?);
-            Ok(())
-        }
+        Answer::Done(value) => out::json(&value),
         Answer::Refused(why) => anyhow::bail!(why),
     }
 }
@@ -217,6 +238,11 @@ async fn carry_out(records: &Records, command: AdminCommand) -> Answer {
         AdminCommand::CreateOrganization { name, owner } => records.admin_create_organization(&name, &owner).await,
         AdminCommand::Users { organization } => records.admin_users(&organization).await,
         AdminCommand::CreateUser { email, organization } => records.admin_create_user(&organization, &email).await,
+        AdminCommand::Invitations { organization, user } => {
+            records.admin_invitations(organization.as_deref(), user.as_deref()).await
+        }
+        AdminCommand::AcceptInvitation { id } => records.admin_reply_to_invitation(id, Reply::Accept).await,
+        AdminCommand::DeclineInvitation { id } => records.admin_reply_to_invitation(id, Reply::Decline).await,
         AdminCommand::Keys { organization } => records.admin_keys(&organization).await,
         AdminCommand::CreateKey { name, organization, user } => {
             records.admin_create_key(&organization, &user, &name).await

@@ -7,13 +7,17 @@
 //! written as in the file wherever it stands: `ASSAY_LIMITS_RATES='[{endpoint = "/logs3", ...}]'`.
 //! A name or value that is not understood is an error that says which, where it stands, and what would be right.
 
+mod words;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use assay_cluster::{CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, SHARDS_DEFAULT};
+use assay_cluster::{
+    BadTiming, CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, SHARDS_DEFAULT, Timing,
+};
 use assay_node_http::{AdminConfig, HttpConfig, LimitsConfig, TlsFiles};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -22,8 +26,10 @@ use crate::files::FilesConfig;
 use crate::jwt::JwtConfig;
 use crate::limits::{ObjectsConfig, QueriesConfig};
 use crate::oidc::{CLIENT_SECRET_VARIABLE, OidcConfig};
+use crate::people::{PeopleConfig, RecordsConfig};
 use crate::retention::RetentionConfig;
 use crate::secrets::SecretsConfig;
+use words::{in_plain_words, kind_of, unknown};
 
 /// In front of the environment's names.
 const ENVIRONMENT_PREFIX: &str = "ASSAY_";
@@ -41,6 +47,8 @@ const NOT_SETTINGS: [&str; 10] = [
     "ASSAY_BIN",
     assay_storage_model::sabotage::VARIABLE,
 ];
+/// Connections that send what is no HTTP are their clients' fault; the server's library calls that an error.
+const DEFAULT_FILTER: &str = "info,openraft=off,raft_engine=warn,actix_http::h1=off";
 /// A configuration file is a page or two.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
@@ -59,6 +67,8 @@ pub struct Config {
     pub secrets: SecretsConfig,
     pub retention: RetentionConfig,
     pub files: FilesConfig,
+    pub people: PeopleConfig,
+    pub records: RecordsConfig,
     pub limits: LimitsConfig,
     pub log: LogConfig,
     pub founding: FoundingConfig,
@@ -73,6 +83,9 @@ pub struct StoreConfig {
     pub shards: u16,
     /// The cluster this directory has to belong to; empty for any.
     pub cluster_id: String,
+    /// Whether a start on a directory without data may found a new cluster there. It never does where `cluster_id` or
+    /// `cluster.peer_address` is set. Set it to false once a node has data, so that a disk that is not mounted is an error.
+    pub create_if_missing: bool,
     /// Rows in memory before they are sealed, all shards together; at twice this writes wait.
     pub memory_budget_bytes: u64,
     /// From this size on the log gives old files back.
@@ -98,6 +111,16 @@ pub struct ClusterSettings {
     pub replicas: u16,
     /// A node that was silent for this long counts as gone: what it had is rebuilt on others.
     pub dead_after_seconds: u64,
+    /// How often leaders send heartbeats, in milliseconds. The same on all nodes, like the two settings below. It must be
+    /// longer than a round trip between any two nodes, with a sync of the disk: a third more is a good choice. The
+    /// default serves nodes whose round trip is below 80 ms; for 300 ms one way it is 800, with elections of 2400 to 4000.
+    pub heartbeat_ms: u64,
+    /// A node that heard no leader for a random time between this and the next setting asks for votes. At least three
+    /// heartbeats.
+    pub election_min_ms: u64,
+    /// The longest such time; also how long a voter stays with a leader that it heard. At least half as long again as
+    /// the shortest, and at most 10000.
+    pub election_max_ms: u64,
     /// What replicas on the move may take of the network; 0 is no limit.
     pub move_bytes_per_second: u64,
     /// The segments of shards are read this often, every byte of them, and replicas are compared. The log, the kept state
@@ -116,6 +139,9 @@ impl Default for ClusterSettings {
             peer_listen: None,
             replicas: cluster.replicas,
             dead_after_seconds: cluster.dead_after.as_secs(),
+            heartbeat_ms: millis(cluster.timing.heartbeat),
+            election_min_ms: millis(cluster.timing.election_min),
+            election_max_ms: millis(cluster.timing.election_max),
             move_bytes_per_second: cluster.move_bytes_a_second,
             scrub_every_seconds: cluster.scrub_every.as_secs(),
             certificate_valid_seconds: cluster.certificate_valid.as_secs(),
@@ -123,7 +149,24 @@ impl Default for ClusterSettings {
     }
 }
 
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl ClusterSettings {
+    fn timing(&self) -> Result<Timing, ConfigError> {
+        let [heartbeat, election_min, election_max] =
+            [self.heartbeat_ms, self.election_min_ms, self.election_max_ms].map(Duration::from_millis);
+        Timing { heartbeat, election_min, election_max }.check().map_err(|why| {
+            let place = match why {
+                BadTiming::Heartbeat(_) => "cluster.heartbeat_ms",
+                BadTiming::ElectionMin { .. } => "cluster.election_min_ms",
+                BadTiming::ElectionMax { .. } | BadTiming::TooLong(_) => "cluster.election_max_ms",
+            };
+            ConfigError { place: place.into(), problem: why.to_string() }
+        })
+    }
+
     fn certificate_valid(&self) -> Result<Duration, ConfigError> {
         let (seconds, min) = (self.certificate_valid_seconds, CERTIFICATE_VALID_MIN.as_secs());
         if seconds < min {
@@ -185,6 +228,7 @@ impl Default for StoreConfig {
             data_dir: PathBuf::from("./assay-data"),
             shards: SHARDS_DEFAULT,
             cluster_id: String::new(),
+            create_if_missing: true,
             memory_budget_bytes: MEMORY_BUDGET_BYTES,
             log_budget_bytes: cluster.log.budget_bytes,
             seal_age_seconds: cluster.seal_age.as_secs(),
@@ -195,7 +239,7 @@ impl Default for StoreConfig {
 
 impl Default for LogConfig {
     fn default() -> Self {
-        LogConfig { filter: "info,openraft=off,raft_engine=warn".into(), format: LogFormat::Text }
+        LogConfig { filter: DEFAULT_FILTER.into(), format: LogFormat::Text }
     }
 }
 
@@ -229,15 +273,27 @@ impl StoreConfig {
 }
 
 impl Config {
+    /// What says that this node was founded or has joined before, if anything does.
+    fn expects_data(&self) -> Option<String> {
+        let said = [
+            (self.cluster.peer_address.is_some(), "`cluster.peer_address` (--peer-address) is set"),
+            (!self.store.cluster_id.is_empty(), "`store.cluster_id` is set"),
+            (!self.store.create_if_missing, "`store.create_if_missing` is false"),
+        ];
+        said.into_iter().find_map(|(is_said, why)| is_said.then(|| why.to_owned()))
+    }
+
     /// What the node is opened with.
     pub fn node(&self) -> Result<ClusterConfig, ConfigError> {
         Ok(ClusterConfig {
             replicas: self.cluster.replicas,
             peer: self.cluster.peer()?,
             dead_after: Duration::from_secs(self.cluster.dead_after_seconds),
+            timing: self.cluster.timing()?,
             move_bytes_a_second: self.cluster.move_bytes_per_second,
             scrub_every: Duration::from_secs(self.cluster.scrub_every_seconds.max(1)),
             certificate_valid: self.cluster.certificate_valid()?,
+            expects_data: self.expects_data(),
             ..self.store.cluster()?
         })
     }
@@ -261,10 +317,13 @@ impl std::error::Error for ConfigError {}
 /// Where settings come from besides the defaults, in the order in which the later wins.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    pub file: Option<PathBuf>,
+    /// A configuration file, and what named it: `--config`, or a variable of the environment.
+    pub file: Option<(PathBuf, String)>,
     pub environment: BTreeMap<String, String>,
     /// As `http.listen=0.0.0.0:8000`, in the order given.
     pub flags: Vec<String>,
+    /// Takes the place of the port of `http.listen`.
+    pub port: Option<u16>,
 }
 
 impl Sources {
@@ -276,26 +335,67 @@ impl Sources {
     }
 }
 
+/// Reads what was said, the later word over the earlier; an error names the setting and where it stands.
 pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
     let known = Known::all();
-    let mut settings = Table::try_from(Config::default()).expect("the defaults can be written down");
+    let mut said = Said::default();
     if let Some(file) = &sources.file {
-        known.take_file(&mut settings, file)?;
+        known.take_file(&mut said, file)?;
     }
-    known.take_environment(&mut settings, &sources.environment)?;
+    known.take_environment(&mut said, &sources.environment)?;
     for flag in &sources.flags {
         let place = format!("--set {flag}");
         let Some((name, value)) = flag.split_once('=') else {
             return Err(ConfigError { place, problem: "write it as name=value".into() });
         };
-        known.set_text(&mut settings, name, value, &place)?;
+        known.set_text(&mut said, name, value, &place)?;
     }
-    let config: Config =
-        settings.try_into().map_err(|error| ConfigError { place: "settings".into(), problem: error.to_string() })?;
+    let mut config = said.config()?;
+    if let Some(port) = sources.port {
+        let host = config.http.listen.rsplit_once(':').map_or(config.http.listen.as_str(), |(host, _)| host);
+        config.http.listen = format!("{host}:{port}");
+    }
     let checked = config.http.check().and_then(|()| config.admin.check()).and_then(|()| config.limits.check());
     let checked = checked.and_then(|()| config.jwt.check()).and_then(|()| config.oidc.check(&config.http));
     checked.map_err(|problem| ConfigError { place: "settings".into(), problem })?;
     Ok(config)
+}
+
+/// What was said of settings: each with its value and the place where it stands.
+#[derive(Debug, Default)]
+struct Said(BTreeMap<String, (Value, String)>);
+
+impl Said {
+    fn put(&mut self, name: &str, value: Value, place: &str) {
+        self.0.insert(name.to_owned(), (value, place.to_owned()));
+    }
+
+    fn config(self) -> Result<Config, ConfigError> {
+        let defaults = Table::try_from(Config::default()).expect("the defaults can be written down");
+        let mut all = defaults.clone();
+        for (name, (value, _)) in &self.0 {
+            put(&mut all, name, value.clone());
+        }
+        let error = match all.try_into::<Config>() {
+            Ok(config) => return Ok(config),
+            Err(error) => error,
+        };
+        // The parser does not say which setting it was: each is tried alone.
+        for (name, (value, place)) in &self.0 {
+            let mut alone = defaults.clone();
+            put(&mut alone, name, value.clone());
+            if let Err(error) = alone.try_into::<Config>() {
+                let problem = format!("`{name}`: {}", in_plain_words(&error.to_string()));
+                return Err(ConfigError { place: place.clone(), problem });
+            }
+        }
+        Err(wrong_together(&error))
+    }
+}
+
+/// Settings that are understood one by one.
+fn wrong_together(error: &toml::de::Error) -> ConfigError {
+    ConfigError { place: "settings".into(), problem: in_plain_words(&error.to_string()) }
 }
 
 /// The settings as a configuration file; those that have no value stand in comments.
@@ -341,9 +441,10 @@ impl Known {
         Known(flat(&Table::try_from(config).expect("settings can be written down")))
     }
 
-    fn take_file(&self, settings: &mut Table, path: &Path) -> Result<(), ConfigError> {
-        let wrong = |problem: String| ConfigError { place: path.display().to_string(), problem };
-        let length = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
+    fn take_file(&self, said: &mut Said, (path, named_by): &(PathBuf, String)) -> Result<(), ConfigError> {
+        let place = path.display().to_string();
+        let wrong = |problem: String| ConfigError { place: place.clone(), problem };
+        let length = std::fs::metadata(path).map_err(|error| no_file(path, named_by, &error))?.len();
         if length > FILE_BYTES_MAX {
             return Err(wrong(format!("it has {length} bytes, which is no configuration")));
         }
@@ -352,19 +453,15 @@ impl Known {
         for (name, value) in flat(&given) {
             let right = self.0.get(&name).ok_or_else(|| wrong(self.unknown(&name)))?;
             if !right.same_type(&value) {
-                let (found, right) = (value.type_str(), right.type_str());
-                return Err(wrong(format!("`{name}` is of type {found}; it must be of type {right}")));
+                let (found, right) = (kind_of(&value), kind_of(right));
+                return Err(wrong(format!("`{name}` is {found}; it has to be {right}")));
             }
-            put(settings, &name, value);
+            said.put(&name, value, &place);
         }
         Ok(())
     }
 
-    fn take_environment(
-        &self,
-        settings: &mut Table,
-        environment: &BTreeMap<String, String>,
-    ) -> Result<(), ConfigError> {
+    fn take_environment(&self, said: &mut Said, environment: &BTreeMap<String, String>) -> Result<(), ConfigError> {
         let names: BTreeMap<String, &String> = self.0.keys().map(|name| (environment_name(name), name)).collect();
         for (name, value) in environment.iter().filter(|(name, _)| !NOT_SETTINGS.contains(&name.as_str())) {
             let place = format!("environment {name}");
@@ -375,13 +472,13 @@ impl Known {
             if value.is_empty() {
                 continue;
             }
-            self.set_text(settings, setting, value, &place)?;
+            self.set_text(said, setting, value, &place)?;
         }
         Ok(())
     }
 
     /// A value given as text takes the type of the setting; a list stands as in the file.
-    fn set_text(&self, settings: &mut Table, name: &str, text: &str, place: &str) -> Result<(), ConfigError> {
+    fn set_text(&self, said: &mut Said, name: &str, text: &str, place: &str) -> Result<(), ConfigError> {
         let wrong = |problem: String| ConfigError { place: place.to_owned(), problem };
         let kind = self.0.get(name).ok_or_else(|| wrong(self.unknown(name)))?;
         let value = match kind {
@@ -392,14 +489,27 @@ impl Known {
             Value::Array(_) => Some(list(text).map_err(wrong)?),
             _ => None,
         };
-        let value = value.ok_or_else(|| wrong(format!("`{text}` is not of type {}", kind.type_str())))?;
-        put(settings, name, value);
+        let value = value.ok_or_else(|| wrong(format!("`{name}` is `{text}`; it has to be {}", kind_of(kind))))?;
+        said.put(name, value, place);
         Ok(())
     }
 
     fn unknown(&self, name: &str) -> String {
         unknown(name, self.0.keys().map(String::as_str))
     }
+}
+
+/// A configuration file that cannot be read: which option named it, and what to do.
+fn no_file(path: &Path, named_by: &str, error: &std::io::Error) -> ConfigError {
+    let problem = match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            "there is no such file. Name one that exists, write one with `assay config > FILE`, or leave it out to run \
+             with the defaults"
+                .to_owned()
+        }
+        _ => error.to_string(),
+    };
+    ConfigError { place: format!("{named_by} {}", path.display()), problem }
 }
 
 /// A list as it stands in the file; nothing is an empty one.
@@ -451,32 +561,6 @@ fn put(settings: &mut Table, name: &str, value: Value) {
             }
         }
     }
-}
-
-/// "there is no setting x; did you mean y?"
-fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let nearest = known.map(|candidate| (distance(name, candidate), candidate)).min();
-    match nearest {
-        Some((distance, nearest)) if distance <= name.len() / 2 => {
-            format!("there is no setting `{name}`; did you mean `{nearest}`? `assay config` prints all of them")
-        }
-        _ => format!("there is no setting `{name}`; `assay config` prints all of them"),
-    }
-}
-
-/// Letters to insert, delete or change on the way from one name to the other.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (line, letter) in from.chars().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], line + 1);
-        for (column, other) in to.iter().enumerate() {
-            let changed = corner + usize::from(letter != *other);
-            corner = row[column + 1];
-            row[column + 1] = changed.min(corner + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]

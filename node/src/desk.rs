@@ -60,6 +60,13 @@ pub fn announce(config: &Config, addresses: &[SocketAddr]) -> anyhow::Result<()>
     Ok(())
 }
 
+/// Whether a token that is given, or made before, can be used; makes none.
+pub fn check(config: &Config) -> anyhow::Result<()> {
+    let own = config.store.data_dir.join(TOKEN_FILE);
+    let is_given = variable(TOKEN_VARIABLE)?.is_some() || config.admin.token_file.is_some() || own.exists();
+    if config.admin.listen.is_some() && is_given { token(config).map(drop) } else { Ok(()) }
+}
+
 fn token(config: &Config) -> anyhow::Result<AdminToken> {
     let (place, token) = match variable(TOKEN_VARIABLE)? {
         Some(token) => (TOKEN_VARIABLE.to_owned(), token),

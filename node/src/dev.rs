@@ -1,21 +1,23 @@
 //! `assay dev`: a cluster on one machine, for trying it out. Each node is a process of its own, started from this very
 //! program, on a directory of its own; what they say goes to one log, each line behind the number of its node.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::io::{BufRead, BufReader};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
+use parking_lot::Mutex;
 
 use crate::config::Config;
 use crate::operate::{self, Wanted};
+use crate::out;
 use crate::secrets::{self, MASTER_KEY_FILE, MASTER_KEY_VARIABLE};
 use crate::{desk, hardening};
 
@@ -24,47 +26,91 @@ const NODES_MAX: usize = 9;
 /// A node that does not say that it is ready within this time does not start.
 const READY_MAX: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
+/// Nodes that have not stopped by then, counted from the first signal, are killed. It is as safe as a crash.
+const STOP_MAX: Duration = Duration::from_secs(8);
 const READY: &str = "Assay is ready at ";
+/// Where the first node listens unless it is told otherwise.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
+/// Where ports are taken, the nodes move on by this many, for so many times.
+const PORTS_APART: u16 = 10;
+const PORTS_TRIED: u16 = 10;
 
 #[derive(Clone, Debug, Args)]
 pub struct DevArgs {
     /// How many nodes
     #[arg(long, default_value_t = 3)]
     nodes: usize,
-    /// Where the first node listens; the ports of the others count up from it
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8000")]
-    listen: SocketAddr,
+    /// Where the first node listens; the ports of the others count up from it [default: 127.0.0.1:8000, or the next ports that are free]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
     /// Where everything is kept
     #[arg(long, value_name = "DIR", default_value = "./assay-dev")]
     data_dir: PathBuf,
+    /// Any setting of all nodes, as queries.seconds_max=5; may be repeated; `assay config` prints all of them
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub settings: Vec<String>,
 }
 
-/// A node that runs. It is ended with this.
-struct Node {
-    process: Child,
+/// The processes of nodes by number. They are ended with this.
+#[derive(Clone, Debug, Default)]
+struct Processes(Arc<Mutex<Vec<(usize, Child)>>>);
+
+impl Processes {
+    fn keep(&self, number: usize, process: Child) {
+        self.0.lock().push((number, process));
+    }
+
+    /// Asks the one that was started last to stop, as an operator would, and waits for it. False when none is left.
+    fn stop_last(&self) -> bool {
+        let Some(number) = self.0.lock().last().map(|(number, process)| {
+            let id = rustix::process::Pid::from_child(process);
+            let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM); // it may have ended by itself
+            *number
+        }) else {
+            return false;
+        };
+        loop {
+            let mut all = self.0.lock();
+            let Some(at) = all.iter().position(|(found, _)| *found == number) else { return true };
+            // A process that cannot be waited for is not there.
+            if !matches!(all[at].1.try_wait(), Ok(None)) {
+                all.remove(at);
+                return true;
+            }
+            drop(all);
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// SIGKILL to all that are left; returns their numbers.
+    fn kill(&self) -> Vec<usize> {
+        let mut all = self.0.lock();
+        for (_, process) in all.iter_mut() {
+            let _ = process.kill(); // it may have ended by itself
+            let _ = process.wait();
+        }
+        all.drain(..).map(|(number, _)| number).collect()
+    }
 }
 
-impl Drop for Node {
+/// Ends the nodes of a cluster that could not be started.
+struct Ending<'p>(&'p Processes);
+
+impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        let _ = self.process.kill(); // it may have ended by itself
-        let _ = self.process.wait();
+        self.0.kill();
     }
 }
 
-impl Node {
-    /// Asks it to stop as an operator would.
-    fn ask_to_stop(&self) {
-        let id = rustix::process::Pid::from_child(&self.process);
-        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM); // it may have ended by itself
-    }
-}
-
-/// What the nodes are started with beside `args` they take from the same places as any node.
+/// Starts the nodes, which take their settings from the same places as any node, and runs them until it is told to stop.
 pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
-    let DevArgs { nodes, listen, data_dir } = args;
+    let DevArgs { nodes, listen, data_dir, settings } = args;
     anyhow::ensure!((1..=NODES_MAX).contains(nodes), "--nodes {nodes}: between 1 and {NODES_MAX} nodes");
-    let asked_to_stop = Arc::new(AtomicBool::new(false));
-    heed_signals(Arc::clone(&asked_to_stop))?;
+    let processes = Processes::default();
+    let _ending = Ending(&processes);
+    let asked = heed_signals(processes.clone())?;
+    let asked = || asked.load(Ordering::Relaxed);
+    let listen = free_listen(*listen, *nodes)?;
     let first = operate::dev_dir(data_dir, 1);
     if !is_prepared(&first) {
         operate::init(
@@ -78,8 +124,8 @@ pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
         // The first has the port that exporters know.
         let is_apart = number > 1 && config.http.otlp_address().is_some();
         let otlp = is_apart.then(|| format!("http.otlp_listen={}", SocketAddr::new(listen.ip(), 0)));
-        let settings: Vec<String> = key.chain(otlp).collect();
-        start(number, &operate::dev_dir(data_dir, number), port_of(*listen, number), &settings)
+        let settings: Vec<String> = settings.iter().cloned().chain(key).chain(otlp).collect();
+        start(&processes, number, &operate::dev_dir(data_dir, number), port_of(listen, number), &settings)
     };
     let mut running = Vec::new();
     let (prepared, missing): (Vec<usize>, Vec<usize>) =
@@ -87,10 +133,9 @@ pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
     for number in prepared {
         running.push(start(number)?);
     }
-    let asked = || asked_to_stop.load(Ordering::Relaxed);
     // Another one is let in by a majority of those that are in, so all of them are started, and waited for, first.
-    if !missing.is_empty() && !asked() {
-        running.iter_mut().try_for_each(|node| wait_ready(node).map(drop))?;
+    if !missing.is_empty() {
+        running.iter_mut().try_for_each(|node| wait_ready(node, &asked).map(drop))?;
     }
     for number in missing {
         if asked() {
@@ -100,21 +145,20 @@ pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
         operate::join(&dir, &operate::token(&first)?, &free_address()?)?;
         running.push(start(number)?);
     }
-    if asked() {
-        return stop(running);
-    }
     running.sort_by_key(|started| started.number);
     let mut addresses = Vec::new();
     for node in &mut running {
-        addresses.push(wait_ready(node)?);
+        addresses.extend(wait_ready(node, &asked)?);
     }
-    operate::settled(&first)?;
-    println!("A cluster of {nodes} is ready: {}", addresses.join(" "));
-    std::io::stdout().flush()?;
+    if !asked() && operate::settled(&first, &asked)?.is_some() {
+        out::line(format_args!("A cluster of {nodes} is ready: {}", addresses.join(" ")))?;
+    }
     while !asked() {
         thread::sleep(LOOK);
     }
-    stop(running)
+    // One after the other, so that what each leads is handed over while others are there to take it.
+    while processes.stop_last() {}
+    Ok(())
 }
 
 /// The file with the master key of secrets that all nodes share; none where the settings name one.
@@ -149,12 +193,17 @@ fn free_address() -> anyhow::Result<String> {
 /// A node and the line with which it will say that it is ready.
 struct Started {
     number: usize,
-    node: Node,
     ready: mpsc::Receiver<String>,
     address: Option<String>,
 }
 
-fn start(number: usize, dir: &Path, listen: SocketAddr, settings: &[String]) -> anyhow::Result<Started> {
+fn start(
+    processes: &Processes,
+    number: usize,
+    dir: &Path,
+    listen: SocketAddr,
+    settings: &[String],
+) -> anyhow::Result<Started> {
     let mut command = Command::new(std::env::current_exe().context("finding this program")?);
     command.args(["serve", "--listen", &listen.to_string(), "--data-dir"]).arg(dir);
     for setting in settings {
@@ -164,10 +213,12 @@ fn start(number: usize, dir: &Path, listen: SocketAddr, settings: &[String]) -> 
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().context("starting a node")?;
     let (sender, ready) = mpsc::channel();
-    let (out, err) = (process.stdout.take().context("its output")?, process.stderr.take().context("its log")?);
+    let pipes = (process.stdout.take(), process.stderr.take());
+    processes.keep(number, process);
+    let (out, err) = (pipes.0.context("its output")?, pipes.1.context("its log")?);
     thread::spawn(move || {
         for line in BufReader::new(out).lines().map_while(Result::ok) {
-            println!("node {number} | {line}");
+            let _ = out::line(format_args!("node {number} | {line}")); // the node goes on where nobody reads
             if let Some(address) = line.strip_prefix(READY) {
                 let _ = sender.send(address.to_owned()); // nobody waits any more for who started before
             }
@@ -175,49 +226,99 @@ fn start(number: usize, dir: &Path, listen: SocketAddr, settings: &[String]) -> 
     });
     thread::spawn(move || {
         for line in BufReader::new(err).lines().map_while(Result::ok) {
-            eprintln!("node {number} | {line}");
+            out::note(format_args!("node {number} | {line}"));
         }
     });
-    Ok(Started { number, node: Node { process }, ready, address: None })
+    Ok(Started { number, ready, address: None })
 }
 
-fn wait_ready(started: &mut Started) -> anyhow::Result<String> {
-    if let Some(address) = &started.address {
-        return Ok(address.clone());
+/// The address of a node once it is ready; none where a signal came first.
+fn wait_ready(started: &mut Started, asked: &dyn Fn() -> bool) -> anyhow::Result<Option<String>> {
+    let (number, until) = (started.number, Instant::now() + READY_MAX);
+    while started.address.is_none() && !asked() {
+        match started.ready.recv_timeout(LOOK) {
+            Ok(address) => started.address = Some(address),
+            Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
+            Err(_) => {
+                // Ctrl-C in a terminal goes to the nodes as well, and may end one before it is heard here.
+                thread::sleep(LOOK);
+                anyhow::ensure!(asked(), "node {number} did not become ready; see its lines above");
+            }
+        }
     }
-    let address = started.ready.recv_timeout(READY_MAX);
-    let address =
-        address.with_context(|| format!("node {} did not become ready; see its lines above", started.number))?;
-    started.address = Some(address.clone());
-    Ok(address)
+    Ok(started.address.clone())
 }
 
-/// One after the other, so that what each leads is handed over while others are there to take it.
-fn stop(running: Vec<Started>) -> anyhow::Result<()> {
-    for mut started in running.into_iter().rev() {
-        started.node.ask_to_stop();
-        started.node.process.wait().with_context(|| format!("waiting for node {}", started.number))?;
+/// The first address, such that the ports of all nodes are free. One that was asked for is not replaced.
+fn free_listen(asked: Option<SocketAddr>, nodes: usize) -> anyhow::Result<SocketAddr> {
+    let taken = |listen: SocketAddr| {
+        let all = (1..=nodes).map(|number| port_of(listen, number));
+        all.into_iter().find(|address| address.port() != 0 && TcpListener::bind(address).is_err())
+    };
+    let listen = asked.unwrap_or(LISTEN);
+    let Some(busy) = taken(listen) else { return Ok(listen) };
+    let on = |tries: u16| SocketAddr::new(listen.ip(), listen.port().saturating_add(PORTS_APART * tries));
+    let free = (1..=PORTS_TRIED).map(on).find(|listen| taken(*listen).is_none());
+    match (asked, free) {
+        (None, Some(free)) => {
+            out::note(format_args!("{busy} is in use: the nodes listen on {free} and the ports behind it"));
+            Ok(free)
+        }
+        (Some(_), Some(free)) => {
+            anyhow::bail!("cannot listen on {busy}: it is in use, or not this machine's; try --listen {free}")
+        }
+        (_, None) => anyhow::bail!(
+            "cannot listen on {busy}: it is in use, or not this machine's; name another address with --listen"
+        ),
     }
-    Ok(())
 }
 
-/// The nodes hear Ctrl-C as well, from the terminal; they are waited for all the same.
-fn heed_signals(asked: Arc<AtomicBool>) -> anyhow::Result<()> {
+/// Says when a signal came. Nodes hear Ctrl-C as well, from the terminal, and are waited for all the same, up to
+/// `STOP_MAX` or a second signal.
+fn heed_signals(processes: Processes) -> anyhow::Result<Arc<AtomicBool>> {
+    use tokio::signal::unix::{SignalKind, signal};
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (mut terminate, mut interrupt) = {
+        let _entered = runtime.enter();
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+    };
+    let asked = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&asked);
     thread::Builder::new().name("assay-signals".into()).spawn(move || {
-        runtime.block_on(async {
-            use tokio::signal::unix::{SignalKind, signal};
-            let (Ok(mut terminate), Ok(mut interrupt)) =
-                (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-            else {
-                return;
-            };
+        let mut signalled = async || {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-            asked.store(true, Ordering::Relaxed);
+        };
+        runtime.block_on(async {
+            signalled().await;
+            told.store(true, Ordering::Relaxed);
+            let _ = tokio::time::timeout(STOP_MAX, signalled()).await; // either ends the wait
         });
+        let killed = processes.kill();
+        if !killed.is_empty() {
+            out::note(format_args!(
+                "nodes {killed:?} did not stop in time and were killed; nothing acknowledged is lost"
+            ));
+        }
+        std::process::exit(0);
     })?;
-    Ok(())
+    Ok(asked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_listen_where_ports_are_free() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let busy = taken.local_addr().unwrap();
+        let refused = free_listen(Some(busy), 1).unwrap_err().to_string();
+        assert!(refused.contains(&busy.to_string()) && refused.contains("--listen"), "{refused}");
+        let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        assert_eq!(free_listen(Some(any), 3).unwrap(), any);
+        assert!(free_listen(None, 1).is_ok());
+    }
 }

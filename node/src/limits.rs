@@ -7,17 +7,22 @@ use assay_node_objects::ObjectLimits;
 use assay_node_query::{LaterLimits, PriceError, Prices, QueryLimits};
 use serde::{Deserialize, Serialize};
 
-/// How much may wait to be written. Beyond it the answer is 429 with `Retry-After`.
+/// How much may be on its way to the disk at once. What comes beyond it waits, and is refused with 429 and `Retry-After` only
+/// when its deadline has passed: 30 s for JSON, 5 s for OpenTelemetry's exporters.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ObjectsConfig {
     /// Threads that order writes; one orders some ten thousand a second.
     pub threads: usize,
-    /// Writes of one object that wait, and their bytes.
+    /// Writes of one object that are taken in and not yet answered.
     pub object_writes_max: usize,
+    /// Bytes of those writes. More of them make one busy object faster, and every other object of its shard slower. An
+    /// object holds at most a quarter of its shard's 8 MiB while others wait.
     pub object_bytes_max: usize,
-    /// Of all objects of this node.
+    /// Writes of all objects of this node that are taken in and not yet answered.
     pub node_writes_max: usize,
+    /// Bytes of those writes, which take about twice as much memory. The default is a 64th of the machine's memory or of
+    /// the limit of its control group, at least 32 MiB and at most 256 MiB.
     pub node_bytes_max: usize,
     /// Objects with something to do, or that had lately.
     pub active_max: usize,
@@ -55,11 +60,15 @@ impl ObjectsConfig {
     }
 }
 
-/// How many questions are answered at once, and what they take. Beyond it the answer is 429 with `Retry-After`.
+/// How many queries run at once, and what they take. A query waits for its turn up to 30 s, or 1 s less than its client
+/// waits (`x-stainless-timeout`); then the answer is 429 with `Retry-After`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueriesConfig {
+    /// Queries that work at once. A query whose reader takes its answer does not count. While others wait an organization
+    /// has at most half of them, and a credential a quarter.
     pub running_max: usize,
+    /// Queries that wait for their turn, half of them of one organization. Beyond it the answer is 429 at once.
     pub waiting_max: usize,
     /// A query that takes longer is ended: 504.
     pub seconds_max: u64,

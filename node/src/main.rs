@@ -2,6 +2,7 @@
 
 mod admin;
 mod config;
+mod descriptors;
 mod desk;
 mod dev;
 mod doctor;
@@ -13,7 +14,9 @@ mod limits;
 mod metrics;
 mod oidc;
 mod operate;
+mod out;
 mod outward;
+mod people;
 mod quotas;
 mod rates;
 mod remote;
@@ -22,7 +25,6 @@ mod secrets;
 mod serve;
 mod transfer;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -35,6 +37,7 @@ use crate::config::{Config, ConfigError, Sources};
 use crate::dev::DevArgs;
 use crate::doctor::Report;
 use crate::operate::ClusterArgs;
+use crate::out::ReaderGone;
 
 /// What was freed goes back to the system soon, from other threads than those that freed it as well: node/decisions/0008.
 #[global_allocator]
@@ -54,6 +57,7 @@ const FILE_VARIABLE: &str = "ASSAY_CONFIG";
 ///     export BRAINTRUST_APP_URL=http://127.0.0.1:8000 BRAINTRUST_API_URL=http://127.0.0.1:8000
 ///     export BRAINTRUST_API_KEY=sk-...
 ///
+/// When a key is lost, make another: assay admin create-key NAME --organization default --user owner@localhost
 /// Settings come from one file, the environment and flags; `assay config` prints what they amount to, and every name.
 /// To make more keys: `assay admin`. To look into a directory that a node refuses to open: `assay doctor`.
 #[derive(Debug, Parser)]
@@ -74,6 +78,9 @@ enum Command {
     /// The first start also makes the key that secrets are kept under, `master.key` in the data directory: keep a copy of it
     /// elsewhere. secrets.master_key_file names another.
     ///
+    /// There are more settings than flags: `assay config` prints them all, and --set takes any of them. To have another
+    /// port: --port 9000. To serve other machines: --listen 0.0.0.0:8000.
+    ///
     /// Environment: ASSAY_API_KEY is taken as the first key instead of making one, ASSAY_ADMIN_TOKEN as the token of
     /// administrators, ASSAY_MASTER_KEY as the key that secrets are kept under; every setting as ASSAY_<TABLE>_<NAME>. A variable that is empty counts as not set.
     #[command(verbatim_doc_comment)]
@@ -89,11 +96,14 @@ enum Command {
     /// The first machine founds it, the others join with a token each, and every one is then started as any node is:
     ///
     ///     first machine    assay cluster init --peer-address 10.0.0.1:7400
-    ///                      assay serve --listen 10.0.0.1:8000
+    ///                      assay serve --peer-address 10.0.0.1:7400 --listen 10.0.0.1:8000
     ///                      assay cluster token                  (one line for each node that is to join)
     ///     other machines   assay cluster join TOKEN --peer-address 10.0.0.2:7400
-    ///                      assay serve --listen 10.0.0.2:8000
+    ///                      assay serve --peer-address 10.0.0.2:7400 --listen 10.0.0.2:8000
     ///     any machine      assay cluster status --wait
+    ///
+    /// With --peer-address a start on a directory without data is an error and founds no second cluster: a disk that is
+    /// not mounted is noticed.
     ///
     /// From three nodes on every shard has three replicas, and any one node may fail. Any node answers any request. Nodes
     /// speak to each other over TLS with certificates that the cluster makes itself.
@@ -164,13 +174,16 @@ struct SettingsArgs {
     /// Where to listen; port 0 lets the system choose [default: 127.0.0.1:8000]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
+    /// The port to listen on, where the address stays; --listen says both
+    #[arg(long, value_name = "PORT", conflicts_with = "listen")]
+    port: Option<u16>,
     /// Where everything is kept [default: ./assay-data]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
-    /// Where other nodes reach this one; kept, so it is said once
+    /// Where other nodes reach this one. It is kept; said again, it makes a directory without data an error
     #[arg(long, value_name = "HOST:PORT")]
     peer_address: Option<String>,
-    /// Any setting, as http.public_url=https://assay.example; may be repeated
+    /// Any setting, as http.public_url=https://assay.example; may be repeated. `assay config` prints all of them
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
 }
@@ -182,8 +195,11 @@ impl SettingsArgs {
         let data_dir = named("store.data_dir", self.data_dir);
         let peer = named("cluster.peer_address", self.peer_address);
         let flags = self.settings.into_iter().chain(listen).chain(data_dir).chain(peer).collect();
-        let file = self.config.or_else(|| config::variable(FILE_VARIABLE).map(PathBuf::from));
-        config::load(&Sources { file, environment: Sources::environment(), flags })
+        let named = self.config.map(|file| (file, "--config".to_owned()));
+        let variable =
+            || config::variable(FILE_VARIABLE).map(|file| (file.into(), format!("environment {FILE_VARIABLE}")));
+        let file = named.or_else(variable);
+        config::load(&Sources { file, environment: Sources::environment(), flags, port: self.port })
     }
 }
 
@@ -202,7 +218,8 @@ fn main() -> ExitCode {
         Command::Admin { data_dir, command } => told(admin::run(&data_dir, command)),
         Command::Cluster(args) => told(operate::run(args)),
         Command::Dev(args) => {
-            let settings = SettingsArgs::default().load().map_err(Into::into);
+            let settings = SettingsArgs { settings: args.settings.clone(), ..SettingsArgs::default() };
+            let settings = settings.load().map_err(Into::into);
             told(settings.and_then(|config| dev::run(&args, &config)))
         }
     }
@@ -211,40 +228,37 @@ fn main() -> ExitCode {
 fn told(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        // Who closes a pipe has seen enough.
+        Err(error) if error.is::<ReaderGone>() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("assay: {error:#}");
+            out::note(format_args!("assay: {}", out::chain(&error)));
             ExitCode::FAILURE
         }
     }
 }
 
 fn show(config: &Config) -> anyhow::Result<()> {
-    std::io::stdout().lock().write_all(config::printed(config)?.as_bytes())?;
-    Ok(())
+    out::write(&config::printed(config)?)
 }
 
 fn look(data_dir: &std::path::Path, json: bool) -> ExitCode {
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).init();
     let report = doctor::examine(data_dir);
     match print(&report, json) {
-        Ok(()) => ExitCode::from(report.exit_code()),
-        Err(error) => {
-            eprintln!("the findings could not be printed: {error}");
+        Err(error) if !error.is::<ReaderGone>() => {
+            out::note(format_args!("the findings could not be printed: {}", out::chain(&error)));
             ExitCode::from(doctor::EXIT_NOT_CHECKED)
         }
+        _ => ExitCode::from(report.exit_code()),
     }
 }
 
-fn print(report: &Report, json: bool) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+fn print(report: &Report, json: bool) -> anyhow::Result<()> {
     if json {
-        serde_json::to_writer_pretty(&mut out, report)?;
-        return writeln!(out);
+        return out::json(report);
     }
-    for finding in &report.findings {
-        writeln!(out, "{finding}")?;
-    }
-    writeln!(out, "{}", report.summary())
+    report.findings.iter().try_for_each(out::line)?;
+    out::line(report.summary())
 }
 
 #[cfg(test)]

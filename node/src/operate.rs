@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::admin::{Answer, Request, ask};
+use crate::out;
 use crate::remote::{Remote, RemoteArgs};
 pub use founded::{Wanted, init};
 
@@ -161,10 +162,12 @@ pub fn run(args: ClusterArgs) -> anyhow::Result<()> {
     }
     match command {
         ClusterCommand::Init { peer_address, shards, replicas } => {
-            made(data_dir, as_json, &init(data_dir, Wanted { peer_address: &peer_address, shards, replicas })?)
+            let node = init(data_dir, Wanted { peer_address: &peer_address, shards, replicas })?;
+            made(data_dir, &peer_address, as_json, &node)
         }
         ClusterCommand::Join { token, token_file, peer_address } => {
-            made(data_dir, as_json, &join(data_dir, &given(token, token_file)?, &peer_address)?)
+            let node = join(data_dir, &given(token, token_file)?, &peer_address)?;
+            made(data_dir, &peer_address, as_json, &node)
         }
         ClusterCommand::Recover { force, yes } => recover(data_dir, force, yes, as_json),
         command => {
@@ -237,10 +240,9 @@ fn text(value: &Value) -> &str {
 
 fn said(as_json: bool, value: &Value, in_words: impl Fn(&Value) -> String) -> anyhow::Result<()> {
     match as_json {
-        true => println!("{}", serde_json::to_string_pretty(value)?),
-        false => println!("{}", in_words(value)),
+        true => out::json(value),
+        false => out::line(in_words(value)),
     }
-    Ok(())
 }
 
 fn done(node: &Node, as_json: bool, request: ClusterRequest) -> anyhow::Result<()> {
@@ -260,7 +262,7 @@ fn drain(node: &Node, drained: u64, as_json: bool) -> anyhow::Result<()> {
                 let status = node.status().ok();
                 let led = status.and_then(|status| status.nodes.into_iter().find(|found| found.id.0 == drained));
                 if let Some(led) = led.filter(|led| led.leads > 0) {
-                    eprintln!("waiting: node {drained} still leads {} groups", led.leads);
+                    out::note(format_args!("waiting: node {drained} still leads {} groups", led.leads));
                 }
             }
         });
@@ -290,10 +292,13 @@ pub fn join(data_dir: &Path, token: &str, peer_address: &str) -> anyhow::Result<
     Ok(serde_json::to_value(joined)?)
 }
 
-fn made(data_dir: &Path, as_json: bool, node: &Value) -> anyhow::Result<()> {
+fn made(data_dir: &Path, peer_address: &str, as_json: bool, node: &Value) -> anyhow::Result<()> {
     said(as_json, node, |node| {
-        let (number, cluster) = (&node["node"], text(&node["cluster"]));
-        format!("{} is node {number} of cluster {cluster}; start it with `assay serve`", data_dir.display())
+        let (number, cluster, dir) = (&node["node"], text(&node["cluster"]), data_dir.display());
+        format!(
+            "{dir} is node {number} of cluster {cluster}; start it with `assay serve --data-dir {dir} --peer-address \
+             {peer_address}`, and `--listen ADDRESS:PORT` for clients on other machines"
+        )
     })
 }
 
@@ -341,33 +346,36 @@ fn recover(data_dir: &Path, force: bool, yes: bool, as_json: bool) -> anyhow::Re
         return said(as_json, &serde_json::to_value(&found)?, |_| would_be_lost(&found) + nothing_done);
     }
     if !as_json {
-        println!("{}", would_be_lost(&found));
+        out::line(would_be_lost(&found))?;
     } else if !yes {
-        eprintln!("{}", would_be_lost(&found)); // what is asked about; the output is one document
+        out::note(would_be_lost(&found)); // what is asked about; the output is one document
     }
     anyhow::ensure!(yes || agreed()?, "nothing was changed");
     let runtime = tokio::runtime::Runtime::new()?;
     let done = runtime.block_on(assay_cluster::recover(&config))?;
     said(as_json, &serde_json::to_value(&done)?, |_| {
-        "Done; start the node with `assay serve`, then let others join.".into()
+        format!("Done; start the node with `assay serve --data-dir {}`, then let others join.", data_dir.display())
     })
 }
 
 fn agreed() -> anyhow::Result<bool> {
-    eprint!("Type the word yes to go on: ");
+    out::note("Type the word yes to go on:");
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;
     Ok(line.trim() == "yes")
 }
 
 fn show(node: &Node, wait: bool, as_json: bool) -> anyhow::Result<()> {
-    let status = if wait { settled_of(node)? } else { node.status()? };
+    let status = match wait {
+        true => settled_of(node, &|| false)?.context("waiting for the cluster was ended")?,
+        false => node.status()?,
+    };
     said(as_json, &serde_json::to_value(&status)?, |_| in_words(&status))
 }
 
-/// Of the cluster of the node that runs on this directory.
-pub fn settled(data_dir: &Path) -> anyhow::Result<ClusterStatus> {
-    settled_of(&Node::Directory(data_dir.to_owned()))
+/// Waits until the cluster of the node that runs on this directory has settled; none where `ends` said so before.
+pub fn settled(data_dir: &Path, ends: &dyn Fn() -> bool) -> anyhow::Result<Option<ClusterStatus>> {
+    settled_of(&Node::Directory(data_dir.to_owned()), ends)
 }
 
 pub fn not_settled(left: &str) -> String {
@@ -375,22 +383,33 @@ pub fn not_settled(left: &str) -> String {
 }
 
 /// Says on stderr what is still to be done.
-fn settled_of(node: &Node) -> anyhow::Result<ClusterStatus> {
+fn settled_of(node: &Node, ends: &dyn Fn() -> bool) -> anyhow::Result<Option<ClusterStatus>> {
     let until = Instant::now() + SETTLE_MAX;
     let (mut last, mut said_at) = (String::new(), None::<Instant>);
-    loop {
-        let status = node.status()?;
+    while !ends() {
+        let status = match node.status() {
+            Ok(status) => status,
+            Err(error) => {
+                // A node that stops answers nobody; what it stops for may be heard here a moment later.
+                std::thread::sleep(LOOK_AGAIN_AFTER);
+                if ends() {
+                    break;
+                }
+                return Err(error);
+            }
+        };
         if status.settled {
-            return Ok(status);
+            return Ok(Some(status));
         }
         let left = status.unsettled.join("; ");
         anyhow::ensure!(Instant::now() < until, not_settled(&left));
         if left != last && said_at.is_none_or(|at| at.elapsed() >= SAID_AGAIN_AFTER) {
-            eprintln!("waiting: {left}");
+            out::note(format_args!("waiting: {left}"));
             (last, said_at) = (left, Some(Instant::now()));
         }
         std::thread::sleep(LOOK_AGAIN_AFTER);
     }
+    Ok(None)
 }
 
 fn in_words(status: &ClusterStatus) -> String {

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use assay_cluster::Cluster;
-use assay_node_objects::{ObjectWrite, Objects, WriteError};
-use assay_node_query::{Home, Queries, Question};
+use assay_node_objects::{ObjectWrite, Objects, Patience, WriteError};
+use assay_node_query::{Home, Queries, Question, Who};
 use assay_node_records::{Keeping, Records};
 use assay_storage_model::event::{Sent, format_micros};
 use assay_storage_model::{GroupId, ObjectKey, ObjectKind};
@@ -123,7 +123,7 @@ impl Retention {
         let homes =
             keepings.iter().map(|one| Home { object: one.object, org: one.object.org, project_id: one.project });
         let homes: Vec<_> = homes.collect();
-        let mut answer = queries.ask(first.org, question.read()?, &homes, None, None).await?;
+        let mut answer = queries.ask(Who::organization(first.org), question.read()?, &homes, None, None);
         let mut found: BTreeMap<ObjectKey, Vec<String>> = BTreeMap::new();
         while let Some(table) = answer.next().await? {
             for row in &table.rows {
@@ -140,7 +140,7 @@ impl Retention {
     async fn delete(&self, object: ObjectKey, ids: &[String]) -> anyhow::Result<()> {
         for _ in 0..TRIES_MAX {
             let rows = ids.iter().map(|id| Sent::from(json!({"id": id, "_object_delete": true}))).collect();
-            match self.objects.write(vec![ObjectWrite { object, rows, request: None }]).await {
+            match self.objects.write(vec![ObjectWrite { object, rows, request: None }], Patience::usual()).await {
                 // Deleted as a whole meanwhile.
                 Ok(_) | Err(WriteError::Gone { .. }) => return Ok(()),
                 Err(WriteError::Busy { .. } | WriteError::Unavailable(_) | WriteError::Unknown { .. }) => {

@@ -1,6 +1,7 @@
 //! `assay serve`: the only place where the pieces are wired, and the order in which they start and end.
 //!
-//! Start: the store; the actors; the door for administrators; HTTP; the first organization and the master key of
+//! Before the start: settings that can be wrong, and the addresses to listen on. A start that is refused there has created
+//! nothing. Start: the store; the actors; the door for administrators; HTTP; the first organization and the master key of
 //! secrets, if there are none, which takes a majority of the cluster. Only then the node says that it is ready. What was
 //! started ends in the opposite order: readiness says no, HTTP finishes what it has, queries that run on after their request
 //! stop, the actors answer what they took, the store closes. A second signal ends the process at once, which is as safe as a crash.
@@ -13,11 +14,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig, KeyWrap};
-use assay_node_auth::{Asker, Job, Secret};
+use assay_node_auth::{Asker, Job, LoginRules, Secret};
 use assay_node_files::Files;
-use assay_node_http::{App, Health, HttpConfig, Provider, Quotas, Rates, Server};
+use assay_node_http::{App, Health, HttpConfig, Provider, Quotas, Rates, Server, Sockets};
 use assay_node_objects::{AuditLog, Objects, node_clock};
-use assay_node_query::Queries;
+use assay_node_query::{Prices, Queries};
 use assay_node_records::{Founding, Records};
 use assay_storage_model::sabotage;
 use tokio::runtime::{Builder, Handle};
@@ -28,27 +29,32 @@ use crate::admin::Door;
 use crate::config::{Config, LogFormat};
 use crate::files::Collecting;
 use crate::jwt::Trust;
+use crate::oidc::OpenId;
 use crate::quotas::ClusterHoldings;
 use crate::rates::ClusterPeers;
 use crate::retention::Retention;
 use crate::secrets::NodeKeys;
-use crate::{desk, hardening, jwt, metrics, oidc, rates, secrets};
+use crate::{descriptors, desk, hardening, jwt, metrics, oidc, people, rates, secrets};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
 /// Takes the place of the key that a first start makes.
 pub const API_KEY_VARIABLE: &str = "ASSAY_API_KEY";
+/// What failed where the first organization cannot be made.
+const FOUNDING: &str = "making the first organization, as [founding] and ASSAY_API_KEY say";
 /// How often deletes that could not be finished are taken up again.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
 /// Returns when a signal ended it and everything is closed.
-pub fn serve(config: Config) -> anyhow::Result<()> {
+pub fn serve(mut config: Config) -> anyhow::Result<()> {
     start_log(&config)?;
+    tracing::info!("assay {}", sabotage::version(env!("CARGO_PKG_VERSION")));
     if let Some(confession) = sabotage::confession() {
         tracing::warn!("{confession}");
     }
     hardening::close_memory();
     hardening::close_directory(&config.store.data_dir)?;
+    descriptors::fit(descriptors::raise(), &mut config.http);
     assay_cluster::install_abort_hook();
     let runtime = Builder::new_multi_thread()
         .worker_threads(MAIN_THREADS)
@@ -76,11 +82,11 @@ fn start_log(config: &Config) -> anyhow::Result<()> {
 
 async fn run(config: Config) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
-    let (keys, cluster) = open(&config).await?;
-    let trust = jwt::open(&config.jwt).await?;
+    let Checked { founding, prices, trust, login, sockets, keys } = checked(&config).await?;
+    let cluster = Arc::new(open(&config, &keys).await?);
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
-    let (records, provider) = records(&config, (&cluster, &keys), &objects, trust.as_ref())?;
-    let queries = queries(&config, &cluster)?;
+    let (records, provider) = records(&config, (&cluster, &keys), &objects, (trust.as_ref(), login))?;
+    let queries = queries(&config, prices, &cluster)?;
     let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone(), objects.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
     let peers = Arc::new(ClusterPeers::new(Arc::clone(&cluster)));
@@ -99,7 +105,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         admin: desk::open(&config, Arc::clone(&cluster))?,
         provider,
     };
-    let server = Server::bind(app).context("starting to listen")?;
+    let server = Server::bind(app, sockets).context("starting to listen")?;
     // Before the node is ready: a cluster without a majority is when administrators are needed most.
     desk::announce(&config, &server.admin_addresses())?;
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
@@ -110,7 +116,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let handle = server.handle();
     let http = tokio::spawn(server.run());
     let settling = async {
-        let made = records.found_when_heard(&founding(&config)?).await.context("making the first organization")?;
+        let made = records.found_when_heard(&founding).await.context(FOUNDING)?;
         secrets::settle(&keys, &records).await.context("the master key of secrets")?;
         serving.store(true, Ordering::Relaxed);
         announce(made.as_ref(), scheme, &addresses, &otlp)
@@ -143,8 +149,33 @@ async fn run(config: Config) -> anyhow::Result<()> {
     }
 }
 
-fn queries(config: &Config, cluster: &Arc<Cluster>) -> anyhow::Result<Queries> {
-    let prices = config.queries.prices().context("queries.prices")?;
+/// What is known to be good before anything is created.
+struct Checked {
+    founding: Founding,
+    prices: Prices,
+    trust: Option<Trust>,
+    login: Option<(LoginRules, Arc<OpenId>)>,
+    sockets: Sockets,
+    keys: Arc<NodeKeys>,
+}
+
+async fn checked(config: &Config) -> anyhow::Result<Checked> {
+    config.limits.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+    let founding = founding(config)?;
+    config.node()?;
+    let keys = NodeKeys::open(config)?;
+    desk::check(config)?;
+    Ok(Checked {
+        founding,
+        prices: config.queries.prices().context("queries.prices")?,
+        trust: jwt::open(&config.jwt).await?,
+        login: oidc::open(&config.oidc, &config.http)?,
+        sockets: Sockets::reserve(&config.http, &config.admin)?,
+        keys,
+    })
+}
+
+fn queries(config: &Config, prices: Prices, cluster: &Arc<Cluster>) -> anyhow::Result<Queries> {
     let queries = Queries::start(Arc::clone(cluster), config.queries.limits(), prices, node_clock(cluster));
     let queries = queries.context("opening the queries that run on after their request")?;
     queries.runs_later_for(Asker::Job(Job::LaterQueries).to_bytes());
@@ -152,10 +183,9 @@ fn queries(config: &Config, cluster: &Arc<Cluster>) -> anyhow::Result<Queries> {
 }
 
 /// The node's directory, opened or founded with the master keys that the node is given.
-async fn open(config: &Config) -> anyhow::Result<(Arc<NodeKeys>, Arc<Cluster>)> {
-    let keys = NodeKeys::open(config)?;
-    let node = ClusterConfig { keys: Some(Arc::clone(&keys) as Arc<dyn KeyWrap>), ..config.node()? };
-    Ok((keys, Arc::new(Cluster::open(node).await?)))
+async fn open(config: &Config, keys: &Arc<NodeKeys>) -> anyhow::Result<Cluster> {
+    let node = ClusterConfig { keys: Some(Arc::clone(keys) as Arc<dyn KeyWrap>), ..config.node()? };
+    Ok(Cluster::open(node).await?)
 }
 
 /// With whom they trust, how people log in, and what secrets are opened with. Other nodes' questions are checked by them.
@@ -163,14 +193,15 @@ fn records(
     config: &Config,
     (cluster, keys): (&Arc<Cluster>, &NodeKeys),
     objects: &Objects,
-    trust: Option<&Trust>,
+    (trust, login): (Option<&Trust>, Option<(LoginRules, Arc<OpenId>)>),
 ) -> anyhow::Result<(Records, Option<Arc<dyn Provider>>)> {
-    let mut records = Records::new(Arc::clone(cluster), Arc::new(AuditLog::new(objects.clone())));
+    let mut records = Records::new(Arc::clone(cluster), Arc::new(AuditLog::new(objects.clone())))
+        .with_rules(people::rules(&config.people, &config.records));
     if let Some(trust) = trust {
         records = records.trusting(Arc::clone(&trust.jwts));
     }
     let mut provider: Option<Arc<dyn Provider>> = None;
-    if let Some((rules, known)) = oidc::open(&config.oidc, &config.http)? {
+    if let Some((rules, known)) = login {
         records = records.with_logins(rules);
         provider = Some(known);
     }
@@ -214,12 +245,18 @@ async fn keep_sweeping(records: Records) {
     }
 }
 
+/// What a first start makes. A directory that holds data already has been founded, and ignores it.
 fn founding(config: &Config) -> anyhow::Result<Founding> {
-    Ok(Founding {
+    let founding = Founding {
         org_name: config.founding.organization.clone(),
         owner_email: config.founding.owner_email.clone(),
         api_key: desk::variable(API_KEY_VARIABLE)?,
-    })
+    };
+    if !config.store.data_dir.join("FORMAT").exists() {
+        founding.check_names().map_err(|why| anyhow::anyhow!("settings [founding]: {why}"))?;
+        founding.check_key().map_err(|why| anyhow::anyhow!("environment {API_KEY_VARIABLE}: {why}"))?;
+    }
+    Ok(founding)
 }
 
 fn health(cluster: Arc<Cluster>, records: Records, serving: Arc<AtomicBool>) -> Arc<dyn Fn() -> Health + Send + Sync> {

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::admin::{AdminCommand, Answer, Request, connect, on_directory};
+use crate::out;
 
 /// Of the file, as it goes through the socket.
 const PART_BYTES: usize = 1 << 20;
@@ -184,7 +185,7 @@ pub fn run(data_dir: &Path, command: AdminCommand) -> anyhow::Result<()> {
             done
         })?,
     };
-    println!("{}", serde_json::to_string_pretty(&done)?);
+    out::json(&done)?;
     Ok(())
 }
 

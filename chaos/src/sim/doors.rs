@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster_raft::{NotWritten, ProposeError};
+use assay_cluster_raft::{NotWritten, ProposeError, WRITE_WAIT_MAX};
 use assay_node_objects::pure::{Entered, Line};
 use assay_storage_model::command::{Action, Outcome, RequestId};
 use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
@@ -12,7 +12,7 @@ use assay_storage_shard::{Shard, View};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::life::{Life, Running};
 use super::machine::State;
@@ -187,7 +187,7 @@ fn submit(lines: &Arc<Lines>, running: &Running) {
         return;
     }
     while let Some(front) = inner.line.front() {
-        let submitted = running.group.submit(front.command.clone());
+        let submitted = running.group.submit(front.command.clone(), Instant::now() + WRITE_WAIT_MAX);
         if matches!(submitted, Err(NotWritten::Busy(_))) {
             inner.asks_again = true;
             let (lines, running) = (Arc::clone(lines), running.clone());

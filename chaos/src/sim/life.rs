@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 
 use assay_cluster_raft::{
     Admission, CacheBudget, Founding, Group, GroupConfig, IncomingDir, LargeWrites, Machine, NoLargeWrites, NodeParts,
-    OnFatal, SealThreads, Throttle, Work,
+    OnFatal, SealThreads, Throttle, Timing, Work,
 };
 use assay_storage_blobs::Blobs;
 use assay_storage_catalog::Catalog;
@@ -188,6 +188,7 @@ impl Life {
         };
         NodeParts {
             cluster_name: "simulated".into(),
+            timing: Timing::default(),
             runtime: Handle::current(),
             cache: CacheBudget::new(64 << 10),
             seals: SealThreads::in_place(work.clone()),

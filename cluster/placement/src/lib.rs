@@ -7,6 +7,7 @@
 //!     leaves gives its own places away, and no other moves. (Rendezvous: every node scores every group, the highest
 //!     scores keep it.)
 
+mod leaders;
 mod plan;
 
 use std::cmp::Reverse;
@@ -16,6 +17,7 @@ use assay_storage_model::catalog::{Members, Replica, ShardMap};
 use assay_storage_model::{GroupId, NodeId, ObjectKey, ReplicaId, ShardId};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+pub use leaders::leaders;
 pub use plan::{CATALOG_VOTERS, Move, Nodes, catalog_voters, plan};
 
 /// Replicas of a shard where there are nodes enough.

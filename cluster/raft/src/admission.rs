@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 
 use crate::error::NotWritten;
 
-/// How long a write waits for memory before it is refused.
-pub const MEMORY_WAIT_MAX: Duration = Duration::from_secs(20);
+/// How long a write waits for its turn and for memory before it is refused, where its deadline is not known.
+pub const WRITE_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Bytes on disk per byte of an entry, until its seal has let the log go: the log, the segment, and some for both
 /// being rewritten.
 const DISK_BYTES_PER_BYTE: i64 = 3;
@@ -53,11 +54,11 @@ impl Admission {
         });
     }
 
-    /// Returns when an entry of `bytes` may be proposed.
-    pub(crate) async fn pass(&self, bytes: usize) -> Result<(), NotWritten> {
+    /// Returns when an entry of `bytes` may be proposed; it is busy where there is no memory before the deadline.
+    pub(crate) async fn pass(&self, bytes: usize, until: Instant) -> Result<(), NotWritten> {
         let mut door = self.door.subscribe();
         let open = door.wait_for(|door| *door != Door::Wait);
-        match tokio::time::timeout(MEMORY_WAIT_MAX, open).await {
+        match timeout_at(until, open).await {
             Err(_) => return Err(NotWritten::Busy("memory is used up, and sealing does not keep up")),
             Ok(Err(_)) => return Err(NotWritten::Closing),
             Ok(Ok(door)) => {
@@ -95,23 +96,27 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
+    fn soon() -> Instant {
+        Instant::now() + WRITE_WAIT_MAX
+    }
+
     #[tokio::test]
     async fn a_full_disk_refuses_at_once_and_an_emptied_one_lets_in() {
         let admission = Admission::default();
         admission.set_door(Door::NoSpace("full".into()));
-        assert_eq!(admission.pass(1).await, Err(NotWritten::NoSpace("full".into())));
+        assert_eq!(admission.pass(1, soon()).await, Err(NotWritten::NoSpace("full".into())));
         assert!(admission.refusal().is_some());
         admission.set_door(Door::Open);
-        assert_eq!((admission.pass(1).await, admission.refusal()), (Ok(()), None));
+        assert_eq!((admission.pass(1, soon()).await, admission.refusal()), (Ok(()), None));
     }
 
     #[tokio::test]
     async fn between_two_measures_the_room_is_counted_down() {
         let admission = Admission::default();
         admission.set_room(1_000);
-        assert_eq!(admission.pass(200).await, Ok(()));
+        assert_eq!(admission.pass(200, soon()).await, Ok(()));
         admission.set_door(Door::Open);
-        assert!(matches!(admission.pass(200).await, Err(NotWritten::NoSpace(_))));
+        assert!(matches!(admission.pass(200, soon()).await, Err(NotWritten::NoSpace(_))));
     }
 
     #[tokio::test]
@@ -120,7 +125,7 @@ mod tests {
         admission.set_door(Door::Wait);
         let waiting = tokio::spawn({
             let admission = Arc::clone(&admission);
-            async move { admission.pass(1).await }
+            async move { admission.pass(1, soon()).await }
         });
         tokio::time::sleep(Duration::from_millis(20)).await;
         assert!(!waiting.is_finished());

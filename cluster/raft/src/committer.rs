@@ -8,6 +8,9 @@ use assay_storage_model::entry::EntryBuilder;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::Instant;
+
+use crate::admission::WRITE_WAIT_MAX;
 
 use crate::counters::Counters;
 use crate::error::{NotWritten, ProposeError};
@@ -35,6 +38,8 @@ pub(crate) struct Committer {
 struct Shared {
     queue: Mutex<Queue>,
     changed: Notify,
+    /// Told when commands were taken out.
+    room: Notify,
     closing: watch::Sender<bool>,
     ended: watch::Sender<bool>,
 }
@@ -56,8 +61,26 @@ impl Committer {
         committer
     }
 
-    /// Takes a command in; commands become entries in the order of these calls.
-    pub fn submit(&self, command: Bytes) -> Result<Pending, NotWritten> {
+    /// Takes a command in as soon as there is room, for the next entry.
+    pub async fn write(&self, command: Bytes, until: Instant) -> Result<Outcome, ProposeError> {
+        loop {
+            let room = self.shared.room.notified();
+            let mut room = std::pin::pin!(room);
+            room.as_mut().enable(); // before the look, so that room that comes in between is not missed
+            match self.submit(command.clone(), until) {
+                Ok(pending) => return pending.outcome().await,
+                Err(why @ NotWritten::Busy(_)) => {
+                    if tokio::time::timeout_at(until, room).await.is_err() {
+                        return Err(why.into());
+                    }
+                }
+                Err(why) => return Err(why.into()),
+            }
+        }
+    }
+
+    /// Takes a command in; commands become entries in the order of these calls. It waits for memory until its deadline.
+    pub fn submit(&self, command: Bytes, until: Instant) -> Result<Pending, NotWritten> {
         let bytes = command.len();
         self.proposer.check()?;
         self.proposer.check_size(bytes)?;
@@ -69,7 +92,7 @@ impl Committer {
         } else {
             Payload::Inline(command)
         };
-        queue.push(Waiting { payload, answer });
+        queue.push(Waiting { payload, until, answer });
         drop(queue);
         self.shared.changed.notify_one();
         Ok(Pending(pending))
@@ -90,9 +113,9 @@ impl Committer {
 
     async fn next(&self) -> Option<Batch> {
         loop {
-            let (bytes, empty, closed) = {
+            let (bytes, deadline, empty, closed) = {
                 let queue = self.shared.queue.lock();
-                (queue.next_bytes(), queue.is_empty(), queue.is_closed())
+                (queue.next_bytes(), queue.first_deadline(), queue.is_empty(), queue.is_closed())
             };
             if empty && closed {
                 return None;
@@ -103,12 +126,20 @@ impl Committer {
             }
             // The entry is taken after the wait, so that it has what came meanwhile.
             let mut closing = self.shared.closing.subscribe();
+            let until = deadline.unwrap_or_else(|| Instant::now() + WRITE_WAIT_MAX);
             let passed = tokio::select! {
                 biased;
-                passed = self.proposer.admission.pass(bytes) => passed,
+                passed = self.proposer.admission.pass(bytes, until) => passed,
                 _ = closing.wait_for(|closing| *closing) => Err(NotWritten::Closing),
             };
+            if let Err(why @ NotWritten::Busy(_)) = &passed {
+                let late = self.shared.queue.lock().take_late(Instant::now());
+                late.into_iter().for_each(|answer| drop(answer.send(Err(why.clone().into()))));
+                self.shared.room.notify_waiters();
+                continue;
+            }
             let batch = self.shared.queue.lock().take();
+            self.shared.room.notify_waiters();
             match (passed, batch) {
                 (_, None) => {}
                 (Ok(()), Some(batch)) => return Some(batch),

@@ -19,7 +19,7 @@ pub enum NotWritten {
     Busy(&'static str),
     #[error("the disk has no room for writes: {0}")]
     NoSpace(String),
-    #[error("this replica does not lead its group{}", leader.map(|id| format!(", replica {id} does")).unwrap_or_default())]
+    #[error("no leader of the group could be reached in time; try again")]
     NotLeader { leader: Option<ReplicaId> },
     #[error("a command of {bytes} bytes, at most {limit} are taken")]
     TooLarge { bytes: usize, limit: usize },
@@ -37,7 +37,7 @@ pub enum NotWritten {
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FenceError {
-    #[error("this replica does not lead its group{}", leader.map(|id| format!(", replica {id} does")).unwrap_or_default())]
+    #[error("no leader of the group could be reached in time; try again")]
     NotLeader { leader: Option<ReplicaId> },
     #[error("no majority of the group confirmed its leader: {0}")]
     NoQuorum(String),

@@ -14,9 +14,9 @@ use openraft::{Config, ServerState, SnapshotPolicy};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, RwLock, Semaphore, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::admission::Admission;
+use crate::admission::{Admission, WRITE_WAIT_MAX};
 use crate::ahead::Ahead;
 use crate::appends::Appends;
 use crate::apply::{AppliedNext, Applier, ApplyParts, ApplyThread};
@@ -41,18 +41,14 @@ use crate::network::Network;
 use crate::peers::{Chunks, FileWanted, MessageKind, PeerError, Peers, Way};
 use crate::proposer::Proposer;
 use crate::read_index::ReadIndex;
+use crate::runtime::beat_every;
 use crate::seal::SealThreads;
 use crate::state_machine::{SealsEnded, StateMachine};
 use crate::throttle::Throttle;
+use crate::timing::Timing;
 use crate::types::{LogIdOf, RaftOf, Replica};
 use crate::work::Work;
 
-/// Decision 1: apart enough from each other that a slow fsync makes no election.
-pub const HEARTBEAT: Duration = Duration::from_millis(120);
-/// How often consensus looks at its timers: openraft makes it of the heartbeat.
-pub(crate) const TICK: Duration = Duration::from_millis(HEARTBEAT.as_millis() as u64 * 3 / 2);
-pub const ELECTION_MIN: Duration = Duration::from_millis(400);
-pub const ELECTION_MAX: Duration = Duration::from_millis(700);
 /// How long a snapshot may take to reach a follower.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Entries one message to a follower carries at most; bytes are bounded apart from that.
@@ -74,6 +70,7 @@ const SEAL_ASKED_AGAIN_AFTER: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug)]
 pub struct NodeParts {
     pub cluster_name: String,
+    pub timing: Timing,
     /// Where consensus runs; its threads are named for it.
     pub runtime: Handle,
     pub cache: CacheBudget,
@@ -136,6 +133,7 @@ impl Group {
     /// Applies again what was committed since the last seal, and returns when consensus runs.
     pub async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError> {
         let group = config.group;
+        beat_every(node.timing.tick());
         let started = start_on_its_runtime(config, node).await;
         started.unwrap_or_else(|error| Err(StartError::Consensus { group, why: error.to_string() }))
     }
@@ -158,6 +156,10 @@ impl Group {
 
     pub(crate) fn counters(&self) -> &Counters {
         &self.shared.proposer.counters
+    }
+
+    pub(crate) fn timing(&self) -> Timing {
+        self.shared.inbound.timing
     }
 
     pub(crate) fn peers(&self) -> &Arc<dyn Peers> {
@@ -192,14 +194,15 @@ impl Group {
         self.fence().await.map(|_| ())
     }
 
-    /// Takes a command in for the next entry; entries keep the order of these calls.
-    pub fn submit(&self, command: Bytes) -> Result<Pending, NotWritten> {
-        self.shared.committer.submit(command)
+    /// Takes a command in for the next entry; entries keep the order of these calls. A command that still waits for memory
+    /// at its deadline is refused.
+    pub fn submit(&self, command: Bytes, until: Instant) -> Result<Pending, NotWritten> {
+        self.shared.committer.submit(command, until)
     }
 
-    /// [`Group::submit`], and its outcome.
+    /// Waits for room, then does as [`Group::submit`], and returns the outcome. It is busy only after [`WRITE_WAIT_MAX`].
     pub async fn write(&self, command: Bytes) -> Result<Outcome, ProposeError> {
-        self.submit(command)?.outcome().await
+        self.shared.committer.write(command, Instant::now() + WRITE_WAIT_MAX).await
     }
 
     /// One entry of these commands, beside what the committer does. Goes on when the caller no longer waits.
@@ -209,14 +212,15 @@ impl Group {
             return Err(NotWritten::Empty.into());
         }
         proposer.check()?;
-        let permit = Arc::clone(&self.shared.in_flight).try_acquire_owned();
-        let permit = permit.map_err(|_| {
+        let until = Instant::now() + WRITE_WAIT_MAX;
+        let permit = timeout_at(until, Arc::clone(&self.shared.in_flight).acquire_owned()).await;
+        let Ok(Ok(permit)) = permit else {
             Counters::add(&proposer.counters.busy, 1);
-            NotWritten::Busy("too many proposals are under way")
-        })?;
+            return Err(NotWritten::Busy("too many proposals are under way").into());
+        };
         let proposed = proposer.runtime.clone().spawn(async move {
             let _permit = permit;
-            propose(&proposer, commands).await
+            propose(&proposer, commands, until).await
         });
         let lost = |error: tokio::task::JoinError| ProposeError::Unknown { why: error.to_string() };
         proposed.await.unwrap_or_else(|error| Err(lost(error)))
@@ -362,12 +366,12 @@ impl Group {
     }
 }
 
-async fn propose(proposer: &Proposer, commands: Vec<Bytes>) -> Result<Vec<Outcome>, ProposeError> {
+async fn propose(proposer: &Proposer, commands: Vec<Bytes>, until: Instant) -> Result<Vec<Outcome>, ProposeError> {
     let bytes: usize = commands.iter().map(Bytes::len).sum();
     let inline_max = proposer.large.inline_bytes_max();
     let large = commands.iter().any(|command| command.len() > inline_max) || bytes > ENTRY_BYTES_MAX.max(inline_max);
     proposer.check_size(bytes)?;
-    proposer.admission.pass(bytes).await?;
+    proposer.admission.pass(bytes, until).await?;
     if large {
         let count = commands.len();
         return proposer.propose_large(proposer.keep_large(commands), count).await;
@@ -377,13 +381,13 @@ async fn propose(proposer: &Proposer, commands: Vec<Bytes>) -> Result<Vec<Outcom
     proposer.propose(entry.finish(), commands.len(), bytes).await
 }
 
-fn consensus_config(cluster_name: &str) -> Config {
+fn consensus_config(cluster_name: &str, timing: Timing) -> Config {
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).expect("short");
     Config {
         cluster_name: cluster_name.to_owned(),
-        heartbeat_interval: millis(HEARTBEAT),
-        election_timeout_min: millis(ELECTION_MIN),
-        election_timeout_max: millis(ELECTION_MAX),
+        heartbeat_interval: millis(timing.heartbeat),
+        election_timeout_min: millis(timing.election_min),
+        election_timeout_max: millis(timing.election_max),
         install_snapshot_timeout: millis(SNAPSHOT_TIMEOUT),
         max_payload_entries: ENTRIES_PER_MESSAGE_MAX,
         // The upkeep says when: it knows bytes, age and what pins the log, consensus counts entries only.
@@ -441,8 +445,8 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         serving: Arc::clone(&serving),
         fatal: node.fatal.clone(),
     };
-    let consensus =
-        Arc::new(consensus_config(&node.cluster_name).validate().map_err(|error| stopped(error.to_string()))?);
+    let consensus = consensus_config(&node.cluster_name, node.timing).validate();
+    let consensus = Arc::new(consensus.map_err(|error| stopped(error.to_string()))?);
     let exports = Exports::new(incoming.disk.clone(), node.work.clone());
     let incoming = Incoming::new(incoming, Arc::clone(&node.throttle), node.work.clone()).await.map_err(io_failed)?;
     let deposed = Deposed::default();
@@ -463,6 +467,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         machine: Arc::clone(&machine),
         counters: Arc::clone(&node.counters),
         incoming: Arc::new(Mutex::new(incoming)),
+        timing: node.timing,
     };
     let (applied, seals_ended) = (applied.subscribe(), seals_ended.subscribe());
     let group =
@@ -488,10 +493,11 @@ struct Started {
 impl Started {
     fn serve(self, node: NodeParts) -> Group {
         let Started { group, replica, raft, machine, large, log, inbound, apply_thread, applied, seals_ended } = self;
-        let NodeParts { runtime, admission, counters, fatal, peers, work, .. } = node;
+        let NodeParts { runtime, admission, counters, fatal, peers, work, timing, .. } = node;
         runtime.spawn(end_with_consensus(group, raft.clone(), fatal.clone()));
         let (leading, gate) = (raft.server_metrics(), Arc::new(RwLock::new(())));
-        let read_index = Arc::new(ReadIndex { group, replica, raft: raft.clone(), peers, gate: Arc::clone(&gate) });
+        let read_index = ReadIndex { group, replica, raft: raft.clone(), peers, gate: Arc::clone(&gate), timing };
+        let read_index = Arc::new(read_index);
         let [fences, asked] = [(); 2].map(|()| Fences::new(applied.clone(), runtime.clone(), Arc::clone(&counters)));
         let proposer = Proposer { raft: raft.clone(), leading, admission, large, counters, runtime, work, fatal, gate };
         let committer = Committer::start(proposer.clone());

@@ -18,10 +18,8 @@ use crate::group::Group;
 use crate::inbound::node_of;
 use crate::peers::{Message, MessageKind, Way};
 
-/// How long writes under way may take to end before the handover is given up.
-const QUIET_WAIT_MAX: Duration = Duration::from_secs(1);
-/// How long the other replica may take to lead.
-const TAKE_OVER_MAX: Duration = Duration::from_secs(3);
+/// On a slow disk writes under way take longer to end, and the lead is to leave it all the same.
+const QUIET_WAIT_OF_SLOW_DISK: Duration = Duration::from_secs(6);
 /// Entries that the other one may lack when a handover begins.
 const BEHIND_MAX: u64 = 1000;
 
@@ -49,6 +47,15 @@ impl Drop for Heartbeats<'_> {
 impl Group {
     /// Returns when the other replica leads, or this one still does.
     pub async fn hand_over(&self, to: ReplicaId) -> Result<(), HandOverError> {
+        self.hand_over_within(to, self.timing().quiet_wait()).await
+    }
+
+    /// The same from a node whose disk is slow: what is under way there may take long to end.
+    pub async fn hand_over_from_slow_disk(&self, to: ReplicaId) -> Result<(), HandOverError> {
+        self.hand_over_within(to, QUIET_WAIT_OF_SLOW_DISK.max(self.timing().quiet_wait())).await
+    }
+
+    async fn hand_over_within(&self, to: ReplicaId, quiet_wait: Duration) -> Result<(), HandOverError> {
         let raft = self.raft();
         let unfit = || HandOverError::Unfit(to);
         if !self.leads() {
@@ -56,16 +63,17 @@ impl Group {
         }
         self.check_fit(to).await?;
         let node = node_of(raft, to).ok_or_else(unfit)?;
-        let held = timeout(QUIET_WAIT_MAX, self.gate().write()).await.map_err(|_| HandOverError::Busy)?;
+        let held = timeout(quiet_wait, self.gate().write()).await.map_err(|_| HandOverError::Busy)?;
         self.caught_up(to).await?;
         let _heartbeats = Heartbeats(self);
         raft.runtime_config().heartbeat(false);
         let way = Way { group: self.id(), from: self.replica(), to, node };
-        let message = Message { way, kind: MessageKind::TakeOver, body: Bytes::new(), within: TAKE_OVER_MAX };
+        let message =
+            Message { way, kind: MessageKind::TakeOver, body: Bytes::new(), within: self.timing().take_over_max() };
         let asked = self.peers().send(message).await;
         let mut metrics = raft.server_metrics();
         let gone = metrics.wait_for(|metrics| metrics.state != ServerState::Leader);
-        let answer = match (asked, timeout(Duration::from_millis(500), gone).await) {
+        let answer = match (asked, timeout(self.timing().notice_wait(), gone).await) {
             (_, Ok(_)) => {
                 Counters::add(&self.counters().handovers, 1);
                 Ok(())
@@ -97,7 +105,7 @@ impl Group {
             let matched = metrics.replication.as_ref().and_then(|all| all.get(&to.0).copied().flatten());
             matched.is_some_and(|matched| matched.index + behind_max >= metrics.last_log_index.unwrap_or(0))
         });
-        match timeout(QUIET_WAIT_MAX, close).await {
+        match timeout(self.timing().quiet_wait(), close).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(_)) => Err(HandOverError::NotLeader),
             Err(_) => Err(HandOverError::Unfit(to)),

@@ -21,13 +21,13 @@ use crate::encoding::BadRecord;
 use crate::error::FenceError;
 use crate::exports::Exports;
 use crate::fence::Fences;
-use crate::group::ELECTION_MAX;
 use crate::incoming::{FetchError, Incoming};
 use crate::lag::Lag;
 use crate::large::blob_named;
 use crate::machine::{BadSnapshot, Machine};
 use crate::peers::{Chunks, FileWanted, MessageKind, PeerError, Peers, Way};
 use crate::read_index::ReadIndex;
+use crate::timing::Timing;
 use crate::types::{EntryOf, RaftOf, SnapshotFiles, SnapshotOf, snapshot_meta};
 use crate::wire;
 
@@ -35,8 +35,6 @@ use crate::wire;
 const ROOM_WAIT_MAX: Duration = Duration::from_millis(100);
 /// After the lease of the leader before has passed, so that no voter is still bound to it.
 const AFTER_LEASE: Duration = Duration::from_millis(20);
-/// How long one election may take before another is tried.
-const ELECTION_WAIT: Duration = Duration::from_millis(250);
 const ELECTIONS_MAX: u32 = 4;
 
 /// Why a message was not answered. The sender is told the sentence.
@@ -85,6 +83,7 @@ pub(crate) struct Inbound {
     pub counters: Arc<Counters>,
     /// One snapshot at a time.
     pub incoming: Arc<Mutex<Incoming>>,
+    pub timing: Timing,
 }
 
 impl Inbound {
@@ -122,7 +121,7 @@ impl Inbound {
                     Err(error) => Err(ReceiveError::Failed(error.to_string())),
                 }
             }
-            MessageKind::TakeOver => take_over(raft).await,
+            MessageKind::TakeOver => take_over(raft, self.timing).await,
         }
     }
 
@@ -193,13 +192,14 @@ impl Inbound {
 
 /// Makes this replica lead: the leader before has stopped its heartbeats and holds back what it is sent. Answers when
 /// it leads.
-async fn take_over(raft: &RaftOf) -> Result<Bytes, ReceiveError> {
+async fn take_over(raft: &RaftOf, timing: Timing) -> Result<Bytes, ReceiveError> {
     let stopped = |why: String| ReceiveError::Stopped(why);
-    sleep(ELECTION_MAX + AFTER_LEASE).await;
+    sleep(timing.election_max + AFTER_LEASE).await;
     let mut metrics = raft.server_metrics();
     for _ in 0..ELECTIONS_MAX {
         raft.trigger().elect().await.map_err(|error| stopped(error.to_string()))?;
-        let leads = timeout(ELECTION_WAIT, metrics.wait_for(|metrics| metrics.state == ServerState::Leader)).await;
+        let leads = metrics.wait_for(|metrics| metrics.state == ServerState::Leader);
+        let leads = timeout(timing.election_wait(), leads).await;
         if matches!(leads, Ok(Ok(_))) {
             return Ok(wire::encode_read_index(None));
         }

@@ -200,7 +200,7 @@ mod tests {
     use crate::types::{EntryBytes, EntryOf};
     use crate::work::Work;
 
-    const HEARTBEAT: Duration = crate::group::HEARTBEAT;
+    const HEARTBEAT: Duration = Duration::from_millis(120);
     const MIB: usize = 1 << 20;
 
     /// A follower behind a link of so many bytes a second: when each message reached it, and with how many entries.

@@ -2,6 +2,7 @@
 //!
 //! Q1: entries hold commands in the order in which they were submitted.
 //! Q2: an entry has at most `ENTRY_BYTES_MAX` bytes; a command that travels as a blob has an entry of its own.
+//! Q3: a command whose deadline passes while it waits for memory is refused, and is in no entry.
 
 use std::collections::VecDeque;
 
@@ -9,6 +10,7 @@ use assay_storage_model::command::Outcome;
 use assay_storage_model::entry::ENTRY_BYTES_MAX;
 use bytes::Bytes;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::error::{NotWritten, ProposeError};
 use crate::large::{LargeError, LargeWrite};
@@ -46,6 +48,8 @@ impl Payload {
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub payload: Payload,
+    /// When it no longer waits.
+    pub until: Instant,
     pub answer: Answer,
 }
 
@@ -111,7 +115,7 @@ impl Queue {
             if !commands.is_empty() && !fits {
                 break; // Q1, Q2
             }
-            let Waiting { payload, answer } = self.waiting.pop_front()?;
+            let Waiting { payload, answer, .. } = self.waiting.pop_front()?;
             self.bytes -= payload.bytes();
             match payload {
                 Payload::Large { blob, .. } => return Some(Batch::Large { blob, answer }),
@@ -123,6 +127,20 @@ impl Queue {
             }
         }
         (!commands.is_empty()).then_some(Batch::Inline { commands, answers })
+    }
+
+    /// The first deadline of a command that waits.
+    pub fn first_deadline(&self) -> Option<Instant> {
+        self.waiting.iter().map(|waiting| waiting.until).min()
+    }
+
+    /// Takes the commands out whose deadline has passed.
+    pub fn take_late(&mut self, now: Instant) -> Vec<Answer> {
+        let (late, waiting): (VecDeque<Waiting>, VecDeque<Waiting>) =
+            self.waiting.drain(..).partition(|waiting| waiting.until <= now);
+        self.waiting = waiting;
+        self.bytes -= late.iter().map(|waiting| waiting.payload.bytes()).sum::<usize>();
+        late.into_iter().map(|waiting| waiting.answer).collect()
     }
 
     /// Nothing more is taken in; what waits may still be taken out.
@@ -144,17 +162,23 @@ impl Queue {
 mod tests {
     use super::*;
 
+    const WAIT: std::time::Duration = std::time::Duration::from_secs(30);
+
     fn queue_of(sizes: &[usize]) -> Queue {
         let mut queue = Queue::default();
         for size in sizes {
-            queue.push(Waiting { payload: Payload::Inline(Bytes::from(vec![0; *size])), answer: oneshot::channel().0 });
+            push(&mut queue, Payload::Inline(Bytes::from(vec![0; *size])));
         }
         queue
     }
 
     fn push_large(queue: &mut Queue, bytes: usize) {
         let (_, blob) = oneshot::channel();
-        queue.push(Waiting { payload: Payload::Large { bytes, blob }, answer: oneshot::channel().0 });
+        push(queue, Payload::Large { bytes, blob });
+    }
+
+    fn push(queue: &mut Queue, payload: Payload) {
+        queue.push(Waiting { payload, until: Instant::now() + WAIT, answer: oneshot::channel().0 });
     }
 
     /// The sizes of the commands of each entry; a large one as `large`.
@@ -183,7 +207,7 @@ mod tests {
     fn a_large_write_has_its_own_entry_in_its_place() {
         let mut queue = queue_of(&[1, 2]);
         push_large(&mut queue, 5 << 20);
-        queue.push(Waiting { payload: Payload::Inline(Bytes::from_static(b"abc")), answer: oneshot::channel().0 });
+        push(&mut queue, Payload::Inline(Bytes::from_static(b"abc")));
         assert_eq!(entries(queue), ["[1, 2]", "large", "[3]"]);
     }
 
@@ -195,6 +219,21 @@ mod tests {
         assert!(matches!(queue.check(1), Err(NotWritten::Busy(_))));
         let queue = queue_of(&[0; COMMANDS_WAITING_MAX]);
         assert!(matches!(queue.check(1), Err(NotWritten::Busy(_))));
+    }
+
+    #[test]
+    fn a_command_whose_deadline_passed_is_taken_out_from_between_the_others() {
+        let mut queue = queue_of(&[1]);
+        let (now, (answer, mut late)) = (Instant::now(), oneshot::channel());
+        queue.push(Waiting { payload: Payload::Inline(Bytes::from_static(b"ab")), until: now, answer });
+        push(&mut queue, Payload::Inline(Bytes::from_static(b"abc")));
+        assert_eq!(queue.first_deadline(), Some(now));
+        assert_eq!(queue.take_late(now - WAIT).len(), 0);
+        for answer in queue.take_late(now) {
+            let _ = answer.send(Err(NotWritten::Busy("late").into()));
+        }
+        assert!(late.try_recv().expect("an answer").is_err());
+        assert_eq!(entries(queue), ["[1, 3]"]);
     }
 
     #[test]

@@ -18,13 +18,10 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::error::FenceError;
 use crate::inbound::node_of;
 use crate::peers::{Message, MessageKind, PeerError, Peers, Way};
+use crate::timing::Timing;
 use crate::types::{Home, RaftOf, Replica};
 use crate::wire;
 
-/// How long a round looks for a leader that a majority confirms.
-pub const LEADER_WAIT_MAX: Duration = Duration::from_secs(5);
-/// One question to the leader.
-const ASK_MAX: Duration = Duration::from_secs(2);
 const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 pub(crate) struct ReadIndex {
@@ -34,6 +31,7 @@ pub(crate) struct ReadIndex {
     pub peers: Arc<dyn Peers>,
     /// Taken alone by a handover: a confirmation would renew the lease that it lets pass.
     pub gate: Arc<RwLock<()>>,
+    pub timing: Timing,
 }
 
 impl fmt::Debug for ReadIndex {
@@ -44,7 +42,7 @@ impl fmt::Debug for ReadIndex {
 
 impl ReadIndex {
     pub async fn confirm(&self) -> Result<Option<u64>, FenceError> {
-        let until = Instant::now() + LEADER_WAIT_MAX;
+        let until = Instant::now() + self.timing.leader_wait();
         loop {
             let refusal = match self.ask().await {
                 Ok(index) => return Ok(index),
@@ -79,8 +77,8 @@ impl ReadIndex {
             return Ok(self.raft.metrics().borrow().last_applied.map(|id| id.index));
         }
         let _pass = self.gate.read().await;
-        let confirmed = timeout(ASK_MAX, self.raft.get_read_log_id()).await;
-        let late = || FenceError::NoQuorum(format!("none within {} s", ASK_MAX.as_secs()));
+        let confirmed = timeout(self.timing.ask_max(), self.raft.get_read_log_id()).await;
+        let late = || FenceError::NoQuorum(format!("none within {:?}", self.timing.ask_max()));
         let (read, _) = confirmed.map_err(|_| late())?.map_err(refused)?;
         Ok(read.map(|id| id.index))
     }
@@ -89,7 +87,7 @@ impl ReadIndex {
         let unknown = FenceError::NotLeader { leader: Some(leader) };
         let node = node_of(&self.raft, leader).ok_or(unknown)?;
         let way = Way { group: self.group, from: self.replica, to: leader, node };
-        let message = Message { way, kind: MessageKind::ReadIndex, body: Bytes::new(), within: ASK_MAX };
+        let message = Message { way, kind: MessageKind::ReadIndex, body: Bytes::new(), within: self.timing.ask_max() };
         let mut metrics = self.raft.server_metrics();
         let fallen = metrics.wait_for(|metrics| metrics.current_leader != Some(leader.0));
         let answer = tokio::select! {

@@ -5,14 +5,13 @@ use std::cell::RefCell;
 use std::fmt::Debug;
 use std::future::Future;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use openraft::{AsyncRuntime, OptionalSend, TokioRuntime};
 use rand_of_openraft::rngs::StdRng;
 use rand_of_openraft::{Error, RngCore, SeedableRng, thread_rng};
 use tokio::time::Instant;
-
-use crate::group::TICK;
 
 thread_local! {
     static SEEDED: RefCell<Option<StdRng>> = const { RefCell::new(None) };
@@ -49,6 +48,18 @@ impl RngCore for Dice {
     }
 }
 
+/// Microseconds between two beats; 0 before the first group was started.
+static BEAT_MICROS: AtomicU64 = AtomicU64::new(0);
+
+/// Sets the beat of this process. Of several the shortest holds: a beat that is too short costs wakeups, one that is too
+/// long would delay ticks.
+pub(crate) fn beat_every(tick: Duration) {
+    let tick = u64::try_from(tick.as_micros()).unwrap_or(u64::MAX);
+    let shorter = |beat: u64| (beat == 0 || tick < beat).then_some(tick);
+    // An error means that the beat is as short already.
+    let _ = BEAT_MICROS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, shorter);
+}
+
 /// The beat that all groups of a node tick to. What leads there sends its heartbeats together then, in few packets, and
 /// wakes the other nodes once and not once for each group (decisions/0012).
 fn on_the_beat(deadline: Instant) -> Instant {
@@ -57,7 +68,10 @@ fn on_the_beat(deadline: Instant) -> Instant {
         return deadline; // simulated nodes share a process, and what they do is to follow from the seed
     }
     let first = *FIRST.get_or_init(|| deadline);
-    let beat = TICK.as_micros();
+    let beat = u128::from(BEAT_MICROS.load(Ordering::Relaxed));
+    if beat == 0 {
+        return deadline;
+    }
     let since = deadline.saturating_duration_since(first).as_micros();
     // To the nearest one: who wakes late by a little is not to miss the next.
     let beats = (since + beat / 2) / beat;
@@ -121,8 +135,11 @@ impl AsyncRuntime for Runtime {
 mod tests {
     use super::*;
 
+    const TICK: Duration = Duration::from_millis(180);
+
     #[test]
     fn ticks_of_any_phase_fall_on_one_beat_and_none_is_missed() {
+        beat_every(TICK);
         let start = Instant::now();
         let beats: Vec<Instant> = (0..40u32)
             .map(|phase| {

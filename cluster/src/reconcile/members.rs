@@ -1,14 +1,14 @@
 //! The members of the groups that this node leads: made to be those of the map, one change at a time. Then who is to
-//! lead: not a node that drains; else the one that rendezvous puts first, so that leaders are spread over nodes.
+//! lead: not a node that drains or whose disk is slow; else the node that the spread of leads over all nodes names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use assay_cluster_placement::nodes_of;
+use assay_cluster_placement::leaders;
 use assay_cluster_raft::{ChangeError, Group, GroupStatus, HandOverError, Member};
-use assay_storage_model::catalog::Replica;
-use assay_storage_model::{GroupId, NodeId, ReplicaId};
+use assay_storage_model::catalog::{Replica, ShardMap};
+use assay_storage_model::{GroupId, NodeId, ReplicaId, ShardId};
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
@@ -33,9 +33,43 @@ struct Book {
     balancing: usize,
 }
 
+/// Which node is to lead which group, worked out anew only when what it depends on has changed.
+#[derive(Debug, Default)]
+struct Spread {
+    candidates: BTreeMap<GroupId, BTreeSet<NodeId>>,
+    leaders: Arc<BTreeMap<GroupId, NodeId>>,
+}
+
+impl Spread {
+    fn look(&mut self, shared: &Shared) -> Arc<BTreeMap<GroupId, NodeId>> {
+        let map = shared.catalog.read().shard_map().cloned();
+        let candidates = map.map(|map| candidates(&map, &shared.able_to_lead())).unwrap_or_default();
+        if candidates != self.candidates {
+            self.leaders = Arc::new(leaders(&candidates));
+            self.candidates = candidates;
+        }
+        Arc::clone(&self.leaders)
+    }
+}
+
+/// The nodes that may lead each group of the map.
+fn candidates(map: &ShardMap, able: &BTreeSet<NodeId>) -> BTreeMap<GroupId, BTreeSet<NodeId>> {
+    let shards = (0..map.shards.len()).filter_map(|shard| u16::try_from(shard).ok()).map(ShardId);
+    let groups = [GroupId::CATALOG].into_iter().chain(shards.map(GroupId::of_shard));
+    let of = |group: GroupId| {
+        let replicas = &map.group(group)?.replicas;
+        let voters = voters_wanted(group, replicas);
+        let nodes = replicas.iter().filter(|replica| voters.contains(&replica.id)).map(|replica| replica.node);
+        Some((group, nodes.filter(|node| able.contains(node)).collect()))
+    };
+    groups.filter_map(of).collect()
+}
+
 pub(super) async fn run(shared: Arc<Shared>) {
     let book = Arc::new(Mutex::new(Book::default()));
+    let mut spread = Spread::default();
     loop {
+        let leaders = spread.look(&shared);
         for group in shared.hub.groups() {
             let status = group.status();
             if !status.leads {
@@ -43,13 +77,14 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 continue;
             }
             book.lock().leads_since.entry(group.id()).or_insert_with(|| {
-                tracing::info!(group = %group.id(), term = status.term, "leads");
+                tracing::debug!(group = %group.id(), term = status.term, "leads");
                 Instant::now()
             });
             if book.lock().busy.insert(group.id()) {
                 let (shared, book) = (Arc::clone(&shared), Arc::clone(&book));
+                let to_lead = leaders.get(&group.id()).copied();
                 tokio::spawn(async move {
-                    step(&shared, &group, &status, &book).await;
+                    step(&shared, &group, &status, to_lead, &book).await;
                     book.lock().busy.remove(&group.id());
                 });
             }
@@ -58,7 +93,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-async fn step(shared: &Shared, group: &Group, status: &GroupStatus, book: &Mutex<Book>) {
+async fn step(shared: &Shared, group: &Group, status: &GroupStatus, to_lead: Option<NodeId>, book: &Mutex<Book>) {
     let map = shared.catalog.read().shard_map().cloned();
     let Some(members) = map.as_ref().and_then(|map| map.group(group.id())) else { return };
     let wanted = &members.replicas;
@@ -68,7 +103,7 @@ async fn step(shared: &Shared, group: &Group, status: &GroupStatus, book: &Mutex
             make(group, change).await
         }
         None => {
-            lead_or_give(shared, group, status, book).await;
+            lead_or_give(shared, group, (status, to_lead), book).await;
             Ok(())
         }
     };
@@ -138,8 +173,21 @@ async fn make(group: &Group, change: Change) -> Result<(), ChangeError> {
     }
 }
 
-async fn lead_or_give(shared: &Shared, group: &Group, status: &GroupStatus, book: &Mutex<Book>) {
-    let (better, drains) = better_leaders(shared, group, status);
+/// Why a lead is given away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    Drains,
+    SlowDisk,
+    Spread,
+}
+
+async fn lead_or_give(
+    shared: &Shared,
+    group: &Group,
+    (status, to_lead): (&GroupStatus, Option<NodeId>),
+    book: &Mutex<Book>,
+) {
+    let (better, reason) = better_leaders(shared, group, status, to_lead);
     if better.is_empty() {
         return;
     }
@@ -148,12 +196,15 @@ async fn lead_or_give(shared: &Shared, group: &Group, status: &GroupStatus, book
         let now = Instant::now();
         let young = book.leads_since.get(&group.id()).is_none_or(|since| now - *since < LEADS_AT_LEAST);
         let failed = book.not_before.get(&group.id()).is_some_and(|until| now < *until);
-        if !drains && (young || failed || book.balancing >= BALANCING_MAX) {
+        if reason == Reason::Spread && (young || failed || book.balancing >= BALANCING_MAX) {
             return;
         }
         book.balancing += 1;
     }
     let handed = match shared.first_there(better).await {
+        Some(to) if reason == Reason::SlowDisk => {
+            group.hand_over_from_slow_disk(to).await.map_err(|why| why.to_string())
+        }
         Some(to) => group.hand_over(to).await.map_err(|why| why.to_string()),
         None => Err("who should have it does not answer".to_owned()),
     };
@@ -165,22 +216,28 @@ async fn lead_or_give(shared: &Shared, group: &Group, status: &GroupStatus, book
     }
 }
 
-/// Who should lead instead of this replica, and whether that is because this node drains.
-fn better_leaders(shared: &Shared, group: &Group, status: &GroupStatus) -> (Vec<Member>, bool) {
+/// Who should lead instead of this replica, and why.
+fn better_leaders(
+    shared: &Shared,
+    group: &Group,
+    status: &GroupStatus,
+    to_lead: Option<NodeId>,
+) -> (Vec<Member>, Reason) {
     let nodes = nodes::all(&shared.catalog.read());
-    let active = |node: NodeId| nodes.get(&node).is_none_or(|(record, _)| record.state == NodeState::Active);
-    if !active(shared.node) {
-        return (shared.successors(group), true);
+    if nodes.get(&shared.node).is_some_and(|(record, _)| record.state != NodeState::Active) {
+        return (shared.successors(group), Reason::Drains);
+    }
+    if shared.log.is_slow() {
+        let able = shared.able_to_lead();
+        let successors = shared.successors(group).into_iter();
+        return (successors.filter(|member| able.contains(&member.node)).collect(), Reason::SlowDisk);
     }
     let last = status.last.unwrap_or(0);
-    let fit = status.members.iter().filter(|member| {
-        member.voter && active(member.node) && member.matched.is_some_and(|matched| matched + CLOSE_ENTRIES >= last)
+    let better = status.members.iter().filter(|member| {
+        let is_close = member.matched.is_some_and(|matched| matched + CLOSE_ENTRIES >= last);
+        member.voter && is_close && Some(member.node) == to_lead && member.replica != group.replica()
     });
-    let fit: Vec<Member> = fit.cloned().collect();
-    let homes: Vec<NodeId> = fit.iter().map(|member| member.node).collect();
-    let best = nodes_of(group.id(), &homes, 1).first().copied();
-    let better = fit.into_iter().filter(|one| Some(one.node) == best && one.replica != group.replica());
-    (better.collect(), false)
+    (better.cloned().collect(), Reason::Spread)
 }
 
 #[cfg(test)]

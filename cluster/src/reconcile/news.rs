@@ -5,14 +5,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_storage_model::{GroupId, NodeId};
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::time::{self, sleep};
 
 use super::LOOK;
 use crate::Shared;
-use crate::nodes::{self, NodeRecord, Removed};
+use crate::config::PeerConfig;
+use crate::nodes::{self, NodeRecord, NodeState, Removed};
+use crate::operate::OperateError;
+use crate::service::{NoAnswer, Service};
 
 /// How often the catalog's leader is asked to confirm itself where nobody else asks.
 const LISTEN_EVERY: Duration = Duration::from_secs(1);
+
+pub(crate) const INTRODUCE: &str = "cluster.introduce";
+/// The other node may first look for the catalog's leader.
+const INTRODUCE_MAX: Duration = Duration::from_secs(10);
+/// How long a node that is said to have moved is called at its old address.
+const STILL_THERE_MAX: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut known: Option<BTreeMap<NodeId, String>> = None;
@@ -21,8 +33,9 @@ pub(super) async fn run(shared: Arc<Shared>) {
         tell_addresses(&shared, &mut known);
         if time::Instant::now() >= listen_due {
             listen_due = time::Instant::now() + LISTEN_EVERY;
-            listen(&shared).await;
+            // Before the catalog is listened to, which takes seconds where it is not heard.
             introduce(&shared).await;
+            listen(&shared).await;
         }
         sleep(LOOK).await;
     }
@@ -61,18 +74,86 @@ fn may_be_told(shared: &Shared, addresses: &BTreeMap<NodeId, String>) -> bool {
     !addresses.is_empty() || (shared.hears_catalog() && shared.keeping.peers().is_ok_and(|kept| !kept.is_empty()))
 }
 
-/// The others are told where this node is now, and what its program can do.
+/// The others are told where this node is now, and what its program can do. The catalog is changed by whoever hears it: a
+/// node at a new address hears nothing while the others call it at the old one.
 async fn introduce(shared: &Shared) {
-    if !shared.hears_catalog() {
+    if shared.hears_catalog() {
+        if let Err(error) = state_own(shared).await {
+            tracing::warn!(%error, "the others could not be told where this node is, and what its program can do");
+        }
         return;
     }
+    let Some(peer) = &shared.config.peer else { return };
+    if nodes::addresses(&shared.catalog.read()).get(&shared.node) == Some(&peer.address) {
+        return;
+    }
+    let mut why = "no other node is known".to_owned();
+    for node in shared.net.peers() {
+        let body = Bytes::from(peer.address.clone());
+        match shared.ask_repeatable(node, INTRODUCE, body, INTRODUCE_MAX).await {
+            Ok(_) => return tracing::info!(through = %node, address = peer.address, "the others know the new address"),
+            Err(error) => why = error.to_string(),
+        }
+    }
+    tracing::warn!(address = peer.address, why, "no other node could be told where this node is; tried again");
+}
+
+/// Writes this node's address and program into its record, where they are not there yet.
+async fn state_own(shared: &Shared) -> Result<(), OperateError> {
     let address = shared.config.peer.as_ref().map(|peer| peer.address.clone());
     let program = Some(shared.own_program());
-    let change = |record: &NodeRecord| {
-        let address = address.clone().or_else(|| record.address.clone());
-        Ok(NodeRecord { address, program: program.clone(), ..record.clone() })
+    let change = |record: &NodeRecord| match record.state {
+        NodeState::Removed => Ok(record.clone()),
+        NodeState::Active | NodeState::Draining => {
+            let address = address.clone().or_else(|| record.address.clone());
+            Ok(NodeRecord { address, program: program.clone(), ..record.clone() })
+        }
     };
-    if let Err(error) = shared.change_node(shared.node, change).await {
-        tracing::warn!(%error, "the others could not be told where this node is");
+    shared.change_node(shared.node, change).await.map(drop)
+}
+
+async fn set_address(shared: &Shared, node: NodeId, address: &str) -> Result<(), OperateError> {
+    let change = |record: &NodeRecord| match record.state {
+        NodeState::Removed => Err(OperateError::Removed(node)),
+        NodeState::Active | NodeState::Draining => {
+            Ok(NodeRecord { address: Some(address.to_owned()), ..record.clone() })
+        }
+    };
+    shared.change_node(node, change).await.map(drop)
+}
+
+/// Takes the new address of a node that moved; the body is the address.
+///
+/// The caller is proven by its certificate. A second process with a copy of that node's directory has the same one: so
+/// the address is taken only where nobody answers at the known one.
+#[derive(Debug)]
+pub(crate) struct Introductions(pub Arc<Shared>);
+
+impl Service for Introductions {
+    fn answer(&self, from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+        let shared = Arc::clone(&self.0);
+        async move {
+            let refused = |why: String| Err(NoAnswer::Refused(why));
+            let Ok(address) = std::str::from_utf8(&body) else { return refused("the address is no text".into()) };
+            if let Err(why) = PeerConfig::new(address, None) {
+                return refused(why);
+            }
+            let known = nodes::addresses(&shared.catalog.read()).remove(&from);
+            if known.as_deref() != Some(address)
+                && let Some(transport) = shared.net.transport()
+                && transport.is_reached(from, STILL_THERE_MAX).await
+            {
+                let known = known.unwrap_or_default();
+                return refused(format!("node {from} answers at {known}: stop that process first"));
+            }
+            match set_address(&shared, from, address).await {
+                Ok(()) => {
+                    tracing::info!(node = %from, address, "a node has a new address");
+                    Ok(Bytes::new())
+                }
+                Err(error) => refused(error.to_string()),
+            }
+        }
+        .boxed()
     }
 }

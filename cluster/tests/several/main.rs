@@ -1,8 +1,10 @@
 //! Several nodes in one process: what is damaged, what fails for a while, and going on with one of them.
 
 mod damaged;
+mod half_connected;
 #[path = "../keys/mod.rs"]
 mod keys;
+mod leads;
 mod nodes;
 mod recovered;
 mod retried;

@@ -1,12 +1,15 @@
 //! Nodes on this machine, rows on them, and what they have on the disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use assay_cluster::{Cluster, ClusterConfig, HomeError, OnFatal, OpenError, PeerConfig, join};
+use assay_cluster::{
+    Cluster, ClusterConfig, Fate, HomeError, LogConfig, OnFatal, OpenError, PeerConfig, Weather, join,
+};
 use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_log::LogError;
 use assay_storage_model::command::{Action, Command, Outcome, RowOp, Write};
@@ -27,24 +30,50 @@ pub struct Place {
     pub dir: PathBuf,
     pub address: String,
     pub replicas: u16,
+    pub shards: u16,
+    /// Between which nodes no packets pass.
+    pub cuts: Arc<Cuts>,
+    /// Milliseconds that writes of the log take longer.
+    pub write_delay: Arc<AtomicU64>,
+}
+
+/// From which node nothing reaches which other.
+#[derive(Debug, Default)]
+pub struct Cuts(Mutex<BTreeSet<(u64, u64)>>);
+
+impl Cuts {
+    pub fn set(&self, cut: impl IntoIterator<Item = (u64, u64)>) {
+        *self.0.lock().expect("nobody panics with it") = cut.into_iter().collect();
+    }
+}
+
+impl Weather for Cuts {
+    fn fate(&self, from: NodeId, to: NodeId, _service: &str) -> Fate {
+        let cut = self.0.lock().expect("nobody panics with it");
+        let (lose_request, lose_answer) = (cut.contains(&(from.0, to.0)), cut.contains(&(to.0, from.0)));
+        Fate { lose_request, lose_answer, ..Fate::default() }
+    }
 }
 
 impl Place {
     pub fn new(home: &Path, name: &str, replicas: u16) -> Place {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
-        Place { dir: home.join(name), address, replicas }
+        let (cuts, write_delay) = (Arc::default(), Arc::default());
+        Place { dir: home.join(name), address, replicas, shards: SHARDS, cuts, write_delay }
     }
 
     pub fn config(&self, disk: SharedDisk) -> ClusterConfig {
         ClusterConfig {
             data_dir: self.dir.clone(),
-            shards: SHARDS,
+            shards: self.shards,
             replicas: self.replicas,
             peer: Some(PeerConfig::new(&self.address, None).expect("an address")),
             on_fatal: OnFatal::call(|why| panic!("{why}")),
             disk,
             keys: Some(Arc::new(Keys("k1"))),
+            weather: Some(Arc::clone(&self.cuts) as Arc<dyn Weather>),
+            log: LogConfig { write_delay: Some(Arc::clone(&self.write_delay)), ..LogConfig::default() },
             ..ClusterConfig::default()
         }
     }
@@ -102,9 +131,15 @@ pub async fn settled(cluster: &Cluster) {
 
 /// That many nodes, each with its replicas, and rows on them.
 pub async fn founded(home: &Path, nodes: usize, replicas: u16) -> Vec<(Place, Cluster)> {
+    founded_with(home, nodes, replicas, SHARDS).await
+}
+
+pub async fn founded_with(home: &Path, nodes: usize, replicas: u16, shards: u16) -> Vec<(Place, Cluster)> {
     let mut all: Vec<(Place, Cluster)> = Vec::new();
+    let cuts: Arc<Cuts> = Arc::default();
     for number in 1..=nodes {
-        let place = Place::new(home, &number.to_string(), replicas);
+        let cuts = Arc::clone(&cuts);
+        let place = Place { shards, cuts, ..Place::new(home, &number.to_string(), replicas) };
         if let Some((_, first)) = all.first() {
             place.join(first).await;
         }
@@ -125,27 +160,30 @@ fn object(number: u128) -> ObjectKey {
 /// One row of each object.
 pub async fn write_rows(cluster: &Cluster, id: &str) {
     for number in 0..OBJECTS {
-        let doc = format!(r#"{{"id":"{id}","input":"some text"}}"#);
-        let row = RowOp {
-            id,
-            action: Action::Upsert,
-            span_id: id,
-            root_span_id: id,
-            is_root: true,
-            created: 0,
-            doc: doc.as_bytes(),
-            rules: b"",
-            audit: b"",
-        };
-        let write = Write { object: object(number), assigned: Xact::ZERO, request: None, rows: vec![row] };
-        let shard = cluster.locate(&object(number));
-        let command = Bytes::from(Command::Write(write).encode());
-        // A lead that moves leaves the outcome unknown; the same row again is the same row.
-        wait_for("written", async || {
-            matches!(cluster.write(shard, command.clone()).await, Ok(Outcome::Written { .. }))
-        })
-        .await;
+        write_row(cluster, id, number).await;
     }
+}
+
+/// One row of this object.
+pub async fn write_row(cluster: &Cluster, id: &str, number: u128) {
+    let doc = format!(r#"{{"id":"{id}","input":"some text"}}"#);
+    let row = RowOp {
+        id,
+        action: Action::Upsert,
+        span_id: id,
+        root_span_id: id,
+        is_root: true,
+        created: 0,
+        doc: doc.as_bytes(),
+        rules: b"",
+        audit: b"",
+    };
+    let write = Write { object: object(number), assigned: Xact::ZERO, request: None, rows: vec![row] };
+    let shard = cluster.locate(&object(number));
+    let command = Bytes::from(Command::Write(write).encode());
+    // A lead that moves leaves the outcome unknown; the same row again is the same row.
+    wait_for("written", async || matches!(cluster.write(shard, command.clone()).await, Ok(Outcome::Written { .. })))
+        .await;
 }
 
 /// Of every object whose shard is on this node the row is there; answers how many those are.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_cluster_transport::{
-    Authority, Call, Handlers, Identity, Received, Refusal, Transport, TransportConfig, new_request,
+    Authority, Call, Handlers, Identity, Patience, Received, Refusal, Transport, TransportConfig, new_request,
 };
 use assay_storage_model::{ClusterId, NodeId};
 use bytes::Bytes;
@@ -95,6 +95,7 @@ fn start(cluster: ClusterId, authority: &Authority, node: u64, handlers: Handler
     let identity = Identity { authority_pem: authority.certificate_pem().to_owned(), certificate_pem, key_pem };
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
     let runtime = Handle::current();
-    let config = TransportConfig { cluster, node: NodeId(node), listen, identity, weather: None, runtime };
+    let (node, patience) = (NodeId(node), Patience::default());
+    let config = TransportConfig { cluster, node, listen, identity, weather: None, patience, runtime };
     Transport::start(config, handlers).expect("a transport")
 }

@@ -20,11 +20,14 @@ pub struct Call {
     /// For the answer; in a stream for each chunk.
     pub within: Duration,
     pub lane: Lane,
+    /// Whether the receiver may hear it twice: it is sent again through another node when the direct path goes down
+    /// while it waits for its answer.
+    pub repeatable: bool,
 }
 
 impl Call {
     pub fn new(service: &'static str, body: Bytes, within: Duration) -> Call {
-        Call { service, address: None, body, within, lane: Lane::Control }
+        Call { service, address: None, body, within, lane: Lane::Control, repeatable: false }
     }
 
     pub fn to_replica(self, address: Address) -> Call {
@@ -33,6 +36,11 @@ impl Call {
 
     pub fn in_bulk(self) -> Call {
         Call { lane: Lane::Bulk, ..self }
+    }
+
+    /// May be heard twice by its receiver.
+    pub fn repeatable(self) -> Call {
+        Call { repeatable: true, ..self }
     }
 
     pub(crate) fn within(&self) -> Duration {

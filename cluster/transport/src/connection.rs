@@ -30,8 +30,6 @@ use crate::refusal::{Refusal, RefusalCode};
 use crate::traffic::Traffic;
 use crate::wire::{PING_EVERY, Wire};
 
-/// TCP, TLS and the greeting together.
-pub(crate) const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 /// What one call or stream may send ahead of its reader. An append of a mebibyte goes without waiting.
 pub(crate) const STREAM_WINDOW_BYTES: u32 = 2 << 20;
 /// What all of a connection may send ahead of their readers.
@@ -93,6 +91,8 @@ pub(crate) struct Goal<'a> {
     /// What the other side's certificate has to bear.
     pub(crate) name: &'a str,
     pub(crate) tls: Arc<ClientConfig>,
+    /// For TCP, TLS and the greeting together.
+    pub(crate) within: Duration,
     /// The lasting part of every request's headers.
     pub(crate) headers: HeaderMap,
     pub(crate) traffic: Arc<Traffic>,
@@ -123,7 +123,8 @@ pub(crate) struct Place {
 impl Connection {
     /// Dials and greets; must run within the runtime that is to drive the connection.
     pub(crate) async fn make(goal: Goal<'_>) -> Result<Connection, NoConnection> {
-        let ends = Instant::now() + CONNECT_WITHIN;
+        let within = goal.within;
+        let ends = Instant::now() + within;
         let address = goal.address.to_owned();
         let not_reached = |why: String| NoConnection::NotReached(format!("{address}: {why}"));
         let made = timeout_at(ends, async {
@@ -134,10 +135,10 @@ impl Connection {
             })?;
             Ok(connection)
         });
-        made.await.unwrap_or_else(|_| Err(not_reached(format!("no connection in {} ms", CONNECT_WITHIN.as_millis()))))
+        made.await.unwrap_or_else(|_| Err(not_reached(format!("no connection in {} ms", within.as_millis()))))
     }
 
-    async fn greet(&self, ends: Instant) -> Result<(), NoConnection> {
+    pub(crate) async fn greet(&self, ends: Instant) -> Result<(), NoConnection> {
         let within = ends.duration_since(Instant::now());
         let hello = Frame::Body(Bytes::new());
         let request = self.request(Form::Greeting, "", None, within, hello).map_err(NoConnection::Refused)?;

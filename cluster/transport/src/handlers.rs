@@ -16,8 +16,10 @@ use crate::refusal::Refusal;
 /// A call after all checks.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// Proven by the caller's certificate. None only for open calls.
+    /// Proven by the caller's certificate, or vouched for by the relay. None only for open calls.
     pub from: Option<NodeId>,
+    /// The node that passed the call on, proven by its certificate; it vouches for `from`. None for direct calls.
+    pub via: Option<NodeId>,
     pub address: Option<Address>,
     pub body: Bytes,
     /// What is left of the caller's time; for a stream what it waits for each chunk.

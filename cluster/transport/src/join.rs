@@ -27,6 +27,7 @@ pub async fn join_call(authority_pem: &str, cluster: ClusterId, address: &str, c
         name: &any_name(cluster),
         tls: Arc::new(tls),
         headers: heading::lasting(cluster, None, None),
+        within: call.within(),
         traffic: Arc::new(Traffic::default()),
     };
     let connection = timeout_at(ends, Connection::make(goal)).await;

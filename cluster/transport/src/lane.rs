@@ -34,6 +34,7 @@ pub(crate) struct Dialer {
     pub(crate) cluster: ClusterId,
     pub(crate) node: NodeId,
     pub(crate) credentials: RwLock<Credentials>,
+    pub(crate) connect_within: Duration,
     pub(crate) runtime: Handle,
 }
 
@@ -107,12 +108,13 @@ impl Lane {
     }
 
     async fn make(&self) -> Result<Connection, NoConnection> {
-        let Dialer { cluster, node, credentials, .. } = &*self.dialer;
+        let Dialer { cluster, node, credentials, connect_within, .. } = &*self.dialer;
         let tls = Arc::clone(&credentials.read().client);
         Connection::make(Goal {
             address: &self.address,
             name: &node_name(*cluster, self.to),
             tls,
+            within: *connect_within,
             headers: heading::lasting(*cluster, Some(*node), Some(self.to)),
             traffic: Arc::clone(&self.traffic),
         })

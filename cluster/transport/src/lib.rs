@@ -15,7 +15,7 @@
 //!
 //! - T1: a handler hears a call only if cluster, receiver and sender are proven: the receiver's name by its certificate
 //!   to the caller, the sender's by its certificate to the receiver, and the cluster by both. Addresses that were mixed
-//!   up reach nobody. Open calls alone come without a sender.
+//!   up reach nobody. Open calls alone come without a sender. A relayed call names its origin; the relay is proven.
 //! - T2: `NotReached` means that no handler heard it. What is not certain is `Lost`, or a refusal that says so.
 //! - T3: every wait has an end: the caller's time, which travels along, so that the receiver lets go as well.
 //! - T4: a peer is gone after two seconds of silence, counted from when all that was written must have reached it; a
@@ -24,7 +24,8 @@
 //!   sender; a node that has no room for one refuses it.
 //! - T6: a stream is whole only if the sender said so.
 //!
-//! Nothing is retried: who knows what a call means decides that. The one exception was surely never sent.
+//! Nothing is retried: who knows what a call means decides that. Two exceptions: what was surely never heard, and calls
+//! that say that they may be heard twice. Both go through another node where the direct path is down (`path`, `relay`).
 
 mod authority;
 mod call;
@@ -37,8 +38,10 @@ mod identity;
 mod join;
 mod lane;
 mod names;
+mod path;
 mod peer;
 mod refusal;
+mod relay;
 mod serve;
 mod server;
 mod traffic;
@@ -54,7 +57,9 @@ pub use frame::MESSAGE_BYTES_MAX;
 pub use handlers::{Handler, Handlers, Received, StreamHandler};
 pub use identity::{Identity, split_certificates};
 pub use join::join_call;
+pub use path::Patience;
 pub use refusal::{Refusal, RefusalCode};
+pub use relay::{RELAY_CALL, RELAY_DELIVER};
 pub use traffic::PeerCounts;
 pub use transport::{SHUTDOWN_WITHIN, Transport, TransportConfig};
 pub use weather::{Fate, Weather};

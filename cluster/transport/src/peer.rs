@@ -14,6 +14,7 @@ use crate::connection::{Connection, NoAnswer, Place, next_frame, only_frame};
 use crate::frame::{Frame, check_size};
 use crate::heading::Form;
 use crate::lane::{Dialer, Lane};
+use crate::path::Path;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::traffic::{PeerCounts, Traffic};
 
@@ -24,6 +25,7 @@ const ATTEMPTS: usize = 2;
 pub(crate) struct Peer {
     pub(crate) address: String,
     pub(crate) traffic: Arc<Traffic>,
+    pub(crate) path: Path,
     control: Arc<Lane>,
     bulk: Arc<Lane>,
 }
@@ -31,7 +33,7 @@ pub(crate) struct Peer {
 impl Peer {
     pub(crate) fn new(dialer: &Arc<Dialer>, node: NodeId, address: String, traffic: Arc<Traffic>) -> Arc<Peer> {
         let lane = || Lane::new(Arc::clone(dialer), node, address.clone(), Arc::clone(&traffic));
-        Arc::new(Peer { control: lane(), bulk: lane(), address, traffic })
+        Arc::new(Peer { control: lane(), bulk: lane(), address, traffic, path: Path::default() })
     }
 
     pub(crate) fn counts(&self) -> PeerCounts {
@@ -43,6 +45,13 @@ impl Peer {
             LaneName::Control => &self.control,
             LaneName::Bulk => &self.bulk,
         }
+    }
+
+    /// Returns when the peer has answered a greeting.
+    pub(crate) async fn ping(&self, ends: Instant) -> Result<(), CallError> {
+        let connection = timeout_at(ends, self.control.connection()).await;
+        let connection = connection.map_err(|_| CallError::NotReached("no connection in time".into()))??;
+        Ok(connection.greet(ends).await?)
     }
 
     pub(crate) async fn call(&self, call: &Call, ends: Instant) -> Result<Bytes, CallError> {

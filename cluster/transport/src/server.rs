@@ -255,7 +255,8 @@ mod tests {
         let certificate_pem = authority.issue(node, &request, Duration::from_secs(3600)).expect("a certificate");
         let identity = Identity { authority_pem: authority.certificate_pem().to_owned(), certificate_pem, key_pem };
         let credentials = RwLock::new(Credentials::of(&identity, cluster, node).expect("a good identity"));
-        let dialer = Arc::new(Dialer { cluster, node, credentials, runtime: Handle::current() });
+        let connect_within = Duration::from_secs(1);
+        let dialer = Arc::new(Dialer { cluster, node, credentials, connect_within, runtime: Handle::current() });
         let (_, stage) = watch::channel(Stage::Running);
         Server::new(dialer, Handlers::new(), stage)
     }

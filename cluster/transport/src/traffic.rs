@@ -18,7 +18,9 @@ pub struct PeerCounts {
     pub connections_made: u64,
     /// Whether a connection stands right now, in either lane.
     pub connected: bool,
-    /// When the last bytes came, over a connection that this node made.
+    /// Calls and streams that reached the peer through another node.
+    pub relayed: u64,
+    /// When the last bytes came, over a connection that this node made or through another node.
     pub last_heard: Option<Instant>,
 }
 
@@ -29,6 +31,7 @@ pub(crate) struct Traffic {
     bytes_out: AtomicU64,
     bytes_in: AtomicU64,
     connections_made: AtomicU64,
+    relayed: AtomicU64,
     last_heard: Mutex<Option<Instant>>,
 }
 
@@ -43,6 +46,11 @@ impl Traffic {
 
     pub(crate) fn connected(&self) {
         self.connections_made.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn relayed(&self) {
+        self.relayed.fetch_add(1, Ordering::Relaxed);
+        *self.last_heard.lock() = Some(Instant::now());
     }
 
     pub(crate) fn wrote(&self, bytes: usize) {
@@ -62,6 +70,7 @@ impl Traffic {
             bytes_in: self.bytes_in.load(Ordering::Relaxed),
             connections_made: self.connections_made.load(Ordering::Relaxed),
             connected,
+            relayed: self.relayed.load(Ordering::Relaxed),
             last_heard: *self.last_heard.lock(),
         }
     }

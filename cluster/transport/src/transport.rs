@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use assay_storage_model::{ClusterId, NodeId};
@@ -10,18 +10,32 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::call::{ByteStream, Call, CallError};
 use crate::error::TransportError;
-use crate::handlers::Handlers;
+use crate::handlers::{Handler, Handlers, StreamHandler};
 use crate::identity::{Credentials, Identity};
 use crate::lane::Dialer;
+use crate::path::Patience;
 use crate::peer::Peer;
+use crate::relay::Room;
 use crate::server::{Server, Stage};
 use crate::traffic::PeerCounts;
 use crate::under_way::Counter;
 use crate::weather::{Weather, send_under};
+
+/// A call that waits on after a ping was answered makes the node ping again after this.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// Between two pings to a peer whose direct path is down.
+const PROBE_EVERY: Duration = Duration::from_millis(250);
+/// A call that may not be sent again has no answer when the direct path was down for this long. With the time until that is
+/// known this is as long as a silent connection is kept.
+const GIVEN_UP_AFTER: Duration = Duration::from_millis(1500);
+/// A timer that fires so late means that this process stood still, and then silence proves nothing.
+const OVERSLEPT: Duration = Duration::from_millis(100);
+/// Name of a ping for [`Weather`].
+const PING: &str = "ping";
 
 /// What is under way may take so long to end when the node stops.
 pub const SHUTDOWN_WITHIN: Duration = Duration::from_secs(5);
@@ -35,6 +49,7 @@ pub struct TransportConfig {
     pub identity: Identity,
     /// For tests and storms.
     pub weather: Option<Arc<dyn Weather>>,
+    pub patience: Patience,
     /// Drives all connections and runs all handlers. Callers may be on any tokio runtime.
     pub runtime: Handle,
 }
@@ -53,6 +68,8 @@ struct Inner {
     local_addr: SocketAddr,
     peers: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
     weather: Option<Arc<dyn Weather>>,
+    patience: Patience,
+    room: Room,
     /// Dropped with the last handle, which ends what listens.
     stage: watch::Sender<Stage>,
     calls: Counter,
@@ -61,7 +78,7 @@ struct Inner {
 impl Transport {
     /// Binds and serves. A call for a service that nobody has registered yet is refused.
     pub fn start(config: TransportConfig, handlers: Handlers) -> Result<Transport, TransportError> {
-        let TransportConfig { cluster, node, listen, identity, weather, runtime } = config;
+        let TransportConfig { cluster, node, listen, identity, weather, patience, runtime } = config;
         let credentials = Credentials::of(&identity, cluster, node)?;
         let entered = runtime.enter();
         let bound = std::net::TcpListener::bind(listen).and_then(|listener| {
@@ -71,12 +88,20 @@ impl Transport {
         let (local_addr, listener) = bound.map_err(|source| TransportError::Listen { address: listen, source })?;
         drop(entered);
         let credentials = RwLock::new(credentials);
-        let dialer = Arc::new(Dialer { cluster, node, credentials, runtime: runtime.clone() });
+        let dialer = Arc::new(Dialer {
+            cluster,
+            node,
+            credentials,
+            connect_within: patience.connect_within,
+            runtime: runtime.clone(),
+        });
         let (stage, watched) = watch::channel(Stage::Running);
         let server = Server::new(Arc::clone(&dialer), handlers, watched);
         runtime.spawn(Arc::clone(&server).accept(listener));
         let (peers, calls) = (RwLock::default(), Counter::new());
-        Ok(Transport { inner: Arc::new(Inner { dialer, server, local_addr, peers, weather, stage, calls }) })
+        let room = Room::default();
+        let inner = Inner { dialer, server, local_addr, peers, weather, patience, room, stage, calls };
+        Ok(Transport { inner: Arc::new(inner) })
     }
 
     pub fn local_addr(&self) -> SocketAddr {
@@ -126,23 +151,22 @@ impl Transport {
         Ok(())
     }
 
+    /// Over the peer's own connections; through another node where those are down or do not come about.
     pub async fn call(&self, to: NodeId, call: Call) -> Result<Bytes, CallError> {
         let peer = self.peer(to)?;
         let _under_way = self.inner.calls.begin();
         peer.traffic.called();
         let ends = Instant::now() + call.within();
-        let answer = match self.weather(to, call.service) {
-            None => peer.call(&call, ends).await,
-            Some(fate) => {
-                let send = async {
-                    if fate.duplicate {
-                        let (peer, call) = (Arc::clone(&peer), call.clone());
-                        self.inner.dialer.runtime.spawn(async move { peer.call(&call, ends).await });
-                    }
-                    peer.call(&call, ends).await
-                };
-                send_under(fate, ends, send).await
-            }
+        let direct = self.call_directly(to, &peer, &call, ends);
+        let answer = match first(&peer, call.repeatable, direct).await {
+            Ok(answer) => answer,
+            Err(unreached) => match self.call_through(to, &peer, &call, ends).await {
+                Err(CallError::NotReached(_)) => match unreached {
+                    Some(error) => Err(error),
+                    None => self.call_directly(to, &peer, &call, ends).await,
+                },
+                answer => answer,
+            },
         };
         answer.inspect_err(|_| peer.traffic.failed())
     }
@@ -154,14 +178,124 @@ impl Transport {
         let _under_way = self.inner.calls.begin();
         peer.traffic.called();
         let ends = Instant::now() + call.within();
-        let opened = match self.weather(to, call.service) {
-            None => peer.stream(&call, ends).await,
-            Some(fate) => send_under(fate, ends, peer.stream(&call, ends)).await,
+        let opened = match first(&peer, true, self.stream_directly(to, &peer, &call, ends)).await {
+            Ok(opened) => opened,
+            Err(unreached) => match (self.stream_through(to, &peer, &call, ends).await, unreached) {
+                (Err(CallError::NotReached(_)), Some(error)) => Err(error),
+                (Err(CallError::NotReached(_)), None) => self.stream_directly(to, &peer, &call, ends).await,
+                (opened, _) => opened,
+            },
         };
         opened.inspect_err(|_| peer.traffic.failed())
     }
 
-    fn peer(&self, to: NodeId) -> Result<Arc<Peer>, CallError> {
+    pub(crate) async fn call_directly(
+        &self,
+        to: NodeId,
+        peer: &Arc<Peer>,
+        call: &Call,
+        ends: Instant,
+    ) -> Result<Bytes, CallError> {
+        let sent = async {
+            match self.weather(to, call.service) {
+                None => peer.call(call, ends).await,
+                Some(fate) => {
+                    let send = async {
+                        if fate.duplicate {
+                            let (peer, call) = (Arc::clone(peer), call.clone());
+                            self.inner.dialer.runtime.spawn(async move { peer.call(&call, ends).await });
+                        }
+                        peer.call(call, ends).await
+                    };
+                    send_under(fate, ends, send).await
+                }
+            }
+        };
+        self.watched(to, peer, sent).await
+    }
+
+    pub(crate) async fn stream_directly(
+        &self,
+        to: NodeId,
+        peer: &Arc<Peer>,
+        call: &Call,
+        ends: Instant,
+    ) -> Result<ByteStream, CallError> {
+        let opened = async {
+            match self.weather(to, call.service) {
+                None => peer.stream(call, ends).await,
+                Some(fate) => send_under(fate, ends, peer.stream(call, ends)).await,
+            }
+        };
+        self.watched(to, peer, opened).await
+    }
+
+    /// Waits for an answer, and examines the path to the peer when none comes.
+    async fn watched<Answer>(
+        &self,
+        to: NodeId,
+        peer: &Arc<Peer>,
+        sent: impl Future<Output = Result<Answer, CallError>>,
+    ) -> Result<Answer, CallError> {
+        peer.path.asked(Instant::now());
+        let mut sent = std::pin::pin!(sent);
+        let mut look_after = self.inner.patience.ping_after;
+        let answer = loop {
+            tokio::select! {
+                biased;
+                answer = &mut sent => break answer,
+                () = sleep(look_after) => self.examine(to, peer),
+            }
+            look_after = LOOK_AGAIN_AFTER;
+        };
+        if let Ok(_) | Err(CallError::Refused(_)) = &answer {
+            peer.path.answered();
+        }
+        answer
+    }
+
+    /// In a task of its own, until it is known whether the peer answers, and then until it does.
+    fn examine(&self, to: NodeId, peer: &Arc<Peer>) {
+        if peer.path.begin_examination(Instant::now(), self.inner.patience.ping_after) {
+            let examination = examination(Arc::downgrade(&self.inner), to, Arc::downgrade(peer));
+            self.inner.dialer.runtime.spawn(examination);
+        }
+    }
+
+    pub(crate) fn room(&self) -> &Room {
+        &self.inner.room
+    }
+
+    pub(crate) fn peers_where(&self, wanted: impl Fn(NodeId, &Peer) -> bool) -> Vec<(NodeId, Arc<Peer>)> {
+        let peers = self.inner.peers.read();
+        let found = peers.iter().filter(|(node, peer)| wanted(**node, peer));
+        found.map(|(node, peer)| (*node, Arc::clone(peer))).collect()
+    }
+
+    pub(crate) fn call_handler(&self, service: &str) -> Option<Arc<dyn Handler>> {
+        self.inner.server.handlers.read().find_call(service).map(|found| found.handler)
+    }
+
+    pub(crate) fn stream_handler(&self, service: &str) -> Option<Arc<dyn StreamHandler>> {
+        self.inner.server.handlers.read().find_stream(service)
+    }
+
+    /// Whether the peer answers a greeting over its own connections now.
+    pub async fn is_reached(&self, node: NodeId, within: Duration) -> bool {
+        let Ok(peer) = self.peer(node) else { return false };
+        let ends = Instant::now() + within;
+        match self.weather(node, PING) {
+            None => peer.ping(ends).await.is_ok(),
+            Some(fate) => send_under(fate, ends, peer.ping(ends)).await.is_ok(),
+        }
+    }
+
+    /// Whether the peer answers over its own connections, as far as calls to it have shown.
+    pub fn answers_directly(&self, node: NodeId) -> bool {
+        self.inner.peers.read().get(&node).is_some_and(|peer| !peer.path.is_down())
+    }
+
+    pub(crate) fn peer(&self, to: NodeId) -> Result<Arc<Peer>, CallError> {
         if self.inner.server.is_stopping() {
             return Err(CallError::NotReached("this node is stopping".into()));
         }
@@ -199,5 +333,80 @@ impl Transport {
     /// Never back: two may stop the same node.
     fn reach(&self, wanted: Stage) {
         self.inner.stage.send_modify(|stage| *stage = wanted.max(*stage));
+    }
+}
+
+/// The answer of the direct path. An error means that another way is to be tried: with the error of the direct path where
+/// that is why, without one where the path is down. A call that was sent by then is repeatable.
+async fn first<Answer>(
+    peer: &Peer,
+    repeatable: bool,
+    direct: impl Future<Output = Result<Answer, CallError>>,
+) -> Result<Result<Answer, CallError>, Option<CallError>> {
+    if peer.path.is_down() {
+        return Err(None);
+    }
+    let answer = tokio::select! {
+        biased;
+        answer = direct => answer,
+        () = peer.path.until_down(), if repeatable => return Err(None),
+        () = peer.path.until_down_for(GIVEN_UP_AFTER) => {
+            Err(CallError::Lost("the node stopped answering directly before the answer came".into()))
+        }
+    };
+    match answer {
+        Err(error @ CallError::NotReached(_)) => Err(Some(error)),
+        answer => Ok(answer),
+    }
+}
+
+async fn examination(inner: Weak<Inner>, to: NodeId, peer: Weak<Peer>) {
+    let ping = async |within: Duration| {
+        let (inner, peer) = (inner.upgrade()?, peer.upgrade()?);
+        if inner.server.is_stopping() {
+            return None;
+        }
+        let ends = Instant::now() + within;
+        let fate = inner.weather.as_ref().map(|weather| weather.fate(inner.dialer.node, to, PING));
+        drop(inner);
+        Some(match fate {
+            None => peer.ping(ends).await,
+            Some(fate) => send_under(fate, ends, peer.ping(ends)).await,
+        })
+    };
+    let Some(Patience { silent_after, connect_within, .. }) = inner.upgrade().map(|inner| inner.patience) else {
+        return;
+    };
+    loop {
+        let began = Instant::now();
+        let Some(answer) = ping(silent_after).await else { return };
+        let Some(peer) = peer.upgrade() else { return };
+        if answer.is_ok() || !peer.path.is_unanswered_since(began) {
+            peer.path.answered();
+            peer.path.end_examination();
+            return;
+        }
+        if began.elapsed() > silent_after + OVERSLEPT {
+            continue;
+        }
+        let why = answer.err().map(|error| error.to_string()).unwrap_or_default();
+        if peer.path.set_down(true) {
+            tracing::warn!(node = %to, why, "a node does not answer directly; calls to it go through other nodes");
+        }
+        break;
+    }
+    loop {
+        sleep(PROBE_EVERY).await;
+        match ping(connect_within).await {
+            None => return,
+            Some(Err(_)) => {}
+            Some(Ok(())) => break,
+        }
+    }
+    let Some(peer) = peer.upgrade() else { return };
+    peer.path.answered();
+    peer.path.end_examination();
+    if peer.path.set_down(false) {
+        tracing::info!(node = %to, "a node answers directly again");
     }
 }

@@ -7,17 +7,21 @@
 mod asker;
 pub mod chain;
 mod decide;
+mod delegation;
 mod digest;
 mod jwt;
 mod login;
 mod objects;
 mod rights;
+#[cfg(test)]
+mod samples;
 mod secret;
 mod vault;
 
 pub use asker::{Asker, Job};
 pub use chain::Ledger;
 pub use decide::{Credential, Decision, Principal, decide};
+pub use delegation::{Distinguished, Excess, Giving, Right, excess};
 pub use digest::Sha256;
 pub use jwt::{
     Identity, JWKS_BYTES_MAX, JWT_BYTES_MAX, JWT_SECRET_BYTES_MIN, JwtKeys, JwtRefusal, JwtRules, looks_like_jwt,

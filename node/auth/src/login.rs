@@ -161,6 +161,9 @@ pub struct AskedTicket {
     pub asked: LoginAsked,
     pub email: String,
     pub is_verified: bool,
+    /// The login that the answer makes, where it is no program's setup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login: Option<Uuid>,
     pub until: i64,
 }
 

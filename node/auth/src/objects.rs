@@ -82,6 +82,22 @@ impl ObjectType {
         self == other || self.members() == Some(other)
     }
 
+    /// The types of things that a grant on a thing of this type reaches: its own, and those of what is in it.
+    pub fn below(self) -> Vec<ObjectType> {
+        use ObjectType::{
+            AiSecret, Dataset, Experiment, OrgAiSecret, OrgProject, Organization, Project, ProjectGroup, ProjectLog,
+            Prompt, PromptSession,
+        };
+        const IN_PROJECT: [ObjectType; 6] = [Project, Experiment, Dataset, Prompt, PromptSession, ProjectLog];
+        match self {
+            Organization => ObjectType::ALL.to_vec(),
+            Project => IN_PROJECT.to_vec(),
+            OrgProject | ProjectGroup => IN_PROJECT.into_iter().chain([self]).collect(),
+            OrgAiSecret => vec![OrgAiSecret, AiSecret],
+            other => vec![other],
+        }
+    }
+
     /// Whether things of this type are under the organization's own id: there is one of them in each.
     pub fn is_of_organization(self) -> bool {
         use ObjectType::{OrgAiSecret, OrgAuditLogs, OrgMember, OrgProject, Organization};

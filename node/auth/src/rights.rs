@@ -136,17 +136,21 @@ struct Granting([u32; Permission::ALL.len()]);
 
 impl Rights {
     fn grant(&mut self, on: (ObjectType, Uuid), (permission, restrict): Granted) {
-        let types = match restrict {
-            None => u32::MAX,
-            Some(only) => bits(ObjectType::ALL.iter().copied().filter(|object| only.covers(*object))),
-        };
-        self.granted.entry(on).or_default().0[permission as usize] |= types;
+        self.granted.entry(on).or_default().0[permission as usize] |= types_of(restrict);
     }
 
     pub fn allow(&self, permission: Permission, target: &Target) -> bool {
         let wanted = bits([target.object]);
         let granted = target.reached_by().iter().filter_map(|on| self.granted.get(on));
         granted.into_iter().any(|granting| granting.0[permission as usize] & wanted != 0)
+    }
+
+    /// Whether the user has the permission on the target and on everything below it, as far as the restriction goes.
+    pub fn holds(&self, (permission, restrict): Granted, target: &Target) -> bool {
+        let wanted = types_of(restrict) & bits(target.object.below());
+        let granted = target.reached_by().iter().filter_map(|on| self.granted.get(on));
+        let held = granted.fold(0, |held, granting| held | granting.0[permission as usize]);
+        wanted & !held == 0
     }
 
     /// Whether anything at all was granted on the target or on what it is in, so that it is no secret that it is there.
@@ -162,6 +166,14 @@ impl Rights {
     /// Whether there is anything at all.
     pub fn is_empty(&self) -> bool {
         self.granted.is_empty()
+    }
+}
+
+/// The types that a grant with this restriction is about.
+fn types_of(restrict: Option<ObjectType>) -> u32 {
+    match restrict {
+        None => u32::MAX,
+        Some(only) => bits(ObjectType::ALL.iter().copied().filter(|object| only.covers(*object))),
     }
 }
 

@@ -14,7 +14,7 @@
 //! finish    on the node that was asked: parts together, groups seen, rows cut to a page; a query over another
 //! ```
 //!
-//! Units of rows are shared out among threads (`workers`), each read column by column in the types that it has itself
+//! Units of rows are shared out among threads (`workers`), of which organizations take turns (`fair`), each read column by column in the types that it has itself
 //! (`inputs`). What is met of two units is met as values, so that no type need be agreed between them.
 
 pub mod aggregate;
@@ -22,6 +22,7 @@ mod audit;
 mod codes;
 mod distinct;
 mod error;
+mod fair;
 mod finish;
 mod groups;
 mod infer;
@@ -50,6 +51,7 @@ mod wire;
 mod workers;
 
 pub use error::EngineError;
+pub use fair::Asker;
 pub use finish::{Limit, Table, finish, innermost};
 pub use groups::GROUPS_MAX;
 pub use leaf::{Ask, lowest, run};

@@ -7,6 +7,7 @@ use std::time::Instant;
 use assay_node_vectors::{Bounds, Env, Stop};
 
 use crate::EngineError;
+use crate::workers::let_others;
 
 /// What all queries of a node may take together. Cheap to clone: all clones are one.
 #[derive(Clone, Debug)]
@@ -58,12 +59,24 @@ impl Watch {
         self.0.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Asked between pieces of work, none of which takes long.
+    /// Whether the query goes on. Called between pieces of work, none of which takes long; others that wait for a turn
+    /// may have theirs meanwhile.
     pub fn check(&self) -> Result<(), EngineError> {
+        let now = Instant::now();
+        self.goes_on_at(now)?;
+        let_others(now, &|| self.goes_on())
+    }
+
+    /// Whether the query goes on, whoever else waits.
+    pub(crate) fn goes_on(&self) -> Result<(), EngineError> {
+        self.goes_on_at(Instant::now())
+    }
+
+    fn goes_on_at(&self, now: Instant) -> Result<(), EngineError> {
         if self.0.stopped.load(Ordering::Relaxed) {
             return Err(EngineError::Stopped);
         }
-        if Instant::now() >= self.0.until {
+        if now >= self.0.until {
             return Err(EngineError::TooLate);
         }
         Ok(())

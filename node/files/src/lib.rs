@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use assay_node_objects::{ObjectWrite, Objects, ReadError, RowHome, WriteError};
+use assay_node_objects::{ObjectWrite, Objects, Patience, ReadError, RowHome, WriteError};
 use assay_storage_model::event::Sent;
 use assay_storage_model::{ObjectKey, OrgId};
 use base64::Engine;
@@ -265,7 +265,7 @@ impl Files {
     }
 
     async fn write(&self, object: ObjectKey, rows: Vec<Sent>) -> Result<(), FilesError> {
-        self.objects.write(vec![ObjectWrite { object, rows, request: None }]).await?;
+        self.objects.write(vec![ObjectWrite { object, rows, request: None }], Patience::usual()).await?;
         Ok(())
     }
 }

@@ -29,6 +29,8 @@ pub struct Ticket {
     pub deed: Deed,
     /// Whoever it was given to.
     pub user: Uuid,
+    /// Whoever asked for it while acting as the user.
+    pub impersonator: Option<Uuid>,
     /// Seconds since the epoch.
     pub until: u64,
 }
@@ -40,11 +42,20 @@ struct Said {
     d: Deed,
     u: Uuid,
     e: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    i: Option<Uuid>,
 }
 
 impl Ticket {
     pub fn to_text(&self, secret: &[u8; 32]) -> String {
-        let said = Said { o: self.name.org.0, k: self.name.row_id(), d: self.deed, u: self.user, e: self.until };
+        let said = Said {
+            o: self.name.org.0,
+            k: self.name.row_id(),
+            d: self.deed,
+            u: self.user,
+            e: self.until,
+            i: self.impersonator,
+        };
         let said = serde_json::to_vec(&said).unwrap_or_default();
         let mut whole = signature(&said, secret).to_vec();
         whole.extend_from_slice(&said);
@@ -65,7 +76,7 @@ impl Ticket {
         }
         let said: Said = serde_json::from_slice(said).ok()?;
         let name = FileName::of_row(OrgId(said.o), &said.k)?;
-        Some(Ticket { name, deed: said.d, user: said.u, until: said.e })
+        Some(Ticket { name, deed: said.d, user: said.u, impersonator: said.i, until: said.e })
     }
 
     pub fn purpose(&self) -> Purpose {
@@ -94,7 +105,7 @@ mod tests {
     fn ticket() -> Ticket {
         let org = OrgId(Uuid::from_u128(1));
         let name = FileName::new(org, Purpose::Attachment, "a key/with: signs").expect("a name");
-        Ticket { name, deed: Deed::Write, user: Uuid::from_u128(2), until: 1_800_000_000 }
+        Ticket { name, deed: Deed::Write, user: Uuid::from_u128(2), impersonator: None, until: 1_800_000_000 }
     }
 
     #[test]

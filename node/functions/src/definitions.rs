@@ -134,6 +134,30 @@ impl Functions {
     ) -> Result<Vec<Value>, FunctionsError> {
         let wanted = usize::try_from(request.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         let names = taken_filters(&mut request, &format!("{}_name", definition.name()));
+        // An environment is resolved for one prompt, so the request has to match one, whichever of them are pinned.
+        if matches!(version, Version::Of(_)) && wanted > 1 {
+            let all = self.matching(who, definition, request.clone(), &names, &Version::Newest, 2).await?;
+            if all.len() > 1 {
+                return Err(FunctionsError::bad(format!(
+                    "`environment` needs a request that matches one {}, and several match: add `slug` and `project_id`, or \
+                     `limit=1`",
+                    definition.name()
+                )));
+            }
+        }
+        self.matching(who, definition, request, &names, version, wanted).await
+    }
+
+    /// Returns up to `wanted` of those that match, newest first; of those before a cursor the ones next to it.
+    async fn matching(
+        &self,
+        who: &Principal,
+        definition: Definition,
+        mut request: ListRequest,
+        names: &[String],
+        version: &Version,
+        wanted: usize,
+    ) -> Result<Vec<Value>, FunctionsError> {
         request.limit = Some(PLACES_AT_ONCE);
         let (mut found, backwards) = (Vec::new(), request.ending_before.is_some());
         while found.len() < wanted {
@@ -141,7 +165,7 @@ impl Functions {
             let (first, last) = (places.first().map(|place| place.id), places.last().map(|place| place.id));
             let is_last = (places.len() as u64) < PLACES_AT_ONCE;
             let rows = self.rows(places, version).await?.into_iter();
-            let kept = rows.filter(|row| is_one(definition, row) && (names.is_empty() || is_named(row, &names)));
+            let kept = rows.filter(|row| is_one(definition, row) && (names.is_empty() || is_named(row, names)));
             let kept: Vec<_> = kept.map(|row| shown(definition, row)).collect();
             if backwards {
                 found.splice(0..0, kept);
@@ -153,13 +177,6 @@ impl Functions {
             if is_last {
                 break;
             }
-        }
-        if matches!(version, Version::Of(_)) && wanted > 1 && found.len() > 1 {
-            return Err(FunctionsError::bad(format!(
-                "`environment` needs a request for one {0}, and {1} or more match: add `slug` and `project_id`, or `limit=1`",
-                definition.name(),
-                found.len()
-            )));
         }
         if found.len() > wanted {
             let surplus = found.len() - wanted;

@@ -15,7 +15,7 @@ mod row;
 mod sent;
 
 use assay_node_auth::{Asker, Job};
-use assay_node_objects::{ObjectWrite, Objects, RowHome};
+use assay_node_objects::{ObjectWrite, Objects, Patience, RowHome};
 use assay_node_records::{ObjectHome, PromptPlace, Records};
 use assay_storage_model::Xact;
 use assay_storage_model::command::RequestId;
@@ -83,7 +83,7 @@ impl Functions {
         request: Option<RequestId>,
     ) -> Result<(Xact, bool), FunctionsError> {
         let write = ObjectWrite { object: home.key, rows: vec![Sent::from(Value::Object(row))], request };
-        let written = self.objects.write(vec![write]).await?.pop();
+        let written = self.objects.write(vec![write], Patience::usual()).await?.pop();
         let written = written.ok_or_else(|| FunctionsError::Internal("a write has no answer".into()))?;
         Ok((written.xact, written.duplicate))
     }

@@ -2,13 +2,14 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use assay_node_connections::Gate;
 use assay_node_grpc::{Call, Code, Handle, HeaderMap, Limits, Reply, Server, Service, Status};
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -28,17 +29,20 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 const LIMITS: Limits = Limits {
-    connections_max: 8,
     calls_at_once_max: 4,
     head_bytes_max: 4 << 10,
     handshake_within: Duration::from_secs(2),
+    preface_within: Duration::from_secs(2),
 };
+const CONNECTIONS: assay_node_connections::Limits =
+    assay_node_connections::Limits { connections: 8, reserve: 2, per_address: 8 };
 /// Self-signed for `localhost`, of no use anywhere else.
 const CERTIFICATE: &str = include_str!("../../http/tests/http/data/first.crt");
 const KEY: &str = include_str!("../../http/tests/http/data/first.key");
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// Says back what it is told; of `/wait` when it is let go, and `/no` is refused.
+/// Says back what it is told; of `/wait` when it is let go, and `/no` is refused. `/unread` is let go before its message is
+/// asked for.
 struct Echo {
     waiting: AtomicUsize,
     let_go: Semaphore,
@@ -50,6 +54,11 @@ impl Service for Echo {
             let said = async {
                 if call.path == "/no" {
                     return Err(Status { details: Some(Bytes::from_static(b"d")), ..Status::new(Code(9), "not so") });
+                }
+                if call.path == "/unread" {
+                    self.waiting.fetch_add(1, Ordering::SeqCst);
+                    self.let_go.acquire().await.expect("nobody closes it").forget();
+                    return Ok(Bytes::new());
                 }
                 let broken = |why: assay_node_grpc::Broken| Status::new(Code(3), why.to_string());
                 let head = call.message.head().await.map_err(broken)?;
@@ -90,7 +99,15 @@ fn house() -> House {
 
 fn house_with(tls: Option<ServerConfig>) -> House {
     let echo = Arc::new(Echo { waiting: AtomicUsize::new(0), let_go: Semaphore::new(0) });
-    let server = Server::bind("127.0.0.1:0", LIMITS, tls, Arc::clone(&echo) as Arc<dyn Service>).expect("a port");
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let server = Server::new(
+        vec![socket],
+        LIMITS,
+        Gate::new("test", CONNECTIONS, Vec::new()),
+        tls,
+        Arc::clone(&echo) as Arc<dyn Service>,
+    )
+    .expect("a server");
     let (address, handle) = (server.addresses()[0], server.handle());
     House { echo, address, handle, serving: tokio::spawn(server.run()) }
 }
@@ -232,4 +249,29 @@ async fn a_stop_does_not_wait_for_ever() {
     let stopped = tokio::time::timeout(WITHIN, house.handle.stop(Duration::from_millis(50))).await;
     assert!(stopped.is_ok());
     waits.abort();
+}
+
+/// Messages that are not asked for used to fill the window that all calls of a connection shared.
+#[tokio::test]
+async fn calls_whose_messages_are_not_read_do_not_stop_another() {
+    let house = house();
+    let client = connect(house.address).await;
+    let waiting: Vec<_> = (0..LIMITS.calls_at_once_max - 1)
+        .map(|_| {
+            let mut client = client.clone();
+            let request = request(house.address, "/unread", "application/grpc", framed(&vec![7; 1 << 20]));
+            tokio::spawn(async move { client.send_request(request).await })
+        })
+        .collect();
+    while house.echo.waiting.load(Ordering::SeqCst) < waiting.len() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // What fits in their windows is sent.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let message = vec![8; 3 << 20];
+    let call = client.clone().send_request(request(house.address, "/echo", "application/grpc", framed(&message)));
+    let answer = tokio::time::timeout(WITHIN, async { read(call.await.expect("an answer")).await }).await;
+    let (bytes, _) = answer.expect("in time");
+    assert_eq!(bytes.len(), message.len() + 5);
+    house.echo.let_go.add_permits(waiting.len());
 }

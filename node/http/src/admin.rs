@@ -38,7 +38,7 @@ use crate::routes::{Answer, json, json_builder};
 
 /// Administrators are few.
 pub(crate) const WORKERS: usize = 1;
-pub(crate) const CONNECTIONS_MAX: usize = 64;
+pub(crate) const CONNECTIONS_MAX: usize = 32;
 /// Requests under way, of all administrators together. Beyond it the answer is 429.
 const AT_ONCE_MAX: usize = 8;
 /// A request is a number or two.

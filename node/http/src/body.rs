@@ -1,11 +1,11 @@
 //! Reading a body: by content and never by what a header calls it, within limits, at a pace, and parsed once.
 //!
 //! ```text
-//! claimed length -> [ bytes come: limit, budget, pace ] -> depth, values, rows counted -> its turn -> parsed once -> handler
-//!      413               413      429     408                 400    413     413                         400
+//! claimed length -> budget -> [ bytes come: limit, pace ] -> depth, values, rows counted -> budget -> parsed once -> handler
+//!      413           429                     413    408          400    413     413          429         400
 //! ```
-//! Bodies that came wait for their turn as bytes: as trees they take several times the room. Turns are given in the order
-//! in which they were asked for.
+//! A body waits in its socket until the budget for bodies has room for it, and then as bytes until there is room for it as
+//! a tree, which takes several times as much. Time spent waiting does not count for the pace.
 
 use std::io::Read;
 use std::marker::PhantomData;
@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::error::PayloadError;
-use actix_web::http::header;
+use actix_web::http::{Version, header};
 use actix_web::web::{self, Payload};
 use assay_node_grpc::Inbound;
+use assay_node_limits::{Budget, Reservation};
 use assay_storage_model::command::ROWS_PER_WRITE_MAX;
 use assay_storage_model::event::{self, Counted, counted_within};
 use bytes::{Bytes, BytesMut};
@@ -25,7 +26,7 @@ use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::budget::{Held, Turn, Turns};
+use crate::admission::Applicant;
 use crate::counts::Counts;
 use crate::edge::Edge;
 use crate::pace::Pace;
@@ -101,39 +102,55 @@ impl Room {
 #[derive(Debug)]
 pub struct Body {
     pub bytes: Bytes,
-    held: Held,
-    turns: Turns,
+    held: Reservation,
+    who: Applicant,
+    parsed: Budget,
 }
 
-/// What a body says, holding its part of the budget and its turn until the request ends.
+/// What a body says, holding its parts of the budgets until the request ends.
 #[derive(Debug)]
 pub struct Parsed<T> {
     pub value: T,
-    _held: Held,
-    _turn: Turn,
+    held: Reservation,
+    who: Applicant,
+    parsed: Budget,
+    _tree: Reservation,
 }
 
-pub async fn read(edge: &Edge, request: &HttpRequest, payload: Payload, bytes_max: usize) -> Result<Body, Refusal> {
+pub async fn read(
+    edge: &Edge,
+    who: &Applicant,
+    request: &HttpRequest,
+    payload: Payload,
+    bytes_max: usize,
+) -> Result<Body, Refusal> {
     refuse_encoded(request)?;
-    read_whole(edge, request, payload, bytes_max).await
+    read_whole(edge, who, request, payload, bytes_max).await
 }
 
 /// The same of one that may be packed; the limit holds for it as it comes and as it is.
 pub async fn read_packed(
     edge: &Edge,
+    who: &Applicant,
     request: &HttpRequest,
     payload: Payload,
     bytes_max: usize,
 ) -> Result<Body, Refusal> {
     let encoding = request.headers().get(header::CONTENT_ENCODING).map(|value| value.as_bytes().trim_ascii());
     if !encoding.is_some_and(|encoding| encoding.eq_ignore_ascii_case(GZIP)) {
-        return read(edge, request, payload, bytes_max).await;
+        return read(edge, who, request, payload, bytes_max).await;
     }
-    read_whole(edge, request, payload, bytes_max).await?.unpacked(edge, bytes_max).await
+    read_whole(edge, who, request, payload, bytes_max).await?.unpacked(edge, bytes_max).await
 }
 
 /// The message of a call over gRPC, under the rules for a body that may be packed.
-pub async fn read_message(edge: &Edge, mut call: Inbound, encoding: &[u8], bytes_max: usize) -> Result<Body, Refusal> {
+pub async fn read_message(
+    edge: &Edge,
+    who: &Applicant,
+    mut call: Inbound,
+    encoding: &[u8],
+    bytes_max: usize,
+) -> Result<Body, Refusal> {
     let head = timeout(edge.config.body_grace(), call.head()).await.map_err(|_| {
         Counts::add(&edge.counts.slow_bodies, 1);
         too_slow(0, &Pace::of(&edge.config))
@@ -144,7 +161,7 @@ pub async fn read_message(edge: &Edge, mut call: Inbound, encoding: &[u8], bytes
         return Err(Refusal::new(Kind::UnsupportedEncoding, why));
     }
     let pieces = call.pieces(head).map_err(|why| Refusal::bad(why.to_string()));
-    let body = taken_in(edge, Some(u64::from(head.bytes)), std::pin::pin!(pieces), bytes_max).await?;
+    let body = taken_in(edge, who, Some(u64::from(head.bytes)), std::pin::pin!(pieces), bytes_max).await?;
     if head.is_packed { body.unpacked(edge, bytes_max).await } else { Ok(body) }
 }
 
@@ -166,13 +183,20 @@ fn unpack(packed: &[u8], bytes_max: usize) -> Result<Bytes, Refusal> {
     Ok(unpacked.into())
 }
 
-async fn read_whole(edge: &Edge, request: &HttpRequest, payload: Payload, bytes_max: usize) -> Result<Body, Refusal> {
+async fn read_whole(
+    edge: &Edge,
+    who: &Applicant,
+    request: &HttpRequest,
+    payload: Payload,
+    bytes_max: usize,
+) -> Result<Body, Refusal> {
     let pieces = payload.map_err(|error| broken(&error));
-    taken_in(edge, claimed_length(request), pieces, bytes_max).await
+    taken_in(edge, who, announced_length(request), pieces, bytes_max).await
 }
 
 async fn taken_in(
     edge: &Edge,
+    who: &Applicant,
     claimed: Option<u64>,
     mut pieces: impl Stream<Item = Result<Bytes, Refusal>> + Unpin,
     bytes_max: usize,
@@ -181,10 +205,11 @@ async fn taken_in(
     if claimed.is_some_and(|claimed| claimed > bytes_max as u64) {
         return Err(too_large());
     }
+    let budget = &edge.budgets.bodies;
+    let mut held = who.reserve(budget, claimed.unwrap_or(STEP_BYTES_MIN)).await?;
     let claimed = claimed.map_or(0, |claimed| usize::try_from(claimed).unwrap_or(0).min(CLAIM_BELIEVED_BYTES_MAX));
-    let room = claimed.min(CLAIM_BYTES_MAX);
-    let (mut bytes, mut held) = (BytesMut::with_capacity(room), edge.bodies.hold());
-    let (began, pace) = (Instant::now(), Pace::of(&edge.config));
+    let mut bytes = BytesMut::with_capacity(claimed.min(CLAIM_BYTES_MAX));
+    let (mut began, pace) = (Instant::now(), Pace::of(&edge.config));
     loop {
         let due = began + pace.due(bytes.len() as u64);
         let Ok(more) = timeout_at(due, pieces.next()).await else {
@@ -193,41 +218,50 @@ async fn taken_in(
         };
         let Some(more) = more else { break };
         let more = more?;
-        if bytes.len() + more.len() > bytes_max {
+        let whole = bytes.len() + more.len();
+        if whole > bytes_max {
             return Err(too_large());
         }
-        if !held.grow(more.len()) {
-            return Err(Refusal::new(Kind::Busy, "too many request bodies are being worked on; try again in a moment"));
+        if whole as u64 > held.amount() && held.amount() < budget.largest() {
+            let (waiting, has) = (Instant::now(), held.amount());
+            let step = has.clamp(STEP_BYTES_MIN, STEP_BYTES_MAX).max(whole as u64 - has);
+            who.grow(budget, &mut held, step.min(bytes_max as u64 - has)).await?;
+            began += waiting.elapsed();
         }
-        if bytes.len() + more.len() > bytes.capacity() {
+        if whole > bytes.capacity() {
             bytes.reserve(claimed.saturating_sub(bytes.len()).max(more.len()));
         }
         bytes.extend_from_slice(&more);
     }
+    held.shrink(held.amount().saturating_sub(bytes.len() as u64));
     Counts::add(&edge.counts.body_bytes, bytes.len() as u64);
-    Ok(Body { bytes: bytes.freeze(), held, turns: edge.turns.clone() })
+    Ok(Body::kept(edge, who.clone(), bytes.freeze(), held))
 }
 
-/// What a body that is kept as it comes holds of the budget, however large it is: what is on its way to the disk.
-const PIECES_HELD_BYTES: usize = 3 << 20;
+/// Steps in which a body of unknown length reserves its part of the budget.
+const STEP_BYTES_MIN: u64 = 64 << 10;
+const STEP_BYTES_MAX: u64 = 1 << 20;
 
-/// A body piece by piece, at the pace of all bodies but with no end to the time of the whole.
-pub fn pieces<'e>(
+/// Upper bound of what a body that is kept as it comes has in memory: what is on its way to the disk.
+const PIECES_HELD_BYTES: u64 = 3 << 20;
+
+/// Returns a body piece by piece, at the pace of all bodies but with no end to the time of the whole. It holds a slot for
+/// uploads, and of the budget for bodies what is on its way to the disk.
+pub async fn pieces<'e>(
     edge: &'e Edge,
+    who: Applicant,
     request: &HttpRequest,
     payload: Payload,
     bytes_max: u64,
 ) -> Result<impl Stream<Item = Result<Bytes, Refusal>> + use<'e>, Refusal> {
-    if claimed_length(request).is_some_and(|claimed| claimed > bytes_max) {
+    if announced_length(request).is_some_and(|claimed| claimed > bytes_max) {
         return Err(Refusal::new(Kind::TooLarge, format!("the file has more than {bytes_max} bytes")));
     }
-    let mut held = edge.bodies.hold();
-    if !held.grow(PIECES_HELD_BYTES.min(edge.config.bodies_bytes_max)) {
-        return Err(Refusal::new(Kind::Busy, "too many request bodies are being worked on; try again in a moment"));
-    }
+    let slot = who.reserve(&edge.budgets.uploads, 1).await?;
+    let held = who.reserve(&edge.budgets.bodies, 0).await?;
     let pace = Pace { whole: Duration::MAX, ..Pace::of(&edge.config) };
-    let state = (payload, held, Instant::now(), 0_u64);
-    Ok(try_unfold(state, move |(mut payload, held, began, received)| async move {
+    let state = (payload, who, slot, held, Instant::now(), 0_u64);
+    Ok(try_unfold(state, move |(mut payload, who, slot, mut held, mut began, received)| async move {
         // What is waited for behind the last piece, the disk, is not the sender's to hurry.
         let left = pace.due(received).saturating_sub(began.elapsed()).max(edge.config.body_grace());
         let Ok(more) = timeout(left, payload.next()).await else {
@@ -236,9 +270,13 @@ pub fn pieces<'e>(
         };
         let Some(more) = more else { return Ok(None) };
         let more = more.map_err(|error| broken(&error))?;
+        let waiting = Instant::now();
+        let by = (more.len() as u64).min(PIECES_HELD_BYTES.saturating_sub(held.amount()));
+        who.grow_again(&edge.budgets.bodies, &mut held, by).await?;
+        began += waiting.elapsed();
         Counts::add(&edge.counts.body_bytes, more.len() as u64);
         let received = received + more.len() as u64;
-        Ok(Some((more, (payload, held, began, received))))
+        Ok(Some((more, (payload, who, slot, held, began, received))))
     }))
 }
 
@@ -253,8 +291,14 @@ pub fn refuse_encoded(request: &HttpRequest) -> Result<(), Refusal> {
     Err(Refusal::new(Kind::UnsupportedEncoding, why))
 }
 
-fn claimed_length(request: &HttpRequest) -> Option<u64> {
-    request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
+/// Returns the length of a body that is known before it comes. None for a body that says its end only as it comes.
+fn announced_length(request: &HttpRequest) -> Option<u64> {
+    let headers = request.headers();
+    match headers.get(header::CONTENT_LENGTH) {
+        Some(length) => length.to_str().ok()?.trim().parse().ok(),
+        None if request.version() <= Version::HTTP_11 && !headers.contains_key(header::TRANSFER_ENCODING) => Some(0),
+        None => None,
+    }
 }
 
 fn too_slow(received: usize, pace: &Pace) -> Refusal {
@@ -273,25 +317,19 @@ fn broken(error: &PayloadError) -> Refusal {
 }
 
 impl Body {
-    /// Room for one that is kept here already.
-    pub fn room(edge: &Edge, bytes: usize) -> Result<Held, Refusal> {
-        let mut held = edge.bodies.hold();
-        if held.grow(bytes) {
-            return Ok(held);
-        }
-        Err(Refusal::new(Kind::Busy, "too many request bodies are being worked on; try again in a moment"))
-    }
-
-    pub fn kept(edge: &Edge, bytes: Bytes, held: Held) -> Body {
-        Body { bytes, held, turns: edge.turns.clone() }
+    /// Makes a body of bytes that are here already.
+    pub fn kept(edge: &Edge, who: Applicant, bytes: Bytes, held: Reservation) -> Body {
+        Body { bytes, held, who, parsed: edge.budgets.parsed.clone() }
     }
 
     async fn unpacked(self, edge: &Edge, bytes_max: usize) -> Result<Body, Refusal> {
-        let Body { bytes, held: _packed, turns } = self;
+        let Body { bytes, mut held, who, parsed } = self;
         // Held before it is there: what is packed well is a thousand times as large.
-        let held = Body::room(edge, unpacked_bytes_max(&bytes, bytes_max))?;
+        let packed = bytes.len() as u64;
+        who.grow(&edge.budgets.bodies, &mut held, unpacked_bytes_max(&bytes, bytes_max) as u64).await?;
         let unpacked = web::block(move || unpack(&bytes, bytes_max)).await.map_err(Refusal::internal)??;
-        Ok(Body { bytes: unpacked, held, turns })
+        held.shrink(packed);
+        Ok(Body { bytes: unpacked, held, who, parsed })
     }
 
     pub fn is_blank(&self) -> bool {
@@ -307,15 +345,15 @@ impl Body {
         T: Send + 'static,
         P: FnOnce(&[u8]) -> Result<T, Refusal> + Send + 'static,
     {
-        let Body { bytes, held, turns } = self;
+        let Body { bytes, held, who, parsed } = self;
         let room = room_of(&bytes, rows)?;
-        let turn = turns.wait(room.bytes).await;
+        let tree = who.reserve(&parsed, room.bytes as u64).await?;
         let value = if room.is_small(&bytes) {
             parse(&bytes)?
         } else {
             web::block(move || parse(&bytes)).await.map_err(Refusal::internal)??
         };
-        Ok(Parsed { value, _held: held, _turn: turn })
+        Ok(Parsed { value, held, who, parsed, _tree: tree })
     }
 
     /// One that is no JSON, or is not read as such: its reader counts what is in it before it makes anything of it.
@@ -324,19 +362,32 @@ impl Body {
         T: Send + 'static,
         P: FnOnce(&[u8]) -> Result<T, Refusal> + Send + 'static,
     {
-        let Body { bytes, held, turns } = self;
-        let turn = turns.wait(bytes.len().saturating_mul(DECODED_TIMES)).await;
+        let Body { bytes, held, who, parsed } = self;
+        let tree = who.reserve(&parsed, bytes.len().saturating_mul(DECODED_TIMES) as u64).await?;
         let value = if bytes.len() <= PARSE_INLINE_BYTES_MAX {
             decode(&bytes)?
         } else {
             web::block(move || decode(&bytes)).await.map_err(Refusal::internal)??
         };
-        Ok(Parsed { value, _held: held, _turn: turn })
+        Ok(Parsed { value, held, who, parsed, _tree: tree })
     }
 
     /// For small bodies whose request holds nothing else.
     pub async fn object(self) -> Result<Map<String, Value>, Refusal> {
         object(self.json().await?.value)
+    }
+}
+
+impl<T> Parsed<T> {
+    /// Decodes the same bytes again. What was decoded before goes first, with its part of the budget.
+    pub async fn decoded_again<D, P>(self, bytes: Bytes, decode: P) -> Result<Parsed<D>, Refusal>
+    where
+        D: Send + 'static,
+        P: FnOnce(&[u8]) -> Result<D, Refusal> + Send + 'static,
+    {
+        let Parsed { value, held, who, parsed, _tree: tree } = self;
+        drop((value, tree));
+        Body { bytes, held, who, parsed }.decoded(decode).await
     }
 }
 

@@ -2,17 +2,21 @@
 //! it has no principal, and so no way to ask for anything.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use actix_web::dev::Payload as RawPayload;
 use actix_web::web::{Data, Payload, Query};
-use actix_web::{FromRequest, HttpRequest};
+use actix_web::{FromRequest, HttpMessage, HttpRequest};
+use assay_node_connections::Connection;
 use futures::future::LocalBoxFuture;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::body::{self, Body};
 use crate::caller::{AUTHORIZATION, Caller, IMPERSONATE, ORG_NAME, Said};
 use crate::edge::Edge;
 use crate::refusal::Refusal;
+use crate::wait::Wait;
 
 #[derive(Debug)]
 pub struct Call {
@@ -46,7 +50,10 @@ impl Call {
         let header = |name| request.headers().get(name).map(|value| value.as_bytes());
         let said =
             Said { authorization: header(AUTHORIZATION), org_name: header(ORG_NAME), impersonate: header(IMPERSONATE) };
-        let caller = Caller::known(edge, said).await?;
+        let caller = Caller::known(edge, said, wait_of(&request)).await?;
+        if let Some(connection) = request.conn_data::<Arc<Connection>>() {
+            caller.on(connection)?;
+        }
         caller.admit(request.method().as_str(), request.match_info().as_str()).await?;
         Ok(Call { caller, request })
     }
@@ -65,15 +72,21 @@ impl Call {
     }
 
     pub async fn body_of_rows(&self, payload: Payload) -> Result<Body, Refusal> {
-        body::read(&self.edge, &self.request, payload, self.edge.config.body_bytes_max).await
+        body::read(&self.edge, &self.applicant(), &self.request, payload, self.edge.config.body_bytes_max).await
     }
 
     /// A body of rows that may be packed, unpacked.
     pub async fn packed_body(&self, payload: Payload) -> Result<Body, Refusal> {
-        body::read_packed(&self.edge, &self.request, payload, self.edge.config.body_bytes_max).await
+        body::read_packed(&self.edge, &self.applicant(), &self.request, payload, self.edge.config.body_bytes_max).await
     }
 
     pub async fn small_body(&self, payload: Payload) -> Result<Body, Refusal> {
-        body::read(&self.edge, &self.request, payload, self.edge.config.small_body_bytes_max).await
+        body::read(&self.edge, &self.applicant(), &self.request, payload, self.edge.config.small_body_bytes_max).await
     }
+}
+
+/// Returns the wait that the edge gave a request.
+pub fn wait_of(request: &HttpRequest) -> Wait {
+    let given = request.extensions().get::<Wait>().cloned();
+    given.unwrap_or_else(|| Wait::of_request(Instant::now(), request.path(), None))
 }

@@ -5,13 +5,16 @@ use std::borrow::Cow;
 
 use actix_web::web::Data;
 use assay_node_auth::{Asker, Principal, Secret};
-use assay_node_objects::Objects;
-use assay_node_query::Queries;
+use assay_node_connections::{Connection, Owner};
+use assay_node_objects::{Objects, Patience};
+use assay_node_query::{Queries, Who};
 use tracing::Span;
 use uuid::Uuid;
 
+use crate::admission::Applicant;
 use crate::edge::Edge;
 use crate::refusal::{Kind, Refusal};
+use crate::wait::Wait;
 
 pub const AUTHORIZATION: &str = "authorization";
 pub const ORG_NAME: &str = "x-bt-org-name";
@@ -21,6 +24,8 @@ pub const IMPERSONATE: &str = "x-bt-impersonate-user";
 pub struct Caller {
     pub edge: Data<Edge>,
     pub principal: Principal,
+    /// How long the request may wait in queues, and how long it did.
+    pub wait: Wait,
 }
 
 /// What a request says of who sends it, as bytes: each of its headers, where it has it.
@@ -32,14 +37,44 @@ pub struct Said<'a> {
 }
 
 impl Caller {
-    pub async fn known(edge: Data<Edge>, said: Said<'_>) -> Result<Caller, Refusal> {
+    pub async fn known(edge: Data<Edge>, said: Said<'_>, wait: Wait) -> Result<Caller, Refusal> {
         let secret = bearer(said.authorization)?;
         let org_name = header_text(ORG_NAME, said.org_name)?;
         let wanted = header_text(IMPERSONATE, said.impersonate)?;
         let named = (org_name.as_deref(), wanted.as_deref());
         let principal = edge.records.authenticate_as(secret.expose(), named.0, named.1).await?;
         Span::current().record("principal", tracing::field::display(principal.user));
-        Ok(Caller { edge, principal })
+        Ok(Caller { edge, principal, wait })
+    }
+
+    /// Returns until when the writes of this request wait for their places, and as whose they count.
+    pub fn patience(&self) -> Patience {
+        Patience { until: self.wait.until(), credential: self.principal.credential.record() }
+    }
+
+    /// Returns who asks for a part of a budget.
+    pub fn applicant(&self) -> Applicant {
+        Applicant::new(&self.principal, self.wait.clone())
+    }
+
+    /// Returns in whose name a query is asked, and until when it waits for its turn.
+    pub fn who(&self) -> Who {
+        let Applicant { holder, wait } = self.applicant();
+        Who { holder, until: wait.until() }
+    }
+
+    /// Says whose connection it is. Refused where the caller's organization, or its credential, holds its share of
+    /// connections while others wait for one.
+    pub fn on(&self, connection: &Connection) -> Result<(), Refusal> {
+        let (organization, credential) = (self.principal.org.0, self.principal.credential.record());
+        match connection.known(Owner { organization, credential }) {
+            true => Ok(()),
+            false => Err(Refusal::new(
+                Kind::Busy,
+                "this organization, or this credential, holds its share of this node's connections, and others wait: use \
+                 fewer connections at once, or close those that are not needed",
+            )),
+        }
     }
 
     /// Objects, asked on the caller's behalf.

@@ -1,10 +1,23 @@
 //! What the HTTP part is told when it starts. Every limit has its name, its unit and its reason here.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use assay_node_connections::{Gate, Limits};
+use assay_node_limits::memory_share;
 use serde::{Deserialize, Serialize};
 
+use crate::admin::CONNECTIONS_MAX;
+use crate::server::METRICS_CONNECTIONS_MAX;
+
+/// Share of the connections that there are beside them for health, as a divisor, and the bounds of it.
+const RESERVE: usize = 32;
+const RESERVE_MIN: usize = 4;
+const RESERVE_MAX: usize = 64;
+/// A listener with fewer connections serves nobody.
+const CONNECTIONS_MIN: usize = 8;
 /// OpenTelemetry's own for gRPC.
 const OTLP_PORT: u16 = 4317;
 const OFF: &str = "off";
@@ -28,8 +41,16 @@ pub struct HttpConfig {
     pub tls: Option<TlsFiles>,
     /// Threads that serve; 0 means one a core.
     pub workers: usize,
-    /// Open connections of all workers. Beyond it new ones wait until one closes: each costs buffers.
+    /// Open connections of `listen`: each costs buffers and a file. Beyond it the idlest one closes for a newcomer, and
+    /// where none is idle newcomers are only told how this node is (`/healthz`, `/readyz`). The limit of open files lowers it.
     pub connections_max: usize,
+    /// Open connections of `otlp_listen`, likewise.
+    pub otlp_connections_max: usize,
+    /// Connections of one address to each listener. Beyond it its own idlest closes. Addresses in `trusted_proxies` have no
+    /// such limit.
+    pub connections_per_address_max: usize,
+    /// Networks of proxies and tools that speak for many clients, as `10.0.0.0/8` or one address.
+    pub trusted_proxies: Vec<String>,
     /// Connections that the system keeps ready to be accepted.
     pub backlog: u32,
     /// Request line and headers. No client that is served sends a tenth of it.
@@ -46,18 +67,27 @@ pub struct HttpConfig {
     pub small_body_bytes_max: usize,
     /// A file: an attachment, or the code of functions. It must come within the time for a request.
     pub file_bytes_max: u64,
-    /// Bodies that are being read or worked on, of all requests together. Beyond it the answer is 429.
+    /// Upper bound of the bytes of all request bodies that are being read or worked on. Requests beyond it wait before their
+    /// bodies are read, fairly by organization and credential, and are answered 429 when they waited too long. By default a
+    /// 32nd of the machine's memory, or of the control group's, from 48 MiB to 512 MiB.
     pub bodies_bytes_max: usize,
-    /// About what the bodies that are parsed may take of memory; the others wait for their turn as bytes.
+    /// Upper bound of the memory, as estimated, of all parsed bodies. The others wait for their turn as bytes. By default
+    /// as `bodies_bytes_max`, from 64 MiB to 512 MiB.
     pub parsed_bytes_max: usize,
-    /// Pages of rows that are on their way to their readers, of all of them together. Beyond it the answer is 503.
+    /// Upper bound of the files that are uploaded at one time. Others wait.
+    pub uploads_max: usize,
+    /// Answers of rows that are on their way to their readers, of all of them together. Beyond it an answer waits, and after
+    /// 30 s it is 429.
     pub answers_bytes_max: usize,
+    /// A reader that takes nothing of an answer for so long is left. What it takes earns it time again, up to this.
+    pub answer_grace_seconds: u64,
+    /// How fast an answer must be taken, beyond the grace: a slow reader holds memory.
+    pub answer_bytes_per_second_min: u64,
     /// A connection whose other end takes nothing of what was sent to it for this long is closed.
     pub unread_seconds_max: u32,
     /// A whole body must have come by then.
     pub body_seconds_max: u64,
-    /// After the grace a body must have come at least this fast, or it is cut: a slow sender holds memory. A page of rows
-    /// must be taken as fast.
+    /// After the grace a body must have come at least this fast, or it is cut: a slow sender holds memory.
     pub body_bytes_per_second_min: u64,
     /// A body may stall so long before its rate counts.
     pub body_grace_seconds: u64,
@@ -65,6 +95,11 @@ pub struct HttpConfig {
     pub request_seconds_max: u64,
     /// How long a stop waits for requests under way.
     pub stop_seconds_max: u64,
+}
+
+/// Default of a budget that is a share of the machine's memory.
+fn share(min: u64) -> usize {
+    usize::try_from(memory_share(32, min, 512 << 20)).unwrap_or(usize::MAX)
 }
 
 /// PEM files. They are looked at again from time to time, so that a renewed certificate needs no restart.
@@ -86,6 +121,9 @@ impl Default for HttpConfig {
             tls: None,
             workers: 0,
             connections_max: 4096,
+            otlp_connections_max: 512,
+            connections_per_address_max: 512,
+            trusted_proxies: vec!["127.0.0.0/8".into(), "::1".into()],
             backlog: 1024,
             head_bytes_max: 16 << 10,
             head_seconds_max: 10,
@@ -94,9 +132,12 @@ impl Default for HttpConfig {
             body_bytes_max: 20 << 20,
             small_body_bytes_max: 2 << 20,
             file_bytes_max: 256 << 20,
-            bodies_bytes_max: 64 << 20,
-            parsed_bytes_max: 64 << 20,
+            bodies_bytes_max: share(48 << 20),
+            parsed_bytes_max: share(64 << 20),
+            uploads_max: 64,
             answers_bytes_max: 256 << 20,
+            answer_grace_seconds: 30,
+            answer_bytes_per_second_min: 4 << 10,
             unread_seconds_max: 60,
             body_seconds_max: 60,
             body_bytes_per_second_min: 4 << 10,
@@ -112,6 +153,8 @@ impl HttpConfig {
     pub fn check(&self) -> Result<(), String> {
         let positive = [
             ("connections_max", self.connections_max as u64),
+            ("otlp_connections_max", self.otlp_connections_max as u64),
+            ("connections_per_address_max", self.connections_per_address_max as u64),
             ("head_bytes_max", self.head_bytes_max as u64),
             ("head_seconds_max", self.head_seconds_max),
             ("tls_handshake_seconds_max", self.tls_handshake_seconds_max),
@@ -119,7 +162,10 @@ impl HttpConfig {
             ("small_body_bytes_max", self.small_body_bytes_max as u64),
             ("file_bytes_max", self.file_bytes_max),
             ("parsed_bytes_max", self.parsed_bytes_max as u64),
+            ("uploads_max", self.uploads_max as u64),
             ("answers_bytes_max", self.answers_bytes_max as u64),
+            ("answer_grace_seconds", self.answer_grace_seconds),
+            ("answer_bytes_per_second_min", self.answer_bytes_per_second_min),
             ("unread_seconds_max", u64::from(self.unread_seconds_max)),
             ("body_seconds_max", self.body_seconds_max),
             ("body_bytes_per_second_min", self.body_bytes_per_second_min),
@@ -127,6 +173,12 @@ impl HttpConfig {
         ];
         if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
             return Err(format!("http.{name} is 0; it should be at least 1"));
+        }
+        self.networks()?;
+        let listened = [("listen", Some(&self.listen)), ("metrics_listen", self.metrics_listen.as_ref())];
+        let otlp = ("otlp_listen", self.otlp_listen.as_ref().filter(|listen| *listen != OFF));
+        for (name, listen) in listened.into_iter().chain([otlp]) {
+            listen.map_or(Ok(()), |listen| check_listen(listen)).map_err(|why| format!("http.{name} {why}"))?;
         }
         if self.bodies_bytes_max < self.body_bytes_max.max(self.small_body_bytes_max) {
             return Err("http.bodies_bytes_max is below the most that one body may have; one must fit".into());
@@ -139,6 +191,41 @@ impl HttpConfig {
                 "http.public_url is `{url}`; it should be like `https://assay.example.com`, without a path"
             )),
             _ => Ok(()),
+        }
+    }
+
+    /// The networks of `trusted_proxies`: an address and the bits that count.
+    fn networks(&self) -> Result<Vec<(IpAddr, u8)>, String> {
+        self.trusted_proxies.iter().map(|text| network(text)).collect()
+    }
+
+    /// Who decides about the connections of a listener that may have so many.
+    pub(crate) fn gate(&self, listener: &str, connections: usize) -> Arc<Gate> {
+        let limits =
+            Limits { connections, reserve: reserve_of(connections), per_address: self.connections_per_address_max };
+        Gate::new(listener, limits, self.networks().unwrap_or_default())
+    }
+
+    /// Files that connections of all listeners may take.
+    pub fn connection_files(&self) -> usize {
+        let metrics = if self.metrics_listen.is_some() { METRICS_CONNECTIONS_MAX } else { 0 };
+        let listeners = [self.connections_max, self.otlp_connections_max, metrics, CONNECTIONS_MAX];
+        let listeners = listeners.into_iter().filter(|connections| *connections > 0);
+        listeners.map(|connections| connections + 2 * reserve_of(connections)).sum()
+    }
+
+    /// Lowers the numbers of connections, alike, until they take no more than `files`, or are as low as they may be; whether
+    /// that was necessary.
+    pub fn fit_connections(&mut self, files: usize) -> bool {
+        let fits = self.connection_files() <= files;
+        let less = |connections: usize| (connections - connections.div_ceil(16)).max(CONNECTIONS_MIN.min(connections));
+        loop {
+            let (http, otlp) = (less(self.connections_max), less(self.otlp_connections_max));
+            let is_least = (http, otlp) == (self.connections_max, self.otlp_connections_max);
+            if is_least || self.connection_files() <= files {
+                return !fits;
+            }
+            (self.connections_max, self.otlp_connections_max) = (http, otlp);
         }
     }
 
@@ -166,6 +253,42 @@ impl HttpConfig {
 
     pub(crate) fn request_time_max(&self) -> Duration {
         Duration::from_secs(self.request_seconds_max)
+    }
+}
+
+/// Places from which health is answered though all others are taken.
+fn reserve_of(connections: usize) -> usize {
+    (connections / RESERVE).clamp(RESERVE_MIN, RESERVE_MAX)
+}
+
+/// `10.0.0.0/8`, or an address alone.
+fn network(text: &str) -> Result<(IpAddr, u8), String> {
+    let wrong =
+        || format!("http.trusted_proxies has `{text}`; write an address or a network, as 10.0.0.7 or 10.0.0.0/8");
+    let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+    let address: IpAddr = address.trim().parse().map_err(|_| wrong())?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.map_or(Ok(most), |bits| bits.trim().parse().map_err(|_| wrong()))?;
+    if bits > most { Err(wrong()) } else { Ok((address, bits)) }
+}
+
+/// Whether text is an address and a port, or a name and a port; else what to write instead.
+fn check_listen(listen: &str) -> Result<(), String> {
+    let port = |text: &str| text.parse::<u16>().is_ok();
+    if listen.parse::<std::net::SocketAddr>().is_ok() {
+        return Ok(());
+    }
+    match listen.rsplit_once(':') {
+        _ if listen.parse::<std::net::Ipv6Addr>().is_ok() => {
+            Err(format!("is `{listen}`, which has no port; write [{listen}]:8000"))
+        }
+        Some((host, text)) if port(text) && !host.is_empty() && !host.contains(':') => Ok(()),
+        Some((host, _)) => Err(format!(
+            "is `{listen}`, which is no address and port; write for instance {}:8000",
+            if host.is_empty() || host.contains(':') { "127.0.0.1" } else { host }
+        )),
+        None if port(listen) => Err(format!("is `{listen}`, which has no address; write 127.0.0.1:{listen}")),
+        None => Err(format!("is `{listen}`, which has no port; write {listen}:8000")),
     }
 }
 
@@ -197,6 +320,49 @@ mod tests {
         refused(|config| config.body_seconds_max = 0, "body_seconds_max is 0");
         refused(|config| config.bodies_bytes_max = 1, "one must fit");
         refused(|config| config.request_seconds_max = 59, "part of its request");
+    }
+
+    #[test]
+    fn connections_fit_into_the_files_that_there_are() {
+        let mut config = HttpConfig::default();
+        assert!(!config.fit_connections(config.connection_files()));
+        assert_eq!(config, HttpConfig::default());
+        for files in [4_000, 2_000, 1_000, 500, 128] {
+            let mut config = HttpConfig::default();
+            assert!(config.fit_connections(files));
+            assert!(config.connection_files() <= files, "{files}: {}", config.connection_files());
+            assert!(config.connections_max >= CONNECTIONS_MIN && config.check().is_ok());
+        }
+        let mut config = HttpConfig { connections_max: 4, ..HttpConfig::default() };
+        assert!(config.fit_connections(1));
+        assert_eq!((config.connections_max, config.otlp_connections_max), (4, CONNECTIONS_MIN));
+    }
+
+    #[test]
+    fn a_network_is_an_address_and_its_bits() {
+        assert_eq!(network("10.0.0.0/8"), Ok(("10.0.0.0".parse().expect("an address"), 8)));
+        assert_eq!(network("::1"), Ok(("::1".parse().expect("an address"), 128)));
+        for wrong in ["", "proxy.example", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0/8"] {
+            assert!(network(wrong).is_err(), "{wrong}");
+        }
+        refused(|config| config.trusted_proxies = vec!["a".into()], "http.trusted_proxies has `a`");
+    }
+
+    #[test]
+    fn an_address_has_a_port() {
+        for right in ["127.0.0.1:8000", "[::]:0", "localhost:80"] {
+            assert_eq!(check_listen(right), Ok(()), "{right}");
+        }
+        for (wrong, write) in [
+            ("0.0.0.0", "0.0.0.0:8000"),
+            ("::1", "[::1]:8000"),
+            ("8000", "127.0.0.1:8000"),
+            ("a:b", "a:8000"),
+            (":80", "127.0.0.1"),
+        ] {
+            assert!(check_listen(wrong).expect_err(wrong).contains(write), "{wrong}");
+        }
+        refused(|config| config.listen = "0.0.0.0".into(), "http.listen is `0.0.0.0`, which has no port");
     }
 
     #[test]

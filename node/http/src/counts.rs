@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Every status that leaves this server; anything else is counted as 0.
-const STATUSES: [u16; 17] = [0, 200, 400, 401, 404, 405, 408, 409, 410, 413, 415, 429, 431, 500, 501, 503, 507];
+const STATUSES: [u16; 18] = [0, 200, 400, 401, 404, 405, 408, 409, 410, 413, 415, 429, 431, 500, 501, 503, 504, 507];
 
 /// Upper bounds in milliseconds.
 const BUCKETS_MILLIS: [u64; 11] = [1, 2, 5, 10, 20, 50, 100, 250, 1000, 5000, 30_000];
@@ -53,8 +53,16 @@ impl Counts {
         counter.fetch_add(more, Ordering::Relaxed);
     }
 
+    /// Readers that were left because they took their answers too slowly, in the same format.
+    pub fn slow_readers(count: u64) -> String {
+        const NAME: &str = "assay_http_slow_readers_total";
+        format!(
+            "# HELP {NAME} Readers that were left because they were too slow.\n# TYPE {NAME} counter\n{NAME} {count}\n"
+        )
+    }
+
     /// Prometheus text format.
-    pub fn text(&self, body_bytes_held: usize, answer_bytes_held: usize) -> String {
+    pub fn text(&self, body_bytes_held: u64, answer_bytes_held: u64) -> String {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut text = String::new();
         // Writing to a String cannot fail.
@@ -75,8 +83,8 @@ impl Counts {
         let _ = writeln!(text, "assay_http_answer_seconds_sum {seconds}\nassay_http_answer_seconds_count {answered}");
         for (name, kind, value) in [
             ("requests_under_way", "gauge", read(&self.under_way)),
-            ("body_bytes_held", "gauge", body_bytes_held as u64),
-            ("answer_bytes_held", "gauge", answer_bytes_held as u64),
+            ("body_bytes_held", "gauge", body_bytes_held),
+            ("answer_bytes_held", "gauge", answer_bytes_held),
             ("body_bytes_total", "counter", read(&self.body_bytes)),
             ("slow_bodies_total", "counter", read(&self.slow_bodies)),
             ("panics_total", "counter", read(&self.panics)),

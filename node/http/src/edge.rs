@@ -9,30 +9,39 @@ use std::time::Duration;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::HeaderValue;
 use actix_web::http::{ConnectionType, Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
-use actix_web::{Error, HttpResponse};
+use actix_web::{Error, HttpMessage, HttpResponse};
 use assay_node_auth::{Asker, Job};
+use assay_node_connections::Connection;
 use assay_node_files::Files;
 use assay_node_functions::Functions;
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
 use assay_node_records::Records;
 use futures::FutureExt;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tracing::{Instrument, Level, Span, field};
 
 use crate::admin::Desk;
-use crate::budget::{Budget, Turns};
+use crate::admission::Budgets;
 use crate::config::HttpConfig;
 use crate::counts::Counts;
 use crate::dress::Dress;
+use crate::finishing::{Finishing, changes};
 use crate::login::Gate;
 use crate::quotas::Quotas;
 use crate::rates::Rates;
 use crate::refusal::{Kind, Refusal};
+use crate::sending::SLOW_READERS;
+use crate::unread::Unread;
+use crate::wait::{STAINLESS_TIMEOUT, Wait};
 use crate::{App, Health};
+
+/// Paths that are answered also where all connections are taken.
+const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
 /// What all workers share.
 pub struct Edge {
@@ -43,9 +52,7 @@ pub struct Edge {
     pub queries: Queries,
     pub config: HttpConfig,
     pub counts: Counts,
-    pub bodies: Arc<Budget>,
-    pub answers: Arc<Budget>,
-    pub turns: Turns,
+    pub budgets: Budgets,
     pub rates: Rates,
     pub quotas: Quotas,
     pub(crate) admin: Option<Desk>,
@@ -64,9 +71,7 @@ impl Edge {
             objects: app.objects,
             queries: app.queries,
             counts: Counts::default(),
-            bodies: Budget::new(app.config.bodies_bytes_max),
-            answers: Budget::new(app.config.answers_bytes_max),
-            turns: Turns::new(app.config.parsed_bytes_max),
+            budgets: Budgets::new(&app.config),
             rates: app.rates,
             quotas: app.quotas,
             config: app.config,
@@ -97,7 +102,10 @@ impl Edge {
     }
 
     pub fn metrics_text(&self) -> String {
-        let mut text = self.counts.text(self.bodies.taken(), self.answers.taken());
+        let Budgets { bodies, answers, refusals, .. } = &self.budgets;
+        let mut text = self.counts.text(bodies.reading().held, answers.reading().held);
+        text.push_str(&self.budgets.text(self.queries.budgets()));
+        text.push_str(&Counts::slow_readers(refusals.total(SLOW_READERS)));
         text.push_str(&self.rates.text());
         text.push_str(&(self.metrics)());
         text
@@ -107,14 +115,25 @@ impl Edge {
 /// The outermost layer. Errors that leave it are dressed already: nothing outside of it could do that.
 pub async fn around<B: MessageBody + 'static>(
     edge: Data<Edge>,
-    request: ServiceRequest,
+    mut request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let dress = Dress::of(&request);
+    let connection = request.request().conn_data::<Arc<Connection>>().cloned();
+    let _in_use = connection.as_ref().map(Connection::begin);
     let _under_way = edge.counts.begin();
     let began = Instant::now();
     let span = span_of(&dress.trace, request.method().as_str(), &dress.path);
+    let unread = Unread::watch(&mut request);
     let served = serve(&edge, &dress, request, next).instrument(span.clone()).await;
+    let served = match (served, unread) {
+        (Ok(response), Some(unread)) => Ok(response.map_body(|_, body| unread.discarded_behind(body))),
+        (Err(error), Some(unread)) => {
+            unread.keep();
+            Err(error)
+        }
+        (served, None) => served,
+    };
     let status = served.as_ref().map_or_else(|error| error.as_response_error().status_code(), ServiceResponse::status);
     let took = began.elapsed();
     edge.counts.answered(status.as_u16(), took);
@@ -164,20 +183,31 @@ async fn serve<B: MessageBody + 'static>(
     if request.method() == Method::OPTIONS && dress.is_for_browsers() {
         return Ok(request.into_response(dress.put_on(HttpResponse::Ok().finish())));
     }
+    let is_reserve = request.request().conn_data::<Arc<Connection>>().is_some_and(|connection| connection.is_reserve());
+    if is_reserve && !HEALTH.contains(&request.path()) {
+        let mut refused = dressed_error(dress, full()).error_response();
+        refused.head_mut().set_connection_type(ConnectionType::Close);
+        return Ok(request.into_response(refused));
+    }
     let head_bytes = head_bytes(&request);
     if head_bytes > edge.config.head_bytes_max {
         let max = edge.config.head_bytes_max;
         let why = format!("request line and headers have {head_bytes} bytes; at most {max} are taken");
         return Err(dressed_error(dress, Refusal::new(Kind::HeadTooLarge, why)));
     }
+    let timeout = request.headers().get(STAINLESS_TIMEOUT).map(HeaderValue::as_bytes);
+    let wait = Wait::of_request(Instant::now(), request.path(), timeout);
+    request.extensions_mut().insert(wait.clone());
+    let (limit, changes) = (edge.config.request_time_max(), changes(&request));
     let handled = AssertUnwindSafe(async move { next.call(request).await }).catch_unwind();
-    let mut response = match timeout(edge.config.request_time_max(), handled).await {
-        Ok(Ok(Ok(response))) => dressed(dress, response),
-        Ok(Ok(Err(error))) => return Err(dressed_error(dress, refusal_of(&error))),
-        Ok(Err(panic)) => return Err(dressed_error(dress, panicked(edge, &*panic))),
-        Err(_) => return Err(dressed_error(dress, too_late())),
+    let handled = Finishing::new(handled, changes, wait.clone(), limit);
+    let mut response = match wait.limit(limit, handled).await {
+        Some(Ok(Ok(response))) => dressed(dress, response),
+        Some(Ok(Err(error))) => return Err(dressed_error(dress, refusal_of(&error))),
+        Some(Err(panic)) => return Err(dressed_error(dress, panicked(edge, &*panic))),
+        None => return Err(dressed_error(dress, too_late())),
     };
-    if edge.is_draining() {
+    if is_reserve || edge.is_draining() {
         response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
     }
     Ok(response)
@@ -189,6 +219,14 @@ pub fn panicked(edge: &Edge, panic: &(dyn Any + Send)) -> Refusal {
     let said = panic.downcast_ref::<&str>().copied();
     let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
     Refusal::internal(format!("panic: {said}"))
+}
+
+/// For a connection that was let in only to be told how this node is.
+pub fn full() -> Refusal {
+    Refusal::new(
+        Kind::Unavailable,
+        "all connections of this node are in use; try again in a moment, or at another node",
+    )
 }
 
 pub fn too_late() -> Refusal {

@@ -10,7 +10,7 @@
 //! connections that goes with its socket. So idle connections are closed late, and the queue is emptied first.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::TcpListener;
 use std::time::Duration;
 
 use rustix::net::Shutdown;
@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::config::HttpConfig;
 use crate::edge::Edge;
+use crate::sockets::Reserved;
 
 /// Clients that send something at least this often learn from an answer that their connection closes.
 const QUIET: Duration = Duration::from_millis(150);
@@ -44,20 +45,13 @@ pub(crate) struct Doors {
 }
 
 impl Doors {
-    /// Takes the address, or all that the name stands for.
-    pub fn open(listen: &str, config: &HttpConfig, plain: bool) -> io::Result<Doors> {
-        let (mut sockets, mut failed) = (Vec::new(), None);
-        for address in listen.to_socket_addrs()? {
-            match open_one(address, config) {
-                Ok(socket) => sockets.push(socket),
-                Err(error) => failed = Some(error),
-            }
-        }
-        match failed {
-            Some(error) if sockets.is_empty() => Err(error),
-            _ if sockets.is_empty() => Err(io::Error::new(io::ErrorKind::NotFound, "the name stands for no address")),
-            _ => Ok(Doors { sockets, plain }),
-        }
+    /// Opens the sockets that were reserved.
+    pub fn open(reserved: Reserved, config: &HttpConfig, plain: bool) -> io::Result<Doors> {
+        let sockets = reserved.open(config.backlog)?;
+        // Connections have it from the socket they came in by. The workers have no clock for what nobody reads.
+        let unread_millis = config.unread_seconds_max.saturating_mul(1000).min(i32::MAX.unsigned_abs());
+        sockets.iter().try_for_each(|socket| rustix::net::sockopt::set_tcp_user_timeout(socket, unread_millis))?;
+        Ok(Doors { sockets, plain })
     }
 
     /// For the workers.
@@ -88,15 +82,6 @@ impl Doors {
             }
         }
     }
-}
-
-fn open_one(address: SocketAddr, config: &HttpConfig) -> io::Result<TcpListener> {
-    let socket = TcpListener::bind(address)?;
-    rustix::net::listen(&socket, i32::try_from(config.backlog).unwrap_or(i32::MAX))?;
-    // Connections have it from the socket they came in by. The workers have no clock for what nobody reads.
-    let unread_millis = config.unread_seconds_max.saturating_mul(1000).min(i32::MAX.unsigned_abs());
-    rustix::net::sockopt::set_tcp_user_timeout(&socket, unread_millis)?;
-    Ok(socket)
 }
 
 /// Answers one request by hand, and reads what else comes: closing on unread bytes would take the answer back.

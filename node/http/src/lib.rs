@@ -1,7 +1,7 @@
 //! HTTP: the only room that knows actix-web. Thin: it reads what a client sent, asks the rooms below, and answers.
 //!
 //! ```text
-//! socket -> edge (id, span, limits, panic, CORS) -> route -> call (who is it) -> body (limits, pace, one parse)
+//! socket -> listener -> edge (id, span, limits, panic, CORS) -> route -> call (who is it) -> body (limits, pace, one parse)
 //!                                                     |
 //!                                                     +-> records | objects -> answer, or a refusal from one table
 //! ```
@@ -12,9 +12,14 @@
 //! | which path does what | `routes` and a file for each family below it |
 //! | who is calling, for which organization | `caller`, `call` |
 //! | pages and their readers | `sending` |
-//! | limits of a body: bytes, depth, rate, and of all bodies together | `body`, `pace`, `budget` |
+//! | limits of a body: bytes, depth, rate | `body`, `pace` |
+//! | budgets that requests share and wait for | `admission`, `wait` |
+//! | bodies answered before they were read | `unread` |
 //! | kinds of refusal, their statuses and bodies | `refusal`, `refused` |
+//! | addresses to listen on, before anything is created | `sockets` |
+//! | which connections there may be, and HTTP on them | `listener` |
 //! | browsers of other origins | `cors` |
+//! | what was meant by a path that leads nowhere | `near` |
 //! | operations of the API that are not served yet | `operations` |
 //! | what is said of those that are: `/openapi.json`, `/docs` | `describe` |
 //! | people who log in | `login`, `routes/oauth` |
@@ -27,9 +32,9 @@
 //! A panic in a handler ends its request with a 500 and a count, never the process (decision 11 of the design).
 
 mod admin;
+mod admission;
 mod asked;
 mod body;
-mod budget;
 mod call;
 mod caller;
 mod config;
@@ -39,7 +44,11 @@ mod describe;
 mod dress;
 mod edge;
 mod farewell;
+mod finishing;
+mod interim;
+mod listener;
 mod login;
+mod near;
 mod operations;
 mod origin;
 mod pace;
@@ -55,8 +64,11 @@ mod rpc;
 mod sending;
 mod server;
 mod shapes;
+mod sockets;
 mod summing;
 mod tls;
+mod unread;
+mod wait;
 
 use std::fmt;
 use std::sync::Arc;
@@ -71,6 +83,7 @@ pub use login::{Provider, ProviderRefusal};
 pub use quotas::{Holdings, QuotaRule, Quotas, Stored};
 pub use rates::{LimitsConfig, Per, RatePeers, RateRule, RateView, Rates};
 pub use server::{Handle, Server};
+pub use sockets::Sockets;
 
 /// The pure steps of reading a body, for `tests/fuzz`, which throws at them what a client can send.
 pub mod pure {

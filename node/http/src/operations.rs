@@ -38,6 +38,12 @@ pub fn lookup(method: &str, path: &str) -> Known {
     if methods.contains(&method) { Known::Operation } else { Known::OtherMethods(methods) }
 }
 
+/// Every path that there is, with ids in braces.
+pub fn patterns() -> impl Iterator<Item = &'static str> {
+    let known = TABLE.lines().filter_map(|line| line.split_once(' ')).chain(CALLED).chain(served());
+    known.map(|(_, pattern)| pattern)
+}
+
 fn served() -> impl Iterator<Item = (&'static str, &'static str)> {
     static SERVED: OnceLock<Vec<(String, String)>> = OnceLock::new();
     let all = SERVED.get_or_init(|| {

@@ -102,7 +102,9 @@ impl Kind {
             Kind::TooLarge => "The body, or a part of it, is larger than what is taken",
             Kind::UnsupportedEncoding => "The body's encoding is not known",
             Kind::HeadTooLarge => "The head of the request is larger than what is taken",
-            Kind::Busy => "Too much at once: ask again in a moment",
+            Kind::Busy => {
+                "A limit, or a budget of the node that stayed full for as long as the request may wait: send it again after `Retry-After` seconds"
+            }
             Kind::Internal => "The server failed; its log has more under the trace id",
             Kind::NotImplemented => "It is part of the API and is not served yet",
             Kind::Unavailable => "Not now: ask again in a moment; a write may have been done or not",

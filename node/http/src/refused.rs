@@ -32,6 +32,10 @@ impl From<RecordsError> for Refusal {
 
 impl From<WriteError> for Refusal {
     fn from(error: WriteError) -> Refusal {
+        let retry_after_seconds = match &error {
+            WriteError::Busy { retry_after, .. } => Some(retry_after.as_secs().max(1)),
+            _ => None,
+        };
         let kind = match &error {
             WriteError::Row { .. } => Kind::BadRequest,
             WriteError::TooLarge { .. } => Kind::TooLarge,
@@ -41,7 +45,7 @@ impl From<WriteError> for Refusal {
             WriteError::NoSpace(_) => Kind::NoSpace,
             WriteError::Unavailable(_) | WriteError::Unknown { .. } => Kind::Unavailable,
         };
-        Refusal::new(kind, error.to_string())
+        Refusal { retry_after_seconds, ..Refusal::new(kind, error.to_string()) }
     }
 }
 
@@ -93,6 +97,10 @@ impl From<AskError> for Refusal {
             AskError::Past { .. } => Kind::Past,
             AskError::TooMuch(_) => Kind::TooLarge,
             AskError::Busy(_) => Kind::Busy,
+            AskError::Refused { retry_after_seconds, .. } => {
+                let refusal = Refusal::new(Kind::Busy, error.to_string());
+                return Refusal { retry_after_seconds: Some(*retry_after_seconds), ..refusal };
+            }
             AskError::NotServed(_) => Kind::NotImplemented,
             AskError::Unavailable(_) => Kind::Unavailable,
             AskError::TooLate(_) => Kind::TooLate,

@@ -23,7 +23,7 @@ mod snapshots;
 mod summaries;
 mod views;
 
-use actix_web::http::header;
+use actix_web::http::{Method, header};
 use actix_web::web::{Data, ServiceConfig, to};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use assay_node_functions::Definition;
@@ -32,11 +32,11 @@ use assay_storage_model::ObjectKind;
 use serde::Serialize;
 
 use crate::call::Call;
-use crate::describe;
 use crate::edge::Edge;
 use crate::operations::{Known, lookup};
 use crate::refusal::{Kind, Refusal};
 use crate::routes::served::{at, delete, get, patch, post, put};
+use crate::{describe, near};
 
 pub use crate::routes::served::Routes;
 
@@ -93,6 +93,10 @@ pub fn registered(config: &mut Routes<'_>) {
     config.service(at("/otel/v1/traces").route(post().to(otel::traces)));
     config.service(at("/otel/v1/logs").route(post().to(otel::logs)));
     config.service(at("/otel/v1/metrics").route(post().to(otel::metrics)));
+    // As exporters append it to an origin.
+    config.service(at("/v1/traces").route(post().to(otel::traces)));
+    config.service(at("/v1/logs").route(post().to(otel::logs)));
+    config.service(at("/v1/metrics").route(post().to(otel::metrics)));
     config.service(at("/insert-functions").route(post().to(functions::insert)));
 
     rows_of(config, "/v1/project_logs", ObjectKind::ProjectLogs);
@@ -233,6 +237,7 @@ fn logins(config: &mut Routes<'_>) {
         .service(at("/.well-known/oauth-authorization-server").route(get().to(oauth::metadata)))
         .service(at("/oauth/authorize").route(get().to(oauth::authorize)))
         .service(at("/oauth/callback").route(get().to(oauth::callback)))
+        .service(at("/oauth/invitations").route(post().to(oauth::reply)))
         .service(at("/oauth/token").route(post().to(oauth::token)))
         .service(at("/oauth/revoke").route(post().to(oauth::revoke)))
         .service(at("/api/cli/wizard-session/create").route(post().to(setup::create)))
@@ -330,11 +335,16 @@ fn access_of(config: &mut Routes<'_>) {
         .service(at("/v1/organization").route(get().to(access::organizations)))
         .service(at("/v1/organization/api_keys").route(get().to(|call| records::list(&kinds::API_KEY, call))))
         .service(at("/v1/organization/members").route(patch().to(access::change_members)))
+        .service(at("/v1/organization/invitations").route(get().to(access::invitations_of_organization)))
         .service(
             at("/v1/organization/{id}")
                 .route(get().to(access::organization))
                 .route(patch().to(access::patch_organization)),
         );
+    config
+        .service(at("/v1/invitation").route(get().to(access::invitations)))
+        .service(at("/v1/invitation/{id}/accept").route(post().to(access::accept_invitation)))
+        .service(at("/v1/invitation/{id}/decline").route(post().to(access::decline_invitation)));
 }
 
 /// Made by POST or PUT: names are not unique, so either makes another.
@@ -368,6 +378,9 @@ fn rows_of(config: &mut Routes<'_>, path: &str, kind: ObjectKind) {
 /// A caller that is not known learns nothing of what is served and what is not.
 async fn unrouted(request: HttpRequest) -> Answer {
     let (method, path) = (request.method().clone(), request.path().to_owned());
+    if path == "/" && (method == Method::GET || method == Method::HEAD) {
+        return Ok(HttpResponse::Found().insert_header((header::LOCATION, "/docs")).finish());
+    }
     match lookup(method.as_str(), &path) {
         Known::Operation => {
             let _who = Call::of(request).await?;
@@ -380,7 +393,9 @@ async fn unrouted(request: HttpRequest) -> Answer {
             refusal.allow = Some(allow);
             Err(refusal)
         }
-        Known::Unknown => Err(Refusal::new(Kind::NotFound, "there is nothing at this path")),
+        Known::Unknown => {
+            Err(Refusal::new(Kind::NotFound, format!("there is nothing at this path; {}", near::hint(&path))))
+        }
     }
 }
 

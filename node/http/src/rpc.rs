@@ -10,15 +10,16 @@ use assay_node_otel::{Encoding, Signal, encode_response, encode_retry, rpc_code}
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::body::read_message;
 use crate::caller::{AUTHORIZATION, Caller, IMPERSONATE, ORG_NAME, Said};
-use crate::edge::{Edge, panicked, say, span_of, too_late};
+use crate::edge::{Edge, full, panicked, say, span_of, too_late};
 use crate::refusal::{Kind, Refusal};
 use crate::routes::exports::{PARENT, again, not_stored, take};
+use crate::wait::{GRPC_TIMEOUT, Wait};
 
 const ENCODING: &str = "grpc-encoding";
 const TRACE_ID: HeaderName = HeaderName::from_static("x-bt-internal-trace-id");
@@ -44,12 +45,13 @@ impl Exports {
         let _under_way = self.edge.counts.begin();
         let began = Instant::now();
         let span = span_of(&trace, "gRPC", &call.path);
-        let served = AssertUnwindSafe(self.serve(call)).catch_unwind();
-        let served = timeout(self.edge.config.request_time_max(), served).instrument(span.clone()).await;
+        let wait = Wait::of_call(began, call.metadata.get(GRPC_TIMEOUT).map(HeaderValue::as_bytes));
+        let served = AssertUnwindSafe(self.serve(call, wait.clone())).catch_unwind();
+        let served = wait.limit(self.edge.config.request_time_max(), served).instrument(span.clone()).await;
         let said = match served {
-            Ok(Ok(said)) => said,
-            Ok(Err(panic)) => Err(span.in_scope(|| panicked(&self.edge, &*panic))),
-            Err(_) => Err(too_late()),
+            Some(Ok(said)) => said,
+            Some(Err(panic)) => Err(span.in_scope(|| panicked(&self.edge, &*panic))),
+            None => Err(too_late()),
         };
         let status = said.as_ref().err().map_or(200, |refusal| refusal.kind.status().as_u16());
         self.edge.counts.answered(status, began.elapsed());
@@ -58,11 +60,15 @@ impl Exports {
         Reply { metadata: HeaderMap::from_iter(trace), said: said.map_err(status_of) }
     }
 
-    async fn serve(&self, call: Call) -> Result<Bytes, Refusal> {
+    async fn serve(&self, call: Call, wait: Wait) -> Result<Bytes, Refusal> {
         let header = |name: &str| call.metadata.get(name).map(HeaderValue::as_bytes);
         let said =
             Said { authorization: header(AUTHORIZATION), org_name: header(ORG_NAME), impersonate: header(IMPERSONATE) };
-        let caller = Caller::known(self.edge.clone(), said).await?;
+        if call.connection.is_reserve() {
+            return Err(full());
+        }
+        let caller = Caller::known(self.edge.clone(), said, wait).await?;
+        caller.on(&call.connection)?;
         let served = METHODS.iter().find(|(path, ..)| *path == call.path);
         let Some((_, signal, path)) = served else {
             let why = format!("{} is not served: exports of OpenTelemetry are", crate::shapes::shortened(&call.path));
@@ -70,7 +76,8 @@ impl Exports {
         };
         caller.admit("POST", path).await?;
         let encoding = header(ENCODING).unwrap_or_default();
-        let body = read_message(&self.edge, call.message, encoding, self.edge.config.body_bytes_max).await?;
+        let bytes_max = self.edge.config.body_bytes_max;
+        let body = read_message(&self.edge, &caller.applicant(), call.message, encoding, bytes_max).await?;
         let answer = match signal {
             Signal::Traces => {
                 let parent = call.metadata.get(PARENT).map(HeaderValue::as_bytes);
@@ -96,4 +103,19 @@ fn status_of(refusal: Refusal) -> Status {
     let after = refusal.retry_after_seconds.or(refusal.kind.retry_after_seconds());
     let details = after.map(|seconds| encode_retry(code, &refusal.message, seconds).into());
     Status { details, ..Status::new(Code(code), refusal.message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_waited_in_vain_is_told_when_to_come_again() {
+        let refusal = Refusal { retry_after_seconds: Some(7), ..Refusal::new(Kind::Busy, "full") };
+        let status = status_of(refusal);
+        assert_eq!((status.code, status.message.as_str()), (Code(8), "full"), "RESOURCE_EXHAUSTED");
+        let details = status.details.expect("details");
+        assert_eq!(details, encode_retry(8, "full", 7));
+        assert!(String::from_utf8_lossy(&details).contains("type.googleapis.com/google.rpc.RetryInfo"));
+    }
 }

@@ -7,31 +7,26 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use actix_web::HttpServer;
-use actix_web::dev::{Server as Workers, ServerHandle};
-use actix_web::middleware::from_fn;
-use actix_web::web::{Data, ServiceConfig};
+use actix_server::{Server as Workers, ServerHandle};
+use actix_web::web::Data;
 use futures::future::{join, join_all, try_join, try_join_all};
 use tokio::task::JoinHandle;
 
 use crate::admin::Desk;
 use crate::config::TlsFiles;
-use crate::edge::{Edge, around};
+use crate::edge::Edge;
 use crate::farewell::{self, Doors};
+use crate::listener::Listener;
 use crate::rpc::Exports;
+use crate::sockets::{Reserved, Sockets};
 use crate::tls::Certificates;
 use crate::{App, admin, routes};
 
-/// Threads a worker parses large bodies on; more would only take turns on the same cores.
-const PARSE_THREADS_A_WORKER: usize = 2;
 /// Metrics are read by one collector or two.
 const METRICS_WORKERS: usize = 1;
-/// Exporters that send at once over gRPC; those beyond them wait.
-const OTLP_CONNECTIONS_MAX: u32 = 512;
-/// An exporter sends a batch, and waits for its answer before it sends the next; a collector sends several.
-const OTLP_CALLS_AT_ONCE_MAX: u32 = 64;
-/// How long a closing connection may take to say goodbye.
-const DISCONNECT: Duration = Duration::from_secs(2);
+pub(crate) const METRICS_CONNECTIONS_MAX: usize = 32;
+/// Calls of one connection. An exporter sends one batch at a time; a collector sends several.
+const OTLP_CALLS_AT_ONCE_MAX: u32 = 32;
 
 /// A bound server. Connections wait from `bind` on and are served from `run` on.
 pub struct Server {
@@ -55,33 +50,39 @@ pub struct Handle {
 }
 
 impl Server {
-    /// Reads the certificates and takes the ports.
-    pub fn bind(app: App) -> io::Result<Server> {
+    /// Reads the certificates and opens the ports.
+    pub fn bind(app: App, sockets: Sockets) -> io::Result<Server> {
         app.config.check().map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
         let edge = Data::new(Edge::new(app));
         let config = &edge.config;
         let read = |files: &Option<TlsFiles>| files.as_ref().map(Certificates::read).transpose();
         let own = read(&config.tls)?;
         let threads = if config.workers == 0 { available_parallelism()?.get() } else { config.workers };
-        let size = Size { workers: threads, connections: config.connections_max };
-        let (main, door, addresses) = bind(&edge, &config.listen, size, routes::all, own.as_ref())?;
-        let otlp = bind_otlp(&edge, own.as_ref())?;
+        let main = Listener { workers: threads, connections: config.connections_max, serves: routes::all };
+        let (main, door, addresses) = main.open(&edge, sockets.main, own.as_ref())?;
+        let otlp = bind_otlp(&edge, sockets.otlp, own.as_ref())?;
         let (mut workers, mut doors, mut certificates) = (vec![main], vec![door], Vec::from_iter(own));
         let (mut metrics_addresses, mut admin_addresses) = (Vec::new(), Vec::new());
-        if let Some(listen) = &config.metrics_listen {
-            let size = Size { workers: METRICS_WORKERS, connections: config.connections_max };
-            let (metrics, door, bound) = bind(&edge, listen, size, routes::metrics_alone, None)?;
+        if let Some(reserved) = sockets.metrics {
+            let listener = Listener {
+                workers: METRICS_WORKERS,
+                connections: METRICS_CONNECTIONS_MAX,
+                serves: routes::metrics_alone,
+            };
+            let (metrics, door, bound) = listener.open(&edge, reserved, None)?;
             workers.push(metrics);
             doors.push(door);
             metrics_addresses = bound;
         }
         let admin = edge.admin.as_ref().map(Desk::config);
-        if let Some((admin, listen)) = admin.and_then(|admin| Some((admin, admin.listen.as_ref()?))) {
+        if let Some((admin, reserved)) = admin.zip(sockets.admin) {
             let refuse = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
             admin.check().map_err(refuse)?;
-            let size = Size { workers: admin::WORKERS, connections: admin::CONNECTIONS_MAX };
+            let listener =
+                Listener { workers: admin::WORKERS, connections: admin::CONNECTIONS_MAX, serves: admin::routes };
             let own = read(&admin.tls)?;
-            let (desk, door, bound) = bind(&edge, listen, size, admin::routes, own.as_ref())?;
+            let (desk, door, bound) = listener.open(&edge, reserved, own.as_ref())?;
+            let listen = admin.listen.as_deref().unwrap_or_default();
             admin.check_reach(&bound).map_err(|why| refuse(format!("admin.listen is `{listen}`, {why}")))?;
             workers.push(desk);
             doors.push(door);
@@ -164,64 +165,21 @@ impl Handle {
 /// The listener of gRPC, if there is one. It has the certificate of the other.
 fn bind_otlp(
     edge: &Data<Edge>,
+    reserved: Option<Reserved>,
     certificates: Option<&Arc<Certificates>>,
 ) -> io::Result<Option<assay_node_grpc::Server>> {
-    let Some(listen) = edge.config.otlp_address() else { return Ok(None) };
+    let Some(reserved) = reserved else { return Ok(None) };
+    let config = &edge.config;
     let limits = assay_node_grpc::Limits {
-        connections_max: OTLP_CONNECTIONS_MAX,
         calls_at_once_max: OTLP_CALLS_AT_ONCE_MAX,
-        head_bytes_max: u32::try_from(edge.config.head_bytes_max).unwrap_or(u32::MAX),
-        handshake_within: Duration::from_secs(edge.config.tls_handshake_seconds_max),
+        head_bytes_max: u32::try_from(config.head_bytes_max).unwrap_or(u32::MAX),
+        handshake_within: Duration::from_secs(config.tls_handshake_seconds_max),
+        preface_within: Duration::from_secs(config.head_seconds_max),
     };
     let tls = certificates.map(|certificates| certificates.server_config()).transpose()?;
-    let bound = assay_node_grpc::Server::bind(&listen, limits, tls, Arc::new(Exports::new(edge.clone())));
-    bound.map(Some).map_err(|error| {
-        let why =
-            format!("exports of OpenTelemetry over gRPC: {error}; set http.otlp_listen to another address, or to off");
-        io::Error::new(error.kind(), why)
-    })
-}
-
-/// How much one listener takes on.
-#[derive(Clone, Copy)]
-struct Size {
-    workers: usize,
-    /// Of all its workers together.
-    connections: usize,
-}
-
-/// One socket, or as many as the name stands for, and the workers behind it.
-fn bind(
-    edge: &Data<Edge>,
-    listen: &str,
-    size: Size,
-    serves: fn(&mut ServiceConfig),
-    certificates: Option<&Arc<Certificates>>,
-) -> io::Result<(Workers, Doors, Vec<SocketAddr>)> {
-    let (config, shared) = (&edge.config, edge.clone());
-    let server =
-        HttpServer::new(move || actix_web::App::new().app_data(shared.clone()).wrap(from_fn(around)).configure(serves));
-    let mut server = server
-        .workers(size.workers)
-        .max_connections((size.connections / size.workers).max(1))
-        .worker_max_blocking_threads(PARSE_THREADS_A_WORKER)
-        .keep_alive(Duration::from_secs(config.keep_alive_seconds))
-        .client_request_timeout(Duration::from_secs(config.head_seconds_max))
-        .client_disconnect_timeout(DISCONNECT)
-        .tls_handshake_timeout(Duration::from_secs(config.tls_handshake_seconds_max))
-        .tcp_nodelay(true)
-        .shutdown_timeout(config.stop_seconds_max)
-        .disable_signals();
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("cannot listen on {listen}: {error}"));
-    let doors = Doors::open(listen, config, certificates.is_none()).map_err(named)?;
-    for socket in doors.sockets().map_err(named)? {
-        server = match certificates {
-            Some(certificates) => server.listen_rustls_0_23(socket, certificates.server_config()?).map_err(named)?,
-            None => server.listen(socket).map_err(named)?,
-        };
-    }
-    let addresses = server.addrs();
-    Ok((server.run(), doors, addresses))
+    let gate = config.gate("http.otlp_listen", config.otlp_connections_max);
+    let service = Arc::new(Exports::new(edge.clone()));
+    assay_node_grpc::Server::new(reserved.open(config.backlog)?, limits, gate, tls, service).map(Some)
 }
 
 impl fmt::Debug for Server {

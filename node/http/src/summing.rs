@@ -81,20 +81,22 @@ impl Tally {
         Ok(())
     }
 
-    /// An entry for each name: what it is called, its mean (in the field `mean_as`) and, against another experiment, on how
-    /// many traces it went up and down and by how much on average.
+    /// Returns an entry for each name: the name, its mean (in the field `mean_as`) and, against another experiment, the
+    /// number of traces that improved and regressed, and the mean difference. Scores improve upwards; a metric improves in
+    /// the direction of [`better_when`].
     pub fn entries(&self, mean_as: &str, base: Option<&Tally>) -> Value {
         let mut compared: BTreeMap<&str, Compared> = BTreeMap::new();
         if let Some(base) = base {
             for (name, place) in &self.names {
                 let Some(theirs) = base.names.get(name) else { continue };
-                compared.insert(name, self.compared(*place, base, *theirs));
+                let better = if mean_as == METRIC { better_when(name) } else { Better::Higher };
+                compared.insert(name, self.compared(*place, base, *theirs, better));
             }
         }
         let entries = self.all.iter().map(|(name, mean)| {
             let found = compared.get(name.as_str()).copied().unwrap_or_default();
             let mut entry = json!({
-                "name": name, "improvements": found.up, "regressions": found.down,
+                "name": name, "improvements": found.improved, "regressions": found.regressed,
             });
             entry[mean_as] = mean.value().into();
             if mean_as == METRIC {
@@ -108,17 +110,21 @@ impl Tally {
         Value::Object(entries.collect())
     }
 
-    fn compared(&self, own: u32, base: &Tally, theirs: u32) -> Compared {
+    fn compared(&self, own: u32, base: &Tally, theirs: u32, better: Better) -> Compared {
         let mut found = Compared::default();
         for ((key, name), mean) in self.paired.iter().filter(|((_, name), _)| *name == own) {
             debug_assert_eq!(*name, own);
             let Some(before) = base.paired.get(&(*key, theirs)) else { continue };
             let by = mean.value() - before.value();
             found.by.add(by);
-            if by > 0.0 {
-                found.up += 1;
-            } else if by < 0.0 {
-                found.down += 1;
+            let gain = match better {
+                Better::Higher => by,
+                Better::Lower => -by,
+            };
+            if gain > 0.0 {
+                found.improved += 1;
+            } else if gain < 0.0 {
+                found.regressed += 1;
             }
         }
         found
@@ -131,9 +137,36 @@ pub const METRIC: &str = "metric";
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Compared {
-    up: u64,
-    down: u64,
+    improved: u64,
+    regressed: u64,
     by: Mean,
+}
+
+/// Direction in which a number gets better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Better {
+    Higher,
+    Lower,
+}
+
+/// Returns the direction in which a metric of this name gets better: less time, fewer tokens, lower cost and fewer errors.
+/// A metric of any other name, such as one that a client defined, gets better upwards
+/// (`node/decisions/0029-metrics-where-less-is-better.md`).
+fn better_when(name: &str) -> Better {
+    const LOWER: [&str; 9] = [
+        "duration",
+        "llm_duration",
+        "time_to_first_token",
+        "tokens",
+        "estimated_cost",
+        "cost",
+        "errors",
+        "llm_errors",
+        "tool_errors",
+    ];
+    const LOWER_ENDINGS: [&str; 5] = ["_duration", "_tokens", "_cost", "_errors", "_latency"];
+    let lower = LOWER.contains(&name) || LOWER_ENDINGS.iter().any(|ending| name.ends_with(ending));
+    if lower { Better::Lower } else { Better::Higher }
 }
 
 /// What a metric is counted in.
@@ -188,6 +221,23 @@ mod tests {
         let s = json!({"name": "s", "score": 0.5625, "improvements": 1, "regressions": 1, "diff": 0.125});
         assert_eq!(entries["s"], s);
         assert_eq!(entries["new"], json!({"name": "new", "score": 1.0, "improvements": 0, "regressions": 0}));
+    }
+
+    #[test]
+    fn less_time_tokens_cost_and_errors_are_improvements() {
+        let pairing = Pairing::default();
+        let names = ["duration", "time_to_first_token", "prompt_tokens", "estimated_cost", "errors", "mine"];
+        let all = |number: f64| Value::Object(names.iter().map(|name| ((*name).to_owned(), json!(number))).collect());
+        let (before, after) = (tally(&pairing, &[("a", all(2.0))]), tally(&pairing, &[("a", all(1.0))]));
+        let faster = after.entries(METRIC, Some(&before));
+        for name in names {
+            let improved = u64::from(name != "mine");
+            assert_eq!(faster[name]["improvements"], improved, "{name}");
+            assert_eq!(faster[name]["regressions"], 1 - improved, "{name}");
+            assert_eq!(faster[name]["diff"], -1.0, "{name}");
+        }
+        let scores = after.entries(SCORE, Some(&before));
+        assert_eq!(scores["duration"]["regressions"], 1, "a score of that name gets better upwards");
     }
 
     #[test]

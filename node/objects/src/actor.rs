@@ -6,11 +6,11 @@
 //! ```
 //! Messages are handled without an await, so they enter the line in the order in which they came. A write is submitted
 //! without waiting for the outcome of the one before. Its place in the mailbox is held until it is answered, which bounds
-//! what the line and the committer hold for this object. A committer that is full is asked again by the front of the line,
-//! and the others stay behind it.
+//! what the line and the committer hold for this object. A committer that is full is asked again by the front of the line
+//! until that write's deadline, and the others stay behind it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, WrapFuture};
 use assay_cluster::{NotWritten, ProposeError};
@@ -20,6 +20,7 @@ use assay_storage_shard::Shard;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::task;
+use tokio::time::Instant;
 
 use crate::answer::{Answer, Done, Refused, answer_of};
 use crate::line::{Entered, Line};
@@ -30,8 +31,6 @@ use crate::work::Work;
 const ENCODED_HERE_BYTES_MAX: usize = 256 << 10;
 /// The front of the line asks a full committer again after this: about what an entry takes.
 const COMMITTER_ASKED_AGAIN_AFTER: Duration = Duration::from_millis(2);
-/// And gives up after this, the time for which writes wait for memory.
-const COMMITTER_WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// One write, prepared and with its place.
 #[derive(Message)]
@@ -39,6 +38,8 @@ const COMMITTER_WAIT_MAX: Duration = Duration::from_secs(20);
 pub(crate) struct Enter {
     pub write: Work,
     pub place: Place,
+    /// How long it may wait to become part of an entry.
+    pub until: Instant,
     pub answer: oneshot::Sender<Answer>,
 }
 
@@ -46,13 +47,13 @@ pub(crate) struct Enter {
 struct Made {
     command: Bytes,
     reply: Reply,
-    since: Instant,
 }
 
 /// Who waits for a write, and the place it holds.
 struct Reply {
     request: Option<RequestId>,
     rows: usize,
+    until: Instant,
     answer: oneshot::Sender<Answer>,
     place: Place,
 }
@@ -81,9 +82,9 @@ impl ObjectActor {
     }
 
     fn enter(&mut self, message: Enter, context: &mut Context<ObjectActor>) {
-        let Enter { write, place, answer } = message;
+        let Enter { write, place, until, answer } = message;
         let request = write.request();
-        let reply = Reply { request, rows: write.rows(), answer, place };
+        let reply = Reply { request, rows: write.rows(), until, answer, place };
         let now = (self.office.clock)();
         let Some(shard) = self.office.cluster.shard(self.shard) else {
             let placeholder = Xact::at_micros(u64::try_from(now).unwrap_or(0));
@@ -135,7 +136,7 @@ impl ObjectActor {
     }
 
     fn made(&mut self, number: u64, command: Bytes, reply: Reply, context: &mut Context<ObjectActor>) {
-        self.line.made(number, Made { command, reply, since: Instant::now() });
+        self.line.made(number, Made { command, reply });
         if !self.asks_again {
             self.submit(context);
         }
@@ -145,8 +146,9 @@ impl ObjectActor {
     fn submit(&mut self, context: &mut Context<ObjectActor>) {
         while let Some(front) = self.line.front() {
             let command = front.command.clone();
-            let submitted = self.office.cluster.submit(self.shard, command.clone());
-            if matches!(submitted, Err(NotWritten::Busy(_))) && front.since.elapsed() < COMMITTER_WAIT_MAX {
+            let until = front.reply.until;
+            let submitted = self.office.cluster.submit(self.shard, command.clone(), until);
+            if matches!(submitted, Err(NotWritten::Busy(_))) && Instant::now() < until {
                 self.asks_again = true;
                 context.run_later(COMMITTER_ASKED_AGAIN_AFTER, |actor, context| {
                     actor.asks_again = false;

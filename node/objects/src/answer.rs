@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::WriteError;
 
-/// When to come again after a refusal for want of a place: places are held for some milliseconds each.
+/// When to come again after a refusal, where no rate was measured.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// One write is written with this id, now or before.
@@ -31,6 +31,11 @@ pub(crate) enum Refused {
     NotWritten(NotWritten),
     /// The command comes back: it is written where its shard is led.
     NotLeader(Bytes),
+    /// The node that leads its shard has no room for it yet. The command comes back: it is sent again until its deadline.
+    Later {
+        command: Bytes,
+        why: &'static str,
+    },
     Unknown(String),
 }
 
@@ -92,7 +97,7 @@ fn refusal(write: usize, object: &ObjectKey, refused: Refused) -> WriteError {
         Refused::KeyReused { xact } => WriteError::KeyReused { xact },
         Refused::Row(error) => WriteError::Row { write, error },
         Refused::Unknown(why) => WriteError::Unknown { why, written: Vec::new() },
-        Refused::NotWritten(NotWritten::Busy(why)) => busy(why),
+        Refused::NotWritten(NotWritten::Busy(why)) | Refused::Later { why, .. } => busy(why),
         Refused::NotWritten(NotWritten::NoSpace(why)) => WriteError::NoSpace(why),
         Refused::NotWritten(why @ NotWritten::TooLarge { .. }) => WriteError::TooLarge { write, why: why.to_string() },
         Refused::NotWritten(why) => WriteError::Unavailable(why.to_string()),

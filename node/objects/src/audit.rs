@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 use tokio::time::{Instant, sleep};
 
-use crate::{FetchRequest, ObjectWrite, Objects, RowHome, WriteError};
+use crate::{FetchRequest, ObjectWrite, Objects, Patience, RowHome, WriteError};
 
 /// Others who add entries at the same moment; each of them gets its own in.
 const ATTEMPTS_MAX: usize = 64;
@@ -142,7 +142,7 @@ impl AuditLog {
             let (rows, (sequence, hash)) = rows_behind(&last, &created, entries);
             let request = Some(request(org, first, &hash));
             let write = ObjectWrite { object: Self::home(org).object, rows, request };
-            match self.objects.write(vec![write]).await {
+            match self.objects.write(vec![write], Patience::usual()).await {
                 Ok(_) => {
                     *head = Some(Head { sequence, hash, seen: Instant::now() });
                     return Ok(());

@@ -1,15 +1,19 @@
 //! Writes to where their shards are led: to actors here, or in one message to each other node that leads some of them.
 //!
-//! D1: every place here is taken, or none, before anything is sent anywhere.
-//! D2: a write is sent again only where it is sure that it was not written: its node was not reached, or said that
-//!     another one leads. An answer that is lost is unknown.
-//! D3: looking for a leader ends after a while, and then nothing of that write is written.
+//! D1: every place on this node is taken, or none, before anything is sent anywhere: those of writes that are led here, and
+//!     those on the way to another node. The call waits for them until its deadline.
+//! D2: a write is sent again only where it is sure that it was not written: its node was not reached, said that another
+//!     one leads, or said that it is busy. An answer that is lost is unknown.
+//! D3: looking for a leader, and asking a busy one again, end after a while, and then nothing of that write is written.
+//! D4: the time that a write may still wait goes with it to the other node, as the time within which that has to answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster::{AnswersFor, AskError, Deed, NoAnswer, NotWritten, ROUTE_WAIT_MAX, Route, ServiceNames};
+use assay_cluster::{AnswersFor, AskError, Deed, NoAnswer, NotWritten, Route, ServiceNames};
+use assay_node_auth::Asker;
+use assay_node_limits::Holder;
 use assay_storage_model::event::RowError;
 use assay_storage_model::{GroupId, NodeId, ObjectKey, Xact};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -18,18 +22,22 @@ use futures::future::{BoxFuture, join, join_all};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
+use uuid::Uuid;
 
+use crate::Patience;
 use crate::answer::{Answer, Done, Refused};
-use crate::book::Refusal;
-use crate::office::Office;
-use crate::threads::ActorThreads;
+use crate::book::{Refusal, Wanted};
+use crate::office::{Office, OutboundPlace, Sent, Wants};
 use crate::work::{Encoded, Work};
 
 pub(crate) const WRITE: ServiceNames = ServiceNames { plain: "objects.write", on_behalf: "objects.write.for" };
-/// A write that was sent is answered as unknown after this. Memory is waited for 20 s at most, and an entry takes
-/// milliseconds: whoever waits this long waits for a quorum that is not there.
-pub(crate) const ANSWER_WAIT_MAX: Duration = Duration::from_secs(40);
+/// A write that still has no answer so long after its deadline is answered as unknown. Up to the deadline it may wait for
+/// its place and for memory, and an entry takes milliseconds: whoever waits this long waits for a quorum that is not there.
+const ANSWER_AFTER_MAX: Duration = Duration::from_secs(10);
 const SENT_AGAIN_AFTER: Duration = Duration::from_millis(25);
+/// A busy node is asked again after this. One of version 0.5 waits before it says so; an older one answers at once.
+const BUSY_AGAIN_AFTER: Duration = Duration::from_millis(200);
+const BUSY_THERE: &str = "too many writes wait on the node that leads this shard";
 /// Writes of one message from another node.
 const WRITES_MAX: usize = 1024;
 
@@ -63,65 +71,112 @@ fn split(office: &Office, pending: Vec<Pending>) -> Split {
 /// An answer to every write, or none of them was sent.
 pub(crate) async fn deliver(
     office: &Arc<Office>,
-    threads: &ActorThreads,
     works: Vec<Work>,
+    patience: Patience,
     asker: &Bytes,
 ) -> Result<Vec<Answer>, Refusal> {
     let mut answers: Vec<Option<Answer>> = works.iter().map(|_| None).collect();
+    let Some(holder) = works.first().map(|work| Holder::new(work.object().org.0, patience.credential)) else {
+        return Ok(Vec::new());
+    };
     let mut pending: Vec<Pending> =
         works.into_iter().enumerate().map(|(place, work)| Pending { place, work }).collect();
-    let (until, mut sent) = (Instant::now() + ROUTE_WAIT_MAX, false);
-    while !pending.is_empty() {
+    let mut sent_any = false;
+    loop {
         let Split { here, there, nowhere } = split(office, pending);
         let (places, works): (Vec<usize>, Vec<Work>) = here.into_iter().map(|one| (one.place, one.work)).unzip();
-        let local = match send_here(office, threads, works) {
-            Ok(local) => local,
-            Err(refusal) if !sent => return Err(refusal), // D1
-            Err(_) => {
-                let busy = || Err(Refused::NotWritten(NotWritten::Busy("too many writes wait on this node")));
-                places.iter().for_each(|place| answers[*place] = Some(busy()));
-                Vec::new()
+        let waiting: Vec<usize> = places.iter().copied().chain(there.values().flatten().map(|one| one.place)).collect();
+        let sent = match send_here(office, holder, works, wanted_there(&there), patience.until).await {
+            Ok(sent) => sent,
+            Err(refusal) if !sent_any => return Err(refusal), // D1
+            Err(refusal) => {
+                waiting.iter().for_each(|place| answers[*place] = Some(Err(no_place(refusal))));
+                unsent(&mut answers, nowhere);
+                break;
             }
         };
-        sent |= !local.is_empty() || !there.is_empty();
-        let remote = join_all(there.into_iter().map(|(node, writes)| send(office, node, writes, asker)));
-        let (local, remote) = join(answered(local), remote).await;
-        let done = places.into_iter().zip(local).chain(remote.into_iter().flatten());
+        let Sent { answers: local, outbound } = sent;
+        sent_any |= !local.is_empty() || !there.is_empty();
+        let remote = there.into_iter().map(|(node, writes)| send(office, node, writes, patience.until, asker));
+        let remote = with_places(join_all(remote), outbound);
+        let (local, remote) = join(answered(local, patience.until), remote).await;
         pending = nowhere;
-        for (place, answer) in done {
-            match answer {
-                Err(Refused::NotLeader(command)) => match Encoded::read(command) {
-                    Ok(write) => pending.push(Pending { place, work: Work::Encoded(write) }), // D2
-                    Err(why) => answers[place] = Some(Err(Refused::NotWritten(NotWritten::Failed(why.to_string())))),
-                },
-                other => answers[place] = Some(other),
+        let mut again_after = SENT_AGAIN_AFTER;
+        for (place, answer) in places.into_iter().zip(local).chain(remote.into_iter().flatten()) {
+            match retried(answer, patience.until) {
+                Ok(answer) => answers[place] = Some(answer),
+                Err((write, is_busy)) => {
+                    pending.push(Pending { place, work: Work::Encoded(write) }); // D2
+                    again_after = if is_busy { BUSY_AGAIN_AFTER } else { again_after };
+                }
             }
         }
-        if pending.is_empty() || Instant::now() >= until {
-            break; // D3
+        if pending.is_empty() || Instant::now() >= patience.until {
+            unsent(&mut answers, pending); // D3
+            break;
         }
-        sleep(SENT_AGAIN_AFTER).await;
+        sleep(again_after).await;
     }
-    let unsent = || Err(Refused::NotWritten(NotWritten::NotLeader { leader: None }));
-    Ok(answers.into_iter().map(|answer| answer.unwrap_or_else(unsent)).collect())
+    let lost = || Err(Refused::Unknown("a write has no answer".into()));
+    Ok(answers.into_iter().map(|answer| answer.unwrap_or_else(lost)).collect())
 }
 
-/// To the actors of this node; a write without rows has nothing to be ordered and is answered with what is there.
-fn send_here(
+/// Places on the way to other nodes are held until these have answered.
+async fn with_places<T>(sending: impl Future<Output = T>, _outbound: Vec<OutboundPlace>) -> T {
+    sending.await
+}
+
+fn wanted_there(there: &BTreeMap<NodeId, Vec<Pending>>) -> Vec<Wanted<NodeId>> {
+    let each = there.iter().flat_map(|(node, writes)| writes.iter().map(move |one| (*node, &one.work)));
+    each.map(|(lane, work)| Wanted { object: work.object(), lane, bytes: work.bytes() }).collect()
+}
+
+/// The answer that stands, or the write that is to be sent again, and whether because its node was busy.
+fn retried(answer: Answer, until: Instant) -> Result<Answer, (Encoded, bool)> {
+    let (command, is_busy) = match answer {
+        Err(Refused::NotLeader(command)) => (command, false),
+        Err(Refused::Later { command, .. }) if Instant::now() < until => (command, true),
+        other => return Ok(other),
+    };
+    match Encoded::read(command) {
+        Ok(write) => Err((write, is_busy)),
+        Err(why) => Ok(Err(Refused::NotWritten(NotWritten::Failed(why.to_string())))),
+    }
+}
+
+fn unsent(answers: &mut [Option<Answer>], pending: Vec<Pending>) {
+    for one in pending {
+        answers[one.place] = Some(Err(Refused::NotWritten(NotWritten::NotLeader { leader: None })));
+    }
+}
+
+fn no_place(refusal: Refusal) -> Refused {
+    match refusal {
+        Refusal::Full(why) => Refused::NotWritten(NotWritten::Busy(why)),
+        Refusal::Closed => Refused::NotWritten(NotWritten::Closing),
+    }
+}
+
+/// To the actors of this node, with the places of what goes to others; a write without rows has nothing to be ordered and
+/// is answered with what is there.
+async fn send_here(
     office: &Arc<Office>,
-    threads: &ActorThreads,
+    holder: Holder,
     works: Vec<Work>,
-) -> Result<Vec<oneshot::Receiver<Answer>>, Refusal> {
+    there: Vec<Wanted<NodeId>>,
+    until: Instant,
+) -> Result<Sent, Refusal> {
     let empty: Vec<Option<ObjectKey>> = works.iter().map(|work| (work.rows() == 0).then(|| work.object())).collect();
-    let with_rows = works.into_iter().filter(|work| work.rows() > 0).collect();
-    let mut sent = office.send(threads, with_rows)?.into_iter();
+    let works = works.into_iter().filter(|work| work.rows() > 0).collect();
+    let sent = office.send(Wants { holder, works, there, until }).await?;
+    let mut with_rows = sent.answers.into_iter();
     let each = empty.into_iter().map(|empty| {
         let (answer, answered) = oneshot::channel();
-        let Some(object) = empty else { return sent.next().unwrap_or(answered) };
+        let Some(object) = empty else { return with_rows.next().unwrap_or(answered) };
         let _ = answer.send(last_of(office, &object)); // its other end is right here
         answered
     });
-    Ok(each.collect())
+    Ok(Sent { answers: each.collect(), outbound: sent.outbound })
 }
 
 /// The last id of the shard of an object that can be written to.
@@ -135,14 +190,17 @@ fn last_of(office: &Office, object: &ObjectKey) -> Answer {
 }
 
 /// The answers of actors, in their order. They are under way together, so one deadline holds for all of them.
-pub(crate) async fn answered(answers: Vec<oneshot::Receiver<Answer>>) -> Vec<Answer> {
-    let deadline = Instant::now() + ANSWER_WAIT_MAX;
+async fn answered(answers: Vec<oneshot::Receiver<Answer>>, until: Instant) -> Vec<Answer> {
+    let deadline = until.max(Instant::now()) + ANSWER_AFTER_MAX;
     let mut all = Vec::with_capacity(answers.len());
     for answer in answers {
         all.push(match timeout_at(deadline, answer).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err(Refused::Unknown("the object's actor ended meanwhile".into())),
-            Err(_) => Err(Refused::Unknown(format!("no answer came within {} s", ANSWER_WAIT_MAX.as_secs()))),
+            Err(_) => {
+                let why = format!("no answer came within {} s of its deadline", ANSWER_AFTER_MAX.as_secs());
+                Err(Refused::Unknown(why))
+            }
         });
     }
     all
@@ -179,6 +237,7 @@ fn tell(answer: Answer) -> Told {
         Err(Refused::KeyReused { xact }) => Told::KeyReused { xact },
         Err(Refused::Row(RowError { row, problem, .. })) => Told::Row { row, problem },
         Err(Refused::NotLeader(_)) => Told::NotLeader,
+        Err(Refused::Later { .. }) => Told::Busy,
         Err(Refused::Unknown(why)) => Told::Unknown(why),
         Err(Refused::NotWritten(why)) => match why {
             NotWritten::NotLeader { .. } | NotWritten::Closing => Told::NotLeader,
@@ -196,14 +255,20 @@ fn heard(told: Told, command: &Bytes) -> Answer {
         Told::KeyReused { xact } => Refused::KeyReused { xact },
         Told::Row { row, problem } => Refused::Row(RowError { row, path: String::new(), problem }),
         Told::NotLeader => Refused::NotLeader(command.clone()),
-        Told::Busy => Refused::NotWritten(NotWritten::Busy("too many writes wait on the node that leads this shard")),
+        Told::Busy => Refused::Later { command: command.clone(), why: BUSY_THERE },
         Told::NoSpace(why) => Refused::NotWritten(NotWritten::NoSpace(why)),
         Told::NotWritten(why) => Refused::NotWritten(NotWritten::Failed(why)),
         Told::Unknown(why) => Refused::Unknown(why),
     })
 }
 
-async fn send(office: &Office, node: NodeId, writes: Vec<Pending>, asker: &Bytes) -> Vec<(usize, Answer)> {
+async fn send(
+    office: &Office,
+    node: NodeId,
+    writes: Vec<Pending>,
+    until: Instant,
+    asker: &Bytes,
+) -> Vec<(usize, Answer)> {
     // The leader gives the id; this one is only as long as any that it gives.
     let placeholder = Xact::at_micros(u64::try_from((office.clock)()).unwrap_or(0));
     let groups: Vec<GroupId> =
@@ -216,7 +281,8 @@ async fn send(office: &Office, node: NodeId, writes: Vec<Pending>, asker: &Bytes
     };
     let in_vain = |group: &GroupId| office.cluster.note_leader(*group, node, None);
     let (service, body) = office.cluster.addressed(node, WRITE, asker, body);
-    match office.cluster.ask(node, service, body, ANSWER_WAIT_MAX).await {
+    let within = until.saturating_duration_since(Instant::now()) + ANSWER_AFTER_MAX; // D4
+    match office.cluster.ask(node, service, body, within).await {
         Ok(answer) => match serde_json::from_slice::<Vec<Told>>(&answer) {
             Ok(told) if told.len() == commands.len() => {
                 let elsewhere = groups.iter().zip(&told).filter(|(_, told)| **told == Told::NotLeader);
@@ -230,6 +296,7 @@ async fn send(office: &Office, node: NodeId, writes: Vec<Pending>, asker: &Bytes
             groups.iter().for_each(in_vain);
             same(&|command| Refused::NotLeader(command.clone()))
         }
+        Err(AskError::Busy { .. }) => same(&|command| Refused::Later { command: command.clone(), why: BUSY_THERE }),
         // These are not sent again, and the next need not go the same way.
         Err(AskError::Refused { why, .. }) => {
             groups.iter().for_each(in_vain);
@@ -267,7 +334,6 @@ fn unframe(mut body: Bytes) -> Option<Vec<Bytes>> {
 /// Takes writes that came to other nodes, for shards that are led here.
 pub(crate) struct WriteDoor {
     pub office: Arc<Office>,
-    pub threads: Arc<ActorThreads>,
 }
 
 impl std::fmt::Debug for WriteDoor {
@@ -276,15 +342,24 @@ impl std::fmt::Debug for WriteDoor {
     }
 }
 
+/// Whose share of places forwarded writes take: the credential's on whose behalf they are sent, where it is known, else
+/// the sending node's, which shares its own places between credentials.
+fn sharer(principal: Option<&Bytes>, from: NodeId) -> Uuid {
+    let who = principal.and_then(|bytes| Asker::from_bytes(bytes)?.principal());
+    who.map_or(Uuid::from_u128(u128::from(from.0)), |who| who.credential.record())
+}
+
 impl AnswersFor for WriteDoor {
     fn answer_for(
         &self,
         principal: Option<Bytes>,
-        _from: NodeId,
+        from: NodeId,
         body: Bytes,
-        _within: Duration,
+        within: Duration,
     ) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
-        let (office, threads) = (Arc::clone(&self.office), Arc::clone(&self.threads));
+        let office = Arc::clone(&self.office);
+        let until = Instant::now() + within.saturating_sub(ANSWER_AFTER_MAX); // D4
+        let patience = Patience { until, credential: sharer(principal.as_ref(), from) };
         async move {
             let bad = || NoAnswer::Refused("forwarded writes that do not read".into());
             let commands = unframe(body).ok_or_else(bad)?;
@@ -292,7 +367,7 @@ impl AnswersFor for WriteDoor {
                 commands.into_iter().map(Encoded::read).collect::<Result<_, _>>().map_err(|_| bad())?;
             let objects: BTreeSet<ObjectKey> = writes.iter().map(|write| write.object).collect();
             office.cluster.check(principal, Deed::Write, objects.into_iter().collect()).await?;
-            let answers = take(&office, &threads, writes).await;
+            let answers = take(&office, writes, patience).await;
             let told: Vec<Told> = answers.into_iter().map(tell).collect();
             Ok(Bytes::from(serde_json::to_vec(&told).expect("plain data encodes")))
         }
@@ -301,17 +376,20 @@ impl AnswersFor for WriteDoor {
 }
 
 /// Only what is led here: whoever sent the others hears so, and does not send them through a third node.
-async fn take(office: &Arc<Office>, threads: &ActorThreads, writes: Vec<Encoded>) -> Vec<Answer> {
+async fn take(office: &Arc<Office>, writes: Vec<Encoded>, patience: Patience) -> Vec<Answer> {
     let group = |write: &Encoded| GroupId::of_shard(office.cluster.locate(&write.object));
     let is_here = |write: &Encoded| office.cluster.route(group(write)) == Route::Here;
     let here: Vec<bool> = writes.iter().map(is_here).collect();
     let mut answers: Vec<Answer> = writes.iter().map(|write| Err(Refused::NotLeader(write.command.clone()))).collect();
-    let mine = writes.into_iter().zip(&here).filter(|(_, here)| **here).map(|(write, _)| Work::Encoded(write));
-    let sent = send_here(office, threads, mine.collect());
+    let mine: Vec<Work> =
+        writes.into_iter().zip(&here).filter(|(_, here)| **here).map(|(write, _)| Work::Encoded(write)).collect();
+    let Some(org) = mine.first().map(|work| work.object().org) else { return answers };
+    let holder = Holder::new(org.0, patience.credential);
+    let sent = send_here(office, holder, mine, Vec::new(), patience.until).await;
     let places = here.iter().enumerate().filter(|(_, here)| **here).map(|(place, _)| place);
     match sent {
         Ok(sent) => {
-            let taken = answered(sent).await;
+            let taken = answered(sent.answers, patience.until).await;
             places.zip(taken).for_each(|(place, answer)| answers[place] = answer);
         }
         Err(Refusal::Closed) => {} // as good as led elsewhere: soon it is
@@ -324,6 +402,9 @@ async fn take(office: &Arc<Office>, threads: &ActorThreads, writes: Vec<Encoded>
 
 #[cfg(test)]
 mod tests {
+    use assay_storage_model::command::{Command, Write};
+    use assay_storage_model::{ObjectKind, OrgId};
+
     use super::*;
 
     #[test]
@@ -344,6 +425,24 @@ mod tests {
         }
         let closing = tell(Err(Refused::NotWritten(NotWritten::Closing)));
         assert_eq!(closing, Told::NotLeader, "a node that stops has not written it, and another will");
+        let busy = tell(Err(Refused::NotWritten(NotWritten::Busy("x"))));
+        assert_eq!(heard(busy, &command), Err(Refused::Later { command, why: BUSY_THERE }), "it is sent again");
+    }
+
+    #[test]
+    fn a_busy_leader_is_asked_again_until_the_deadline_and_a_lost_answer_is_not() {
+        let object = ObjectKey::new(OrgId(Uuid::from_u128(1)), ObjectKind::Dataset, Uuid::from_u128(2));
+        let write = Write { object, assigned: Xact::ZERO, request: None, rows: Vec::new() };
+        let command = Bytes::from(Command::Write(write).encode());
+        let later = || Err(Refused::Later { command: command.clone(), why: BUSY_THERE });
+        let (now, wait) = (Instant::now(), Duration::from_secs(60));
+        let (again, is_busy) = retried(later(), now + wait).expect_err("is sent again");
+        assert_eq!((again.object, is_busy), (object, true));
+        assert_eq!(retried(later(), now), Ok(later()), "its time is over");
+        let (_, is_busy) = retried(Err(Refused::NotLeader(command.clone())), now + wait).expect_err("is sent again");
+        assert!(!is_busy);
+        let unknown = Err(Refused::Unknown("lost".into()));
+        assert_eq!(retried(unknown.clone(), now + wait), Ok(unknown));
     }
 
     #[test]

@@ -36,6 +36,19 @@ pub enum WriteError {
     Unknown { why: String, written: Vec<ObjectKey> },
 }
 
+impl WriteError {
+    /// The parents that rows name by `_parent_id` could not be read; nothing was written.
+    pub(crate) fn parents_unread(object: ObjectKey, why: ReadError) -> WriteError {
+        match why {
+            ReadError::Gone { .. } => WriteError::Gone { object },
+            ReadError::Busy { why, retry_after } => WriteError::Busy { why, retry_after },
+            ReadError::NoSpace(why) => WriteError::NoSpace(why),
+            ReadError::BadRequest(why) => WriteError::TooLarge { write: 0, why: format!("`_parent_id`: {why}") },
+            other => WriteError::Unavailable(format!("the rows that `_parent_id` names could not be read: {other}")),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 pub enum ReadError {
     /// 400.

@@ -109,7 +109,8 @@ impl Reading {
 }
 
 /// Reads here where there is a replica, else where the shard is led; there also where the replica here turns out to be
-/// damaged. That one is being looked at then, and gives its lead away if it has it.
+/// damaged. That one is being looked at then, and gives its lead away if it has it. While leads move nobody may be able
+/// to answer: then it is asked again.
 pub(crate) async fn fetch(
     office: &Office,
     readers: &Readers,
@@ -119,44 +120,62 @@ pub(crate) async fn fetch(
 ) -> Result<FetchPage, ReadError> {
     let shard = office.cluster.locate(&home.object);
     let group = GroupId::of_shard(shard);
-    if office.cluster.shard(shard).is_some_and(|_| office.cluster.has_data(group)) {
-        // A replica that is gone by now was given up: others have the rows.
-        let is_alone = || office.cluster.group(group).is_some_and(|group| group.is_alone());
-        match fetch_here(office, readers, home, reading.clone()).await {
-            Err(ReadError::Damaged(why)) if !is_alone() => tracing::error!(%shard, why, "read on another node instead"),
-            page => return page,
-        }
-    }
-    let (door, body) = (reading.door(), reading.body(&home));
-    let until = Instant::now() + ROUTE_WAIT_MAX;
+    let (until, mut damaged_here) = (Instant::now() + ROUTE_WAIT_MAX, false);
     loop {
-        let why = match office.cluster.route(group) {
-            Route::There(node) => match ask(office, node, door, asker, body.clone()).await {
-                Ok(answer) => match unpack(answer).unwrap_or_else(|| Err(unreadable(node))) {
-                    Err(ReadError::Damaged(why)) => why,
-                    page => return page,
-                },
-                Err(AskError::NotLeader { leader, .. }) => {
-                    office.cluster.note_leader(group, node, leader);
-                    format!("node {node} does not have shard {shard}")
+        let is_here = office.cluster.shard(shard).is_some() && office.cluster.has_data(group);
+        let answer = if is_here && !damaged_here {
+            // A replica that is gone by now was given up: others have the rows.
+            let is_alone = || office.cluster.group(group).is_some_and(|group| group.is_alone());
+            match fetch_here(office, readers, home, reading.clone()).await {
+                Err(ReadError::Damaged(why)) if !is_alone() => {
+                    tracing::error!(%shard, why, "read on another node instead");
+                    damaged_here = true;
+                    continue;
                 }
-                Err(why) => {
-                    office.cluster.note_leader(group, node, None);
-                    why.to_string()
-                }
-            },
-            Route::Here | Route::Nobody => format!("nobody is known to lead shard {shard}"),
+                answer => answer,
+            }
+        } else {
+            fetch_there(office, group, &home, &reading, asker).await
         };
-        if Instant::now() >= until {
-            return Err(ReadError::Unavailable(why));
+        let may_pass =
+            matches!(&answer, Err(ReadError::Unavailable(_))) || (!is_here || damaged_here) && is_damage(&answer);
+        if !may_pass || Instant::now() >= until || office.cluster.is_closing() {
+            return answer.map_err(|why| match why {
+                ReadError::Damaged(why) if !is_here || damaged_here => ReadError::Unavailable(why),
+                why => why,
+            });
         }
         sleep(ASKED_AGAIN_AFTER).await;
     }
 }
 
-async fn ask(office: &Office, node: NodeId, door: ServiceNames, asker: &Bytes, body: Bytes) -> Result<Bytes, AskError> {
-    let (service, body) = office.cluster.addressed(node, door, asker, body);
-    office.cluster.ask(node, service, body, FETCH_MAX).await
+fn is_damage(answer: &Result<FetchPage, ReadError>) -> bool {
+    matches!(answer, Err(ReadError::Damaged(_)))
+}
+
+/// Asks whoever leads the shard, once.
+async fn fetch_there(
+    office: &Office,
+    group: GroupId,
+    home: &RowHome,
+    reading: &Reading,
+    asker: &Bytes,
+) -> Result<FetchPage, ReadError> {
+    let Route::There(node) = office.cluster.route(group) else {
+        return Err(ReadError::Unavailable(format!("no leader of group {group} could be found in time; try again")));
+    };
+    let (service, body) = office.cluster.addressed(node, reading.door(), asker, reading.body(home));
+    match office.cluster.ask_repeatable(node, service, body, FETCH_MAX).await {
+        Ok(answer) => unpack(answer).unwrap_or_else(|| Err(unreadable(node))),
+        Err(AskError::NotLeader { leader, .. }) => {
+            office.cluster.note_leader(group, node, leader);
+            Err(ReadError::Unavailable(format!("node {node} does not have group {group}")))
+        }
+        Err(why) => {
+            office.cluster.note_leader(group, node, None);
+            Err(ReadError::Unavailable(why.to_string()))
+        }
+    }
 }
 
 fn unreadable(node: NodeId) -> ReadError {

@@ -1,7 +1,8 @@
 //! Objects that own rows: writing to them in order, reading them back.
 //!
 //! One actor per object makes order; see `actor`. What decides is plain code: `line` (order, ids, request ids),
-//! `mailbox` (places), `prepare`, `ingest`, `feedback`, `page`, `render`. Knows no HTTP and does not ask who is calling.
+//! `book` (places), `waiting` (who gets the next place), `prepare`, `ingest`, `feedback`, `page`, `render`. Knows no HTTP
+//! and does not ask who is calling.
 
 mod actor;
 mod answer;
@@ -16,12 +17,14 @@ pub mod ingest;
 mod line;
 mod office;
 mod page;
+mod parents;
 mod prepare;
 mod readers;
 mod render;
 mod replay;
 pub mod restore;
 mod threads;
+mod waiting;
 mod work;
 
 use std::fmt;
@@ -30,11 +33,13 @@ use std::time::Duration;
 
 use assay_cluster::Cluster;
 use assay_node_auth::Asker;
+use assay_node_limits::memory_share;
 use assay_storage_model::command::{Command, Outcome, RequestId};
 use assay_storage_model::event::Sent;
 use assay_storage_model::{ObjectKey, OrgId, Xact};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 pub use crate::audit::AuditLog;
@@ -46,7 +51,7 @@ pub use crate::threads::OBJECTS_THREAD;
 
 use crate::answer::{Answer, Done, as_sent, busy, combine};
 use crate::book::{BookLimits, Refusal, Room};
-use crate::deliver::{ANSWER_WAIT_MAX, WRITE, WriteDoor, deliver};
+use crate::deliver::{WRITE, WriteDoor, deliver};
 use crate::fetch::{FETCH, FetchDoor, PAST, ROWS, Reading};
 use crate::office::{Counters, Office};
 use crate::prepare::prepare_all;
@@ -62,12 +67,19 @@ pub mod pure {
     pub use crate::line::{Entered, Line};
     pub use crate::page::Cursor;
     pub use crate::prepare::{Prepared, prepare_all};
+    pub use crate::waiting::{Granted, WriteQueue};
 }
 
 /// Rows that are asked for by their ids, all that one call gives.
 const ROWS_BYTES_MAX: usize = 64 << 20;
 
-/// What the actors may hold at once. Memory for a write that waits is about twice its bytes: its rows, then its command.
+/// How long a write waits for its place where nobody says otherwise: about half of the time for which clients wait.
+pub const WAIT_MAX: Duration = Duration::from_secs(30);
+/// A shutdown waits this long for the answers of writes that have their places.
+const SHUTDOWN_WAIT_MAX: Duration = Duration::from_secs(40);
+
+/// What the actors may hold at once; what finds no room waits in a queue (`waiting`). Memory for a write that has its place
+/// is about twice its bytes: its rows, then its command.
 #[derive(Clone, Debug)]
 pub struct ObjectLimits {
     /// Threads that actors run on. One orders some ten thousand writes a second.
@@ -76,12 +88,17 @@ pub struct ObjectLimits {
     /// cannot keep the others of its shard out.
     pub object_writes: usize,
     pub object_bytes: usize,
-    /// Of one shard: what its committer takes.
+    /// Writes of one shard and their bytes: what stands before a write that comes new. It is more than two entries, so
+    /// that a shard is never idle while writes wait, and less than its committer takes.
     pub shard_writes: usize,
     pub shard_bytes: usize,
-    /// Of the node.
+    /// Writes of the node and their bytes.
     pub node_writes: usize,
     pub node_bytes: usize,
+    /// Writes on the way to one other node and their bytes: half of what a connection to it carries at once, so that
+    /// writes that wait there leave room for what consensus sends.
+    pub peer_writes: usize,
+    pub peer_bytes: usize,
     /// Objects with an actor: a few kilobytes each.
     pub objects: usize,
     /// An actor that nothing came to for this long is put away.
@@ -93,26 +110,56 @@ impl Default for ObjectLimits {
         ObjectLimits {
             threads: 1,
             object_writes: 1024,
-            object_bytes: 8 << 20,
+            object_bytes: 4 << 20,
             shard_writes: 4096,
-            shard_bytes: 16 << 20,
+            shard_bytes: 8 << 20,
             node_writes: 16_384,
-            node_bytes: 64 << 20,
+            node_bytes: node_bytes_of_memory(),
+            peer_writes: 224,
+            peer_bytes: 48 << 20,
             objects: 16_384,
             idle: Duration::from_secs(60),
         }
     }
 }
 
+/// Bytes of all writes that have a place: a share of the machine's memory.
+fn node_bytes_of_memory() -> usize {
+    usize::try_from(memory_share(64, 32 << 20, 256 << 20)).unwrap_or(32 << 20)
+}
+
 impl ObjectLimits {
+    /// What may have a place on this node.
     pub fn book(&self) -> BookLimits {
         let room = |writes, bytes| Room { writes, bytes };
         BookLimits {
             object: room(self.object_writes, self.object_bytes),
-            shard: room(self.shard_writes, self.shard_bytes),
+            lane: room(self.shard_writes, self.shard_bytes),
             node: room(self.node_writes, self.node_bytes),
             objects: self.objects,
         }
+    }
+
+    /// What may be on the way to other nodes.
+    fn outbound(&self) -> BookLimits {
+        let peer = Room { writes: self.peer_writes, bytes: self.peer_bytes };
+        let all = Room { writes: usize::MAX, bytes: usize::MAX };
+        BookLimits { object: peer, lane: peer, node: all, objects: usize::MAX }
+    }
+}
+
+/// On whose behalf writes are made, and until when they wait for their places.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    pub until: Instant,
+    /// The record of the credential that was shown; nil for what the node writes by itself.
+    pub credential: Uuid,
+}
+
+impl Patience {
+    /// For what the node writes by itself.
+    pub fn usual() -> Patience {
+        Patience { until: Instant::now() + WAIT_MAX, credential: Uuid::nil() }
     }
 }
 
@@ -176,13 +223,19 @@ pub struct FetchPage {
 }
 
 /// For metrics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ObjectCounts {
     /// Actors there are.
     pub active: u64,
     /// Writes taken in and not yet answered, and their bytes.
     pub waiting_writes: u64,
     pub waiting_bytes: u64,
+    /// Calls that wait for the places of their writes, and the bytes of these.
+    pub queued_calls: u64,
+    pub queued_bytes: u64,
+    /// Since the start: calls that had to wait, and for how long in all.
+    pub waits: u64,
+    pub wait_seconds: f64,
     /// Since the start: writes and rows written, requests known before, refusals for want of a place, unknown outcomes.
     pub writes: u64,
     pub rows: u64,
@@ -220,9 +273,9 @@ impl Objects {
     /// Starts the threads of the actors. May be called from any runtime or from none.
     pub fn start(cluster: Arc<Cluster>, limits: ObjectLimits, clock: Clock) -> Objects {
         let threads = Arc::new(ActorThreads::start(limits.threads));
-        let office = Arc::new(Office::new(Arc::clone(&cluster), &limits, clock));
+        let office = Arc::new(Office::new(Arc::clone(&cluster), &limits, clock, threads.spawner()));
         let readers = Arc::new(Readers::start());
-        let door = WriteDoor { office: Arc::clone(&office), threads: Arc::clone(&threads) };
+        let door = WriteDoor { office: Arc::clone(&office) };
         cluster.serve_on_behalf(WRITE, Arc::new(door));
         for door in [FETCH, ROWS, PAST] {
             let door = FetchDoor { door, office: Arc::clone(&office), readers: Arc::clone(&readers) };
@@ -236,13 +289,19 @@ impl Objects {
         Objects { shared: Arc::clone(&self.shared), asker: asker.to_bytes().into() }
     }
 
-    /// All or nothing before the first send: every row of every write is prepared, and every write to a shard that is led
-    /// here has its place first.
-    pub async fn write(&self, writes: Vec<ObjectWrite>) -> Result<Vec<Written>, WriteError> {
-        let Shared { office, threads, .. } = &*self.shared;
+    /// All or nothing before the first send: every row of every write is prepared, and every write has its place on this
+    /// node first. It waits for these until the deadline; then, and only then, it is busy.
+    ///
+    /// A caller that goes away while its writes wait gives their turn up, and nothing of them is written.
+    pub async fn write(&self, mut writes: Vec<ObjectWrite>, patience: Patience) -> Result<Vec<Written>, WriteError> {
+        let office = &self.shared.office;
+        let org = writes.first().map(|write| write.object.org);
         let gone = writes.iter().find(|write| is_gone(office, &write.object));
         if let Some(ObjectWrite { object, .. }) = gone {
             return Err(WriteError::Gone { object: *object });
+        }
+        for write in &mut writes {
+            self.adopt(write).await?;
         }
         let prepared = prepare_all(writes, (office.clock)()).await?;
         let (mut works, mut sent_to, mut indexes, mut row_ids) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -252,10 +311,25 @@ impl Objects {
             row_ids.push(ids);
             works.push(Work::Prepared(write));
         }
-        let answers = deliver(office, threads, works, &self.asker).await.map_err(|why| self.no_place(why))?;
+        let answers = deliver(office, works, patience, &self.asker).await.map_err(|why| self.no_place(org, why))?;
         let answers = answers.into_iter().zip(&indexes).map(|(answer, indexes)| as_sent(answer, indexes));
-        let all = row_ids.into_iter().zip(together(sent_to, answers.collect(), &indexes)?);
+        let done = together(sent_to, answers.collect(), &indexes).map_err(|why| self.late(org, why))?;
+        let all = row_ids.into_iter().zip(done);
         Ok(all.map(|(row_ids, Done { xact, duplicate })| Written { row_ids, xact, duplicate }).collect())
+    }
+
+    /// Gives rows that name their parent in the deprecated way the place that this parent has in its trace.
+    async fn adopt(&self, write: &mut ObjectWrite) -> Result<(), WriteError> {
+        let ids = parents::unknown_parents(&write.rows);
+        let stored = if ids.is_empty() {
+            Vec::new()
+        } else {
+            // Only ids are read of these rows, whatever project they are in.
+            let home = RowHome { object: write.object, org: write.object.org, project_id: Uuid::nil() };
+            self.rows(&home, ids, None).await.map_err(|why| WriteError::parents_unread(write.object, why))?
+        };
+        parents::adopt(&mut write.rows, &stored);
+        Ok(())
     }
 
     /// One page of whole traces, newest first; sees everything acknowledged before the call.
@@ -304,7 +378,7 @@ impl Objects {
     /// Takes nothing more, answers what was taken, ends the threads.
     pub async fn shutdown(&self) {
         self.shared.office.close();
-        if tokio::time::timeout(ANSWER_WAIT_MAX, self.shared.office.emptied()).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_WAIT_MAX, self.shared.office.emptied()).await.is_err() {
             tracing::warn!(counts = ?self.counts(), "writes were not answered in time; they are unknown to their writers");
         }
         self.shared.readers.close();
@@ -318,14 +392,30 @@ impl Objects {
         }
     }
 
-    fn no_place(&self, why: Refusal) -> WriteError {
+    fn no_place(&self, org: Option<OrgId>, why: Refusal) -> WriteError {
         match why {
             Refusal::Closed => WriteError::Unavailable("this node shuts down".into()),
-            Refusal::Full(why) => {
-                Counters::add(&self.shared.office.counters.busy, 1);
-                busy(why)
-            }
+            Refusal::Full(why) => self.late(org, busy(why)),
         }
+    }
+
+    /// Counts a refusal whose wait is over, and says when to come again.
+    fn late(&self, org: Option<OrgId>, error: WriteError) -> WriteError {
+        let WriteError::Busy { why, .. } = error else { return error };
+        let office = &self.shared.office;
+        Counters::add(&office.counters.busy, 1);
+        office.refusals.note(setting_of(&why), org.map_or(Uuid::nil(), |org| org.0));
+        WriteError::Busy { why, retry_after: office.retry_after() }
+    }
+}
+
+/// The setting that a refusal is about, as the log and metrics name it.
+fn setting_of(why: &str) -> &'static str {
+    match why {
+        book::OBJECT_FULL => "objects.object_bytes_max",
+        book::NODE_FULL => "objects.node_bytes_max",
+        book::OBJECTS_FULL => "objects.active_max",
+        _ => "objects of one shard",
     }
 }
 

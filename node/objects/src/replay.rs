@@ -21,7 +21,7 @@ use crate::fetch::{self, Reading, explain};
 use crate::page::PAGE_BYTES_MAX;
 use crate::prepare::Prepared;
 use crate::work::Work;
-use crate::{FetchPage, Objects, ReadError, RowHome, WriteError, together};
+use crate::{FetchPage, Objects, Patience, ReadError, RowHome, WriteError, together};
 
 /// Operations read before anything is known of their size, and at most, at once.
 const OPS_READ_FIRST: usize = 16;
@@ -221,9 +221,10 @@ impl Objects {
         let mut write = Prepared { object, request: Some(request), rows, bytes: 0 };
         write.bytes = write.checked_bytes().map_err(|why| WriteError::TooLarge { write: 0, why: why.to_string() })?;
         let rows = (0..write.rows.len()).collect();
-        let answers =
-            deliver(&self.shared.office, &self.shared.threads, vec![Work::Prepared(write)], &self.asker).await;
-        let done = together(vec![(0, object)], answers.map_err(|why| self.no_place(why))?, &[rows])?;
+        let works = vec![Work::Prepared(write)];
+        let answers = deliver(&self.shared.office, works, Patience::usual(), &self.asker).await;
+        let answers = answers.map_err(|why| self.no_place(Some(object.org), why))?;
+        let done = together(vec![(0, object)], answers, &[rows]).map_err(|why| self.late(Some(object.org), why))?;
         let nothing = || WriteError::Unknown { why: "a write has no answer".into(), written: Vec::new() };
         done.first().map(|Done { xact, .. }| *xact).ok_or_else(nothing)
     }

@@ -16,9 +16,24 @@ pub const OBJECTS_THREAD: &str = "assay-objects";
 /// For each thread of actors: reads ahead and encodings that go on at once.
 const BLOCKING_THREADS_MAX: usize = 4;
 
+/// Starts actors on the threads; does not keep these alive.
+#[derive(Clone, Debug)]
+pub(crate) struct ActorSpawner(Vec<ArbiterHandle>);
+
+impl ActorSpawner {
+    /// Runs `start` on the thread of this object.
+    pub fn spawn_fn(&self, object: &ObjectKey, start: impl FnOnce() + Send + 'static) {
+        let low = object.id.as_u128() as usize;
+        let arbiter = &self.0[low % self.0.len()];
+        if !arbiter.spawn_fn(start) {
+            tracing::error!(%object, "the threads of the actors have ended");
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct ActorThreads {
-    arbiters: Vec<ArbiterHandle>,
+    spawner: ActorSpawner,
     systems: Vec<System>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -36,16 +51,11 @@ impl ActorThreads {
             arbiters.push(system.arbiter().clone());
             systems.push(system);
         }
-        ActorThreads { arbiters, systems, threads: Mutex::new(threads) }
+        ActorThreads { spawner: ActorSpawner(arbiters), systems, threads: Mutex::new(threads) }
     }
 
-    /// Runs `start` on the thread of this object.
-    pub fn spawn_fn(&self, object: &ObjectKey, start: impl FnOnce() + Send + 'static) {
-        let low = object.id.as_u128() as usize;
-        let arbiter = &self.arbiters[low % self.arbiters.len()];
-        if !arbiter.spawn_fn(start) {
-            tracing::error!(%object, "the threads of the actors have ended");
-        }
+    pub fn spawner(&self) -> ActorSpawner {
+        self.spawner.clone()
     }
 
     pub fn stop(&self) {

@@ -13,7 +13,7 @@ pub(crate) enum Work {
 }
 
 /// A command whose id is still to be given; what else is known of it was read once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Encoded {
     pub object: ObjectKey,
     pub request: Option<RequestId>,

@@ -1,206 +1,196 @@
-//! Who may run: so many queries at once, and of those that wait the organizations take turns, so that one that asks a lot
-//! waits for itself. What runs on after its request comes behind all that somebody waits for.
+//! Who may run: a budget of permits, shared fairly by organization and by credential. A query holds its permit while it
+//! works, and not while its reader takes what it made. Queries that run on after their request come behind all others.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use assay_storage_model::OrgId;
+use assay_node_limits::{Budget, Holder, Reading, Refusals, Refused, Reservation};
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
 
 use crate::AskError;
 
+/// Name of the permits in metrics and log lines: the setting that says how many there are.
+const PERMITS: &str = "queries.running_max";
+/// Name of a refusal because too many wait already.
+const WAITING: &str = "queries.waiting_max";
+/// How often a query that runs on after its request looks for a free permit.
+const BEHIND_EVERY: Duration = Duration::from_millis(50);
+
 #[derive(Debug)]
 pub(crate) struct Admission {
-    running_max: usize,
+    permits: Budget,
+    refusals: Refusals,
     waiting_max: usize,
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    running: usize,
-    waiting: BTreeMap<OrgId, VecDeque<oneshot::Sender<Permit>>>,
-    /// Who has the next turns; each once.
-    turns: VecDeque<OrgId>,
-    /// Parts of queries that run on after their request: as many as of those run at once.
-    behind: VecDeque<oneshot::Sender<Permit>>,
+    /// Queries that wait, by organization.
+    waiting: Mutex<BTreeMap<Uuid, usize>>,
 }
 
 /// Given back when it is dropped.
-#[derive(Debug)]
-pub(crate) struct Permit(Arc<Admission>);
+pub(crate) type Permit = Reservation;
 
 impl Admission {
-    pub fn new(running_max: usize, waiting_max: usize) -> Arc<Admission> {
-        Arc::new(Admission { running_max: running_max.max(1), waiting_max, state: Mutex::default() })
+    pub fn new(running_max: usize, waiting_max: usize, refusals: &Refusals) -> Arc<Admission> {
+        Arc::new(Admission {
+            permits: Budget::new(PERMITS, running_max.max(1) as u64, refusals),
+            refusals: refusals.clone(),
+            waiting_max,
+            waiting: Mutex::default(),
+        })
     }
 
-    /// Queries that run and that wait.
-    pub fn counts(&self) -> (usize, usize) {
-        let state = self.state.lock();
-        (state.running, state.waiting.values().map(VecDeque::len).sum())
+    /// Name and state of the budget.
+    pub fn reading(&self) -> (&'static str, Reading) {
+        (self.permits.name(), self.permits.reading())
     }
 
-    pub async fn enter(self: &Arc<Admission>, org: OrgId) -> Result<Permit, AskError> {
-        let waits = {
-            let mut state = self.state.lock();
-            if state.running < self.running_max {
-                state.running += 1;
-                return Ok(Permit(Arc::clone(self)));
-            }
-            let all: usize = state.waiting.values().map(VecDeque::len).sum();
-            // An organization has at most half of the places, so that there is one for another.
-            let own = state.waiting.get(&org).map_or(0, VecDeque::len);
-            if all >= self.waiting_max || own >= self.waiting_max.div_ceil(2) {
-                return Err(AskError::Busy(format!("{all} queries wait already; ask again in a moment")));
-            }
-            let (called, waits) = oneshot::channel();
-            state.waiting.entry(org).or_default().push_back(called);
-            if !state.turns.contains(&org) {
-                state.turns.push_back(org);
-            }
-            waits
-        };
-        waits.await.map_err(|_| AskError::Unavailable("this node shuts down".into()))
-    }
-
-    /// Once nobody else waits.
-    pub async fn enter_behind(self: &Arc<Admission>) -> Result<Permit, AskError> {
-        let waits = {
-            let mut state = self.state.lock();
-            if state.running < self.running_max {
-                state.running += 1;
-                return Ok(Permit(Arc::clone(self)));
-            }
-            let (called, waits) = oneshot::channel();
-            state.behind.push_back(called);
-            waits
-        };
-        waits.await.map_err(|_| AskError::Unavailable("this node shuts down".into()))
-    }
-}
-
-impl State {
-    /// Whose turn it is.
-    fn next(&mut self) -> Option<oneshot::Sender<Permit>> {
-        let Some(org) = self.turns.pop_front() else { return self.behind.pop_front() };
-        let waiting = self.waiting.get_mut(&org)?;
-        let next = waiting.pop_front();
-        if waiting.is_empty() {
-            self.waiting.remove(&org);
-        } else {
-            self.turns.push_back(org);
+    /// Waits for a permit until a moment. Whoever stops waiting gives the place up.
+    pub async fn enter(self: &Arc<Admission>, who: Holder, until: Instant) -> Result<Permit, AskError> {
+        if let Some(permit) = self.permits.try_acquire(who, 1) {
+            return Ok(permit);
         }
-        next
+        let _place = Place::take(self, who.organization)?;
+        self.permits.acquire(who, 1, until).await.map_err(|refused| AskError::Refused {
+            retry_after_seconds: retry_after(&refused),
+            why: format!("too many queries run at once ({PERMITS}): {refused}; ask again in a moment"),
+        })
+    }
+
+    /// Waits until a permit is free and nobody else waits for one.
+    pub async fn enter_behind(&self, who: Holder) -> Permit {
+        loop {
+            if let Some(permit) = self.permits.try_acquire(who, 1) {
+                return permit;
+            }
+            sleep(BEHIND_EVERY).await;
+        }
     }
 }
 
-impl Drop for Permit {
+pub(crate) fn retry_after(refused: &Refused) -> u64 {
+    match refused {
+        Refused::Full { retry_after, .. } => retry_after.as_secs().max(1),
+        Refused::NeverFits { .. } => 1,
+    }
+}
+
+/// A place among those who wait, given up when it is dropped.
+struct Place {
+    admission: Arc<Admission>,
+    organization: Uuid,
+}
+
+impl Place {
+    /// An organization has at most half of the places, so that there is one for another.
+    fn take(admission: &Arc<Admission>, organization: Uuid) -> Result<Place, AskError> {
+        let mut waiting = admission.waiting.lock();
+        let (all, own) = (waiting.values().sum::<usize>(), waiting.get(&organization).copied().unwrap_or(0));
+        if all >= admission.waiting_max || own >= admission.waiting_max.div_ceil(2) {
+            drop(waiting);
+            admission.refusals.note(WAITING, organization);
+            let why = format!("{all} queries wait already ({WAITING}); ask again in a moment");
+            return Err(AskError::Refused { why, retry_after_seconds: 1 });
+        }
+        *waiting.entry(organization).or_default() += 1;
+        Ok(Place { admission: Arc::clone(admission), organization })
+    }
+}
+
+impl Drop for Place {
     fn drop(&mut self) {
-        let next = {
-            let mut state = self.0.state.lock();
-            let next = state.next();
-            if next.is_none() {
-                state.running -= 1;
+        let mut waiting = self.admission.waiting.lock();
+        if let Some(count) = waiting.get_mut(&self.organization) {
+            *count -= 1;
+            if *count == 0 {
+                waiting.remove(&self.organization);
             }
-            next
-        };
-        if let Some(next) = next {
-            // Where whoever waited is gone, the permit comes back, and goes on to the next when it is dropped.
-            drop(next.send(Permit(Arc::clone(&self.0))));
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::future::{Future, poll_fn};
-    use std::pin::Pin;
-    use std::task::Poll;
+    use std::pin::pin;
 
-    use uuid::Uuid;
+    use futures::FutureExt;
 
     use super::*;
 
-    #[tokio::test]
+    fn who(organization: u128, credential: u128) -> Holder {
+        Holder::new(Uuid::from_u128(organization), Uuid::from_u128(credential))
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(30)
+    }
+
+    fn counts(admission: &Admission) -> (u64, u64) {
+        let (_, reading) = admission.reading();
+        (reading.held, reading.waiting)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_single_key_has_85_percent_of_the_permits_and_leaves_the_rest_to_others() {
+        let admission = Admission::new(16, 64, &Refusals::default());
+        let mut own = Vec::new();
+        while let Some(permit) = admission.enter(who(1, 1), soon()).now_or_never() {
+            own.push(permit.expect("a permit"));
+        }
+        assert!(own.len() * 100 >= 16 * 85, "{} of 16", own.len());
+        let other = admission.enter(who(2, 2), soon()).now_or_never().expect("it need not wait").expect("a permit");
+        drop((own, other));
+        assert_eq!(counts(&admission), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_query_waits_for_its_permit_and_is_told_when_to_come_again() {
+        let admission = Admission::new(1, 8, &Refusals::default());
+        let first = admission.enter(who(1, 1), soon()).await.expect("there is room");
+        let began = Instant::now();
+        let refused = admission.enter(who(2, 2), soon()).await.map(drop);
+        let Err(AskError::Refused { retry_after_seconds, why }) = refused else { panic!("{refused:?}") };
+        assert!(began.elapsed() >= Duration::from_secs(30) && retry_after_seconds >= 1, "{why}");
+        assert!(why.contains("queries.running_max"), "{why}");
+        let mut waits = pin!(admission.enter(who(2, 2), soon()));
+        assert!(waits.as_mut().now_or_never().is_none());
+        drop(first);
+        let second = waits.await.expect("its turn");
+        assert_eq!(counts(&admission), (1, 0));
+        drop(second);
+        assert_eq!(counts(&admission), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_leaves_gives_the_place_up_and_who_finds_none_is_told() {
+        let admission = Admission::new(1, 2, &Refusals::default());
+        let _running = admission.enter(who(1, 1), soon()).await.expect("there is room");
+        let mut own = Box::pin(admission.enter(who(1, 1), soon()));
+        assert!(own.as_mut().now_or_never().is_none());
+        let refused = admission.enter(who(1, 3), soon()).await.map(drop);
+        assert!(matches!(refused, Err(AskError::Refused { .. })), "half of the places are its own");
+        let mut other = Box::pin(admission.enter(who(2, 2), soon()));
+        assert!(other.as_mut().now_or_never().is_none());
+        assert!(admission.enter(who(3, 4), soon()).await.is_err());
+        drop((own, other));
+        assert!(admission.waiting.lock().is_empty());
+        assert_eq!(counts(&admission), (1, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn what_nobody_waits_for_comes_last() {
-        let admission = Admission::new(1, 8);
-        let permit = admission.enter(org(1)).await.expect("there is room");
-        let behind = Arc::clone(&admission);
-        let mut behind: Entering = Box::pin(async move { behind.enter_behind().await });
-        assert!(is_in(&mut behind).await.is_none());
-        let mut first = enters(&admission, 1);
-        assert!(is_in(&mut first).await.is_none());
+        let admission = Admission::new(1, 8, &Refusals::default());
+        let permit = admission.enter(who(1, 1), soon()).await.expect("there is room");
+        let mut behind = Box::pin(admission.enter_behind(who(1, 1)));
+        assert!(behind.as_mut().now_or_never().is_none());
+        let mut first = Box::pin(admission.enter(who(2, 2), soon()));
+        assert!(first.as_mut().now_or_never().is_none());
+        sleep(BEHIND_EVERY).await;
         drop(permit);
-        assert!(is_in(&mut behind).await.is_none());
-        let permit = is_in(&mut first).await.expect("its turn").expect("a permit");
-        drop(permit);
-        let permit = is_in(&mut behind).await.expect("nobody else waits").expect("a permit");
-        drop(permit);
-        assert_eq!(admission.counts(), (0, 0));
-    }
-
-    type Entering = Pin<Box<dyn Future<Output = Result<Permit, AskError>>>>;
-
-    fn org(number: u128) -> OrgId {
-        OrgId(Uuid::from_u128(number))
-    }
-
-    async fn is_in(entering: &mut Entering) -> Option<Result<Permit, AskError>> {
-        poll_fn(|context| match entering.as_mut().poll(context) {
-            Poll::Ready(entered) => Poll::Ready(Some(entered)),
-            Poll::Pending => Poll::Ready(None),
-        })
-        .await
-    }
-
-    fn enters(admission: &Arc<Admission>, number: u128) -> Entering {
-        let admission = Arc::clone(admission);
-        Box::pin(async move { admission.enter(org(number)).await })
-    }
-
-    #[tokio::test]
-    async fn organizations_take_turns_and_nobody_waits_for_ever() {
-        let admission = Admission::new(1, 8);
-        let first = admission.enter(org(1)).await.expect("there is room");
-        let mut waiting: Vec<(u128, Entering)> = [1, 1, 1, 2].map(|number| (number, enters(&admission, number))).into();
-        for (_, entering) in &mut waiting {
-            assert!(is_in(entering).await.is_none());
-        }
-        assert_eq!(admission.counts(), (1, 4));
-        // One that gives up is passed over.
-        drop(waiting.remove(1));
-        let mut permit = first;
-        let mut order = Vec::new();
-        while !waiting.is_empty() {
-            drop(permit);
-            let mut entered = None;
-            for (place, (number, entering)) in waiting.iter_mut().enumerate() {
-                if let Some(got) = is_in(entering).await {
-                    entered = Some((place, *number, got.expect("a permit")));
-                    break;
-                }
-            }
-            let (place, number, got) = entered.expect("somebody is let in");
-            drop(waiting.remove(place));
-            order.push(number);
-            permit = got;
-        }
-        assert_eq!(order, [1, 2, 1]);
-        drop(permit);
-        assert_eq!(admission.counts(), (0, 0));
-    }
-
-    #[tokio::test]
-    async fn who_finds_no_place_is_told_at_once() {
-        let admission = Admission::new(1, 2);
-        let _running = admission.enter(org(1)).await.expect("there is room");
-        let mut own = enters(&admission, 1);
-        assert!(is_in(&mut own).await.is_none());
-        assert!(matches!(admission.enter(org(1)).await, Err(AskError::Busy(_))), "half of the places are its own");
-        let mut other = enters(&admission, 2);
-        assert!(is_in(&mut other).await.is_none());
-        assert!(matches!(admission.enter(org(3)).await, Err(AskError::Busy(_))));
+        assert!(behind.as_mut().now_or_never().is_none());
+        drop(first.await.expect("its turn"));
+        drop(behind.await);
+        assert_eq!(counts(&admission), (0, 0));
     }
 }

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use assay_cluster::{AskError as NoNode, Cluster, Route};
+use assay_cluster::{AskError as NoNode, Cluster, ROUTE_WAIT_MAX, Route};
 use assay_node_btql::ast::Amount;
 use assay_node_engine::{Hash, Partial, Position, innermost, last_of};
+use assay_node_limits::Holder;
 use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
 use bytes::Bytes;
 use futures::future::try_join_all;
@@ -19,8 +20,10 @@ use crate::office::Office;
 use crate::plan::Place;
 use crate::request::Bounded;
 
-/// How often a part is asked for: its place may have changed once.
+/// How often a part is asked for where waiting does not help: its place may have changed once.
 const TRIES: usize = 3;
+/// Between two times that a shard is asked for while its lead moves.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(25);
 /// Beside its own time, what an answer takes on its way.
 const ON_THE_WAY: Duration = Duration::from_secs(2);
 
@@ -31,6 +34,7 @@ pub(crate) struct Errand<'e> {
     pub asked: &'e Bounded,
     pub objects: &'e [LeafObject],
     pub until: Instant,
+    pub who: Holder,
     pub seed: u64,
     /// At which each shard is read from now on.
     pub versions: BTreeMap<ShardId, Xact>,
@@ -79,7 +83,7 @@ impl Errand<'_> {
         }
         let mut by_whom: BTreeMap<Whom, Vec<(ShardId, Vec<LeafObject>)>> = BTreeMap::new();
         for (shard, objects) in by_shard {
-            let whom = self.whom(shard, 0)?;
+            let whom = self.whom_soon(shard).await?;
             by_whom.entry(whom).or_default().push((shard, objects));
         }
         let asked = by_whom.into_iter().map(|(whom, shards)| self.of(whom, shards, what));
@@ -96,6 +100,24 @@ impl Errand<'_> {
         whom(&self.office.cluster, shard, tries).ok_or_else(|| {
             AskError::Unavailable(format!("nobody is known to lead shard {shard}, which this query needs"))
         })
+    }
+
+    /// Until when a shard is asked for again while its lead moves.
+    fn asked_until(&self) -> Instant {
+        self.until.min(Instant::now() + ROUTE_WAIT_MAX)
+    }
+
+    /// Who is asked for a shard; waits while nobody is known to lead it.
+    async fn whom_soon(&self, shard: ShardId) -> Result<Whom, AskError> {
+        let until = self.asked_until();
+        loop {
+            match self.whom(shard, 0) {
+                Err(_) if Instant::now() < until && !self.office.cluster.is_closing() => {
+                    tokio::time::sleep(ASKED_AGAIN_AFTER).await;
+                }
+                found => return found,
+            }
+        }
     }
 
     /// Of one node; where it gives no answer, shard by shard of others.
@@ -124,7 +146,16 @@ impl Errand<'_> {
         mut last: AskError,
     ) -> Result<LeafAnswer, AskError> {
         let missing = |why| format!("shard {} gave no answer, and this query needs it: {why}", shard.0);
-        for tries in 1..TRIES {
+        let until = self.asked_until();
+        for tries in 1.. {
+            // What is damaged, or not served by an earlier version, does not pass by waiting.
+            let may_pass = matches!(last, AskError::Unavailable(_));
+            if tries >= TRIES && (!may_pass || Instant::now() >= until || self.office.cluster.is_closing()) {
+                break;
+            }
+            if tries > 1 {
+                tokio::time::sleep(ASKED_AGAIN_AFTER).await;
+            }
             let whom = match self.whom(shard.0, tries) {
                 Ok(whom) => whom,
                 Err(why) => {
@@ -172,7 +203,7 @@ impl Errand<'_> {
         };
         let body = Bytes::from(serde_json::to_vec(&question).expect("plain data encodes"));
         let (service, body) = self.office.cluster.addressed(node, LEAF, self.asker, body);
-        match self.office.cluster.ask(node, service, body, left + ON_THE_WAY).await {
+        match self.office.cluster.ask_repeatable(node, service, body, left + ON_THE_WAY).await {
             Ok(answer) => {
                 let unread = || Err(AskError::Unavailable(format!("the answer of node {node} does not read")));
                 unpack(answer).unwrap_or_else(unread).map_err(|why| (None, why))
@@ -199,6 +230,7 @@ impl Errand<'_> {
             what,
             millis: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
             bytes_max: self.office.limits.query_bytes_max,
+            who: Some((self.who.organization, self.who.credential)),
         }
     }
 }

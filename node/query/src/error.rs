@@ -25,6 +25,9 @@ pub enum AskError {
     /// 429.
     #[error("busy: {0}")]
     Busy(String),
+    /// 429, once the query waited in vain. Only said by the node that was asked, never to another node.
+    #[error("busy: {why}")]
+    Refused { why: String, retry_after_seconds: u64 },
     /// 501.
     #[error("{0}")]
     NotServed(String),

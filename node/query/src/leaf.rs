@@ -9,12 +9,14 @@ use assay_cluster::{AnswersFor, Cluster, Deed, NoAnswer, Route, ServiceNames};
 use assay_node_btql::bound::Bound;
 use assay_node_btql::{Env, bind, deep, parse};
 use assay_node_engine::{Ask, Hash, Partial, Position, Shared, Source, Watch, lowest, run};
+use assay_node_limits::Holder;
 use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::office::Office;
 use crate::{AskError, packed};
@@ -52,6 +54,9 @@ pub(crate) struct LeafQuestion {
     pub what: What,
     pub millis: u64,
     pub bytes_max: usize,
+    /// Organization and credential of who asks. Nodes before 0.5 do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub who: Option<(Uuid, Uuid)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -108,7 +113,7 @@ impl What {
 }
 
 /// Stops a query whose asker is gone.
-struct StopOnDrop(Watch);
+pub(crate) struct StopOnDrop(pub Watch);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
@@ -126,13 +131,15 @@ impl LeafQuestion {
             return Err(AskError::NotServed(why));
         }
         let bound = self.bind()?;
-        let (sources, versions) = self.sources(office).await?;
         let until = Instant::now() + Duration::from_millis(self.millis);
+        let (sources, versions) = self.sources(office).await?;
         let watch = Watch::new(until, self.bytes_max, &office.memory);
         let stop = StopOnDrop(watch.clone());
-        let shared = office.shared.clone();
+        let who = self.who();
+        let shared = office.shared_by(who);
         let shards: Vec<ShardId> = versions.iter().map(|(shard, _)| *shard).collect();
-        let part = office.threads.run(move || deep(|| part(&bound, &sources, &shared, &watch, self.what))).await;
+        let work = move || deep(|| part(&bound, &sources, &shared, &watch, self.what));
+        let part = office.threads.run(who, until, work).await;
         drop(stop);
         let part = part?;
         if let Err(AskError::Damaged(why)) = &part {
@@ -140,6 +147,12 @@ impl LeafQuestion {
             shards.into_iter().for_each(|shard| office.cluster.suspect(shard));
         }
         Ok(LeafAnswer { versions, part: part? })
+    }
+
+    /// The first object's organization where the asking node does not say who asks.
+    fn who(&self) -> Holder {
+        let of_object = || self.objects.first().map_or(Holder::ANONYMOUS, |of| Holder::new(of.key.org.0, Uuid::nil()));
+        self.who.map_or_else(of_object, |(organization, credential)| Holder::new(organization, credential))
     }
 
     fn bind(&self) -> Result<Bound, AskError> {

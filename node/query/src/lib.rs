@@ -27,17 +27,18 @@ use std::time::{Duration, Instant};
 use assay_cluster::Cluster;
 use assay_node_btql::bound::Kinds;
 use assay_node_btql::schema::Column;
-use assay_node_engine::{Limit, Memory, Shared, Workers, finish};
+use assay_node_engine::{Limit, Memory, Shared, Watch, Workers, finish};
+use assay_node_limits::{Holder, Reading, Refusals};
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId, ShardId, Xact};
 use assay_storage_shard::ColumnCache;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::admission::{Admission, Permit};
+use crate::admission::Admission;
 use crate::coordinate::Errand;
 use crate::later::Later;
-use crate::leaf::{LEAF, LeafDoor, LeafObject};
+use crate::leaf::{LEAF, LeafDoor, LeafObject, StopOnDrop};
 use crate::office::{Office, Threads};
 
 pub use assay_node_engine::price::{PriceError, Prices};
@@ -54,6 +55,12 @@ const ROWS_AT_ONCE_MAX: u64 = 16_000;
 const BYTES_AT_ONCE: usize = 16 << 20;
 /// Values of one page (D-17).
 const PAGE_BYTES_MAX: usize = 128 << 20;
+/// How long a query that the program itself asks waits for its permit.
+const PERMIT_WAIT: Duration = Duration::from_secs(30);
+/// How long an answer under way waits for the permit of its next part: its reader has part of it already.
+const NEXT_PERMIT_WAIT: Duration = Duration::from_secs(120);
+/// Beside the time of a query, what its end may take. Whatever holds it up, it is answered then.
+const LATE: Duration = Duration::from_secs(3);
 
 /// Microseconds since the epoch.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -79,7 +86,7 @@ impl Default for QueryLimits {
     fn default() -> QueryLimits {
         QueryLimits {
             running_max: 16,
-            waiting_max: 256,
+            waiting_max: 2048,
             seconds_max: 30,
             query_bytes_max: 256 << 20,
             memory_bytes_max: 512 << 20,
@@ -129,8 +136,26 @@ pub struct Answer {
     time: Duration,
     seed: u64,
     progress: Progress,
-    /// None of one that asks for a turn part by part.
-    _permit: Option<Permit>,
+    who: Holder,
+    /// Whether each part waits for a permit; the caller of one that runs on after its request waits itself.
+    takes_permits: bool,
+    /// Until when the first part waits for its permit; none once it had it.
+    until: Option<tokio::time::Instant>,
+}
+
+/// In whose name a query is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Who {
+    pub holder: Holder,
+    /// Until when it waits for the permit of its first part.
+    pub until: tokio::time::Instant,
+}
+
+impl Who {
+    /// An organization by itself, for what the program asks.
+    pub fn organization(org: OrgId) -> Who {
+        Who { holder: Holder::new(org.0, Uuid::nil()), until: tokio::time::Instant::now() + PERMIT_WAIT }
+    }
 }
 
 /// How far an answer has come.
@@ -154,13 +179,14 @@ impl Queries {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = Workers::new(if limits.threads == 0 { cores } else { limits.threads });
         let shared = Shared { cache: ColumnCache::new(limits.cache_bytes_max), prices: Arc::new(prices), workers };
+        let refusals = Refusals::default();
         let office = Arc::new(Office {
             cluster: Arc::clone(&cluster),
             shared,
             memory: Memory::new(limits.memory_bytes_max),
-            admission: Admission::new(limits.running_max, limits.waiting_max),
+            admission: Admission::new(limits.running_max, limits.waiting_max, &refusals),
             // Parts for other nodes run beside the queries of this one.
-            threads: Threads::start(2 * limits.running_max.max(1)),
+            threads: Threads::start(2 * limits.running_max.max(1), &refusals),
             limits,
             clock,
             later_asker: OnceLock::new(),
@@ -186,28 +212,34 @@ impl Queries {
     }
 
     pub fn counts(&self) -> QueryCounts {
-        let (running, waiting) = self.office.admission.counts();
+        let (_, Reading { held, waiting, .. }) = self.office.admission.reading();
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let (running, waiting) = (count(held), count(waiting));
         let (memory_bytes, cache_bytes) = (self.office.memory.taken(), self.office.shared.cache.bytes());
         QueryCounts { running, waiting, memory_bytes, cache_bytes, later: self.later.counts() }
     }
 
-    /// Begins to answer, once it is its turn. `after` is where the page before ended; `objects` are those that the
-    /// question means, in its order.
-    pub async fn ask(
+    /// Budgets of this node's queries, by their names.
+    pub fn budgets(&self) -> Vec<(&'static str, Reading)> {
+        vec![self.office.admission.reading(), self.office.threads.reading()]
+    }
+
+    /// Makes an answer, whose parts wait for their turns. `after` is where the page before ended; `objects` are those that
+    /// the question means, in its order.
+    pub fn ask(
         &self,
-        who: OrgId,
+        who: Who,
         asked: Bounded,
         objects: &[Home],
         after: Option<Position>,
         seconds: Option<u64>,
-    ) -> Result<Answer, AskError> {
-        let permit = self.office.admission.enter(who).await?;
+    ) -> Answer {
         let most = self.office.limits.seconds_max;
         let time = Duration::from_secs(seconds.map_or(most, |seconds| seconds.min(most)));
-        let mut answer = Answer::of(&self.office, asked, objects, after, time);
+        let mut answer = Answer::of(&self.office, who.holder, asked, objects, after, time);
+        (answer.takes_permits, answer.until) = (true, Some(who.until));
         answer.asker = self.asker.clone();
-        answer._permit = Some(permit);
-        Ok(answer)
+        answer
     }
 
     /// How a question about these objects is answered, in words.
@@ -236,7 +268,15 @@ impl Queries {
 }
 
 impl Answer {
-    fn of(office: &Arc<Office>, asked: Bounded, objects: &[Home], after: Option<Position>, time: Duration) -> Answer {
+    /// An answer whose caller waits for the turns of its parts.
+    fn of(
+        office: &Arc<Office>,
+        who: Holder,
+        asked: Bounded,
+        objects: &[Home],
+        after: Option<Position>,
+        time: Duration,
+    ) -> Answer {
         let object = |(number, home): (usize, &Home)| {
             LeafObject::with(home.object, u32::try_from(number).unwrap_or(u32::MAX), &constants(home))
         };
@@ -251,15 +291,31 @@ impl Answer {
             time,
             seed,
             progress,
-            _permit: None,
+            who,
+            takes_permits: false,
+            until: None,
         }
     }
 
-    /// The next rows, with the names of their columns; none where there are no more. The first is there always.
+    /// The next rows, with the names of their columns; none where there are no more. The first is there always. Waits for
+    /// a permit, which is free again when the rows are there.
     pub async fn next(&mut self) -> Result<Option<Table>, AskError> {
         if self.progress.ended {
             return Ok(None);
         }
+        let permit = if self.takes_permits {
+            let until = self.until.take().unwrap_or_else(|| tokio::time::Instant::now() + NEXT_PERMIT_WAIT);
+            Some(self.office.admission.enter(self.who, until).await?)
+        } else {
+            None
+        };
+        let until = Instant::now() + self.time;
+        let part = tokio::time::timeout_at((until + LATE).into(), self.part(until)).await;
+        drop(permit);
+        part.unwrap_or_else(|_| Err(AskError::TooLate("the query took longer than it may".into())))
+    }
+
+    async fn part(&mut self, until: Instant) -> Result<Option<Table>, AskError> {
         let is_paged = self.asked.bound.has_pages();
         let wanted = self.progress.left;
         let rows = if is_paged { Some(wanted.unwrap_or(u64::MAX).min(self.progress.at_once)) } else { wanted };
@@ -272,15 +328,16 @@ impl Answer {
             asker: &self.asker,
             asked: &self.asked,
             objects: &self.objects,
-            until: Instant::now() + self.time,
+            until,
+            who: self.who,
             seed: self.seed,
             versions: std::mem::take(&mut self.versions),
         };
-        let until = errand.sampled().await?;
-        let partials = errand.parts(inner_limit, self.progress.after, until).await?;
+        let last = errand.sampled().await?;
+        let partials = errand.parts(inner_limit, self.progress.after, last).await?;
         self.versions = errand.versions;
         let bytes = if is_paged { BYTES_AT_ONCE } else { PAGE_BYTES_MAX };
-        let table = self.finish(partials, Limit { rows, bytes }).await?;
+        let table = self.finish(partials, Limit { rows, bytes }, until).await?;
         // Who wants all rows is not told that some are all.
         let is_whole = self.asked.question.whole || self.asked.limit.is_none();
         if is_whole && table.cut && !is_paged {
@@ -294,12 +351,17 @@ impl Answer {
         Ok(Some(table))
     }
 
-    async fn finish(&self, partials: Vec<assay_node_engine::Partial>, limit: Limit) -> Result<Table, AskError> {
+    async fn finish(
+        &self,
+        partials: Vec<assay_node_engine::Partial>,
+        limit: Limit,
+        until: Instant,
+    ) -> Result<Table, AskError> {
         let office = &self.office;
-        let watch =
-            assay_node_engine::Watch::new(Instant::now() + self.time, office.limits.query_bytes_max, &office.memory);
+        let watch = Watch::new(until, office.limits.query_bytes_max, &office.memory);
+        let _stop = StopOnDrop(watch.clone());
         let (bound, seed) = (self.asked.bound.clone(), self.seed);
-        Ok(office.threads.run(move || finish(&bound, partials, &watch, &limit, seed)).await??)
+        Ok(office.threads.run(self.who, until, move || finish(&bound, partials, &watch, &limit, seed)).await??)
     }
 
     fn advance(&mut self, is_paged: bool, rows: Option<u64>, table: &Table) {

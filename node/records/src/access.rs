@@ -1,12 +1,14 @@
 //! What the catalog says of access, worked out once for each change of it: who is in which group, what a role gives, what
 //! was granted on what. A decision and the records it is about are read at the same moment.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use assay_node_auth::{Access, Acl, Gift, ObjectType, Rights, Subject};
+use assay_node_auth::{
+    Access, Acl, Distinguished, Excess, Gift, Giving, Granted, ObjectType, Principal, Right, Rights, Subject, excess,
+};
 use assay_storage_catalog::State;
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Record, RecordKind};
@@ -15,6 +17,7 @@ use uuid::Uuid;
 
 use crate::draft;
 use crate::error::RecordsError;
+use crate::guard;
 use crate::kinds::{acl, group, organization, project_group, role};
 use crate::list::Walk;
 
@@ -58,6 +61,39 @@ impl<'s> Sight<'s> {
 
     /// What a member may do there. Whoever is no member may do nothing; that is for the caller to know.
     pub fn rights(&self, org: OrgId, user: Uuid) -> Result<Arc<Rights>, RecordsError> {
+        self.of_org(org, |OfOrg { rights, access }, users| {
+            let rights = rights.entry(user).or_insert_with(|| {
+                *users += 1;
+                Arc::new(access.rights_of(user))
+            });
+            Arc::clone(rights)
+        })
+    }
+
+    /// Refuses a change that gives rights which its author does not have. `field` names the part of the request that gives them.
+    pub fn check_giving(&self, author: &Principal, field: &str, giving: &Giving) -> Result<(), RecordsError> {
+        let access = self.of_org(author.org, |of_org, _| Arc::clone(&of_org.access))?;
+        // The rights of now, which may be fewer than those that the caller came with.
+        let rights = self.rights(author.org, author.user)?;
+        let target = |(object, id)| guard::target_of(self, author.org, object, id);
+        match excess(&access, &rights, giving, Distinguished(&[role::OWNER]), target) {
+            None => Ok(()),
+            Some(excess) => Err(RecordsError::Forbidden(said_of(field, &excess))),
+        }
+    }
+
+    /// Permissions of a role, with those of the roles in it.
+    pub fn permissions_of(
+        &self,
+        org: OrgId,
+        roles: impl IntoIterator<Item = Uuid>,
+    ) -> Result<HashSet<Granted>, RecordsError> {
+        self.of_org(org, |OfOrg { access, .. }, _| {
+            roles.into_iter().flat_map(|role| access.permissions_of(role)).collect()
+        })
+    }
+
+    fn of_org<T>(&self, org: OrgId, look: impl FnOnce(&mut OfOrg, &mut usize) -> T) -> Result<T, RecordsError> {
         let version = self.state.changed(&KINDS);
         let mut found = self.known.0.lock();
         if found.version != version || found.users >= USERS_KEPT_MAX {
@@ -67,16 +103,24 @@ impl<'s> Sight<'s> {
         let org = match orgs.entry(org) {
             std::collections::hash_map::Entry::Occupied(there) => there.into_mut(),
             std::collections::hash_map::Entry::Vacant(place) => {
-                place.insert(OfOrg { access: access_of(self.state, org)?, rights: HashMap::new() })
+                place.insert(OfOrg { access: Arc::new(access_of(self.state, org)?), rights: HashMap::new() })
             }
         };
-        let OfOrg { access, rights } = org;
-        let rights = rights.entry(user).or_insert_with(|| {
-            *users += 1;
-            Arc::new(access.rights_of(user))
-        });
-        Ok(Arc::clone(rights))
+        Ok(look(org, users))
     }
+}
+
+fn said_of(field: &str, excess: &Excess) -> String {
+    let (object, id) = excess.object;
+    let right = match excess.right {
+        Right::Permission(permission, None) => format!("`{}`", permission.word()),
+        Right::Permission(permission, Some(only)) => format!("`{}` of every {}", permission.word(), only.word()),
+        Right::Role(_) => "the role Owner itself".to_owned(),
+    };
+    format!(
+        "`{field}`: this would give {right} on the {} {id}, which this credential does not have; nobody gives more than they have",
+        object.word()
+    )
 }
 
 /// What was worked out so far. Filled while the catalog is held for reading, so that nothing older than it gets in.
@@ -98,7 +142,7 @@ struct Found {
 }
 
 struct OfOrg {
-    access: Access,
+    access: Arc<Access>,
     rights: HashMap<Uuid, Arc<Rights>>,
 }
 

@@ -73,6 +73,8 @@ impl Records {
     ) -> Result<Vec<(Value, Secret)>, RecordsError> {
         let (mut puts, mut made, at) = (Vec::new(), Vec::new(), edge::now_micros());
         for token in tokens {
+            self.check_key_count(token.org, token.account, 1)?;
+            self.check_record_count(RecordKind::SERVICE_TOKEN, token.org)?;
             let secret = new_service_token(&edge::random::<API_KEY_BYTES>()?);
             let body = body_of(token, &secret);
             let put =
@@ -95,6 +97,7 @@ impl Records {
     /// A new one, with nothing granted to it.
     pub(crate) async fn add_account(&self, by: By<'_>, org: OrgId, name: &str) -> Result<Account, RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
+            self.check_record_count(RecordKind::ORG_MEMBER, org)?;
             let (id, now) = (edge::new_id(), edge::now_micros());
             let email = user::account_email(name, org, edge::random::<4>()?);
             let puts =
@@ -198,6 +201,18 @@ impl Records {
     }
 }
 
+/// Refuses to make a credential while somebody acts as somebody else: it would stay with them when that right is gone.
+pub(crate) fn check_is_self(who: &Principal) -> Result<(), RecordsError> {
+    match who.impersonator {
+        None => Ok(()),
+        Some(_) => Err(RecordsError::Forbidden(
+            "no keys and tokens are made while acting as another user: make it as yourself, have the user make it, or ask the \
+             operator (`assay admin create-key`)"
+                .into(),
+        )),
+    }
+}
+
 /// Who may make tokens, as they stand in the organization: not users, so that whoever gets hold of a person's key does not
 /// make themselves a way in that stays when the person is gone.
 pub(crate) fn check_maker(who: &Principal) -> Result<(), RecordsError> {
@@ -211,7 +226,7 @@ pub(crate) fn check_maker(who: &Principal) -> Result<(), RecordsError> {
             "service tokens are made by who has the role Owner in the organization, which this credential has not";
         return Err(RecordsError::Forbidden(said.into()));
     }
-    Ok(())
+    check_is_self(who)
 }
 
 /// The name of an account or a token, by what the client calls it.

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::access::Sight;
 use crate::draft::Body;
+use crate::kinds::invitation;
 
 /// What an entry says of a change; of more it says which fields changed.
 const DETAILS_BYTES_MAX: usize = 64 << 10;
@@ -24,6 +25,8 @@ const DETAILS_BYTES_MAX: usize = 64 << 10;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum By<'p> {
     Caller(&'p Principal),
+    /// Somebody who replies to an invitation. The organization learns who they are when they have accepted.
+    Invited,
     /// Whoever owns the data directory.
     Operator,
     /// The program itself: it goes on with what somebody was kept to have done, or makes what it needs.
@@ -41,6 +44,7 @@ impl By<'_> {
                 "credential_id": who.credential.record().to_string(),
                 "impersonator_id": who.impersonator.map(|user| user.to_string()),
             })),
+            By::Invited => Some(json!({"type": "invited"})),
             By::Operator => Some(json!({"type": "operator"})),
             By::System => None,
         }
@@ -104,6 +108,9 @@ pub(crate) fn entry(sight: &Sight<'_>, by: By<'_>, command: &CatalogCommand) -> 
     }
     let org = org_of(by, kind, id, put, before)?;
     let (old, new) = (before.map(|record| read(&record.body)), put.map(|put| read(&put.body)));
+    if let Some(entry) = entry_of_invitation(by, id, put, before) {
+        return Some((org, entry));
+    }
     let action = match (put, before) {
         (None, _) => "delete",
         (Some(_), None) => "create",
@@ -119,6 +126,30 @@ pub(crate) fn entry(sight: &Sight<'_>, by: By<'_>, command: &CatalogCommand) -> 
         "details": details(kept, old.as_ref(), new.as_ref()),
     });
     if let Value::Object(entry) = entry { Some((org, entry)) } else { None }
+}
+
+/// The entry of an invitation that is made, changed, replied to or withdrawn; none where the change is of something else.
+fn entry_of_invitation(
+    by: By<'_>,
+    id: Uuid,
+    put: Option<&PutRecord>,
+    before: Option<&std::sync::Arc<Record>>,
+) -> Option<Map<String, Value>> {
+    let pending = before.filter(|record| invitation::is_one(record));
+    let invited = put.filter(|put| put.kind == RecordKind::ORG_MEMBER && invitation::is_key(&put.keys));
+    let (action, body) = match (invited, pending, put) {
+        (Some(put), _, _) => ("invite", read(&put.body)),
+        (None, Some(pending), Some(_)) => ("accept_invitation", read(&pending.body)),
+        (None, Some(pending), None) if matches!(by, By::Caller(_)) => ("withdraw_invitation", read(&pending.body)),
+        (None, Some(pending), None) => ("decline_invitation", read(&pending.body)),
+        (None, None, _) => return None,
+    };
+    let mut details = invitation::told(&body);
+    if action == "accept_invitation" {
+        details["user_id"] = body.get("invited_user_id").cloned().unwrap_or_default();
+    }
+    let name = body.get("email").and_then(Value::as_str);
+    Some(entry_by(by, action, ("invitation", id), name, details))
 }
 
 /// The same of what changes no record.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::access::Sight;
+use crate::accounts::check_is_self;
 use crate::audit::By;
 use crate::commit::unexpected;
 use crate::draft::{self, Body, Frame};
@@ -131,6 +132,12 @@ impl Records {
                 }
             }
             (kind.derive)(&mut replaced);
+            if let Some(check) = kind.check {
+                let who = &place.who;
+                self.peek(|sight| {
+                    check(&Checked { sight, who, id: Some(id), before: Some(&stored), body: &replaced })
+                })?;
+            }
             let (org, user, at) = (place.org, place.who.user, edge::now_micros());
             let writing = Writing { kind, org, id, user, at, before: Some(&stored) };
             self.seal(&writing, place.secret.as_ref(), &mut replaced).await?;
@@ -166,7 +173,7 @@ impl Records {
             let about = About { kind, org, id: None, project, body: (kind.home == Home::Object).then_some(fields) };
             let may = about.decide(sight, &who, Permission::Create) == Decision::Allowed;
             if let Some(check) = kind.check.filter(|_| may) {
-                check(&Checked { sight, who: &who, before: None, body: fields })?;
+                check(&Checked { sight, who: &who, id: None, before: None, body: fields })?;
             }
             Ok(Place { may, who, org, within: project.unwrap_or(org.0), secret: None })
         })
@@ -239,6 +246,7 @@ impl Records {
         if !place.may {
             return Err(forbidden_to_make(kind));
         }
+        self.check_record_count(kind.record, place.org)?;
         (kind.complete)(&Making { id, user: place.who.user }, &mut body);
         (kind.derive)(&mut body);
         let at = edge::now_micros();
@@ -297,6 +305,8 @@ impl Records {
 
     async fn create_key(&self, kind: &Kind, place: &Place, mut fields: Body) -> Result<Created, RecordsError> {
         self.check_may_have_keys(place.who.user)?;
+        check_is_self(&place.who)?;
+        self.check_key_count(place.org, place.who.user, 1)?;
         let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
         fields.insert("preview_name".into(), preview(secret.expose()).into());
         let fingerprint = self.peek(|state| self.pepper(state).map(|pepper| pepper.fingerprint(secret.expose())))?;

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::Definition;
 use crate::draft::Body;
 use crate::kind::{Field, Filter, Home, Kind, Making, Naming, OnCreate, OnPatch};
-use crate::kinds::{GROUP, organization};
+use crate::kinds::{GROUP, inactive, organization};
 use crate::shape::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
 
 /// What can be asked of one kind, and how it answers.
@@ -28,6 +28,8 @@ pub struct Description {
     pub list_default: Option<u64>,
     /// A create answers a secret too, this once.
     pub has_key: bool,
+    /// Bodies can ask for what is not carried out yet, which is answered 501.
+    pub refuses_some: bool,
 }
 
 impl Kind {
@@ -40,6 +42,7 @@ impl Kind {
             filters: filters.collect(),
             list_default: self.list_default,
             has_key: self.naming == Naming::Secret,
+            refuses_some: inactive::refuses_some(self.record),
         }
     }
 }
@@ -64,7 +67,15 @@ impl Definition {
         };
         let filters = vec![(name, text()), ("slug", text()), ("project_name", text()), ("project_id", uuid())];
         let answer = answer_of_definition(self);
-        Description { create: create.done(), patch: patch.done(), answer, filters, list_default: None, has_key: false }
+        Description {
+            create: create.done(),
+            patch: patch.done(),
+            answer,
+            filters,
+            list_default: None,
+            has_key: false,
+            refuses_some: false,
+        }
     }
 }
 

@@ -14,6 +14,13 @@ pub(crate) type Body = Map<String, Value>;
 
 /// Stands in the body of a key that speaks for every organization its user is in; such a key has no `org_id`.
 pub(crate) const EVERY_ORG: &str = "every_org";
+/// Organizations that the user of such a key left since it was made.
+pub(crate) const CLOSED_ORGS: &str = "closed_orgs";
+
+/// Whether the body has this text anywhere, for a walk over many records that reads only some of them.
+pub(crate) fn mentions(record: &Record, text: &str) -> bool {
+    std::str::from_utf8(&record.body).is_ok_and(|body| body.contains(text))
+}
 
 /// The fields that a client may set, checked; null means "not given".
 pub(crate) fn created(kind: &Kind, sent: Body) -> Result<Body, RecordsError> {

@@ -33,6 +33,19 @@ pub struct Founding {
     pub api_key: Option<Secret>,
 }
 
+impl Founding {
+    /// Whether the organization and its owner can be made.
+    pub fn check_names(&self) -> Result<(), RecordsError> {
+        organization::check_name(&self.org_name)?;
+        user::check_email(&self.owner_email).map(drop)
+    }
+
+    /// Whether a key that is given can be used as one.
+    pub fn check_key(&self) -> Result<(), RecordsError> {
+        self.api_key.as_ref().map_or(Ok(()), check_own_key)
+    }
+}
+
 impl Records {
     /// [`Records::found`], as soon as a majority of the catalog answers: on a node of several that may take a while.
     pub async fn found_when_heard(&self, founding: &Founding) -> Result<Option<Secret>, RecordsError> {
@@ -58,7 +71,10 @@ impl Records {
         organization::check_name(&founding.org_name)?;
         user::check_email(&founding.owner_email)?;
         let (secret, made) = match founding.api_key {
-            Some(own) => (check_own_key(own)?, false),
+            Some(own) => {
+                check_own_key(&own)?;
+                (own, false)
+            }
             None => (new_api_key(&edge::random::<API_KEY_BYTES>()?), true),
         };
         let pepper = Pepper::new(edge::random::<PEPPER_BYTES>()?);
@@ -146,16 +162,18 @@ async fn when_heard<T>(ask: impl AsyncFn() -> Result<T, RecordsError>) -> Result
     }
 }
 
-fn check_own_key(own: Secret) -> Result<Secret, RecordsError> {
+fn check_own_key(own: &Secret) -> Result<(), RecordsError> {
     let text = own.expose();
     let fits = (OWN_KEY_LENGTH_MIN..=OWN_KEY_LENGTH_MAX).contains(&text.len());
     if !fits || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         let said = format!(
-            "the API key that was given has to be {OWN_KEY_LENGTH_MIN} to {OWN_KEY_LENGTH_MAX} letters, digits and signs"
+            "an API key has to be {OWN_KEY_LENGTH_MIN} to {OWN_KEY_LENGTH_MAX} letters, digits and signs, and this one has \
+             {} bytes",
+            text.len()
         );
         return Err(RecordsError::BadRequest(said));
     }
-    Ok(own)
+    Ok(())
 }
 
 fn put_pepper(id: Uuid, pepper: &Pepper, at: i64) -> PutRecord {

@@ -31,7 +31,9 @@ pub(crate) struct Checked<'c> {
     pub sight: &'c Sight<'c>,
     /// Who changes it, within its organization.
     pub who: &'c Principal,
-    /// What is stored; none where it is made or put in the place of what is.
+    /// The record that changes; none where one is made.
+    pub id: Option<Uuid>,
+    /// What is stored; none where it is made.
     pub before: Option<&'c Body>,
     pub body: &'c Body,
 }

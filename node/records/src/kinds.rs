@@ -11,6 +11,8 @@ mod environment;
 pub(crate) mod environment_object;
 pub(crate) mod experiment;
 pub(crate) mod group;
+pub(crate) mod inactive;
+pub(crate) mod invitation;
 pub(crate) mod login;
 mod mcp_server;
 mod org_automation;

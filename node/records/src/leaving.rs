@@ -21,7 +21,8 @@ use crate::kind::Kind;
 use crate::kinds::environment_object::ENVIRONMENT_OBJECT;
 use crate::kinds::{
     ACL, AGENT, AI_SECRET, DATASET, DATASET_SNAPSHOT, ENV_VAR, ENVIRONMENT, EXPERIMENT, GROUP, MCP_SERVER, PROJECT,
-    PROJECT_AUTOMATION, PROJECT_SCORE, PROJECT_TAG, PROMPT, PROMPT_SESSION, ROLE, SPAN_IFRAME, VIEW, organization,
+    PROJECT_AUTOMATION, PROJECT_SCORE, PROJECT_TAG, PROMPT, PROMPT_SESSION, ROLE, SPAN_IFRAME, VIEW, invitation,
+    organization,
 };
 use crate::list::Walk;
 use crate::sealing;
@@ -156,7 +157,7 @@ fn leaving(sight: &Sight<'_>, org: OrgId, name: &str) -> Result<Leaving, Records
     for user in organization::members(sight, org)? {
         before.extend(sight.get(RecordKind::USER, user).map(|user| plain(USER, user)));
     }
-    let members = walked(sight, RecordKind::ORG_MEMBER, org, |_| true)?;
+    let members = walked(sight, RecordKind::ORG_MEMBER, org, |record| !invitation::is_one(record))?;
     before.extend(members.iter().map(|member| plain(MEMBER, member)));
     before.extend(sight.find(&organization::mark_key(org)).map(|mark| plain(GROUPS_GIVEN, mark)));
     let of_kinds = |kinds: &[&'static Kind], into: &mut Vec<Leaver>| {

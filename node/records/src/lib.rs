@@ -29,6 +29,7 @@ mod fences;
 mod found;
 mod grants;
 mod guard;
+mod invitations;
 mod jwts;
 mod kind;
 pub mod kinds;
@@ -44,6 +45,7 @@ mod prompts;
 mod read;
 mod rechecked;
 mod retention;
+mod rules;
 mod sealing;
 mod setup;
 mod shape;
@@ -71,6 +73,7 @@ pub use environments::Pinned;
 pub use error::RecordsError;
 pub use found::Founding;
 pub use grants::ACLS_AT_ONCE_MAX;
+pub use invitations::{Pending, Reply};
 pub use jwts::Jwts;
 pub use kind::{Kind, NAME_BYTES_MAX};
 pub use leaving::{Carried, Leaving, is_versioned, project_of_prompt};
@@ -80,6 +83,7 @@ pub use masters::MasterKey;
 pub use people::MEMBERS_AT_ONCE_MAX;
 pub use prompts::{Definition, PromptPlace};
 pub use retention::Keeping;
+pub use rules::{Invitations, RecordRules};
 pub use setup::{Setup, SetupState};
 pub use signing::SigningSecrets;
 
@@ -100,6 +104,7 @@ pub struct Records {
     ring: Arc<OnceLock<Keyring>>,
     ledger: Arc<dyn Ledger>,
     impersonations: Arc<Impersonations>,
+    rules: RecordRules,
 }
 
 impl fmt::Debug for Records {
@@ -120,10 +125,17 @@ impl Records {
             ring: Arc::default(),
             ledger,
             impersonations: Arc::default(),
+            rules: RecordRules::default(),
             jwts: None,
             logins: None,
             refused_logins: Arc::default(),
         }
+    }
+
+    /// Goes by these rules in the place of the default ones.
+    #[must_use]
+    pub fn with_rules(self, rules: RecordRules) -> Records {
+        Records { rules, ..self }
     }
 
     /// Takes what the issuer signs as well.

@@ -210,7 +210,9 @@ impl Asked {
         let body = draft::read(record)?;
         let name = body.get("name").and_then(Value::as_str);
         let named = !names_in_body || name.is_some_and(|name| self.names.contains(name));
-        let metadata = body.get("metadata").unwrap_or(&Value::Null);
+        // A record without metadata matches where no field is asked for.
+        let none = Value::Object(serde_json::Map::new());
+        let metadata = body.get("metadata").filter(|metadata| !metadata.is_null()).unwrap_or(&none);
         let has = |field: &str| body.get(field).and_then(Value::as_str);
         let fields = self.fields.iter().all(|(field, wanted)| has(field).is_some_and(|value| wanted.contains(value)));
         Ok(named

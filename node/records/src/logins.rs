@@ -5,7 +5,7 @@
 //! finish   the user of the address; a login is made, its code goes to the client        put on record first
 //! redeem   code + verifier -> tokens, once                                              a second time ends the login
 //! refresh  refresh token -> tokens, and the next refresh token                          one from before ends the login
-//! end      revoked, or the user leaves an organization
+//! end      revoked, or the user leaves the last organization that it opens
 //! ```
 //! Each step looks behind a fence and changes the record at the revision that it saw, so that of two who show the same thing on
 //! two nodes at once one wins. A token opens nothing without the record.
@@ -18,10 +18,10 @@ use assay_node_auth::{
     AccessClaims, CodeTicket, Identity, KeyId, LoginAsked, LoginKey, LoginRules, PendingLogin, RefreshTicket, Secret,
     Ticket, challenge_of, new_login_secret, proves,
 };
-use assay_storage_model::GroupId;
 use assay_storage_model::catalog::{
     CatalogCommand, CatalogOutcome, DeleteRecord, Expect, PutRecord, Record, RecordKind,
 };
+use assay_storage_model::{GroupId, OrgId};
 use parking_lot::Mutex;
 use serde_json::json;
 use uuid::Uuid;
@@ -37,7 +37,7 @@ use crate::standing::{by_login, person, text_in};
 use crate::{Records, edge};
 
 /// From here to the provider and back, with a person in between.
-const PENDING_SECONDS: i64 = 600;
+pub(crate) const PENDING_SECONDS: i64 = 600;
 /// From the browser to its client and back.
 const CODE_SECONDS: i64 = 60;
 /// Each loses only to another writer that won.
@@ -119,12 +119,22 @@ impl Records {
     /// The code for the client, where the provider knows the address to be that of a user here. `Forbidden` is for the person to
     /// read.
     pub async fn finish_login(&self, asked: &LoginAsked, who: &Identity) -> Result<String, RecordsError> {
-        let key = self.login_key()?;
+        self.finish_login_as(asked, who, asked.session.unwrap_or_else(edge::new_id)).await
+    }
+
+    /// Refuses an answer of a person that was given already: its login is there, or the mark of the setup that it was for.
+    pub async fn check_unanswered(&self, login: Uuid) -> Result<(), RecordsError> {
         self.fresh().await?;
-        let id = asked.session.unwrap_or_else(edge::new_id);
-        if self.login(id)?.is_some() {
-            return Err(RecordsError::Forbidden("The program that waited was let in already.".into()));
+        match self.login(login)? {
+            None => Ok(()),
+            Some(_) => Err(answered()),
         }
+    }
+
+    /// The same, of a login whose id is known before, so that the same answer of a person makes it once.
+    pub async fn finish_login_as(&self, asked: &LoginAsked, who: &Identity, id: Uuid) -> Result<String, RecordsError> {
+        let key = self.login_key()?;
+        self.check_unanswered(id).await?;
         let user = self.look_for(asked, who, id).await?;
         for _ in 0..ATTEMPTS_MAX {
             let (now, at) = (now(), edge::now_micros());
@@ -142,6 +152,7 @@ impl Records {
                 place,
                 until: now + self.rules()?.login_seconds,
                 generation: 0,
+                closed: Vec::new(),
                 code: Some(code),
             };
             let gone = last.map(|last| CatalogCommand::Delete(deleted(&last)));
@@ -150,6 +161,7 @@ impl Records {
             match outcomes.last() {
                 Some(CatalogOutcome::Put { made: true, .. }) => return Ok(ticket),
                 Some(CatalogOutcome::Taken { .. }) => drop(self.cluster.fence(GroupId::CATALOG).await?),
+                Some(CatalogOutcome::Stale { .. }) => return Err(answered()),
                 other => return Err(RecordsError::Internal(format!("a login was answered {other:?}"))),
             }
         }
@@ -322,23 +334,50 @@ impl Records {
 
     /// Puts it on record and takes it away, whatever it is by now.
     pub(crate) async fn end(&self, record: &Record, login: &Login, action: &str) -> Result<(), RecordsError> {
+        self.keep_end(record, login, action).await?;
+        self.gone(By::System, RecordKind::LOGIN, record.id).await
+    }
+
+    pub(crate) async fn keep_end(&self, record: &Record, login: &Login, action: &str) -> Result<(), RecordsError> {
         for there in self.peek(|sight| by_login(sight, record.id, login.user_id))? {
             let details = json!({"client_id": login.client_id});
             self.keep_entry(there.org, entry_of(&there, action, ("user", login.user_id), details)).await?;
         }
-        self.gone(By::System, RecordKind::LOGIN, record.id).await
+        Ok(())
     }
 
-    /// All of a user who leaves an organization: who comes back logs in again.
-    pub(crate) async fn take_logins(&self, by: By<'_>, user: Uuid) -> Result<(), RecordsError> {
+    /// Closes an organization to the logins of a user who has left it, also for when they come back. A login goes on for the
+    /// other organizations that it opens, and ends where there is none.
+    pub(crate) async fn close_logins(&self, by: By<'_>, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
         let theirs: Vec<Uuid> = self.peek(|sight| {
             let places = (0..LOGINS_PER_USER_MAX).filter_map(|place| sight.find(&place_key(user, place)));
             places.map(|login| login.id).collect()
         });
         for login in theirs {
-            self.gone(by, RecordKind::LOGIN, login).await?;
+            self.close_login(by, org, login).await?;
         }
         Ok(())
+    }
+
+    async fn close_login(&self, by: By<'_>, org: OrgId, id: Uuid) -> Result<(), RecordsError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let Some((record, mut login)) = self.login(id)? else { return Ok(()) };
+            let open = self.peek(|sight| by_login(sight, id, login.user_id))?;
+            if open.iter().all(|there| there.org == org) {
+                return self.gone(by, RecordKind::LOGIN, id).await;
+            }
+            if login.closed.contains(&org.0) {
+                return Ok(());
+            }
+            login.closed.push(org.0);
+            let put = put(id, Expect::Revision(record.revision), &login, edge::now_micros())?;
+            match self.propose_one(By::System, CatalogCommand::Put(put)).await? {
+                CatalogOutcome::Put { .. } => return Ok(()),
+                CatalogOutcome::Stale { .. } => drop(self.cluster.fence(GroupId::CATALOG).await?),
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Err(busy())
     }
 
     /// Those that are over, and codes that nobody redeemed.
@@ -436,6 +475,10 @@ fn deleted(record: &Record) -> DeleteRecord {
 /// Seconds since the epoch.
 pub(crate) fn now() -> i64 {
     edge::now_micros() / 1_000_000
+}
+
+fn answered() -> RecordsError {
+    RecordsError::Forbidden("The program that waited was let in already.".into())
 }
 
 fn busy() -> RecordsError {

@@ -45,7 +45,9 @@ impl Records {
             };
             self.check_creator(&who, &stored, &changed)?;
             if let Some(check) = kind.check {
-                self.peek(|sight| check(&Checked { sight, who: &who, before: Some(&stored), body: &changed }))?;
+                self.peek(|sight| {
+                    check(&Checked { sight, who: &who, id: Some(id), before: Some(&stored), body: &changed })
+                })?;
             }
             let (org, user, at) = (who.org, who.user, edge::now_micros());
             let writing = Writing { kind, org, id, user, at, before: Some(&stored) };

@@ -1,11 +1,12 @@
 //! Who is in an organization: users as others see them, and who comes and goes.
 //!
 //! A membership is one record. Whoever has none in an organization may do nothing there, whatever was granted to them; so the
-//! membership goes first, and then what named them, so that nobody who comes back finds what they had.
+//! membership goes first, and then what named them: keys, tokens, logins, groups, grants. Nobody who comes back finds what they
+//! had. People who belong to another organization are invited, and come when they accept (`invitations`).
 
 use std::sync::Arc;
 
-use assay_node_auth::{Decision, ObjectType, Permission, Principal, Target, decide};
+use assay_node_auth::{Decision, Giving, ObjectType, Permission, Principal, Target, decide};
 use assay_storage_model::GroupId;
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, DeleteRecord, Expect, Record, RecordKind};
@@ -17,12 +18,13 @@ use crate::access::Sight;
 use crate::accounts::{Account, NewToken, check_maker, check_name};
 use crate::audit::By;
 use crate::commit::unexpected;
-use crate::draft::{self, Body};
+use crate::draft::{self, Body, CLOSED_ORGS, EVERY_ORG};
 use crate::error::RecordsError;
 use crate::kind::Kind;
-use crate::kinds::{ACL, GROUP, organization, role, user};
+use crate::kinds::{ACL, API_KEY, GROUP, invitation, organization, role, user};
 use crate::list::{ListRequest, Walk, one_page};
 use crate::read::visible;
+use crate::rules::Invitations;
 use crate::standing::{text_in, within, within_named};
 use crate::{Records, edge};
 
@@ -56,10 +58,27 @@ struct WantedAccount {
 /// Who came, as the answer tells it.
 #[derive(Debug)]
 struct Added {
+    /// Of the user; of the invitation where one is pending, since the organization learns nothing of the user by then.
     id: Uuid,
     email: String,
-    /// Whether it is a service account that was made now.
-    is_account: bool,
+    came: Came,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Came {
+    Member,
+    /// They are asked first.
+    Invited,
+    /// A service account that was made now.
+    Account,
+}
+
+/// Who is to go.
+#[derive(Debug, Default)]
+struct Leaving {
+    members: Vec<Uuid>,
+    /// Of people who have not accepted so far.
+    invitations: Vec<Uuid>,
 }
 
 impl Records {
@@ -113,13 +132,18 @@ impl Records {
             .await?;
         self.check_change(who, &there, &change).await?;
         let groups = self.groups_named(&there, &change).await?;
-        let added = self.add(&there, &change).await?;
-        for group in groups {
-            let users: Vec<Value> = added.iter().map(|added| added.id.to_string().into()).collect();
-            let sent = Body::from_iter([("add_member_users".to_owned(), Value::Array(users))]);
+        let added = self.add(&there, &change, &groups).await?;
+        let came = added.iter().filter(|added| added.came != Came::Invited);
+        let users: Vec<Value> = came.map(|added| added.id.to_string().into()).collect();
+        for group in groups.into_iter().filter(|_| !users.is_empty()) {
+            let sent = Body::from_iter([("add_member_users".to_owned(), Value::Array(users.clone()))]);
             self.patch(&there, &GROUP, group, sent).await?;
         }
-        for user in self.leaving(&there, &change)? {
+        let leaving = self.leaving(&there, &change)?;
+        for invitation in leaving.invitations {
+            self.withdraw(&there, invitation).await?;
+        }
+        for user in leaving.members {
             self.remove_member(&there, user).await?;
         }
         let mail = (change.sends_mail && !change.emails.is_empty())
@@ -152,28 +176,60 @@ impl Records {
         .await
     }
 
-    async fn add(&self, there: &Principal, change: &Change) -> Result<Vec<Added>, RecordsError> {
+    async fn add(&self, there: &Principal, change: &Change, groups: &[Uuid]) -> Result<Vec<Added>, RecordsError> {
         let mut added = Vec::new();
-        for email in &change.emails {
-            let id = self.user_of(By::Caller(there), email).await?;
-            self.add_member(there, id).await?;
-            added.push(Added { id, email: email.clone(), is_account: false });
-        }
         for id in &change.ids {
-            let email = self.peek(|sight| known_email(sight, *id))?;
+            let email = self.peek(|sight| self.known_email(sight, there.org, *id))?;
             self.add_member(there, *id).await?;
-            added.push(Added { id: *id, email, is_account: false });
+            added.push(Added { id: *id, email, came: Came::Member });
+        }
+        for email in &change.emails {
+            let user = self.user_of(By::Caller(there), email).await?;
+            let (id, came) = match self.peek(|sight| self.is_asked(sight, there.org, user)) {
+                true => (self.invite(there, user, email, groups).await?, Came::Invited),
+                false => {
+                    self.add_member(there, user).await?;
+                    (user, Came::Member)
+                }
+            };
+            added.push(Added { id, email: email.clone(), came });
         }
         for account in &change.accounts {
             let Account { id, email } = self.add_account(By::Caller(there), there.org, &account.name).await?;
-            added.push(Added { id, email, is_account: true });
+            added.push(Added { id, email, came: Came::Account });
         }
         Ok(added)
     }
 
+    /// Whether somebody decides themselves whether they come.
+    fn is_asked(&self, sight: &Sight<'_>, org: OrgId, user: Uuid) -> bool {
+        let is_member = sight.find(&organization::member_key(org, user)).is_some();
+        let is_account = sight.get(RecordKind::USER, user).is_some_and(|user| user::is_service_account(user));
+        self.rules.invitations == Invitations::Accept
+            && !is_member
+            && !is_account
+            && organization::is_member_elsewhere(sight, org, user)
+    }
+
+    /// The address of a user who is named by id. Who is neither a member nor an account of the organization is as unknown as an id
+    /// that nobody has.
+    fn known_email(&self, sight: &Sight<'_>, org: OrgId, id: Uuid) -> Result<String, RecordsError> {
+        let is_member = sight.find(&organization::member_key(org, id)).is_some();
+        let is_known =
+            |user: &&Arc<Record>| is_member || user.org == Some(org) || self.rules.invitations == Invitations::Join;
+        let record = sight.get(RecordKind::USER, id).filter(is_known);
+        let record = record.ok_or_else(|| {
+            RecordsError::BadRequest(format!(
+                "`invite_users.ids`: there is no user {id} in the organization; others are invited by their address"
+            ))
+        })?;
+        Ok(text_in(&draft::read(record)?, "email"))
+    }
+
     /// The tokens of accounts are made last of all: of one that is not shown in an answer nobody has any use.
     async fn told(&self, there: &Principal, change: &Change, added: &[Added]) -> Result<Vec<Value>, RecordsError> {
-        let accounts = added.iter().filter(|added| added.is_account).map(|added| added.id).zip(&change.accounts);
+        let accounts =
+            added.iter().filter(|added| added.came == Came::Account).map(|added| added.id).zip(&change.accounts);
         let wanted: Vec<NewToken<'_>> = accounts
             .filter_map(|(account, wanted)| {
                 Some(NewToken { org: there.org, account, name: wanted.token_name.as_deref()? })
@@ -183,7 +239,7 @@ impl Records {
         let of_account = |account: &Added| wanted.iter().zip(&made).find(|(token, _)| token.account == account.id);
         let told = added.iter().map(|added| {
             let mut told = json!({ "id": added.id.to_string(), "email": added.email });
-            if added.is_account {
+            if added.came == Came::Account {
                 let token = of_account(added);
                 told["api_key"] = token.map(|(_, (_, secret))| secret.expose()).into();
                 told["token_name"] = token.map(|(token, _)| token.name).into();
@@ -203,6 +259,9 @@ impl Records {
             }
             for group in &groups {
                 visible(sight, who, &GROUP, *group, Permission::Update)?;
+                if change.comes() {
+                    sight.check_giving(who, "invite_users", &Giving::Member { group: *group })?;
+                }
             }
             Ok(groups)
         })
@@ -211,19 +270,35 @@ impl Records {
 
     async fn add_member(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
         self.check_may_join(who.org, user)?;
+        if self.peek(|sight| sight.find(&organization::member_key(who.org, user)).is_some()) {
+            return Ok(());
+        }
+        self.check_record_count(RecordKind::ORG_MEMBER, who.org)?;
         let put = organization::put_member(edge::new_id(), who.org, user, edge::now_micros());
         match self.propose_one(By::Caller(who), CatalogCommand::Put(put)).await? {
-            CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } => Ok(()),
-            other => Err(unexpected(&other)),
+            CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } => {}
+            other => return Err(unexpected(&other)),
+        }
+        // Invited once, and out of every other organization since.
+        match self.peek(|sight| sight.find(&invitation::key(who.org, user)).map(|pending| pending.id)) {
+            Some(pending) => self.gone(By::System, RecordKind::ORG_MEMBER, pending).await,
+            None => Ok(()),
         }
     }
 
     /// Those that are to go and are there. Somebody has to stay who may do everything.
-    fn leaving(&self, who: &Principal, change: &Change) -> Result<Vec<Uuid>, RecordsError> {
+    fn leaving(&self, who: &Principal, change: &Change) -> Result<Leaving, RecordsError> {
         self.peek(|sight| {
             let mut leaving = change.removed_ids.clone();
+            let is_pending = |id: &Uuid| {
+                let record = sight.get(RecordKind::ORG_MEMBER, *id);
+                record.is_some_and(|record| record.org == Some(who.org) && invitation::is_one(record))
+            };
+            let mut invitations: Vec<Uuid> = leaving.iter().copied().filter(is_pending).collect();
             for email in &change.removed_emails {
-                leaving.extend(sight.find(&user::email_key(email)).map(|user| user.id));
+                let Some(user) = sight.find(&user::email_key(email)).map(|user| user.id) else { continue };
+                leaving.push(user);
+                invitations.extend(sight.find(&invitation::key(who.org, user)).map(|pending| pending.id));
             }
             leaving.retain(|user| sight.find(&organization::member_key(who.org, *user)).is_some());
             let organization = (ObjectType::Organization, who.org.0);
@@ -237,7 +312,7 @@ impl Records {
                 let said = "nobody would be left who owns the organization: give somebody else the role Owner first";
                 return Err(RecordsError::BadRequest(said.into()));
             }
-            Ok(leaving)
+            Ok(Leaving { members: leaving, invitations })
         })
     }
 
@@ -247,11 +322,12 @@ impl Records {
             self.gone(By::Caller(who), RecordKind::ORG_MEMBER, member).await?;
         }
         self.take_tokens(By::Caller(who), who.org, user).await?;
-        self.take_logins(By::Caller(who), user).await?;
+        self.take_keys(who, user).await?;
+        self.close_logins(By::Caller(who), who.org, user).await?;
         for group in
             self.naming(who.org, &GROUP, |body| crate::kinds::group::ids(body, "member_users").any(|id| id == user))?
         {
-            self.without_user(who, group, user).await?;
+            self.change_group(By::Caller(who), group, "remove_member_users", user).await?;
         }
         for acl in self.naming(who.org, &ACL, |body| draft::id_in(body, "user_id") == Some(user))? {
             self.gone(By::Caller(who), RecordKind::ACL, acl).await?;
@@ -272,19 +348,61 @@ impl Records {
         Ok(found)
     }
 
-    async fn without_user(&self, who: &Principal, group: Uuid, user: Uuid) -> Result<(), RecordsError> {
+    /// Deletes the API keys of a user who leaves. A key that speaks for all organizations of its user stays, and does not speak
+    /// for this one any more.
+    async fn take_keys(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
+        for key in self.naming(who.org, &API_KEY, |body| draft::id_in(body, "user_id") == Some(user))? {
+            self.gone(By::Caller(who), RecordKind::API_KEY, key).await?;
+        }
+        let is_theirs = |key: &&Arc<Record>| {
+            draft::mentions(key, EVERY_ORG)
+                && draft::read(key).is_ok_and(|body| draft::id_in(&body, "user_id") == Some(user))
+        };
+        let every: Vec<_> = self.peek(|sight| sight.all(RecordKind::API_KEY).filter(is_theirs).cloned().collect());
+        for key in every {
+            self.close_key(key.id, who.org).await?;
+        }
+        Ok(())
+    }
+
+    async fn close_key(&self, key: Uuid, org: OrgId) -> Result<(), RecordsError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(record) = self.peek(|sight| sight.get(RecordKind::API_KEY, key).cloned()) else { return Ok(()) };
+            let mut body = draft::read(&record)?;
+            let mut closed: Vec<Uuid> = crate::kinds::group::ids(&body, CLOSED_ORGS).collect();
+            if closed.contains(&org.0) {
+                return Ok(());
+            }
+            closed.push(org.0);
+            body.insert(CLOSED_ORGS.into(), json!(closed));
+            let put = crate::patch::put(&API_KEY, &record, &body);
+            match self.propose_one(By::System, CatalogCommand::Put(put)).await? {
+                CatalogOutcome::Put { .. } => return Ok(()),
+                CatalogOutcome::Stale { .. } => drop(self.cluster.fence(GroupId::CATALOG).await?),
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Err(RecordsError::Busy("others keep changing an API key: try again".into()))
+    }
+
+    /// Adds a user to a group or takes them out of it, whoever asked for that; `change` says which. A group that is gone is fine.
+    pub(crate) async fn change_group(
+        &self,
+        by: By<'_>,
+        group: Uuid,
+        change: &str,
+        user: Uuid,
+    ) -> Result<(), RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
             let Some(record) = self.peek(|sight| sight.get(RecordKind::GROUP, group).cloned()) else { return Ok(()) };
             let stored = draft::read(&record)?;
-            let mut sent = Body::from_iter([("remove_member_users".to_owned(), json!([user.to_string()]))]);
+            let mut sent = Body::from_iter([(change.to_owned(), json!([user.to_string()]))]);
             if let Some(fold) = GROUP.fold {
                 fold(&stored, &mut sent)?;
             }
             let Some(changed) = draft::patched(&GROUP, &stored, sent)? else { return Ok(()) };
-            match self
-                .propose_one(By::Caller(who), CatalogCommand::Put(crate::patch::put(&GROUP, &record, &changed)))
-                .await?
-            {
+            let put = crate::patch::put(&GROUP, &record, &changed);
+            match self.propose_one(by, CatalogCommand::Put(put)).await? {
                 CatalogOutcome::Put { .. } => return Ok(()),
                 CatalogOutcome::Stale { .. } => drop(self.cluster.fence(GroupId::CATALOG).await?),
                 other => return Err(unexpected(&other)),
@@ -342,6 +460,11 @@ impl Change {
     }
 }
 
+/// Whether somebody may invite to the organization that they stand in.
+pub(crate) fn may_invite(who: &Principal) -> bool {
+    may(who, Permission::Create)
+}
+
 fn may(who: &Principal, permission: Permission) -> bool {
     let members = Target::of_organization(ObjectType::OrgMember, who.org);
     decide(who, permission, &members) == Decision::Allowed
@@ -388,13 +511,6 @@ fn accounts(fields: &Map<String, Value>) -> Result<Vec<WantedAccount>, RecordsEr
 fn ids(fields: &Map<String, Value>, within: &str, name: &str) -> Result<Vec<Uuid>, RecordsError> {
     let wrong = |_| RecordsError::BadRequest(format!("`{within}.{name}` has to be a list of UUIDs"));
     texts(fields, within, name)?.iter().map(|text| Uuid::parse_str(text).map_err(wrong)).collect()
-}
-
-fn known_email(sight: &Sight<'_>, id: Uuid) -> Result<String, RecordsError> {
-    let record = sight.get(RecordKind::USER, id);
-    let record =
-        record.ok_or_else(|| RecordsError::BadRequest(format!("`invite_users.ids`: there is no user {id}")))?;
-    Ok(text_in(&draft::read(record)?, "email"))
 }
 
 /// Several values of one filter are alternatives.

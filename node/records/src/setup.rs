@@ -5,7 +5,7 @@
 //! begin    nothing is kept: the session is a sealed ticket, and holds what the program shows when it asks
 //! login    as everybody's, at the provider; behind it the person is asked, by the code that the program shows them
 //! allow    a login is made, whose id is the session's                                      put on record first
-//! ask      the login is spent, an API key is made, the login ends                          once
+//! ask      the login is spent, an API key is made, a mark stays for a while                once
 //! ```
 //! A key is made when the program asks, so that no secret is kept for it. One that is lost on its way is not given again: the
 //! program begins another session, and the key is in the list of its user's.
@@ -14,7 +14,7 @@ use assay_node_auth::{
     AskedTicket, Identity, LoginAsked, Principal, Secret, SetupTicket, challenge_of, new_login_secret, proves,
 };
 use assay_storage_model::GroupId;
-use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, Record};
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -22,8 +22,8 @@ use crate::audit::By;
 use crate::commit::unexpected;
 use crate::error::RecordsError;
 use crate::kinds;
-use crate::kinds::login::Login;
-use crate::logins::{now, put, sealed};
+use crate::kinds::login::{Login, spent_key};
+use crate::logins::{PENDING_SECONDS, now, put, sealed};
 use crate::standing::by_login;
 use crate::{ProjectRef, Records, edge};
 
@@ -31,6 +31,8 @@ use crate::{ProjectRef, Records, edge};
 const SESSION_SECONDS: i64 = 600;
 /// What a person reads on a page and compares.
 const ASKED_SECONDS: i64 = 300;
+/// The longest time between a session and the last answer to it: to begin the login, to come back from it, to answer.
+const MARK_SECONDS: i64 = SESSION_SECONDS + PENDING_SECONDS + ASKED_SECONDS;
 const KEY_NAME: &str = "setup of a program";
 
 /// What a program is given to wait with.
@@ -78,7 +80,8 @@ impl Records {
     pub fn ask_person(&self, asked: &LoginAsked, who: &Identity) -> Result<(String, String), RecordsError> {
         let code = code_of(asked.session.unwrap_or_default());
         let (email, is_verified) = (who.email.clone(), who.is_verified);
-        let ticket = AskedTicket { asked: asked.clone(), email, is_verified, until: now() + ASKED_SECONDS };
+        let until = now() + ASKED_SECONDS;
+        let ticket = AskedTicket { asked: asked.clone(), email, is_verified, login: Some(edge::new_id()), until };
         Ok((sealed(&self.login_key()?, &ticket)?, code))
     }
 
@@ -107,8 +110,22 @@ impl Records {
         }
         let Some((spent, login)) = self.spend(&record, login).await? else { return Ok(SetupState::Claimed) };
         let made = self.key_for(&spent, &login, project).await;
-        self.end(&spent, &login, "logout").await?;
+        self.keep_end(&spent, &login, "logout").await?;
+        self.mark_spent(&spent, login).await?;
         made
+    }
+
+    /// Leaves a mark in the place of the login until nobody can bring an answer for the session any more, so that the same answer
+    /// sent again makes no second login and no second key. Nobody holds a token of it.
+    async fn mark_spent(&self, record: &Record, login: Login) -> Result<(), RecordsError> {
+        let mark = Login { until: now() + MARK_SECONDS, code: None, ..login };
+        let expect = Expect::Revision(record.revision);
+        let put = PutRecord { keys: vec![spent_key(record.id)], ..put(record.id, expect, &mark, edge::now_micros())? };
+        match self.propose_one(By::System, CatalogCommand::Put(put)).await? {
+            // It may be gone where its user left.
+            CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } => Ok(()),
+            other => Err(unexpected(&other)),
+        }
     }
 
     /// The record of a login that nobody else can spend; none where somebody did.

@@ -14,14 +14,18 @@ use uuid::Uuid;
 
 use crate::access::Sight;
 use crate::audit::entry_of;
-use crate::draft::{self, Body, EVERY_ORG};
+use crate::draft::{self, Body, CLOSED_ORGS, EVERY_ORG};
 use crate::error::RecordsError;
 use crate::kinds::api_key::fingerprint_key;
-use crate::kinds::organization::member_key;
+use crate::kinds::group::ids;
+use crate::kinds::login::Login;
+use crate::kinds::organization::{joined, member_key};
 use crate::kinds::service_token::token_key;
-use crate::kinds::{login, role, service_token, user};
+use crate::kinds::{role, service_token, user};
 use crate::{OrgInfo, Records};
 
+/// Upper bound of what the clocks of two nodes may differ by, where what happened on one is compared with the other.
+const CLOCKS_APART_SECONDS: i64 = 10;
 /// How often it is kept that somebody goes on acting as somebody else.
 const IMPERSONATION_KEPT_EVERY: Duration = Duration::from_secs(600);
 /// Pairs that are remembered; above it all are kept again.
@@ -30,7 +34,7 @@ const IMPERSONATIONS_MAX: usize = 10_000;
 impl Records {
     /// Who has this credential: an API key, a service token, the access token of a login, or a JWT where an issuer of them is
     /// trusted. `org_name` picks
-    /// where the user is in several organizations; none or an empty one picks the oldest.
+    /// where the user is in several organizations; none or an empty one picks the one that they joined first.
     pub async fn authenticate(&self, secret: &str, org_name: Option<&str>) -> Result<Principal, RecordsError> {
         self.authenticate_as(secret, org_name, None).await
     }
@@ -44,10 +48,7 @@ impl Records {
         other: Option<&str>,
     ) -> Result<Principal, RecordsError> {
         let org_name = org_name.filter(|name| !name.is_empty());
-        if !self.cluster.hears_catalog_soon().await {
-            let why = "this node does not hear from the majority of the cluster, and cannot say who may do what";
-            return Err(RecordsError::Unavailable(why.into()));
-        }
+        self.check_hears().await?;
         let login = self.login_of(secret)?;
         let jwts = self.jwts.as_ref().filter(|_| login.is_none());
         let email = jwts.map(|jwts| jwts.email_of(secret)).transpose()?.flatten();
@@ -69,6 +70,14 @@ impl Records {
         Ok(known)
     }
 
+    async fn check_hears(&self) -> Result<(), RecordsError> {
+        if self.cluster.hears_catalog_soon().await {
+            return Ok(());
+        }
+        let why = self.cluster.catalog_silence();
+        Err(RecordsError::Unavailable(format!("{why}, so this node cannot say who may do what; try again")))
+    }
+
     /// That somebody acts as somebody else, once in a while. What they change meanwhile says so itself.
     async fn keep_impersonation(&self, who: &Principal) -> Result<(), RecordsError> {
         if who.impersonator.is_none() || self.impersonations.is_kept(who) {
@@ -80,7 +89,40 @@ impl Records {
         Ok(())
     }
 
-    /// The organizations this principal's credential speaks for, oldest first.
+    /// Refuses an address of a file that was given to somebody who is not in the organization any more, also when they are back,
+    /// or to somebody who acted as them and no longer may. `given` is when it was, in seconds since the epoch.
+    pub async fn check_ticket(
+        &self,
+        org: OrgId,
+        user: Uuid,
+        impersonator: Option<Uuid>,
+        given: u64,
+    ) -> Result<(), RecordsError> {
+        self.check_hears().await?;
+        self.look(|state| {
+            let is_there = state.find(&member_key(org, user)).is_some();
+            let since = joined(state, org, user).unwrap_or_default() / 1_000_000;
+            let is_of_now = i64::try_from(given).is_ok_and(|given| since <= given.saturating_add(CLOCKS_APART_SECONDS));
+            let may_act = match impersonator {
+                None => true,
+                Some(other) => {
+                    let owns = (ObjectType::Organization, org.0);
+                    state.find(&member_key(org, other)).is_some()
+                        && state.rights(org, other)?.has_role(owns, role::OWNER)
+                }
+            };
+            match is_there && is_of_now && may_act {
+                true => Ok(()),
+                false => Err(RecordsError::Unauthenticated(
+                    "this address was given to a user who is not in the organization any more: ask for another one"
+                        .into(),
+                )),
+            }
+        })
+        .await
+    }
+
+    /// The organizations this principal's credential speaks for, the one that its user joined first at the front.
     pub async fn organizations(&self, who: &Principal) -> Result<Vec<OrgInfo>, RecordsError> {
         self.fresh().await?;
         self.look(|state| {
@@ -236,7 +278,7 @@ impl Impersonations {
 }
 
 /// What a credential says of whom it speaks for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Standing {
     credential: Credential,
     user: Uuid,
@@ -244,6 +286,8 @@ struct Standing {
     impersonator: Option<Uuid>,
     /// None speaks for every organization of the user.
     org: Option<OrgId>,
+    /// Organizations that the user left since the credential was made. It does not speak for them, also when the user is back.
+    closed: Vec<Uuid>,
 }
 
 impl Standing {
@@ -277,8 +321,8 @@ impl Standing {
                 state.get(RecordKind::USER, user).map(|user| Standing::of_user(user.id)).ok_or_else(unknown)
             }
             Credential::Login(id) => {
-                let login = state.get(RecordKind::LOGIN, id).ok_or_else(unknown)?;
-                Ok(Standing::of_login(id, login::user_of(login)?))
+                let login = Login::read(state.get(RecordKind::LOGIN, id).ok_or_else(unknown)?)?;
+                Ok(Standing::of_login(id, login.user_id, login.closed))
             }
         }
     }
@@ -289,26 +333,28 @@ impl Standing {
         let user = user.ok_or_else(|| RecordsError::Internal(format!("API key {} names no user", key.id)))?;
         let every = body.get(EVERY_ORG).and_then(Value::as_bool).unwrap_or(false);
         let org = key.org.filter(|_| !every);
-        Ok(Standing { credential: Credential::ApiKey(key.id), user, impersonator: None, org })
+        let closed = ids(&body, CLOSED_ORGS).collect();
+        Ok(Standing { credential: Credential::ApiKey(key.id), user, impersonator: None, org, closed })
     }
 
     fn of_token(token: &Record) -> Result<Standing, RecordsError> {
         let wrong = || RecordsError::Internal(format!("service token {} names no account", token.id));
         let user = draft::id_in(&draft::read(token)?, service_token::ACCOUNT).ok_or_else(wrong)?;
         let org = Some(token.org.ok_or_else(wrong)?);
-        Ok(Standing { credential: Credential::ServiceToken(token.id), user, impersonator: None, org })
+        let credential = Credential::ServiceToken(token.id);
+        Ok(Standing { credential, user, impersonator: None, org, closed: Vec::new() })
     }
 
     fn of_user(user: Uuid) -> Standing {
-        Standing { credential: Credential::Jwt(user), user, impersonator: None, org: None }
+        Standing { credential: Credential::Jwt(user), user, impersonator: None, org: None, closed: Vec::new() }
     }
 
-    fn of_login(id: Uuid, user: Uuid) -> Standing {
-        Standing { credential: Credential::Login(id), user, impersonator: None, org: None }
+    fn of_login(id: Uuid, user: Uuid, closed: Vec<Uuid>) -> Standing {
+        Standing { credential: Credential::Login(id), user, impersonator: None, org: None, closed }
     }
 
     fn acting_as(self, state: &Sight<'_>, user: Uuid) -> Result<Standing, RecordsError> {
-        let everywhere = Standing { user, impersonator: Some(self.user), ..self };
+        let everywhere = Standing { user, impersonator: Some(self.user), ..self.clone() };
         let mut is_member = false;
         for org in state.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id)) {
             if state.find(&member_key(org, user)).is_none() {
@@ -329,17 +375,20 @@ impl Standing {
     }
 
     fn speaks_for(&self, state: &State, org: OrgId) -> bool {
-        self.org.is_none_or(|only| only == org) && state.find(&member_key(org, self.user)).is_some()
+        let is_open = self.org.is_none_or(|only| only == org) && !self.closed.contains(&org.0);
+        is_open && state.find(&member_key(org, self.user)).is_some()
     }
 
-    /// Oldest first. Organizations are few, made by an administrator.
+    /// The one that the user joined first at the front, whatever others do: it is the default. Memberships of versions before 0.5
+    /// do not say when they began; they stand before the others, the oldest organization first, as they did then.
+    /// Organizations are few, made by an administrator.
     fn organizations(&self, state: &State) -> Vec<Arc<Record>> {
         let mut orgs: Vec<_> = match self.org {
             Some(org) => state.get(RecordKind::ORGANIZATION, org.0).into_iter().cloned().collect(),
             None => state.all(RecordKind::ORGANIZATION).cloned().collect(),
         };
         orgs.retain(|org| self.speaks_for(state, OrgId(org.id)));
-        orgs.sort_by_key(|org| (org.created, org.id));
+        orgs.sort_by_cached_key(|org| (joined(state, OrgId(org.id), self.user), org.created, org.id));
         orgs
     }
 
@@ -357,9 +406,11 @@ impl Standing {
     }
 }
 
-/// A person as they stand by a login, in each organization that they are in, oldest first.
+/// A person as they stand by a login, which may be about to be made, in each organization that it opens. The one that they
+/// joined first is at the front.
 pub(crate) fn by_login(state: &Sight<'_>, login: Uuid, user: Uuid) -> Result<Vec<Principal>, RecordsError> {
-    let standing = Standing::of_login(login, user);
+    let record = state.get(RecordKind::LOGIN, login).map(|record| Login::read(record)).transpose()?;
+    let standing = Standing::of_login(login, user, record.map(|login| login.closed).unwrap_or_default());
     standing.organizations(state).iter().map(|org| standing.principal(state, org)).collect()
 }
 
@@ -368,7 +419,7 @@ pub(crate) fn own_organizations(state: &State, who: &Principal) -> Result<Vec<Ar
     Ok(Standing::of_principal(state, who)?.organizations(state))
 }
 
-fn name_of(org: &Record) -> Result<String, RecordsError> {
+pub(crate) fn name_of(org: &Record) -> Result<String, RecordsError> {
     Ok(text_in(&draft::read(org)?, "name"))
 }
 
@@ -386,7 +437,7 @@ pub(crate) fn still_known(state: &State, who: &Principal) -> Result<(), RecordsE
 pub(crate) fn within(state: &Sight<'_>, who: &Principal, org: OrgId) -> Result<Option<Principal>, RecordsError> {
     let standing = Standing::of_principal(state, who)?;
     if org == who.org {
-        if state.find(&member_key(org, who.user)).is_none() {
+        if !standing.speaks_for(state, org) {
             return Ok(None);
         }
         // What they may do may have changed since they were asked who they are.

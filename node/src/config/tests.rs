@@ -4,7 +4,8 @@ use super::*;
 
 fn sources(file: Option<&Path>, environment: &[(&str, &str)], flags: &[&str]) -> Sources {
     let environment = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-    Sources { file: file.map(Path::to_owned), environment, flags: flags.iter().map(|flag| (*flag).into()).collect() }
+    let file = file.map(|file| (file.to_owned(), "--config".to_owned()));
+    Sources { file, environment, flags: flags.iter().map(|flag| (*flag).into()).collect(), port: None }
 }
 
 #[test]
@@ -46,12 +47,15 @@ fn what_is_not_understood_is_named_with_its_place() {
     };
     assert!(of_file("[store]\ndata_dri = \"x\"").problem.contains("did you mean `store.data_dir`?"));
     assert!(of_file("[stor]\nshards = 1").problem.contains("did you mean `store.shards`?"));
-    assert!(of_file("[store]\nshards = \"many\"").problem.contains("must be of type integer"));
+    assert!(of_file("[store]\nshards = \"many\"").problem.contains("has to be a whole number"));
     assert!(of_file("[store\n").place.ends_with("assay.toml"));
     let environment = load(&sources(None, &[("ASSAY_STORE_SHARD", "4")], &[])).unwrap_err();
     assert_eq!(environment.place, "environment ASSAY_STORE_SHARD");
     assert!(environment.problem.contains("ASSAY_STORE_SHARDS"));
-    assert_eq!(load(&sources(None, &[], &["store.shards=x"])).unwrap_err().problem, "`x` is not of type integer");
+    assert_eq!(
+        load(&sources(None, &[], &["store.shards=x"])).unwrap_err().problem,
+        "`store.shards` is `x`; it has to be a whole number"
+    );
     assert!(load(&sources(None, &[], &["store.shards"])).unwrap_err().problem.contains("name=value"));
 }
 
@@ -135,4 +139,68 @@ fn no_two_settings_share_a_name_in_the_environment() {
     let in_environment: std::collections::BTreeSet<String> = names.iter().map(|name| environment_name(name)).collect();
     assert_eq!(in_environment.len(), names.len());
     assert!(NOT_SETTINGS.iter().all(|name| !in_environment.contains(*name)));
+}
+
+#[test]
+fn a_value_that_does_not_fit_is_named_in_plain_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("assay.toml");
+    std::fs::write(&file, "[http]\nworkers = -1\n").unwrap();
+    let said = load(&sources(Some(&file), &[], &["store.shards=8"])).unwrap_err();
+    assert!(said.place.ends_with("assay.toml"), "{said}");
+    assert!(said.problem.contains("`http.workers`") && said.problem.contains("a whole number, 0 or more"), "{said}");
+    let said = load(&sources(None, &[("ASSAY_STORE_SHARDS", "70000")], &[])).unwrap_err().to_string();
+    assert!(said.contains("environment ASSAY_STORE_SHARDS: `store.shards`") && said.contains("0 to 65535"), "{said}");
+    let said = load(&sources(None, &[], &["log.format=xml"])).unwrap_err().to_string();
+    assert!(said.contains("`log.format`") && said.contains("`text` or `json`"), "{said}");
+    for text in ["usize", "u16", "u64", "type "] {
+        assert!(!said.contains(text), "{said}");
+    }
+}
+
+#[test]
+fn a_configuration_file_that_is_not_there_is_named_with_its_option() {
+    let said = load(&sources(Some(Path::new("/nowhere/assay.toml")), &[], &[])).unwrap_err().to_string();
+    assert!(said.starts_with("--config /nowhere/assay.toml: there is no such file") && said.contains("assay config"));
+}
+
+#[test]
+fn a_port_takes_the_place_of_that_of_the_address() {
+    let port = |flags: &[&str]| load(&Sources { port: Some(9000), ..sources(None, &[], flags) }).unwrap().http.listen;
+    assert_eq!(port(&[]), "127.0.0.1:9000");
+    assert_eq!(port(&["http.listen=[::]:1"]), "[::]:9000");
+}
+
+#[test]
+fn an_address_without_a_port_is_refused_with_what_to_write() {
+    let said = |listen: &str| load(&sources(None, &[], &[&format!("http.listen={listen}")])).unwrap_err().to_string();
+    assert!(said("0.0.0.0").contains("no port") && said("0.0.0.0").contains("0.0.0.0:8000"), "{}", said("0.0.0.0"));
+    assert!(said("::1").contains("[::1]:8000"), "{}", said("::1"));
+}
+
+/// An empty directory founds a cluster only when nothing says that its node belongs to one.
+#[test]
+fn settings_say_whether_a_node_has_data_already() {
+    let expects = |flags: &[&str]| load(&sources(None, &[], flags)).unwrap().node().unwrap().expects_data;
+    assert_eq!(expects(&[]), None);
+    assert!(expects(&["cluster.peer_address=10.0.0.1:7400"]).unwrap().contains("cluster.peer_address"));
+    let id = "store.cluster_id=00000000-0000-4000-8000-000000000001";
+    assert!(expects(&[id]).unwrap().contains("store.cluster_id"));
+    assert!(expects(&["store.create_if_missing=false"]).unwrap().contains("store.create_if_missing"));
+}
+
+#[test]
+fn times_of_elections_keep_their_relation_or_the_setting_is_named() {
+    let timing = |flags: &[&str]| load(&sources(None, &[], flags)).unwrap().node().map(|node| node.timing);
+    let far = ["cluster.heartbeat_ms=800", "cluster.election_min_ms=2400", "cluster.election_max_ms=4000"];
+    assert_eq!(timing(&far).unwrap().heartbeat, Duration::from_millis(800));
+    assert_eq!(timing(&[]).unwrap(), Timing::default());
+    for (flags, place) in [
+        (&["cluster.heartbeat_ms=1"][..], "cluster.heartbeat_ms"),
+        (&["cluster.heartbeat_ms=800"], "cluster.election_min_ms"),
+        (&["cluster.election_max_ms=450"], "cluster.election_max_ms"),
+        (&["cluster.election_max_ms=60000"], "cluster.election_max_ms"),
+    ] {
+        assert_eq!(timing(flags).unwrap_err().place, place);
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig};
-use assay_node_objects::{AuditLog, ObjectLimits, ObjectWrite, Objects, PastOp, PastPlace, node_clock};
+use assay_node_objects::{AuditLog, ObjectLimits, ObjectWrite, Objects, PastOp, PastPlace, Patience, node_clock};
 use assay_node_records::kinds::{DATASET, PROJECT};
 use assay_node_records::{Founding, Records};
 use assay_node_transfer::{Place, TransferError, export, import};
@@ -39,7 +39,7 @@ impl Node {
     fn write(&self, object: ObjectKey, rows: Vec<Value>) {
         let rows = rows.into_iter().map(Sent::from).collect();
         let write = ObjectWrite { object, rows, request: None };
-        self.runtime.block_on(self.place.objects.write(vec![write])).expect("writes");
+        self.runtime.block_on(self.place.objects.write(vec![write], Patience::usual())).expect("writes");
     }
 
     /// Operations as they stand there, but for their transactions; and how many of these there are.

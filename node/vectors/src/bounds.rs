@@ -22,6 +22,9 @@ const UNASKED_MAX: usize = 1 << 20;
 /// Bytes that might be looked at in the time that a row takes whatever is computed of it.
 const ROW_WORK: usize = 1 << 10;
 
+/// What compiling a pattern takes, in bytes that might be looked at meanwhile.
+pub(crate) const COMPILE_WORK: usize = 1 << 20;
+
 /// What one computation has taken; it is given back in the end. Once it is over its bounds it stays so: what is computed
 /// from then on is null, and of no use to anybody.
 #[derive(Debug)]

@@ -2,10 +2,9 @@
 
 use ahash::AHashSet;
 use assay_node_btql::bound::Function;
-use assay_node_btql::values::{Like, Value, Words, number};
+use assay_node_btql::values::{Like, Pattern, Value, Words, number};
 use assay_storage_model::merge::Picker;
 use memchr::memmem::Finder;
-use regex::{Regex, RegexBuilder};
 
 #[derive(Debug)]
 pub(crate) struct Call {
@@ -19,7 +18,7 @@ pub(crate) struct Call {
 pub(crate) enum Prepared {
     Nothing,
     Like(Like),
-    Regex(Regex),
+    Regex(Pattern),
     Words(Words),
     List(List),
     /// What INCLUDES asks for: a text that is no number, and so equals nothing but itself.
@@ -49,12 +48,12 @@ impl Call {
         let prepared = match (function, second) {
             (Function::Get(steps), _) => Prepared::Picker(Picker::new([steps.as_slice()])),
             (Function::Like { any_case }, Some(pattern)) => {
-                pattern.to_text().map_or(Prepared::Nothing, |pattern| Prepared::Like(Like::new(&pattern, *any_case)))
+                let like = pattern.to_text().and_then(|pattern| Like::new(&pattern, *any_case).ok());
+                like.map_or(Prepared::Nothing, Prepared::Like)
             }
             (Function::Regex { any_case }, Some(pattern)) => {
                 let pattern = pattern.to_text().unwrap_or_default();
-                let regex = RegexBuilder::new(&pattern).case_insensitive(*any_case).build();
-                regex.map_or(Prepared::Nothing, Prepared::Regex)
+                Pattern::new(&pattern, *any_case).map_or(Prepared::Nothing, Prepared::Regex)
             }
             (Function::Match, Some(words)) => Prepared::Words(Words::of(words)),
             (Function::In, Some(list)) => List::of(list).map_or(Prepared::Nothing, Prepared::List),

@@ -62,6 +62,13 @@ impl State {
         Ok(range.filter_map(record).filter(|record| keep(record)).take(query.limit).collect())
     }
 
+    /// Whether an organization has this many records of a kind, or more. Looks at no more than that many.
+    pub fn has_at_least(&self, kind: RecordKind, org: Option<OrgId>, count: usize) -> bool {
+        let at = |created, id| -> Place { (kind, org, Reverse(created), id) };
+        let all = self.order.range(at(i64::MAX, Uuid::nil())..=at(i64::MIN, Uuid::max()));
+        count == 0 || all.take(count).count() == count
+    }
+
     /// When a record was made, also one that was deleted since.
     pub fn created(&self, kind: RecordKind, id: Uuid) -> Option<i64> {
         let live = self.records.get(&(kind, id)).map(|record| record.created);

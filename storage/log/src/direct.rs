@@ -8,11 +8,20 @@
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use assay_storage_disk::DirectFile;
 use raft_engine::env::{DefaultFileSystem, FileSystem, Handle, Permission, WriteExt};
 
 type Inner = DefaultFileSystem;
+
+/// The system has no file descriptor free, or this process has as many as it may.
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
+/// Between two tries to open a file, and how often it is tried: for a minute.
+const OPEN_PAUSE: Duration = Duration::from_millis(100);
+const OPENS_MAX: usize = 600;
 
 /// Wraps raft-engine's own file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,12 +60,12 @@ impl FileSystem for DirectFileSystem {
 
     fn create<P: AsRef<Path>>(&self, path: P) -> io::Result<DirectHandle> {
         let path = path.as_ref().to_path_buf();
-        Ok(DirectHandle { inner: Arc::new(DefaultFileSystem.create(&path)?), path })
+        Ok(DirectHandle { inner: Arc::new(when_files_are_free(|| DefaultFileSystem.create(&path))?), path })
     }
 
     fn open<P: AsRef<Path>>(&self, path: P, permission: Permission) -> io::Result<DirectHandle> {
         let path = path.as_ref().to_path_buf();
-        Ok(DirectHandle { inner: Arc::new(DefaultFileSystem.open(&path, permission)?), path })
+        Ok(DirectHandle { inner: Arc::new(when_files_are_free(|| DefaultFileSystem.open(&path, permission))?), path })
     }
 
     fn delete<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
@@ -75,6 +84,18 @@ impl FileSystem for DirectFileSystem {
         let inner = DefaultFileSystem.new_writer(Arc::clone(&handle.inner))?;
         Ok(DirectWriter { inner, direct: DirectFile::open(&handle.path), offset: 0 })
     }
+}
+
+/// Opens a file, again and again while this process or the system has no file descriptor free. The log changes to a new file
+/// now and then, and a node must not end for what passes.
+fn when_files_are_free<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..OPENS_MAX {
+        match open() {
+            Err(error) if [ENFILE, EMFILE].map(Some).contains(&error.raw_os_error()) => thread::sleep(OPEN_PAUSE),
+            opened => return opened,
+        }
+    }
+    open()
 }
 
 impl Handle for DirectHandle {
@@ -144,5 +165,26 @@ fn full_disk(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::StorageFull => io::Error::new(io::ErrorKind::StorageFull, "nospace"),
         _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_opened_once_descriptors_are_free() {
+        let mut left = 2;
+        let opened = when_files_are_free(|| {
+            left -= 1;
+            if left > 0 { Err(io::Error::from_raw_os_error(EMFILE)) } else { Ok(7) }
+        });
+        assert_eq!((opened.ok(), left), (Some(7), 0));
+        let mut tries = 0;
+        let refused = when_files_are_free(|| {
+            tries += 1;
+            Err::<(), _>(io::Error::from(io::ErrorKind::PermissionDenied))
+        });
+        assert!(refused.is_err() && tries == 1, "nothing else is tried again");
     }
 }

@@ -46,6 +46,7 @@ mod group;
 mod judge;
 mod notes;
 mod open;
+mod pace;
 mod round;
 mod scan;
 pub mod simulated;
@@ -62,6 +63,7 @@ pub use check::{Report, Verdict, check};
 pub use error::{Corruption, LogError};
 pub use group::GroupLog;
 pub use open::Log;
+pub use pace::{FAST_FOR, FAST_WRITES, SLOW_FOR, SLOW_WRITE};
 
 /// Bytes that one fsync answers for; what comes later joins the next round.
 pub const ROUND_BYTES_MAX: usize = 8 << 20;
@@ -96,11 +98,13 @@ pub struct LogConfig {
     pub file_bytes: u64,
     /// Bytes one fsync answers for, and of one batch in a file.
     pub batch_bytes_max: usize,
+    /// Milliseconds that each round of writes takes longer, for tests of slow disks.
+    pub write_delay: Option<std::sync::Arc<std::sync::atomic::AtomicU64>>,
 }
 
 impl Default for LogConfig {
     fn default() -> Self {
-        LogConfig { budget_bytes: 1 << 30, file_bytes: 64 << 20, batch_bytes_max: ROUND_BYTES_MAX }
+        LogConfig { budget_bytes: 1 << 30, file_bytes: 64 << 20, batch_bytes_max: ROUND_BYTES_MAX, write_delay: None }
     }
 }
 

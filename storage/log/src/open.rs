@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use assay_storage_disk::{Disk, SharedDisk};
 use assay_storage_model::GroupId;
@@ -106,6 +107,11 @@ impl Log {
         let shared = &self.0.shared;
         let micros = shared.sync_micros.load(Ordering::Relaxed);
         (shared.syncs.load(Ordering::Relaxed), micros as f64 / 1e6)
+    }
+
+    /// Whether the disk under the log is slow, by the rules of `pace`.
+    pub fn is_slow(&self) -> bool {
+        self.0.shared.pace.lock().is_slow(Instant::now())
     }
 
     /// Bytes on disk, reserved space included.

@@ -20,7 +20,8 @@ use rand_chacha::ChaCha8Rng;
 use crate::{Done, GroupLog, GroupState, Log, LogConfig, LogError, LogRecord};
 
 /// Small files, so that a test sees many of them.
-const SMALL: LogConfig = LogConfig { budget_bytes: 64 << 10, file_bytes: 8 << 10, batch_bytes_max: 4 << 10 };
+const SMALL: LogConfig =
+    LogConfig { budget_bytes: 64 << 10, file_bytes: 8 << 10, batch_bytes_max: 4 << 10, write_delay: None };
 
 fn disk() -> SharedDisk {
     Arc::new(RealDisk)

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use assay_storage_model::GroupId;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use raft_engine::{Command, LogBatch};
 
 use crate::engine::Store;
@@ -18,6 +18,7 @@ use crate::error::{Corruption, LogError};
 use crate::frame::{CHAIN_START, Frame, Mark, engine_index};
 use crate::group::Group;
 use crate::notes::{self, COMMITTED_KEY, HEAD_KEY, OWN_GROUP, PurgedMark, VOTE_KEY, Vote};
+use crate::pace::Pace;
 use crate::round::Round;
 use crate::watermark::{Level, Watermark};
 use crate::{Done, INDEX_MAX, LogConfig, LogRecord, ROUND_OPERATIONS_MAX};
@@ -95,6 +96,7 @@ pub(crate) struct Shared {
     /// Writes that were synced, and how long they took.
     pub syncs: AtomicU64,
     pub sync_micros: AtomicU64,
+    pub pace: Mutex<Pace>,
 }
 
 impl Shared {
@@ -329,10 +331,15 @@ impl Writer {
 
     fn write(&mut self, batches: &mut [LogBatch], bytes: u64) -> Result<(), String> {
         let (count, began) = (batches.len(), Instant::now());
+        self.shared.pace.lock().begin(began);
+        if let Some(delay) = &self.config.write_delay {
+            std::thread::sleep(Duration::from_millis(delay.load(Ordering::Relaxed)));
+        }
         for (place, batch) in batches.iter_mut().enumerate() {
             self.store.write(batch, place + 1 == count)?;
         }
         self.shared.syncs.fetch_add(1, Ordering::Relaxed);
+        self.shared.pace.lock().end(Instant::now());
         let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.shared.sync_micros.fetch_add(micros, Ordering::Relaxed);
         let touched = std::mem::take(&mut self.round.touched);

@@ -10,6 +10,7 @@ use std::net::Ipv4Addr;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -41,13 +42,21 @@ pub fn lacking() -> Option<String> {
 
 #[derive(Debug)]
 pub struct Network {
+    /// Among those of this process.
+    number: usize,
     /// In the order they were made.
     namespaces: Vec<String>,
 }
 
+/// Networks that this process made.
+static NETWORKS: AtomicUsize = AtomicUsize::new(0);
+/// Where packets go that are to be lost: nobody has this address.
+const NOWHERE: &str = "02:00:00:00:00:01";
+
 impl Network {
     pub fn create(machines: usize) -> Result<Network> {
-        let mut network = Network { namespaces: Vec::new() };
+        let number = NETWORKS.fetch_add(1, Ordering::Relaxed);
+        let mut network = Network { number, namespaces: Vec::new() };
         let bridge = network.add(BRIDGE)?;
         tool("ip", &["-n", &bridge, "link", "add", "bridge", "type", "bridge"])?;
         tool("ip", &["-n", &bridge, "link", "set", "bridge", "up"])?;
@@ -63,8 +72,21 @@ impl Network {
         Ok(network)
     }
 
+    /// From here on no packet of machine `from` reaches machine `to`; neither is told.
+    pub fn cut(&self, from: usize, to: usize) -> Result<()> {
+        let (own, address) = (&self.namespaces[from], address_of(to).to_string());
+        let nowhere = ["lladdr", NOWHERE, "dev", "eth0", "nud", "permanent"];
+        tool("ip", &[&["-n", own, "neigh", "replace", &address], &nowhere[..]].concat())
+    }
+
+    /// Ends a cut.
+    pub fn mend(&self, from: usize, to: usize) -> Result<()> {
+        let (own, address) = (&self.namespaces[from], address_of(to).to_string());
+        tool("ip", &["-n", own, "neigh", "del", &address, "dev", "eth0"])
+    }
+
     fn add(&mut self, number: usize) -> Result<String> {
-        let name = format!("assay-test-{}-{number}", std::process::id());
+        let name = format!("assay-test-{}-{}-{number}", std::process::id(), self.number);
         tool("ip", &["netns", "add", &name])?;
         self.namespaces.push(name.clone());
         Ok(name)

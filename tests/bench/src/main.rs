@@ -50,7 +50,7 @@ enum Command {
     Files(FilesArgs),
     /// Spans of OpenTelemetry, as its exporters send them
     Exports(ExportsArgs),
-    /// What `assay serve` does when it is asked for four times what it can take
+    /// What `assay serve` does when SDKs offer four times what it takes, and what light clients notice of it
     Overload(OverloadArgs),
     /// Questions about traces, against DuckDB and chDB with the same rows in the same run
     Query(QueryArgs),
@@ -233,15 +233,16 @@ struct OverloadArgs {
     common: Common,
     #[command(flatten)]
     program: ProgramArg,
-    /// That ask for more than it can take
-    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u16).range(1..))]
-    connections: u16,
-    /// New projects that the connections write to in turn
+    /// SDK processes that offer more than it takes
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
-    projects: u16,
+    processes: u16,
+    /// What they buffer together, as 2GiB, 512MiB or a number
+    #[arg(long, default_value = "2GiB", value_parser = bytes_of)]
+    buffer: u64,
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
     rows_per_request: u16,
-    #[arg(long, default_value_t = 30)]
+    /// For how long they offer it
+    #[arg(long, default_value_t = 60)]
     seconds: u64,
 }
 
@@ -490,9 +491,9 @@ fn run_exports(args: ExportsArgs) -> anyhow::Result<()> {
 fn run_overload(args: OverloadArgs) -> anyhow::Result<()> {
     let options = http::overload::Options {
         program: http::program(args.program.program)?,
-        connections: args.connections.into(),
-        projects: args.projects.into(),
+        processes: args.processes.into(),
         rows_per_request: args.rows_per_request.into(),
+        buffer_bytes: args.buffer,
         seconds: args.seconds,
         seed: args.common.seed,
     };

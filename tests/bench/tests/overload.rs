@@ -1,5 +1,5 @@
-//! The built program, asked for four times what it can take: the one promise of the bench that is a test, since it is
-//! about what is answered and what memory it takes. Its one time is held against the same server's own calm.
+//! The built program, offered four times what it takes: the one promise of the bench that is a test, since it is about what
+//! arrives, who is refused, and what memory it takes. Times are for a quiet machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,18 +16,25 @@ fn program() -> PathBuf {
     program
 }
 
+/// What is promised whatever else the machine does.
+const PROMISED: [&str; 4] =
+    ["rows dropped", "rows offered that are not there", "resident, peak", "refusals of light clients"];
+
 #[test]
-fn four_times_what_it_can_take_is_refused_in_order_and_leaves_nothing_behind() {
+fn four_times_what_it_takes_arrives_and_light_clients_are_never_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let out = dir.path().join("out.json");
     let mut bench = Command::new(BENCH);
-    bench.args(["overload", "--seconds", "30", "--dir"]).arg(dir.path()).arg("--json").arg(&out);
+    bench.args(["overload", "--seconds", "6", "--buffer", "128MiB", "--dir"]).arg(dir.path()).arg("--json").arg(&out);
     let output = bench.arg("--program").arg(program()).output().expect("the bench ran");
     let (table, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{told}");
     let file: Value = serde_json::from_slice(&std::fs::read(&out).expect("the figures")).expect("JSON");
-    let promised = |figure: &&Value| figure["wanted"].is_object();
-    assert_eq!(file["figures"].as_array().expect("figures").iter().filter(promised).count(), 5, "{table}");
-    assert!(!table.contains("MISSED"), "{table}\n{}", file["details"]["storm"]["others"]);
+    for name in PROMISED {
+        let figures = file["figures"].as_array().expect("figures");
+        let figure = figures.iter().find(|figure| figure["name"] == name).expect(name);
+        let (value, most) = (figure["value"].as_f64(), figure["wanted"]["at_most"].as_f64());
+        assert!(value.expect("a value") <= most.expect("a bound"), "{name}:\n{table}");
+    }
     println!("{table}");
 }

@@ -54,6 +54,11 @@ pub fn on_one_node(failures: impl FnOnce(&Place) -> String) {
 
 /// Panics with what failed on several nodes, or where one of them had next to nothing to do.
 pub fn on_nodes(nodes: usize, failures: impl FnOnce(&Place) -> String) {
+    on_nodes_that_serve(nodes, CARRIED_MIN, failures);
+}
+
+/// Panics with what failed on several nodes, or where one of them got fewer connections than this.
+pub fn on_nodes_that_serve(nodes: usize, carried_min: usize, failures: impl FnOnce(&Place) -> String) {
     let dir = tempfile::tempdir().expect("a directory");
     let data = dir.path().join("data");
     let dev = Dev::start_nodes(nodes, &data, &[ONE_REQUEST_A_CONNECTION]);
@@ -67,7 +72,7 @@ pub fn on_nodes(nodes: usize, failures: impl FnOnce(&Place) -> String) {
     assert!(failures.is_empty(), "{failures}\nthe nodes said:\n{}", dev.log());
     let carried = proxy.carried();
     println!("requests of each node: {carried:?}");
-    assert!(carried.iter().all(|count| *count >= CARRIED_MIN), "{carried:?}");
+    assert!(carried.iter().all(|count| *count >= carried_min), "{carried:?}");
 }
 
 /// Without this an SDK would stay on the node that it began with.
@@ -83,10 +88,19 @@ fn closes_behind_an_answer(url: &str) {
 
 /// Runs them all, several at a time, and says what failed.
 pub fn at_once(jobs: &[Job<'_>]) -> String {
+    run_jobs(jobs, AT_ONCE)
+}
+
+/// Runs them all at the same time, and says what failed.
+pub fn all_at_once(jobs: &[Job<'_>]) -> String {
+    run_jobs(jobs, jobs.len())
+}
+
+fn run_jobs(jobs: &[Job<'_>], threads: usize) -> String {
     let next = AtomicUsize::new(0);
     let failures = Mutex::new(Vec::new());
     thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if let Err(error) = job() {

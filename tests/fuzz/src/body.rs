@@ -180,7 +180,7 @@ fn written(spoken: Vec<Spoken>) -> Result<(), Refusal> {
 }
 
 fn wanted(write: &Prepared) -> Wanted {
-    Wanted { object: write.object, shard: ShardId(0), bytes: write.bytes }
+    Wanted { object: write.object, lane: ShardId(0), bytes: write.bytes }
 }
 
 fn commands(prepared: &[(Prepared, Vec<String>)]) -> Vec<Bytes> {

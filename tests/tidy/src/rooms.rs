@@ -60,6 +60,12 @@ const ROOMS: &[(&str, &[&str])] = &[
     // The bench's bare pipeline is the same server with nothing behind it: what ingest is measured against.
     ("actix-web", &["assay-node-http", "assay-bench"]),
     ("utoipa", &["assay-node-http"]),
+    // What actix-web stands on: connections pass the gate before they are HTTP.
+    ("actix-http", &["assay-node-http"]),
+    ("actix-rt", &["assay-node-http"]),
+    ("actix-server", &["assay-node-http"]),
+    ("actix-service", &["assay-node-http"]),
+    ("actix-tls", &["assay-node-http"]),
     ("utoipa-actix-web", &["assay-node-http"]),
     ("actix", &["assay-node-objects", "assay"]),
     ("sqlparser", &["assay-node-btql"]),

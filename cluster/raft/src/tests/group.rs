@@ -13,12 +13,14 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 
 use super::open_log;
 use crate::machine::memory::{MemoryMachine, Sealed};
 use crate::{
     Admission, CacheBudget, Door, Founding, Group, GroupConfig, IncomingDir, LargeError, LargeWrite, LargeWrites,
-    NoPeers, NodeParts, NotWritten, OnFatal, ProposeError, SealThreads, StartError, Throttle, Work,
+    NoPeers, NodeParts, NotWritten, OnFatal, ProposeError, SealThreads, StartError, Throttle, Timing, WRITE_WAIT_MAX,
+    Work,
 };
 
 const GROUP: GroupId = GroupId(16);
@@ -90,6 +92,7 @@ impl Harness {
         let heard = Arc::clone(&self.fatal);
         let node = NodeParts {
             cluster_name: "test".into(),
+            timing: Timing::default(),
             runtime: Handle::current(),
             cache: CacheBudget::default(),
             seals,
@@ -206,8 +209,9 @@ async fn a_seal_lets_the_log_go_and_a_start_goes_on_behind_it() {
 async fn writers_share_entries_and_keep_their_order() {
     let harness = Harness::new();
     let running = harness.found().await;
-    let pending: Vec<_> =
-        (0..500).map(|number| running.group.submit(Bytes::from(format!("{number:04}"))).expect("taken in")).collect();
+    let pending: Vec<_> = (0..500)
+        .map(|number| running.group.submit(Bytes::from(format!("{number:04}")), soon()).expect("taken in"))
+        .collect();
     for (number, pending) in pending.into_iter().enumerate() {
         assert_eq!(pending.outcome().await, written(number as u64 + 1));
     }
@@ -250,6 +254,10 @@ async fn a_large_write_travels_as_a_blob_until_its_entry_is_purged() {
     running.stop().await;
 }
 
+fn soon() -> Instant {
+    Instant::now() + WRITE_WAIT_MAX
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_queue_says_busy_and_nothing_of_it_was_written() {
     let harness = Harness::new();
@@ -258,7 +266,7 @@ async fn a_full_queue_says_busy_and_nothing_of_it_was_written() {
     let big = Bytes::from(vec![b'x'; 400 << 10]);
     let mut pending = Vec::new();
     let refused = loop {
-        match running.group.submit(big.clone()) {
+        match running.group.submit(big.clone(), soon()) {
             Ok(taken) => pending.push(taken),
             Err(why) => break why,
         }
@@ -271,6 +279,48 @@ async fn a_full_queue_says_busy_and_nothing_of_it_was_written() {
         pending.outcome().await.expect("written");
     }
     assert_eq!(running.machine.commands().len(), taken);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_for_memory_is_busy_at_its_own_deadline_and_is_not_written() {
+    let harness = Harness::new();
+    let running = harness.found().await;
+    harness.admission.set_door(Door::Wait);
+    let submit = |text: &'static str, wait| {
+        let until = Instant::now() + Duration::from_millis(wait);
+        running.group.submit(Bytes::from_static(text.as_bytes()), until).expect("taken in")
+    };
+    let (first, late, last) = (submit("first", 60_000), submit("late", 200), submit("last", 60_000));
+    let refused = late.outcome().await;
+    assert!(matches!(refused, Err(ProposeError::NotWritten(NotWritten::Busy(_)))), "{refused:?}");
+    harness.admission.set_door(Door::Open);
+    first.outcome().await.expect("written");
+    last.outcome().await.expect("written");
+    assert_eq!(running.machine.commands().len(), 2);
+    running.stop().await;
+}
+
+/// Before, this was refused at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_waits_for_room_in_a_full_queue() {
+    let harness = Harness::new();
+    let running = harness.found().await;
+    harness.admission.set_door(Door::Wait);
+    let big = Bytes::from(vec![b'x'; 400 << 10]);
+    let mut pending = Vec::new();
+    while let Ok(taken) = running.group.submit(big.clone(), soon()) {
+        pending.push(taken);
+    }
+    let group = running.group.clone();
+    let waits = tokio::spawn(async move { group.write(Bytes::from_static(b"row")).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!waits.is_finished());
+    harness.admission.set_door(Door::Open);
+    waits.await.expect("ends well").expect("written");
+    for pending in pending {
+        pending.outcome().await.expect("written");
+    }
     running.stop().await;
 }
 
@@ -320,11 +370,11 @@ async fn a_lost_log_is_refused() {
 async fn after_shutdown_nothing_is_taken_and_nobody_waits() {
     let harness = Harness::new();
     let running = harness.found().await;
-    let last = running.group.submit(Bytes::from_static(b"last")).expect("taken in");
+    let last = running.group.submit(Bytes::from_static(b"last"), soon()).expect("taken in");
     running.group.shutdown().await;
     assert_eq!(last.outcome().await, written(1), "what was taken in is answered");
     assert!(matches!(
-        running.group.submit(Bytes::from_static(b"late")),
+        running.group.submit(Bytes::from_static(b"late"), soon()),
         Err(NotWritten::Closing | NotWritten::NotLeader { .. })
     ));
     assert!(running.group.fence().await.is_err());
@@ -336,7 +386,7 @@ async fn a_shutdown_does_not_wait_for_memory() {
     let harness = Harness::new();
     let running = harness.found().await;
     harness.admission.set_door(Door::Wait);
-    let waiting = running.group.submit(Bytes::from_static(b"row")).expect("taken in");
+    let waiting = running.group.submit(Bytes::from_static(b"row"), soon()).expect("taken in");
     running.group.shutdown().await;
     assert_eq!(waiting.outcome().await, Err(NotWritten::Closing.into()));
     running.stop().await;

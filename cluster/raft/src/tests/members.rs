@@ -21,7 +21,8 @@ use crate::machine::Machine;
 use crate::machine::memory::{MemoryMachine, Sealed};
 use crate::{
     Admission, CacheBudget, Chunks, FileWanted, Forced, Founding, Group, GroupConfig, IncomingDir, Keep, Message,
-    NoLargeWrites, NodeParts, OnFatal, PeerError, Peers, ProposeError, ReceiveError, SealThreads, Throttle, Way, Work,
+    NoLargeWrites, NodeParts, OnFatal, PeerError, Peers, ProposeError, ReceiveError, SealThreads, Throttle, Timing,
+    Way, Work,
 };
 
 const GROUP: GroupId = GroupId(16);
@@ -141,6 +142,7 @@ impl House {
         let heard = Arc::clone(&self.fatal);
         let node = NodeParts {
             cluster_name: "test".into(),
+            timing: Timing::default(),
             runtime: Handle::current(),
             cache: CacheBudget::default(),
             seals: SealThreads::start(()).expect("a thread"),

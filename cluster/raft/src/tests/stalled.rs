@@ -19,7 +19,7 @@ use crate::types::{EntryBytes, EntryOf};
 use crate::wire::{AppendOf, AppendedOf, decode_appended, encode_append};
 use crate::{
     Admission, CacheBudget, Founding, Group, GroupConfig, IncomingDir, MessageKind, NoLargeWrites, NoPeers, NodeParts,
-    OnFatal, ReceiveError, SealThreads, Throttle, Way, Work,
+    OnFatal, ReceiveError, SealThreads, Throttle, Timing, Way, Work,
 };
 
 const GROUP: GroupId = GroupId(16);
@@ -54,6 +54,7 @@ fn held(bytes: &Bytes, held: &Arc<AtomicUsize>) -> Bytes {
 async fn join(log: &assay_storage_log::Log, dir: &std::path::Path) -> Group {
     let node = NodeParts {
         cluster_name: "test".into(),
+        timing: Timing::default(),
         runtime: Handle::current(),
         cache: CacheBudget::default(),
         seals: SealThreads::start(()).expect("a thread"),

@@ -5,6 +5,7 @@ mod identities;
 mod lifecycle;
 mod proxy;
 mod raw;
+mod relays;
 mod silence;
 mod storms;
 mod streams;

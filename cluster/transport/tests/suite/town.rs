@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use assay_cluster_transport::{
-    Authority, Call, Handlers, Identity, Received, Refusal, Transport, TransportConfig, Weather, new_request,
+    Authority, Call, Handlers, Identity, Patience, Received, Refusal, Transport, TransportConfig, Weather, new_request,
 };
 use assay_storage_model::{ClusterId, NodeId};
 use bytes::Bytes;
@@ -39,6 +39,7 @@ impl Town {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             identity: self.identity(node),
             weather: None,
+            patience: Patience::default(),
             runtime: Handle::current(),
         }
     }

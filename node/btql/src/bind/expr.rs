@@ -128,8 +128,7 @@ impl<'a> Binder<'a> {
                 let found = self.regex(left, right, binary == Binary::NotRegexAnyCase)?;
                 return Ok(Expr::Call(Function::Not, vec![found]));
             }
-            Binary::Like => Function::Like { any_case: false },
-            Binary::ILike => Function::Like { any_case: true },
+            Binary::Like | Binary::ILike => return self.like(left, right, binary == Binary::ILike),
             Binary::Match => Function::Match,
             Binary::Add => Function::Add,
             Binary::Sub => Function::Sub,

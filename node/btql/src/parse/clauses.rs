@@ -44,6 +44,9 @@ pub(super) fn query(parser: &mut Parser<'_>) -> Result<Query, QueryError> {
             break;
         }
         if !parser.is_clause_start() {
+            if seen.is_empty() {
+                return Err(no_beginning(parser));
+            }
             let known = CLAUSES.join(", ");
             return Err(parser.expected(&format!("`|`, or a clause and a colon: {known}, {CUSTOM_COLUMNS}")));
         }
@@ -58,6 +61,24 @@ pub(super) fn query(parser: &mut Parser<'_>) -> Result<Query, QueryError> {
         seen.push(keyword.to_owned());
     }
     if seen.is_empty() { Err(parser.error("the query is empty")) } else { Ok(query) }
+}
+
+/// Says how a query begins, to whoever began it otherwise: SQL that is mistyped is taken for clauses too.
+fn no_beginning(parser: &Parser<'_>) -> QueryError {
+    const CHANGES: [&str; 9] =
+        ["insert", "update", "delete", "create", "drop", "alter", "truncate", "merge", "replace"];
+    let word = match parser.peek() {
+        Token::Word(word) => word.as_str(),
+        _ => "",
+    };
+    let why = match CHANGES.iter().any(|change| word.eq_ignore_ascii_case(change)) {
+        true => format!("{} is no query: queries only read", word.to_uppercase()),
+        false => "this is no query".to_owned(),
+    };
+    parser.error(format!(
+        "{why}. SQL begins with SELECT or WITH, as in SELECT id FROM project_logs('my-project'); clauses begin with a keyword and \
+         a colon, as in select: id | from: project_logs('my-project')"
+    ))
 }
 
 impl Parser<'_> {

@@ -1,7 +1,16 @@
 //! LIKE: `%` is any run, `_` one character, a backslash takes either for itself (D-55). The whole value must fit.
 
+use std::cell::Cell;
+
 use memchr::memchr2;
 use memchr::memmem::Finder;
+
+use super::{PATTERN_BYTES_MAX, PatternError};
+
+/// Letters that are compared before the caller is asked whether to go on.
+const LETTERS_AT_ONCE: usize = 1 << 16;
+/// What a letter that is compared counts, in bytes that are merely looked at.
+const LETTER_WORK: usize = 8;
 
 /// The only letter beyond ASCII whose lower case is one of ASCII, a k: where it is missing, case is a matter of bytes.
 const KELVIN: char = '\u{212a}';
@@ -32,8 +41,29 @@ struct Plain {
     finder: Finder<'static>,
 }
 
+/// What asks the caller of a match whether to go on, now and then.
+struct Work<'w> {
+    goes_on: &'w dyn Fn(usize) -> bool,
+    /// Letters that were compared since the last question.
+    letters: Cell<usize>,
+}
+
+impl Work<'_> {
+    /// Whether to go on, so many letters being compared next.
+    fn compares(&self, letters: usize) -> bool {
+        let letters = self.letters.get().saturating_add(letters);
+        if letters < LETTERS_AT_ONCE {
+            self.letters.set(letters);
+            return true;
+        }
+        self.letters.set(0);
+        (self.goes_on)(letters.saturating_mul(LETTER_WORK))
+    }
+}
+
 impl Like {
-    pub fn new(pattern: &str, any_case: bool) -> Like {
+    /// Compiles a pattern; an error where it takes more than [`PATTERN_BYTES_MAX`].
+    pub fn new(pattern: &str, any_case: bool) -> Result<Like, PatternError> {
         let mut pieces = vec![Vec::new()];
         let mut chars = pattern.chars();
         while let Some(next) = chars.next() {
@@ -50,26 +80,46 @@ impl Like {
                 last.push(piece);
             }
         }
+        let letters: usize = pieces.iter().map(Vec::len).sum();
+        if letters * size_of::<Piece>() + pieces.len() * size_of::<Vec<Piece>>() > PATTERN_BYTES_MAX {
+            return Err(PatternError::TooLarge);
+        }
         let plain = Plain::of(&pieces, any_case).map(Box::new);
-        Like { pieces, any_case, plain }
+        Ok(Like { pieces, any_case, plain })
     }
 
-    pub fn fits(&self, value: &str) -> bool {
+    /// Whether the whole value fits. `goes_on` is told now and then how much work lies ahead, in bytes that might be
+    /// looked at meanwhile. Once it answers false the result says nothing.
+    pub fn fits(&self, value: &str, goes_on: &dyn Fn(usize) -> bool) -> bool {
+        let work = Work { goes_on, letters: Cell::new(0) };
+        if !goes_on(value.len()) {
+            return false;
+        }
         match &self.plain {
             Some(plain) if !self.any_case => plain.fits(value),
-            Some(plain) if !plain.has_k || !value.contains(KELVIN) => plain.fits_any_case(value.as_bytes()),
-            _ => self.fits_anyhow(value),
+            Some(plain) if !plain.has_k || !value.contains(KELVIN) => plain.fits_any_case(value.as_bytes(), &work),
+            _ => self.fits_anyhow(value, &work),
         }
     }
 
-    fn fits_anyhow(&self, value: &str) -> bool {
+    fn fits_anyhow(&self, value: &str, work: &Work<'_>) -> bool {
         let Some((first, rest)) = self.pieces.split_first() else { return value.is_empty() };
         let Some(mut value) = self.behind(value, first) else { return false };
         let Some((last, middle)) = rest.split_last() else { return value.is_empty() };
         for piece in middle {
             // The first place where it fits is as good as any.
-            let mut places = value.char_indices().map(|(place, _)| place).chain([value.len()]);
-            let Some(behind) = places.find_map(|place| self.behind(&value[place..], piece)) else { return false };
+            let places = value.char_indices().map(|(place, _)| place).chain([value.len()]);
+            let mut found = None;
+            for place in places {
+                if !work.compares(piece.len()) {
+                    return false;
+                }
+                found = self.behind(&value[place..], piece);
+                if found.is_some() {
+                    break;
+                }
+            }
+            let Some(behind) = found else { return false };
             value = behind;
         }
         let start = match last.len() {
@@ -124,7 +174,7 @@ impl Plain {
     }
 
     /// Where the one letter is missing that is no byte, and yet may be one of the text's.
-    fn fits_any_case(&self, value: &[u8]) -> bool {
+    fn fits_any_case(&self, value: &[u8], work: &Work<'_>) -> bool {
         let text = self.text.as_bytes();
         let Some(spare) = value.len().checked_sub(text.len()) else { return false };
         match (self.before, self.behind) {
@@ -138,6 +188,9 @@ impl Plain {
                 // Beyond the last place where all of it has room nothing is looked for.
                 while let Some(step) = memchr2(lower, upper, &value[from..=spare]) {
                     let at = from + step;
+                    if !work.compares(text.len()) {
+                        return false;
+                    }
                     if value[at..at + text.len()].eq_ignore_ascii_case(text) {
                         return true;
                     }
@@ -155,6 +208,40 @@ impl Plain {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn like(pattern: &str, any_case: bool) -> Like {
+        Like::new(pattern, any_case).expect("a pattern of a few letters")
+    }
+
+    fn fits_anyhow(pattern: &str, value: &str) -> bool {
+        like(pattern, false).fits_anyhow(value, &Work { goes_on: &|_| true, letters: Cell::new(0) })
+    }
+
+    fn fits(pattern: &str, any_case: bool, value: &str) -> bool {
+        like(pattern, any_case).fits(value, &|_| true)
+    }
+
+    #[test]
+    fn a_pattern_has_a_size_and_a_match_an_end() {
+        let letters = PATTERN_BYTES_MAX / size_of::<Piece>();
+        assert!(Like::new(&"a".repeat(letters - 6), false).is_ok());
+        assert_eq!(Like::new(&"a".repeat(letters), false).err(), Some(PatternError::TooLarge));
+        assert_eq!(Like::new(&"%".repeat(letters), false).err(), Some(PatternError::TooLarge));
+        let value = "a".repeat(1 << 20);
+        for (pattern, any_case) in [("%a_b%c", false), ("%B%", true)] {
+            let pattern = pattern
+                .replace('_', &format!("_{}", "a".repeat(10_000)))
+                .replace('B', &format!("{}b", "a".repeat(10_000)));
+            let asked = Cell::new(0);
+            let goes_on = |work: usize| {
+                asked.set(asked.get() + 1);
+                assert!(work <= 1 << 20, "{work} bytes of work at once");
+                asked.get() < 100
+            };
+            assert!(!like(&pattern, any_case).fits(&value, &goes_on));
+            assert_eq!(asked.get(), 100, "it ends where it is told to");
+        }
+    }
 
     #[test]
     fn patterns_fit_what_they_say() {
@@ -180,14 +267,14 @@ mod tests {
             ("xaxbx", "%a%b%", true),
             ("xbxax", "%a%b%", false),
         ] {
-            assert_eq!(Like::new(pattern, false).fits(value), expected, "{value} like {pattern}");
-            assert_eq!(Like::new(pattern, false).fits_anyhow(value), expected, "{value} like {pattern}");
+            assert_eq!(fits(pattern, false, value), expected, "{value} like {pattern}");
+            assert_eq!(fits_anyhow(pattern, value), expected, "{value} like {pattern}");
         }
-        assert!(Like::new("%REFUND%", true).fits("Where is my refund?"));
+        assert!(fits("%REFUND%", true, "Where is my refund?"));
         // As many characters as before, whatever their lower case is made of.
-        assert!(Like::new("_", true).fits("İ"));
-        for like in ["%k", "k%", "%k%", "K"].map(|pattern| Like::new(pattern, true)) {
-            assert!(like.fits("\u{212a}"));
+        assert!(fits("_", true, "İ"));
+        for like in ["%k", "k%", "%k%", "K"].map(|pattern| like(pattern, true)) {
+            assert!(like.fits("\u{212a}", &|_| true));
         }
         let is_ascii_below = |letter: &char| letter.to_lowercase().all(|lower| lower.is_ascii());
         assert!(('\u{80}'..=char::MAX).filter(is_ascii_below).eq([KELVIN]));
@@ -206,9 +293,9 @@ mod tests {
             ("é Refund", "%reFUND", true),
             ("éRefund", "refund", false),
         ] {
-            assert_eq!(Like::new(pattern, true).fits(value), expected, "{value} ilike {pattern}");
+            assert_eq!(fits(pattern, true, value), expected, "{value} ilike {pattern}");
         }
-        assert!(Like::new("straße", true).fits("STRAßE"));
-        assert!(!Like::new("%REFUND%", false).fits("Where is my refund?"));
+        assert!(fits("straße", true, "STRAßE"));
+        assert!(!fits("%REFUND%", false, "Where is my refund?"));
     }
 }

@@ -5,6 +5,7 @@ mod contains;
 mod json;
 mod like;
 mod order;
+mod pattern;
 mod search;
 
 use std::borrow::Cow;
@@ -15,6 +16,7 @@ pub use contains::{all, any, contains, is_in};
 pub use json::picked_text;
 pub use like::Like;
 pub use order::{canonical, compare, equal, fraction_and_whole, in_order, same};
+pub use pattern::{PATTERN_BYTES_MAX, Pattern, PatternError};
 pub use search::Words;
 
 use crate::ast::Interval;

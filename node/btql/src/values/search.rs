@@ -15,6 +15,13 @@ use super::Value;
 const LETTERS_BY_FREQUENCY: &[u8] = b"etaoinsrhldcumfpgwybvkxjqz0123456789";
 /// The only letter beyond ASCII whose small letter is one of ASCII.
 const KELVIN: &str = "\u{212a}";
+/// What a word that is compared counts, in bytes that are merely looked at.
+const COMPARED_WORK: usize = 4;
+/// A longer word is counted each time that it is compared.
+const LONG_WORD_BYTES: usize = 64;
+
+/// Whether to go on with a search, so many bytes being looked at next.
+type GoesOn<'g> = &'g dyn Fn(usize) -> bool;
 
 /// What is searched for: several queries, one of which must be found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,28 +68,33 @@ impl Words {
         &self.queries
     }
 
-    /// Whether one of the queries is found whole; an empty one never is.
-    pub fn found_in(&self, value: &Value<'_>) -> bool {
+    /// Whether one of the queries is found whole; an empty one never is. `goes_on` is told how much work lies ahead, in
+    /// bytes that might be looked at meanwhile. Once it answers false the result says nothing.
+    pub fn found_in(&self, value: &Value<'_>, goes_on: GoesOn<'_>) -> bool {
         match value {
-            Value::Text(text) => self.found_in_text(text),
-            Value::Array(json) | Value::Object(json) => self.found_in_json(json),
-            Value::List(_) | Value::Members(_) => self.found_in_json(&value.to_json()),
-            other => other.to_text().is_some_and(|text| self.found_in_text(&text)),
+            Value::Text(text) => self.found_in_text(text, goes_on),
+            Value::Array(json) | Value::Object(json) => self.found_in_json(json, goes_on),
+            Value::List(_) | Value::Members(_) => self.found_in_json(&value.to_json(), goes_on),
+            other => other.to_text().is_some_and(|text| self.found_in_text(&text, goes_on)),
         }
     }
 
-    fn found_in_text(&self, text: &str) -> bool {
-        let known = self.looked_for(text, |sought| sought.is_in_text(text.as_bytes()));
-        known.unwrap_or_else(|| self.found(|see| words_of_text(text, see)))
+    fn found_in_text(&self, text: &str, goes_on: GoesOn<'_>) -> bool {
+        let known = self.looked_for(text, |sought| goes_on(text.len()) && sought.is_in_text(text.as_bytes(), goes_on));
+        known.unwrap_or_else(|| self.found(goes_on, |see| words_of_text(text, see)))
     }
 
-    fn found_in_json(&self, json: &str) -> bool {
+    fn found_in_json(&self, json: &str, goes_on: GoesOn<'_>) -> bool {
         // What is escaped so may be a letter, and what is null is no word.
         let is_plain = memmem::find(json.as_bytes(), b"\\u").is_none();
         let is_word = |sought: &Sought| sought.word != b"null";
         let may = is_plain && self.sought.iter().flatten().flatten().all(is_word);
-        let known = if may { self.looked_for(json, |sought| sought.is_in_json(json.as_bytes())) } else { None };
-        known.unwrap_or_else(|| self.found(|see| words_of_json(json.as_bytes(), see)))
+        let known = if may {
+            self.looked_for(json, |sought| goes_on(json.len()) && sought.is_in_json(json.as_bytes(), goes_on))
+        } else {
+            None
+        };
+        known.unwrap_or_else(|| self.found(goes_on, |see| words_of_json(json.as_bytes(), see)))
     }
 
     /// None where the text has to be taken apart.
@@ -99,10 +111,14 @@ impl Words {
         Some(found)
     }
 
-    fn found(&self, words: impl FnOnce(&mut dyn FnMut(&str))) -> bool {
+    fn found(&self, goes_on: GoesOn<'_>, words: impl FnOnce(&mut dyn FnMut(&str))) -> bool {
         // A place for each word of each query, in their order.
         let mut seen = vec![false; self.queries.iter().map(BTreeSet::len).sum()];
+        let each = seen.len().saturating_mul(COMPARED_WORK);
         words(&mut |word: &str| {
+            if !goes_on(each) {
+                return;
+            }
             for (place, wanted) in self.queries.iter().flatten().enumerate() {
                 if wanted == word {
                     seen[place] = true;
@@ -126,12 +142,12 @@ impl Sought {
         Some(Sought { word: word.as_bytes().to_vec(), rarest })
     }
 
-    fn is_in_text(&self, text: &[u8]) -> bool {
-        self.places(text)
+    fn is_in_text(&self, text: &[u8], goes_on: GoesOn<'_>) -> bool {
+        self.places(text, goes_on)
             .any(|start| !ends_in_word(&text[..start]) && !begins_in_word(&text[start + self.word.len()..]))
     }
 
-    fn is_in_json(&self, json: &[u8]) -> bool {
+    fn is_in_json(&self, json: &[u8], goes_on: GoesOn<'_>) -> bool {
         let is_whole = |start: usize| {
             let before = &json[..start];
             // The letter of an escape is before the word, and not of it; one that begins the word is none of its own.
@@ -140,13 +156,17 @@ impl Sought {
             is_parted && !begins_escaped && !begins_in_word(&json[start + self.word.len()..])
         };
         // Behind the backslash of an escape a letter is the escape's, and the word may begin with the next.
-        self.places(json).any(is_whole)
+        self.places(json, goes_on).any(is_whole)
     }
 
     /// Where the letters of the word stand, whatever is around them.
-    fn places<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = usize> + 't {
+    fn places<'t>(&'t self, text: &'t [u8], goes_on: GoesOn<'t>) -> impl Iterator<Item = usize> + 't {
         let letter = self.word[self.rarest];
-        memchr::memchr2_iter(letter, letter.to_ascii_uppercase(), text).filter_map(|found| {
+        let is_long = self.word.len() > LONG_WORD_BYTES;
+        memchr::memchr2_iter(letter, letter.to_ascii_uppercase(), text).filter_map(move |found| {
+            if is_long && !goes_on(self.word.len()) {
+                return None;
+            }
             let start = found.checked_sub(self.rarest)?;
             let stands = text.get(start..start + self.word.len())?;
             stands.eq_ignore_ascii_case(&self.word).then_some(start)
@@ -206,7 +226,7 @@ mod tests {
             ("null", "\"null\"", false),
         ] {
             let words = Words::of(&Value::read(query));
-            assert_eq!(words.found_in(&Value::read(value)), expected, "{value} match {query}");
+            assert_eq!(words.found_in(&Value::read(value), &|_| true), expected, "{value} match {query}");
         }
     }
 
@@ -246,14 +266,14 @@ mod tests {
         for word in words {
             let sought = Words::of(&Value::Text(word.into()));
             for text in texts {
-                let apart = sought.found(|see| words_of_text(text, see));
-                assert_eq!(sought.found_in(&Value::Text(text.into())), apart, "{word:?} in {text:?}");
+                let apart = sought.found(&|_| true, |see| words_of_text(text, see));
+                assert_eq!(sought.found_in(&Value::Text(text.into()), &|_| true), apart, "{word:?} in {text:?}");
                 for json in [
                     serde_json::json!([text]).to_string(),
                     serde_json::json!({"k": null, text: [12, true, null, 1e5]}).to_string(),
                 ] {
-                    let apart = sought.found(|see| words_of_json(json.as_bytes(), see));
-                    assert_eq!(sought.found_in(&Value::read(&json)), apart, "{word:?} in {json}");
+                    let apart = sought.found(&|_| true, |see| words_of_json(json.as_bytes(), see));
+                    assert_eq!(sought.found_in(&Value::read(&json), &|_| true), apart, "{word:?} in {json}");
                 }
             }
         }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::body::ROWS_MAX;
 use crate::describe::families::{Family, filtered, paged};
 use crate::describe::operation::{Operation, maybe_version, objects, reference, some_text, text, uuid, version};
-use crate::describe::{files, otel, registering, rows};
+use crate::describe::{files, invitations, otel, registering, rows};
 use crate::refusal::Kind;
 
 const SERVICE: &str = "Service";
@@ -30,6 +30,7 @@ pub fn operations() -> Vec<Operation> {
     all.extend(summaries());
     all.extend(acls());
     all.extend(people());
+    all.extend(invitations::operations());
     all.extend(queries());
     all.extend(writes());
     all.extend(registering::operations());
@@ -127,11 +128,21 @@ fn logins() -> Vec<Operation> {
     });
     let revoked = json!({"token": text(), "token_type_hint": text(), "client_id": text()});
     let ended = of("post", "/oauth/revoke", "End the login of a token");
+    let replies = json!({"type": "object", "required": ["answer"], "properties": {"answer": text()},
+        "additionalProperties": {"type": "string", "enum": ["accept", "decline", "later"]}});
+    let reply =
+        of("post", "/oauth/invitations", "What a person who logs in says to their invitations").takes_form(replies);
     vec![
         of("get", "/.well-known/oauth-authorization-server", "Where clients log people in: RFC 8414")
             .answers(json!({"type": "object", "required": ["issuer", "authorization_endpoint", "token_endpoint"]})),
         page(authorize.redirects(), 400),
-        page(page(back.redirects(), 400), 403),
+        page(page(back.redirects(), 400), 403).answers_with(
+            200,
+            "A page that asks about pending invitations",
+            "text/html",
+            text(),
+        ),
+        page(page(reply.redirects(), 400), 403),
         form(
             of("post", "/oauth/token", "Get tokens for a code or a refresh token"),
             &["grant_type", "client_id"],
@@ -174,7 +185,7 @@ fn setups() -> Vec<Operation> {
     ]
 }
 
-fn names(fields: &Value) -> Vec<&String> {
+pub(super) fn names(fields: &Value) -> Vec<&String> {
     fields.as_object().map(|fields| fields.keys().collect()).unwrap_or_default()
 }
 

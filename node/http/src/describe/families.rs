@@ -46,6 +46,13 @@ pub fn records(path: &str, kind: &Kind, changes: Changes) -> Vec<Operation> {
     if changes == Changes::ByPatchAndPut {
         all.push(family.replace());
     }
+    if family.said.refuses_some {
+        let refused = |operation: Operation| match operation.method {
+            "post" | "put" | "patch" => operation.also_refuses(&[RefusalKind::NotImplemented]),
+            _ => operation,
+        };
+        all = all.into_iter().map(refused).collect();
+    }
     all
 }
 

@@ -49,8 +49,8 @@ pub struct Operation {
     /// By status, in the place of what would be said otherwise.
     others: Vec<(u16, Value)>,
     redirects: bool,
-    /// None is what the document says of all.
-    security: Option<Value>,
+    /// Credentials that the operation takes.
+    security: Value,
     /// What its references lead to.
     pub schemas: Vec<(String, Value)>,
 }
@@ -79,7 +79,7 @@ impl Operation {
             refusals,
             others: Vec::new(),
             redirects: false,
-            security: None,
+            security: json!([{"bearer": []}]),
             schemas: Vec::new(),
         }
     }
@@ -201,14 +201,14 @@ impl Operation {
 
     /// Needs no credential.
     pub fn public(mut self) -> Operation {
-        self.security = Some(json!([]));
+        self.security = json!([]);
         self.refusals.retain(|kind| !matches!(kind, Kind::Unauthorized | Kind::Forbidden | Kind::BadRequest));
         self
     }
 
     /// Needs no credential but what stands in its path.
     pub fn by_ticket(mut self) -> Operation {
-        self.security = Some(json!([{}]));
+        self.security = json!([{}]);
         self
     }
 
@@ -248,13 +248,10 @@ impl Operation {
         responses.extend(self.others.iter().map(|(status, other)| (status.to_string(), other.clone())));
         let mut value = json!({
             "operationId": self.name(), "tags": [self.tag], "summary": self.summary,
-            "parameters": self.parameters, "responses": responses,
+            "parameters": self.parameters, "responses": responses, "security": self.security,
         });
         if let Some(body) = &self.body {
             value["requestBody"] = body.clone();
-        }
-        if let Some(security) = &self.security {
-            value["security"] = security.clone();
         }
         value
     }

@@ -37,13 +37,23 @@ pub fn operations() -> Vec<Operation> {
         let told = |operation: Operation, kind: Kind| operation.answers_with_either(kind, &status, &binary);
         OWN.into_iter().fold(operation, told)
     };
-    vec![
-        export("/otel/v1/traces", "Write spans", "resourceSpans", "rejectedSpans").reads_header(
-            "x-bt-parent",
-            "Where spans go that do not say it themselves: `project_name:<name>`, `project_id:<id>`, `experiment_id:<id>`, \
-             `playground_id:<id>`, or an exported span",
-        ),
-        export("/otel/v1/logs", "Logs are not stored; the answer says so", "resourceLogs", "rejectedLogRecords"),
-        export("/otel/v1/metrics", "Metrics are not stored; the answer says so", "resourceMetrics", "rejectedDataPoints"),
-    ]
+    let three = |before: &str, also: &str| {
+        let at = |rest: &str| format!("{before}/v1/{rest}");
+        let also = |summary: &str| format!("{summary}{also}");
+        vec![
+            export(&at("traces"), &also("Write spans"), "resourceSpans", "rejectedSpans").reads_header(
+                "x-bt-parent",
+                "Where spans go that do not say it themselves: `project_name:<name>`, `project_id:<id>`, `experiment_id:<id>`, \
+                 `playground_id:<id>`, or an exported span",
+            ),
+            export(&at("logs"), &also("Logs are not stored; the answer says so"), "resourceLogs", "rejectedLogRecords"),
+            export(
+                &at("metrics"),
+                &also("Metrics are not stored; the answer says so"),
+                "resourceMetrics",
+                "rejectedDataPoints",
+            ),
+        ]
+    };
+    [three("/otel", ""), three("", ", at the path that exporters append to an origin")].concat()
 }

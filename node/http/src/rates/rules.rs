@@ -9,6 +9,8 @@ use uuid::Uuid;
 
 use super::bucket::Terms;
 use super::key::Key;
+use crate::near::nearest;
+use crate::operations::patterns;
 use crate::quotas::{self, QuotaRule};
 
 /// Each request is held against every rule.
@@ -19,6 +21,9 @@ const REQUESTS_MAX: u64 = 1_000_000_000;
 const SECONDS_MAX: u64 = 86_400;
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const EVERYTHING: &str = "*";
+/// Paths that are one: a rule about either is about both.
+const ALIASES: [[&str; 2]; 3] =
+    [["/otel/v1/traces", "/v1/traces"], ["/otel/v1/logs", "/v1/logs"], ["/otel/v1/metrics", "/v1/metrics"]];
 
 /// What is limited of what comes in. Read once by the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +103,20 @@ impl LimitsConfig {
     }
 }
 
+impl LimitsConfig {
+    /// What an operator may not have meant: rules about paths that there are not.
+    pub fn warnings(&self) -> Vec<String> {
+        let nowhere = |rule: &&RateRule| {
+            Pattern::of(&rule.endpoint).is_ok_and(|pattern| !patterns().any(|known| pattern.may_match(known)))
+        };
+        let said = |rule: &RateRule| {
+            let near = nearest(&rule.endpoint).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            format!("limits.rates: no request is about `{}`, since there is no such path{near}", rule.endpoint)
+        };
+        self.rates.iter().filter(nowhere).map(said).collect()
+    }
+}
+
 impl RateRule {
     fn check(&self) -> Result<(), String> {
         Pattern::of(&self.endpoint)?;
@@ -173,7 +192,7 @@ impl Rule {
     pub fn is_about(&self, method: &str, path: &str, who: &Principal) -> bool {
         let has = |list: &[String], one: &str| list.is_empty() || list.iter().any(|item| item == one);
         has(&self.config.methods, method)
-            && self.pattern.matches(path)
+            && names_of(path).any(|path| self.pattern.matches(path))
             && has(&self.config.organizations, &who.org_name)
     }
 
@@ -188,6 +207,16 @@ impl Rule {
         };
         Key { rule: self.fingerprint, first: first.as_u128(), second: second.as_u128() }
     }
+}
+
+/// A path by all its names: some are served at two.
+fn names_of(path: &str) -> impl Iterator<Item = &str> {
+    let other = ALIASES.iter().find_map(|[first, second]| match path {
+        _ if path == *first => Some(*second),
+        _ if path == *second => Some(*first),
+        _ => None,
+    });
+    [path].into_iter().chain(other)
 }
 
 /// Which paths a rule is about.
@@ -225,6 +254,22 @@ impl Pattern {
         Ok(Pattern { parts, goes_on })
     }
 
+    /// Whether a path that is known may be meant, in which ids stand in braces.
+    fn may_match(&self, known: &str) -> bool {
+        let mut found = known.strip_prefix('/').unwrap_or(known).split('/').peekable();
+        let mut last = "";
+        for wanted in &self.parts {
+            match found.next() {
+                Some(part) if part.starts_with('{') => last = part,
+                Some(part) if wanted.as_deref().is_none_or(|wanted| wanted == part) => last = part,
+                // The last part may stand for many.
+                None if last.ends_with("+}") => return true,
+                _ => return false,
+            }
+        }
+        found.peek().is_some() == self.goes_on || last.ends_with("+}")
+    }
+
     fn matches(&self, path: &str) -> bool {
         let mut found = path.strip_prefix('/').unwrap_or(path).split('/');
         for wanted in &self.parts {
@@ -259,6 +304,34 @@ mod tests {
         change(&mut changed);
         let why = LimitsConfig { rates: vec![rule("*"), changed], ..LimitsConfig::default() }.check().expect_err(part);
         assert!(why.contains("rule 2") && why.contains(part), "{why}");
+    }
+
+    #[test]
+    fn a_rule_about_no_path_is_pointed_out() {
+        let warned =
+            |endpoint: &str| LimitsConfig { rates: vec![rule(endpoint)], ..LimitsConfig::default() }.warnings();
+        let why = warned("/logs4").concat();
+        assert!(why.contains("`/logs4`") && why.contains("did you mean `/logs3`?"), "{why}");
+        assert_eq!(warned("/v1/nonsense/*").len(), 1);
+        for right in [
+            "*",
+            "/logs3",
+            "/v1/*",
+            "/v1/project_logs/*/insert",
+            "/v1/dataset/*",
+            "/v1/traces",
+            "/v1/proxy/chat/completions",
+        ] {
+            assert!(warned(right).is_empty(), "{right}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_served_at_two_places_counts_as_one() {
+        let names = |path: &str| names_of(path).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(names("/v1/traces"), ["/v1/traces", "/otel/v1/traces"]);
+        assert_eq!(names("/otel/v1/logs"), ["/otel/v1/logs", "/v1/logs"]);
+        assert_eq!(names("/logs3"), ["/logs3"]);
     }
 
     #[test]

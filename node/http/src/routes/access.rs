@@ -1,7 +1,7 @@
 //! Who is in an organization and what was granted to whom.
 
 use actix_web::web::Payload;
-use assay_node_records::{ListRequest, kinds};
+use assay_node_records::{ListRequest, Reply, kinds};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -70,4 +70,23 @@ pub async fn patch_organization(call: Call, payload: Payload) -> Answer {
 pub async fn change_members(call: Call, payload: Payload) -> Answer {
     let body = call.small_body(payload).await?.object().await?;
     json(&call.edge.records.change_members(&call.principal, body).await?)
+}
+
+/// The caller's own pending invitations.
+pub async fn invitations(call: Call) -> Answer {
+    json(&json!({"objects": call.edge.records.invitations(&call.principal).await?}))
+}
+
+pub async fn accept_invitation(call: Call) -> Answer {
+    json(&call.edge.records.reply_to_invitation(&call.principal, call.id()?, Reply::Accept).await?)
+}
+
+pub async fn decline_invitation(call: Call) -> Answer {
+    json(&call.edge.records.reply_to_invitation(&call.principal, call.id()?, Reply::Decline).await?)
+}
+
+/// Pending invitations of an organization, for whoever may invite.
+pub async fn invitations_of_organization(call: Call) -> Answer {
+    let request = ListRequest::from_query(call.query()?)?;
+    json(&json!({"objects": call.edge.records.invitations_of_organization(&call.principal, &request).await?}))
 }

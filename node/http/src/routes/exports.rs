@@ -85,8 +85,7 @@ pub async fn take(
         }
         unstorable.insert(refused.0, refused.1);
         // It is rare: the rows are made again, and what was written of them is written as it was.
-        let again = read.clone();
-        rows = Body::kept(&caller.edge, bytes.clone(), Body::room(&caller.edge, 0)?).decoded(again).await?;
+        rows = rows.decoded_again(bytes.clone(), read.clone()).await?;
     }
 }
 

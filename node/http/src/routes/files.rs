@@ -7,8 +7,9 @@
 use actix_web::http::{StatusCode, header};
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
-use assay_node_auth::Permission;
+use assay_node_auth::{Permission, Principal};
 use assay_node_files::{About, Content, Deed, File, FileName, NAMED_MAX, Purpose, Ticket, keys_in};
+use assay_node_limits::Holder;
 use assay_node_objects::ObjectWrite;
 use assay_storage_model::OrgId;
 use assay_storage_model::event::Sent;
@@ -19,13 +20,13 @@ use uuid::Uuid;
 use super::identity::origin_of;
 use super::rows::now_micros;
 use super::{Answer, Shared, json};
+use crate::admission::Applicant;
 use crate::body::{Body, ROWS_MAX, pieces, too_many_rows};
-use crate::call::Call;
+use crate::call::{Call, wait_of};
 use crate::caller::Caller;
 use crate::edge::Edge;
 use crate::range::{Asked, asked};
 use crate::refusal::{Kind, Refusal};
-use crate::sending;
 use crate::shapes::{kind_of, shortened};
 
 const TICKET_CONTEXT: &str = "assay tickets of files 1";
@@ -148,10 +149,10 @@ pub(super) async fn overflowed(call: &Call, key: &str) -> Result<Body, Refusal> 
     let file = call.edge.files.look(&name).await?.ok_or_else(missing)?;
     let is_own = file.owner == Some(call.principal.user);
     let content = file.content.filter(|_| is_own).ok_or_else(missing)?;
-    let bytes = usize::try_from(content.bytes).map_err(Refusal::internal)?;
-    let held = Body::room(&call.edge, bytes)?;
+    let applicant = call.applicant();
+    let held = applicant.reserve(&call.edge.budgets.bodies, content.bytes).await?;
     let bytes = call.edge.files.read_whole(&name, &content, overflow_bytes_max(&call.edge)).await?;
-    Ok(Body::kept(&call.edge, bytes, held))
+    Ok(Body::kept(&call.edge, applicant, bytes, held))
 }
 
 /// `POST /function/code`: where the code of functions goes. Functions may name it before it is there.
@@ -172,19 +173,21 @@ pub async fn code(call: Call, payload: Payload) -> Answer {
 
 /// `PUT /attachment/bytes/{ticket}`: kept as they come, whatever encoding they are said to have.
 pub async fn upload(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
-    let ticket = ticket(&edge, &request, Deed::Write)?;
+    let ticket = ticket(&edge, &request, Deed::Write).await?;
     let bytes_max = match ticket.name.purpose {
         Purpose::Overflow => overflow_bytes_max(&edge) as u64,
         Purpose::Attachment | Purpose::Bundle => edge.config.file_bytes_max,
     };
-    let pieces = std::pin::pin!(pieces(&edge, &request, payload, bytes_max)?);
+    let holder = Holder::new(ticket.name.org.0, ticket.user);
+    let applicant = Applicant { holder, wait: wait_of(&request) };
+    let pieces = std::pin::pin!(pieces(&edge, applicant, &request, payload, bytes_max).await?);
     let content = edge.files.put(&ticket.name, bytes_max, seconds(), pieces).await?;
     json(&json!({"key": ticket.name.key, "bytes": content.bytes, "hash": content.hash}))
 }
 
 /// `GET /attachment/bytes/{ticket}`
 pub async fn download(edge: Shared, request: HttpRequest) -> Answer {
-    let ticket = ticket(&edge, &request, Deed::Read)?;
+    let ticket = ticket(&edge, &request, Deed::Read).await?;
     let missing = || Refusal::new(Kind::NotFound, "the bytes of this file are not here");
     let file = edge.files.look(&ticket.name).await?.ok_or_else(missing)?;
     let content = file.content.clone().ok_or_else(missing)?;
@@ -204,7 +207,9 @@ pub async fn download(edge: Shared, request: HttpRequest) -> Answer {
         answer.insert_header((header::CONTENT_RANGE, said));
     }
     let bytes = part.end - part.start;
-    let held = sending::room(&edge, usize::try_from(bytes).map_or(PIECE_BYTES, |bytes| bytes.min(PIECE_BYTES)))?;
+    let holder = Holder::new(ticket.name.org.0, ticket.user);
+    let applicant = Applicant { holder, wait: wait_of(&request) };
+    let held = applicant.reserve(&edge.budgets.answers, bytes.min(PIECE_BYTES as u64)).await?;
     let pieces = edge.files.read(ticket.name, content, part).map_err(std::io::Error::other);
     // The room is given back with the last piece.
     let pieces = pieces.map_ok(move |piece| {
@@ -237,20 +242,28 @@ fn encoded(text: &str) -> String {
     each.collect()
 }
 
-/// One that is not ours, or not for this, or too old, opens nothing.
-fn ticket(edge: &Edge, request: &HttpRequest, deed: Deed) -> Result<Ticket, Refusal> {
+/// A ticket that is not ours, not for this, too old, or of a user who left opens nothing.
+async fn ticket(edge: &Edge, request: &HttpRequest, deed: Deed) -> Result<Ticket, Refusal> {
     let text = request.match_info().get("ticket").unwrap_or_default();
     let secrets = edge.records.signing_secrets(TICKET_CONTEXT)?;
     let read = secrets.accepted().find_map(|secret| Ticket::parse(text, secret));
     let read = read.filter(|ticket| ticket.deed == deed && ticket.until > seconds());
-    read.ok_or_else(|| {
+    let ticket = read.ok_or_else(|| {
         Refusal::new(Kind::Unauthorized, "this address is not one that this server gave out for this, or it is too old")
-    })
+    })?;
+    let given = ticket.until.saturating_sub(lasts(deed));
+    edge.records.check_ticket(ticket.name.org, ticket.user, ticket.impersonator, given).await?;
+    Ok(ticket)
+}
+
+fn lasts(deed: Deed) -> u64 {
+    if deed == Deed::Write { WRITE_SECONDS } else { READ_SECONDS }
 }
 
 fn address(call: &Call, name: &FileName, deed: Deed) -> Result<String, Refusal> {
-    let lasts = if deed == Deed::Write { WRITE_SECONDS } else { READ_SECONDS };
-    let ticket = Ticket { name: name.clone(), deed, user: call.principal.user, until: seconds() + lasts };
+    let Principal { user, impersonator, .. } = &call.principal;
+    let (user, impersonator) = (*user, *impersonator);
+    let ticket = Ticket { name: name.clone(), deed, user, impersonator, until: seconds() + lasts(deed) };
     let text = ticket.to_text(&call.edge.records.signing_secrets(TICKET_CONTEXT)?.sign);
     Ok(format!("{}/attachment/bytes/{text}", origin_of(call)?))
 }

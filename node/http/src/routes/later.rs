@@ -16,7 +16,7 @@ use super::{Answer, json, json_builder};
 use crate::asked::asked;
 use crate::call::Call;
 use crate::refusal::Refusal;
-use crate::sending::{Sending, room};
+use crate::sending::Sending;
 use crate::shapes::{kind_of, shortened};
 
 /// What results are kept as, and so the one thing that may be asked for.
@@ -73,8 +73,8 @@ pub async fn result(call: Call) -> Answer {
     let end = end.to_string();
     body.extend_from_slice(b"],");
     body.extend_from_slice(&end.as_bytes()[1..]);
-    let held = room(&call.edge, body.len())?;
-    Ok(json_builder().body(Sending::new(&call.edge.config, Bytes::from(body), held)))
+    let held = call.applicant().reserve(&call.edge.budgets.answers, body.len() as u64).await?;
+    Ok(json_builder().body(Sending::new(&call, Bytes::from(body), held)))
 }
 
 /// What all objects have alike; null where they do not.

@@ -4,6 +4,7 @@
 //! ```text
 //! client -> GET authorize -> provider -> GET callback -> client (with a code) -> POST token -> tokens
 //!           |                            |
+//!           |                            +-- a person who is invited is asked: POST invitations
 //!           +-- what is wrong before the client's address is known to be allowed is a page; behind that the client is told
 //! ```
 
@@ -12,17 +13,23 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header;
 use actix_web::web::{Payload, Query};
-use assay_node_auth::{LoginAsked, LoginRules, form_encoded, is_pkce_text};
-use assay_node_records::{GrantRefusal, RecordsError, Tokens};
+use assay_node_auth::{AskedTicket, Identity, LoginAsked, LoginRules, form_encoded, is_pkce_text};
+use assay_node_records::{GrantRefusal, Pending, RecordsError, Reply, Tokens};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::{Answer, Shared, json, setup};
+use crate::admission::anonymous;
 use crate::body;
 use crate::dress::HTML;
 use crate::login::{Gate, ProviderRefusal};
+use crate::refusal::Refusal;
 
 /// What may be asked for: everything that the user may do. Clients of the API's own ask for it.
 pub(super) const SCOPE: &str = "mcp";
+const REPLY: &str = "/oauth/invitations";
+/// Before the id of an invitation, in the form that asks about it.
+const REPLY_FIELD: &str = "invitation-";
 const CLIENT_BYTES_MAX: usize = 128;
 const REDIRECT_BYTES_MAX: usize = 512;
 /// Goes to the provider and back within our own.
@@ -114,10 +121,18 @@ pub async fn callback(edge: Shared, request: HttpRequest) -> Answer {
             return Ok(sent_back(&place, &told("access_denied", why)));
         }
     };
+    let invitations = edge.records.pending_invitations(&who).await?;
     if asked.session.is_some() {
-        return setup::ask(&edge, &asked, &who);
+        return setup::ask(&edge, &asked, &who, &invitations);
     }
-    match edge.records.finish_login(&asked, &who).await {
+    if !invitations.is_empty() {
+        return ask(&edge, &asked, &who, &invitations);
+    }
+    finished(&place, edge.records.finish_login(&asked, &who).await)
+}
+
+fn finished(place: &Place, code: Result<String, RecordsError>) -> Answer {
+    match code {
         Ok(code) => Ok(sent_to(&place.with(&[("code", &code)]))),
         Err(RecordsError::Forbidden(why)) => {
             let back = place.with(&[("error", "access_denied"), ("error_description", &why)]);
@@ -127,10 +142,78 @@ pub async fn callback(edge: Shared, request: HttpRequest) -> Answer {
     }
 }
 
+/// Asks a person about the organizations that invited them, before they are logged in.
+fn ask(edge: &Shared, asked: &LoginAsked, who: &Identity, invitations: &[Pending]) -> Answer {
+    let (answer, _) = edge.records.ask_person(asked, who)?;
+    let more = format!(
+        "<form method=\"post\" action=\"{REPLY}\"><input type=\"hidden\" name=\"answer\" value=\"{answer}\">{}\
+         <button>Continue</button></form>",
+        choices(invitations)
+    );
+    let asks = Page { title: "Invitations", heading: "You are invited", why: "", more, has_form: true };
+    Ok(page(StatusCode::OK, &asks))
+}
+
+/// A choice for each invitation, as fields of a form. Nothing is chosen for the person: later is the default.
+pub(super) fn choices(invitations: &[Pending]) -> String {
+    let one = |invitation: &Pending| {
+        let (organization, by) = (escaped(&invitation.organization), escaped(&invitation.invited_by));
+        let choice = |word: &str, label: &str, more: &str| {
+            let name = format!("{REPLY_FIELD}{}", invitation.id);
+            format!("<label><input type=\"radio\" name=\"{name}\" value=\"{word}\"{more}> {label}</label> ")
+        };
+        format!(
+            "<p><b>{by}</b> invites you to the organization <b>{organization}</b>. Its owners will see what you write there.</p><p>{}{}{}</p>",
+            choice("accept", "Accept", ""),
+            choice("decline", "Decline", ""),
+            choice("later", "Decide later", " checked"),
+        )
+    };
+    invitations.iter().map(one).collect()
+}
+
+/// Carries out what a person chose on such a page.
+pub(super) async fn carry_out(edge: &Shared, form: &Parameters, who: &Identity) -> Result<(), Refusal> {
+    for (name, value) in &form.0 {
+        let id = name.strip_prefix(REPLY_FIELD).and_then(|id| Uuid::parse_str(id).ok());
+        let reply = match value.as_str() {
+            "accept" => Reply::Accept,
+            "decline" => Reply::Decline,
+            _ => continue,
+        };
+        if let Some(id) = id {
+            edge.records.reply_at_login(who, id, reply).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What a person says to their invitations while they log in.
+pub async fn reply(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
+    const TOO_OLD: &str = "You were not asked that here, or longer than five minutes ago. Begin again from the program that you came from.";
+    let _passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
+    let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
+    let form = form(&body.bytes).ok();
+    let answer = form.as_ref().and_then(|form| form.one("answer").ok().flatten());
+    let ticket = answer.map(|answer| edge.records.allowed(answer)).transpose()?.flatten();
+    let ticket = ticket.filter(|ticket| ticket.asked.session.is_none());
+    let (Some(form), Some(AskedTicket { asked, email, is_verified, login: Some(login), .. })) = (form, ticket) else {
+        return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(TOO_OLD)));
+    };
+    let who = Identity { email, is_verified };
+    let place =
+        Place { redirect_uri: asked.redirect_uri.clone(), state: asked.state.clone(), client_id: String::new() };
+    if let Err(why) = edge.records.check_unanswered(login).await {
+        return finished(&place, Err(why));
+    }
+    carry_out(&edge, &form, &who).await?;
+    finished(&place, edge.records.finish_login_as(&asked, &who, login).await)
+}
+
 /// For clients that have a code, or a refresh token.
 pub async fn token(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
     let passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
-    let body = body::read(&edge, &request, payload, FORM_BYTES_MAX).await?;
+    let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
     let grant = form(&body.bytes).and_then(|form| Grant::read(&form, passed.rules));
     let tokens = match grant {
         Err(wrong) => return Ok(refused(&wrong)),
@@ -155,7 +238,7 @@ pub async fn token(edge: Shared, request: HttpRequest, payload: Payload) -> Answ
 /// RFC 7009. What is no token here is revoked already.
 pub async fn revoke(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
     let _passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
-    let body = body::read(&edge, &request, payload, FORM_BYTES_MAX).await?;
+    let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
     let asked = form(&body.bytes).and_then(|form| {
         let client = form.one("client_id")?.map(str::to_owned);
         Ok((form.needed("token")?.to_owned(), client))
@@ -355,7 +438,9 @@ impl<'p> Page<'p> {
 
 pub(super) fn page(status: StatusCode, page: &Page<'_>) -> HttpResponse {
     const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-    const POLICY_OF_FORMS: &str = "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+    // Browsers hold the redirect behind a form to it too, and a login ends at the client's own address.
+    const POLICY_OF_FORMS: &str =
+        "default-src 'none'; base-uri 'none'; form-action 'self' http: https:; frame-ancestors 'none'";
     let Page { title, heading, why, more, has_form } = page;
     let text = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title></head><body>\

@@ -1,31 +1,35 @@
 //! `POST /btql`: a question over rows, in any of the three forms, and its answer in any of four.
 
-use std::time::Instant;
+use std::io;
+use std::time::Duration;
 
 use actix_web::HttpResponseBuilder;
 use actix_web::http::header::{self, HeaderMap};
-use actix_web::web::{self, Bytes, Payload};
+use actix_web::web::{self, Bytes, Data, Payload};
 use assay_node_answers::cursor::{self, Cursor, Object, Secret};
 use assay_node_answers::{AnswerError, Format, Writer};
 use assay_node_auth::{Permission, Principal};
 use assay_node_btql::bound::Note;
 use assay_node_btql::columns::{Kind as SourceKind, Named};
 use assay_node_btql::schema::{Column, json_schema};
+use assay_node_limits::Reservation;
 use assay_node_query::{Answer as Rows, AskError, Bounded, Home, Position, Table, columns_of};
 use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, SigningSecrets, kinds};
 use assay_storage_model::{ObjectKind, OrgId};
-use futures::stream;
+use futures::{StreamExt, stream};
 use serde_json::json;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::Answer;
+use crate::admission::Applicant;
 use crate::asked::{Asked, asked};
 use crate::call::Call;
-use crate::pace::Pace;
+use crate::edge::Edge;
 use crate::packing::{PACKED_BYTES_MIN, Packing};
 use crate::refusal::{Kind, Refusal};
-use crate::sending::Sending;
+use crate::sending::{Part, Sending};
 
 const CURSOR: &str = "x-bt-cursor";
 const FRESHNESS: &str = "x-bt-freshness-state";
@@ -51,11 +55,19 @@ pub async fn btql(call: Call, payload: Payload) -> Answer {
     let plan = asked.include_plan.then(|| call.edge.queries.plan(&bounded, homes));
     let notes = bounded.notes().to_vec();
     let columns = bounded.columns();
-    let mut rows = call.queries().ask(call.principal.org, bounded, homes, after, asked.seconds).await?;
+    let mut rows = call.queries().ask(call.who(), bounded, homes, after, asked.seconds);
+    if is_endless {
+        // Held before anything is read, so that an answer that is not taken keeps none but its own memory.
+        let room = call.applicant().reserve(&call.edge.budgets.answers, part_bytes(&call.edge)).await?;
+        let first = rows.next().await?.unwrap_or_default();
+        sources.still(&call.edge.records, &call.principal).await?;
+        let reply = Reply { asked, columns: columns_of(columns, &first), notes, plan, began, secret, is_short };
+        return reply.streamed(&call, rows, first, room);
+    }
     let first = rows.next().await?.unwrap_or_default();
     sources.still(&call.edge.records, &call.principal).await?;
     let reply = Reply { asked, columns: columns_of(columns, &first), notes, plan, began, secret, is_short };
-    if is_endless { reply.streamed(&call, rows, first) } else { reply.whole(&call, rows, first).await }
+    reply.whole(&call, rows, first).await
 }
 
 /// How an answer is written.
@@ -74,13 +86,12 @@ impl Reply {
     async fn whole(self, call: &Call, mut rows: Rows, first: Table) -> Answer {
         let mut writer = Writer::new(self.asked.format, &self.columns).map_err(unwritten)?;
         let mut body = self.head();
-        let mut held = call.edge.answers.hold();
+        let (applicant, budget) = (call.applicant(), &call.edge.budgets.answers);
+        let mut room = applicant.reserve(budget, 0).await?;
         let mut table = Some(first);
         while let Some(next) = table {
             let more = writer.rows(&next.rows).map_err(unwritten)?;
-            if !held.grow(more.len()) {
-                return Err(Refusal::new(Kind::Busy, "too many answers are on their way; try again in a moment"));
-            }
+            applicant.grow(budget, &mut room, more.len() as u64).await?;
             body.extend_from_slice(&more);
             drop(next);
             table = rows.next().await?;
@@ -94,34 +105,39 @@ impl Reply {
             answer.insert_header((header::CONTENT_ENCODING, name));
             body = web::block(move || packed(packing, body)).await.map_err(Refusal::internal)??;
         }
-        Ok(answer.body(Sending::new(&call.edge.config, Bytes::from(body), held)))
+        Ok(answer.body(Sending::new(call, Bytes::from(body), room)))
     }
 
-    /// Page after page, of which no more than one is held.
-    fn streamed(self, call: &Call, rows: Rows, first: Table) -> Answer {
+    /// Part after part. None is made before its reader took half of the one before.
+    fn streamed(self, call: &Call, rows: Rows, first: Table, room: Reservation) -> Answer {
         let writer = Writer::new(self.asked.format, &self.columns).map_err(unwritten)?;
         let mut answer = self.builder(call, None);
         let packing = self.packing(call);
         if let Some(name) = packing.name() {
             answer.insert_header((header::CONTENT_ENCODING, name));
         }
-        let pace = Pace { whole: std::time::Duration::MAX, ..Pace::of(&call.edge.config) };
         let state = Streaming {
+            edge: call.edge.clone(),
+            applicant: call.applicant(),
             head: Some(self.head()),
             writer: Some((writer, packing)),
-            rows: Some(rows),
-            ahead: JoinSet::new(),
-            first: Some(first),
+            rows,
+            first: Some((first, room)),
             reply: self,
-            sent: 0,
-            pace,
-            began: Instant::now(),
         };
-        let body = stream::try_unfold(state, |mut state| async move {
-            let next = state.next().await.map_err(|refusal| std::io::Error::other(refusal.message))?;
-            Ok::<_, std::io::Error>(next.map(|bytes| (bytes, state)))
+        // Each part is made by a task: one that its reader does not ask for yet gives its permit back all the same.
+        let parts = stream::try_unfold(state, |mut state| async move {
+            let mut making = JoinSet::new();
+            making.spawn_local(async move {
+                let part = state.next().await;
+                (state, part)
+            });
+            let Some(made) = making.join_next().await else { return Ok(None) };
+            let (state, part) = made.map_err(io::Error::other)?;
+            let part = part.map_err(|refusal| io::Error::other(refusal.message))?;
+            Ok::<_, io::Error>(part.map(|part| (part, state)))
         });
-        Ok(answer.streaming(body))
+        Ok(answer.body(Sending::streamed(call, parts.boxed_local())))
     }
 
     /// A table in Parquet is packed already.
@@ -199,59 +215,59 @@ impl Reply {
 }
 
 struct Streaming {
+    edge: Data<Edge>,
+    applicant: Applicant,
     head: Option<Vec<u8>>,
+    /// None once the end was written.
     writer: Option<(Writer, Packing)>,
-    /// None while the next part of it is on its way.
-    rows: Option<Rows>,
-    ahead: JoinSet<(Rows, Result<Option<Table>, AskError>)>,
-    first: Option<Table>,
+    rows: Rows,
+    first: Option<(Table, Reservation)>,
     reply: Reply,
-    sent: u64,
-    pace: Pace,
-    began: Instant,
+}
+
+/// Room for a part of an answer before it is known how large it is. It is more than most parts need.
+const PART_BYTES: u64 = 16 << 20;
+/// No more than one in so many of all answers' room, however little that is.
+const PART_ONE_IN: u64 = 8;
+/// How long an answer under way waits for room: its reader has part of it already.
+const NEXT_PART_WAIT: Duration = Duration::from_secs(120);
+
+fn part_bytes(edge: &Edge) -> u64 {
+    PART_BYTES.min(edge.budgets.answers.reading().total / PART_ONE_IN)
 }
 
 impl Streaming {
-    async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
-        if self.began.elapsed() > self.pace.due(self.sent) {
-            return Err(Refusal::new(Kind::TooSlow, "the answer is read too slowly"));
-        }
+    /// The next part that has any bytes; none behind the end.
+    async fn next(&mut self) -> Result<Option<Part>, Refusal> {
         let mut bytes = Vec::new();
+        let mut room = None;
         while bytes.is_empty() {
             if self.writer.is_none() {
                 return Ok(None);
             }
-            bytes.extend(match self.table().await? {
-                Some(table) => {
-                    self.read_ahead();
-                    self.written(table).await?
+            let (table, held) = match self.first.take() {
+                Some((first, room)) => (Some(first), room),
+                None => {
+                    let (budget, until) = (&self.edge.budgets.answers, Instant::now() + NEXT_PART_WAIT);
+                    let held = self.applicant.reserve_until(budget, part_bytes(&self.edge), until).await?;
+                    (self.rows.next().await?, held)
                 }
+            };
+            bytes = match table {
+                Some(table) => self.written(table).await?,
                 None => self.ended()?,
-            });
+            };
+            room = Some(held);
         }
-        self.sent += bytes.len() as u64;
-        Ok(Some(bytes.into()))
-    }
-
-    async fn table(&mut self) -> Result<Option<Table>, Refusal> {
-        if let Some(first) = self.first.take() {
-            return Ok(Some(first));
+        let Some(mut room) = room else { return Ok(None) };
+        let (has, needs) = (room.amount(), bytes.len() as u64);
+        if needs > has {
+            let (budget, until) = (&self.edge.budgets.answers, Instant::now() + NEXT_PART_WAIT);
+            self.applicant.grow_until(budget, &mut room, needs - has, until).await?;
+        } else {
+            room.shrink(has - needs);
         }
-        self.read_ahead();
-        let Some(read) = self.ahead.join_next().await else { return Ok(None) };
-        let (rows, table) = read.map_err(Refusal::internal)?;
-        self.rows = Some(rows);
-        Ok(table?)
-    }
-
-    /// The part behind the one at hand is read while that is written.
-    fn read_ahead(&mut self) {
-        if let Some(mut rows) = self.rows.take() {
-            self.ahead.spawn(async move {
-                let next = rows.next().await;
-                (rows, next)
-            });
-        }
+        Ok(Some(Part { bytes: bytes.into(), room }))
     }
 
     /// Beside the threads that serve: it is work.
@@ -269,10 +285,10 @@ impl Streaming {
     }
 
     fn ended(&mut self) -> Result<Vec<u8>, Refusal> {
-        let (Some((writer, packing)), Some(rows)) = (self.writer.take(), &self.rows) else { return Ok(Vec::new()) };
+        let Some((writer, packing)) = self.writer.take() else { return Ok(Vec::new()) };
         let mut bytes = self.head.take().unwrap_or_default();
         bytes.extend(writer.finish().map_err(unwritten)?);
-        bytes.extend_from_slice(&self.reply.tail(rows, None)?);
+        bytes.extend_from_slice(&self.reply.tail(&self.rows, None)?);
         packed(packing, bytes)
     }
 }

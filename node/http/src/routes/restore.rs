@@ -46,7 +46,7 @@ pub async fn restore(call: Call, payload: Payload) -> Answer {
     let rows = found.rows.into_iter().map(Sent::from).collect();
     let write = ObjectWrite { object: home.object, rows, request: None };
     call.edge.quotas.admit(&call.principal, std::slice::from_ref(&write))?;
-    let written = call.objects().write(vec![write]).await?;
+    let written = call.objects().write(vec![write], call.patience()).await?;
     call.edge.records.still(&call.principal, &[home.object], Permission::Update).await?;
     told(written.first().map(|written| written.xact))
 }

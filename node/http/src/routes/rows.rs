@@ -22,7 +22,7 @@ use crate::call::Call;
 use crate::caller::Caller;
 use crate::refusal::Refusal;
 use crate::repeat::Repeat;
-use crate::sending::{self, Sending};
+use crate::sending::Sending;
 use crate::shapes;
 
 /// The version that a page was read at.
@@ -77,8 +77,8 @@ async fn fetch(kind: ObjectKind, call: Call, request: FetchRequest) -> Answer {
     let page = page?;
     let mut answer = json_builder();
     answer.insert_header((VERSION, page.version.to_string()));
-    let held = sending::room(&call.edge, page_bytes(&page))?;
-    Ok(answer.body(Sending::new(&call.edge.config, page_body(&page)?, held)))
+    let held = call.applicant().reserve(&call.edge.budgets.answers, page_bytes(&page) as u64).await?;
+    Ok(answer.body(Sending::new(&call, page_body(&page)?, held)))
 }
 
 /// Of its events, with their commas.
@@ -162,10 +162,13 @@ pub async fn logs3(call: Call, payload: Payload) -> Answer {
     let body = call.body_of_rows(payload).await?;
     let mut repeat = repeat_of(&call, &body)?;
     let mut parsed = body.parsed(RowsAt::List, shapes::logs3_rows).await?;
-    if let shapes::Logs3::Uploaded(key) = &parsed.value {
+    if let shapes::Logs3::Uploaded(key) = &mut parsed.value {
+        let key = std::mem::take(key);
+        // What waits for a large part of a budget holds nothing of it meanwhile.
+        drop(parsed);
         // Whoever was not told that it was done names the same upload again.
-        repeat = repeat.or_else(|| Some(Repeat::of_upload(key)));
-        let body = files::overflowed(&call, key).await?;
+        repeat = repeat.or_else(|| Some(Repeat::of_upload(&key)));
+        let body = files::overflowed(&call, &key).await?;
         parsed = body.parsed(RowsAt::List, shapes::logs3_rows).await?;
     }
     let shapes::Logs3::Rows(rows) = std::mem::take(&mut parsed.value) else {
@@ -239,7 +242,7 @@ pub(super) async fn send(call: &Caller, writes: Vec<ObjectWrite>) -> Result<Vec<
     call.edge.quotas.admit(&call.principal, &sent)?;
     let objects: Vec<_> = sent.iter().map(|write| write.object).collect();
     let still = call.edge.records.still(&call.principal, &objects, Permission::Update);
-    let (written, still) = join(call.objects().write(sent), still).await;
+    let (written, still) = join(call.objects().write(sent, call.patience()), still).await;
     let written = written.map_err(|error| match error {
         WriteError::Row { write, error } => WriteError::Row { write: places[write], error },
         other => other,

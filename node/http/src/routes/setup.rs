@@ -13,13 +13,16 @@ use actix_web::http::StatusCode;
 use actix_web::http::header;
 use actix_web::web::Payload;
 use assay_node_auth::{Identity, LoginAsked};
-use assay_node_records::{RecordsError, Setup, SetupState};
+use assay_node_records::{Pending, RecordsError, Setup, SetupState};
 use assay_storage_model::event::format_micros;
 use serde_json::json;
 
-use super::oauth::{FORM_BYTES_MAX, Page, Parameters, SCOPE, escaped, form, page, sent_to, unavailable};
+use super::oauth::{
+    FORM_BYTES_MAX, Page, Parameters, SCOPE, carry_out, choices, escaped, form, page, sent_to, unavailable,
+};
 use super::registering::PROJECT_NAME;
 use super::{Answer, Shared, json};
+use crate::admission::anonymous;
 use crate::body;
 use crate::caller::bearer;
 use crate::login::Gate;
@@ -49,8 +52,8 @@ pub async fn login(edge: Shared, request: HttpRequest) -> Answer {
     let passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
     let shown = Parameters::of(request.query_string());
     let one = |name: &str| shown.as_ref().ok().and_then(|shown| shown.one(name).ok().flatten());
-    if let Some(why) = one("error_description") {
-        return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(why)));
+    if let Some(error) = one("error") {
+        return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(sentence_of(error))));
     }
     let session = one("session_token").map(|session| edge.records.setup(session)).transpose()?.flatten();
     let Some(session) = session else { return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(TOO_OLD))) };
@@ -69,15 +72,28 @@ pub async fn login(edge: Shared, request: HttpRequest) -> Answer {
     }
 }
 
+/// The sentence for an error that stands in the address. Anybody may have written the address, so no other text of it is shown.
+fn sentence_of(error: &str) -> &'static str {
+    match error {
+        "access_denied" => {
+            "The provider says that the login was denied, or what it says of it is not taken. Begin again from the program that \
+             you came from."
+        }
+        "temporarily_unavailable" => "The provider does not answer as it should. Try again in a moment.",
+        _ => "The login failed. Begin again from the program that you came from.",
+    }
+}
+
 /// Asks a person whom the provider knows.
-pub fn ask(edge: &Shared, asked: &LoginAsked, who: &Identity) -> Answer {
+pub fn ask(edge: &Shared, asked: &LoginAsked, who: &Identity, invitations: &[Pending]) -> Answer {
     let (answer, code) = edge.records.ask_person(asked, who)?;
     let email = escaped(&who.email);
     let more = format!(
         "<p>It will get an API key and may do what <b>{email}</b> may do. It shows the code</p><h2>{code}</h2>\
          <p>If your terminal shows another code, or you began nothing there, close this page.</p>\
-         <form method=\"post\" action=\"{ALLOW}\"><input type=\"hidden\" name=\"answer\" value=\"{answer}\">\
-         <button>It is the same code: let it in</button></form>"
+         <form method=\"post\" action=\"{ALLOW}\"><input type=\"hidden\" name=\"answer\" value=\"{answer}\">{}\
+         <button>It is the same code: let it in</button></form>",
+        choices(invitations)
     );
     let asks = Page {
         title: "A program waits",
@@ -92,11 +108,19 @@ pub fn ask(edge: &Shared, asked: &LoginAsked, who: &Identity) -> Answer {
 /// What the person says on that page.
 pub async fn allow(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
     let _passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
-    let body = body::read(&edge, &request, payload, FORM_BYTES_MAX).await?;
-    let answer = form(&body.bytes).ok().and_then(|form| form.one("answer").ok().flatten().map(str::to_owned));
-    let ticket = answer.map(|answer| edge.records.allowed(&answer)).transpose()?.flatten();
-    let Some(ticket) = ticket else { return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(TOO_OLD))) };
+    let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
+    let form = form(&body.bytes).ok();
+    let answer = form.as_ref().and_then(|form| form.one("answer").ok().flatten());
+    let ticket = answer.map(|answer| edge.records.allowed(answer)).transpose()?.flatten();
+    let ticket = ticket.and_then(|ticket| ticket.asked.session.map(|session| (session, ticket)));
+    let (Some(form), Some((session, ticket))) = (form, ticket) else {
+        return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(TOO_OLD)));
+    };
     let who = Identity { email: ticket.email, is_verified: ticket.is_verified };
+    if let Err(RecordsError::Forbidden(why)) = edge.records.check_unanswered(session).await {
+        return Ok(page(StatusCode::FORBIDDEN, &Page::not_logged_in(&why)));
+    }
+    carry_out(&edge, &form, &who).await?;
     match edge.records.finish_login(&ticket.asked, &who).await {
         Ok(_) => {
             let why = "The program has been let in. You can close this page and go back to your terminal.";

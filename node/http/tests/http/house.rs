@@ -8,7 +8,7 @@ use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_auth::{Keyring, Secret, VaultKey};
 use assay_node_http::{
     Admin, App, Handle as ServerHandle, Health, HttpConfig, LimitsConfig, Quotas, RatePeers, RateRule, RateView, Rates,
-    Server,
+    Server, Sockets,
 };
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_query::{Prices, Queries, QueryLimits};
@@ -103,7 +103,11 @@ impl House {
                 admin,
                 provider: None,
             };
-            (cluster, objects, asked, Server::bind(app).expect("a port"))
+            (cluster, objects, asked, {
+                let admin = app.admin.as_ref().map(|admin| admin.config.clone()).unwrap_or_default();
+                let sockets = Sockets::reserve(&app.config, &admin).expect("ports");
+                Server::bind(app, sockets).expect("a server")
+            })
         });
         let (address, handle) = (server.addresses()[0], server.handle());
         let metrics = server.metrics_addresses().first().copied();

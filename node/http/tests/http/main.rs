@@ -2,6 +2,7 @@
 
 mod access;
 mod admin;
+mod admission;
 mod client;
 mod edges;
 mod house;

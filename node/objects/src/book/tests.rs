@@ -8,14 +8,14 @@ use super::*;
 
 const LIMITS: BookLimits = BookLimits {
     object: Room { writes: 4, bytes: 100 },
-    shard: Room { writes: 6, bytes: 150 },
+    lane: Room { writes: 6, bytes: 150 },
     node: Room { writes: 8, bytes: 200 },
     objects: 5,
 };
 
 fn want(object: u128, bytes: usize) -> Wanted {
     let key = ObjectKey::new(OrgId(Uuid::from_u128(1)), ObjectKind::ProjectLogs, Uuid::from_u128(object));
-    Wanted { object: key, shard: ShardId((object % 2) as u16), bytes }
+    Wanted { object: key, lane: ShardId((object % 2) as u16), bytes }
 }
 
 fn book() -> Book<u128> {

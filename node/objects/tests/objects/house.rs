@@ -1,11 +1,14 @@
 //! A node to test on, and short ways to say what is asked of it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig, OnFatal};
 use assay_node_objects::{
-    FetchPage, FetchRequest, ObjectLimits, ObjectWrite, Objects, ReadError, RowHome, WriteError, Written, node_clock,
+    Clock, FetchPage, FetchRequest, OBJECTS_THREAD, ObjectLimits, ObjectWrite, Objects, Patience, ReadError, RowHome,
+    WriteError, Written, node_clock,
 };
 use assay_storage_log::LogConfig;
 use assay_storage_model::command::{Command, RequestId};
@@ -26,6 +29,40 @@ pub async fn house() -> House {
 }
 
 pub async fn house_with(limits: ObjectLimits) -> House {
+    house_at(limits, node_clock).await
+}
+
+/// While it lasts no actor takes a write: those that have a place keep it.
+pub struct Hold(Arc<AtomicBool>);
+
+impl Hold {
+    pub fn end(self) {}
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+pub async fn held_house(limits: ObjectLimits) -> (House, Hold) {
+    let holds = Arc::new(AtomicBool::new(true));
+    let hold = Hold(Arc::clone(&holds));
+    let house = house_at(limits, |cluster| {
+        let clock = node_clock(cluster);
+        // An actor looks at the clock before it takes a write.
+        Arc::new(move || {
+            let is_actor = thread::current().name().is_some_and(|name| name.starts_with(OBJECTS_THREAD));
+            while is_actor && holds.load(Ordering::Acquire) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            clock()
+        })
+    });
+    (house.await, hold)
+}
+
+async fn house_at(limits: ObjectLimits, clock: impl FnOnce(&Arc<Cluster>) -> Clock) -> House {
     let dir = tempfile::tempdir().expect("a directory");
     let config = ClusterConfig {
         data_dir: dir.path().to_owned(),
@@ -35,7 +72,7 @@ pub async fn house_with(limits: ObjectLimits) -> House {
         ..ClusterConfig::default()
     };
     let cluster = Arc::new(Cluster::open(config).await.expect("opens"));
-    House { objects: Objects::start(Arc::clone(&cluster), limits, node_clock(&cluster)), cluster, _dir: dir }
+    House { objects: Objects::start(Arc::clone(&cluster), limits, clock(&cluster)), cluster, _dir: dir }
 }
 
 pub fn key(kind: ObjectKind, n: u128) -> ObjectKey {
@@ -78,7 +115,10 @@ impl Seen {
 
 impl House {
     pub async fn try_write(&self, object: ObjectKey, rows: Vec<Value>) -> Result<Written, WriteError> {
-        let mut written = self.objects.write(vec![ObjectWrite { object, rows: sent(rows), request: None }]).await?;
+        let mut written = self
+            .objects
+            .write(vec![ObjectWrite { object, rows: sent(rows), request: None }], Patience::usual())
+            .await?;
         Ok(written.pop().expect("one"))
     }
 

@@ -1,18 +1,23 @@
 //! What is refused leaves nothing behind.
 
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
-use assay_node_objects::{FetchRequest, ObjectLimits, ObjectWrite, ReadError, WriteError};
+use assay_node_objects::{FetchRequest, ObjectLimits, ObjectWrite, Patience, ReadError, WriteError};
 use serde_json::json;
+use tokio::time::Instant;
 
-use crate::house::{house, house_with, log, sent};
+use crate::house::{held_house, house, log, sent};
 
 #[tokio::test]
 async fn one_bad_row_keeps_every_object_of_the_call_unwritten() {
     let house = house().await;
     let write = |n, row| ObjectWrite { object: log(n), rows: sent(vec![json!({"id": "good"}), row]), request: None };
     let writes = vec![write(1, json!({"id": "b"})), write(2, json!({"id": "b", "scores": {"s": 7}}))];
-    let Err(WriteError::Row { write, error }) = house.objects.write(writes).await else { panic!("is refused") };
+    let Err(WriteError::Row { write, error }) = house.objects.write(writes, Patience::usual()).await else {
+        panic!("is refused")
+    };
     assert_eq!((write, error.row, error.path.as_str()), (1, 1, "scores.s"));
     for n in [1, 2] {
         assert!(house.all(log(n)).await.ids().is_empty());
@@ -33,7 +38,7 @@ async fn a_merge_that_makes_too_large_a_row_is_refused_with_its_place_and_stops_
     ];
     let empty = ObjectWrite { object: log(2), rows: Vec::new(), request: None };
     let write = ObjectWrite { object: log(1), rows: sent(rows), request: None };
-    let refused = house.objects.write(vec![empty, write]).await;
+    let refused = house.objects.write(vec![empty, write], Patience::usual()).await;
     let Err(WriteError::Row { write: 1, error }) = refused else { panic!("{refused:?}") };
     assert_eq!(error.row, 2);
     house.write(log(1), vec![json!({"id": "c"})]).await;
@@ -48,7 +53,7 @@ async fn a_dropped_object_is_gone_for_writers_and_readers_and_for_the_call_that_
     house.drop_object(log(1)).await;
     assert_eq!(house.try_write(log(1), vec![json!({"id": "b"})]).await, Err(WriteError::Gone { object: log(1) }));
     let write = |n| ObjectWrite { object: log(n), rows: sent(vec![json!({"id": "c"})]), request: None };
-    let both = house.objects.write(vec![write(2), write(1)]).await;
+    let both = house.objects.write(vec![write(2), write(1)], Patience::usual()).await;
     assert_eq!(both, Err(WriteError::Gone { object: log(1) }));
     assert!(house.all(log(2)).await.ids().is_empty());
     for limit in [None, Some(0)] {
@@ -58,58 +63,133 @@ async fn a_dropped_object_is_gone_for_writers_and_readers_and_for_the_call_that_
     house.close().await;
 }
 
+fn row(n: u128, id: &str) -> Vec<ObjectWrite> {
+    vec![ObjectWrite { object: log(n), rows: sent(vec![json!({"id": id})]), request: None }]
+}
+
+/// For a write that is to wait as short as this.
+fn patient_for(wait: Duration) -> Patience {
+    Patience { until: Instant::now() + wait, ..Patience::usual() }
+}
+
+/// Polls once, so that it has entered the queue.
+async fn begun<T>(write: &mut Pin<Box<impl Future<Output = T>>>) -> Poll<T> {
+    std::future::poll_fn(|context| Poll::Ready(write.as_mut().poll(context))).await
+}
+
+/// Before there was a queue, most of these were refused at once.
 #[tokio::test]
-async fn a_full_mailbox_is_busy_and_loses_nothing() {
-    let house = house_with(ObjectLimits { object_writes: 4, ..ObjectLimits::default() }).await;
-    let writers: Vec<_> = (0..64)
-        .map(|n| {
-            let objects = house.objects.clone();
-            let rows = vec![json!({"id": format!("row-{n:02}")})];
-            tokio::spawn(async move {
-                objects.write(vec![ObjectWrite { object: log(1), rows: sent(rows), request: None }]).await
-            })
-        })
-        .collect();
-    let (mut written, mut busy) = (Vec::new(), 0);
-    for (n, writer) in writers.into_iter().enumerate() {
-        match writer.await.expect("ends well") {
-            Ok(_) => written.push(format!("row-{n:02}")),
-            Err(WriteError::Busy { retry_after, .. }) => {
-                assert!(retry_after > Duration::ZERO);
-                busy += 1;
-            }
-            Err(other) => panic!("{other}"),
-        }
+async fn writes_that_find_no_place_wait_for_one_and_keep_their_order() {
+    let (house, hold) = held_house(ObjectLimits { object_writes: 4, ..ObjectLimits::default() }).await;
+    let mut writes = Vec::new();
+    for n in 0..64 {
+        let mut write = Box::pin(house.objects.write(row(1, &format!("row-{n:02}")), Patience::usual()));
+        assert!(begun(&mut write).await.is_pending());
+        writes.push(write);
     }
-    assert!(busy > 0 && !written.is_empty(), "{busy} were busy");
-    let seen = house.all(log(1)).await;
-    let mut found = seen.ids();
-    found.sort_unstable();
-    assert_eq!(found, written, "those that were answered, and no other");
-    assert_eq!((house.objects.counts().busy, house.objects.counts().waiting_bytes), (busy, 0));
+    let counts = house.objects.counts();
+    assert_eq!((counts.waiting_writes, counts.queued_calls), (4, 60));
+    hold.end();
+    let written = futures::future::join_all(writes).await;
+    let xacts: Vec<_> = written.into_iter().map(|written| written.expect("writes")[0].xact).collect();
+    assert!(xacts.is_sorted(), "each is written in its turn");
+    assert_eq!(house.all(log(1)).await.ids().len(), 64);
+    let counts = house.objects.counts();
+    assert_eq!((counts.busy, counts.waiting_bytes, counts.queued_calls, counts.waits), (0, 0, 0, 60));
+    assert!(counts.wait_seconds > 0.0);
     house.close().await;
 }
 
 #[tokio::test]
-async fn a_full_mailbox_refuses_the_whole_call() {
-    let limits = ObjectLimits { object_bytes: 1000, ..ObjectLimits::default() };
-    let house = house_with(limits).await;
-    let write = |n, text: &str| ObjectWrite {
-        object: log(n),
-        rows: sent(vec![json!({"id": text, "input": text})]),
-        request: None,
-    };
-    let big = "x".repeat(1000);
-    // Two writes to one object are more than may wait once one waits already.
-    let first = house.objects.write(vec![write(1, &big[..500])]);
-    let mut first = Box::pin(first);
-    let polled = std::future::poll_fn(|context| std::task::Poll::Ready(first.as_mut().poll(context))).await;
-    assert!(polled.is_pending());
-    let refused = house.objects.write(vec![write(2, "other"), write(1, &big[..500])]).await;
-    assert!(matches!(refused, Err(WriteError::Busy { .. })), "{refused:?}");
+async fn a_write_is_busy_when_its_deadline_has_passed_and_not_before() {
+    let (house, hold) = held_house(ObjectLimits { object_writes: 1, ..ObjectLimits::default() }).await;
+    let mut first = Box::pin(house.objects.write(row(1, "first"), Patience::usual()));
+    assert!(begun(&mut first).await.is_pending());
+    let (began, wait) = (Instant::now(), Duration::from_millis(300));
+    let refused = house.objects.write(row(1, "late"), patient_for(wait)).await;
+    let Err(WriteError::Busy { retry_after, .. }) = refused else { panic!("{refused:?}") };
+    assert!(began.elapsed() >= wait && retry_after > Duration::ZERO);
+    hold.end();
     first.await.expect("writes");
-    assert!(house.all(log(2)).await.ids().is_empty());
+    assert_eq!(house.all(log(1)).await.ids(), ["first"], "what was refused is not written later");
+    assert_eq!(house.objects.counts().busy, 1);
     house.close().await;
+}
+
+#[tokio::test]
+async fn a_flood_of_one_object_delays_no_write_of_another() {
+    let (house, hold) = held_house(ObjectLimits { object_writes: 4, ..ObjectLimits::default() }).await;
+    let mut flood = Vec::new();
+    for n in 0..100 {
+        let mut write = Box::pin(house.objects.write(row(1, &format!("{n:03}")), Patience::usual()));
+        assert!(begun(&mut write).await.is_pending());
+        flood.push(write);
+    }
+    let mut other = Box::pin(house.objects.write(row(2, "other"), Patience::usual()));
+    assert!(begun(&mut other).await.is_pending());
+    let counts = house.objects.counts();
+    assert_eq!((counts.waiting_writes, counts.queued_calls), (5, 96), "the other one has its place");
+    hold.end();
+    other.await.expect("writes");
+    assert!(futures::future::join_all(flood).await.into_iter().all(|written| written.is_ok()));
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_gives_its_place_in_the_queue_up() {
+    let (house, hold) = held_house(ObjectLimits { object_writes: 1, ..ObjectLimits::default() }).await;
+    let mut writes = Vec::new();
+    for id in ["first", "leaves", "last"] {
+        let mut write = Box::pin(house.objects.write(row(1, id), Patience::usual()));
+        assert!(begun(&mut write).await.is_pending());
+        writes.push(write);
+    }
+    drop(writes.remove(1));
+    assert_eq!(house.objects.counts().queued_calls, 1);
+    hold.end();
+    assert!(futures::future::join_all(writes).await.into_iter().all(|written| written.is_ok()));
+    let seen = house.all(log(1)).await;
+    assert_eq!(seen.ids(), ["last", "first"], "what left was not written");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_call_over_several_objects_waits_for_all_of_them_and_holds_none_back() {
+    let (house, hold) = held_house(ObjectLimits { object_writes: 1, ..ObjectLimits::default() }).await;
+    let mut first = Box::pin(house.objects.write(row(1, "first"), Patience::usual()));
+    assert!(begun(&mut first).await.is_pending());
+    let both: Vec<ObjectWrite> = [row(2, "both"), row(1, "both")].concat();
+    let mut both = Box::pin(house.objects.write(both, Patience::usual()));
+    assert!(begun(&mut both).await.is_pending());
+    let counts = house.objects.counts();
+    assert_eq!((counts.waiting_writes, counts.queued_calls), (1, 1), "it holds no place of the one that has room");
+    let mut other = Box::pin(house.objects.write(row(2, "other"), Patience::usual()));
+    assert!(begun(&mut other).await.is_pending());
+    assert_eq!(house.objects.counts().waiting_writes, 2, "the other has its place at once");
+    hold.end();
+    let (first, both, other) = tokio::join!(first, both, other);
+    assert!(first.is_ok() && both.is_ok() && other.is_ok());
+    assert_eq!(house.all(log(2)).await.ids(), ["both", "other"]);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_shutdown_refuses_what_waits_and_writes_nothing_of_it() {
+    let (house, hold) = held_house(ObjectLimits { object_writes: 1, ..ObjectLimits::default() }).await;
+    let mut writes =
+        [row(1, "first"), row(1, "waits")].map(|write| Box::pin(house.objects.write(write, Patience::usual())));
+    for write in &mut writes {
+        assert!(begun(write).await.is_pending());
+    }
+    let [first, waits] = writes;
+    let objects = house.objects.clone();
+    let shutdown = tokio::spawn(async move { objects.shutdown().await });
+    let refused = waits.await;
+    assert!(matches!(refused, Err(WriteError::Unavailable(_))), "{refused:?}");
+    hold.end();
+    first.await.expect("what had its place is written");
+    shutdown.await.expect("ends");
+    house.cluster.shutdown().await.expect("shuts down");
 }
 
 #[tokio::test]
@@ -117,12 +197,12 @@ async fn after_shutdown_nothing_is_taken_and_what_was_taken_is_answered() {
     let house = house().await;
     let objects = house.objects.clone();
     let write = || ObjectWrite { object: log(1), rows: sent(vec![json!({"id": "a"})]), request: None };
-    let mut taken = Box::pin(objects.write(vec![write()]));
+    let mut taken = Box::pin(objects.write(vec![write()], Patience::usual()));
     let polled = std::future::poll_fn(|context| std::task::Poll::Ready(taken.as_mut().poll(context))).await;
     assert!(polled.is_pending());
     let (taken, ()) = tokio::join!(taken, house.objects.shutdown());
     taken.expect("writes");
-    assert!(matches!(objects.write(vec![write()]).await, Err(WriteError::Unavailable(_))));
+    assert!(matches!(objects.write(vec![write()], Patience::usual()).await, Err(WriteError::Unavailable(_))));
     assert!(matches!(house.try_fetch(log(1), FetchRequest::default()).await, Err(ReadError::Unavailable(_))));
     house.cluster.shutdown().await.expect("shuts down");
 }
@@ -143,5 +223,5 @@ fn it_starts_without_any_runtime_and_ends_when_it_is_dropped() {
     let limits = ObjectLimits { threads: 3, ..ObjectLimits::default() };
     let objects = assay_node_objects::Objects::start(cluster, limits, clock);
     let write = ObjectWrite { object: log(1), rows: sent(vec![json!({"id": "a"})]), request: None };
-    runtime.block_on(objects.write(vec![write])).expect("writes");
+    runtime.block_on(objects.write(vec![write], Patience::usual())).expect("writes");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_node_objects::{ObjectLimits, ObjectWrite, feedback, ingest};
+use assay_node_objects::{ObjectLimits, ObjectWrite, Patience, feedback, ingest};
 use assay_storage_model::{ObjectKind, Xact};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -126,7 +126,7 @@ async fn one_body_of_rows_reaches_every_object_it_names() {
         rows: group.rows,
         request: None,
     });
-    let written = house.objects.write(writes.collect()).await.expect("writes");
+    let written = house.objects.write(writes.collect(), Patience::usual()).await.expect("writes");
     assert_eq!(written.iter().map(|one| one.row_ids[0].as_str()).collect::<Vec<_>>(), ["e", "d", "l"]);
     assert_eq!(house.all(key(ObjectKind::Experiment, 5)).await.event("e")["experiment_id"], json!(experiment));
     let dataset = house.all(key(ObjectKind::Dataset, 6)).await;
@@ -183,7 +183,7 @@ async fn writes_that_do_not_wait_for_each_other_keep_their_order() {
         .map(|row| {
             let write = ObjectWrite { object: log(1), rows: sent(vec![row]), request: None };
             let objects = house.objects.clone();
-            Box::pin(async move { objects.write(vec![write]).await })
+            Box::pin(async move { objects.write(vec![write], Patience::usual()).await })
         })
         .collect();
     let mut xacts = Vec::new();
@@ -216,15 +216,17 @@ async fn a_request_sent_again_changes_nothing_and_is_answered_alike() {
         rows: sent(vec![json!({"input": text}), json!({"id": "given", "input": text})]),
         request: request(3, content),
     };
-    let first = house.objects.write(vec![write(1, "a")]).await.expect("writes");
+    let first = house.objects.write(vec![write(1, "a")], Patience::usual()).await.expect("writes");
     assert!(!first[0].duplicate);
-    let (again, at_once) =
-        tokio::join!(house.objects.write(vec![write(1, "a")]), house.objects.write(vec![write(1, "a")]));
+    let (again, at_once) = tokio::join!(
+        house.objects.write(vec![write(1, "a")], Patience::usual()),
+        house.objects.write(vec![write(1, "a")], Patience::usual())
+    );
     for again in [again.expect("answers"), at_once.expect("answers")] {
         assert!(again[0].duplicate);
         assert_eq!((&again[0].row_ids, again[0].xact), (&first[0].row_ids, first[0].xact));
     }
-    let reused = house.objects.write(vec![write(2, "b")]).await;
+    let reused = house.objects.write(vec![write(2, "b")], Patience::usual()).await;
     assert_eq!(reused, Err(assay_node_objects::WriteError::KeyReused { xact: first[0].xact }));
     assert_eq!(house.all(log(1)).await.ids().len(), 2);
     house.close().await;
@@ -234,7 +236,10 @@ async fn a_request_sent_again_changes_nothing_and_is_answered_alike() {
 async fn two_of_the_same_request_at_once_are_written_once_also_by_an_actor_that_is_new() {
     let house = house_with(ObjectLimits { idle: Duration::from_millis(40), ..ObjectLimits::default() }).await;
     let write = || ObjectWrite { object: log(1), rows: sent(vec![json!({"input": 1})]), request: request(9, 9) };
-    let (one, two) = tokio::join!(house.objects.write(vec![write()]), house.objects.write(vec![write()]));
+    let (one, two) = tokio::join!(
+        house.objects.write(vec![write()], Patience::usual()),
+        house.objects.write(vec![write()], Patience::usual())
+    );
     let (one, two) = (one.expect("writes"), two.expect("writes"));
     assert_eq!((one[0].xact, &one[0].row_ids), (two[0].xact, &two[0].row_ids));
     assert!(one[0].duplicate != two[0].duplicate);
@@ -246,7 +251,7 @@ async fn two_of_the_same_request_at_once_are_written_once_also_by_an_actor_that_
     }
     let counts = house.objects.counts();
     assert_eq!((counts.active, counts.put_away, counts.waiting_writes), (0, 1, 0), "idle actors are put away");
-    let later = house.objects.write(vec![write()]).await.expect("answers");
+    let later = house.objects.write(vec![write()], Patience::usual()).await.expect("answers");
     assert!(later[0].duplicate && later[0].xact == one[0].xact, "the shard knows");
     assert_eq!(house.objects.counts().started, 2);
     house.close().await;

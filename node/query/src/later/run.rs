@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_node_answers::{AnswerError, Format, Writer};
+use assay_node_limits::Holder;
 use assay_storage_disk::DiskFile;
 use futures::FutureExt;
 use tokio::task::JoinSet;
@@ -35,7 +36,9 @@ enum Stop {
 impl From<AskError> for Stop {
     fn from(why: AskError) -> Stop {
         match why {
-            AskError::Busy(_) | AskError::Unavailable(_) | AskError::Damaged(_) => Stop::Passing(why.to_string()),
+            AskError::Busy(_) | AskError::Refused { .. } | AskError::Unavailable(_) | AskError::Damaged(_) => {
+                Stop::Passing(why.to_string())
+            }
             AskError::Internal(why) => {
                 tracing::error!(why, "a query that runs on after its request failed inside");
                 Stop::Failed("the server failed on this query; the log of its node has more".into())
@@ -169,7 +172,8 @@ impl Later {
         let asked = record.question.clone().read()?;
         let most = self.office.limits.later.seconds_max;
         let mut left = Duration::from_secs(record.seconds.map_or(most, |seconds| seconds.min(most)));
-        let mut answer = Answer::of(&self.office, asked, &record.owner.homes, record.after(), left);
+        let who = Holder::new(record.owner.org.0, record.owner.user);
+        let mut answer = Answer::of(&self.office, who, asked, &record.owner.homes, record.after(), left);
         answer.asker = self.office.later_asker.get().cloned().unwrap_or_default();
         answer.versions = record.versions.iter().copied().collect();
         let file = self.folder.new_rows(name)?;
@@ -202,7 +206,7 @@ impl Later {
 
     /// The next rows, once nobody else waits for a turn. That is not counted to its time.
     async fn part(&self, answer: &mut Answer, left: &mut Duration) -> Result<Option<Table>, AskError> {
-        let _permit = self.office.admission.enter_behind().await?;
+        let _permit = self.office.admission.enter_behind(answer.who).await;
         let begun = Instant::now();
         answer.time = *left;
         let table = answer.next().await;

@@ -1,7 +1,7 @@
 //! ACL: one grant. On one object, to one user or one group, of one permission or one role. It has no name: all its fields
 //! together are what it is, so that granting the same again gives the one that is there. Never changes.
 
-use assay_node_auth::{Acl, Gift, ObjectType, Permission, Subject};
+use assay_node_auth::{Acl, Gift, Giving, ObjectType, Permission, Subject};
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
 use uuid::Uuid;
@@ -85,8 +85,8 @@ pub(crate) fn read(body: &Body) -> Option<Acl> {
 }
 
 fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
-    let Checked { sight, body, .. } = checked;
-    let org = checked.who.org;
+    let Checked { sight, who, body, .. } = checked;
+    let org = who.org;
     let refuse = |said: &str| Err(RecordsError::BadRequest(said.to_owned()));
     let has = |name: &str| body.contains_key(name);
     if has("user_id") == has("group_id") {
@@ -113,5 +113,14 @@ fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
             return Err(missing(field, kind.name, id));
         }
     }
-    Ok(())
+    // A grant that is there already gives nothing.
+    let is_there = ACL.key_of(org.0, body).is_some_and(|key| sight.find(&key).is_some());
+    match read(body).filter(|_| !is_there) {
+        Some(acl) => sight.check_giving(who, gift_field(body), &Giving::Grant(acl)),
+        None => Ok(()),
+    }
+}
+
+fn gift_field(body: &Body) -> &'static str {
+    if body.contains_key("role_id") { "role_id" } else { "permission" }
 }

@@ -1,6 +1,6 @@
 //! Group: users, and groups whose users are in it too. Grants are made to users and to groups.
 
-use assay_node_auth::{Group, ObjectType};
+use assay_node_auth::{Giving, Group, ObjectType};
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
 use uuid::Uuid;
@@ -30,22 +30,32 @@ pub static GROUP: Kind = Kind {
     has_deleted_at: true,
     builtin: Vec::new,
     fold: Some(|stored, sent| folded_lists(stored, sent, &["member_users", "member_groups"])),
-    check: Some(|checked| {
-        let Checked { sight, body, .. } = checked;
-        let org = checked.who.org;
-        let stranger =
-            ids(body, "member_users").find(|user| sight.find(&organization::member_key(org, *user)).is_none());
-        if let Some(user) = stranger {
-            return Err(RecordsError::BadRequest(format!("`member_users`: no user {user} is in the organization")));
-        }
-        check_members(sight, org, body, "member_groups", &GROUP)
-    }),
+    check: Some(check),
     complete: |making, fields| {
         fields.insert("user_id".into(), making.user.to_string().into());
     },
     derive: nothing_derived,
     join: None,
 };
+
+fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
+    let Checked { sight, who, id, before, body } = checked;
+    let stranger =
+        ids(body, "member_users").find(|user| sight.find(&organization::member_key(who.org, *user)).is_none());
+    if let Some(user) = stranger {
+        return Err(RecordsError::BadRequest(format!("`member_users`: no user {user} is in the organization")));
+    }
+    check_members(sight, who.org, body, "member_groups", &GROUP)?;
+    // Nothing is granted to a group before it is made.
+    let Some(group) = *id else { return Ok(()) };
+    for list in ["member_users", "member_groups"] {
+        let there: Vec<Uuid> = before.map(|before| ids(before, list).collect()).unwrap_or_default();
+        if ids(body, list).any(|member| !there.contains(&member)) {
+            sight.check_giving(who, list, &Giving::Member { group })?;
+        }
+    }
+    Ok(())
+}
 
 pub(crate) fn ids<'b>(body: &'b Body, name: &str) -> impl Iterator<Item = Uuid> + use<'b> {
     let items = body.get(name).and_then(Value::as_array).into_iter().flatten();

@@ -2,7 +2,7 @@
 //! a code that its client redeems once; then it goes on from refresh token to refresh token, and is gone when it ends. No
 //! secret is in it: what clients show names it, is sealed, and has to be what the record says is next.
 
-use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};
+use assay_storage_model::catalog::{Record, UniqueKey};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -22,6 +22,9 @@ pub(crate) struct Login {
     pub until: i64,
     /// Which refresh token is good; none before the first.
     pub generation: u64,
+    /// Organizations that the user left since. The login does not open them, also when the user is back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub closed: Vec<Uuid>,
     /// Until it is redeemed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
@@ -52,9 +55,9 @@ impl Login {
     }
 }
 
-pub(crate) fn user_of(record: &Record) -> Result<Uuid, RecordsError> {
-    debug_assert_eq!(record.kind, RecordKind::LOGIN);
-    Login::read(record).map(|login| login.user_id)
+/// The mark of a setup that is done. It has no place among the user's logins, so that no login takes its place.
+pub(crate) fn spent_key(session: Uuid) -> UniqueKey {
+    UniqueKey::new("login.spent", session.to_string())
 }
 
 /// A user's logins have numbered places, so that they are found, and are not more than there may be.

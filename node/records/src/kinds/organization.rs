@@ -55,9 +55,28 @@ pub(crate) fn put_member(id: Uuid, org: OrgId, user: Uuid, at: i64) -> PutRecord
         org: Some(org),
         expect: Expect::Absent,
         keys: vec![member_key(org, user)],
-        body: json!({ "user_id": user.to_string() }).to_string().into_bytes(),
+        body: member_body(user, at),
         at,
     }
+}
+
+/// `joined` is when the membership began. Memberships of versions before 0.5 do not have it.
+pub(crate) fn member_body(user: Uuid, at: i64) -> Vec<u8> {
+    json!({ "user_id": user.to_string(), JOINED: at }).to_string().into_bytes()
+}
+
+/// When a membership began, in microseconds since the epoch; none where a version before 0.5 made it.
+pub(crate) fn joined(state: &State, org: OrgId, user: Uuid) -> Option<i64> {
+    let member = state.find(&member_key(org, user))?;
+    draft::read(member).ok()?.get(JOINED)?.as_i64()
+}
+
+const JOINED: &str = "joined";
+
+/// Whether somebody is a member of any organization but this one.
+pub(crate) fn is_member_elsewhere(state: &State, org: OrgId, user: Uuid) -> bool {
+    let mut others = state.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id)).filter(|other| *other != org);
+    others.any(|other| state.find(&member_key(other, user)).is_some())
 }
 
 /// The groups that every organization begins with, and the role of each in it. Their ids follow from the organization's, so

@@ -3,7 +3,7 @@
 use assay_storage_model::catalog::RecordKind;
 
 use super::project::SAVED_FUNCTION;
-use super::{LINE, NAME, PROSE, SCOPE, TEXTS, URL};
+use super::{LINE, NAME, PROSE, SCOPE, TEXTS, URL, inactive};
 use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
 use crate::shape::{MOST_POSITIVE, Member, Shape};
 
@@ -31,10 +31,10 @@ pub static PROJECT_AUTOMATION: Kind = Kind {
     has_deleted_at: false,
     builtin: Vec::new,
     fold: None,
-    check: None,
+    check: Some(inactive::check_automation),
     complete: made_by,
     derive: nothing_derived,
-    join: None,
+    join: Some(|_, object| inactive::say_of_automation(object)),
 };
 
 const CONFIG: Shape = Shape::Tagged(

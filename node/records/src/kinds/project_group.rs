@@ -1,6 +1,6 @@
 //! Project group: projects that are granted together. What was granted on the group was granted on each of them.
 
-use assay_node_auth::{Decision, ObjectType, Permission};
+use assay_node_auth::{Decision, Giving, ObjectType, Permission};
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
 use uuid::Uuid;
@@ -59,16 +59,20 @@ fn sorted(fields: &mut Body) {
     }
 }
 
-/// To put a project into a group is to grant what is granted on the group, so who does it has to be one who may grant on
-/// the project.
+/// Putting a project into a group grants on it what is granted on the group. Whoever does it has to be allowed to grant on the
+/// project, and has to have those rights there.
 fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
-    let Checked { sight, who, before, body } = checked;
+    let Checked { sight, who, id, before, body } = checked;
     let there: Vec<Uuid> = before.map(|before| ids(before, PROJECTS).collect()).unwrap_or_default();
     for project in ids(body, PROJECTS).filter(|project| !there.contains(project)) {
         let missing = || RecordsError::BadRequest(format!("`{PROJECTS}`: no project {project} is in the organization"));
         guard::known(sight, &PROJECT, who.org, project).ok_or_else(missing)?;
         match guard::decide_of_project(who, Permission::CreateAcls, project) {
-            Decision::Allowed => {}
+            Decision::Allowed => {
+                if let Some(group) = *id {
+                    sight.check_giving(who, PROJECTS, &Giving::Project { group, project })?;
+                }
+            }
             Decision::NotVisible => return Err(missing()),
             Decision::Forbidden => {
                 return Err(RecordsError::Forbidden(format!(

@@ -3,7 +3,7 @@
 use assay_storage_model::catalog::RecordKind;
 
 use super::project::SAVED_FUNCTION;
-use super::{LINE, NAME, PROSE, SCOPE, TEXTS};
+use super::{LINE, NAME, PROSE, SCOPE, TEXTS, inactive};
 use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
 use crate::shape::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
 
@@ -35,10 +35,10 @@ pub static PROJECT_SCORE: Kind = Kind {
     has_deleted_at: false,
     builtin: Vec::new,
     fold: None,
-    check: None,
+    check: Some(inactive::check_score),
     complete: made_by,
     derive: nothing_derived,
-    join: None,
+    join: Some(|_, object| inactive::say_of_score(object)),
 };
 
 const ITEMS_MAX: usize = 1000;

@@ -1,7 +1,7 @@
 //! Role: permissions under a name, and other roles whose permissions it has too. Three belong to the system: they are in
 //! every organization, nobody's, and never change.
 
-use assay_node_auth::{Granted, ObjectType, Permission, Role};
+use assay_node_auth::{Giving, Granted, ObjectType, Permission, Role};
 use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -40,21 +40,34 @@ pub static ROLE: Kind = Kind {
     has_deleted_at: true,
     builtin,
     fold: Some(|stored, sent| folded_lists(stored, sent, &["member_permissions", "member_roles"])),
-    check: Some(|checked| {
-        let Checked { sight, body, .. } = checked;
-        let org = checked.who.org;
-        let name = body.get("name").and_then(Value::as_str).unwrap_or_default();
-        if builtin().iter().any(|record| record.keys[0].name == name) {
-            return Err(RecordsError::BadRequest(format!("`name`: the system has a role `{name}`")));
-        }
-        super::check_members(sight, org, body, "member_roles", &ROLE)
-    }),
+    check: Some(check),
     complete: |making, fields| {
         fields.insert("user_id".into(), making.user.to_string().into());
     },
     derive: nothing_derived,
     join: None,
 };
+
+fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
+    let Checked { sight, who, id, body, .. } = checked;
+    let name = body.get("name").and_then(Value::as_str).unwrap_or_default();
+    if builtin().iter().any(|record| record.keys[0].name == name) {
+        return Err(RecordsError::BadRequest(format!("`name`: the system has a role `{name}`")));
+    }
+    super::check_members(sight, who.org, body, "member_roles", &ROLE)?;
+    // Nothing is granted with a role before it is made.
+    let Some(role) = *id else { return Ok(()) };
+    let had = sight.permissions_of(who.org, [role])?;
+    let Role { permissions, roles } = read(body);
+    let mut gained = sight.permissions_of(who.org, roles.into_iter().filter(|member| *member != role))?;
+    gained.extend(permissions);
+    // A permission on everything includes the restricted ones.
+    gained.retain(|granted| !had.contains(granted) && !had.contains(&(granted.0, None)));
+    if gained.is_empty() {
+        return Ok(());
+    }
+    sight.check_giving(who, "member_permissions", &Giving::Permissions { role, gained })
+}
 
 const PERMISSIONS: Shape = Shape::List { of: &PERMISSION, items_max: PERMISSIONS_MAX };
 const PERMISSION: Shape = Shape::Closed(&[

@@ -436,9 +436,11 @@ async fn somebody_always_owns_the_organization() {
     world.records.change_members(&world.owner, body(invited)).await.expect("invites");
     world.records.change_members(&other, body(owner)).await.expect("removes");
     assert!(world.records.authenticate(super::KEY, None).await.is_err(), "a key of nobody's");
-    let back = json!({"invite_users": {"ids": [world.owner.user]}});
+    let back = json!({"invite_users": {"emails": ["owner@example.com"]}});
     world.records.change_members(&other, body(back)).await.expect("comes back");
-    let back = world.records.authenticate(super::KEY, None).await.expect("is known again");
+    assert!(world.records.authenticate(super::KEY, None).await.is_err(), "the key went with them");
+    let key = world.records.admin_create_key("acme", "owner@example.com", "another").await.expect("a key");
+    let back = world.records.authenticate(key["api_key"].as_str().expect("a key"), None).await.expect("is known again");
     assert!(back.rights.is_empty(), "and has nothing of what they had");
     missing(world.records.create(&back, &API_KEY, body(json!({"name": "k", "org_name": "other"}))).await);
 }

@@ -23,7 +23,7 @@ fn rules() -> LoginRules {
     }
 }
 
-fn asked() -> LoginAsked {
+pub(super) fn asked() -> LoginAsked {
     LoginAsked {
         session: None,
         client_id: CLI.into(),
@@ -34,12 +34,12 @@ fn asked() -> LoginAsked {
     }
 }
 
-fn named(email: &str) -> Identity {
+pub(super) fn named(email: &str) -> Identity {
     Identity { email: email.into(), is_verified: true }
 }
 
 /// Where people log in; and the world it is in.
-async fn open_to_people() -> (World, Records) {
+pub(super) async fn open_to_people() -> (World, Records) {
     let world = world().await;
     world.records.master_key().await.expect("is written down");
     let records = world.records.clone().with_logins(rules());
@@ -54,7 +54,7 @@ async fn redeem(records: &Records, code: &str) -> Result<Tokens, GrantRefusal> {
     records.redeem_code(code, CLI, BACK, VERIFIER).await
 }
 
-async fn log_in(records: &Records, email: &str) -> Tokens {
+pub(super) async fn log_in(records: &Records, email: &str) -> Tokens {
     redeem(records, &code(records, email).await).await.expect("tokens")
 }
 
@@ -63,7 +63,7 @@ fn invalid(outcome: Result<Tokens, GrantRefusal>, says: &str) {
     assert!(matches!(&outcome, Err(GrantRefusal::Invalid(why)) if why.contains(says)), "{says}: {outcome:?}");
 }
 
-async fn is_open(records: &Records, tokens: &Tokens) -> bool {
+pub(super) async fn is_open(records: &Records, tokens: &Tokens) -> bool {
     match records.authenticate(tokens.access.expose(), None).await {
         Ok(_) => true,
         Err(RecordsError::Unauthenticated(_)) => false,
@@ -223,7 +223,7 @@ async fn who_leaves_is_logged_out_and_stays_so() {
     members(json!({"remove_users": {"ids": [ann.user]}})).await.expect("goes");
     assert!(!is_open(&records, &tokens).await);
     assert_eq!(world.logins(), 0);
-    members(json!({"invite_users": {"ids": [ann.user]}})).await.expect("comes back");
+    members(json!({"invite_users": {"emails": ["ann@example.com"]}})).await.expect("comes back");
     assert!(!is_open(&records, &tokens).await, "what was before is over");
     invalid(records.refresh_login(tokens.refresh.expose(), CLI).await, "its login has ended");
     invalid(redeem(&records, &code).await, "not known here");

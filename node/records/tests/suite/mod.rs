@@ -11,6 +11,7 @@ mod listing;
 mod logins;
 mod model;
 mod patching;
+mod people;
 mod rechecked;
 mod secrets;
 mod tenants;

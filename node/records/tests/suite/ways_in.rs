@@ -84,9 +84,12 @@ async fn an_account_is_a_user_of_one_organization_that_its_tokens_speak_for() {
     // It stays where it is.
     world.records.admin_create_organization("beta", "owner@example.com").await.expect("makes");
     let beta = world.records.authenticate(KEY, Some("beta")).await.expect("owns both");
-    for named in [json!({"ids": [robot.user]}), json!({"emails": [robot.user_email]})] {
+    for (named, says) in [
+        (json!({"ids": [robot.user]}), "there is no user"),
+        (json!({"emails": [robot.user_email]}), "is a service account of another organization"),
+    ] {
         let invited = world.records.change_members(&beta, body(json!({"invite_users": named}))).await;
-        bad(invited, "is a service account of another organization");
+        bad(invited, says);
     }
     bad(world.records.admin_create_user("beta", &robot.user_email).await, "service account");
     bad(world.records.admin_create_organization("gamma", &robot.user_email).await, "service account");

@@ -6,17 +6,13 @@ use std::fmt::Write;
 use arrow::array::{Array, BooleanArray, Int64Array, StringArray};
 use arrow::buffer::BooleanBuffer;
 use assay_node_btql::bound::Function;
-use assay_node_btql::values::{Value, Words};
-use regex::{Regex, RegexBuilder};
+use assay_node_btql::values::{Pattern, Value, Words};
 
 use super::logic;
-use crate::bounds::Spent;
+use crate::bounds::{COMPILE_WORK, Spent};
 use crate::builder::Texts;
 use crate::column::Column;
 use crate::prepared::{Call, Prepared};
-
-/// What reading a pattern costs, in bytes that might be looked at meanwhile.
-const REGEX_WORK: usize = 1 << 16;
 
 /// LIKE, MATCH and `~` with what was made ready.
 pub(super) fn matched(call: &Call, of: &Column, pattern: &Column, rows: usize, spent: &Spent<'_>) -> Option<Column> {
@@ -27,19 +23,19 @@ pub(super) fn matched(call: &Call, of: &Column, pattern: &Column, rows: usize, s
         return Some(Column::Bool(logic::every(None, rows)));
     }
     Some(Column::Bool(match &call.prepared {
-        Prepared::Like(like) => in_texts(of, spent, |text| like.fits(text))?,
-        Prepared::Regex(regex) => in_texts(of, spent, |text| regex.is_match(text))?,
+        Prepared::Like(like) => in_texts(of, |text| like.fits(text, &|work| spent.works(work)))?,
+        Prepared::Regex(regex) => in_texts(of, |text| regex.fits(text, &|work| spent.works(work)))?,
         Prepared::Words(words) => in_words(of, words, spent)?,
         _ => return None,
     }))
 }
 
 /// Of JSON the text that stands there, or its JSON text (D-59).
-fn in_texts(of: &Column, spent: &Spent<'_>, fits: impl Fn(&str) -> bool) -> Option<BooleanArray> {
+fn in_texts(of: &Column, fits: impl Fn(&str) -> bool) -> Option<BooleanArray> {
     match of {
-        Column::Text(texts) => Some(each(texts, spent, fits)),
+        Column::Text(texts) => Some(each(texts, fits)),
         Column::Json(texts) => {
-            let found = |text: Cow<'_, str>| spent.works(text.len()) && fits(&text);
+            let found = |text: Cow<'_, str>| fits(&text);
             Some(texts.iter().map(|text| Value::read(text?).to_text().map(found)).collect())
         }
         _ => None,
@@ -47,12 +43,13 @@ fn in_texts(of: &Column, spent: &Spent<'_>, fits: impl Fn(&str) -> bool) -> Opti
 }
 
 fn in_words(of: &Column, words: &Words, spent: &Spent<'_>) -> Option<BooleanArray> {
+    let goes_on = |work| spent.works(work);
     match of {
-        Column::Text(texts) => Some(each(texts, spent, |text| words.found_in(&Value::Text(text.into())))),
+        Column::Text(texts) => Some(each(texts, |text| words.found_in(&Value::Text(text.into()), &goes_on))),
         Column::Json(texts) => {
             let found = |text: &str| {
                 let value = Value::read(text);
-                (!value.is_null()).then(|| spent.works(text.len()) && words.found_in(&value))
+                (!value.is_null()).then(|| spent.works(text.len()) && words.found_in(&value, &goes_on))
             };
             Some(texts.iter().map(|text| found(text?)).collect())
         }
@@ -60,17 +57,15 @@ fn in_words(of: &Column, words: &Words, spent: &Spent<'_>) -> Option<BooleanArra
     }
 }
 
-fn each(texts: &StringArray, spent: &Spent<'_>, fits: impl Fn(&str) -> bool) -> BooleanArray {
-    let fits = |row: usize| {
-        let text = texts.value(row);
-        texts.is_valid(row) && spent.works(text.len()) && fits(text)
-    };
+/// What `fits` takes of the time is its own to count.
+fn each(texts: &StringArray, fits: impl Fn(&str) -> bool) -> BooleanArray {
+    let fits = |row: usize| texts.is_valid(row) && fits(texts.value(row));
     BooleanArray::new(BooleanBuffer::collect_bool(texts.len(), fits), texts.nulls().cloned())
 }
 
 /// Patterns that rows have: one that comes again is read once. One that is none gives null.
 fn by_row(of: &Column, pattern: &Column, any_case: bool, rows: usize, spent: &Spent<'_>) -> BooleanArray {
-    let mut last: Option<(String, Option<Regex>)> = None;
+    let mut last: Option<(String, Option<Pattern>)> = None;
     let found = |row: usize| {
         let (of, pattern) = (of.value(row), pattern.value(row));
         let (of, pattern) = (of.to_text()?, pattern.to_text()?);
@@ -78,12 +73,14 @@ fn by_row(of: &Column, pattern: &Column, any_case: bool, rows: usize, spent: &Sp
             return None;
         }
         if last.as_ref().is_none_or(|(text, _)| *text != pattern) {
-            let regex = RegexBuilder::new(&pattern).case_insensitive(any_case).build().ok();
-            // To read one takes longer than most texts do.
-            spent.works(REGEX_WORK);
+            if !spent.works(COMPILE_WORK) {
+                return None;
+            }
+            let regex = Pattern::new(&pattern, any_case).ok();
             last = Some((pattern.into_owned(), regex));
         }
-        last.as_ref().and_then(|(_, regex)| Some(regex.as_ref()?.is_match(&of)))
+        let (_, regex) = last.as_ref()?;
+        Some(regex.as_ref()?.fits(&of, &|work| spent.works(work)))
     };
     (0..rows).map(found).collect()
 }

@@ -1,12 +1,11 @@
 //! What is asked of texts (btql.md, section 11.2), and patterns that are held against them.
 
 use assay_node_btql::bound::Function;
-use assay_node_btql::values::{Like, Value, Words};
-use regex::RegexBuilder;
+use assay_node_btql::values::{Like, Pattern, Value, Words};
 
 use super::edits::levenshtein;
 use super::numbers::truncated;
-use crate::bounds::Spent;
+use crate::bounds::{COMPILE_WORK, Spent};
 use crate::prepared::{Call, Prepared};
 
 pub(super) fn concat(args: &[Value<'_>], skips_nulls: bool, spent: &Spent<'_>) -> Value<'static> {
@@ -26,7 +25,7 @@ pub(super) fn concat(args: &[Value<'_>], skips_nulls: bool, spent: &Spent<'_>) -
 pub(super) fn of_two(call: &Call, left: &Value<'_>, right: &Value<'_>, spent: &Spent<'_>) -> Value<'static> {
     use Function as F;
     if call.function == F::Match {
-        return matched(call, left, right);
+        return matched(call, left, right, spent);
     }
     let Some(text) = left.to_text() else { return Value::Null };
     spent.works(text.len());
@@ -37,15 +36,20 @@ pub(super) fn of_two(call: &Call, left: &Value<'_>, right: &Value<'_>, spent: &S
     }
     let Some(other) = right.to_text() else { return Value::Null };
     match &call.function {
-        F::Like { any_case } => Value::Boolean(match &call.prepared {
-            Prepared::Like(like) => like.fits(&text),
-            _ => Like::new(&other, *any_case).fits(&text),
-        }),
-        F::Regex { any_case } => match &call.prepared {
-            Prepared::Regex(regex) => Value::Boolean(regex.is_match(&text)),
+        F::Like { any_case } => match &call.prepared {
+            Prepared::Like(like) => Value::Boolean(like.fits(&text, &|work| spent.works(work))),
             _ => {
-                let regex = RegexBuilder::new(&other).case_insensitive(*any_case).build();
-                regex.map_or(Value::Null, |regex| Value::Boolean(regex.is_match(&text)))
+                spent.works(other.len());
+                let like = Like::new(&other, *any_case);
+                like.map_or(Value::Null, |like| Value::Boolean(like.fits(&text, &|work| spent.works(work))))
+            }
+        },
+        F::Regex { any_case } => match &call.prepared {
+            Prepared::Regex(regex) => Value::Boolean(regex.fits(&text, &|work| spent.works(work))),
+            _ if !spent.works(COMPILE_WORK) => Value::Null,
+            _ => {
+                let regex = Pattern::new(&other, *any_case);
+                regex.map_or(Value::Null, |regex| Value::Boolean(regex.fits(&text, &|work| spent.works(work))))
             }
         },
         F::StartsWith => Value::Boolean(text.starts_with(&*other)),
@@ -57,13 +61,14 @@ pub(super) fn of_two(call: &Call, left: &Value<'_>, right: &Value<'_>, spent: &S
 }
 
 /// D-61: whether every word of what is searched is found; null if either is.
-fn matched(call: &Call, left: &Value<'_>, right: &Value<'_>) -> Value<'static> {
+fn matched(call: &Call, left: &Value<'_>, right: &Value<'_>, spent: &Spent<'_>) -> Value<'static> {
     if left.is_null() || right.is_null() {
         return Value::Null;
     }
+    let goes_on = |work| spent.works(work);
     Value::Boolean(match &call.prepared {
-        Prepared::Words(words) => words.found_in(left),
-        _ => Words::of(right).found_in(left),
+        Prepared::Words(words) => words.found_in(left, &goes_on),
+        _ => Words::of(right).found_in(left, &goes_on),
     })
 }
 

@@ -239,7 +239,7 @@ fn files_are_given_back_once_their_groups_are_purged() {
 #[test]
 fn what_the_engine_copies_and_copies_again_is_surveyed_as_the_engine_replays_it() {
     let place = Place::new();
-    let config = LogConfig { budget_bytes: 256 << 10, file_bytes: 64 << 10, batch_bytes_max: 64 << 10 };
+    let config = LogConfig { budget_bytes: 256 << 10, file_bytes: 64 << 10, batch_bytes_max: 64 << 10, ..SMALL };
     let mut log = Log::open(disk(), &place.log(), config.clone()).unwrap();
     let (mut busy, mut marked) = (0, false);
     for cycle in 0..24u64 {

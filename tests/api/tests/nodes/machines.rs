@@ -3,8 +3,9 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use assay_test_api::http::Request;
+use assay_test_api::http::{Answer, Request};
 use assay_test_api::machines::{Machine, Network, address_of, lacking};
 use assay_test_api::process::{Process, STOP_MAX};
 use assay_test_api::server::{Ready, ready};
@@ -88,7 +89,7 @@ fn serving(machine: &Machine<'_>, line: &str) -> (Process, Ready) {
     (process, ready)
 }
 
-fn call(from: &Machine<'_>, to: usize, key: &str, target: &str, body: Value) -> Value {
+fn asked(from: &Machine<'_>, to: usize, key: &str, target: &str, body: &Value) -> anyhow::Result<Answer> {
     let request = Request {
         method: "POST".into(),
         target: target.into(),
@@ -96,29 +97,18 @@ fn call(from: &Machine<'_>, to: usize, key: &str, target: &str, body: Value) -> 
         body: Some(body.to_string().into_bytes()),
         declared_length: None,
     };
-    let url = format!("http://{}:8000", address_of(to));
-    let answer = from.ask(&url, &request).unwrap_or_else(|error| panic!("{error:#}"));
-    assert_eq!(answer.status, 200, "{target} at {url}: {}", answer.text());
+    from.ask(&format!("http://{}:8000", address_of(to)), &request)
+}
+
+fn call(from: &Machine<'_>, to: usize, key: &str, target: &str, body: Value) -> Value {
+    let answer = asked(from, to, key, target, &body).unwrap_or_else(|error| panic!("{error:#}"));
+    assert_eq!(answer.status, 200, "{target} at machine {to}: {}", answer.text());
     serde_json::from_slice(&answer.body).expect("JSON")
 }
 
-#[test]
-fn the_readmes_three_machines_become_one_cluster() {
-    let walk = walk();
-    if let Some(problem) = lacking() {
-        assert_ne!(std::env::var("ASSAY_REQUIRE").as_deref(), Ok("all"), "{problem}");
-        // To the stream itself: what a passing test prints is not shown.
-        let _ = writeln!(std::io::stderr(), "NOT COVERED: the README's three machines: {problem}");
-        return;
-    }
-    let dir = tempfile::tempdir().expect("a directory");
-    let network = Network::create(MACHINES).unwrap_or_else(|error| panic!("{error:#}"));
-    let machine = |number: usize| {
-        let made = Machine::new(&network, number, &dir.path().join(format!("machine-{number}")));
-        made.unwrap_or_else(|error| panic!("{error:#}"))
-    };
-    let machines = [machine(1), machine(2), machine(3)];
-
+/// The first machine founds a cluster, the others join it, and each waits until it is settled. Returns what runs on them,
+/// and the key that was printed.
+fn together(walk: &Walk, machines: &[Machine<'_>]) -> (Vec<Process>, String) {
     done(&machines[0], &walk.found[0]);
     let (first, ready) = serving(&machines[0], &walk.found[1]);
     let key = ready.printed_key.expect("the first start prints a key");
@@ -131,14 +121,115 @@ fn the_readmes_three_machines_become_one_cluster() {
         assert_eq!(ready.printed_key, None, "machine {} made a key of its own", machine.number);
         nodes.push(node);
     }
-    for machine in &machines {
+    for machine in machines {
         let said = done(machine, &walk.wait);
         assert_eq!(said.last().map(String::as_str), Some("settled"));
         let replicated =
             said.iter().filter(|line| line.starts_with("shard ")).all(|line| line.contains("on nodes 1, 2, 3"));
         assert!(replicated && said.iter().any(|line| line.starts_with("shard ")), "{said:?}");
     }
+    (nodes, key)
+}
 
+/// Network and machines for a test, or why there are none.
+fn network(what: &str) -> Option<Network> {
+    if let Some(problem) = lacking() {
+        assert_ne!(std::env::var("ASSAY_REQUIRE").as_deref(), Ok("all"), "{problem}");
+        // To the stream itself: what a passing test prints is not shown.
+        let _ = writeln!(std::io::stderr(), "NOT COVERED: {what}: {problem}");
+        return None;
+    }
+    Some(Network::create(MACHINES).unwrap_or_else(|error| panic!("{error:#}")))
+}
+
+fn machines<'n>(network: &'n Network, dir: &Path) -> [Machine<'n>; MACHINES] {
+    [1, 2, 3].map(|number| {
+        let made = Machine::new(network, number, &dir.join(format!("machine-{number}")));
+        made.unwrap_or_else(|error| panic!("{error:#}"))
+    })
+}
+
+fn stop_all(nodes: &mut [Process]) {
+    for (place, node) in nodes.iter_mut().enumerate() {
+        let status = node.stop(STOP_MAX).unwrap_or_else(|error| panic!("{error:#}"));
+        assert!(status.success(), "machine {}: {status}", place + 1);
+    }
+}
+
+/// Projects, so that shards of all leaders are written to.
+const PROJECTS: usize = 6;
+/// From this long after a cut on, every request is answered well, for as long as that.
+const SERVED_AGAIN: Duration = Duration::from_secs(2);
+const HELD: Duration = Duration::from_secs(20);
+
+/// Writes to each project in turn at the node of this machine and reads it there, until the time is over. Returns how many
+/// requests were sent, and what was wrong with those that were sent after `from`.
+fn written_and_read(
+    machine: &Machine<'_>,
+    key: &str,
+    projects: &[String],
+    (from, until): (Instant, Instant),
+) -> (usize, Vec<String>) {
+    let (mut sent, mut wrong) = (0, Vec::new());
+    while Instant::now() < until {
+        let (begun, row) = (Instant::now(), format!("row-{}-{sent}", machine.number));
+        let path = format!("/v1/project_logs/{}", projects[sent % projects.len()]);
+        let insert = json!({"events": [{"id": row, "input": row}]});
+        for (target, body) in [(format!("{path}/insert"), insert), (format!("{path}/fetch"), json!({"limit": 1}))] {
+            let answer = asked(machine, machine.number, key, &target, &body);
+            let problem = match &answer {
+                Ok(answer) if answer.status == 200 => continue,
+                Ok(answer) => format!("{}: {}", answer.status, answer.text()),
+                Err(error) => format!("{error:#}"),
+            };
+            if begun >= from {
+                wrong.push(format!("machine {}, {target} after {:?}: {problem}", machine.number, begun.elapsed()));
+            }
+        }
+        sent += 1;
+    }
+    (sent, wrong)
+}
+
+/// Two machines that do not reach each other, with a third that both reach: their nodes served nobody for as long as it
+/// lasted.
+#[test]
+fn half_connected_machines_are_all_served() {
+    let Some(network) = network("half-connected machines") else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let machines = machines(&network, dir.path());
+    let (mut nodes, key) = together(&walk(), &machines);
+    let project = |number: usize| {
+        let made = call(&machines[0], 1, &key, "/v1/project", json!({"name": format!("project {number}")}));
+        made["id"].as_str().expect("an id").to_owned()
+    };
+    let projects: Vec<String> = (0..PROJECTS).map(project).collect();
+    for cut in [&[(1, 2), (2, 1)][..], &[(2, 1)]] {
+        cut.iter().for_each(|(from, to)| network.cut(*from, *to).unwrap_or_else(|error| panic!("{error:#}")));
+        let from = Instant::now() + SERVED_AGAIN;
+        let times = (from, from + HELD / u32::try_from(3 - cut.len()).expect("one or two"));
+        std::thread::scope(|scope| {
+            let (key, projects) = (&key, &projects);
+            let clients =
+                machines.each_ref().map(|machine| scope.spawn(move || written_and_read(machine, key, projects, times)));
+            for client in clients {
+                let (sent, wrong) = client.join().expect("a client ends");
+                assert!(wrong.is_empty(), "{cut:?}: {} of {sent}: {wrong:#?}", wrong.len());
+                assert!(sent > 5, "{cut:?}: {sent} rounds");
+            }
+        });
+        cut.iter().for_each(|(from, to)| network.mend(*from, *to).unwrap_or_else(|error| panic!("{error:#}")));
+    }
+    stop_all(&mut nodes);
+}
+
+#[test]
+fn the_readmes_three_machines_become_one_cluster() {
+    let walk = walk();
+    let Some(network) = network("the README's three machines") else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let machines = machines(&network, dir.path());
+    let (mut nodes, key) = together(&walk, &machines);
     let project = call(&machines[0], 2, &key, "/v1/project", json!({"name": "three machines"}));
     let path = format!("/v1/project_logs/{}", project["id"].as_str().expect("an id"));
     call(&machines[0], 2, &key, &format!("{path}/insert"), json!({"events": [{"id": "row", "input": "written on 2"}]}));
@@ -146,8 +237,5 @@ fn the_readmes_three_machines_become_one_cluster() {
         let page = call(&machines[from], to, &key, &format!("{path}/fetch"), json!({}));
         assert_eq!(page["events"][0]["input"], "written on 2", "read on {to}: {page}");
     }
-    for (place, node) in nodes.iter_mut().enumerate() {
-        let status = node.stop(STOP_MAX).unwrap_or_else(|error| panic!("{error:#}"));
-        assert!(status.success(), "machine {}: {status}", place + 1);
-    }
+    stop_all(&mut nodes);
 }

@@ -2,6 +2,7 @@
 //! and two of them wait at once.
 
 mod admin;
+mod admission;
 mod at_once;
 mod cases;
 mod certificates;

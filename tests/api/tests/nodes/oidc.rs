@@ -1,9 +1,11 @@
 //! People who log in: the whole way from a client over a node, a provider and other nodes to tokens, each step on another node;
 //! everything that may be wrong on it; and when what was given is good no more.
 
+mod invitations;
 mod provider;
 mod setup;
 
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -53,6 +55,7 @@ fn form(fields: &[(&str, &str)]) -> String {
 struct World {
     dev: Dev,
     provider: Provider,
+    data: PathBuf,
 }
 
 impl World {
@@ -220,7 +223,7 @@ fn people_log_in_on_three_nodes_in_turn() {
         ("ASSAY_LOG_FILTER", "debug,openraft=off,raft_engine=warn"),
     ];
     let dev = Dev::start_with(&data, &environment).unwrap_or_else(|error| panic!("{error:#}"));
-    let world = World { dev, provider };
+    let world = World { dev, provider, data: data.clone() };
     let held = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hold(&world)));
     let shown = held.unwrap_or_else(|_| panic!("the nodes said:\n{}", world.dev.log()));
     let log = std::fs::read(data.with_extension("log")).expect("the log");
@@ -256,6 +259,7 @@ fn hold(world: &World) -> Vec<String> {
     ends(world);
     on_record(world);
     shown.extend(setup::held(world));
+    shown.extend(invitations::held(world));
     sleep(CODE_OVER.saturating_sub(made.elapsed()));
     invalid(world.redeem(1, &stale, VERIFIER), "older than a minute");
     shown

@@ -10,3 +10,4 @@ mod later;
 mod loss;
 mod nodes;
 mod paging;
+mod tenants;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use assay_test_api::dev::Dev;
 use assay_test_api::http::{Answer, Request, send};
+use assay_test_api::process::run;
 use assay_test_api::rows::{call, knock};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -65,6 +66,16 @@ impl Nodes {
     pub fn project(&self, name: &str) -> Result<String> {
         let made = self.call("POST", "/v1/project", &json!({"name": name}))?;
         Ok(made["id"].as_str().context("an id")?.to_owned())
+    }
+
+    /// A new organization beside the one that the key of these tests is of; the key of its owner.
+    pub fn organization(&self, name: &str) -> Result<String> {
+        let node = self.dir.path().join("data/node-1");
+        let node = node.to_str().context("a path that is text")?;
+        let owner = format!("owner@{name}.example");
+        let words = ["admin", "create-organization", name, "--owner", &owner, "--data-dir", node];
+        let made = run(&words, &[], "")?.json()?;
+        Ok(made["api_key"].as_str().context("a key")?.to_owned())
     }
 
     pub fn insert(&self, project: &str, rows: &[Value]) -> Result<()> {

@@ -1,132 +1,141 @@
-//! `overload`: what a server does that is asked for several times what it can take, and how soon it is itself again.
+//! `overload`: SDK processes offer several times what the server takes, while light clients of another organization write.
 //!
 //! ```text
-//! as fast as it goes ──► what it can take     a tenth of that ──► calm     several times that ──► storm     calm again?
+//! light clients alone ──► a few connections, as fast as it goes ──► SDK processes, several times that ──► what was sent is counted
+//!   their p99                what the server takes                   beside the light clients
 //! ```
-//! In the storm nobody waits: a request is due when it is due, and one that is refused is not sent again. A connection
-//! whose answer is late sends the next request at once, so that many connections are needed to ask for that much.
+//! Each process works as the SDKs do: it makes batches of rows at its rate, keeps what was not sent yet in a buffer of
+//! bounded bytes, and sends with a few threads. A batch that is refused or fails three times, with 1 s and 2 s between, is
+//! dropped. While the buffer is full the process makes nothing.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
-use assay_bench::generate::{Profile, Workload};
+use anyhow::{Context, bail, ensure};
+use assay_bench::generate::{GeneratedEvents, Profile, Workload};
+use bytes::Bytes;
 use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
+use super::client::{Connection, Target};
 use super::drive::{Bodies, Driven, Lane, Pace, drive};
 use super::server_process::ServerProcess;
 use super::{client_runtime, object_of_lane};
 use crate::process::Process;
 use crate::report::{Report, Wanted, median, percentile};
 
-/// How often what the server can take is asked for.
+/// How often what the server takes is offered.
 const FACTOR: f64 = 4.0;
-/// Connections that find out what it can take: enough to keep it busy, few enough that nothing is refused.
+/// Connections that find out what it takes.
 const PEAK_CONNECTIONS: usize = 8;
 const PEAK_TIME: Duration = Duration::from_secs(5);
-/// The calm load is this part of the peak, on one connection.
-const CALM_PART: f64 = 0.1;
-const CALM_TIME: Duration = Duration::from_secs(4);
-/// Bodies of each connection of the storm, sent again and again: a row that comes again replaces itself.
-const STORM_BODIES_EACH: usize = 4;
-const RECOVERY_SECONDS_MAX: f64 = 5.0;
-/// For so long it is looked whether it recovers.
-const RECOVERY_WATCHED: Duration = Duration::from_secs(20);
-/// It has recovered when the middle of so many acknowledgements in a row is calm: at most twice as slow as before, or
-/// by less than anyone notices.
-const RECOVERED_IN_A_ROW: usize = 10;
-const CALM_SLOWER_MAX: f64 = 2.0;
-const CALM_SLOWER_MS: f64 = 10.0;
+/// Threads with which one process sends.
+const SENDERS: usize = 8;
+/// Tries of one batch, and the wait before the second; it doubles.
+const TRIES: u32 = 3;
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// Batches of each process that are made beforehand; later ones are these with other ids.
+const BATCHES_MADE: usize = 16;
+/// All rows are to be there so long after the first was offered.
+const ARRIVED_WITHIN: Duration = Duration::from_secs(300);
+/// Light clients of another organization, and how often each of them writes a row.
+const LIGHT_CLIENTS: usize = 4;
+const LIGHT_EVERY: Duration = Duration::from_millis(100);
+const LIGHT_ALONE: Duration = Duration::from_secs(10);
+const LIGHT_SLOWER_MAX: f64 = 3.0;
 const RESIDENT_MIB_MAX: f64 = 1024.0;
 const MEMORY_EVERY: Duration = Duration::from_millis(100);
+/// Room in a buffer is counted in these.
+const BUFFER_UNIT_BYTES: usize = 1 << 10;
 
 #[derive(Clone, Debug)]
 pub struct Options {
     pub program: PathBuf,
-    pub connections: usize,
-    pub projects: usize,
+    pub processes: usize,
     pub rows_per_request: usize,
+    /// What all processes buffer together.
+    pub buffer_bytes: u64,
     pub seconds: u64,
     pub seed: u64,
 }
 
-/// What came of the storm.
-#[derive(Debug, Default, Serialize)]
-struct Storm {
-    seconds: f64,
-    requests: u64,
-    by_status: BTreeMap<u16, u64>,
-    /// Answers 429 and 503 that do not say when to come again.
-    without_retry_after: u64,
-    /// Of what was answered 200.
-    rows: u64,
-    answer_ms: Vec<f64>,
-    refusal_ms: Vec<f64>,
-    /// What another status said: the first of each.
-    others: BTreeMap<u16, String>,
+/// What came of the processes together.
+#[derive(Debug, Default)]
+struct Sending {
+    offered_bytes: AtomicU64,
+    offered_rows: AtomicU64,
+    acknowledged_rows: AtomicU64,
+    /// Of batches that were dropped.
+    lost_rows: AtomicU64,
+    /// Answers other than 200, and failures.
+    refusals: AtomicU64,
 }
 
-impl Storm {
-    fn join(&mut self, other: Storm) {
-        self.requests += other.requests;
-        self.without_retry_after += other.without_retry_after;
-        self.rows += other.rows;
-        self.answer_ms.extend(other.answer_ms);
-        self.refusal_ms.extend(other.refusal_ms);
-        self.others.extend(other.others);
-        for (status, count) in other.by_status {
-            *self.by_status.entry(status).or_default() += count;
-        }
-    }
-
-    fn count(&self, wanted: impl Fn(u16) -> bool) -> u64 {
-        self.by_status.iter().filter(|(status, _)| wanted(**status)).map(|(_, count)| count).sum()
-    }
+/// What came of the light clients.
+#[derive(Debug, Default, Serialize)]
+struct Light {
+    refused: u64,
+    answer_ms: Vec<f64>,
 }
 
 pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
-    let server = ServerProcess::assay(&options.program, &dir.join("assay"))?;
+    let data_dir = dir.join("assay");
+    let server = ServerProcess::assay(&options.program, &data_dir)?;
     let runtime = client_runtime()?;
+    let other = Target { key: Some(key_of_another(&options.program, &data_dir)?), ..server.target().clone() };
     let bench = Bench { options, server: &server, runtime: &runtime };
 
-    let peak = bench.driven(PEAK_CONNECTIONS, Pace { every: None, upto: Some(PEAK_TIME) })?;
-    let peak_rate = peak.requests as f64 / peak.seconds;
-    let calm_pace = Pace { every: Some(Duration::from_secs_f64(1.0 / (peak_rate * CALM_PART))), upto: Some(CALM_TIME) };
-    let calm = bench.driven(1, calm_pace)?;
-    eprintln!("it takes {peak_rate:.0} requests/s; asking for {:.0} for {} s", FACTOR * peak_rate, options.seconds);
-    let (storm, resident) = bench.storm(FACTOR * peak_rate)?;
-    let recovered = bench.recovered(&calm)?;
+    let alone = bench.light_alone(&other)?;
+    let peak = bench.peak()?;
+    let rate = FACTOR * peak.bytes as f64 / peak.seconds;
+    eprintln!("it takes {:.1} MB/s; offering {:.1} MB/s for {} s", peak.mb_per_second(), rate / 1e6, options.seconds);
+    let Overloaded { sending, light, projects, offered_for, arrived_after, resident } = bench.overload(&other, rate)?;
+    let there = runtime.block_on(rows_there(server.target(), &projects))?;
 
     let mut report = Report::new("overload");
-    report.figure("can take", peak.operations_per_second(), "rows/s");
-    report.figure("calm, an acknowledgement, p50", percentile(calm.answer_ms.iter().copied(), 0.5), "ms");
-    figures(&mut report, &storm, peak_rate, peak.operations_per_second());
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
+    report.figure("it takes", peak.mb_per_second(), "MB/s");
+    report.figure("offered", read(&sending.offered_bytes) / 1e6, "MB");
+    report.figure(
+        "offered, of what it takes in that time",
+        read(&sending.offered_bytes) / offered_for / (rate / FACTOR),
+        "times",
+    );
+    report.figure("refused or failed, and sent again", read(&sending.refusals), "");
+    report.promised("rows dropped", read(&sending.lost_rows), "", Wanted::AtMost(0.0));
+    let missing = read(&sending.offered_rows) - there as f64;
+    report.promised("rows offered that are not there", missing, "", Wanted::AtMost(0.0));
+    report.promised("all there after", arrived_after, "s", Wanted::AtMost(ARRIVED_WITHIN.as_secs_f64()));
     let memory = server.process().memory()?;
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     report.promised("resident, peak", mib(memory.peak_bytes), "MiB", Wanted::AtMost(RESIDENT_MIB_MAX));
-    report.promised("calm again after", recovered, "s", Wanted::AtMost(RECOVERY_SECONDS_MAX));
-    report.detail("storm", &storm)?;
+    report.promised("refusals of light clients", light.refused as f64, "", Wanted::AtMost(0.0));
+    let p99 = |light: &Light| percentile(light.answer_ms.iter().copied(), 0.99);
+    report.figure("a light client alone, p50", median(alone.answer_ms.iter().copied()), "ms");
+    report.figure("a light client alone, p99", p99(&alone), "ms");
+    report.figure("a light client beside it, p50", median(light.answer_ms.iter().copied()), "ms");
+    report.figure("a light client beside it, p99", p99(&light), "ms");
+    let slower = p99(&light) / p99(&alone);
+    report.promised("light clients, p99 beside it / alone", slower, "times", Wanted::AtMost(LIGHT_SLOWER_MAX));
+    report.detail("light", &light)?;
     report.detail("resident_bytes", &resident)?;
     report.finish(json_file)
 }
 
-fn figures(report: &mut Report, storm: &Storm, peak_rate: f64, peak_rows: f64) {
-    report.figure("asked for, of what it can take", storm.requests as f64 / storm.seconds / peak_rate, "times");
-    report.figure("taken in the storm, of what it can take", storm.rows as f64 / storm.seconds / peak_rows, "times");
-    report.figure("answered 200", storm.count(|status| status == 200) as f64, "");
-    let refused = storm.count(|status| matches!(status, 429 | 503)) as f64;
-    report.promised("answered 429 or 503", refused, "", Wanted::AtLeast(1.0));
-    let others = storm.count(|status| !matches!(status, 200 | 429 | 503)) as f64;
-    report.promised("answered anything else, or not at all", others, "", Wanted::AtMost(0.0));
-    report.promised("without Retry-After", storm.without_retry_after as f64, "", Wanted::AtMost(0.0));
-    report.figure("storm, an acknowledgement, p50", median(storm.answer_ms.iter().copied()), "ms");
-    report.figure("storm, an acknowledgement, p99", percentile(storm.answer_ms.iter().copied(), 0.99), "ms");
-    report.figure("storm, a refusal, p50", median(storm.refusal_ms.iter().copied()), "ms");
+struct Overloaded {
+    sending: Arc<Sending>,
+    light: Light,
+    projects: Vec<String>,
+    offered_for: f64,
+    arrived_after: f64,
+    resident: Vec<u64>,
 }
 
 struct Bench<'a> {
@@ -136,106 +145,275 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Lanes and as many bodies for each as fit into the time; a lane's rows are its own.
-    fn lanes(&self, count: usize, bodies_each: usize) -> anyhow::Result<(Vec<Lane>, Bodies)> {
+    fn bodies(&self, lane: usize, count: usize) -> Vec<GeneratedEvents> {
         let mut workload = Workload::new(self.options.seed, Profile::Even, 0.0);
         workload.rows_per_write = self.options.rows_per_request;
-        let bodies = (0..count).map(|lane| {
-            let mut stream = workload.stream(object_of_lane(lane));
-            (0..bodies_each).map(|_| stream.next_events()).collect()
-        });
-        let bodies = Arc::new(bodies.collect());
-        let (lanes, _) = self.runtime.block_on(Lane::open(self.server.target(), count, self.options.projects))?;
-        Ok((lanes, bodies))
+        let mut stream = workload.stream(object_of_lane(lane));
+        (0..count).map(|_| stream.next_events()).collect()
     }
 
-    fn driven(&self, connections: usize, pace: Pace) -> anyhow::Result<Driven> {
+    fn peak(&self) -> anyhow::Result<Driven> {
         const BODIES_EACH: usize = 400;
-        let (lanes, bodies) = self.lanes(connections, BODIES_EACH)?;
-        let driven = self.runtime.block_on(drive(lanes, &bodies, pace))?;
+        let bodies: Bodies = Arc::new((0..PEAK_CONNECTIONS).map(|lane| self.bodies(lane, BODIES_EACH)).collect());
+        let (lanes, _) = self.runtime.block_on(Lane::open(self.server.target(), PEAK_CONNECTIONS, 1))?;
+        let driven = self.runtime.block_on(drive(lanes, &bodies, Pace { every: None, upto: Some(PEAK_TIME) }))?;
         ensure!(driven.requests > 0, "the server acknowledged nothing");
         Ok(driven)
     }
 
-    /// Also the server's resident memory over time.
-    fn storm(&self, rate: f64) -> anyhow::Result<(Storm, Vec<u64>)> {
-        let (lanes, bodies) = self.lanes(self.options.connections, STORM_BODIES_EACH)?;
-        let (began, time) = (Instant::now(), Duration::from_secs(self.options.seconds));
-        let every = Duration::from_secs_f64(lanes.len() as f64 / rate);
-        let storm = self.runtime.spawn(async move {
-            let mut tasks = JoinSet::new();
-            for (at, lane) in lanes.into_iter().enumerate() {
-                let bodies = Arc::clone(&bodies);
-                let first = began + every.mul_f64(at as f64 / bodies.len() as f64);
-                tasks.spawn(async move { one_lane(lane, &bodies[at], first, every, began + time).await });
-            }
-            let mut storm = Storm::default();
+    fn light_alone(&self, target: &Target) -> anyhow::Result<Light> {
+        let ends = Arc::new(AtomicBool::new(false));
+        self.runtime.block_on(async {
+            let light = tokio::spawn(light_clients(target.clone(), "alone", Arc::clone(&ends)));
+            sleep(LIGHT_ALONE).await;
+            ends.store(true, Ordering::Relaxed);
+            light.await?
+        })
+    }
+
+    /// The processes, the light clients beside them, and the server's memory meanwhile.
+    fn overload(&self, other: &Target, rate: f64) -> anyhow::Result<Overloaded> {
+        let (sending, ends) = (Arc::new(Sending::default()), Arc::new(AtomicBool::new(false)));
+        let processes = self.options.processes;
+        let buffer = usize::try_from(self.options.buffer_bytes)? / processes / BUFFER_UNIT_BYTES;
+        let began = Instant::now();
+        let until = began + Duration::from_secs(self.options.seconds);
+        let light = self.runtime.spawn(light_clients(other.clone(), "beside", Arc::clone(&ends)));
+        let mut projects = Vec::new();
+        let mut tasks = JoinSet::new();
+        for number in 0..processes {
+            let id = self.runtime.block_on(project(self.server.target(), &format!("process-{number}")))?;
+            let process = SdkProcess {
+                path: Arc::from(format!("/v1/project_logs/{id}/insert")),
+                target: self.server.target().clone(),
+                batches: self.bodies(number, BATCHES_MADE).into_iter().map(Batch::new).collect(),
+                bytes_a_second: rate / processes as f64,
+                buffer,
+                sending: Arc::clone(&sending),
+            };
+            projects.push(id);
+            tasks.spawn_on(process.run(until), self.runtime.handle());
+        }
+        let sent = self.runtime.spawn(async move {
+            let mut offered_for = Duration::ZERO;
             while let Some(done) = tasks.join_next().await {
-                storm.join(done.context("a lane panicked")?);
+                offered_for = offered_for.max(done.context("a process panicked")??);
             }
-            storm.seconds = began.elapsed().as_secs_f64();
-            anyhow::Ok(storm)
+            anyhow::Ok((offered_for.as_secs_f64(), began.elapsed().as_secs_f64()))
         });
         let (process, mut resident): (Process, _) = (self.server.process(), Vec::new());
-        while !storm.is_finished() {
+        while !sent.is_finished() {
             std::thread::sleep(MEMORY_EVERY);
             resident.push(process.memory().context("the server has ended")?.resident_bytes);
         }
-        Ok((self.runtime.block_on(storm)??, resident))
-    }
-
-    /// Seconds until acknowledgements come as they did when it was calm.
-    fn recovered(&self, calm: &Driven) -> anyhow::Result<f64> {
-        let began = Instant::now();
-        let calm = median(calm.answer_ms.iter().copied());
-        let calm_again = (calm * CALM_SLOWER_MAX).max(calm + CALM_SLOWER_MS);
-        while began.elapsed() < RECOVERY_WATCHED {
-            let (lanes, bodies) = self.lanes(1, RECOVERED_IN_A_ROW)?;
-            let look = self.runtime.block_on(drive(lanes, &bodies, Pace { every: None, upto: None }))?;
-            if median(look.answer_ms.iter().copied()) <= calm_again && look.refused == 0 {
-                break;
-            }
-        }
-        Ok(began.elapsed().as_secs_f64())
+        ends.store(true, Ordering::Relaxed);
+        let (offered_for, arrived_after) = self.runtime.block_on(sent)??;
+        let light = self.runtime.block_on(light)??;
+        Ok(Overloaded { sending, light, projects, offered_for, arrived_after, resident })
     }
 }
 
-async fn one_lane(
-    mut lane: Lane,
-    bodies: &[assay_bench::generate::GeneratedEvents],
-    first: Instant,
-    every: Duration,
-    end: Instant,
-) -> Storm {
-    let mut storm = Storm::default();
-    let mut due = first;
-    for events in bodies.iter().cycle() {
-        sleep_until(due).await;
-        due = (due + every).max(Instant::now() - every); // what it is late it does not send all at once later
-        if Instant::now() >= end {
-            break;
-        }
-        let from = Instant::now();
-        storm.requests += 1;
-        let (status, retry_after, said) = match lane.offer(events).await {
-            Ok(answer) => (answer.status, answer.retry_after.is_some(), answer.body),
-            Err(error) => (0, true, format!("{error:#}").into_bytes()),
-        };
-        *storm.by_status.entry(status).or_default() += 1;
-        let took = from.elapsed().as_secs_f64() * 1e3;
-        match status {
-            200 => {
-                storm.rows += events.operations();
-                storm.answer_ms.push(took);
-            }
-            429 | 503 => {
-                storm.without_retry_after += u64::from(!retry_after);
-                storm.refusal_ms.push(took);
-            }
-            _ => {
-                storm.others.entry(status).or_insert_with(|| String::from_utf8_lossy(&said).into_owned());
-            }
-        }
+/// A batch that can be sent again and again as other rows.
+struct Batch {
+    body: Bytes,
+    /// Where the ids of its rows stand.
+    ids: Vec<usize>,
+}
+
+impl Batch {
+    /// Hexadecimal digits at the start of an id.
+    const DIGITS: usize = 8;
+
+    fn new(events: GeneratedEvents) -> Batch {
+        const BEFORE: &[u8] = b"\"id\":\"";
+        let body = events.body;
+        let places = body.windows(BEFORE.len()).enumerate().filter(|(_, text)| *text == BEFORE);
+        let ids = places.map(|(place, _)| place + BEFORE.len()).collect();
+        Batch { body, ids }
     }
-    storm
+
+    fn numbered(&self, number: u32) -> Bytes {
+        let mut body = self.body.to_vec();
+        let digits = format!("{number:0width$x}", width = Batch::DIGITS);
+        for place in &self.ids {
+            body[*place..place + Batch::DIGITS].copy_from_slice(digits.as_bytes());
+        }
+        Bytes::from(body)
+    }
+}
+
+/// A batch in the buffer, with the room that it takes there.
+struct Buffered {
+    body: Bytes,
+    rows: u64,
+    _room: OwnedSemaphorePermit,
+}
+
+struct SdkProcess {
+    path: Arc<str>,
+    target: Target,
+    batches: Vec<Batch>,
+    bytes_a_second: f64,
+    buffer: usize,
+    sending: Arc<Sending>,
+}
+
+impl SdkProcess {
+    /// Returns when all that it offered was sent or dropped; for how long it offered.
+    async fn run(self, until: Instant) -> anyhow::Result<Duration> {
+        let (sender, receiver) = mpsc::channel(self.buffer.clamp(1, Semaphore::MAX_PERMITS));
+        let receiver = Arc::new(tokio::sync::Mutex::new(receiver));
+        let mut senders = JoinSet::new();
+        for _ in 0..SENDERS {
+            let (receiver, path) = (Arc::clone(&receiver), Arc::clone(&self.path));
+            let (connection, sending) = (Connection::new(&self.target), Arc::clone(&self.sending));
+            senders.spawn(async move { send_all(connection, &path, &receiver, &sending).await });
+        }
+        let began = Instant::now();
+        self.offer(sender, until).await?;
+        let offered_for = began.elapsed();
+        while let Some(done) = senders.join_next().await {
+            done.context("a sender panicked")?;
+        }
+        Ok(offered_for)
+    }
+
+    async fn offer(&self, sender: mpsc::Sender<Buffered>, until: Instant) -> anyhow::Result<()> {
+        let room = Arc::new(Semaphore::new(self.buffer));
+        let mut due = Instant::now();
+        for number in 0_u32.. {
+            let batch = &self.batches[number as usize % self.batches.len()];
+            let units = u32::try_from(batch.body.len().div_ceil(BUFFER_UNIT_BYTES).min(self.buffer))?;
+            sleep_until(due).await;
+            let Ok(place) = timeout_at(until, Arc::clone(&room).acquire_many_owned(units)).await else { break };
+            if Instant::now() >= until {
+                break;
+            }
+            let rows = batch.ids.len() as u64;
+            self.sending.offered_rows.fetch_add(rows, Ordering::Relaxed);
+            self.sending.offered_bytes.fetch_add(batch.body.len() as u64, Ordering::Relaxed);
+            let buffered = Buffered { body: batch.numbered(number), rows, _room: place? };
+            if sender.send(buffered).await.is_err() {
+                bail!("the senders have ended");
+            }
+            // While its buffer was full it made nothing, and does not catch up.
+            let takes = Duration::from_secs_f64(batch.body.len() as f64 / self.bytes_a_second);
+            due = (due + takes).max(Instant::now() - takes);
+        }
+        Ok(())
+    }
+}
+
+async fn send_all(
+    mut connection: Connection,
+    path: &str,
+    batches: &tokio::sync::Mutex<mpsc::Receiver<Buffered>>,
+    sending: &Sending,
+) {
+    loop {
+        let next = batches.lock().await.recv().await;
+        let Some(Buffered { body, rows, _room }) = next else { return };
+        let mut wait = FIRST_WAIT;
+        let mut acknowledged = false;
+        for attempt in 1..=TRIES {
+            acknowledged = connection.post(path, &body).await.is_ok_and(|answer| answer.status == 200);
+            if acknowledged {
+                break;
+            }
+            sending.refusals.fetch_add(1, Ordering::Relaxed);
+            if attempt < TRIES {
+                sleep(wait).await;
+                wait *= 2;
+            }
+        }
+        let counter = if acknowledged { &sending.acknowledged_rows } else { &sending.lost_rows };
+        counter.fetch_add(rows, Ordering::Relaxed);
+    }
+}
+
+/// Each writes one row at a time, when it is due, until the end.
+async fn light_clients(target: Target, name: &'static str, ends: Arc<AtomicBool>) -> anyhow::Result<Light> {
+    let id = project(&target, &format!("light-{name}")).await?;
+    let mut tasks = JoinSet::new();
+    for client in 0..LIGHT_CLIENTS {
+        let (mut connection, ends) = (Connection::new(&target), Arc::clone(&ends));
+        let path = format!("/v1/project_logs/{id}/insert");
+        tasks.spawn(async move {
+            let (mut light, mut due) = (Light::default(), Instant::now());
+            let mut number = 0_u64;
+            while !ends.load(Ordering::Relaxed) {
+                sleep_until(due).await;
+                let row = json!({"events": [{"id": format!("{client}-{number}"), "input": "light"}]});
+                let from = Instant::now();
+                let answer = connection.post(&path, &Bytes::from(row.to_string())).await?;
+                light.answer_ms.push(from.elapsed().as_secs_f64() * 1e3);
+                light.refused += u64::from(answer.status != 200);
+                (number, due) = (number + 1, (due + LIGHT_EVERY).max(Instant::now()));
+            }
+            anyhow::Ok(light)
+        });
+    }
+    let mut all = Light::default();
+    while let Some(done) = tasks.join_next().await {
+        let light = done.context("a light client panicked")??;
+        all.refused += light.refused;
+        all.answer_ms.extend(light.answer_ms);
+    }
+    Ok(all)
+}
+
+async fn project(target: &Target, name: &str) -> anyhow::Result<String> {
+    let body = Bytes::from(json!({ "name": name }).to_string());
+    let made: Value = Connection::new(target).post("/v1/project", &body).await?.json("POST /v1/project")?;
+    made["id"].as_str().map(str::to_owned).context("the id of a project")
+}
+
+async fn rows_there(target: &Target, projects: &[String]) -> anyhow::Result<u64> {
+    let (mut connection, mut rows) = (Connection::new(target), 0);
+    for id in projects {
+        let query = json!({ "query": format!("SELECT count(1) AS n FROM project_logs('{id}')") }).to_string();
+        let found: Value = connection.post("/btql", &Bytes::from(query)).await?.json("POST /btql")?;
+        rows += found["data"][0]["n"].as_u64().context("a count")?;
+    }
+    Ok(rows)
+}
+
+/// A token of an organization that is made beside the first one.
+fn key_of_another(program: &Path, data_dir: &Path) -> anyhow::Result<String> {
+    let admin = |words: &[&str]| {
+        let output = Command::new(program).arg("admin").args(words).arg("--data-dir").arg(data_dir).output()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(output.status.success(), "assay admin {}: {said}", words.join(" "));
+        Ok(output.stdout)
+    };
+    admin(&["create-organization", "light", "--owner", "light@localhost"])?;
+    let made = admin(&["create-service-account", "light", "--organization", "light"])?;
+    let made: Value = serde_json::from_slice(&made).context("what `assay admin` made")?;
+    made["service_token"].as_str().map(str::to_owned).context("a service token")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_has_other_rows_each_time_and_is_otherwise_the_same() {
+        let mut workload = Workload::new(1, Profile::Even, 0.0);
+        workload.rows_per_write = 5;
+        let events = workload.stream(0).next_events();
+        let (length, ids) = (events.body.len(), events.ids.clone());
+        let batch = Batch::new(events);
+        assert_eq!(batch.ids.len(), ids.len());
+        let ids_of = |body: &Bytes| {
+            let parsed: Value = serde_json::from_slice(body).expect("JSON");
+            let events = parsed["events"].as_array().expect("events");
+            events.iter().map(|event| event["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
+        };
+        let (first, second) = (batch.numbered(1), batch.numbered(0xabcd));
+        assert!(first.len() == length && second.len() == length);
+        let mut all = [ids_of(&first), ids_of(&second)].concat();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 10);
+    }
 }

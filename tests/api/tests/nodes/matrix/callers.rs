@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::kinds::KINDS;
 use super::model::{Grant, On, Standing, on};
-use super::world::{Ask, Fixture, World, key, merged, text};
+use super::world::{Ask, Fixture, ORGANIZATION, World, key, merged, text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -43,6 +43,14 @@ pub enum Way {
     ImpersonatedNothing,
     /// Somebody who does not own the organization acts as its owner.
     Pretender,
+    /// An owner of another organization who is invited as an owner, and has not accepted.
+    Invited,
+    /// A member of this organization and owner of another, by a key of this one and of the other.
+    OfBoth,
+    OfBothElsewhere,
+    /// Somebody who owned the organization, left and is back, by a key from before and a new one.
+    KeyFromBefore,
+    Returned,
 }
 
 /// Whether things are granted one by one or the organization is.
@@ -128,11 +136,13 @@ pub fn callers(world: &World, data: &Path) -> Result<Vec<Caller>> {
         email,
     };
     let mut plans: Vec<Plan> = wanted.into_iter().zip(emails).map(plan).collect();
-    grant(world, &mut plans)?;
+    grant(world, data, &mut plans)?;
     let mut callers = acting(world, &plans)?;
     callers.extend(plans.into_iter().map(|plan| plan.caller));
     callers.push(outsider(world, Way::NoKey, Vec::new(), Standing::Unknown));
-    callers.push(outsider(world, Way::OtherOrganization, stranger(data)?, Standing::Stranger));
+    let other = stranger(data, "globex", "owner@globex.example")?;
+    callers.push(outsider(world, Way::OtherOrganization, other, Standing::Stranger));
+    callers.extend(of_several(world, data)?);
     Ok(callers)
 }
 
@@ -143,12 +153,16 @@ fn member(way: Way, level: Level, permission: &'static str) -> Caller {
     Caller { name, way, level, permission, headers: Vec::new(), standing, doomed: BTreeMap::new() }
 }
 
-/// A key of theirs, made by an owner who acts as them.
-fn key_of(world: &World, email: &str) -> Result<Vec<(String, String)>> {
-    let mut as_them = world.owner.clone();
-    as_them.push((AS.into(), email.into()));
-    let made = world.call_as(&as_them, "POST", "/v1/api_key", json!({"name": email}))?;
-    Ok(key(&text(&made["key"])?))
+/// A key of theirs, made by an administrator: nobody makes one while acting as another.
+fn key_of(data: &Path, email: &str) -> Result<Vec<(String, String)>> {
+    let made = admin(data, &["create-key", email, "--organization", ORGANIZATION, "--user", email])?;
+    Ok(key(&text(&made["api_key"])?))
+}
+
+fn admin(data: &Path, words: &[&str]) -> Result<Value> {
+    let node = data.join("node-1");
+    let place = ["--data-dir", node.to_str().context("a path that is text")?];
+    run(&[["admin"].as_slice(), words, &place].concat(), &[], "")?.json().with_context(|| words.join(" "))
 }
 
 fn outsider(world: &World, way: Way, headers: Vec<(String, String)>, standing: Standing) -> Caller {
@@ -157,11 +171,42 @@ fn outsider(world: &World, way: Way, headers: Vec<(String, String)>, standing: S
 }
 
 /// The owner of another organization.
-fn stranger(data: &Path) -> Result<Vec<(String, String)>> {
-    let node = data.join("node-1");
-    let node = node.to_str().context("a path that is text")?;
-    let words = ["admin", "create-organization", "globex", "--owner", "owner@globex.example", "--data-dir", node];
-    Ok(key(&text(&run(&words, &[], "")?.json()?["api_key"])?))
+fn stranger(data: &Path, organization: &str, email: &str) -> Result<Vec<(String, String)>> {
+    let made = admin(data, &["create-organization", organization, "--owner", email])?;
+    Ok(key(&text(&made["api_key"])?))
+}
+
+/// People of two organizations, one who has not accepted so far, and one who left and is back.
+fn of_several(world: &World, data: &Path) -> Result<Vec<Caller>> {
+    let invite = |email: &str| {
+        let invited =
+            json!({"invite_users": {"emails": [email], "group_names": ["Owners"], "send_invite_emails": false}});
+        world.call("PATCH", "/v1/organization/members", invited)
+    };
+    let invited = stranger(data, "hooli", "invited@hooli.example")?;
+    invite("invited@hooli.example")?;
+    let (email, both) = ("both@initech.example", stranger(data, "initech", "both@initech.example")?);
+    let plain = json!({"invite_users": {"emails": [email], "send_invite_emails": false}});
+    let pending = world.call("PATCH", "/v1/organization/members", plain)?;
+    admin(data, &["accept-invitation", &text(&pending["added_users"][0]["id"])?])?;
+    let here = key_of(data, email)?;
+    let email = "back@example.com";
+    invite(email)?;
+    let before = key_of(data, email)?;
+    let was = world.ask(&before, &Ask::get("/v1/acl/list_org"))?;
+    ensure!(was.status == 200, "{} {}", was.status, was.text());
+    world.call("PATCH", "/v1/organization/members", json!({"remove_users": {"emails": [email]}}))?;
+    let plain = json!({"invite_users": {"emails": [email], "send_invite_emails": false}});
+    world.call("PATCH", "/v1/organization/members", plain)?;
+    let back = key_of(data, email)?;
+    let nothing = || Standing::Member(Vec::new());
+    Ok(vec![
+        outsider(world, Way::Invited, invited, Standing::Stranger),
+        outsider(world, Way::OfBothElsewhere, both, Standing::Stranger),
+        outsider(world, Way::OfBoth, here, nothing()),
+        outsider(world, Way::KeyFromBefore, before, Standing::Unknown),
+        outsider(world, Way::Returned, back, nothing()),
+    ])
 }
 
 /// An owner as each who was granted something directly, and as one who was not; and who may act as nobody.
@@ -266,21 +311,21 @@ fn places(world: &World, way: Way, level: Level, permission: &str) -> Vec<(On, O
 }
 
 /// Makes all groups, roles and grants, on several threads.
-fn grant(world: &World, plans: &mut [Plan]) -> Result<()> {
+fn grant(world: &World, data: &Path, plans: &mut [Plan]) -> Result<()> {
     const THREADS: usize = 12;
     let part = plans.len().div_ceil(THREADS);
     std::thread::scope(|scope| {
         let parts: Vec<_> = plans
             .chunks_mut(part)
-            .map(|part| scope.spawn(move || part.iter_mut().try_for_each(|plan| grant_one(world, plan))))
+            .map(|part| scope.spawn(move || part.iter_mut().try_for_each(|plan| grant_one(world, data, plan))))
             .collect();
         parts.into_iter().try_for_each(|part| part.join().expect("no thread panics"))
     })
 }
 
-fn grant_one(world: &World, plan: &mut Plan) -> Result<()> {
+fn grant_one(world: &World, data: &Path, plan: &mut Plan) -> Result<()> {
     let Plan { caller, user, email } = plan;
-    caller.headers = key_of(world, email)?;
+    caller.headers = key_of(data, email)?;
     let (way, permission) = (caller.way, caller.permission);
     let to = match way {
         Way::GroupInGroup => json!({"group_id": groups(world, user)?}),
@@ -360,5 +405,9 @@ fn was_open(world: &World, caller: &Caller) -> Result<()> {
 /// A grant on the parts' project that was never made.
 pub fn new_acl(world: &World) -> Result<Value> {
     let group = world.make("/v1/group", &json!({"name": world.name("granted")}))?;
-    Ok(json!({"object_type": "project", "object_id": world.parts, "group_id": group, "permission": "read"}))
+    // Whoever may grant has this right, and nobody gives more than they have.
+    Ok(json!({
+        "object_type": "project", "object_id": world.parts, "group_id": group, "permission": "create_acls",
+        "restrict_object_type": "project",
+    }))
 }

@@ -86,8 +86,10 @@ pub fn held(world: &World) -> Vec<String> {
         assert_eq!(world.ping(node, &key).1["org_id"], said["org_id"]);
         let project = format!("/v1/project/{}", said["project_id"].as_str().expect("an id"));
         assert_eq!(world.by_key("GET", &project, &json!({}))["name"], "Global");
-        // The login ends with it: once it was told, there is nothing behind the session.
-        assert!(poll(world, node + 2, &waiting.session, &waiting.token).1.get("api_key").is_none());
+        // Once it was told there is no other key behind the session, also where the person's answer is sent again.
+        page(&allow(world, node, &answer), 403, "let in already");
+        let (_, again) = poll(world, node + 2, &waiting.session, &waiting.token);
+        assert_eq!((&again["status"], again.get("api_key")), (&json!("claimed"), None), "{again}");
         shown.extend([waiting.token, key]);
     }
     refused(world);
@@ -111,7 +113,8 @@ fn refused(world: &World) {
     let unverified = Person { is_verified: json!(false), ..Person::of(ANN) };
     page(&allow(world, 0, &answer_in(&asked(world, 2, &waiting, &unverified))), 403, "");
     assert_eq!(poll(world, 1, &waiting.session, &waiting.token).1["status"], "pending");
-    let denied =
-        request(world.node(0), "GET", &format!("{AT}/login?error=access_denied&error_description=no"), &[], None);
-    page(&denied, 400, "<p>no</p>");
+    let denied = format!("{AT}/login?error=access_denied&error_description=call+this+number");
+    let denied = request(world.node(0), "GET", &denied, &[], None);
+    page(&denied, 400, "The provider says that the login was denied");
+    assert!(!denied.text().contains("number"), "what anybody may have written is not shown: {}", denied.text());
 }

@@ -1,0 +1,134 @@
+//! How soon the replicas of a group suspect each other, and what follows from it for every wait in consensus.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Election and heartbeat times of all groups of a node. They should be the same on all nodes of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// A leader sends heartbeats this often, and waits this long for the answer to an append. Longer than a round trip.
+    pub heartbeat: Duration,
+    /// A follower that heard no leader for a random time between these two asks for votes.
+    pub election_min: Duration,
+    /// Also the lease: a voter that heard its leader within this time votes for no other.
+    pub election_max: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Timing {
+        Timing {
+            heartbeat: Duration::from_millis(120),
+            election_min: Duration::from_millis(400),
+            election_max: Duration::from_millis(700),
+        }
+    }
+}
+
+/// Shortest heartbeat: a shorter one costs an idle node noticeable CPU time.
+const HEARTBEAT_MIN: Duration = Duration::from_millis(20);
+/// Longest election: readers and writers wait for one.
+pub const ELECTION_LIMIT: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum BadTiming {
+    #[error("the heartbeat of {0:?} is too short: it must be at least {HEARTBEAT_MIN:?}")]
+    Heartbeat(Duration),
+    #[error("the shortest election time is {election_min:?}: it must be at least three heartbeats of {heartbeat:?}")]
+    ElectionMin { heartbeat: Duration, election_min: Duration },
+    #[error(
+        "the longest election time is {election_max:?}: it must be at least half as long again as the shortest, which \
+         is {election_min:?}"
+    )]
+    ElectionMax { election_min: Duration, election_max: Duration },
+    #[error("the longest election time is {0:?}: it may be at most {ELECTION_LIMIT:?}")]
+    TooLong(Duration),
+}
+
+impl Timing {
+    pub fn check(self) -> Result<Timing, BadTiming> {
+        let Timing { heartbeat, election_min, election_max } = self;
+        if heartbeat < HEARTBEAT_MIN {
+            return Err(BadTiming::Heartbeat(heartbeat));
+        }
+        if election_max > ELECTION_LIMIT {
+            return Err(BadTiming::TooLong(election_max));
+        }
+        if election_min < heartbeat * 3 {
+            return Err(BadTiming::ElectionMin { heartbeat, election_min });
+        }
+        if election_max < election_min * 3 / 2 {
+            return Err(BadTiming::ElectionMax { election_min, election_max });
+        }
+        Ok(self)
+    }
+
+    /// How often consensus looks at its timers: openraft makes it of the heartbeat.
+    pub(crate) fn tick(self) -> Duration {
+        self.heartbeat * 3 / 2
+    }
+
+    /// How long a candidate may take to be elected before it tries again.
+    pub(crate) fn election_wait(self) -> Duration {
+        self.election_min * 5 / 8
+    }
+
+    /// How long one question to a leader may take: there and back, and a round of its own in between that the question
+    /// may have to wait for.
+    pub(crate) fn ask_max(self) -> Duration {
+        (self.heartbeat * 5).max(Duration::from_secs(2))
+    }
+
+    /// How long a read looks for a leader before whoever asked is told that there is none.
+    pub(crate) fn leader_wait(self) -> Duration {
+        (self.election_max * 4).max(Duration::from_secs(5))
+    }
+
+    /// How long a replica may take to lead after it was asked to.
+    pub(crate) fn take_over_max(self) -> Duration {
+        (self.election_max * 3).max(Duration::from_secs(3))
+    }
+
+    /// How long the writes under way may take to end before a handover is given up.
+    pub(crate) fn quiet_wait(self) -> Duration {
+        (self.heartbeat * 3).max(Duration::from_secs(1))
+    }
+
+    /// After the other replica said that it leads: how long until the one that led has noticed.
+    pub(crate) fn notice_wait(self) -> Duration {
+        (self.heartbeat * 3).max(Duration::from_millis(500))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(heartbeat: u64, election_min: u64, election_max: u64) -> Result<Timing, BadTiming> {
+        let [heartbeat, election_min, election_max] =
+            [heartbeat, election_min, election_max].map(Duration::from_millis);
+        Timing { heartbeat, election_min, election_max }.check()
+    }
+
+    #[test]
+    fn times_keep_their_relation_and_the_defaults_do() {
+        assert!(Timing::default().check().is_ok());
+        assert!(of(800, 2400, 4000).is_ok(), "what is documented for 300 ms one way");
+        assert!(matches!(of(10, 400, 700), Err(BadTiming::Heartbeat(_))));
+        assert!(matches!(of(200, 400, 700), Err(BadTiming::ElectionMin { .. })));
+        assert!(matches!(of(120, 400, 500), Err(BadTiming::ElectionMax { .. })));
+        assert!(matches!(of(120, 400, 60_000), Err(BadTiming::TooLong(_))));
+    }
+
+    #[test]
+    fn no_wait_is_shorter_than_what_it_waits_for() {
+        for timing in [Timing::default(), of(800, 2400, 4000).expect("good")] {
+            let round_trip = timing.heartbeat;
+            assert!(timing.ask_max() >= round_trip * 3);
+            assert!(timing.leader_wait() >= timing.election_max * 2);
+            assert!(timing.take_over_max() >= timing.election_max + timing.election_wait() + round_trip);
+            assert!(timing.quiet_wait() >= round_trip && timing.notice_wait() >= round_trip);
+            assert!(timing.election_wait() >= round_trip);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Nodes that do not reach each other and all reach a third one; a node at a new address.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use assay_cluster::{AskError, Cluster};
+use assay_storage_model::{GroupId, NodeId, ShardId};
+use bytes::Bytes;
+use futures::future::join_all;
+
+use crate::nodes::{Place, SHARDS, founded, rows_are_there, settled, stop, wait_for, write_row, write_rows};
+
+/// Detection takes a third of a second, an election one, and a write under way is given up after two; the rest is for
+/// busy machines.
+const SERVED_AGAIN_MAX: Duration = Duration::from_secs(30);
+const HELD: Duration = Duration::from_secs(4);
+
+fn groups() -> impl Iterator<Item = GroupId> {
+    (0..SHARDS).map(|number| GroupId::of_shard(ShardId(number))).chain([GroupId::CATALOG])
+}
+
+fn terms(all: &[(Place, Cluster)]) -> BTreeMap<GroupId, u64> {
+    let highest = |group| all.iter().filter_map(|(_, node)| Some(node.group(group)?.status().term)).max().unwrap_or(0);
+    groups().map(|group| (group, highest(group))).collect()
+}
+
+/// Every node takes a write to some shard and reads what it wrote, and may say who may do what. All at once.
+async fn some_serve(all: &[(Place, Cluster)], id: &str) {
+    let each = all.iter().zip(0..).map(|((_, node), object)| async move {
+        write_row(node, id, object).await;
+        for group in groups() {
+            node.fence(group).await.expect("a leader is heard");
+        }
+        assert!(node.hears_catalog(), "{}", node.catalog_silence());
+    });
+    join_all(each).await;
+}
+
+/// Every node takes writes to all shards, reads what all wrote, and may say who may do what.
+async fn all_serve(all: &[(Place, Cluster)], id: &str) {
+    for (number, (_, node)) in all.iter().enumerate() {
+        let id = format!("{id}-{number}");
+        write_rows(node, &id).await;
+        for (_, reader) in all {
+            rows_are_there(reader, &id).await;
+            reader.fence(GroupId::CATALOG).await.expect("the catalog is heard");
+            assert!(reader.hears_catalog(), "{}", reader.catalog_silence());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nodes_that_do_not_reach_each_other_are_served_through_a_third() {
+    let home = tempfile::tempdir().expect("a directory");
+    let all = founded(home.path(), 3, 3).await;
+    let both = [(1, 2), (2, 1)];
+    for (name, cut) in [("ring", &both[..]), ("one-way", &both[..1]), ("other-way", &both[1..])] {
+        all[0].0.cuts.set(cut.iter().copied());
+        let begun = Instant::now();
+        some_serve(&all, name).await;
+        println!("{name}: all served {:?} after the cut", begun.elapsed());
+        assert!(begun.elapsed() < SERVED_AGAIN_MAX, "{name}: {:?}", begun.elapsed());
+        let (before, held) = (terms(&all), Instant::now());
+        let mut rounds = 0;
+        while held.elapsed() < HELD {
+            some_serve(&all, &format!("{name}-{rounds}")).await;
+            rounds += 1;
+        }
+        println!("{name}: {rounds} rounds in {:?}", held.elapsed());
+        let elections: u64 = terms(&all).iter().map(|(group, term)| term - before[group]).sum();
+        assert!(elections <= 3, "{name}: leads do not stay: {elections} elections in {HELD:?}");
+        all[0].0.cuts.set([]);
+        some_serve(&all, &format!("{name}-healed")).await;
+    }
+    all_serve(&all, "healed").await;
+    for (_, node) in all {
+        stop(node).await;
+    }
+}
+
+fn moved_to_another_address(place: &Place) -> Place {
+    let address = Place::new(Path::new("unused"), "unused", 3).address;
+    Place { address, ..place.clone() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_node_whose_address_changed_comes_back() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut all = founded(home.path(), 3, 3).await;
+
+    // As a copy of its directory would that is started elsewhere.
+    let (_, third) = &all[2];
+    let refused = third.ask(NodeId(1), "cluster.introduce", Bytes::from_static(b"127.0.0.1:9"), SERVED_AGAIN_MAX).await;
+    let Err(AskError::Refused { why, .. }) = refused else { panic!("{refused:?}") };
+    assert!(why.contains("stop that process first"), "{why}");
+
+    let (place, third) = all.pop().expect("three");
+    stop(third).await;
+    let place = moved_to_another_address(&place);
+    let third = place.open().await;
+    let begun = Instant::now();
+    wait_for("ready at the new address", async || third.is_ready()).await;
+    println!("ready {:?} after the start at a new address", begun.elapsed());
+    settled(&all[0].1).await;
+    let known = all[0].1.status().await.nodes.into_iter().find(|node| node.id == third.node()).expect("it is known");
+    assert_eq!(known.address.as_deref(), Some(&*place.address));
+    write_rows(&third, "moved").await;
+    rows_are_there(&third, "first").await;
+    stop(third).await;
+    for (_, node) in all {
+        stop(node).await;
+    }
+}

@@ -1,0 +1,181 @@
+//! Three nodes of which two do not reach each other: calls and streams go through the third.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_cluster_transport::{
+    Call, CallError, Fate, Handlers, RELAY_CALL, RELAY_DELIVER, Received, Refusal, RefusalCode, Transport,
+    TransportConfig, Weather,
+};
+use assay_storage_model::NodeId;
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use parking_lot::Mutex;
+
+use crate::town::{Town, until};
+
+/// From which node no packet reaches which other.
+#[derive(Debug, Default)]
+struct Cuts(Mutex<BTreeSet<(u64, u64)>>);
+
+impl Cuts {
+    fn set(&self, cut: impl IntoIterator<Item = (u64, u64)>) {
+        *self.0.lock() = cut.into_iter().collect();
+    }
+}
+
+impl Weather for Cuts {
+    fn fate(&self, from: NodeId, to: NodeId, _service: &str) -> Fate {
+        let cut = self.0.lock();
+        let (lose_request, lose_answer) = (cut.contains(&(from.0, to.0)), cut.contains(&(to.0, from.0)));
+        Fate { lose_request, lose_answer, ..Fate::default() }
+    }
+}
+
+/// Says who called, and through whom.
+fn names(received: Received) -> Bytes {
+    let name = |node: Option<NodeId>| node.map_or("nobody".to_owned(), |node| node.to_string());
+    Bytes::from(format!("{} via {}", name(received.from), name(received.via)))
+}
+
+fn services() -> Handlers {
+    let who = |received: Received| async move { Ok::<_, Refusal>(names(received)) };
+    let refuse = |_: Received| async {
+        Err::<Bytes, _>(Refusal::new(RefusalCode::NotLeader, "another leads").with_detail(Bytes::from_static(b"3")))
+    };
+    let chunks = |received: Received| stream::iter([Ok::<_, Refusal>(names(received)), Ok(Bytes::from_static(b"end"))]);
+    Handlers::new().call("who", Arc::new(who)).call("refuse", Arc::new(refuse)).stream("chunks", Arc::new(chunks))
+}
+
+fn relay_too(transport: &Transport) {
+    let of = |transport: &Transport| transport.clone();
+    let [on, to, on_in_chunks, to_in_chunks] = [(); 4].map(|()| of(transport));
+    let handlers = Handlers::new()
+        .call(RELAY_CALL, Arc::new(move |received: Received| on.pass_on(received)))
+        .call(RELAY_DELIVER, Arc::new(move |received: Received| to.deliver(received)))
+        .stream(RELAY_CALL, Arc::new(move |received: Received| on_in_chunks.pass_stream_on(received)))
+        .stream(RELAY_DELIVER, Arc::new(move |received: Received| to_in_chunks.deliver_stream(received)));
+    transport.register(handlers);
+}
+
+struct Ring {
+    cuts: Arc<Cuts>,
+    nodes: Vec<Transport>,
+}
+
+impl Ring {
+    /// `relays` are those that know how.
+    fn new(relays: &[u64]) -> Ring {
+        let (town, cuts) = (Town::new(), Arc::new(Cuts::default()));
+        let start = |node| {
+            let weather: Arc<dyn Weather> = Arc::clone(&cuts) as _;
+            let config = TransportConfig { weather: Some(weather), ..town.config(node) };
+            let transport = Transport::start(config, services()).expect("a transport");
+            if relays.contains(&node) {
+                relay_too(&transport);
+            }
+            transport
+        };
+        let nodes: Vec<Transport> = (1..=3).map(start).collect();
+        let addresses: BTreeMap<NodeId, String> =
+            nodes.iter().map(|node| (node.node(), node.local_addr().to_string())).collect();
+        for node in &nodes {
+            let mut others = addresses.clone();
+            others.remove(&node.node());
+            node.set_addresses(others);
+        }
+        Ring { cuts, nodes }
+    }
+
+    fn node(&self, number: u64) -> &Transport {
+        self.nodes.iter().find(|node| node.node() == NodeId(number)).expect("it is there")
+    }
+
+    async fn call(&self, from: u64, to: u64, call: Call) -> Result<String, CallError> {
+        let answer = self.node(from).call(NodeId(to), call).await?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    }
+
+    async fn who(&self, from: u64, to: u64, within: Duration) -> Result<String, CallError> {
+        self.call(from, to, Call::new("who", Bytes::new(), within)).await
+    }
+}
+
+const LONG: Duration = Duration::from_secs(20);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_do_not_reach_each_other_call_through_a_third_and_directly_again_after_it() {
+    let ring = Ring::new(&[1, 2, 3]);
+    assert_eq!(ring.who(1, 2, LONG).await.as_deref(), Ok("1 via nobody"));
+    for cut in [vec![(1, 2), (2, 1)], vec![(2, 1)]] {
+        ring.cuts.set(cut.clone());
+        // One that may be heard twice is sent again as soon as the path is known to be down.
+        let began = Instant::now();
+        let question = Call::new("who", Bytes::new(), LONG).repeatable();
+        assert_eq!(ring.call(1, 2, question).await.as_deref(), Ok("1 via 3"), "{cut:?}");
+        assert!(began.elapsed() < LONG / 2, "{:?}", began.elapsed());
+        assert!(!ring.node(1).answers_directly(NodeId(2)));
+        // From here on every call goes the other way at once.
+        assert_eq!(ring.who(1, 2, LONG).await.as_deref(), Ok("1 via 3"), "{cut:?}");
+        assert!(ring.call(2, 1, Call::new("who", Bytes::new(), LONG).repeatable()).await.is_ok());
+        assert_eq!(ring.who(2, 1, LONG).await.as_deref(), Ok("2 via 3"), "{cut:?}");
+        let refused = ring.call(1, 2, Call::new("refuse", Bytes::new(), LONG)).await.expect_err("refused");
+        let CallError::Refused(refusal) = &refused else { panic!("{refused:?}") };
+        assert_eq!((refusal.code, &refusal.detail[..]), (RefusalCode::NotLeader, &b"3"[..]), "as the receiver said it");
+        let chunks = ring.node(1).stream(NodeId(2), Call::new("chunks", Bytes::new(), LONG)).await.expect("opens");
+        let chunks: Vec<Bytes> = chunks.try_collect().await.expect("is whole");
+        assert_eq!(chunks, ["1 via 3", "end"]);
+        assert!(ring.node(1).counts()[&NodeId(2)].relayed >= 3);
+        ring.cuts.set([]);
+        for (from, to) in [(1, 2), (2, 1)] {
+            until("it answers directly", || ring.node(from).answers_directly(NodeId(to))).await;
+            assert_eq!(ring.who(from, to, LONG).await, Ok(format!("{from} via nobody")));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_nobody_reaches_is_not_reached_and_answers_as_soon_as_it_can() {
+    let ring = Ring::new(&[1, 2, 3]);
+    let all = [(1, 2), (2, 1), (3, 2), (2, 3)];
+    ring.cuts.set(all);
+    let short = Duration::from_millis(600);
+    for _ in 0..3 {
+        let error = ring.who(1, 2, short).await.expect_err("nobody reaches it");
+        assert!(matches!(error, CallError::Lost(_) | CallError::NotReached(_)), "{error:?}");
+    }
+    ring.cuts.set([]);
+    until("node 2 answers", || ring.node(1).answers_directly(NodeId(2))).await;
+    assert_eq!(ring.who(1, 2, LONG).await.as_deref(), Ok("1 via nobody"));
+}
+
+/// Nodes of 0.4 take the calls for those of a service that nobody there answers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_do_not_know_relays_are_called_as_before() {
+    for knows in [&[1, 2][..], &[1, 3]] {
+        let ring = Ring::new(knows);
+        ring.cuts.set([(1, 2), (2, 1)]);
+        let short = Duration::from_millis(600);
+        for _ in 0..3 {
+            let error = ring.who(1, 2, short).await.expect_err("the path is cut");
+            assert!(matches!(error, CallError::Lost(_) | CallError::NotReached(_)), "{error:?}");
+        }
+        ring.cuts.set([]);
+        assert_eq!(ring.who(1, 3, LONG).await.as_deref(), Ok("1 via nobody"));
+        assert_eq!(ring.who(1, 2, LONG).await.as_deref(), Ok("1 via nobody"));
+    }
+}
+
+/// A call that is under way when the path goes down and may not be heard twice has one outcome.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_may_not_be_heard_twice_is_not_sent_again() {
+    let ring = Ring::new(&[1, 2, 3]);
+    ring.cuts.set([(2, 1)]);
+    let began = Instant::now();
+    let error = ring.who(1, 2, LONG).await.expect_err("its answer is lost");
+    assert!(matches!(error, CallError::Lost(_)), "{error:?}");
+    assert!(began.elapsed() < LONG / 2, "it is given up before its time is over: {:?}", began.elapsed());
+    let sent_on = ring.node(1).stream(NodeId(2), Call::new("chunks", Bytes::new(), LONG)).await.expect("opens");
+    assert_eq!(sent_on.count().await, 2);
+}

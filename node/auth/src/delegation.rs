@@ -1,0 +1,111 @@
+//! Who may pass rights on: nobody gives more than they have.
+//!
+//! A change of grants, groups, roles or groups of projects gives rights to somebody. The change is allowed where its author holds
+//! each of those rights on the object that it is given on, or on something the object is in. Whether the author may change
+//! the record at all is decided before, by `decide`.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+
+use uuid::Uuid;
+
+use crate::objects::{ObjectType, Permission, Target};
+use crate::rights::{Access, Acl, Gift, Granted, Rights, Subject};
+
+/// A part of a change that gives rights, seen from the state before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Giving {
+    /// A grant is made.
+    Grant(Acl),
+    /// A group gets a member: a user, or another group. The member gets what the group has.
+    Member { group: Uuid },
+    /// A role gets permissions. Whoever has the role gets them.
+    Permissions { role: Uuid, gained: HashSet<Granted> },
+    /// A group of projects gets a project. What is granted on the group reaches the project.
+    Project { group: Uuid, project: Uuid },
+}
+
+/// A right that somebody would give and does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Excess {
+    pub object: (ObjectType, Uuid),
+    pub right: Right,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Right {
+    Permission(Permission, Option<ObjectType>),
+    /// The role itself, which means more than its permissions.
+    Role(Uuid),
+}
+
+/// The roles that mean more than their permissions where they are given on an organization. They are given on by who has them.
+#[derive(Clone, Copy, Debug)]
+pub struct Distinguished<'r>(pub &'r [Uuid]);
+
+/// The first right of the change that its author does not hold. `target` finds what an object is in; an object that is gone has
+/// none, and nothing is given on it.
+pub fn excess(
+    access: &Access,
+    author: &Rights,
+    giving: &Giving,
+    distinguished: Distinguished<'_>,
+    target: impl Fn((ObjectType, Uuid)) -> Option<Target>,
+) -> Option<Excess> {
+    let lacks = |object: (ObjectType, Uuid), granted: &HashSet<Granted>| {
+        let target = target(object)?;
+        let lacking = granted.iter().find(|granted| !author.holds(**granted, &target));
+        lacking.map(|(permission, only)| Excess { object, right: Right::Permission(*permission, *only) })
+    };
+    let given = |object: (ObjectType, Uuid), gift: Gift| {
+        let granted = match gift {
+            Gift::Permission(permission, only) => HashSet::from([(permission, only)]),
+            Gift::Role(role) => {
+                let is_more = object.0 == ObjectType::Organization && distinguished.0.contains(&role);
+                if is_more && !author.has_role(object, role) {
+                    return Some(Excess { object, right: Right::Role(role) });
+                }
+                access.permissions_of(role)
+            }
+        };
+        lacks(object, &granted)
+    };
+    match giving {
+        Giving::Grant(acl) => given(acl.object, acl.gift),
+        Giving::Member { group } => {
+            let holders = above(*group, &access.groups, |group| &group.groups);
+            let is_theirs = |acl: &&Acl| matches!(acl.subject, Subject::Group(of) if holders.contains(&of));
+            access.acls.iter().filter(is_theirs).find_map(|acl| given(acl.object, acl.gift))
+        }
+        Giving::Permissions { role, gained } => {
+            let holders = above(*role, &access.roles, |role| &role.roles);
+            let has_role = |acl: &&Acl| matches!(acl.gift, Gift::Role(of) if holders.contains(&of));
+            access.acls.iter().filter(has_role).find_map(|acl| lacks(acl.object, gained))
+        }
+        Giving::Project { group, project } => {
+            let on_group = |acl: &&Acl| acl.object == (ObjectType::ProjectGroup, *group);
+            let project = (ObjectType::Project, *project);
+            access.acls.iter().filter(on_group).find_map(|acl| given(project, acl.gift))
+        }
+    }
+}
+
+/// The record itself, and those that have it as a member, directly or by way of others.
+fn above<T>(id: Uuid, all: &HashMap<Uuid, T>, members: impl Fn(&T) -> &Vec<Uuid>) -> HashSet<Uuid> {
+    let mut holders: HashMap<Uuid, Vec<Uuid>> = HashMap::new();
+    for (holder, record) in all {
+        members(record).iter().for_each(|member| holders.entry(*member).or_default().push(*holder));
+    }
+    reached(id, |member| holders.get(&member).into_iter().flatten().copied())
+}
+
+fn reached<T: Copy + Eq + Hash, N: IntoIterator<Item = T>>(from: T, next: impl Fn(T) -> N) -> HashSet<T> {
+    let (mut seen, mut open) = (HashSet::from([from]), vec![from]);
+    while let Some(one) = open.pop() {
+        open.extend(next(one).into_iter().filter(|next| seen.insert(*next)));
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests;

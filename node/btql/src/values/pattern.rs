@@ -1,0 +1,355 @@
+//! Patterns of `~` and its kin (D-57). A pattern compiles within [`PATTERN_BYTES_MAX`] or not at all, and a match stops
+//! when its caller says so, however long the text is.
+//!
+//! Matching takes pattern times text at worst. A match that is certain to be short is left to the library as a whole. A
+//! longer one goes byte by byte, first through a lazily built automaton, and where that does not pay, through sets of
+//! states. Both ask the caller between two steps whether to go on.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use regex_automata::Input;
+use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::meta::{self, Regex};
+use regex_automata::nfa::thompson::{self, NFA, State, WhichCaptures};
+use regex_automata::util::primitives::StateID;
+use regex_automata::util::syntax;
+use thiserror::Error;
+
+/// Upper bound of what one compiled pattern of `~` or LIKE may take.
+pub const PATTERN_BYTES_MAX: usize = 256 << 10;
+
+/// Upper bound of what the automaton that is built while matching may take, as in the library's own default.
+const AUTOMATON_BYTES_MAX: usize = 2 << 20;
+/// How often the automaton may fill up before it is given up, unless each of its states served many bytes.
+const AUTOMATON_FULL_MAX: usize = 3;
+const AUTOMATON_BYTES_PER_STATE_MIN: usize = 10;
+/// Texts up to this length are matched as a whole: with the largest pattern that takes some 40 ms.
+const SHORT_BYTES: usize = 4 << 10;
+/// States times bytes that are matched as a whole: some 40 ms at worst.
+const WHOLE_STEPS_MAX: usize = 1 << 25;
+/// Bytes that the automaton reads between two questions.
+const CHUNK_BYTES: usize = 1 << 10;
+/// States that are visited between two questions.
+const VISITS: usize = 1 << 14;
+/// What a byte under a pattern counts, in bytes that are merely looked at, since it may take a step for each state.
+const BYTE_WORK: usize = 256;
+/// What a visited state counts.
+const VISIT_WORK: usize = 8;
+
+/// Why a text is no pattern.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PatternError {
+    #[error(
+        "this pattern is too large: compiled it takes more than {PATTERN_BYTES_MAX} bytes ({} KiB); use fewer or \
+         smaller repetitions, or classes of ASCII such as [0-9a-z] in place of \\w and \\d",
+        PATTERN_BYTES_MAX >> 10
+    )]
+    TooLarge,
+    #[error("this is no pattern: {0}")]
+    Syntax(String),
+}
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub struct Pattern {
+    text: Box<str>,
+    any_case: bool,
+    regex: Regex,
+    /// Made for the first long text.
+    stepwise: OnceLock<Option<Stepwise>>,
+}
+
+/// The pattern as automata that take one byte at a time.
+#[derive(Debug)]
+struct Stepwise {
+    nfa: NFA,
+    dfa: Option<(DFA, Mutex<Cache>)>,
+}
+
+impl Pattern {
+    /// Compiles a pattern.
+    pub fn new(text: &str, any_case: bool) -> Result<Pattern, PatternError> {
+        let config = meta::Config::new()
+            .nfa_size_limit(Some(PATTERN_BYTES_MAX))
+            .onepass_size_limit(Some(PATTERN_BYTES_MAX))
+            .hybrid_cache_capacity(AUTOMATON_BYTES_MAX);
+        let built = Regex::builder().syntax(language(any_case)).configure(config).build(text);
+        let regex = built.map_err(|error| match error.syntax_error() {
+            // The library draws the pattern and a caret; the last line says what is wrong.
+            Some(drawn) => {
+                let drawn = drawn.to_string();
+                let why = drawn.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                PatternError::Syntax(why)
+            }
+            None if error.size_limit().is_some() => PatternError::TooLarge,
+            None => PatternError::Syntax(error.to_string()),
+        })?;
+        Ok(Pattern { text: text.into(), any_case, regex, stepwise: OnceLock::new() })
+    }
+
+    /// Whether the pattern matches somewhere in the text. `goes_on` is told how much work lies ahead, in bytes that might
+    /// be looked at meanwhile. Once it answers false the result says nothing.
+    pub fn fits(&self, text: &str, goes_on: &dyn Fn(usize) -> bool) -> bool {
+        if text.len() <= SHORT_BYTES {
+            return goes_on(text.len() * BYTE_WORK) && self.regex.is_match(text);
+        }
+        let stepwise = self.stepwise.get_or_init(|| Stepwise::new(&self.text, self.any_case));
+        let Some(stepwise) = stepwise.as_ref().filter(|stepwise| stepwise.steps(text) > WHOLE_STEPS_MAX) else {
+            return goes_on(SHORT_BYTES * BYTE_WORK) && self.regex.is_match(text);
+        };
+        stepwise.by_automaton(text, goes_on).unwrap_or_else(|| stepwise.by_states(text, goes_on))
+    }
+}
+
+fn language(any_case: bool) -> syntax::Config {
+    syntax::Config::new().case_insensitive(any_case)
+}
+
+impl Stepwise {
+    /// None where the pattern cannot be compiled again, which it was before.
+    fn new(text: &str, any_case: bool) -> Option<Stepwise> {
+        let config = NFA::config().nfa_size_limit(Some(PATTERN_BYTES_MAX)).which_captures(WhichCaptures::None);
+        let nfa = thompson::Compiler::new().syntax(language(any_case)).configure(config).build(text).ok()?;
+        let config = DFA::config()
+            .cache_capacity(AUTOMATON_BYTES_MAX)
+            .unicode_word_boundary(true)
+            .minimum_cache_clear_count(Some(AUTOMATON_FULL_MAX))
+            .minimum_bytes_per_state(Some(AUTOMATON_BYTES_PER_STATE_MIN));
+        let dfa = DFA::builder().configure(config).build_from_nfa(nfa.clone()).ok();
+        let dfa = dfa.map(|dfa| {
+            let cache = Mutex::new(dfa.create_cache());
+            (dfa, cache)
+        });
+        Some(Stepwise { nfa, dfa })
+    }
+
+    fn steps(&self, text: &str) -> usize {
+        self.nfa.states().len().saturating_mul(text.len())
+    }
+
+    /// None where the automaton does not pay, or does not know the letters of the text.
+    fn by_automaton(&self, text: &str, goes_on: &dyn Fn(usize) -> bool) -> Option<bool> {
+        let (dfa, cache) = self.dfa.as_ref()?;
+        let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = dfa.start_state_forward(&mut cache, &Input::new(text)).ok()?;
+        cache.search_start(0);
+        let mut at = 0;
+        for chunk in text.as_bytes().chunks(CHUNK_BYTES) {
+            if !goes_on(CHUNK_BYTES * BYTE_WORK) {
+                cache.search_finish(at);
+                return Some(false);
+            }
+            for byte in chunk {
+                state = dfa.next_state(&mut cache, state, *byte).ok()?;
+                if state.is_tagged() {
+                    // A match shows one byte late; an empty one within a letter is none.
+                    if state.is_match() {
+                        return text.is_char_boundary(at).then_some(true);
+                    }
+                    if state.is_dead() {
+                        return Some(false);
+                    }
+                    if state.is_quit() {
+                        return None;
+                    }
+                }
+                at += 1;
+            }
+            cache.search_update(at);
+        }
+        cache.search_finish(at);
+        Some(dfa.next_eoi_state(&mut cache, state).ok()?.is_match())
+    }
+
+    /// Pattern times text at worst, whatever both are.
+    fn by_states(&self, text: &str, goes_on: &dyn Fn(usize) -> bool) -> bool {
+        let bytes = text.as_bytes();
+        let (mut now, mut next) = (States::new(&self.nfa), States::new(&self.nfa));
+        let (mut ahead, mut visits) = (Vec::new(), 0);
+        if now.reach(&self.nfa, self.nfa.start_unanchored(), text, 0, &mut ahead) {
+            return true;
+        }
+        for at in 0..bytes.len() {
+            for id in &now.found {
+                let to = match self.nfa.state(*id) {
+                    State::ByteRange { trans } => trans.matches(bytes, at).then_some(trans.next),
+                    State::Sparse(sparse) => sparse.matches(bytes, at),
+                    State::Dense(dense) => dense.matches(bytes, at),
+                    _ => None,
+                };
+                if let Some(to) = to
+                    && next.reach(&self.nfa, to, text, at + 1, &mut ahead)
+                {
+                    return true;
+                }
+            }
+            visits += now.found.len() + 1;
+            if visits >= VISITS {
+                if !goes_on(visits * VISIT_WORK) {
+                    return false;
+                }
+                visits = 0;
+            }
+            std::mem::swap(&mut now, &mut next);
+            next.clear();
+            if now.found.is_empty() {
+                return false;
+            }
+        }
+        false
+    }
+}
+
+/// States that are reached at one place of a text.
+struct States {
+    found: Vec<StateID>,
+    is_found: Vec<bool>,
+}
+
+impl States {
+    fn new(nfa: &NFA) -> States {
+        States { found: Vec::new(), is_found: vec![false; nfa.states().len()] }
+    }
+
+    fn clear(&mut self) {
+        for id in self.found.drain(..) {
+            self.is_found[id.as_usize()] = false;
+        }
+    }
+
+    /// Adds a state and those behind it that take no byte; whether the pattern ends at one of them.
+    fn reach(&mut self, nfa: &NFA, first: StateID, text: &str, at: usize, ahead: &mut Vec<StateID>) -> bool {
+        ahead.push(first);
+        while let Some(id) = ahead.pop() {
+            if std::mem::replace(&mut self.is_found[id.as_usize()], true) {
+                continue;
+            }
+            self.found.push(id);
+            match nfa.state(id) {
+                State::Look { look, next } => {
+                    if nfa.look_matcher().matches(*look, text.as_bytes(), at) {
+                        ahead.push(*next);
+                    }
+                }
+                State::Union { alternates } => ahead.extend(alternates.iter().copied()),
+                State::BinaryUnion { alt1, alt2 } => ahead.extend([*alt1, *alt2]),
+                State::Capture { next, .. } => ahead.push(*next),
+                State::Match { .. } if text.is_char_boundary(at) => {
+                    ahead.clear();
+                    return true;
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line() {
+        let fault = |pattern, any_case| Pattern::new(pattern, any_case).err().map(|error| error.to_string());
+        assert_eq!(fault("^a.*[0-9]+$", false), None);
+        assert_eq!(fault("a(b", true).as_deref(), Some("this is no pattern: unclosed group"));
+        let look_around = fault("(?=a)", false).expect("RE2 has none");
+        assert!(look_around.contains("look-around"), "{look_around}");
+    }
+
+    #[test]
+    fn a_pattern_compiles_within_its_limit() {
+        for large in ["(a{1000}){1000}", "(a{1,1000}){1,100}c", "(?:[a-z]{1,100}){1,200}", r"\w{1,60}"] {
+            assert_eq!(Pattern::new(large, false).err(), Some(PatternError::TooLarge), "{large}");
+        }
+        // What people do write fits.
+        for usual in [
+            r"\w+@\w+\.\w+",
+            r"(?i)\berror\b.*\d{3}",
+            r"^\d{4}-\d{2}-\d{2}T",
+            "[A-Za-z0-9_]{1,200}",
+            r"https?://[^\s]+/\w+",
+            "(a{1,50}){1,50}c",
+        ] {
+            assert_eq!(Pattern::new(usual, false).err(), None, "{usual}");
+        }
+        let why = PatternError::TooLarge.to_string();
+        assert!(why.contains("262144 bytes (256 KiB)"), "{why}");
+    }
+
+    /// All three ways find the same.
+    #[test]
+    fn the_ways_of_matching_agree() {
+        let patterns = [
+            "",
+            "a",
+            "^a",
+            "a$",
+            "^$",
+            "b+c",
+            "a|bc",
+            "(a{1,5}){1,5}c",
+            r"\bab\b",
+            r"\Bb",
+            r"(?-u:\b)b",
+            "[^a]",
+            "é",
+            "É+",
+            r"\w+é",
+            "(?s:.)z",
+            "(?m)^b",
+            "(?mR)a$",
+            ".{3}",
+            r"\pL{2}\d",
+            "x*",
+        ];
+        let texts =
+            ["", "a", "b", "abc", "aab ab", "é", "éa", "aé", "ab\nb", "a\r\nb", "zz", "日本語9", "xaéb c", "\u{212a}"];
+        for pattern in patterns {
+            for any_case in [false, true] {
+                let compiled = Pattern::new(pattern, any_case).expect("a pattern");
+                let stepwise = Stepwise::new(pattern, any_case).expect("it was compiled before");
+                for text in texts {
+                    let wanted = compiled.regex.is_match(text);
+                    let goes_on = |_| true;
+                    assert_eq!(stepwise.by_states(text, &goes_on), wanted, "{pattern} in {text:?} by states");
+                    let found = stepwise.by_automaton(text, &goes_on);
+                    assert!(found.is_none_or(|found| found == wanted), "{pattern} in {text:?} by automaton");
+                    assert!(found.is_some() || !text.is_ascii(), "{pattern} in {text:?} is no work for states");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_text_under_a_heavy_pattern_is_left_between_two_steps() {
+        let pattern = Pattern::new("(a{1,50}){1,50}c", false).expect("it fits");
+        let text = "a".repeat(1 << 20);
+        let (asked, most) = (Cell::new(0), Cell::new(0));
+        let found = pattern.fits(&text, &|work| {
+            asked.set(asked.get() + 1);
+            most.set(most.get().max(work));
+            asked.get() < 200
+        });
+        assert!(!found && asked.get() >= 200, "{} questions", asked.get());
+        assert!(most.get() <= SHORT_BYTES * BYTE_WORK, "{} bytes of work at once", most.get());
+    }
+
+    #[test]
+    fn what_stands_far_behind_is_found() {
+        let text = format!("{}needle 日本語 77", "hay é ".repeat(300_000));
+        for (pattern, wanted) in [
+            (r"needle \w+ 77$", true),
+            (r"needle \w+ 78", false),
+            (r"\bneedle\b", true),
+            (r"\bneedl\b", false),
+            ("(?i)NEEDLE", true),
+        ] {
+            let pattern = Pattern::new(pattern, false).expect("a pattern");
+            assert_eq!(pattern.fits(&text, &|_| true), wanted, "{pattern:?}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What somebody may have meant whose path leads nowhere.
+
+use crate::operations::patterns;
+
+/// Longer paths are nobody's typing error.
+const PATH_BYTES_MAX: usize = 128;
+/// Letters that a typing error changes.
+const LETTERS_MAX: usize = 2;
+/// What a base URL ends with that has a path where it should have none.
+const BASES: [&str; 3] = ["/api", "/v1", "/otel"];
+
+/// A sentence for whoever asked for a path that there is not: what was meant, if that can be said, and where all paths stand.
+pub fn hint(path: &str) -> String {
+    const LIST: &str = "/docs and /openapi.json list every path";
+    match near(path) {
+        Some(Near::Base(below)) => format!(
+            "did you mean {below}? The base URL of a client is this server's origin, without a path behind it; {LIST}"
+        ),
+        Some(Near::Path(pattern)) => format!("did you mean {pattern}? {LIST}"),
+        None => LIST.to_owned(),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Near {
+    /// The path is there without its first part.
+    Base(&'static str),
+    Path(&'static str),
+}
+
+fn near(path: &str) -> Option<Near> {
+    if path.len() > PATH_BYTES_MAX {
+        return None;
+    }
+    let below = BASES.iter().find_map(|base| path.strip_prefix(base).filter(|rest| rest.starts_with('/')));
+    if let Some(known) = below.and_then(|below| patterns().find(|pattern| matches(pattern, below))) {
+        return Some(Near::Base(known));
+    }
+    // A base URL that ends with a slash.
+    let path = path.trim_end_matches('/');
+    nearest(path).map(Near::Path)
+}
+
+/// The known path that differs from one least, by a letter or two.
+pub fn nearest(path: &str) -> Option<&'static str> {
+    let candidates = patterns().filter_map(|pattern| Some((distance(&filled(pattern, path)?, path), pattern)));
+    candidates.filter(|(distance, _)| *distance <= LETTERS_MAX).min().map(|(_, pattern)| pattern)
+}
+
+fn matches(pattern: &str, path: &str) -> bool {
+    filled(pattern, path).is_some_and(|filled| filled == path)
+}
+
+/// A pattern with the path's own parts in the place of ids; none where it has another number of parts.
+fn filled(pattern: &str, path: &str) -> Option<String> {
+    let (wanted, found): (Vec<&str>, Vec<&str>) = (pattern.split('/').collect(), path.split('/').collect());
+    let fill =
+        |(wanted, found): (&&str, &&str)| if wanted.starts_with('{') { found.to_string() } else { wanted.to_string() };
+    (wanted.len() == found.len()).then(|| wanted.iter().zip(&found).map(fill).collect::<Vec<_>>().join("/"))
+}
+
+/// Letters to insert, delete or change on the way from one text to the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (line, letter) in from.chars().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], line + 1);
+        for (column, other) in to.iter().enumerate() {
+            let changed = corner + usize::from(letter != *other);
+            corner = row[column + 1];
+            row[column + 1] = changed.min(corner + 1).min(row[column] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_told_from_what_was_meant() {
+        assert_eq!(near("/v1/projects"), Some(Near::Path("/v1/project")));
+        assert_eq!(near("/api/api/apikey/login"), Some(Near::Base("/api/apikey/login")));
+        assert_eq!(near("/v1/v1/project"), Some(Near::Base("/v1/project")));
+        assert!(matches!(near("/v1/dataset/abc/fetsh"), Some(Near::Path(path)) if path.ends_with("}/fetch")));
+        assert_eq!(near("/btql/"), Some(Near::Path("/btql")));
+        assert_eq!(near("/favicon.ico"), None);
+        assert_eq!(near(&format!("/v1/{}", "a".repeat(200))), None);
+        assert!(hint("/").contains("/docs") && hint("/v1/projects").starts_with("did you mean /v1/project?"));
+    }
+}

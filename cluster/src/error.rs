@@ -30,13 +30,15 @@ pub enum OpenError {
     Recovery(String),
     #[error("the catalog has no certificate authority for this cluster")]
     NoAuthority,
+    #[error("the key of the cluster's certificate authority: {0}")]
+    Keys(String),
     #[error(
         "tls/ lacks authority.pem, node.key or node.pem: put them back, or restart this node, which makes them anew"
     )]
     NoIdentity,
     #[error(
-        "this node has no certificate that others accept any more, and its copy of the catalog has no authority to make one: \
-         let it join anew, with an empty directory"
+        "this node has no certificate that others accept any more, and cannot make one: give it the master key \
+         (secrets.master_key_file) if it has none, or let it join anew, with an empty directory"
     )]
     NoCertificate,
     #[error(transparent)]

@@ -22,7 +22,9 @@
 //! Beside serving, reconcilers bring what is to what is wanted (`reconcile`): each compares the two and makes one step.
 
 mod acknowledged;
+mod authorities;
 mod authority;
+mod behalf;
 mod checked;
 mod config;
 mod error;
@@ -41,14 +43,17 @@ mod reconcile;
 mod recover;
 mod removal;
 mod replicas;
+mod rotation;
 mod route;
 mod service;
 mod start;
 mod start_histories;
 pub mod starts;
 mod status;
+mod strangers;
 mod upkeep;
 mod views;
+mod wrapping;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -74,6 +79,7 @@ pub use assay_cluster_raft::{
 pub use assay_cluster_transport::{Fate, PeerCounts, Weather};
 pub use assay_storage_log::LogConfig;
 pub use assay_storage_shard::Held;
+pub use behalf::{AnswersFor, Deed, Guard, ServiceNames};
 pub use config::{
     CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, REPLICAS_DEFAULT, SHARDS_DEFAULT,
 };
@@ -82,17 +88,19 @@ pub use heard::CATALOG_SILENCE_MAX;
 pub use home::{FORMAT_VERSION, Format, HomeError, Lock, read_format};
 pub use join::{JoinError, Joined, is_token, join};
 pub use keeping::{NodeFile, read_node, read_replicas};
-pub use nodes::{NodeRecord, NodeState};
+pub use nodes::{Feature, NodeProgram, NodeRecord, NodeState};
 pub use old_copy::closed_groups;
 pub use operate::OperateError;
 pub use readings::{GroupReading, LogSyncs};
 pub use reconcile::PeersTime;
 pub use recover::{Recovery, recover, recovery};
+pub use rotation::AuthorityStatus;
 pub use route::{ROUTE_WAIT_MAX, Route};
 pub use service::{AskError, NoAnswer, Service};
 pub use status::{ClusterStatus, GroupReport, NodeReport, ReplicaReport, Role};
 pub use upkeep::UpkeepCounts;
 pub use views::ViewError;
+pub use wrapping::KeyWrap;
 
 use crate::heard::CatalogHeard;
 use crate::hub::Hub;
@@ -340,6 +348,7 @@ impl Cluster {
         if let Some(transport) = self.net().transport() {
             transport.shutdown().await;
         }
+        self.net().guard_with(None);
         let (upkeep, seals) = (self.upkeep.clone(), self.seals.clone());
         let runtime = self.runtime.take();
         let log = self.shared.log.clone();

@@ -17,13 +17,16 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, TryFutureExt};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
+use tokio::time::Instant;
 
+use crate::behalf::{Guard, UNNAMED_ANSWERED_FOR};
 use crate::hub::Hub;
-use crate::nodes::Removed;
+use crate::nodes::{Membership, Removed};
 use crate::reconcile::Suspects;
 use crate::start_histories::StartHistories;
 use crate::starts::{Consequence, Stop};
+use crate::strangers::Strangers;
 
 /// A piece of a snapshot that does not come within this time does not come.
 const CHUNK_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -41,6 +44,11 @@ pub(crate) struct Net {
     transport: Arc<OnceLock<Transport>>,
     /// Their certificates stay good; what they say is not heard any more.
     removed: Arc<RwLock<Removed>>,
+    /// Nodes that the catalog here does not know.
+    strangers: Arc<Strangers>,
+    /// Since when every node says on whose behalf it asks; none while one does not.
+    named_since: Arc<Mutex<Option<Instant>>>,
+    guard: Arc<RwLock<Option<Arc<dyn Guard>>>>,
     suspects: Arc<Suspects>,
     /// None before the start has read them; then nothing is compared.
     start_histories: Arc<OnceLock<Arc<StartHistories>>>,
@@ -58,18 +66,47 @@ fn no_transport() -> String {
 
 impl Net {
     pub fn set_removed(&self, removed: Removed) {
+        let mut since = self.named_since.lock();
+        *since = removed.all_name_principals().then(|| since.unwrap_or_else(Instant::now));
         *self.removed.write() = removed;
     }
 
-    /// Refuses what a node says, or passes on, that was removed from the cluster.
+    /// Whether a question that does not say on whose behalf it is asked is answered.
+    pub fn answers_unnamed(&self) -> bool {
+        self.named_since.lock().is_none_or(|since| since.elapsed() < UNNAMED_ANSWERED_FOR)
+    }
+
+    /// None lets go of the guard, which holds what holds this.
+    pub fn guard_with(&self, guard: Option<Arc<dyn Guard>>) {
+        *self.guard.write() = guard;
+    }
+
+    pub fn guard(&self) -> Option<Arc<dyn Guard>> {
+        self.guard.read().clone()
+    }
+
+    /// Refuses what a node says, or passes on, that was removed from the cluster, or that nobody knows.
     pub fn check(&self, received: &Received) -> Result<(), Refusal> {
-        let removed = self.removed.read();
-        match received.from.into_iter().chain(received.via).find(|node| removed.contains(*node)) {
-            Some(from) => {
+        received.from.into_iter().chain(received.via).try_for_each(|node| self.check_member(node))
+    }
+
+    fn check_member(&self, from: NodeId) -> Result<(), Refusal> {
+        let membership = self.removed.read().membership(from);
+        match membership {
+            Membership::Member => Ok(()),
+            Membership::Removed => {
                 Err(refuse(RefusalCode::NotAuthenticated, format!("node {from} was removed from this cluster")))
             }
-            None => Ok(()),
+            Membership::Unknown if self.strangers.is_vouched(from, Instant::now()) => Ok(()),
+            Membership::Unknown => {
+                Err(refuse(RefusalCode::NotAuthenticated, format!("this node does not know a node {from}")))
+            }
         }
+    }
+
+    /// Nodes that the catalog here does not know.
+    pub fn strangers(&self) -> &Arc<Strangers> {
+        &self.strangers
     }
 
     /// Groups whose replica here is to be looked at.

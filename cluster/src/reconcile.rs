@@ -10,6 +10,8 @@
 //! | refusals | every node | what others found of this one's starts | closes replicas, has the catalog's made anew |
 //! | news | every node | the catalog, what this node keeps | addresses of others, its own; whether the catalog is heard |
 //! | certificates | every node | the certificate in use, the files, the day | makes a new one in time, takes another up |
+//! | authorities | the catalog's leader | the authority, what nodes state | wraps its key, steps through a rotation |
+//! | strangers | every node | who calls, the catalog | asks others about nodes that it does not know |
 //! | health | every node | which nodes answer, whose disk is slow | remembers who may lead |
 //! | clocks | every node | what time the other nodes say it is | remembers it for whoever assigns ids |
 
@@ -64,6 +66,7 @@ impl Reconcilers {
             runtime.spawn(scrub::run(Arc::clone(&shared))),
             runtime.spawn(certificates::run(Arc::clone(&shared))),
             runtime.spawn(clocks::run(Arc::clone(&shared))),
+            runtime.spawn(crate::strangers::run(Arc::clone(&shared))),
             runtime.spawn(health::run(Arc::clone(&shared))),
             runtime.spawn(planner::run(shared)),
         ];

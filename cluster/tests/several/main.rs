@@ -2,6 +2,8 @@
 
 mod damaged;
 mod half_connected;
+#[path = "../keys/mod.rs"]
+mod keys;
 mod leads;
 mod nodes;
 mod old_copy;

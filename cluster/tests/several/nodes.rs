@@ -17,6 +17,8 @@ use assay_storage_model::{GroupId, NodeId, ObjectKey, ObjectKind, OrgId, ShardId
 use bytes::Bytes;
 use uuid::Uuid;
 
+use crate::keys::Keys;
+
 pub const SHARDS: u16 = 4;
 /// A shard whose seals left so many segments is compacted.
 pub const SEALS_TO_COMPACT: usize = assay_storage_shard::SEGMENTS_PER_TIER;
@@ -71,6 +73,7 @@ impl Place {
             peer: Some(PeerConfig::new(&self.address, None).expect("an address")),
             on_fatal: OnFatal::call(|why| panic!("{why}")),
             disk,
+            keys: Some(Arc::new(Keys("k1"))),
             weather: Some(Arc::clone(&self.cuts) as Arc<dyn Weather>),
             log: LogConfig { write_delay: Some(Arc::clone(&self.write_delay)), ..LogConfig::default() },
             ..ClusterConfig::default()

@@ -1,11 +1,12 @@
 //! The certificates of nodes: the cluster's own authority, kept in the catalog, and this node's door to the network.
 //!
-//! The founder makes the authority when it first leads the catalog alone, also on a directory of before there were
-//! several nodes. Its key is in the catalog because any node may let another one in; whoever can read a node's data
-//! directory can make certificates of the cluster, as they can read its data.
+//! The founder makes the authority when it first leads the catalog alone and has a master key, also on a directory of
+//! before there were several nodes. The private key is in the catalog, wrapped by the master key: a copy of a data directory
+//! opens it only together with that key. Clusters of before 0.5.0 have it in plain text until every node runs 0.5.0 and
+//! has the master key; the catalog's leader then wraps it.
 //!
-//! So every node makes its own next certificate, by its copy of the catalog, and needs nobody for it: also one that comes
-//! back after years. An operator may put one of an authority of their own into `tls/`; that one is theirs to renew.
+//! A node with the master key makes its own next certificate from its copy of the catalog, and needs nobody for it. A node
+//! without it asks one that has it. An operator may put a certificate of their own authority into `tls/`, and renews it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,34 +17,37 @@ use assay_cluster_transport::{
     Authority, CertificateRequest, Handlers, Identity, Patience, Transport, TransportConfig, new_request,
 };
 use assay_storage_catalog::State;
-use assay_storage_model::NodeId;
-use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, RecordKind, UniqueKey};
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record, RecordKind, UniqueKey};
 use assay_storage_model::command::Outcome;
+use assay_storage_model::{GroupId, NodeId};
 use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::Shared;
+use crate::authorities::{Authorities, Due, Shown};
 use crate::error::OpenError;
 use crate::join::JoinDoor;
 use crate::keeping::NodeFile;
 use crate::large::{self, BlobService};
-use crate::nodes::{self, NodeRecord, NodeState};
+use crate::nodes::{self, NodeProgram, NodeRecord, NodeState};
 use crate::reconcile::{
-    CLOCK, DIGEST, Digests, HEALTH, INTRODUCE, Introductions, OwnClock, OwnHealth, QUARANTINE, Quarantines, SPARE,
-    Spares,
+    CLOCK, DIGEST, Digests, HEALTH, INTRODUCE, Introductions, OwnClock, OwnHealth, PLACED, Placed, QUARANTINE,
+    Quarantines, SPARE, Spares,
 };
 use crate::route::{PROPOSE, Proposals};
+use crate::service::{NoAnswer, Service};
+use crate::start_histories::{START_HISTORY, START_ID, StartHistoryService, StartIdService};
 use crate::status::{Reports, STATUS};
+use crate::strangers::{VOUCH, Voucher};
+use crate::wrapping::KeyWrap;
 
-/// A certificate is made anew when less than this part of the time that it is valid for is left.
-const RENEWED_AT_PART: u32 = 3;
-
-#[derive(Serialize, Deserialize)]
-struct AuthorityBody {
-    certificate_pem: String,
-    key_pem: String,
-}
+/// Asks a node with the master key for a certificate.
+pub(crate) const CERTIFY: &str = "cluster.certify";
+/// For the certificate; the other node looks into its catalog and signs.
+const CERTIFY_MAX: Duration = Duration::from_secs(5);
 
 /// Settings of the cluster that its founder chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,12 +86,82 @@ pub(crate) fn kept_settings(state: &State) -> Option<Settings> {
     state.find(&setting("placement")).and_then(|record| serde_json::from_slice(&record.body).ok())
 }
 
+pub(crate) fn record_of(state: &State) -> Result<(Authorities, Arc<Record>), OpenError> {
+    let record = state.find(&setting("authority")).cloned().ok_or(OpenError::NoAuthority)?;
+    let body = serde_json::from_slice(&record.body).map_err(|_| OpenError::NoAuthority)?;
+    Ok((body, record))
+}
+
+/// A question of a node without the master key.
+#[derive(Serialize, Deserialize)]
+struct Certify {
+    /// Whose certificate it is to be.
+    node: NodeId,
+    /// The public key, as PEM.
+    key: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Certified {
+    certificate: String,
+}
+
 impl Shared {
-    /// The authority, from the catalog of this node.
-    pub fn authority(&self) -> Result<Authority, OpenError> {
-        let record = self.catalog.read().find(&setting("authority")).cloned().ok_or(OpenError::NoAuthority)?;
-        let body: AuthorityBody = serde_json::from_slice(&record.body).map_err(|_| OpenError::NoAuthority)?;
-        Ok(Authority::from_pem(self.id, &body.certificate_pem, &body.key_pem)?)
+    /// The authorities of this cluster, from the catalog of this node.
+    pub fn authorities(&self) -> Result<Authorities, OpenError> {
+        record_of(&self.catalog.read()).map(|(body, _)| body)
+    }
+
+    /// The current authority with its private key; none where this node lacks the master key that wraps it.
+    pub fn authority(&self) -> Result<Option<Authority>, OpenError> {
+        let body = self.authorities()?;
+        let key_pem = match &body.wrapped_key {
+            None => body.key_pem,
+            Some(wrapped) => match &self.config.keys {
+                Some(keys) if keys.id_of(wrapped).is_some_and(|id| keys.ids().contains(&id)) => {
+                    keys.unwrap(&Authorities::label(&body.certificate_pem), wrapped).map_err(OpenError::Keys)?
+                }
+                _ => return Ok(None),
+            },
+        };
+        Ok(Some(Authority::from_pem(self.id, &body.certificate_pem, &key_pem)?))
+    }
+
+    /// A certificate for the node, from the authority here or by way of a node that has its key.
+    pub async fn issue(&self, node: NodeId, request: &CertificateRequest) -> Result<String, String> {
+        if let Some(authority) = self.authority().map_err(|error| error.to_string())? {
+            return authority.issue(node, request, self.config.certificate_valid).map_err(|error| error.to_string());
+        }
+        let with_keys: Vec<NodeId> = {
+            let state = self.catalog.read();
+            let has_keys = |node: &NodeRecord| {
+                node.program.as_ref().and_then(|program| program.keys.as_ref()).is_some_and(|keys| !keys.is_empty())
+            };
+            let others = nodes::present(&state).filter(|known| known.node != self.node && has_keys(known));
+            others.map(|known| known.node).collect()
+        };
+        let body = Certify { node, key: request.pem().to_owned() };
+        let body = Bytes::from(serde_json::to_vec(&body).expect("plain data encodes"));
+        let mut why = "no other node states that it has the master key".to_owned();
+        for other in with_keys {
+            match self.ask(other, CERTIFY, body.clone(), CERTIFY_MAX).await {
+                Ok(answer) => match serde_json::from_slice::<Certified>(&answer) {
+                    Ok(answer) => return Ok(answer.certificate),
+                    Err(error) => why = format!("the answer of node {other} does not read: {error}"),
+                },
+                Err(error) => why = error.to_string(),
+            }
+        }
+        Err(format!("a certificate for node {node}: this node does not have the master key, and {why}"))
+    }
+
+    /// What this node states about its program.
+    pub fn own_program(&self) -> NodeProgram {
+        let keys = self.config.keys.as_ref().map(|keys| keys.ids()).unwrap_or_default();
+        let identity = self.net.transport().map(|transport| transport.identity());
+        let shown = identity.and_then(|identity| self.authorities().ok()?.shown(&identity).ok()).unwrap_or_default();
+        let Shown { trusts, certified_by } = shown;
+        NodeProgram { keys: Some(keys), trusts, certified_by, ..NodeProgram::own() }
     }
 
     /// What the first node tells the catalog once: the authority, the settings, itself. Leading it alone, it needs
@@ -96,10 +170,19 @@ impl Shared {
         let now = now_micros();
         let missing = |name: &str| self.catalog.read().find(&setting(name)).is_none();
         let mut commands = Vec::new();
-        if missing("authority") {
-            let authority = Authority::new(self.id)?;
-            let body =
-                AuthorityBody { certificate_pem: authority.certificate_pem().to_owned(), key_pem: authority.key_pem() };
+        if missing("authority")
+            && let Some(keys) = &self.config.keys
+        {
+            keys.make().map_err(OpenError::Keys)?;
+            let (certificate_pem, wrapped_key) = self.new_authority(&**keys)?;
+            let body = Authorities {
+                certificate_pem,
+                key_pem: String::new(),
+                wrapped_key: Some(wrapped_key),
+                next: None,
+                previous: Vec::new(),
+                retired: Vec::new(),
+            };
             commands.push(put_setting("authority", serde_json::to_vec(&body).expect("plain data encodes"), now));
         }
         if missing("placement") {
@@ -111,7 +194,7 @@ impl Shared {
         if known.as_ref().is_none_or(|(node, _)| node.address != address) {
             let state = known.as_ref().map_or(NodeState::Active, |(node, _)| node.state);
             let expect = known.map_or(Expect::Absent, |(_, revision)| Expect::Revision(revision));
-            let node = NodeRecord { node: self.node, address, state };
+            let node = NodeRecord { node: self.node, address, state, program: Some(self.own_program()) };
             commands.push(CatalogCommand::Put(nodes::put(&node, expect, now)));
         }
         if !commands.is_empty() {
@@ -126,45 +209,111 @@ impl Shared {
         Ok(())
     }
 
+    /// Makes an authority: its certificate, and its private key as it is written down.
+    pub fn new_authority(&self, keys: &dyn KeyWrap) -> Result<(String, String), OpenError> {
+        let authority = Authority::new(self.id)?;
+        let certificate_pem = authority.certificate_pem().to_owned();
+        let wrapped = keys.wrap(&Authorities::label(&certificate_pem), &authority.key_pem());
+        Ok((certificate_pem, wrapped.map_err(OpenError::Keys)?))
+    }
+
     /// What this node starts with: what it keeps, or a new key with its certificate where that is gone. None where the
-    /// catalog, which has the authority, has yet to come.
+    /// authority is not known here, or its key cannot be opened and the certificate is gone or over.
     fn identity(&self) -> Result<Option<Identity>, OpenError> {
-        let knows_authority = self.knows_authority();
-        match self.keeping.identity()? {
-            Some(kept) => {
-                let kept = self.renewed(kept)?;
-                let is_over = kept.runs_out()? <= SystemTime::now();
-                Ok(Some(kept).filter(|_| knows_authority || !is_over))
+        let authority = match self.authority() {
+            Ok(authority) => authority,
+            Err(OpenError::NoAuthority) => None,
+            Err(error) => return Err(error),
+        };
+        let Some(kept) = self.keeping.identity()? else {
+            let Some(authority) = authority else { return Ok(None) };
+            let (key_pem, request) = new_request()?;
+            let certificate_pem = authority.issue(self.node, &request, self.config.certificate_valid)?;
+            let made = Identity { authority_pem: self.authorities()?.trusted(), certificate_pem, key_pem };
+            self.keeping.set_identity(&made)?;
+            return Ok(Some(made));
+        };
+        let due = self.due(&kept)?;
+        let kept = match (due, authority) {
+            (Due::Nothing, _) => kept,
+            (Due::Trust(authority_pem), _) => self.keep_trust(kept, authority_pem)?,
+            (Due::Certificate(authority_pem), Some(authority)) => {
+                let request = CertificateRequest::of_key(&kept.key_pem)?;
+                let certificate = authority.issue(self.node, &request, self.config.certificate_valid)?;
+                self.keep_certificate(kept, authority_pem, certificate)?
             }
-            None if knows_authority => {
-                let authority = self.authority()?;
-                let (key_pem, request) = new_request()?;
-                let certificate_pem = authority.issue(self.node, &request, self.config.certificate_valid)?;
-                let authority_pem = authority.certificate_pem().to_owned();
-                let made = Identity { authority_pem, certificate_pem, key_pem };
-                self.keeping.set_identity(&made)?;
-                Ok(Some(made))
-            }
-            None => Ok(None),
+            // Another node is asked for one once it can be reached.
+            (Due::Certificate(authority_pem), None) => self.keep_trust(kept, authority_pem)?,
+        };
+        let is_over = kept.runs_out()? <= SystemTime::now();
+        Ok(Some(kept).filter(|_| !is_over))
+    }
+
+    /// What is to be changed about the certificates in this node's directory.
+    fn due(&self, kept: &Identity) -> Result<Due, OpenError> {
+        match self.authorities() {
+            Ok(body) => Ok(body.due(kept, self.config.certificate_valid)?),
+            Err(OpenError::NoAuthority) => Ok(Due::Nothing),
+            Err(error) => Err(error),
         }
     }
 
-    fn knows_authority(&self) -> bool {
-        self.catalog.read().find(&setting("authority")).is_some()
+    /// Brings the certificates in this node's directory up to date, asking another node where this one cannot issue.
+    pub async fn renew(self: &Arc<Self>) -> Result<Identity, OpenError> {
+        let looked = self.blocking(|shared| {
+            let kept = shared.keeping.identity()?.ok_or(OpenError::NoIdentity)?;
+            Ok((shared.due(&kept)?, kept))
+        });
+        match looked.await? {
+            (Due::Nothing, kept) => Ok(kept),
+            (Due::Trust(authority_pem), kept) => self.blocking(|shared| shared.keep_trust(kept, authority_pem)).await,
+            (Due::Certificate(authority_pem), kept) => {
+                let request = CertificateRequest::of_key(&kept.key_pem)?;
+                match self.issue(self.node, &request).await {
+                    Ok(certificate) => {
+                        self.blocking(|shared| shared.keep_certificate(kept, authority_pem, certificate)).await
+                    }
+                    Err(why) => {
+                        // What it has is good for a while yet, and it has to trust the others' certificates.
+                        self.blocking(|shared| shared.keep_trust(kept, authority_pem)).await?;
+                        Err(OpenError::Keys(why))
+                    }
+                }
+            }
+        }
     }
 
-    /// What this node keeps, with its next certificate where this one is about to run out.
-    pub fn renewed(&self, kept: Identity) -> Result<Identity, OpenError> {
-        if !self.knows_authority() {
+    /// What this node keeps in its directory.
+    pub async fn kept_identity(self: &Arc<Self>) -> Result<Identity, OpenError> {
+        self.blocking(|shared| shared.keeping.identity()?.ok_or(OpenError::NoIdentity)).await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Shared) -> Result<T, OpenError> + Send + 'static,
+    ) -> Result<T, OpenError> {
+        let shared = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || work(&shared)).await;
+        done.map_err(|error| OpenError::io("working on the certificates")(std::io::Error::other(error)))?
+    }
+
+    fn keep_trust(&self, kept: Identity, authority_pem: String) -> Result<Identity, OpenError> {
+        if kept.authority_pem == authority_pem {
             return Ok(kept);
         }
-        let authority = self.authority()?;
+        self.keeping.set_authority(&authority_pem)?;
+        tracing::info!("this node trusts other certificate authorities of the cluster than before");
+        Ok(Identity { authority_pem, ..kept })
+    }
+
+    fn keep_certificate(
+        &self,
+        kept: Identity,
+        authority_pem: String,
+        certificate_pem: String,
+    ) -> Result<Identity, OpenError> {
         let left = kept.runs_out()?.duration_since(SystemTime::now()).unwrap_or_default();
-        if !is_due(left, self.config.certificate_valid) || !kept.is_by(authority.certificate_pem())? {
-            return Ok(kept);
-        }
-        let request = CertificateRequest::of_key(&kept.key_pem)?;
-        let certificate_pem = authority.issue(self.node, &request, self.config.certificate_valid)?;
+        let kept = self.keep_trust(kept, authority_pem)?;
         self.keeping.set_certificate(&certificate_pem)?;
         tracing::info!(seconds_left = left.as_secs(), "this node's certificate was made anew");
         Ok(Identity { certificate_pem, ..kept })
@@ -190,6 +339,8 @@ impl Shared {
             return Ok(());
         }
         let Some(identity) = self.identity()? else { return Ok(()) };
+        // Before anybody can call.
+        self.net.set_removed(nodes::Removed::of(&self.catalog.read()));
         let config = TransportConfig {
             cluster: self.id,
             node: self.node,
@@ -215,6 +366,11 @@ impl Shared {
         self.serve(QUARANTINE, Arc::new(Quarantines(Arc::clone(self))));
         self.serve(SPARE, Arc::new(Spares(Arc::clone(self))));
         self.serve(CLOCK, Arc::new(OwnClock));
+        self.serve(START_HISTORY, Arc::new(StartHistoryService(Arc::clone(&self.start_histories))));
+        self.serve(START_ID, Arc::new(StartIdService(Arc::clone(&self.start_histories))));
+        self.serve(PLACED, Arc::new(Placed(Arc::clone(self))));
+        self.serve(CERTIFY, Arc::new(Certifier(Arc::clone(self))));
+        self.serve(VOUCH, Arc::new(Voucher(Arc::clone(self))));
         self.serve(HEALTH, Arc::new(OwnHealth(Arc::clone(self))));
         self.serve(INTRODUCE, Arc::new(Introductions(Arc::clone(self))));
         self.serve(large::PUT, Arc::new(BlobService::Put(Arc::clone(&self.writes))));
@@ -236,6 +392,9 @@ impl Shared {
 
     /// Whether this node is all there is of its cluster: every group has one member, which is here.
     pub async fn is_alone(&self) -> bool {
+        if self.hub.group(GroupId::CATALOG).is_none() {
+            return false; // it is closed, and others have it
+        }
         for group in self.hub.groups() {
             if group.count_members().await != Some(1) {
                 return false;
@@ -256,21 +415,32 @@ fn patience(timing: Timing) -> Patience {
     }
 }
 
-/// What is left longer than it could be is of an earlier program, whose certificates never ran out.
-fn is_due(left: Duration, valid: Duration) -> bool {
-    let part = valid / RENEWED_AT_PART;
-    left < part || left > valid + part
+/// Issues certificates for nodes that do not have the master key: to a node for itself, or for one that joins through it.
+#[derive(Debug)]
+struct Certifier(Arc<Shared>);
+
+impl Service for Certifier {
+    fn answer(&self, from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+        let shared = Arc::clone(&self.0);
+        async move { shared.certify(from, &body).map_err(NoAnswer::Refused) }.boxed()
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_certificate_is_due_in_its_last_third_and_where_it_lasts_for_ever() {
-        let days = |days: u64| Duration::from_secs(days * 24 * 3600);
-        for (left, due) in [(0, true), (29, true), (31, false), (90, false), (91, false), (36_500, true)] {
-            assert_eq!(is_due(days(left), days(90)), due, "{left} of 90 days");
+impl Shared {
+    fn certify(&self, from: NodeId, body: &[u8]) -> Result<Bytes, String> {
+        let Certify { node, key } = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        let is_known = node == from || crate::join::was_admitted(&self.catalog.read(), node, &key);
+        if !is_known {
+            return Err(format!(
+                "node {from} asks for a certificate of node {node}, which was not let in with this key"
+            ));
         }
+        let request = CertificateRequest::from_pem(&key).map_err(|error| error.to_string())?;
+        let authority = self.authority().map_err(|error| error.to_string())?;
+        let authority = authority.ok_or("this node does not have the master key either")?;
+        let certificate = authority.issue(node, &request, self.config.certificate_valid);
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        tracing::info!(%node, asked_by = %from, "issued a certificate for a node without the master key");
+        Ok(Bytes::from(serde_json::to_vec(&Certified { certificate }).expect("plain data encodes")))
     }
 }

@@ -11,6 +11,8 @@ use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_log::LogConfig;
 use assay_storage_model::ClusterId;
 
+use crate::wrapping::KeyWrap;
+
 /// Shards of a cluster unless its founder says otherwise; fixed from then on.
 pub const SHARDS_DEFAULT: u16 = 16;
 /// Memory tables of all groups together; at twice this writes wait.
@@ -91,6 +93,8 @@ pub struct ClusterConfig {
     pub log: LogConfig,
     pub kv_cache_bytes: u64,
     pub disk: SharedDisk,
+    /// Wraps the key of the cluster's authority. Without it a founder makes no authority, and so lets no other node in.
+    pub keys: Option<Arc<dyn KeyWrap>>,
     /// What befalls calls to other nodes, in tests and storms.
     pub weather: Option<Arc<dyn Weather>>,
     /// What happens when this node must not go on.
@@ -117,6 +121,7 @@ impl Default for ClusterConfig {
             log: LogConfig::default(),
             kv_cache_bytes: KV_CACHE_BYTES,
             disk: Arc::new(RealDisk),
+            keys: None,
             weather: None,
             on_fatal: OnFatal::default(),
         }

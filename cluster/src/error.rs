@@ -6,7 +6,7 @@ use assay_cluster_raft::{FenceError, ProposeError, StartError};
 use assay_cluster_transport::TransportError;
 use assay_storage_catalog::CatalogError;
 use assay_storage_log::LogError;
-use assay_storage_model::ShardId;
+use assay_storage_model::{GroupId, ShardId};
 use assay_storage_shard::ShardError;
 use thiserror::Error;
 
@@ -30,13 +30,15 @@ pub enum OpenError {
     Recovery(String),
     #[error("the catalog has no certificate authority for this cluster")]
     NoAuthority,
+    #[error("the key of the cluster's certificate authority: {0}")]
+    Keys(String),
     #[error(
         "tls/ lacks authority.pem, node.key or node.pem: put them back, or restart this node, which makes them anew"
     )]
     NoIdentity,
     #[error(
-        "this node has no certificate that others accept any more, and its copy of the catalog has no authority to make one: \
-         let it join anew, with an empty directory"
+        "this node has no certificate that others accept any more, and cannot make one: give it the master key \
+         (secrets.master_key_file) if it has none, or let it join anew, with an empty directory"
     )]
     NoCertificate,
     #[error(transparent)]
@@ -55,6 +57,11 @@ pub enum OpenError {
          restore this node's directory from a backup, or run `assay doctor` to see more"
     )]
     DamagedAlone { shard: ShardId, source: ShardError },
+    #[error(
+        "log/ was not last used by this data directory: it is of another time, and no other node has what it may lack of \
+         group {0}. Put the whole data directory back from one backup"
+    )]
+    LogOfOtherTime(GroupId),
     #[error(transparent)]
     Group(#[from] StartError),
     #[error("a group did not come to lead: {0}")]

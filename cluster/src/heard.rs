@@ -27,6 +27,11 @@ impl CatalogHeard {
         self.last.send_modify(|last| *last = (*last).max(Some(asked)));
     }
 
+    /// What is here of the catalog is no longer to be relied on.
+    pub fn forget(&self) {
+        self.last.send_replace(None);
+    }
+
     pub fn is_fresh(&self) -> bool {
         self.last.borrow().is_some_and(|heard| heard.elapsed() < CATALOG_SILENCE_MAX)
     }

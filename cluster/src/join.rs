@@ -15,6 +15,7 @@ use assay_cluster_transport::{
     Call, CertificateRequest, Handler, Identity, Received, Refusal, RefusalCode, join_call, new_request,
 };
 use assay_storage_blobs::BlobName;
+use assay_storage_catalog::State;
 use assay_storage_disk::SharedDisk;
 use assay_storage_model::catalog::{
     CatalogCommand, CatalogOutcome, ChangeReplicas, Expect, GiveIds, Members, PutRecord, Record, RecordKind, Replica,
@@ -33,7 +34,7 @@ use uuid::Uuid;
 use crate::authority::now_micros;
 use crate::home::{Format, HomeError, Lock, read_format, write_format};
 use crate::keeping::{Keeping, KeptReplica, KeptState, NodeFile};
-use crate::nodes::{self, NodeRecord, NodeState, Removed};
+use crate::nodes::{self, NodeProgram, NodeRecord, NodeState, Removed};
 use crate::operate::OperateError;
 use crate::{Cluster, Shared};
 
@@ -78,6 +79,9 @@ struct Request {
     /// The public key, as PEM.
     key: String,
     address: String,
+    /// What the program that joins can do. Programs before 0.5.0 neither send nor read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    program: Option<NodeProgram>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -104,6 +108,13 @@ struct UsedBy {
     key: String,
     node: NodeId,
     catalog_replica: ReplicaId,
+}
+
+/// Whether the node was let in with this public key.
+pub(crate) fn was_admitted(state: &State, node: NodeId, key: &str) -> bool {
+    let tokens = state.all(RecordKind::JOIN_TOKEN);
+    let mut used = tokens.filter_map(|token| serde_json::from_slice::<TokenBody>(&token.body).ok()?.used_by);
+    used.any(|used| used.node == node && used.key == key)
 }
 
 /// When a token stops working, in microseconds; none of a record that is no token.
@@ -147,7 +158,7 @@ impl Cluster {
     /// A token with which one node may join within the time.
     pub async fn make_token(&self, valid: Duration) -> Result<String, OperateError> {
         let peer = self.shared.config.peer.as_ref().ok_or(OperateError::NoAddress)?;
-        let authority = self.shared.authority().map_err(|error| OperateError::Failed(error.to_string()))?;
+        let authority = self.shared.authorities().map_err(|error| OperateError::Failed(error.to_string()))?.trusted();
         let mut secret = [0; SECRET_BYTES];
         getrandom::fill(&mut secret).map_err(|error| OperateError::Failed(format!("no random bytes: {error}")))?;
         let secret = URL_SAFE_NO_PAD.encode(secret);
@@ -164,8 +175,7 @@ impl Cluster {
             at: now,
         });
         self.shared.change(put).await?;
-        let (address, authority) = (peer.address.clone(), authority.certificate_pem().to_owned());
-        Ok(Token { cluster: self.shared.id, address, authority, secret }.encode())
+        Ok(Token { cluster: self.shared.id, address: peer.address.clone(), authority, secret }.encode())
     }
 }
 
@@ -186,7 +196,12 @@ pub async fn join(disk: SharedDisk, dir: &Path, token: &str, address: &str) -> R
     }
     crate::home::check_empty(&*disk, dir)?;
     let (key_pem, request) = kept_key(dir)?;
-    let asked = Request { secret: token.secret, key: request.pem().to_owned(), address: address.to_owned() };
+    let asked = Request {
+        secret: token.secret,
+        key: request.pem().to_owned(),
+        address: address.to_owned(),
+        program: Some(NodeProgram::own()),
+    };
     let body = Bytes::from(serde_json::to_vec(&asked).expect("plain data encodes"));
     let refused = |why: String| JoinError::Refused { address: token.address.clone(), why };
     let call = Call::new(JOIN, body, JOIN_MAX);
@@ -282,11 +297,10 @@ impl Shared {
             }
             None => self.use_token(&token, body, &request).await?,
         };
-        self.note_node(used.node, &request.address).await?;
+        self.note_node(used.node, &request).await?;
         let used = self.add_to_catalog(used, &token_key(&request.secret)).await?;
-        let authority = self.authority().map_err(|error| error.to_string())?;
-        let certificate =
-            authority.issue(used.node, &key, self.config.certificate_valid).map_err(|error| error.to_string())?;
+        let certificate = self.issue(used.node, &key).await?;
+        let authority = self.authorities().map_err(|error| error.to_string())?.trusted();
         let peers = nodes::addresses(&self.catalog.read());
         tracing::info!(node = %used.node, address = request.address, "a node joins");
         Ok(Admission {
@@ -294,7 +308,7 @@ impl Shared {
             node: used.node,
             catalog_replica: used.catalog_replica,
             shards: self.shards,
-            authority: authority.certificate_pem().to_owned(),
+            authority,
             certificate,
             peers: peers.into_iter().filter(|(node, _)| *node != used.node).map(|(node, at)| (node.0, at)).collect(),
         })
@@ -328,13 +342,14 @@ impl Shared {
         }
     }
 
-    async fn note_node(self: &Arc<Self>, node: NodeId, address: &str) -> Result<(), String> {
+    async fn note_node(self: &Arc<Self>, node: NodeId, request: &Request) -> Result<(), String> {
         let known = nodes::all(&self.catalog.read()).remove(&node);
         let expect = known.as_ref().map_or(Expect::Absent, |(_, revision)| Expect::Revision(*revision));
         if Removed::of(&self.catalog.read()).contains(node) {
             return Err("this node was removed from the cluster; make a new token for an empty directory".into());
         }
-        let record = NodeRecord { node, address: Some(address.to_owned()), state: NodeState::Active };
+        let program = known.and_then(|(record, _)| record.program).or_else(|| request.program.clone());
+        let record = NodeRecord { node, address: Some(request.address.clone()), state: NodeState::Active, program };
         let put = self.change(CatalogCommand::Put(nodes::put(&record, expect, now_micros()))).await;
         match put.map_err(|error| error.to_string())? {
             CatalogOutcome::Put { .. } => Ok(()),
@@ -384,6 +399,32 @@ impl Shared {
 mod tests {
     use super::*;
 
+    /// A master key that turns texts around.
+    #[derive(Debug)]
+    struct Turned;
+
+    impl crate::KeyWrap for Turned {
+        fn make(&self) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn ids(&self) -> Vec<String> {
+            vec!["turned".into()]
+        }
+
+        fn wrap(&self, _label: &str, plain: &str) -> Result<String, String> {
+            Ok(plain.chars().rev().collect())
+        }
+
+        fn unwrap(&self, _label: &str, wrapped: &str) -> Result<String, String> {
+            Ok(wrapped.chars().rev().collect())
+        }
+
+        fn id_of(&self, _wrapped: &str) -> Option<String> {
+            Some("turned".into())
+        }
+    }
+
     /// A node could not join while replicas were placed: its own number was lower than one that came after it.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_number_that_was_overtaken_is_exchanged() {
@@ -393,13 +434,14 @@ mod tests {
             data_dir: dir.path().to_owned(),
             shards: 4,
             peer: Some(peer),
+            keys: Some(Arc::new(Turned)),
             ..crate::ClusterConfig::default()
         };
         let cluster = Cluster::open(config).await.expect("a cluster");
         let token = cluster.make_token(Duration::from_secs(60)).await.expect("a token");
         let secret = Token::decode(&token).expect("reads").secret;
         let (_, key) = new_request().expect("a key");
-        let request = Request { secret, key: key.pem().to_owned(), address: "127.0.0.1:7401".into() };
+        let request = Request { secret, key: key.pem().to_owned(), address: "127.0.0.1:7401".into(), program: None };
         let shared = &cluster.shared;
         let key = token_key(&request.secret);
         let record = shared.catalog.read().find(&key).cloned().expect("it is kept");

@@ -167,6 +167,11 @@ impl Keeping {
         self.set_certificate(&identity.certificate_pem)
     }
 
+    /// Whom this node trusts from now on.
+    pub fn set_authority(&self, authority_pem: &str) -> Result<(), HomeError> {
+        self.write_tls("authority.pem", authority_pem)
+    }
+
     /// Another one for the same key: whenever a crash comes, the two fit.
     pub fn set_certificate(&self, certificate_pem: &str) -> Result<(), HomeError> {
         self.write_tls("node.pem", certificate_pem)

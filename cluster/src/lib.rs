@@ -5,6 +5,8 @@
 //! data directory
 //!   FORMAT        what this directory is: version, cluster, shards, and whether its founding ended (home)
 //!   NODE, PEERS, REPLICAS, tls/     who this node is, where the others are, what it has (keeping)
+//!   STARTS        the starts of this node and the last ones of others, and what must not run again (starts)
+//!   ACKNOWLEDGED  what followers of the groups led here have (acknowledged)
 //!   LOCK          held while a process has it
 //!   BALLAST       room for a start on a disk that was full
 //!   log/          the logs and votes of all groups; log.watermark beside it
@@ -19,7 +21,10 @@
 //!
 //! Beside serving, reconcilers bring what is to what is wanted (`reconcile`): each compares the two and makes one step.
 
+mod acknowledged;
+mod authorities;
 mod authority;
+mod behalf;
 mod checked;
 mod config;
 mod error;
@@ -31,18 +36,24 @@ mod keeping;
 mod large;
 mod net;
 mod nodes;
+mod old_copy;
 mod operate;
 mod readings;
 mod reconcile;
 mod recover;
 mod removal;
 mod replicas;
+mod rotation;
 mod route;
 mod service;
 mod start;
+mod start_histories;
+pub mod starts;
 mod status;
+mod strangers;
 mod upkeep;
 mod views;
+mod wrapping;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -63,11 +74,12 @@ use parking_lot::Mutex;
 
 pub use assay_cluster_raft::{
     BadTiming, Counts, FenceError, GroupStatus, NotWritten, OnFatal, Pending, ProposeError, SealError, Timing,
-    install_abort_hook,
+    contradiction_in, install_abort_hook,
 };
 pub use assay_cluster_transport::{Fate, PeerCounts, Weather};
 pub use assay_storage_log::LogConfig;
 pub use assay_storage_shard::Held;
+pub use behalf::{AnswersFor, Deed, Guard, ServiceNames};
 pub use config::{
     CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, REPLICAS_DEFAULT, SHARDS_DEFAULT,
 };
@@ -76,16 +88,19 @@ pub use heard::CATALOG_SILENCE_MAX;
 pub use home::{FORMAT_VERSION, Format, HomeError, Lock, read_format};
 pub use join::{JoinError, Joined, is_token, join};
 pub use keeping::{NodeFile, read_node, read_replicas};
-pub use nodes::{NodeRecord, NodeState};
+pub use nodes::{Feature, NodeProgram, NodeRecord, NodeState};
+pub use old_copy::closed_groups;
 pub use operate::OperateError;
 pub use readings::{GroupReading, LogSyncs};
 pub use reconcile::PeersTime;
 pub use recover::{Recovery, recover, recovery};
+pub use rotation::AuthorityStatus;
 pub use route::{ROUTE_WAIT_MAX, Route};
 pub use service::{AskError, NoAnswer, Service};
 pub use status::{ClusterStatus, GroupReport, NodeReport, ReplicaReport, Role};
 pub use upkeep::UpkeepCounts;
 pub use views::ViewError;
+pub use wrapping::KeyWrap;
 
 use crate::heard::CatalogHeard;
 use crate::hub::Hub;
@@ -96,6 +111,7 @@ use crate::reconcile::{Clocks, Health, Reconcilers, Spared};
 use crate::replicas::Resting;
 use crate::route::Hints;
 use crate::start::ConsensusRuntime;
+use crate::start_histories::StartHistories;
 use crate::upkeep::Upkeep;
 
 /// What everything on this node shares.
@@ -125,6 +141,8 @@ pub(crate) struct Shared {
     /// Replicas that do not run.
     pub resting: Resting,
     pub catalog_heard: CatalogHeard,
+    /// Which processes of other nodes are heard, and which replicas here must not run.
+    pub start_histories: Arc<StartHistories>,
     /// How the other nodes are that may lead something.
     pub health: Health,
     pub closing: AtomicBool,
@@ -283,6 +301,10 @@ impl Cluster {
         if lost > 0 {
             why.push(format!("{lost} of {} groups have no leader", groups.len()));
         }
+        why.extend(self.shared.start_histories.against().into_iter().map(|(node, found)| found.why_not(node)));
+        if self.shared.hub.group(GroupId::CATALOG).is_none() {
+            why.push("this node's copy of the catalog is closed and has yet to be rebuilt".to_owned());
+        }
         why
     }
 
@@ -326,6 +348,7 @@ impl Cluster {
         if let Some(transport) = self.net().transport() {
             transport.shutdown().await;
         }
+        self.net().guard_with(None);
         let (upkeep, seals) = (self.upkeep.clone(), self.seals.clone());
         let runtime = self.runtime.take();
         let log = self.shared.log.clone();

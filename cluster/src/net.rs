@@ -17,11 +17,16 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, TryFutureExt};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
+use tokio::time::Instant;
 
+use crate::behalf::{Guard, UNNAMED_ANSWERED_FOR};
 use crate::hub::Hub;
-use crate::nodes::Removed;
+use crate::nodes::{Membership, Removed};
 use crate::reconcile::Suspects;
+use crate::start_histories::StartHistories;
+use crate::starts::{Consequence, Stop};
+use crate::strangers::Strangers;
 
 /// A piece of a snapshot that does not come within this time does not come.
 const CHUNK_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -29,13 +34,24 @@ const SNAPSHOT_FILE: &str = "raft.snapshot-file";
 /// The detail of a refused snapshot that is not what its sender once wrote. A replica, which is what else stands there, has
 /// eight bytes.
 const DAMAGED: &[u8] = b"damaged";
+/// The detail of a refusal by a node that has yet to compare its starts with the sender's.
+const COMPARE_FIRST: &[u8] = b"compare starts";
+/// Tries of one message: the second comes after the two nodes were introduced.
+const SENT_TIMES_MAX: u32 = 2;
 
 #[derive(Clone, Default)]
 pub(crate) struct Net {
     transport: Arc<OnceLock<Transport>>,
     /// Their certificates stay good; what they say is not heard any more.
     removed: Arc<RwLock<Removed>>,
+    /// Nodes that the catalog here does not know.
+    strangers: Arc<Strangers>,
+    /// Since when every node says on whose behalf it asks; none while one does not.
+    named_since: Arc<Mutex<Option<Instant>>>,
+    guard: Arc<RwLock<Option<Arc<dyn Guard>>>>,
     suspects: Arc<Suspects>,
+    /// None before the start has read them; then nothing is compared.
+    start_histories: Arc<OnceLock<Arc<StartHistories>>>,
 }
 
 impl fmt::Debug for Net {
@@ -50,23 +66,76 @@ fn no_transport() -> String {
 
 impl Net {
     pub fn set_removed(&self, removed: Removed) {
+        let mut since = self.named_since.lock();
+        *since = removed.all_name_principals().then(|| since.unwrap_or_else(Instant::now));
         *self.removed.write() = removed;
     }
 
-    /// Refuses what a node says, or passes on, that was removed from the cluster.
+    /// Whether a question that does not say on whose behalf it is asked is answered.
+    pub fn answers_unnamed(&self) -> bool {
+        self.named_since.lock().is_none_or(|since| since.elapsed() < UNNAMED_ANSWERED_FOR)
+    }
+
+    /// None lets go of the guard, which holds what holds this.
+    pub fn guard_with(&self, guard: Option<Arc<dyn Guard>>) {
+        *self.guard.write() = guard;
+    }
+
+    pub fn guard(&self) -> Option<Arc<dyn Guard>> {
+        self.guard.read().clone()
+    }
+
+    /// Refuses what a node says, or passes on, that was removed from the cluster, or that nobody knows.
     pub fn check(&self, received: &Received) -> Result<(), Refusal> {
-        let removed = self.removed.read();
-        match received.from.into_iter().chain(received.via).find(|node| removed.contains(*node)) {
-            Some(from) => {
+        received.from.into_iter().chain(received.via).try_for_each(|node| self.check_member(node))
+    }
+
+    fn check_member(&self, from: NodeId) -> Result<(), Refusal> {
+        let membership = self.removed.read().membership(from);
+        match membership {
+            Membership::Member => Ok(()),
+            Membership::Removed => {
                 Err(refuse(RefusalCode::NotAuthenticated, format!("node {from} was removed from this cluster")))
             }
-            None => Ok(()),
+            Membership::Unknown if self.strangers.is_vouched(from, Instant::now()) => Ok(()),
+            Membership::Unknown => {
+                Err(refuse(RefusalCode::NotAuthenticated, format!("this node does not know a node {from}")))
+            }
         }
+    }
+
+    /// Nodes that the catalog here does not know.
+    pub fn strangers(&self) -> &Arc<Strangers> {
+        &self.strangers
     }
 
     /// Groups whose replica here is to be looked at.
     pub fn suspects(&self) -> &Arc<Suspects> {
         &self.suspects
+    }
+
+    /// Messages of groups pass only between processes that were compared, from here on.
+    pub fn compare(&self, start_histories: Arc<StartHistories>) {
+        // Set once, by the start.
+        let _ = self.start_histories.set(start_histories);
+    }
+
+    fn start_histories(&self) -> Option<&Arc<StartHistories>> {
+        self.start_histories.get()
+    }
+
+    /// Says which process speaks to which, and sends. A receiver that does not know this process yet has done nothing.
+    async fn call_replica(&self, way: Way, call: Call) -> Result<Bytes, CallError> {
+        let Some(start_histories) = self.start_histories() else { return self.call(way.node, call).await };
+        for _ in 0..SENT_TIMES_MAX {
+            let processes = start_histories.way_out(way, call.within).await.map_err(CallError::NotReached)?;
+            let answer = self.call(way.node, Call { processes: Some(processes), ..call.clone() }).await;
+            match answer {
+                Err(CallError::Refused(refusal)) if refusal.detail == COMPARE_FIRST => start_histories.forget(way.node),
+                answer => return answer,
+            }
+        }
+        Err(CallError::NotReached(Stop::Introduce.to_string()))
     }
 
     pub fn transport(&self) -> Option<&Transport> {
@@ -126,9 +195,10 @@ impl Peers for Net {
         let lane = if kind == MessageKind::Append && body.len() > 4096 { Lane::Bulk } else { Lane::Control };
         // Consensus copes with messages that come twice; these two start work that takes long.
         let repeatable = !matches!(kind, MessageKind::Snapshot | MessageKind::TakeOver);
-        let call = Call { service: kind.name(), address: address_of(way), body, within, lane, repeatable };
+        let call =
+            Call { service: kind.name(), address: address_of(way), processes: None, body, within, lane, repeatable };
         let sent = async move {
-            let answer = net.call(way.node, call).await;
+            let answer = net.call_replica(way, call).await;
             if let Err(CallError::Refused(refusal)) = &answer
                 && kind == MessageKind::Snapshot
                 && refusal.detail == DAMAGED
@@ -150,12 +220,20 @@ impl Peers for Net {
         let call = Call {
             service: SNAPSHOT_FILE,
             address: address_of(way),
+            processes: None,
             body: body.freeze(),
             within: CHUNK_WAIT_MAX,
             lane: Lane::Bulk,
             repeatable: true,
         };
         let fetch = async move {
+            let processes = match net.start_histories() {
+                Some(start_histories) => {
+                    Some(start_histories.way_out(way, CHUNK_WAIT_MAX).await.map_err(PeerError::Unreachable)?)
+                }
+                None => None,
+            };
+            let call = Call { processes, ..call };
             let transport = net.transport.get().ok_or_else(|| PeerError::Unreachable(no_transport()))?.clone();
             let stream: ByteStream = transport.stream(way.node, call).await.map_err(peer_error)?;
             Ok(stream.map(|chunk| chunk.map_err(peer_error)).boxed())
@@ -213,18 +291,38 @@ fn arrived(hub: &Hub, net: &Net, received: &Received) -> Result<(assay_cluster_r
     let Address { group, from, to } = address;
     let not_here = || refuse(RefusalCode::NotHere, format!("replica {to} of group {group} is not on this node"));
     let found = hub.replica(group, to).ok_or_else(not_here)?;
-    Ok((found, Way { group, from: to, to: from, node }))
+    let way = Way { group, from: to, to: from, node };
+    if let Some(start_histories) = net.start_histories() {
+        start_histories.way_in(way, received.processes).map_err(|stop| {
+            let detail = if stop == Stop::Introduce { COMPARE_FIRST } else { &[] };
+            refuse(RefusalCode::Unavailable, stop.to_string()).with_detail(Bytes::from_static(detail))
+        })?;
+    }
+    Ok((found, way))
 }
 
 impl Handler for GroupDoor {
     fn call(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
         let arrived = arrived(&self.hub, &self.net, &received);
-        let kind = self.kind;
+        let (kind, net) = (self.kind, self.net.clone());
         async move {
             let (group, way) = arrived?;
-            group.receive(way, kind, received.body).await.map_err(refusal_of)
+            group.receive(way, kind, received.body).await.map_err(|error| {
+                net.look_at(way, &error);
+                refusal_of(error)
+            })
         }
         .boxed()
+    }
+}
+
+impl Net {
+    /// A replica whose group went on without what it has committed must not go on.
+    fn look_at(&self, way: Way, error: &ReceiveError) {
+        if let (ReceiveError::OtherHistory(why), Some(start_histories)) = (error, self.start_histories()) {
+            let Way { group, from: replica, node: by, .. } = way;
+            start_histories.add(Consequence::Close { by, group, replica, why: why.clone(), diverged: true });
+        }
     }
 }
 
@@ -238,7 +336,9 @@ fn refusal_of(error: ReceiveError) -> Refusal {
             Refusal { code: RefusalCode::NotLeader, why, detail: detail.unwrap_or_default() }
         }
         ReceiveError::Damaged(_) => refuse(RefusalCode::Unavailable, why).with_detail(Bytes::from_static(DAMAGED)),
-        ReceiveError::Failed(_) | ReceiveError::Stopped(_) => refuse(RefusalCode::Unavailable, why),
+        ReceiveError::OtherHistory(_) | ReceiveError::Failed(_) | ReceiveError::Stopped(_) => {
+            refuse(RefusalCode::Unavailable, why)
+        }
     }
 }
 

@@ -25,6 +25,99 @@ pub struct NodeRecord {
     /// Where other nodes reach it; none before it was told.
     pub address: Option<String>,
     pub state: NodeState,
+    /// What the node states about its program. None for 0.4.0 and older, which neither read nor write this field: where
+    /// such a node rewrites the record of another one, that one states it again within a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<NodeProgram>,
+}
+
+/// What a node states about the program that it runs and the keys that it was given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeProgram {
+    pub version: String,
+    /// Names of [`Feature`]s, also of ones that this program does not know.
+    #[serde(default)]
+    pub features: Vec<String>,
+    /// Ids of the master keys that it has. None until its first start: a node that has only joined serves nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Vec<String>>,
+    /// Fingerprints of the certificate authorities that it trusts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusts: Vec<String>,
+    /// The fingerprint of the cluster's authority that issued its certificate. None where an operator's own did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certified_by: Option<String>,
+}
+
+/// What all nodes have to understand before any of them may use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// Reads signing keys and an authority that are wrapped by the master key, and issues certificates for other nodes.
+    WrappedKeys,
+    /// Says on whose behalf it asks other nodes, and answers whether a node is known.
+    Principals,
+}
+
+impl Feature {
+    pub const ALL: [Feature; 2] = [Feature::WrappedKeys, Feature::Principals];
+
+    /// Frozen: it stands in the records of nodes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Feature::WrappedKeys => "wrapped-keys",
+            Feature::Principals => "principals",
+        }
+    }
+}
+
+impl NodeProgram {
+    /// This program, before it has started on a node.
+    pub(crate) fn own() -> NodeProgram {
+        NodeProgram {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            features: Feature::ALL.iter().map(|feature| feature.name().to_owned()).collect(),
+            ..NodeProgram::default()
+        }
+    }
+
+    pub fn has(&self, feature: Feature) -> bool {
+        self.features.iter().any(|name| name == feature.name())
+    }
+}
+
+impl NodeRecord {
+    fn has(&self, feature: Feature) -> bool {
+        self.program.as_ref().is_some_and(|program| program.has(feature))
+    }
+}
+
+/// The nodes of the cluster that do not have the feature, in words.
+pub(crate) fn lacking(state: &State, feature: Feature) -> Vec<String> {
+    let lacks = present(state).filter(|node| !node.has(feature));
+    let version = |node: &NodeRecord| match &node.program {
+        Some(program) => program.version.clone(),
+        None => "0.4.0 or older".to_owned(),
+    };
+    lacks.map(|node| format!("node {} runs {}", node.node, version(&node))).collect()
+}
+
+/// The nodes that were started without the master key of this id.
+pub(crate) fn without_key(state: &State, id: &str) -> Vec<NodeId> {
+    let lacks = present(state).filter(|node| {
+        let keys = node.program.as_ref().map(|program| program.keys.as_ref());
+        match keys {
+            None => true,
+            // It has joined and not started yet.
+            Some(None) => false,
+            Some(Some(keys)) => keys.iter().all(|key| key != id),
+        }
+    });
+    lacks.map(|node| node.node).collect()
+}
+
+/// The nodes that were not removed.
+pub(crate) fn present(state: &State) -> impl Iterator<Item = NodeRecord> {
+    all(state).into_values().map(|(node, _)| node).filter(|node| node.state != NodeState::Removed)
 }
 
 /// Placed under the node's number, which is not used again.
@@ -42,24 +135,59 @@ pub(crate) fn all(state: &State) -> BTreeMap<NodeId, (NodeRecord, u64)> {
     records.filter_map(|record| read(record).map(|node| (node.node, (node, record.revision)))).collect()
 }
 
+pub(crate) fn get(state: &State, node: NodeId) -> Option<NodeRecord> {
+    state.get(RecordKind::NODE, record_id(node)).and_then(|record| read(record))
+}
+
 pub(crate) fn put(node: &NodeRecord, expect: Expect, at: i64) -> PutRecord {
     let body = serde_json::to_vec(node).expect("plain data encodes");
     PutRecord { kind: RecordKind::NODE, id: record_id(node.node), org: None, expect, keys: Vec::new(), body, at }
 }
 
-/// Which nodes are no part of the cluster any more.
+/// Which nodes are no part of the cluster, as the catalog of this node has it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Removed {
-    /// Each that has a record, and whether that says so.
+    /// Each node that has a record, and whether it was removed.
     known: BTreeMap<NodeId, bool>,
-    /// One without a record and with a number below this was let in by nodes that a recovery gave up.
+    /// A node without a record and with a number below this was let in by nodes that a recovery gave up.
     below: Option<NodeId>,
+    /// Whether a node without a record is refused until another one vouches for it. Nodes before 0.5.0 cannot vouch.
+    refuses_unknown: bool,
+}
+
+/// How a node stands to the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Membership {
+    Member,
+    Removed,
+    /// It has no record here: its certificate may be forged, or this copy of the catalog is behind.
+    Unknown,
 }
 
 impl Removed {
     pub fn of(state: &State) -> Removed {
         let known = all(state).into_values().map(|(record, _)| (record.node, record.state == NodeState::Removed));
-        Removed { known: known.collect(), below: removed_below(state).map(|(below, _)| below) }
+        let known: BTreeMap<NodeId, bool> = known.collect();
+        let refuses_unknown = !known.is_empty() && lacking(state, Feature::Principals).is_empty();
+        Removed { known, below: removed_below(state).map(|(below, _)| below), refuses_unknown }
+    }
+
+    pub fn membership(&self, node: NodeId) -> Membership {
+        match self.contains(node) {
+            true => Membership::Removed,
+            false if self.refuses_unknown && !self.known.contains_key(&node) => Membership::Unknown,
+            false => Membership::Member,
+        }
+    }
+
+    /// Whether every node says on whose behalf it asks, and vouches for others.
+    pub fn all_name_principals(&self) -> bool {
+        self.refuses_unknown
+    }
+
+    /// Whether the node has a record and was not removed.
+    pub fn vouches_for(&self, node: NodeId) -> bool {
+        self.known.get(&node) == Some(&false)
     }
 
     pub fn contains(&self, node: NodeId) -> bool {
@@ -104,13 +232,39 @@ mod tests {
     #[test]
     fn below_the_floor_only_nodes_with_a_record_are_of_the_cluster() {
         let known = BTreeMap::from([(NodeId(1), true), (NodeId(3), false), (NodeId(10_004), false)]);
-        let founded = Removed { known: known.clone(), below: None };
-        let recovered = Removed { known, below: Some(NodeId(10_004)) };
+        let founded = Removed { known: known.clone(), below: None, refuses_unknown: false };
+        let recovered = Removed { known, below: Some(NodeId(10_004)), refuses_unknown: false };
         for (node, before, after) in
             [(1, true, true), (3, false, false), (4, false, true), (10_004, false, false), (10_005, false, false)]
         {
             assert_eq!(founded.contains(NodeId(node)), before, "{node}");
             assert_eq!(recovered.contains(NodeId(node)), after, "{node}");
         }
+    }
+
+    #[test]
+    fn a_node_without_a_record_is_unknown_once_others_can_vouch() {
+        let known = BTreeMap::from([(NodeId(1), false), (NodeId(2), true)]);
+        for refuses_unknown in [false, true] {
+            let nodes = Removed { known: known.clone(), below: None, refuses_unknown };
+            let unknown = if refuses_unknown { Membership::Unknown } else { Membership::Member };
+            for (node, expected) in [(1, Membership::Member), (2, Membership::Removed), (99, unknown)] {
+                assert_eq!(nodes.membership(NodeId(node)), expected, "{node}");
+            }
+            assert!(nodes.vouches_for(NodeId(1)) && !nodes.vouches_for(NodeId(2)) && !nodes.vouches_for(NodeId(99)));
+        }
+    }
+
+    /// What 0.4.0 has in its catalog reads, and what it rewrites loses nothing that it knows.
+    #[test]
+    fn a_record_of_a_node_before_0_5_states_nothing() {
+        let old = r#"{"node":2,"address":"10.0.0.2:7400","state":"active"}"#;
+        let record: NodeRecord = serde_json::from_str(old).expect("it reads");
+        assert!(record.program.is_none() && !record.has(Feature::Principals));
+        assert_eq!(serde_json::to_string(&record).expect("it is written"), old);
+        let stated = NodeRecord { program: Some(NodeProgram::own()), ..record };
+        let text = serde_json::to_string(&stated).expect("it is written");
+        assert!(stated.has(Feature::Principals) && stated.has(Feature::WrappedKeys), "{text}");
+        assert_eq!(serde_json::from_str::<NodeRecord>(&text).expect("it reads"), stated);
     }
 }

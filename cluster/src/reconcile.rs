@@ -7,8 +7,11 @@
 //! | members | a group's leader | the map, the group's members | learners, voters, one change at a time; who leads |
 //! | replicas | every node | the map, what is on this node | starts replicas, takes away those that left |
 //! | scrub | every node | what is on the disk, and what others applied | gives damaged replicas up |
+//! | refusals | every node | what others found of this one's starts | closes replicas, has the catalog's made anew |
 //! | news | every node | the catalog, what this node keeps | addresses of others, its own; whether the catalog is heard |
 //! | certificates | every node | the certificate in use, the files, the day | makes a new one in time, takes another up |
+//! | authorities | the catalog's leader | the authority, what nodes state | wraps its key, steps through a rotation |
+//! | strangers | every node | who calls, the catalog | asks others about nodes that it does not know |
 //! | health | every node | which nodes answer, whose disk is slow | remembers who may lead |
 //! | clocks | every node | what time the other nodes say it is | remembers it for whoever assigns ids |
 
@@ -18,6 +21,7 @@ mod health;
 mod members;
 mod news;
 mod planner;
+mod refusals;
 mod replicas;
 mod scrub;
 
@@ -37,6 +41,7 @@ pub use clocks::PeersTime;
 pub(crate) use clocks::{CLOCK, Clocks, OwnClock};
 pub(crate) use health::{HEALTH, Health, OwnHealth};
 pub(crate) use news::{INTRODUCE, Introductions};
+pub(crate) use refusals::{PLACED, Placed};
 pub(crate) use scrub::{DIGEST, Digests, QUARANTINE, Quarantines, SPARE, Spared, Spares, Suspects};
 
 /// Between two looks of each reconciler.
@@ -53,10 +58,15 @@ impl Reconcilers {
         let tasks = vec![
             runtime.spawn(news::run(Arc::clone(&shared))),
             runtime.spawn(replicas::run(Arc::clone(&shared))),
+            runtime.spawn(refusals::act(Arc::clone(&shared))),
+            runtime.spawn(refusals::compare_starts(Arc::clone(&shared))),
+            runtime.spawn(refusals::renew_catalog(Arc::clone(&shared))),
+            runtime.spawn(refusals::keep_acknowledged(Arc::clone(&shared))),
             runtime.spawn(members::run(Arc::clone(&shared))),
             runtime.spawn(scrub::run(Arc::clone(&shared))),
             runtime.spawn(certificates::run(Arc::clone(&shared))),
             runtime.spawn(clocks::run(Arc::clone(&shared))),
+            runtime.spawn(crate::strangers::run(Arc::clone(&shared))),
             runtime.spawn(health::run(Arc::clone(&shared))),
             runtime.spawn(planner::run(shared)),
         ];

@@ -32,6 +32,7 @@ use crate::keeping::{Keeping, KeptReplica, KeptState};
 use crate::nodes::{self, NodeRecord, NodeState, Removed};
 use crate::replicas::open_shard;
 use crate::start::kept_replicas;
+use crate::starts;
 
 const RECOVERING: &str = "RECOVERING";
 /// Numbers of nodes and of replicas that the lost side may have given out since this node heard of it last. Both are
@@ -203,6 +204,11 @@ pub async fn recover(config: &ClusterConfig) -> Result<Recovery, OpenError> {
     written.map_err(OpenError::io(format!("writing {}", marker.display())))?;
     // A replica with its new number and its old log is no member of its group: it does nothing, if this ends here.
     keeping.set_replicas(&kept)?;
+    // Every number is new now, and this node is all there is.
+    if let Some(before) = starts::read(&*keeping.disk, &keeping.dir)? {
+        let kept = starts::Kept { closed: BTreeSet::new(), floor: starts::Floor::None, ..before };
+        starts::write(&*keeping.disk, &keeping.dir, &kept)?;
+    }
     for (group, forced) in forced {
         forced.write().await.map_err(OpenError::io(format!("group {group}")))?;
     }

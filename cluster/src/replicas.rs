@@ -212,6 +212,68 @@ impl Shared {
         self.resting.damaged.lock().insert((group, replica));
     }
 
+    /// Stops a replica that must not run again, and keeps all that it has. It is given up when others do without it.
+    pub async fn close_replica(&self, group: GroupId, replica: ReplicaId) {
+        self.resting.damaged.lock().insert((group, replica));
+        if self.hub.replica(group, replica).is_some()
+            && let Err(error) = self.stop_replica(group, replica, LEAVING_LET_GO_MAX).await
+        {
+            // Its consensus has ended. Whoever gives it up waits for its readers again.
+            tracing::debug!(%group, %replica, %error, "a replica is closed and still read");
+        }
+    }
+
+    /// Takes a replica for lost that this node does not have, and may have had: the planner gives it another number.
+    pub fn never_take(&self, group: GroupId, replica: ReplicaId) -> Result<(), OpenError> {
+        let line = KeptReplica { group, replica, dir: dir_of(group, replica), state: KeptState::Lost };
+        self.write_down(|kept| {
+            if !kept.iter().any(|other| other.group == group && other.state != KeptState::Lost) {
+                kept.retain(|other| other.group != group);
+                kept.push(line);
+            }
+        })
+    }
+
+    /// Gives this node's copy of the catalog up. The others name another one, which is filled anew in its place.
+    pub async fn lose_catalog(&self, replica: ReplicaId) -> Result<(), OpenError> {
+        let is_it = |kept: &KeptReplica| kept.group == GroupId::CATALOG && kept.replica == replica;
+        self.write_down(|kept| {
+            kept.iter_mut().filter(|kept| is_it(kept)).for_each(|kept| kept.state = KeptState::Lost)
+        })?;
+        self.stop_replica(GroupId::CATALOG, replica, LET_GO_MAX).await?;
+        self.catalog_heard.forget();
+        let (log, catalog) = (self.log.clone(), Arc::clone(&self.catalog));
+        let clearing = tokio::task::spawn_blocking(move || {
+            forget_log(&log, GroupId::CATALOG)?;
+            catalog.clear().map_err(OpenError::Catalog)
+        });
+        clearing.await.map_err(|error| OpenError::io("clearing the catalog")(std::io::Error::other(error)))??;
+        self.resting.damaged.lock().remove(&(GroupId::CATALOG, replica));
+        Ok(())
+    }
+
+    /// Takes a number of the catalog's for lost that was named for this node and may have run here.
+    pub fn never_take_catalog(&self, replica: ReplicaId) -> Result<(), OpenError> {
+        let is_lost = |kept: &&mut KeptReplica| kept.group == GroupId::CATALOG && kept.state == KeptState::Lost;
+        self.write_down(|kept| kept.iter_mut().filter(is_lost).for_each(|kept| kept.replica = replica))
+    }
+
+    /// Starts an empty copy of the catalog under its new number. Its group's leader fills it.
+    pub async fn add_catalog(&self, replica: ReplicaId) -> Result<(), OpenError> {
+        let mut dir = None;
+        self.write_down(|kept| {
+            for line in kept.iter_mut().filter(|kept| kept.group == GroupId::CATALOG && kept.state == KeptState::Lost) {
+                line.replica = replica;
+                line.state = KeptState::Kept;
+                dir = Some(line.dir.clone());
+            }
+        })?;
+        let Some(dir) = dir else { return Ok(()) };
+        self.start_replica(GroupId::CATALOG, replica, &dir, Founding::Joining, None).await?;
+        tracing::info!(%replica, "a new copy of the catalog waits for its group's leader");
+        Ok(())
+    }
+
     /// Makes room for a replica that the map names, and starts it empty: the group's leader fills it. One that was given
     /// up makes way for it.
     pub async fn add_replica(self: &Arc<Self>, group: GroupId, replica: ReplicaId) -> Result<(), OpenError> {

@@ -25,6 +25,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use crate::acknowledged::Table;
 use crate::config::{ClusterConfig, PeerConfig};
 use crate::error::OpenError;
 use crate::heard::CatalogHeard;
@@ -33,10 +34,13 @@ use crate::hub::Hub;
 use crate::keeping::{FOUNDER, Keeping, KeptReplica, KeptState, NodeFile, replicas_of_founder};
 use crate::large::BlobWrites;
 use crate::net::Net;
+use crate::old_copy::Beginning;
 use crate::reconcile::{Clocks, Health, Reconcilers, Spared};
 use crate::recover::check_recovery;
 use crate::replicas::{Closed, Resting, close_damaged, finish_leaving, open_shard};
 use crate::route::Hints;
+use crate::start_histories::StartHistories;
+use crate::starts;
 use crate::upkeep::{Upkeep, UpkeepParts};
 use crate::{Cluster, Shared};
 
@@ -54,6 +58,8 @@ struct States {
     closed: Vec<Closed>,
     /// What `REPLICAS` says.
     kept: Vec<KeptReplica>,
+    /// What `STARTS` says, this start included.
+    starts: starts::Kept,
 }
 
 /// Whose directory it is, and what it says of its node.
@@ -81,6 +87,9 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     let lock = Arc::new(lock);
     let seals = SealThreads::start(Arc::clone(&lock)).map_err(OpenError::io("starting the threads that seal"))?;
     let net = Net::default();
+    let table = Table::open(&*config.disk, &config.data_dir)?;
+    let start_histories = Arc::new(StartHistories::new(keeping.clone(), states.starts, table)?);
+    net.compare(Arc::clone(&start_histories));
     let parts = parts(&config, format, (runtime.handle(), seals.clone()), &net);
     let shared = Arc::new(Shared {
         id: format.cluster,
@@ -102,10 +111,12 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
         clocks: Clocks::default(),
         resting: Resting::default(),
         catalog_heard: CatalogHeard::default(),
+        start_histories,
         health: Health::default(),
         closing: AtomicBool::new(false),
     });
     states.closed.into_iter().for_each(|closed| shared.keep_closed(closed));
+    shared.start_histories.begin(&shared);
     // Others are to be reached before a group asks them for votes.
     shared.open_network().await?;
     start_groups(&shared, states.replicas, format).await?;
@@ -125,6 +136,7 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
         admission: Arc::clone(&shared.parts.admission),
         runtime: runtime.handle(),
         lock: Arc::clone(&lock),
+        suspects: Arc::clone(shared.net.suspects()),
     })
     .map_err(OpenError::io("starting the upkeep"))?;
     let reconcilers = Reconcilers::start(Arc::clone(&shared), &runtime.handle());
@@ -216,10 +228,22 @@ fn open_states(config: &ClusterConfig, keeping: &Keeping, format: Format, node: 
     let mut replicas = Vec::with_capacity(kept.len());
     let mut closed = Vec::new();
     let map = catalog.read().shard_map().cloned();
+    let mut beginning = Beginning::new((&log, keeping), &dir.join("log"), map.as_deref(), node)?;
+    beginning.look_at_log(&kept)?;
     for replica in kept.iter().filter(|replica| replica.state == KeptState::Kept).cloned() {
+        if let Some(stays) = beginning.closed(&replica)? {
+            closed.push(stays);
+            continue;
+        }
         let opened = replica.group.shard().map(|shard| open_shard(config, &blobs, shard, &replica.dir)).transpose();
         match opened {
-            Ok(shard) => replicas.push((replica, shard)),
+            Ok(shard) => {
+                let applied = shard.as_ref().map_or_else(|| catalog.sealed(), |shard| shard.sealed());
+                match beginning.of_other_history(&replica, &applied)? {
+                    Some(stays) => closed.push(stays),
+                    None => replicas.push((replica, shard)),
+                }
+            }
             // Whatever else keeps it from opening passes or is mended: giving a whole replica up could cost its quorum.
             Err(OpenError::Shard { shard, source }) if source.is_damage() => {
                 match close_damaged((&log, keeping), &replica, map.as_deref(), node)? {
@@ -234,7 +258,9 @@ fn open_states(config: &ClusterConfig, keeping: &Keeping, format: Format, node: 
             Err(error) => return Err(error),
         }
     }
-    Ok(States { log, blobs, catalog, replicas, closed, kept })
+    // From here on others may hear of this start.
+    let starts = beginning.write()?;
+    Ok(States { log, blobs, catalog, replicas, closed, kept, starts })
 }
 
 /// A runtime that may be dropped anywhere, also where async code runs: it then ends in the background.

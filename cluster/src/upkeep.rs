@@ -9,7 +9,7 @@
 mod decide;
 mod erasing;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -18,10 +18,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use assay_cluster_raft::fatal::{COMPACTION_THREAD, UPKEEP_THREAD};
+use assay_cluster_raft::machine::{disk_was_full, files_ran_out};
 use assay_cluster_raft::{Admission, Door, Keep, SealError};
 use assay_storage_disk::{REFUSE_WRITES_BELOW_PERCENT, Room, admit, stands_behind};
 use assay_storage_log::Log;
-use assay_storage_model::GroupId;
+use assay_storage_model::{GroupId, ShardId};
 use assay_storage_shard::{SEGMENTS_PER_TIER, Shard, ShardError};
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,7 @@ use crate::config::ClusterConfig;
 use crate::home::Lock;
 use crate::hub::Hub;
 use crate::large::BlobWrites;
+use crate::reconcile::Suspects;
 use decide::{Budget, GroupReport, decide};
 use erasing::Erasing;
 
@@ -54,6 +56,8 @@ const COMPACTION_REST: Duration = Duration::from_millis(500);
 const SETTLED_AFTER: Duration = Duration::from_secs(20);
 /// After a compaction failed for want of room.
 const COMPACTION_NO_SPACE_REST: Duration = Duration::from_secs(5);
+/// After damage was met in a shard, which is given up meanwhile, or was lately and is a new one.
+const DAMAGED_REST: Duration = Duration::from_secs(60);
 /// Documents of generations sealed last, over all shards: they save reads to merges that come right after a seal.
 const CACHED_BYTES_MAX: usize = 64 << 20;
 
@@ -82,6 +86,8 @@ pub(crate) struct UpkeepParts {
     pub admission: Arc<Admission>,
     pub runtime: Handle,
     pub lock: Arc<Lock>,
+    /// Told of a replica in which compaction met damage.
+    pub suspects: Arc<Suspects>,
 }
 
 /// A handle on the threads.
@@ -115,8 +121,13 @@ impl Upkeep {
             erasing: Arc::default(),
             threads: Mutex::default(),
         });
-        let compacting =
-            Compacting { shared: Arc::clone(&shared), hub: parts.hub.clone(), config: parts.config.clone() };
+        let compacting = Compacting {
+            shared: Arc::clone(&shared),
+            hub: parts.hub.clone(),
+            config: parts.config.clone(),
+            suspects: Arc::clone(&parts.suspects),
+            not_before: RefCell::default(),
+        };
         let held = Arc::clone(&parts.lock);
         let compaction = thread::Builder::new().name(COMPACTION_THREAD.into()).spawn(move || {
             if let Err(error) = stands_behind() {
@@ -125,7 +136,7 @@ impl Upkeep {
             compacting.run();
             drop(held);
         })?;
-        let UpkeepParts { config, hub, log, writes, admission, runtime, lock } = parts;
+        let UpkeepParts { config, hub, log, writes, admission, runtime, lock, suspects: _ } = parts;
         let looking = Looking {
             shared: Arc::clone(&shared),
             config,
@@ -351,6 +362,9 @@ struct Compacting {
     shared: Arc<Shared>,
     hub: Hub,
     config: ClusterConfig,
+    suspects: Arc<Suspects>,
+    /// Shards in which damage was met. Reads and seals go on until the replica is given up.
+    not_before: RefCell<BTreeMap<ShardId, Instant>>,
 }
 
 impl Compacting {
@@ -367,24 +381,28 @@ impl Compacting {
                 }
                 *sealed = false;
             }
-            self.each_shard(&|shard| self.compact(shard));
+            self.each_shard(&|id, shard| self.compact(id, shard));
             self.erase();
             if sealed_at.elapsed() >= SETTLED_AFTER {
-                self.each_shard(&|shard| self.settle(shard));
+                self.each_shard(&|id, shard| self.settle(id, shard));
             }
         }
     }
 
     /// One shard after the other, each held no longer than its own turn: a replica that leaves waits for whoever holds it.
-    fn each_shard(&self, work: &dyn Fn(&Shard)) {
-        for shard in self.hub.ids().into_iter().filter_map(GroupId::shard) {
+    fn each_shard(&self, work: &dyn Fn(ShardId, &Shard)) {
+        for id in self.hub.ids().into_iter().filter_map(GroupId::shard) {
             if self.shared.stopped() {
                 return;
             }
-            if let Some(shard) = self.hub.shard(shard) {
-                work(&shard);
+            if let Some(shard) = self.hub.shard(id).filter(|_| self.may_work_on(id)) {
+                work(id, &shard);
             }
         }
+    }
+
+    fn may_work_on(&self, id: ShardId) -> bool {
+        self.not_before.borrow().get(&id).is_none_or(|until| Instant::now() >= *until)
     }
 
     /// Rests while memory is short.
@@ -399,8 +417,8 @@ impl Compacting {
         }
     }
 
-    fn compact(&self, shard: &Shard) {
-        if self.did(shard.compact(&self.pace(shard))) {
+    fn compact(&self, id: ShardId, shard: &Shard) {
+        if self.did(id, shard.compact(&self.pace(shard))) {
             // There may be another step in this shard.
             *self.shared.sealed.0.lock() = true;
         }
@@ -409,28 +427,40 @@ impl Compacting {
     /// Segments that have rows of what was deleted are written anew, one after the other.
     fn erase(&self) {
         for id in self.shared.erasing.take_renewed() {
-            let Some(shard) = id.shard().and_then(|shard| self.hub.shard(shard)) else { continue };
+            let Some(id) = id.shard().filter(|shard| self.may_work_on(*shard)) else { continue };
+            let Some(shard) = self.hub.shard(id) else { continue };
             shard.release_cached();
             let mut looked = BTreeSet::new();
-            while !self.shared.stopped() && self.did(shard.erase(&mut looked, &self.pace(&shard))) {}
+            while !self.shared.stopped() && self.did(id, shard.erase(&mut looked, &self.pace(&shard))) {}
         }
     }
 
     /// Until a seal wants to be compacted.
-    fn settle(&self, shard: &Shard) {
-        while !self.shared.stopped() && !*self.shared.sealed.0.lock() && self.did(shard.settle(&self.pace(shard))) {}
+    fn settle(&self, id: ShardId, shard: &Shard) {
+        let has_time = || !self.shared.stopped() && !*self.shared.sealed.0.lock();
+        while has_time() && self.did(id, shard.settle(&self.pace(shard))) {}
     }
 
-    fn did(&self, outcome: Result<bool, ShardError>) -> bool {
+    fn did(&self, id: ShardId, outcome: Result<bool, ShardError>) -> bool {
         match outcome {
             Ok(true) => {
                 self.shared.counts.compactions.fetch_add(1, Ordering::Relaxed);
                 return true;
             }
             Ok(false) => {}
-            Err(error @ ShardError::Segment(_)) if assay_cluster_raft::machine::disk_was_full(&error) => {
-                tracing::warn!(%error, "a compaction found no room; it is tried again");
+            Err(error @ ShardError::Segment(_)) if disk_was_full(&error) || files_ran_out(&error) => {
+                tracing::warn!(shard = %id, %error, "a compaction found no room; it is tried again");
                 thread::sleep(COMPACTION_NO_SPACE_REST);
+            }
+            Err(error @ ShardError::Io { .. }) if files_ran_out(&error) => {
+                tracing::warn!(shard = %id, %error, "a compaction could open no more files; it is tried again");
+                thread::sleep(COMPACTION_NO_SPACE_REST);
+            }
+            // The one replica is given up where the others do without it, as where a reader meets damage.
+            Err(error) if error.is_damage() => {
+                tracing::error!(shard = %id, %error, "compaction met damage; the replica is looked at");
+                self.not_before.borrow_mut().insert(id, Instant::now() + DAMAGED_REST);
+                self.suspects.add(GroupId::of_shard(id));
             }
             Err(error) => self.config.on_fatal.report(format_args!("compacting: {error}")),
         }

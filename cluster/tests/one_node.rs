@@ -159,5 +159,9 @@ async fn a_log_that_is_gone_is_not_taken_for_a_new_one() {
     assert!(refused.is_err(), "the watermark says that there was a log");
     std::fs::remove_file(dir.path().join("log.watermark")).expect("removes");
     let refused = Cluster::open(config(dir.path())).await.map(drop);
+    assert!(matches!(refused, Err(OpenError::LogOfOtherTime(_))), "{refused:?}");
+    // As a program before 0.5 left it, which wrote no starts down.
+    std::fs::remove_file(dir.path().join("STARTS")).expect("removes");
+    let refused = Cluster::open(config(dir.path())).await.map(drop);
     assert!(matches!(refused, Err(OpenError::Group(_))), "{refused:?}");
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig};
+use assay_node_auth::{Asker, Job};
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_records::{Records, Reply};
 use assay_node_transfer::Place;
@@ -144,6 +145,13 @@ pub enum AdminCommand {
     /// the old one opens nothing any more.
     #[command(verbatim_doc_comment)]
     RotateMasterKey,
+    /// Make the secrets of the cluster anew: what signs addresses of files and cursors, and the authority of its nodes
+    ///
+    /// After a data directory or a backup got into other hands. Addresses and cursors that were given out before are refused
+    /// at once. Nodes take the new authority up one after the other, within seconds; then certificates of the old one are
+    /// refused. Every node has to run and to have the master key. /readyz names the nodes that are waited for.
+    #[command(verbatim_doc_comment)]
+    RotateSecrets,
 }
 
 /// What a running node is asked through its socket.
@@ -167,8 +175,8 @@ pub fn run(data_dir: &Path, command: AdminCommand) -> anyhow::Result<()> {
     }
     let answer = match ask(data_dir, &Request::Admin(command.clone()))? {
         Some(answer) => answer,
-        None if matches!(command, AdminCommand::RotateMasterKey) => anyhow::bail!(
-            "no node runs on {}, and master keys are in the settings of one: start it with the new key and the old one",
+        None if matches!(command, AdminCommand::RotateMasterKey | AdminCommand::RotateSecrets) => anyhow::bail!(
+            "no node runs on {}, and master keys are in the settings of one: start it with its master key first",
             data_dir.display()
         ),
         None => directly(data_dir, command)?,
@@ -249,6 +257,7 @@ async fn carry_out(records: &Records, command: AdminCommand) -> Answer {
         }
         AdminCommand::DeleteServiceToken { id } => records.admin_delete_service_token(id).await,
         AdminCommand::RotateMasterKey => records.admin_rotate_master_key().await,
+        AdminCommand::RotateSecrets => records.admin_rotate_secrets().await,
         AdminCommand::ExportOrganization { .. } | AdminCommand::ImportOrganization { .. } => {
             return Answer::Refused("an export and an import have a conversation of their own".into());
         }
@@ -274,6 +283,7 @@ impl Door {
         }
         let listener = UnixListener::bind(&socket).with_context(doing)?;
         std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).with_context(doing)?;
+        let objects = objects.on_behalf_of(&Asker::Job(Job::Transfer));
         let place = Place { records, objects, runtime: Handle::current() };
         Ok(Door { task: tokio::spawn(listen(listener, cluster, place)), socket })
     }

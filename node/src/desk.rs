@@ -19,6 +19,7 @@ use futures::stream::{self, BoxStream};
 use serde_json::{Map, Value, json};
 
 use crate::config::Config;
+use crate::hardening;
 use crate::operate::{self, ClusterRequest, LOOK_AGAIN_AFTER, SAID_AGAIN_AFTER, SETTLE_MAX};
 use crate::serve::API_KEY_VARIABLE;
 
@@ -88,7 +89,7 @@ fn token(config: &Config) -> anyhow::Result<AdminToken> {
 
 /// A secret of the environment; none where it is empty or not there.
 pub fn variable(name: &'static str) -> anyhow::Result<Option<Secret>> {
-    match std::env::var(name) {
+    match hardening::variable(name) {
         Ok(text) if text.trim().is_empty() => Ok(None),
         Ok(text) => Ok(Some(Secret::new(text.trim().to_owned()))),
         Err(std::env::VarError::NotPresent) => Ok(None),

@@ -15,10 +15,11 @@ use anyhow::Context;
 use clap::Args;
 use parking_lot::Mutex;
 
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::operate::{self, Wanted};
 use crate::out;
 use crate::secrets::{self, MASTER_KEY_FILE, MASTER_KEY_VARIABLE};
+use crate::{desk, hardening};
 
 /// More would only share the same disk and cores.
 const NODES_MAX: usize = 9;
@@ -162,7 +163,7 @@ pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
 
 /// The file with the master key of secrets that all nodes share; none where the settings name one.
 fn master_key(data_dir: &Path, config: &Config) -> anyhow::Result<Option<PathBuf>> {
-    if config.secrets.master_key_file.is_some() || config::variable(MASTER_KEY_VARIABLE).is_some() {
+    if config.secrets.master_key_file.is_some() || desk::variable(MASTER_KEY_VARIABLE)?.is_some() {
         return Ok(None);
     }
     let file = data_dir.join(MASTER_KEY_FILE);
@@ -208,6 +209,7 @@ fn start(
     for setting in settings {
         command.args(["--set", setting]);
     }
+    hardening::hand_on(&mut command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().context("starting a node")?;
     let (sender, ready) = mpsc::channel();

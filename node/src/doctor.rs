@@ -13,7 +13,7 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 
-use assay_cluster::{Format, HomeError, read_format};
+use assay_cluster::{Format, HomeError, closed_groups, contradiction_in, read_format};
 use assay_storage_blobs::Blobs;
 use assay_storage_disk::SharedDisk;
 use assay_storage_log::Verdict;
@@ -33,6 +33,7 @@ pub fn examine(dir: &Path) -> Report {
     let disk: SharedDisk = Arc::new(ReadOnlyDisk);
     let format = check_format(&disk, dir, &mut report);
     let log = check_log(&disk, dir, &mut report);
+    check_closed(&disk, dir, &mut report);
     for group in groups::all(&disk, dir, format, &mut report) {
         progress(&format!("checking {}", group.name()));
         check_group(&disk, &group, &log, &mut report);
@@ -128,13 +129,33 @@ fn check_log(disk: &SharedDisk, dir: &Path, report: &mut Report) -> Option<assay
     None
 }
 
+/// Replicas that the node itself found must not vote again.
+fn check_closed(disk: &SharedDisk, dir: &Path, report: &mut Report) {
+    let to_do = "start this node beside the others: they fill a new replica; `assay cluster recover` on the node that has \
+                 most, where no majority is left";
+    match closed_groups(Arc::clone(disk), dir) {
+        Ok(closed) => {
+            for group in closed {
+                let what = "its replica here is closed: this directory, or this replica, was put back from an older copy, \
+                            or the group went on without what it had committed";
+                report.damaged(&groups::name_of(group), what, to_do);
+            }
+        }
+        Err(error @ (HomeError::Newer { .. } | HomeError::Io { .. })) => {
+            report.not_checked("STARTS", error.to_string());
+        }
+        Err(error) => report.damaged("STARTS", error.to_string(), "put the file back from a backup"),
+    }
+}
+
 /// A group's kept state, and whether the log goes on where it ends.
 fn check_group(disk: &SharedDisk, group: &Group, log: &Option<assay_storage_log::Report>, report: &mut Report) {
     let place = group.name();
     let Some(applied) = group.check(disk, report) else { return };
     // Where the log is damaged, that has been said already.
     let Some(log) = log else { return };
-    let applied = applied.position.map(|position| position.index);
+    let position = applied.position;
+    let applied = position.map(|position| position.index);
     let found = log.groups.iter().find(|found| found.group == group.id);
     let Some(found) = found else {
         match applied {
@@ -145,6 +166,12 @@ fn check_group(disk: &SharedDisk, group: &Group, log: &Option<assay_storage_log:
         }
         return;
     };
+    let state = &found.state;
+    let purged = state.purged.as_ref().map(|purged| purged.note.as_slice());
+    if let Some(why) = contradiction_in(state.last, purged, state.committed.as_deref(), position) {
+        report.damaged(&place, why, REBUILD);
+        return;
+    }
     let (state, next) = (&found.state, applied.map_or(0, |index| index + 1));
     let last = state.last.map(|(index, _)| index).or(state.purged.as_ref().map(|purged| purged.index));
     if state.first > next {

@@ -7,6 +7,7 @@ mod desk;
 mod dev;
 mod doctor;
 mod files;
+mod hardening;
 mod jwks;
 mod jwt;
 mod limits;
@@ -130,7 +131,7 @@ enum Command {
     /// Each node is a process of its own on a directory of its own; what they say comes out here. Ctrl-C stops them.
     #[command(verbatim_doc_comment)]
     Dev(DevArgs),
-    /// Make and list organizations, users, service accounts, API keys and service tokens; move an organization; change the master key of secrets
+    /// Make and list organizations, users, service accounts, API keys and service tokens; move an organization; change the master key and the secrets of the cluster
     ///
     /// Talks to the node that runs on the data directory, through a socket in it that only its owner may open; where none
     /// runs it opens the directory itself.
@@ -207,6 +208,9 @@ fn version() -> &'static str {
 }
 
 fn main() -> ExitCode {
+    if let Err(error) = hardening::begin() {
+        return told(Err(error));
+    }
     match Cli::parse().command {
         Command::Doctor { data_dir, json } => look(&data_dir, json),
         Command::Serve(settings) => told(settings.load().map_err(Into::into).and_then(serve::serve)),

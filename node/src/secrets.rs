@@ -2,11 +2,16 @@
 //!
 //! The environment before the setting before `master.key` in the data directory. What was made there is all that opens the
 //! secrets of the cluster: it is synced before anything is kept under it, and nothing ever writes over it.
+//!
+//! The same key wraps the cluster's certificate authority and the key that addresses of files and cursors are signed with.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use anyhow::Context;
-use assay_node_auth::{Keyring, Secret, VAULT_KEY_BYTES, VaultKey};
+use assay_cluster::{Cluster, KeyWrap};
+use assay_node_auth::{Belonging, Keyring, NONCE_BYTES, Sealed, Secret, VAULT_KEY_BYTES, VaultKey};
 use assay_node_records::{MasterKey, Records};
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +38,111 @@ pub struct SecretsConfig {
     pub old_master_key_files: Vec<PathBuf>,
 }
 
+/// How often the key that addresses and cursors are signed with is looked after. A node states what keys it has within a
+/// second of its start.
+const TEND_EVERY: Duration = Duration::from_secs(2);
+
+/// The master keys of this node, which the cluster and the records share.
+#[derive(Debug)]
+pub struct NodeKeys {
+    ring: OnceLock<Keyring>,
+    /// Where a key that is made is kept.
+    file: PathBuf,
+}
+
+impl NodeKeys {
+    pub fn open(config: &Config) -> anyhow::Result<Arc<NodeKeys>> {
+        let ring = keyring(config)?.map_or_else(OnceLock::new, OnceLock::from);
+        Ok(Arc::new(NodeKeys { ring, file: config.store.data_dir.join(MASTER_KEY_FILE) }))
+    }
+
+    /// None where this node was given no key and made none.
+    pub fn ring(&self) -> Option<&Keyring> {
+        self.ring.get()
+    }
+
+    /// The same; makes a key where there is none.
+    fn ring_made(&self) -> anyhow::Result<&Keyring> {
+        if let Some(ring) = self.ring.get() {
+            return Ok(ring);
+        }
+        let made = Keyring::new(make(&self.file)?, Vec::new());
+        tracing::info!(
+            file = %self.file.display(),
+            "made a master key for secrets: keep a copy of it elsewhere, nothing else opens them"
+        );
+        Ok(self.ring.get_or_init(|| made))
+    }
+
+    fn given(&self) -> Result<&Keyring, String> {
+        self.ring.get().ok_or_else(|| {
+            "this node has no master key: give it that of the cluster in secrets.master_key_file, and start it again".into()
+        })
+    }
+}
+
+impl KeyWrap for NodeKeys {
+    fn make(&self) -> Result<(), String> {
+        self.ring_made().map(drop).map_err(|error| format!("{error:#}"))
+    }
+
+    fn ids(&self) -> Vec<String> {
+        self.ring.get().map(|ring| ring.ids().iter().map(ToString::to_string).collect()).unwrap_or_default()
+    }
+
+    fn wrap(&self, label: &str, plain: &str) -> Result<String, String> {
+        let mut nonce = [0; NONCE_BYTES];
+        getrandom::fill(&mut nonce).map_err(|error| format!("no random bytes: {error}"))?;
+        let key = self.given()?.current();
+        let sealed = key.seal(&Belonging::of_cluster(label), &Secret::new(plain.to_owned()), nonce);
+        sealed.map(|sealed| sealed.to_string()).map_err(|error| error.to_string())
+    }
+
+    fn unwrap(&self, label: &str, wrapped: &str) -> Result<String, String> {
+        let sealed = Sealed::parse(wrapped).ok_or("what is kept does not read")?;
+        let ring = self.given()?;
+        let missing = || format!("it is wrapped by the master key {}, which this node does not have", sealed.key);
+        let opened = ring.find(sealed.key).ok_or_else(missing)?.open(&Belonging::of_cluster(label), &sealed);
+        opened.map(|plain| plain.expose().to_owned()).map_err(|error| error.to_string())
+    }
+
+    fn id_of(&self, wrapped: &str) -> Option<String> {
+        Sealed::parse(wrapped).map(|sealed| sealed.key.to_string())
+    }
+}
+
+/// Keeps the signing key as the nodes of the cluster allow it, until this is aborted.
+pub async fn keep_tending(records: Records) {
+    let mut said = None;
+    loop {
+        tokio::time::sleep(TEND_EVERY).await;
+        let problem = records.tend_signing_key().await.err().map(|error| error.to_string());
+        if problem.is_some() && problem != said {
+            tracing::warn!(problem, "the key that addresses of files and cursors are signed with is not looked after");
+        }
+        said = problem;
+    }
+}
+
+/// What keeps this cluster from using the master key for all that it could, in words. The node serves all the same.
+pub fn shortfalls(cluster: &Cluster, records: &Records) -> Vec<String> {
+    let mut notes = records.signing_shortfalls();
+    if let Some(status) = cluster.authority_status() {
+        if status.master_key.is_none() {
+            notes
+                .push("the key of the cluster's certificate authority is not wrapped by the master key yet".to_owned());
+        }
+        if status.rotating {
+            let nodes: Vec<String> = status.waits_for.iter().map(|node| format!("node {node}")).collect();
+            let waits = if nodes.is_empty() { String::new() } else { format!("; it waits for {}", nodes.join(", ")) };
+            notes.push(format!("another certificate authority is being taken up{waits}"));
+        }
+    }
+    notes
+}
+
 /// The keys that this node is given; none where it has none yet.
-pub fn keyring(config: &Config) -> anyhow::Result<Option<Keyring>> {
+fn keyring(config: &Config) -> anyhow::Result<Option<Keyring>> {
     let SecretsConfig { master_key_file, old_master_key_files } = &config.secrets;
     let own = config.store.data_dir.join(MASTER_KEY_FILE);
     let current = match (variable(MASTER_KEY_VARIABLE)?, master_key_file) {
@@ -59,11 +167,9 @@ pub fn keyring(config: &Config) -> anyhow::Result<Option<Keyring>> {
 }
 
 /// Once the cluster is founded and heard: makes the key of a new one, and says what this node will not be able to open.
-pub async fn settle(config: &Config, records: &Records) -> anyhow::Result<()> {
+pub async fn settle(keys: &NodeKeys, records: &Records) -> anyhow::Result<()> {
     if records.master_key_when_heard().await? == MasterKey::ToMake {
-        let file = config.store.data_dir.join(MASTER_KEY_FILE);
-        records.give_keys(Keyring::new(make(&file)?, Vec::new()));
-        tracing::info!(file = %file.display(), "made a master key for secrets: keep a copy of it elsewhere, nothing else opens them");
+        records.give_keys(keys.ring_made()?.clone());
     }
     match records.master_key_when_heard().await? {
         MasterKey::Known(id) => tracing::info!(master_key = %id, "secrets can be opened here"),
@@ -74,8 +180,9 @@ pub async fn settle(config: &Config, records: &Records) -> anyhow::Result<()> {
         ),
         MasterKey::Missing(id) => tracing::warn!(
             master_key = %id,
-            "this node does not have the master key that secrets are kept under, and answers 503 for what needs it: give it \
-             the key in secrets.master_key_file"
+            "this node does not have the master key that secrets are kept under, and answers 503 for what needs it; as long \
+             as it runs, addresses of files and cursors of the whole cluster are signed with a key that every copy of a data \
+             directory has: give it the key in secrets.master_key_file"
         ),
         MasterKey::ToMake | MasterKey::None => tracing::warn!(
             "there is no master key for secrets, and what needs it is answered 503: give every node the same one in \

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use assay_cluster::Cluster;
-use assay_node_auth::{LoginRules, Secret};
+use assay_cluster::{Cluster, ClusterConfig, KeyWrap};
+use assay_node_auth::{Asker, Job, LoginRules, Secret};
 use assay_node_files::Files;
 use assay_node_http::{App, Health, HttpConfig, Provider, Quotas, Rates, Server, Sockets};
 use assay_node_objects::{AuditLog, Objects, node_clock};
@@ -33,7 +33,8 @@ use crate::oidc::OpenId;
 use crate::quotas::ClusterHoldings;
 use crate::rates::ClusterPeers;
 use crate::retention::Retention;
-use crate::{descriptors, desk, jwt, metrics, oidc, people, rates, secrets};
+use crate::secrets::NodeKeys;
+use crate::{descriptors, desk, hardening, jwt, metrics, oidc, people, rates, secrets};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
@@ -51,6 +52,8 @@ pub fn serve(mut config: Config) -> anyhow::Result<()> {
     if let Some(confession) = sabotage::confession() {
         tracing::warn!("{confession}");
     }
+    hardening::close_memory();
+    hardening::close_directory(&config.store.data_dir)?;
     descriptors::fit(descriptors::raise(), &mut config.http);
     assay_cluster::install_abort_hook();
     let runtime = Builder::new_multi_thread()
@@ -79,10 +82,10 @@ fn start_log(config: &Config) -> anyhow::Result<()> {
 
 async fn run(config: Config) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
-    let Checked { founding, prices, trust, login, sockets } = checked(&config).await?;
-    let cluster = Arc::new(Cluster::open(config.node()?).await?);
+    let Checked { founding, prices, trust, login, sockets, keys } = checked(&config).await?;
+    let cluster = Arc::new(open(&config, &keys).await?);
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
-    let (records, provider) = records(&config, &cluster, &objects, (trust.as_ref(), login))?;
+    let (records, provider) = records(&config, (&cluster, &keys), &objects, (trust.as_ref(), login))?;
     let queries = queries(&config, prices, &cluster)?;
     let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone(), objects.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
@@ -94,7 +97,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         records: records.clone(),
         objects: objects.clone(),
         queries: queries.clone(),
-        health: health(Arc::clone(&cluster), Arc::clone(&serving)),
+        health: health(Arc::clone(&cluster), records.clone(), Arc::clone(&serving)),
         metrics: metrics::source(Arc::clone(&cluster), objects.clone(), queries.clone()),
         config: config.http.clone(),
         rates: limits,
@@ -114,7 +117,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let http = tokio::spawn(server.run());
     let settling = async {
         let made = records.found_when_heard(&founding).await.context(FOUNDING)?;
-        secrets::settle(&config, &records).await.context("the master key of secrets")?;
+        secrets::settle(&keys, &records).await.context("the master key of secrets")?;
         serving.store(true, Ordering::Relaxed);
         announce(made.as_ref(), scheme, &addresses, &otlp)
     };
@@ -153,13 +156,14 @@ struct Checked {
     trust: Option<Trust>,
     login: Option<(LoginRules, Arc<OpenId>)>,
     sockets: Sockets,
+    keys: Arc<NodeKeys>,
 }
 
 async fn checked(config: &Config) -> anyhow::Result<Checked> {
     config.limits.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let founding = founding(config)?;
     config.node()?;
-    secrets::keyring(config)?;
+    let keys = NodeKeys::open(config)?;
     desk::check(config)?;
     Ok(Checked {
         founding,
@@ -167,18 +171,27 @@ async fn checked(config: &Config) -> anyhow::Result<Checked> {
         trust: jwt::open(&config.jwt).await?,
         login: oidc::open(&config.oidc, &config.http)?,
         sockets: Sockets::reserve(&config.http, &config.admin)?,
+        keys,
     })
 }
 
 fn queries(config: &Config, prices: Prices, cluster: &Arc<Cluster>) -> anyhow::Result<Queries> {
     let queries = Queries::start(Arc::clone(cluster), config.queries.limits(), prices, node_clock(cluster));
-    queries.context("opening the queries that run on after their request")
+    let queries = queries.context("opening the queries that run on after their request")?;
+    queries.runs_later_for(Asker::Job(Job::LaterQueries).to_bytes());
+    Ok(queries)
 }
 
-/// With whom they trust, how people log in, and what secrets are opened with.
+/// The node's directory, opened or founded with the master keys that the node is given.
+async fn open(config: &Config, keys: &Arc<NodeKeys>) -> anyhow::Result<Cluster> {
+    let node = ClusterConfig { keys: Some(Arc::clone(keys) as Arc<dyn KeyWrap>), ..config.node()? };
+    Ok(Cluster::open(node).await?)
+}
+
+/// With whom they trust, how people log in, and what secrets are opened with. Other nodes' questions are checked by them.
 fn records(
     config: &Config,
-    cluster: &Arc<Cluster>,
+    (cluster, keys): (&Arc<Cluster>, &NodeKeys),
     objects: &Objects,
     (trust, login): (Option<&Trust>, Option<(LoginRules, Arc<OpenId>)>),
 ) -> anyhow::Result<(Records, Option<Arc<dyn Provider>>)> {
@@ -192,9 +205,10 @@ fn records(
         records = records.with_logins(rules);
         provider = Some(known);
     }
-    if let Some(ring) = secrets::keyring(config)? {
-        records.give_keys(ring);
+    if let Some(ring) = keys.ring() {
+        records.give_keys(ring.clone());
     }
+    cluster.guard_with(Arc::new(records.clone()));
     Ok((records, provider))
 }
 
@@ -209,13 +223,15 @@ fn keep_beside(
     let collecting = Collecting {
         cluster: Arc::clone(&cluster),
         records: records.clone(),
-        files: Files::new(objects.clone()),
+        files: Files::new(objects.on_behalf_of(&Asker::Job(Job::Files))),
         config: config.files.clone(),
     };
-    let retention =
-        Retention { cluster, records: records.clone(), objects: objects.clone(), queries: queries.clone(), every };
+    let job = Asker::Job(Job::Retention);
+    let (objects, queries) = (objects.on_behalf_of(&job), queries.on_behalf_of(job.to_bytes()));
+    let retention = Retention { cluster, records: records.clone(), objects, queries, every };
     let mut beside = JoinSet::new();
     beside.spawn(keep_sweeping(records.clone()));
+    beside.spawn(secrets::keep_tending(records.clone()));
     beside.spawn(collecting.keep());
     beside.spawn(retention.keep());
     beside
@@ -243,23 +259,23 @@ fn founding(config: &Config) -> anyhow::Result<Founding> {
     Ok(founding)
 }
 
-fn health(cluster: Arc<Cluster>, serving: Arc<AtomicBool>) -> Arc<dyn Fn() -> Health + Send + Sync> {
+fn health(cluster: Arc<Cluster>, records: Records, serving: Arc<AtomicBool>) -> Arc<dyn Fn() -> Health + Send + Sync> {
     Arc::new(move || {
         let mut notes = cluster.not_ready();
         if !serving.load(Ordering::Relaxed) {
             notes.push("this node starts or stops".into());
         }
-        Health { live: true, ready: notes.is_empty(), notes }
+        Health { live: true, ready: notes.is_empty(), notes, shortfalls: secrets::shortfalls(&cluster, &records) }
     })
 }
 
-/// What an operator should know who serves more than this machine. Without `public_url` login hands out the origin that a
-/// request says it used, and that is where clients then send their keys.
+/// What an operator should know who serves more than this machine. Without `public_url` login hands out the address that a
+/// request says it used, unless that is a domain, which anybody can point here.
 fn beyond_this_machine(http: &HttpConfig, addresses: &[SocketAddr]) -> Option<&'static str> {
     let is_alone = addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
     (!is_alone && http.public_url.is_none() && http.tls.is_none()).then_some(
-        "clients on other machines are spoken to in plain text, and login hands out the origin that each of them says it \
-         used: set http.public_url to the origin of the proxy in front of this node, or http.tls",
+        "clients on other machines are spoken to in plain text, and login refuses callers that name this node by a domain: \
+         set http.public_url to the origin of the proxy in front of this node, or http.tls",
     )
 }
 

@@ -7,6 +7,7 @@ use assay_cluster_raft::Keep;
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::copies;
 use super::dice::Dice;
 use super::kept::Cut;
 use super::net::Weather;
@@ -83,8 +84,12 @@ async fn happen(world: &Arc<World>, fault: Fault, dice: &Dice) {
             let group = dice.pick(&groups()).unwrap_or(GroupId::CATALOG);
             world.rebuild(node, group).await;
         }
+        Fault::OldCopy | Fault::HotOldCopy if is_whole(world) => {
+            let hot = fault == Fault::HotOldCopy;
+            tokio::spawn(copies::put_back(Arc::clone(world), dice.apart(), node, hot));
+        }
         // One at a time: the cluster promises to live with the loss of a minority.
-        Fault::Replace | Fault::Rebuild => {}
+        Fault::Replace | Fault::Rebuild | Fault::OldCopy | Fault::HotOldCopy => {}
     }
 }
 
@@ -125,7 +130,7 @@ fn purge_all(world: &Arc<World>) {
 
 /// Every group has the members that it is to have, as a majority knows, and each has nearly all there is. Else the loss of
 /// one more is the loss of a quorum, which is promised to nobody.
-fn is_whole(world: &World) -> bool {
+pub fn is_whole(world: &World) -> bool {
     groups().into_iter().all(|group| {
         let Some(running) = world.leader(group).and_then(|life| life.running(group)) else { return false };
         let status = running.group.status();

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
+use assay_cluster::starts::Registry;
 use assay_cluster_raft::{
     Admission, CacheBudget, Founding, Group, GroupConfig, IncomingDir, LargeWrites, Machine, NoLargeWrites, NodeParts,
     OnFatal, SealThreads, Throttle, Timing, Work,
@@ -24,6 +25,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use super::copies::introduce_all;
 use super::doors::Lines;
 use super::kept::{CrashPoint, Kept, WatchedDisk, WatchedKvs};
 use super::large::{Large, Names};
@@ -44,6 +46,8 @@ pub struct Life {
     pub groups: RwLock<BTreeMap<GroupId, Running>>,
     pub lines: Mutex<BTreeMap<u8, Arc<Lines>>>,
     pub point: Arc<CrashPoint>,
+    /// Which processes of other nodes are heard.
+    pub starts: Mutex<Registry>,
     dead: AtomicBool,
     /// Told when it dies.
     died: Notify,
@@ -66,7 +70,12 @@ impl fmt::Debug for Life {
 
 impl Life {
     /// A process over what the node has on its disk; nothing runs yet.
-    pub fn begin(world: &Arc<World>, node: NodeId, number: u32, kept: Kept) -> Result<Arc<Life>, String> {
+    pub fn begin(
+        world: &Arc<World>,
+        node: NodeId,
+        number: u32,
+        (kept, starts): (Kept, Registry),
+    ) -> Result<Arc<Life>, String> {
         let weak = Arc::downgrade(world);
         let point = CrashPoint::new(move || {
             if let Some(world) = weak.upgrade() {
@@ -89,12 +98,14 @@ impl Life {
             groups: RwLock::default(),
             lines: Mutex::default(),
             point,
+            starts: Mutex::new(starts),
             dead: AtomicBool::new(false),
             died: Notify::new(),
             log,
             disk,
         });
         tokio::spawn(write_log(Arc::downgrade(world), Arc::clone(&life), rounds, arrived));
+        tokio::spawn(introduce_all(Arc::downgrade(world), Arc::clone(&life)));
         tokio::spawn(upkeep(Arc::downgrade(world), Arc::clone(&life)));
         Ok(life)
     }

@@ -14,6 +14,7 @@
 //! (`--cfg tokio_unstable`, as `chaos/simulate` builds it).
 
 mod clients;
+mod copies;
 mod dice;
 mod doors;
 mod end;

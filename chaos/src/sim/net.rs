@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use assay_cluster::starts::Stop;
 use assay_cluster_raft::{Chunks, FileWanted, Message, PeerError, Peers, ReceiveError, Way};
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::copies::introduce;
 use super::life::Life;
 use super::world::World;
 
@@ -91,8 +93,23 @@ impl World {
         if self.dice.per_mille(self.wires.weather().twice) {
             tokio::spawn(Arc::clone(&self).again(Arc::clone(&from), way, kind, body.clone()));
         }
+        let (own, theirs) = ((way.group, way.from), (way.group, way.to));
         let answer = async {
+            if from.way_out(way.node, own, theirs) == Err(Stop::Introduce) {
+                introduce(&self, &from, way.node).await;
+            }
+            let meant = match from.way_out(way.node, own, theirs) {
+                Ok(meant) => meant,
+                Err(stop) => return Some(Err(PeerError::Unreachable(stop.to_string()))),
+            };
             let there = self.pass(&from, way.node).await?;
+            if let Err(stop) = there.way_in(&from, meant, (theirs, own)) {
+                let back = self.pass(&there, from.node).await?;
+                if stop == Stop::Introduce && back.number == from.number {
+                    from.starts.lock().forget(way.node);
+                }
+                return Some(Err(PeerError::Unreachable(stop.to_string())));
+            }
             self.trace.say(format_args!("{} > {} {} {}", from.node, way.node, kind.name(), body.len()));
             let answer = match there.replica(way.group, way.to) {
                 Some(group) => {
@@ -124,6 +141,8 @@ impl World {
     async fn again(self: Arc<Self>, from: Arc<Life>, way: Way, kind: assay_cluster_raft::MessageKind, body: Bytes) {
         if let Some(there) = self.pass(&from, way.node).await
             && let Some(group) = there.replica(way.group, way.to)
+            && let Ok(meant) = from.way_out(way.node, (way.group, way.from), (way.group, way.to))
+            && there.way_in(&from, meant, ((way.group, way.to), (way.group, way.from))).is_ok()
         {
             self.trace.say(format_args!("{} > {} {} again", from.node, way.node, kind.name()));
             drop(group.receive(back(way, from.node), kind, body).await);

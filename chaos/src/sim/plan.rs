@@ -37,9 +37,13 @@ pub enum Fault {
     Replace,
     /// A replica is given up and made anew under another id.
     Rebuild,
+    /// A machine is put back to what it was when it was last stopped, after it ran once more.
+    OldCopy,
+    /// The same with a copy that was made while it ran.
+    HotOldCopy,
 }
 
-const FAULTS: [Fault; 14] = [
+const FAULTS: [Fault; 16] = [
     Fault::Kill,
     Fault::PowerCut,
     Fault::PowerCutAll,
@@ -54,6 +58,8 @@ const FAULTS: [Fault; 14] = [
     Fault::PurgeAll,
     Fault::Replace,
     Fault::Rebuild,
+    Fault::OldCopy,
+    Fault::HotOldCopy,
 ];
 
 #[derive(Clone, Debug)]

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_cluster::starts::{self, Registry};
 use assay_storage_model::{GroupId, LogPosition, NodeId, ReplicaId, ShardId};
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
+use super::copies::{OldCopy, start_of};
 use super::dice::Dice;
 use super::facts::Facts;
 use super::kept::{Cut, Kept};
@@ -48,6 +50,8 @@ pub struct Place {
 #[derive(Debug, Default)]
 struct Machine {
     kept: Kept,
+    /// Durable as soon as they are changed.
+    starts: starts::Kept,
     places: BTreeMap<GroupId, Place>,
     life: Option<Arc<Life>>,
     lives: u32,
@@ -119,7 +123,11 @@ impl World {
                 return;
             }
             machine.lives += 1;
-            (machine.kept.clone(), machine.lives)
+            machine.starts = machine.starts.begun(start_of(node, machine.lives));
+            let (number, starts) = (machine.lives, machine.starts.clone());
+            let kept = machine.kept.clone();
+            let others = machines.iter().filter(|(other, machine)| **other != node && !machine.gone);
+            ((kept, Registry::new(starts, others.map(|(other, _)| *other))), number)
         };
         self.trace.say(format_args!("node {node} starts"));
         let life = match Life::begin(self, node, number, kept) {
@@ -177,6 +185,47 @@ impl World {
         if self.life(node).is_some_and(|life| life.number == number) {
             let cut = if self.dice.one_in(2) { Cut::Kill } else { Cut::Power };
             self.crash(node, cut);
+        }
+    }
+
+    /// What is on a machine's disk: while it runs, or after it was stopped, which is done then. It runs again later.
+    pub fn copy(self: &Arc<Self>, node: NodeId, hot: bool) -> Option<OldCopy> {
+        let life = self.life(node)?;
+        let replicas = self.replicas_of(node);
+        let starts = self.machines.lock().get(&node)?.starts.clone();
+        let kept = life.kept.after(Cut::Kill, &self.dice);
+        self.trace.say(format_args!("node {node} is copied, hot: {hot}"));
+        self.crash(node, Cut::Kill);
+        let stopped = self.machines.lock().get(&node)?.kept.after(Cut::Kill, &self.dice);
+        Some(OldCopy { kept: if hot { kept } else { stopped }, starts, replicas })
+    }
+
+    /// Whether a start behind the copy is known to every other node.
+    pub fn last_start_is_seen(&self, node: NodeId, copy: &OldCopy) -> bool {
+        let machines = self.machines.lock();
+        let Some(last) = machines.get(&node).and_then(|machine| machine.starts.history.last().copied()) else {
+            return false;
+        };
+        let mut others = machines.iter().filter(|(other, machine)| **other != node && !machine.gone);
+        !copy.starts.history.contains(&last) && others.all(|(_, machine)| machine.starts.seen.get(&node) == Some(&last))
+    }
+
+    pub fn restore(&self, node: NodeId, copy: OldCopy) {
+        if let Some(machine) = self.machines.lock().get_mut(&node).filter(|machine| machine.life.is_none()) {
+            (machine.kept, machine.starts) = (copy.kept, copy.starts);
+        }
+    }
+
+    pub fn replicas_of(&self, node: NodeId) -> BTreeMap<GroupId, ReplicaId> {
+        let machines = self.machines.lock();
+        let places = machines.get(&node).map(|machine| &machine.places).into_iter().flatten();
+        places.map(|(group, place)| (*group, place.replica)).collect()
+    }
+
+    /// What a process writes down of starts.
+    pub fn keep_starts(&self, life: &Life, kept: starts::Kept) {
+        if let Some(machine) = self.machines.lock().get_mut(&life.node).filter(|_| !life.is_dead()) {
+            machine.starts = kept;
         }
     }
 

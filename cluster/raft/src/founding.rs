@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::log_store::LogStore;
 use crate::machine::Machine;
+use crate::standing::{self, LogPlace};
 use crate::types::{self, Home, LogIdOf, RaftOf};
 
 /// Whether a group is made now or was there.
@@ -33,6 +34,9 @@ pub enum StartError {
          missing. Restore the data directory from a backup; on a cluster, let this node join anew"
     )]
     LogBehind { group: GroupId, last: u64, sealed: u64 },
+    /// The state and the log are of two histories of the group.
+    #[error("group {group}: {why}")]
+    OtherHistory { group: GroupId, why: String },
     #[error("group {group}: {source}")]
     Io { group: GroupId, source: io::Error },
     #[error("group {group}: {why}")]
@@ -78,6 +82,10 @@ pub(crate) fn check_log(
     }
     let (sealed, membership) =
         types::applied_state(&applied).map_err(|error| StartError::Consensus { group, why: error.to_string() })?;
+    let place = |id: Option<LogIdOf>| id.map(|id| LogPlace::of(types::position_of(&id)));
+    if let Some(why) = standing::disagree(place(log.last()), place(log.committed()), place(sealed)) {
+        return Err(StartError::OtherHistory { group, why });
+    }
     let alone = membership.voter_ids().eq([replica.0]);
     let index = |id: Option<LogIdOf>| id.map_or(0, |id| id.index);
     if alone && log.last() < sealed {

@@ -416,7 +416,6 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         LogStore::open((group, replica), journal, Arc::clone(&large), sealed, node.cache.clone(), Arc::clone(&lag));
     let log = opened.await.map_err(io_failed)?;
     check_log(group, replica, &founding, &log, &*machine)?;
-
     let next = machine.applied().position.map_or(0, |position| position.index + 1);
     let applied: Arc<AppliedNext> = Arc::new(watch::Sender::new(next));
     log.note_blobs().await.map_err(io_failed)?;
@@ -458,6 +457,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
     elect_alone(&raft, replica).await.map_err(stopped)?;
     serving.store(true, Ordering::Release);
     let inbound = Inbound {
+        log: log.clone(),
         lag,
         appends: Appends::default(),
         exports,

@@ -24,12 +24,14 @@ use crate::fence::Fences;
 use crate::incoming::{FetchError, Incoming};
 use crate::lag::Lag;
 use crate::large::blob_named;
+use crate::log_store::LogStore;
 use crate::machine::{BadSnapshot, Machine};
 use crate::peers::{Chunks, FileWanted, MessageKind, PeerError, Peers, Way};
 use crate::read_index::ReadIndex;
+use crate::standing::LogPlace;
 use crate::timing::Timing;
-use crate::types::{EntryOf, RaftOf, SnapshotFiles, SnapshotOf, snapshot_meta};
-use crate::wire;
+use crate::types::{EntryOf, LogIdOf, RaftOf, SnapshotFiles, SnapshotOf, snapshot_meta};
+use crate::wire::{self, AppendOf};
 
 /// How long a message of entries waits for each thing that it needs here; then its sender pauses for a moment.
 const ROOM_WAIT_MAX: Duration = Duration::from_millis(100);
@@ -49,6 +51,9 @@ pub enum ReceiveError {
     /// What the sender has is not what it wrote: it must look at it.
     #[error("a damaged snapshot: {0}")]
     Damaged(String),
+    /// The leader's log is not the one that this replica has committed from: this replica must not go on.
+    #[error("another history: {0}")]
+    OtherHistory(String),
     #[error("{0}")]
     Failed(String),
     #[error("the group has stopped: {0}")]
@@ -73,6 +78,7 @@ impl From<FetchError> for ReceiveError {
 
 #[derive(Debug)]
 pub(crate) struct Inbound {
+    pub log: LogStore,
     pub lag: Arc<Lag>,
     pub appends: Appends,
     pub exports: Exports,
@@ -99,6 +105,7 @@ impl Inbound {
         match kind {
             MessageKind::Append => {
                 let append = wire::decode_append(&body)?;
+                self.check_history(&append).await?;
                 self.make_room(!append.entries.is_empty()).await?;
                 self.have_blobs(raft, way, &append.entries).await?;
                 self.appends.pass(raft, append).await.map(|answer| wire::encode_appended(&answer))
@@ -127,6 +134,33 @@ impl Inbound {
 
     pub async fn read_export(&self, wanted: FileWanted) -> Result<Chunks, PeerError> {
         self.exports.read(wanted).await
+    }
+
+    /// Refuses an append of a leader that lacks what is committed here. Consensus takes every entry below its committed
+    /// position for equal, and stops the process when the leader then commits less than it has applied.
+    async fn check_history(&self, append: &AppendOf) -> Result<(), ReceiveError> {
+        let last = self.log.last();
+        let follows =
+            append.prev_log_id.is_some_and(|prev| last.is_none_or(|last| prev == last || prev.index > last.index));
+        if follows || last.is_none() || self.log.vote().is_some_and(|vote| append.vote < vote) {
+            return Ok(());
+        }
+        let applied = self.machine.applied().position.map(crate::types::log_id_of);
+        let Some(committed) = self.log.committed().max(applied) else { return Ok(()) };
+        let named = append.prev_log_id.into_iter().chain(append.entries.iter().map(|entry| entry.log_id));
+        let named: Vec<LogIdOf> = named.filter(|id| id.index <= committed.index).collect();
+        let failed = |error: std::io::Error| ReceiveError::Failed(error.to_string());
+        for id in named {
+            let here = if id.index == committed.index {
+                Some(committed)
+            } else {
+                self.log.id_at(id.index).await.map_err(failed)?
+            };
+            if here.is_some_and(|here| here != id) || id.leader_id.term > committed.leader_id.term {
+                return Err(other_history(committed, id));
+            }
+        }
+        Ok(())
     }
 
     async fn make_room(&self, has_entries: bool) -> Result<(), ReceiveError> {
@@ -159,6 +193,13 @@ impl Inbound {
         let vote = raft.with_raft_state(|state| *state.vote_ref()).await.map_err(|error| stopped(error.to_string()))?;
         let applied = self.machine.applied().position.map(crate::types::log_id_of);
         let offered = offer.applied.position.map(crate::types::log_id_of);
+        if let (Some(applied), Some(offered)) = (applied, offered)
+            && offer.vote >= vote
+            && offered > applied
+            && offered.index <= applied.index
+        {
+            return Err(other_history(applied, offered));
+        }
         if offer.vote < vote || offered <= applied {
             let newer = if offer.vote < vote { vote } else { offer.vote };
             return Ok(wire::encode_installed(&newer)); // nothing to fetch
@@ -188,6 +229,11 @@ impl Inbound {
         Counters::add(&self.counters.snapshots, 1);
         Ok(wire::encode_installed(&answer.vote))
     }
+}
+
+fn other_history(committed: LogIdOf, leaders: LogIdOf) -> ReceiveError {
+    let [committed, leaders] = [committed, leaders].map(|id| LogPlace::of(crate::types::position_of(&id)));
+    ReceiveError::OtherHistory(format!("{committed} is committed here, and the leader has {leaders}"))
 }
 
 /// Makes this replica lead: the leader before has stopped its heartbeats and holds back what it is sent. Answers when

@@ -49,6 +49,7 @@ mod recorded;
 mod runtime;
 mod sabotaged;
 mod seal;
+mod standing;
 mod state_machine;
 #[cfg(test)]
 mod tests;
@@ -82,6 +83,7 @@ pub use queue::{COMMAND_BYTES_WAITING_MAX, COMMANDS_WAITING_MAX};
 pub use recorded::Recorded;
 pub use runtime::seed_elections;
 pub use seal::{SEALS_AT_ONCE, SealThreads};
+pub use standing::{Acknowledged, LogPlace, Standing, VoteFor, contradiction, contradiction_in};
 pub use throttle::Throttle;
 pub use timing::{BadTiming, ELECTION_LIMIT, Timing};
 pub use work::{Pause, Work};

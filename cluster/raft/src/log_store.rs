@@ -110,6 +110,25 @@ impl LogStore {
         self.shared.kept.lock().last
     }
 
+    /// The vote that was given last.
+    pub fn vote(&self) -> Option<Vote<Replica>> {
+        self.shared.kept.lock().vote
+    }
+
+    /// The last entry that is known to be committed.
+    pub fn committed(&self) -> Option<LogIdOf> {
+        self.shared.kept.lock().committed
+    }
+
+    /// The id of one entry; none where it is not in the log.
+    pub async fn id_at(&self, index: u64) -> io::Result<Option<LogIdOf>> {
+        let (start, end) = self.present(index..=index);
+        if start >= end {
+            return Ok(None);
+        }
+        Ok(self.read(start, end, 1).await?.first().map(id_of))
+    }
+
     /// The first entry that was not purged.
     pub fn first_index(&self) -> u64 {
         self.shared.kept.lock().first

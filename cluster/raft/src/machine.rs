@@ -108,7 +108,7 @@ impl MachineError {
         MachineError { text: error.to_string(), no_space: false }
     }
 
-    /// There was no room on the disk and nothing has changed: to be tried again when there is.
+    /// There was no room on the disk, or no file could be opened, and nothing has changed: to be tried again when there is.
     pub fn no_space(error: impl fmt::Display) -> MachineError {
         MachineError { text: error.to_string(), no_space: true }
     }
@@ -128,10 +128,20 @@ impl Error for MachineError {}
 
 /// Whether some cause of `error` is a full disk.
 pub fn disk_was_full(error: &(dyn Error + 'static)) -> bool {
+    has_cause(error, |error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+}
+
+/// Whether some cause of `error` is that this process, or the machine, has as many open files as it may have.
+pub fn files_ran_out(error: &(dyn Error + 'static)) -> bool {
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    has_cause(error, |error| matches!(error.raw_os_error(), Some(ENFILE | EMFILE)))
+}
+
+fn has_cause(error: &(dyn Error + 'static), is_it: impl Fn(&io::Error) -> bool) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
-        if matches!(kind, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)) {
+        if error.downcast_ref::<io::Error>().is_some_and(&is_it) {
             return true;
         }
         cause = error.source();

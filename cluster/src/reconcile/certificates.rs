@@ -16,12 +16,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let mut said = None;
     loop {
         sleep(LOOK_EVERY).await;
-        let looking = {
-            let shared = Arc::clone(&shared);
-            tokio::task::spawn_blocking(move || look(&shared))
-        };
-        let looked = looking.await.map_err(|error| error.to_string());
-        let problem = looked.and_then(|looked| looked.map_err(|error| error.to_string())).err();
+        let problem = look(&shared).await.map_err(|error| error.to_string()).err();
         // Half of a new pair is seen while the other half is on its way: each problem is said once.
         if problem != said {
             if let Some(problem) = &problem {
@@ -29,18 +24,23 @@ pub(super) async fn run(shared: Arc<Shared>) {
             }
             said = problem;
         }
+        if let Err(error) = shared.tend_authorities().await {
+            tracing::warn!(%error, "the cluster's certificate authority could not be tended");
+        }
     }
 }
 
-/// Blocking.
-fn look(shared: &Shared) -> Result<(), OpenError> {
+async fn look(shared: &Arc<Shared>) -> Result<(), OpenError> {
     let Some(transport) = shared.net.transport() else { return Ok(()) };
-    let kept = shared.keeping.identity()?.ok_or(OpenError::NoIdentity)?;
-    let identity = shared.renewed(kept)?;
+    let renewed = shared.renew().await;
+    let identity = match &renewed {
+        Ok(identity) => identity.clone(),
+        Err(_) => shared.kept_identity().await?,
+    };
     if transport.identity() != identity {
         transport.set_identity(&identity)?;
         let left = identity.runs_out()?.duration_since(SystemTime::now()).unwrap_or_default();
         tracing::info!(seconds_left = left.as_secs(), "new connections to other nodes have another certificate");
     }
-    Ok(())
+    renewed.map(drop)
 }

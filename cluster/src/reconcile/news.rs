@@ -74,17 +74,17 @@ fn may_be_told(shared: &Shared, addresses: &BTreeMap<NodeId, String>) -> bool {
     !addresses.is_empty() || (shared.hears_catalog() && shared.keeping.peers().is_ok_and(|kept| !kept.is_empty()))
 }
 
-/// The others are told where this node is now. The catalog is changed by whoever hears it: a node at a new address hears
-/// nothing while the others call it at the old one.
+/// The others are told where this node is now, and what its program can do. The catalog is changed by whoever hears it: a
+/// node at a new address hears nothing while the others call it at the old one.
 async fn introduce(shared: &Shared) {
-    let Some(peer) = &shared.config.peer else { return };
-    if nodes::addresses(&shared.catalog.read()).get(&shared.node) == Some(&peer.address) {
+    if shared.hears_catalog() {
+        if let Err(error) = state_own(shared).await {
+            tracing::warn!(%error, "the others could not be told where this node is, and what its program can do");
+        }
         return;
     }
-    if shared.hears_catalog() {
-        if let Err(error) = set_address(shared, shared.node, &peer.address).await {
-            tracing::warn!(%error, "the others could not be told where this node is");
-        }
+    let Some(peer) = &shared.config.peer else { return };
+    if nodes::addresses(&shared.catalog.read()).get(&shared.node) == Some(&peer.address) {
         return;
     }
     let mut why = "no other node is known".to_owned();
@@ -96,6 +96,20 @@ async fn introduce(shared: &Shared) {
         }
     }
     tracing::warn!(address = peer.address, why, "no other node could be told where this node is; tried again");
+}
+
+/// Writes this node's address and program into its record, where they are not there yet.
+async fn state_own(shared: &Shared) -> Result<(), OperateError> {
+    let address = shared.config.peer.as_ref().map(|peer| peer.address.clone());
+    let program = Some(shared.own_program());
+    let change = |record: &NodeRecord| match record.state {
+        NodeState::Removed => Ok(record.clone()),
+        NodeState::Active | NodeState::Draining => {
+            let address = address.clone().or_else(|| record.address.clone());
+            Ok(NodeRecord { address, program: program.clone(), ..record.clone() })
+        }
+    };
+    shared.change_node(shared.node, change).await.map(drop)
 }
 
 async fn set_address(shared: &Shared, node: NodeId, address: &str) -> Result<(), OperateError> {

@@ -16,6 +16,7 @@ use super::LOOK;
 use super::scrub::dispensable;
 use crate::Shared;
 use crate::keeping::{KeptReplica, KeptState};
+use crate::starts::Floor;
 
 /// After something went wrong in a group; it is looked at again.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
@@ -96,6 +97,10 @@ fn next(kept: Option<KeptReplica>, runs: bool, damaged: bool, wanted: Option<Rep
 async fn bring(shared: &Arc<Shared>, group: GroupId, work: Work) -> Result<(), String> {
     let done = match work {
         Work::Nothing => return Ok(()),
+        // It may have been here, voted and acknowledged, after this directory was copied.
+        Work::Add(replica) if !shared.start_histories.may_take(replica) => {
+            if shared.start_histories.floor() == Floor::Unknown { Ok(()) } else { shared.never_take(group, replica) }
+        }
         Work::Add(replica) => shared.add_replica(group, replica).await,
         Work::Start(kept) => shared.start_kept(&kept).await,
         Work::Leave(replica) if !may_leave(shared, group, replica).await => return Ok(()),

@@ -1,14 +1,17 @@
 //! A replica that does not open at a start: nothing is taken away before the others were heard to do without it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use assay_cluster::OpenError;
 use assay_storage_disk::RealDisk;
 use assay_storage_disk::faulty::{Fault, FaultPlan, FaultyDisk, Operation};
 use assay_storage_model::{GroupId, ShardId};
 
-use crate::nodes::{file_below, flip_a_bit, founded, rows_are_there, seal_all, settled, stop, wait_for, write_rows};
+use crate::nodes::{
+    SEALS_TO_COMPACT, SETTLED_MAX, file_below, files_below, flip_a_bit, founded, rows_are_there, seal_all, settled,
+    stop, wait_for, write_rows,
+};
 
 /// Long enough for many looks at what does not run.
 const A_WHILE: Duration = Duration::from_secs(3);
@@ -108,4 +111,51 @@ async fn what_no_other_node_has_stops_the_start_and_stays() {
     assert!(rows_are_there(&second, "first").await > 0);
     stop(second).await;
     stop(nodes.remove(0).1).await;
+}
+
+/// One flipped bit that compaction met ended the whole node, with all of its other replicas.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bit_that_compaction_meets_costs_one_replica_and_no_node() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut nodes = founded(home.path(), 3, 3).await;
+    let (place, third) = nodes.pop().expect("three");
+    let (number, dir, _) = place.replicas()[&group()].clone();
+    for round in 0..SEALS_TO_COMPACT - 1 {
+        write_rows(&nodes[0].1, &format!("row {round}")).await;
+        // It has to have what is sealed.
+        rows_are_there(&third, &format!("row {round}")).await;
+        seal_all(&third).await;
+    }
+    let segments = files_below(&dir, ".parquet");
+    assert!(!segments.is_empty(), "nothing was sealed to {}", dir.display());
+    segments.iter().for_each(|segment| flip_a_bit(segment));
+    write_rows(&nodes[0].1, "the last row").await;
+    // Nobody reads what is damaged before compaction does, and that may have been already.
+    if third.fence(group()).await.is_ok()
+        && let Err(why) = third.seal(group()).await
+    {
+        eprintln!("not sealed: {why}");
+    }
+    let begun = Instant::now();
+    loop {
+        let now = place.replicas()[&group()].clone();
+        if now.0 != number && now.2 == "kept" && third.has_data(group()) {
+            break;
+        }
+        // A busy machine may need a second look, which comes after a minute.
+        assert!(
+            begun.elapsed() < 3 * SETTLED_MAX,
+            "not rebuilt: it was {number} and is {now:?}; {:?}",
+            third.not_ready()
+        );
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    settled(&nodes[0].1).await;
+    assert!(rows_are_there(&third, "the last row").await > 0);
+    let after = place.replicas();
+    assert!(after.values().filter(|(_, _, state)| state == "kept").count() > 1, "the others stay: {after:?}");
+    stop(third).await;
+    for (_, node) in nodes {
+        stop(node).await;
+    }
 }

@@ -2,7 +2,10 @@
 
 mod damaged;
 mod half_connected;
+#[path = "../keys/mod.rs"]
+mod keys;
 mod leads;
 mod nodes;
+mod old_copy;
 mod recovered;
 mod retried;

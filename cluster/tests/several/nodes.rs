@@ -17,7 +17,11 @@ use assay_storage_model::{GroupId, NodeId, ObjectKey, ObjectKind, OrgId, ShardId
 use bytes::Bytes;
 use uuid::Uuid;
 
+use crate::keys::Keys;
+
 pub const SHARDS: u16 = 4;
+/// A shard whose seals left so many segments is compacted.
+pub const SEALS_TO_COMPACT: usize = assay_storage_shard::SEGMENTS_PER_TIER;
 const OBJECTS: u128 = 24;
 pub const SETTLED_MAX: Duration = Duration::from_secs(60);
 const TOKEN_VALID: Duration = Duration::from_secs(60);
@@ -69,6 +73,7 @@ impl Place {
             peer: Some(PeerConfig::new(&self.address, None).expect("an address")),
             on_fatal: OnFatal::call(|why| panic!("{why}")),
             disk,
+            keys: Some(Arc::new(Keys("k1"))),
             weather: Some(Arc::clone(&self.cuts) as Arc<dyn Weather>),
             log: LogConfig { write_delay: Some(Arc::clone(&self.write_delay)), ..LogConfig::default() },
             ..ClusterConfig::default()
@@ -123,7 +128,15 @@ pub async fn wait_for(what: &str, mut done: impl AsyncFnMut() -> bool) {
 }
 
 pub async fn settled(cluster: &Cluster) {
-    wait_for("settled", async || cluster.is_ready() && cluster.status().await.settled).await;
+    let begun = Instant::now();
+    loop {
+        let why = [cluster.not_ready(), cluster.status().await.unsettled].concat();
+        if why.is_empty() {
+            return;
+        }
+        assert!(begun.elapsed() < SETTLED_MAX, "not settled within {SETTLED_MAX:?}: {why:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 /// That many nodes, each with its replicas, and rows on them.
@@ -215,6 +228,16 @@ pub fn file_below(dir: &Path, name: &str) -> Option<PathBuf> {
         true => file_below(&path, name),
         false => path.file_name().is_some_and(|found| found == name).then_some(path),
     })
+}
+
+/// Files anywhere below whose names end so.
+pub fn files_below(dir: &Path, suffix: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).expect("a directory").flatten().map(|entry| entry.path());
+    let found = entries.flat_map(|path| match path.is_dir() {
+        true => files_below(&path, suffix),
+        false => Some(path).filter(|path| path.to_string_lossy().ends_with(suffix)).into_iter().collect(),
+    });
+    found.collect()
 }
 
 /// Done again it is undone.

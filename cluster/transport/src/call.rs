@@ -16,6 +16,8 @@ pub struct Call {
     pub service: &'static str,
     /// Which replica asks which, where replicas speak; the transport carries it and looks at none of it.
     pub address: Option<Address>,
+    /// Which process speaks to which; carried like the address.
+    pub processes: Option<Processes>,
     pub body: Bytes,
     /// For the answer; in a stream for each chunk.
     pub within: Duration,
@@ -27,7 +29,7 @@ pub struct Call {
 
 impl Call {
     pub fn new(service: &'static str, body: Bytes, within: Duration) -> Call {
-        Call { service, address: None, body, within, lane: Lane::Control, repeatable: false }
+        Call { service, address: None, processes: None, body, within, lane: Lane::Control, repeatable: false }
     }
 
     pub fn to_replica(self, address: Address) -> Call {
@@ -53,6 +55,16 @@ pub struct Address {
     pub group: GroupId,
     pub from: ReplicaId,
     pub to: ReplicaId,
+}
+
+/// The process that sends a call, and the process that it is meant for, by numbers that are drawn at each start.
+///
+/// A node keeps its name over restarts, so the certificate alone does not tell one process of it from the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Processes {
+    pub from: u128,
+    /// None where the sender does not know who runs there.
+    pub to: Option<u128>,
 }
 
 /// Each lane is a connection of its own: a heartbeat never waits behind a snapshot.

@@ -22,7 +22,7 @@ use tokio_rustls::TlsConnector;
 use tonic::Streaming;
 use tonic::body::Body;
 
-use crate::call::{Address, CallError};
+use crate::call::{Address, CallError, Processes};
 use crate::frame::{Frame, MESSAGE_BYTES_MAX, frames_of_answer, request_body};
 use crate::heading::{self, Form};
 use crate::names::server_name;
@@ -141,7 +141,7 @@ impl Connection {
     pub(crate) async fn greet(&self, ends: Instant) -> Result<(), NoConnection> {
         let within = ends.duration_since(Instant::now());
         let hello = Frame::Body(Bytes::new());
-        let request = self.request(Form::Greeting, "", None, within, hello).map_err(NoConnection::Refused)?;
+        let request = self.request(Form::Greeting, "", (None, None), within, hello).map_err(NoConnection::Refused)?;
         let answered = async { only_frame(self.send(request).await?, ends).await };
         match answered.await {
             Ok(Frame::Body(_)) => Ok(()),
@@ -169,7 +169,7 @@ impl Connection {
         &self,
         form: Form,
         service: &str,
-        address: Option<Address>,
+        (address, processes): (Option<Address>, Option<Processes>),
         within: Duration,
         frame: Frame,
     ) -> Result<Request<Body>, Refusal> {
@@ -181,7 +181,7 @@ impl Connection {
         *request.version_mut() = Version::HTTP_2;
         *request.uri_mut() = uri;
         *request.headers_mut() = self.shared.headers.clone();
-        heading::add(request.headers_mut(), address, within, bytes);
+        heading::add(request.headers_mut(), address, processes, within, bytes);
         Ok(request)
     }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
-use crate::call::Address;
+use crate::call::{Address, Processes};
 use crate::refusal::Refusal;
 
 /// A call after all checks.
@@ -21,6 +21,8 @@ pub struct Received {
     /// The node that passed the call on, proven by its certificate; it vouches for `from`. None for direct calls.
     pub via: Option<NodeId>,
     pub address: Option<Address>,
+    /// Which process of the sender speaks, and which one here it means; none from a program before 0.5.
+    pub processes: Option<Processes>,
     pub body: Bytes,
     /// What is left of the caller's time; for a stream what it waits for each chunk.
     pub within: Duration,

@@ -8,13 +8,15 @@ use assay_storage_model::{ClusterId, GroupId, NodeId, ReplicaId};
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, TE};
 
-use crate::call::Address;
+use crate::call::{Address, Processes};
 use crate::refusal::{Refusal, RefusalCode};
 
 const CLUSTER: HeaderName = HeaderName::from_static("assay-cluster");
 const FROM: HeaderName = HeaderName::from_static("assay-from");
 const TO: HeaderName = HeaderName::from_static("assay-to");
 const ADDRESS: HeaderName = HeaderName::from_static("assay-address");
+/// Absent in calls of programs before 0.5.
+const PROCESSES: HeaderName = HeaderName::from_static("assay-processes");
 const WITHIN: HeaderName = HeaderName::from_static("assay-within-us");
 const BYTES: HeaderName = HeaderName::from_static("assay-bytes");
 
@@ -71,7 +73,16 @@ pub(crate) fn lasting(cluster: ClusterId, from: Option<NodeId>, to: Option<NodeI
 }
 
 /// What each call says anew.
-pub(crate) fn add(headers: &mut HeaderMap, address: Option<Address>, within: Duration, bytes: usize) {
+pub(crate) fn add(
+    headers: &mut HeaderMap,
+    address: Option<Address>,
+    processes: Option<Processes>,
+    within: Duration,
+    bytes: usize,
+) {
+    if let Some(processes) = processes {
+        headers.insert(PROCESSES, value_of(ProcessesText(processes)));
+    }
     if let Some(Address { group, from, to }) = address {
         headers.insert(ADDRESS, value_of(format_args!("{group}.{from}.{to}")));
     }
@@ -95,6 +106,7 @@ pub(crate) struct Heading {
     pub(crate) from: Option<NodeId>,
     pub(crate) to: Option<NodeId>,
     pub(crate) address: Option<Address>,
+    pub(crate) processes: Option<Processes>,
     pub(crate) within: Duration,
     pub(crate) bytes: usize,
 }
@@ -108,6 +120,7 @@ impl Heading {
             from: node(&FROM)?,
             to: node(&TO)?,
             address: parsed::<AddressText>(headers, &ADDRESS)?.map(|text| text.0),
+            processes: parsed::<ProcessesText>(headers, &PROCESSES)?.map(|text| text.0),
             within: Duration::from_micros(within).min(WITHIN_MAX),
             bytes: needed(parsed(headers, &BYTES)?, &BYTES)?,
         })
@@ -124,6 +137,27 @@ impl FromStr for AddressText {
         let mut next = || numbers.next().ok_or(())?;
         let address = Address { group: GroupId(next()?), from: ReplicaId(next()?), to: ReplicaId(next()?) };
         if numbers.next().is_some() { Err(()) } else { Ok(AddressText(address)) }
+    }
+}
+
+/// `<from>.<to>` in hexadecimal digits; nothing behind the dot where the receiver is not known.
+struct ProcessesText(Processes);
+
+impl Display for ProcessesText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:x}.", self.0.from)?;
+        self.0.to.map_or(Ok(()), |to| write!(f, "{to:x}"))
+    }
+}
+
+impl FromStr for ProcessesText {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<ProcessesText, ()> {
+        let (from, to) = text.split_once('.').ok_or(())?;
+        let number = |digits: &str| u128::from_str_radix(digits, 16).map_err(drop);
+        let to = (!to.is_empty()).then(|| number(to)).transpose()?;
+        Ok(ProcessesText(Processes { from: number(from)?, to }))
     }
 }
 
@@ -158,11 +192,17 @@ mod tests {
     #[test]
     fn a_heading_survives_its_headers() {
         let address = Address { group: GroupId(18), from: ReplicaId(5), to: ReplicaId(u64::MAX) };
-        for (from, to, address) in [(Some(NodeId(1)), Some(NodeId(2)), Some(address)), (None, None, None)] {
+        let known = Processes { from: u128::MAX, to: Some(7) };
+        let new = Processes { from: 1, to: None };
+        for (from, to, address, processes) in [
+            (Some(NodeId(1)), Some(NodeId(2)), Some(address), Some(known)),
+            (Some(NodeId(1)), Some(NodeId(2)), Some(address), Some(new)),
+            (None, None, None, None),
+        ] {
             let mut headers = lasting(cluster(), from, to);
-            add(&mut headers, address, Duration::from_micros(1_500_001), 77);
+            add(&mut headers, address, processes, Duration::from_micros(1_500_001), 77);
             let within = Duration::from_micros(1_500_001);
-            let heading = Heading { cluster: cluster(), from, to, address, within, bytes: 77 };
+            let heading = Heading { cluster: cluster(), from, to, address, processes, within, bytes: 77 };
             assert_eq!(Heading::read(&headers), Ok(heading));
         }
     }
@@ -171,7 +211,7 @@ mod tests {
     fn what_is_missing_or_cannot_be_read_is_named() {
         let why = |change: &dyn Fn(&mut HeaderMap)| {
             let mut headers = lasting(cluster(), Some(NodeId(1)), Some(NodeId(2)));
-            add(&mut headers, None, Duration::from_secs(1), 0);
+            add(&mut headers, None, None, Duration::from_secs(1), 0);
             change(&mut headers);
             Heading::read(&headers).map_err(|refusal| (refusal.code, refusal.why))
         };
@@ -180,9 +220,16 @@ mod tests {
             let missing = why(&|headers| drop(headers.remove(&name)));
             assert_eq!(missing, refused(&format!("the header {name} is missing")));
         }
-        for (name, value) in
-            [(CLUSTER, "x"), (FROM, "-1"), (TO, ""), (ADDRESS, "1.2"), (ADDRESS, "1.2.3.4"), (BYTES, "9 ")]
-        {
+        for (name, value) in [
+            (CLUSTER, "x"),
+            (FROM, "-1"),
+            (TO, ""),
+            (ADDRESS, "1.2"),
+            (ADDRESS, "1.2.3.4"),
+            (PROCESSES, "7"),
+            (PROCESSES, "x."),
+            (BYTES, "9 "),
+        ] {
             let wrong = why(&|headers| drop(headers.insert(&name, HeaderValue::from_static(value))));
             assert_eq!(wrong, refused(&format!("the header {name} cannot be read")));
         }

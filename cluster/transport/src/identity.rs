@@ -76,6 +76,7 @@ pub(crate) struct Credentials {
     pub(crate) identity: Identity,
     pub(crate) client: Arc<ClientConfig>,
     pub(crate) server: Arc<ServerConfig>,
+    verifier: Arc<dyn ClientCertVerifier>,
 }
 
 impl Credentials {
@@ -94,12 +95,18 @@ impl Credentials {
         let client = client.with_client_auth_cert(chain.clone(), key()?).map_err(wrong)?;
         let server =
             ServerConfig::builder_with_provider(provider()).with_protocol_versions(&[&TLS13]).map_err(wrong)?;
-        let server = server.with_client_cert_verifier(verifier).with_single_cert(chain, key()?);
+        let server = server.with_client_cert_verifier(Arc::clone(&verifier)).with_single_cert(chain, key()?);
         let mut server = server.map_err(wrong)?;
         server.alpn_protocols = vec![PROTOCOL.to_vec()];
         server.session_storage = Arc::new(NoServerSessionStorage {});
         server.send_tls13_tickets = 0;
-        Ok(Credentials { identity: identity.clone(), client: Arc::new(finished(client)), server: Arc::new(server) })
+        let (identity, client, server) = (identity.clone(), Arc::new(finished(client)), Arc::new(server));
+        Ok(Credentials { identity, client, server, verifier })
+    }
+
+    /// Whether a new connection with this certificate would be let in now.
+    pub(crate) fn trusts(&self, certificate: &CertificateDer<'_>) -> bool {
+        self.verifier.verify_client_cert(certificate, &[], UnixTime::now()).is_ok()
     }
 }
 
@@ -130,6 +137,18 @@ fn roots_of(authority_pem: &str) -> Result<RootCertStore, TransportError> {
 fn verifier_of(roots: Arc<RootCertStore>) -> Result<Arc<dyn ClientCertVerifier>, TransportError> {
     let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
     verifier.allow_unauthenticated().build().map_err(wrong)
+}
+
+const PEM_END: &str = "-----END CERTIFICATE-----";
+
+/// The certificates in a PEM text, each as a PEM text of its own and as its bytes.
+pub fn split_certificates(pem: &str) -> Result<Vec<(String, Vec<u8>)>, TransportError> {
+    let mut found = Vec::new();
+    for part in pem.split_inclusive(PEM_END).filter(|part| part.contains(PEM_END)) {
+        let der = CertificateDer::from_pem_slice(part.as_bytes()).map_err(wrong)?;
+        found.push((format!("{}\n", part.trim()), der.to_vec()));
+    }
+    Ok(found)
 }
 
 /// At least one.

@@ -33,7 +33,7 @@ pub async fn join_call(authority_pem: &str, cluster: ClusterId, address: &str, c
     let connection = timeout_at(ends, Connection::make(goal)).await;
     let connection = connection.map_err(|_| CallError::NotReached(format!("{address}: no connection in time")))??;
     let left = ends.saturating_duration_since(Instant::now());
-    let request = connection.request(Form::Call, call.service, call.address, left, Frame::Body(call.body));
+    let request = connection.request(Form::Call, call.service, (call.address, None), left, Frame::Body(call.body));
     let sent = timeout_at(ends, connection.send(request.map_err(CallError::Refused)?)).await;
     let frames = match sent {
         Ok(Ok(frames)) => frames,

@@ -51,11 +51,11 @@ mod weather;
 mod wire;
 
 pub use authority::{Authority, CertificateRequest, new_request};
-pub use call::{Address, ByteStream, Call, CallError, Lane};
+pub use call::{Address, ByteStream, Call, CallError, Lane, Processes};
 pub use error::TransportError;
 pub use frame::MESSAGE_BYTES_MAX;
 pub use handlers::{Handler, Handlers, Received, StreamHandler};
-pub use identity::Identity;
+pub use identity::{Identity, split_certificates};
 pub use join::join_call;
 pub use path::Patience;
 pub use refusal::{Refusal, RefusalCode};

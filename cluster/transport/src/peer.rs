@@ -113,7 +113,7 @@ impl Begun {
             // A stream's time is for each chunk: what was spent on connecting is not taken from the later ones.
             let within = if form == Form::Stream { call.within() } else { left };
             let frame = Frame::Body(call.body.clone());
-            let request = connection.request(form, call.service, call.address, within, frame);
+            let request = connection.request(form, call.service, (call.address, call.processes), within, frame);
             let request = request.map_err(CallError::Refused)?;
             match timeout_at(ends, connection.send(request)).await {
                 Ok(Ok(frames)) => return Ok(Begun { frames, _place: place, _connection: connection }),

@@ -9,6 +9,7 @@
 //!   of this module is refused.
 //! - R2: the relay takes the origin's name from the origin's certificate. The receiver proves the relay by its
 //!   certificate and believes what it says about the origin; handlers see both (`Received::from`, `Received::via`).
+//!   The processes that a call names are those of the origin and the receiver, never the relay's.
 //! - R3: `NotReached` keeps its meaning. A relay says so with [`NOT_REACHED`] only where no handler of the receiver
 //!   heard the call; what is uncertain is `Unknown`.
 //! - R4: bodies and calls that a relay carries at once are limited; what is above the limit is refused as not reached.
@@ -24,7 +25,7 @@ use futures::{FutureExt, StreamExt, TryFutureExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use crate::call::{Address, ByteStream, Call, CallError, Lane};
+use crate::call::{Address, ByteStream, Call, CallError, Lane, Processes};
 use crate::frame::MESSAGE_BYTES_MAX;
 use crate::handlers::Received;
 use crate::heading::Form;
@@ -85,13 +86,15 @@ struct Wrapped {
     node: NodeId,
     lane: Lane,
     address: Option<Address>,
+    /// Of the origin and the receiver.
+    processes: Option<Processes>,
     service: String,
     body: Bytes,
 }
 
 impl Wrapped {
-    /// Layout u8, node u64, lane u8, whether there is an address u8 and its three u64, length of the name u8 and the
-    /// name, then the body.
+    /// Layout u8, node u64, lane u8, whether there is an address u8 and its three u64, how many processes are named u8
+    /// and their u128, length of the name u8 and the name, then the body.
     fn encode(&self) -> Bytes {
         let mut into = BytesMut::with_capacity(self.body.len() + BESIDE_BODY_BYTES);
         into.put_u8(LAYOUT);
@@ -101,6 +104,9 @@ impl Wrapped {
         if let Some(Address { group, from, to }) = self.address {
             [group.0, from.0, to.0].into_iter().for_each(|number| into.put_u64_le(number));
         }
+        let named = self.processes.map_or([None, None], |both| [Some(both.from), both.to]);
+        into.put_u8(if named[1].is_some() { 2 } else { u8::from(named[0].is_some()) });
+        named.into_iter().flatten().for_each(|number| into.put_u128_le(number));
         into.put_u8(u8::try_from(self.service.len()).expect("names of services are short"));
         into.put_slice(self.service.as_bytes());
         into.put_slice(&self.body);
@@ -121,12 +127,18 @@ impl Wrapped {
                 to: ReplicaId(from.try_get_u64_le().ok()?),
             }),
         };
+        let processes = match from.try_get_u8().ok()? {
+            0 => None,
+            1 => Some(Processes { from: from.try_get_u128_le().ok()?, to: None }),
+            2 => Some(Processes { from: from.try_get_u128_le().ok()?, to: Some(from.try_get_u128_le().ok()?) }),
+            _ => return None,
+        };
         let length = usize::from(from.try_get_u8().ok()?);
         if length > from.remaining() {
             return None;
         }
         let service = String::from_utf8(from.split_to(length).to_vec()).ok()?;
-        (!service.starts_with(PREFIX)).then_some(Wrapped { node, lane, address, service, body: from }) // R1
+        (!service.starts_with(PREFIX)).then_some(Wrapped { node, lane, address, processes, service, body: from }) // R1
     }
 
     fn of(received: &Received) -> Result<Wrapped, Refusal> {
@@ -136,7 +148,8 @@ impl Wrapped {
 
     /// For whoever handles it, as if it had come directly.
     fn unwrap(self, relay: Option<NodeId>, within: Duration) -> Received {
-        Received { from: Some(self.node), via: relay, address: self.address, body: self.body, within }
+        let Wrapped { node, address, processes, body, .. } = self;
+        Received { from: Some(node), via: relay, address, processes, body, within }
     }
 }
 
@@ -185,12 +198,14 @@ impl Transport {
         if relays.is_empty() {
             return Err(CallError::NotReached(why));
         }
-        let Call { address, lane, ref body, .. } = *call;
-        let wrapped = Wrapped { node: to, lane, address, service: call.service.to_owned(), body: body.clone() };
+        let Call { address, processes, lane, ref body, .. } = *call;
+        let (service, body) = (call.service.to_owned(), body.clone());
+        let wrapped = Wrapped { node: to, lane, address, processes, service, body };
         let body = wrapped.encode();
         for (via, peer) in relays {
             let within = if form == Form::Stream { call.within() } else { ends.duration_since(Instant::now()) };
-            let outer = Call { service: RELAY_CALL, address: None, body: body.clone(), within, ..call.clone() };
+            let outer =
+                Call { service: RELAY_CALL, address: None, processes: None, body: body.clone(), within, ..*call };
             match send(via, Arc::clone(&peer), outer).await.map_err(at_origin) {
                 Err(CallError::NotReached(reason)) => why = format!("node {via}: {reason}"),
                 Err(CallError::Refused(refusal)) if refusal.code == RefusalCode::NoService => {
@@ -332,13 +347,18 @@ mod tests {
 
     fn wrapped(service: &str, address: Option<Address>) -> Wrapped {
         let body = Bytes::from_static(b"body");
-        Wrapped { node: NodeId(7), lane: Lane::Bulk, address, service: service.into(), body }
+        Wrapped { node: NodeId(7), lane: Lane::Bulk, address, processes: None, service: service.into(), body }
     }
 
     #[test]
     fn a_wrapped_call_reads_back_and_a_cut_or_nested_one_does_not() {
         let address = Address { group: GroupId(16), from: ReplicaId(1), to: ReplicaId(2) };
-        for one in [wrapped("raft.append", Some(address)), wrapped("cluster.status", None)] {
+        let named = |to| Wrapped {
+            processes: Some(Processes { from: u128::MAX - 1, to }),
+            ..wrapped("raft.append", Some(address))
+        };
+        let plain = [wrapped("raft.append", Some(address)), wrapped("cluster.status", None)];
+        for one in plain.into_iter().chain([named(None), named(Some(5))]) {
             assert_eq!(Wrapped::decode(one.encode()), Some(one.clone()));
             let head = one.encode().len() - one.body.len();
             (0..head).for_each(|cut| assert_eq!(Wrapped::decode(one.encode().slice(..cut)), None, "{cut}"));

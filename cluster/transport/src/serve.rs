@@ -75,7 +75,8 @@ impl Visitor {
             Err(refusal) => return respond(answer_body(Frame::Refused(refusal))),
         };
         let within = if let Answerer::Stream(_) = answerer { heading.within } else { left(arrived, heading.within) };
-        let received = Received { from: heading.from, via: None, address: heading.address, body, within };
+        let Heading { from, address, processes, .. } = heading;
+        let received = Received { from, via: None, address, processes, body, within };
         match answerer {
             Answerer::Greeting => respond(answer_body(Frame::Body(Bytes::new()))),
             Answerer::Call(handler) => {

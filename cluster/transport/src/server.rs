@@ -10,6 +10,7 @@ use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use parking_lot::RwLock;
+use rustls::pki_types::CertificateDer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -61,6 +62,8 @@ pub(crate) struct Server {
     pub(crate) under_way: Counter,
     dialer: Arc<Dialer>,
     stage: watch::Receiver<Stage>,
+    /// Told where other authorities are trusted than before.
+    trust: watch::Sender<()>,
     connections: Arc<Semaphore>,
     strangers: Arc<Semaphore>,
     room: Arc<Semaphore>,
@@ -75,10 +78,27 @@ impl Server {
             under_way: Counter::new(),
             dialer,
             stage,
+            trust: watch::Sender::new(()),
             connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             strangers: Arc::new(Semaphore::new(STRANGERS_MAX)),
             room: Arc::new(Semaphore::new(BODIES_BYTES_MAX / ROOM_UNIT_BYTES)),
         })
+    }
+
+    /// Accepted connections whose certificates are not trusted any more end from here on.
+    pub(crate) fn trust_changed(&self) {
+        self.trust.send_replace(());
+    }
+
+    /// Returns when the certificate that a connection was accepted with is not trusted any more.
+    async fn distrusted(&self, certificate: Option<CertificateDer<'static>>) {
+        let mut trust = self.trust.subscribe();
+        while trust.changed().await.is_ok() {
+            if certificate.as_ref().is_some_and(|shown| !self.dialer.credentials.read().trusts(shown)) {
+                return;
+            }
+        }
+        std::future::pending().await // the node is gone with what tells
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -149,6 +169,7 @@ impl Server {
     ) {
         // For peers the limit on those let go at once is enough; a stranger has one for all its stay.
         let resets_max = visitor.certificate.is_none().then_some(requests_max as usize);
+        let distrusted = self.distrusted(visitor.certificate.clone());
         let answer = move |request| {
             let visitor = Arc::clone(&visitor);
             async move { Ok::<_, Infallible>(visitor.answer(request).await) }
@@ -179,6 +200,7 @@ impl Server {
             ended = &mut connection => Some(ended),
             () = reached(&mut stage, Stage::Closing) => None,
             () = over => None,
+            () = distrusted => None,
         };
         let ended = match ended {
             Some(ended) => ended,
@@ -200,7 +222,7 @@ impl Server {
 }
 
 impl Visitor {
-    fn new(server: &Arc<Server>, certificate: Option<rustls::pki_types::CertificateDer<'static>>) -> Arc<Visitor> {
+    fn new(server: &Arc<Server>, certificate: Option<CertificateDer<'static>>) -> Arc<Visitor> {
         Arc::new(Visitor { server: Arc::clone(server), certificate, known_as: OnceLock::new() })
     }
 }

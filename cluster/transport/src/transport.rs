@@ -139,11 +139,15 @@ impl Transport {
         self.inner.dialer.credentials.read().identity.clone()
     }
 
-    /// New connections show and trust this; those that stand stay.
+    /// New connections show and trust this. Those that stand stay, but for accepted ones whose certificates are not
+    /// trusted any more.
     pub fn set_identity(&self, identity: &Identity) -> Result<(), TransportError> {
         let Dialer { cluster, node, credentials, .. } = &*self.inner.dialer;
         let new = Credentials::of(identity, *cluster, *node)?;
-        *credentials.write() = new;
+        let before = std::mem::replace(&mut *credentials.write(), new);
+        if before.identity.authority_pem != identity.authority_pem {
+            self.inner.server.trust_changed();
+        }
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use assay_storage_model::OrgId;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::objects::{Permission, Target};
@@ -22,7 +23,8 @@ pub struct Principal {
 }
 
 /// What was shown: the record of it, never the secret itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Credential {
     ApiKey(Uuid),
     ServiceToken(Uuid),

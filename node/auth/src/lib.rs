@@ -4,6 +4,7 @@
 //! an organization, what an object is in) and gets a decision. What may not be read looks as if it were not there, so that
 //! nobody learns from a refusal what exists elsewhere.
 
+mod asker;
 pub mod chain;
 mod decide;
 mod delegation;
@@ -17,6 +18,7 @@ mod samples;
 mod secret;
 mod vault;
 
+pub use asker::{Asker, Job};
 pub use chain::Ledger;
 pub use decide::{Credential, Decision, Principal, decide};
 pub use delegation::{Distinguished, Excess, Giving, Right, excess};

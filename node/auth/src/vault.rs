@@ -68,7 +68,25 @@ pub struct Belonging {
     pub version: u64,
 }
 
+/// Derives the record that stands for a key of the cluster itself, which no record of an organization has.
+const CLUSTER_KEY_CONTEXT: &str = "assay 2026-11-25 a key of the cluster";
+
 impl Belonging {
+    /// The place of a key of the cluster itself, such as that of its certificate authority.
+    pub fn of_cluster(label: &str) -> Belonging {
+        let hash = blake3::derive_key(CLUSTER_KEY_CONTEXT, label.as_bytes());
+        let mut record = [0; 16];
+        record.copy_from_slice(&hash[..16]);
+        let record = Uuid::from_bytes(record);
+        Belonging { org: OrgId(Uuid::nil()), kind: RecordKind::CLUSTER_SETTING, record, version: 1 }
+    }
+
+    /// The same place for what is kept there next.
+    #[must_use]
+    pub fn next(self) -> Belonging {
+        Belonging { version: self.version + 1, ..self }
+    }
+
     /// Every part has a fixed length, so no two of these read the same.
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = BOUND_TO.to_vec();
@@ -165,7 +183,7 @@ impl VaultKey {
     }
 
     /// A key of its own for one purpose, which says nothing of this one or of another.
-    pub(crate) fn derive(&self, context: &str) -> [u8; VAULT_KEY_BYTES] {
+    pub fn derive(&self, context: &str) -> [u8; VAULT_KEY_BYTES] {
         blake3::derive_key(context, &self.0)
     }
 
@@ -244,6 +262,11 @@ impl Keyring {
 
     pub fn current(&self) -> &VaultKey {
         &self.current
+    }
+
+    /// The ids of all of them, the current one first.
+    pub fn ids(&self) -> Vec<KeyId> {
+        std::iter::once(&self.current).chain(&self.old).map(VaultKey::id).collect()
     }
 
     pub fn find(&self, id: KeyId) -> Option<&VaultKey> {
@@ -328,6 +351,14 @@ mod tests {
         assert_eq!(key(8).open(&TO, &sealed), Err(VaultError::OtherKey { needed: key(7).id() }));
         let relabelled = Sealed { key: key(8).id(), ..sealed };
         assert_eq!(key(8).open(&TO, &relabelled), Err(VaultError::DoesNotOpen));
+    }
+
+    #[test]
+    fn keys_of_the_cluster_are_told_apart_by_their_labels() {
+        let (one, other) = (Belonging::of_cluster("authority a"), Belonging::of_cluster("authority b"));
+        let sealed = key(7).seal(&one, &secret("pem"), NONCE).expect("is short");
+        assert_eq!(key(7).open(&one, &sealed), Ok(secret("pem")));
+        assert_eq!(key(7).open(&other, &sealed), Err(VaultError::DoesNotOpen));
     }
 
     #[test]

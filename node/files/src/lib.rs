@@ -92,6 +92,7 @@ pub struct About<'a> {
 }
 
 impl Files {
+    /// `objects` are asked on behalf of the program: who may have a file is checked before.
     pub fn new(objects: Objects) -> Files {
         Files { objects, referred: Arc::default() }
     }

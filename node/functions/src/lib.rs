@@ -14,6 +14,7 @@ mod many;
 mod row;
 mod sent;
 
+use assay_node_auth::{Asker, Job};
 use assay_node_objects::{ObjectWrite, Objects, Patience, RowHome};
 use assay_node_records::{ObjectHome, PromptPlace, Records};
 use assay_storage_model::Xact;
@@ -65,7 +66,7 @@ impl Version {
 
 impl Functions {
     pub fn new(records: Records, objects: Objects) -> Functions {
-        Functions { records, objects }
+        Functions { records, objects: objects.on_behalf_of(&Asker::Job(Job::Functions)) }
     }
 
     /// The row as it is, or as it was at a version.

@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 
 use actix_web::web::Data;
-use assay_node_auth::{Principal, Secret};
+use assay_node_auth::{Asker, Principal, Secret};
 use assay_node_connections::{Connection, Owner};
-use assay_node_objects::Patience;
-use assay_node_query::Who;
+use assay_node_objects::{Objects, Patience};
+use assay_node_query::{Queries, Who};
 use tracing::Span;
 use uuid::Uuid;
 
@@ -75,6 +75,16 @@ impl Caller {
                  fewer connections at once, or close those that are not needed",
             )),
         }
+    }
+
+    /// Objects, asked on the caller's behalf.
+    pub fn objects(&self) -> Objects {
+        self.edge.objects.on_behalf_of(&Asker::of(&self.principal))
+    }
+
+    /// Queries, asked on the caller's behalf.
+    pub fn queries(&self) -> Queries {
+        self.edge.queries.on_behalf_of(Asker::of(&self.principal).to_bytes())
     }
 
     /// Whether the limits let it in: whoever is not known counts for nobody, and of a request that is too much no body is

@@ -29,9 +29,10 @@ pub struct HttpConfig {
     /// Address and port; with port 0 the system chooses.
     pub listen: String,
     /// The origin that clients reach this server by, such as `https://assay.example.com`. Login hands it out. Without
-    /// it the caller is told the origin that it used itself.
+    /// it the caller is told the address that it used itself; one that used a domain is refused, unless `http.tls` is set.
     pub public_url: Option<String>,
-    /// Address and port of their own for `/metrics`. Without it only callers on this machine are shown metrics.
+    /// Address and port of their own for `/metrics`. Without it only programs on this machine are shown
+    /// metrics, by a loopback address and without a proxy.
     pub metrics_listen: Option<String>,
     /// Address and port where exporters of OpenTelemetry are served over gRPC, or `off`. Without it the port of that name, 4317,
     /// of the host of `listen`; or one that the system chooses, where it chooses that of `listen`.

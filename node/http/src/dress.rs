@@ -24,14 +24,17 @@ pub struct Dress {
     asked: Option<Asked>,
 }
 
+/// Whether nothing at this path is for browsers, so that no page of another origin is allowed to ask for it.
+fn is_apart(path: &str) -> bool {
+    path.trim_matches('/').eq_ignore_ascii_case("metrics")
+}
+
 impl Dress {
     pub fn of(request: &ServiceRequest) -> Dress {
         Dress {
             trace: Uuid::new_v4().simple().to_string(),
             path: request.path().to_owned(),
-            asked: request
-                .app_data::<Apart>()
-                .is_none()
+            asked: (request.app_data::<Apart>().is_none() && !is_apart(request.path()))
                 .then(|| Asked::of(request.headers(), request.method() == Method::OPTIONS)),
         }
     }

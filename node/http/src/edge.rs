@@ -14,6 +14,7 @@ use actix_web::http::{ConnectionType, Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpMessage, HttpResponse};
+use assay_node_auth::{Asker, Job};
 use assay_node_connections::Connection;
 use assay_node_files::Files;
 use assay_node_functions::Functions;
@@ -65,7 +66,7 @@ impl Edge {
     pub fn new(app: App) -> Edge {
         Edge {
             functions: Functions::new(app.records.clone(), app.objects.clone()),
-            files: Files::new(app.objects.clone()),
+            files: Files::new(app.objects.on_behalf_of(&Asker::Job(Job::Files))),
             records: app.records,
             objects: app.objects,
             queries: app.queries,
@@ -302,7 +303,7 @@ mod tests {
         let cluster = Arc::new(Cluster::open(cluster).await.expect("a cluster"));
         let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
         let config = HttpConfig { request_seconds_max: 1, body_seconds_max: 1, ..HttpConfig::default() };
-        let health = Health { live: true, ready: true, notes: Vec::new() };
+        let health = Health { live: true, ready: true, notes: Vec::new(), shortfalls: Vec::new() };
         let edge = Data::new(Edge::new(App {
             records: Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone()))),
             objects: objects.clone(),

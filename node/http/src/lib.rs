@@ -117,6 +117,8 @@ pub struct Health {
     pub ready: bool,
     /// Why not, and what else whoever looks should know.
     pub notes: Vec<String>,
+    /// What an operator has yet to do, in words. The node serves all the same.
+    pub shortfalls: Vec<String>,
 }
 
 impl fmt::Debug for App {

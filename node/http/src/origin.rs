@@ -1,6 +1,8 @@
 //! The origin that a login names: the configured one, else the one that the caller used, so that whoever could reach
 //! this server to log in can go on.
 
+use std::net::IpAddr;
+
 /// Longer names do not exist.
 const HOST_BYTES_MAX: usize = 260;
 
@@ -16,6 +18,35 @@ pub fn of_caller(host: Option<&str>, is_tls: bool, forwarded_proto: Option<&str>
         _ => "http",
     };
     has_form.then(|| format!("{scheme}://{host}"))
+}
+
+/// The host of `host:port`, without the brackets of an address.
+fn name_of(host: &str) -> &str {
+    let host = host.trim();
+    if let Some((address, _)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return address;
+    }
+    match host.rsplit_once(':') {
+        Some((name, port)) if !name.contains(':') && port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+fn is_localhost(name: &str) -> bool {
+    name.eq_ignore_ascii_case("localhost")
+}
+
+/// Whether this names the machine that it is said on.
+pub fn is_loopback(host: &str) -> bool {
+    let name = name_of(host);
+    is_localhost(name) || name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+/// Whether nobody else can point this name at this server: an address, or a name without a dot, which is one of this
+/// machine or its network. A domain belongs to somebody, who may have it lead here.
+pub fn is_of_this_network(host: &str) -> bool {
+    let name = name_of(host);
+    name.parse::<IpAddr>().is_ok() || (!name.is_empty() && !name.contains('.'))
 }
 
 /// Letters, digits and what stands in names, addresses and before ports.
@@ -35,6 +66,18 @@ mod tests {
         assert_eq!(of_caller(Some("a.example"), true, None).as_deref(), Some("https://a.example"));
         assert_eq!(of_caller(Some("a.example"), false, Some("https")).as_deref(), Some("https://a.example"));
         assert_eq!(of_caller(Some("a.example"), true, Some("gopher")).as_deref(), Some("https://a.example"));
+    }
+
+    #[test]
+    fn only_a_domain_may_be_somebody_elses() {
+        for host in ["10.0.0.1:8000", "[fd00::1]:8000", "127.0.0.1", "localhost:8000", "assay-1:8000", "fd00::1"] {
+            assert!(is_of_this_network(host), "{host}");
+        }
+        for host in ["evil.example", "evil.example:8000", "localhost.evil.example", "", "127.0.0.1.evil.example"] {
+            assert!(!is_of_this_network(host), "{host}");
+        }
+        assert!(is_loopback("[::1]:8000") && is_loopback("127.8.8.8") && is_loopback("LOCALHOST:80"));
+        assert!(!is_loopback("10.0.0.1") && !is_loopback("assay-1") && !is_loopback("a.localhost.example"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_node_auth::chain::{FIRST_HASH, HASH, Ledger, SEQUENCE, linked};
+use assay_node_auth::{Asker, Job};
 use assay_storage_model::command::RequestId;
 use assay_storage_model::event::{Sent, format_micros};
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
@@ -76,7 +77,7 @@ struct Head {
 
 impl AuditLog {
     pub fn new(objects: Objects) -> AuditLog {
-        AuditLog { objects, places: Arc::default() }
+        AuditLog { objects: objects.on_behalf_of(&Asker::Job(Job::Audit)), places: Arc::default() }
     }
 
     /// Where the entries of an organization are.

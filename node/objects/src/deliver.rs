@@ -7,11 +7,12 @@
 //! D3: looking for a leader, and asking a busy one again, end after a while, and then nothing of that write is written.
 //! D4: the time that a write may still wait goes with it to the other node, as the time within which that has to answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster::{AskError, NoAnswer, NotWritten, Route, Service};
+use assay_cluster::{AnswersFor, AskError, Deed, NoAnswer, NotWritten, Route, ServiceNames};
+use assay_node_auth::Asker;
 use assay_node_limits::Holder;
 use assay_storage_model::event::RowError;
 use assay_storage_model::{GroupId, NodeId, ObjectKey, Xact};
@@ -29,7 +30,7 @@ use crate::book::{Refusal, Wanted};
 use crate::office::{Office, OutboundPlace, Sent, Wants};
 use crate::work::{Encoded, Work};
 
-pub(crate) const WRITE: &str = "objects.write";
+pub(crate) const WRITE: ServiceNames = ServiceNames { plain: "objects.write", on_behalf: "objects.write.for" };
 /// A write that still has no answer so long after its deadline is answered as unknown. Up to the deadline it may wait for
 /// its place and for memory, and an entry takes milliseconds: whoever waits this long waits for a quorum that is not there.
 const ANSWER_AFTER_MAX: Duration = Duration::from_secs(10);
@@ -72,6 +73,7 @@ pub(crate) async fn deliver(
     office: &Arc<Office>,
     works: Vec<Work>,
     patience: Patience,
+    asker: &Bytes,
 ) -> Result<Vec<Answer>, Refusal> {
     let mut answers: Vec<Option<Answer>> = works.iter().map(|_| None).collect();
     let Some(holder) = works.first().map(|work| Holder::new(work.object().org.0, patience.credential)) else {
@@ -95,7 +97,7 @@ pub(crate) async fn deliver(
         };
         let Sent { answers: local, outbound } = sent;
         sent_any |= !local.is_empty() || !there.is_empty();
-        let remote = there.into_iter().map(|(node, writes)| send(office, node, writes, patience.until));
+        let remote = there.into_iter().map(|(node, writes)| send(office, node, writes, patience.until, asker));
         let remote = with_places(join_all(remote), outbound);
         let (local, remote) = join(answered(local, patience.until), remote).await;
         pending = nowhere;
@@ -260,7 +262,13 @@ fn heard(told: Told, command: &Bytes) -> Answer {
     })
 }
 
-async fn send(office: &Office, node: NodeId, writes: Vec<Pending>, until: Instant) -> Vec<(usize, Answer)> {
+async fn send(
+    office: &Office,
+    node: NodeId,
+    writes: Vec<Pending>,
+    until: Instant,
+    asker: &Bytes,
+) -> Vec<(usize, Answer)> {
     // The leader gives the id; this one is only as long as any that it gives.
     let placeholder = Xact::at_micros(u64::try_from((office.clock)()).unwrap_or(0));
     let groups: Vec<GroupId> =
@@ -272,8 +280,9 @@ async fn send(office: &Office, node: NodeId, writes: Vec<Pending>, until: Instan
         commands.iter().map(|(place, command)| (*place, Err(refused(command)))).collect::<Vec<_>>()
     };
     let in_vain = |group: &GroupId| office.cluster.note_leader(*group, node, None);
+    let (service, body) = office.cluster.addressed(node, WRITE, asker, body);
     let within = until.saturating_duration_since(Instant::now()) + ANSWER_AFTER_MAX; // D4
-    match office.cluster.ask(node, WRITE, body, within).await {
+    match office.cluster.ask(node, service, body, within).await {
         Ok(answer) => match serde_json::from_slice::<Vec<Told>>(&answer) {
             Ok(told) if told.len() == commands.len() => {
                 let elsewhere = groups.iter().zip(&told).filter(|(_, told)| **told == Told::NotLeader);
@@ -333,17 +342,31 @@ impl std::fmt::Debug for WriteDoor {
     }
 }
 
-impl Service for WriteDoor {
-    fn answer(&self, from: NodeId, body: Bytes, within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+/// Whose share of places forwarded writes take: the credential's on whose behalf they are sent, where it is known, else
+/// the sending node's, which shares its own places between credentials.
+fn sharer(principal: Option<&Bytes>, from: NodeId) -> Uuid {
+    let who = principal.and_then(|bytes| Asker::from_bytes(bytes)?.principal());
+    who.map_or(Uuid::from_u128(u128::from(from.0)), |who| who.credential.record())
+}
+
+impl AnswersFor for WriteDoor {
+    fn answer_for(
+        &self,
+        principal: Option<Bytes>,
+        from: NodeId,
+        body: Bytes,
+        within: Duration,
+    ) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let office = Arc::clone(&self.office);
         let until = Instant::now() + within.saturating_sub(ANSWER_AFTER_MAX); // D4
-        // Who asked the other node is not known here. That node shares its own places between credentials.
-        let patience = Patience { until, credential: Uuid::from_u128(u128::from(from.0)) };
+        let patience = Patience { until, credential: sharer(principal.as_ref(), from) };
         async move {
             let bad = || NoAnswer::Refused("forwarded writes that do not read".into());
             let commands = unframe(body).ok_or_else(bad)?;
             let writes: Vec<Encoded> =
                 commands.into_iter().map(Encoded::read).collect::<Result<_, _>>().map_err(|_| bad())?;
+            let objects: BTreeSet<ObjectKey> = writes.iter().map(|write| write.object).collect();
+            office.cluster.check(principal, Deed::Write, objects.into_iter().collect()).await?;
             let answers = take(&office, writes, patience).await;
             let told: Vec<Told> = answers.into_iter().map(tell).collect();
             Ok(Bytes::from(serde_json::to_vec(&told).expect("plain data encodes")))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster::{AskError, NoAnswer, ROUTE_WAIT_MAX, Route, Service, ViewError};
+use assay_cluster::{AnswersFor, AskError, Deed, NoAnswer, ROUTE_WAIT_MAX, Route, ServiceNames, ViewError};
 use assay_storage_model::{GroupId, NodeId, ObjectKey, PaginationKey, Xact};
 use assay_storage_shard::{ShardError, Trace, View};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -20,9 +20,9 @@ use crate::render::{event, object_fields};
 use crate::replay::{PastRequest, past};
 use crate::{FetchPage, FetchRequest, ReadError, RowHome, RowsRequest};
 
-pub(crate) const FETCH: &str = "objects.fetch";
-pub(crate) const ROWS: &str = "objects.rows";
-pub(crate) const PAST: &str = "objects.past";
+pub(crate) const FETCH: ServiceNames = ServiceNames { plain: "objects.fetch", on_behalf: "objects.fetch.for" };
+pub(crate) const ROWS: ServiceNames = ServiceNames { plain: "objects.rows", on_behalf: "objects.rows.for" };
+pub(crate) const PAST: ServiceNames = ServiceNames { plain: "objects.past", on_behalf: "objects.past.for" };
 /// One page from another node.
 const FETCH_MAX: Duration = Duration::from_secs(60);
 const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(25);
@@ -77,7 +77,7 @@ pub(crate) enum Reading {
 }
 
 impl Reading {
-    fn door(&self) -> &'static str {
+    fn door(&self) -> ServiceNames {
         match self {
             Reading::Page(_) => FETCH,
             Reading::Rows(_) => ROWS,
@@ -94,12 +94,12 @@ impl Reading {
         Bytes::from(body.expect("plain data encodes"))
     }
 
-    fn parse(door: &str, body: &[u8]) -> serde_json::Result<(RowHome, Reading)> {
-        if door == ROWS {
+    fn parse(door: ServiceNames, body: &[u8]) -> serde_json::Result<(RowHome, Reading)> {
+        if door.plain == ROWS.plain {
             let (home, request) = serde_json::from_slice(body)?;
             return Ok((home, Reading::Rows(request)));
         }
-        if door == PAST {
+        if door.plain == PAST.plain {
             let (home, request) = serde_json::from_slice(body)?;
             return Ok((home, Reading::Past(request)));
         }
@@ -116,6 +116,7 @@ pub(crate) async fn fetch(
     readers: &Readers,
     home: RowHome,
     reading: Reading,
+    asker: &Bytes,
 ) -> Result<FetchPage, ReadError> {
     let shard = office.cluster.locate(&home.object);
     let group = GroupId::of_shard(shard);
@@ -134,7 +135,7 @@ pub(crate) async fn fetch(
                 answer => answer,
             }
         } else {
-            fetch_there(office, group, &home, &reading).await
+            fetch_there(office, group, &home, &reading, asker).await
         };
         let may_pass =
             matches!(&answer, Err(ReadError::Unavailable(_))) || (!is_here || damaged_here) && is_damage(&answer);
@@ -158,11 +159,13 @@ async fn fetch_there(
     group: GroupId,
     home: &RowHome,
     reading: &Reading,
+    asker: &Bytes,
 ) -> Result<FetchPage, ReadError> {
     let Route::There(node) = office.cluster.route(group) else {
         return Err(ReadError::Unavailable(format!("no leader of group {group} could be found in time; try again")));
     };
-    match office.cluster.ask_repeatable(node, reading.door(), reading.body(home), FETCH_MAX).await {
+    let (service, body) = office.cluster.addressed(node, reading.door(), asker, reading.body(home));
+    match office.cluster.ask_repeatable(node, service, body, FETCH_MAX).await {
         Ok(answer) => unpack(answer).unwrap_or_else(|| Err(unreadable(node))),
         Err(AskError::NotLeader { leader, .. }) => {
             office.cluster.note_leader(group, node, leader);
@@ -260,7 +263,7 @@ fn unpack(mut packed: Bytes) -> Option<Result<FetchPage, ReadError>> {
 
 /// Reads pages for nodes that do not have the shard.
 pub(crate) struct FetchDoor {
-    pub door: &'static str,
+    pub door: ServiceNames,
     pub office: Arc<Office>,
     pub readers: Arc<Readers>,
 }
@@ -271,8 +274,14 @@ impl std::fmt::Debug for FetchDoor {
     }
 }
 
-impl Service for FetchDoor {
-    fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+impl AnswersFor for FetchDoor {
+    fn answer_for(
+        &self,
+        principal: Option<Bytes>,
+        _from: NodeId,
+        body: Bytes,
+        _within: Duration,
+    ) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let (door, office, readers) = (self.door, Arc::clone(&self.office), Arc::clone(&self.readers));
         async move {
             let bad = |_| NoAnswer::Refused("a request for a page that does not read".into());
@@ -285,6 +294,7 @@ impl Service for FetchDoor {
                 };
                 return Err(NoAnswer::NotLeader { leader });
             }
+            office.cluster.check(principal, Deed::Read, vec![home.object]).await?;
             Ok(pack(fetch_here(&office, &readers, home, reading).await))
         }
         .boxed()

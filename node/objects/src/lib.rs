@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::Cluster;
+use assay_node_auth::Asker;
 use assay_node_limits::memory_share;
 use assay_storage_model::command::{Command, Outcome, RequestId};
 use assay_storage_model::event::Sent;
@@ -252,6 +253,8 @@ pub struct ObjectCounts {
 #[derive(Clone)]
 pub struct Objects {
     shared: Arc<Shared>,
+    /// On whose behalf other nodes are asked, as [`Asker`] writes it; they refuse nobody's questions.
+    asker: Bytes,
 }
 
 struct Shared {
@@ -273,12 +276,17 @@ impl Objects {
         let office = Arc::new(Office::new(Arc::clone(&cluster), &limits, clock, threads.spawner()));
         let readers = Arc::new(Readers::start());
         let door = WriteDoor { office: Arc::clone(&office) };
-        cluster.serve(WRITE, Arc::new(door));
+        cluster.serve_on_behalf(WRITE, Arc::new(door));
         for door in [FETCH, ROWS, PAST] {
             let door = FetchDoor { door, office: Arc::clone(&office), readers: Arc::clone(&readers) };
-            cluster.serve(door.door, Arc::new(door));
+            cluster.serve_on_behalf(door.door, Arc::new(door));
         }
-        Objects { shared: Arc::new(Shared { office, threads, readers }) }
+        Objects { shared: Arc::new(Shared { office, threads, readers }), asker: Bytes::new() }
+    }
+
+    /// The same objects, asked on somebody's behalf: other nodes check rights once more where the rows are.
+    pub fn on_behalf_of(&self, asker: &Asker) -> Objects {
+        Objects { shared: Arc::clone(&self.shared), asker: asker.to_bytes().into() }
     }
 
     /// All or nothing before the first send: every row of every write is prepared, and every write has its place on this
@@ -303,7 +311,7 @@ impl Objects {
             row_ids.push(ids);
             works.push(Work::Prepared(write));
         }
-        let answers = deliver(office, works, patience).await.map_err(|why| self.no_place(org, why))?;
+        let answers = deliver(office, works, patience, &self.asker).await.map_err(|why| self.no_place(org, why))?;
         let answers = answers.into_iter().zip(&indexes).map(|(answer, indexes)| as_sent(answer, indexes));
         let done = together(sent_to, answers.collect(), &indexes).map_err(|why| self.late(org, why))?;
         let all = row_ids.into_iter().zip(done);
@@ -327,7 +335,7 @@ impl Objects {
     /// One page of whole traces, newest first; sees everything acknowledged before the call.
     pub async fn fetch(&self, home: &RowHome, request: FetchRequest) -> Result<FetchPage, ReadError> {
         let Shared { office, readers, .. } = &*self.shared;
-        let page = fetch::fetch(office, readers, *home, Reading::Page(request)).await?;
+        let page = fetch::fetch(office, readers, *home, Reading::Page(request), &self.asker).await?;
         Counters::add(&office.counters.pages, 1);
         Counters::add(&office.counters.rows_read, page.events.len());
         Ok(page)
@@ -338,7 +346,7 @@ impl Objects {
         let Shared { office, readers, .. } = &*self.shared;
         let (mut rows, mut bytes, mut request) = (Vec::new(), 0, RowsRequest { ids, version });
         loop {
-            let page = fetch::fetch(office, readers, *home, Reading::Rows(request.clone())).await?;
+            let page = fetch::fetch(office, readers, *home, Reading::Rows(request.clone()), &self.asker).await?;
             bytes += page.events.iter().map(Bytes::len).sum::<usize>();
             Counters::add(&office.counters.rows_read, page.events.len());
             rows.extend(page.events);

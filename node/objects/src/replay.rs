@@ -203,7 +203,7 @@ impl Objects {
         let home = RowHome { object, org: object.org, project_id: Uuid::nil() };
         let reading = Reading::Past(PastRequest { from, version });
         let FetchPage { events: lines, cursor, version } =
-            fetch::fetch(&self.shared.office, &self.shared.readers, home, reading).await?;
+            fetch::fetch(&self.shared.office, &self.shared.readers, home, reading, &self.asker).await?;
         let broken = || ReadError::Internal("the place of the next page does not read".into());
         let next = cursor.map(|cursor| place_of(&cursor).ok_or_else(broken)).transpose()?;
         Ok(PastPage { lines, next, version })
@@ -221,7 +221,8 @@ impl Objects {
         let mut write = Prepared { object, request: Some(request), rows, bytes: 0 };
         write.bytes = write.checked_bytes().map_err(|why| WriteError::TooLarge { write: 0, why: why.to_string() })?;
         let rows = (0..write.rows.len()).collect();
-        let answers = deliver(&self.shared.office, vec![Work::Prepared(write)], Patience::usual()).await;
+        let works = vec![Work::Prepared(write)];
+        let answers = deliver(&self.shared.office, works, Patience::usual(), &self.asker).await;
         let answers = answers.map_err(|why| self.no_place(Some(object.org), why))?;
         let done = together(vec![(0, object)], answers, &[rows]).map_err(|why| self.late(Some(object.org), why))?;
         let nothing = || WriteError::Unknown { why: "a write has no answer".into(), written: Vec::new() };

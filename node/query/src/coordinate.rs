@@ -30,6 +30,7 @@ const ON_THE_WAY: Duration = Duration::from_secs(2);
 /// A question on its way through the cluster.
 pub(crate) struct Errand<'e> {
     pub office: &'e Arc<Office>,
+    pub asker: &'e Bytes,
     pub asked: &'e Bounded,
     pub objects: &'e [LeafObject],
     pub until: Instant,
@@ -201,7 +202,8 @@ impl Errand<'_> {
             Whom::There(node) => node,
         };
         let body = Bytes::from(serde_json::to_vec(&question).expect("plain data encodes"));
-        match self.office.cluster.ask_repeatable(node, LEAF, body, left + ON_THE_WAY).await {
+        let (service, body) = self.office.cluster.addressed(node, LEAF, self.asker, body);
+        match self.office.cluster.ask_repeatable(node, service, body, left + ON_THE_WAY).await {
             Ok(answer) => {
                 let unread = || Err(AskError::Unavailable(format!("the answer of node {node} does not read")));
                 unpack(answer).unwrap_or_else(unread).map_err(|why| (None, why))

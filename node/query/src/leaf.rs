@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use assay_cluster::{Cluster, NoAnswer, Route, Service};
+use assay_cluster::{AnswersFor, Cluster, Deed, NoAnswer, Route, ServiceNames};
 use assay_node_btql::bound::Bound;
 use assay_node_btql::{Env, bind, deep, parse};
 use assay_node_engine::{Ask, Hash, Partial, Position, Shared, Source, Watch, lowest, run};
@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::office::Office;
 use crate::{AskError, packed};
 
-pub(crate) const LEAF: &str = "query.leaf";
+pub(crate) const LEAF: ServiceNames = ServiceNames { plain: "query.leaf", on_behalf: "query.leaf.for" };
 /// How parts are written. A node that reads others asks for what it reads.
 pub(crate) const FORMAT: u16 = 1;
 /// Of questions about what was written (`audit_log`), which nodes that know the first alone would take for others.
@@ -236,8 +236,14 @@ pub(crate) struct LeafDoor {
     pub office: Arc<Office>,
 }
 
-impl Service for LeafDoor {
-    fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+impl AnswersFor for LeafDoor {
+    fn answer_for(
+        &self,
+        principal: Option<Bytes>,
+        _from: NodeId,
+        body: Bytes,
+        _within: Duration,
+    ) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let office = Arc::clone(&self.office);
         async move {
             let bad = |why: serde_json::Error| NoAnswer::Refused(format!("a question that does not read: {why}"));
@@ -249,6 +255,8 @@ impl Service for LeafDoor {
                 };
                 return Err(NoAnswer::NotLeader { leader });
             }
+            let objects = question.objects.iter().map(|object| object.key).collect();
+            office.cluster.check(principal, Deed::Read, objects).await?;
             Ok(pack(question.answer_here(&office).await))
         }
         .boxed()

@@ -21,7 +21,7 @@ mod request;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use assay_cluster::Cluster;
@@ -31,6 +31,7 @@ use assay_node_engine::{Limit, Memory, Shared, Watch, Workers, finish};
 use assay_node_limits::{Holder, Reading, Refusals};
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId, ShardId, Xact};
 use assay_storage_shard::ColumnCache;
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -109,6 +110,8 @@ pub struct Home {
 pub struct Queries {
     office: Arc<Office>,
     later: Arc<Later>,
+    /// On whose behalf other nodes are asked; they refuse nobody's questions.
+    asker: Bytes,
 }
 
 /// What queries take at the moment.
@@ -125,6 +128,7 @@ pub struct QueryCounts {
 #[derive(Debug)]
 pub struct Answer {
     office: Arc<Office>,
+    asker: Bytes,
     asked: Bounded,
     objects: Vec<LeafObject>,
     versions: BTreeMap<ShardId, Xact>,
@@ -185,10 +189,22 @@ impl Queries {
             threads: Threads::start(2 * limits.running_max.max(1), &refusals),
             limits,
             clock,
+            later_asker: OnceLock::new(),
         });
-        cluster.serve(LEAF, Arc::new(LeafDoor { office: Arc::clone(&office) }));
+        cluster.serve_on_behalf(LEAF, Arc::new(LeafDoor { office: Arc::clone(&office) }));
         let later = Later::start(Arc::clone(&office))?;
-        Ok(Queries { office, later })
+        Ok(Queries { office, later, asker: Bytes::new() })
+    }
+
+    /// The same, asked on somebody's behalf: other nodes check rights once more where the rows are.
+    pub fn on_behalf_of(&self, asker: impl Into<Bytes>) -> Queries {
+        Queries { asker: asker.into(), ..self.clone() }
+    }
+
+    /// On whose behalf queries run on after their request. Until this is said they wait for other nodes.
+    pub fn runs_later_for(&self, asker: impl Into<Bytes>) {
+        // The start says it once; a second time it would be the same.
+        drop(self.office.later_asker.set(asker.into()));
     }
 
     pub fn now(&self) -> i64 {
@@ -222,6 +238,7 @@ impl Queries {
         let time = Duration::from_secs(seconds.map_or(most, |seconds| seconds.min(most)));
         let mut answer = Answer::of(&self.office, who.holder, asked, objects, after, time);
         (answer.takes_permits, answer.until) = (true, Some(who.until));
+        answer.asker = self.asker.clone();
         answer
     }
 
@@ -267,6 +284,7 @@ impl Answer {
         let progress = Progress { after, end: None, left, bytes: 0, at_once: ROWS_AT_FIRST, ended: false };
         Answer {
             office: Arc::clone(office),
+            asker: Bytes::new(),
             objects: objects.iter().enumerate().map(object).collect(),
             versions: BTreeMap::new(),
             asked,
@@ -307,6 +325,7 @@ impl Answer {
         };
         let mut errand = Errand {
             office: &self.office,
+            asker: &self.asker,
             asked: &self.asked,
             objects: &self.objects,
             until,

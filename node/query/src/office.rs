@@ -1,12 +1,13 @@
 //! What all queries of a node share: threads that may wait for the disk, memory, prices, who may run.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use assay_cluster::Cluster;
 use assay_node_engine::{Asker, Memory, Shared};
 use assay_node_limits::{Budget, Holder, Reading, Refusals};
 use assay_storage_model::OrgId;
+use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -26,6 +27,8 @@ pub(crate) struct Office {
     pub admission: Arc<Admission>,
     pub threads: Threads,
     pub clock: Clock,
+    /// On whose behalf queries that run on after their request ask other nodes.
+    pub later_asker: OnceLock<Bytes>,
 }
 
 impl std::fmt::Debug for Office {

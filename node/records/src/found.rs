@@ -87,6 +87,10 @@ impl Records {
             put_key(&NewKey { org, user: owner, name: "owner", every_org: true }, &pepper, &secret, now),
         ];
         puts.extend(organization::put_groups(org, &[owner], now));
+        if let Some(ring) = self.ring.get() {
+            // Nothing was signed before, so nothing else is ever accepted.
+            puts.push(self.new_signing_key(ring, 0)?);
+        }
         let outcomes = self.propose(By::System, puts.into_iter().map(CatalogCommand::Put).collect()).await?;
         match outcomes.into_iter().find(|outcome| !matches!(outcome, CatalogOutcome::Put { made: true, .. })) {
             Some(other) => Err(unexpected(&other)),

@@ -43,11 +43,13 @@ mod patch;
 mod people;
 mod prompts;
 mod read;
+mod rechecked;
 mod retention;
 mod rules;
 mod sealing;
 mod setup;
 mod shape;
+mod signing;
 mod standing;
 
 use std::fmt;
@@ -83,6 +85,7 @@ pub use prompts::{Definition, PromptPlace};
 pub use retention::Keeping;
 pub use rules::{Invitations, RecordRules};
 pub use setup::{Setup, SetupState};
+pub use signing::SigningSecrets;
 
 /// A handle; clones share everything.
 #[derive(Clone)]

@@ -74,8 +74,12 @@ impl Records {
         }
         self.make_current(new).await?;
         let mut again = 0;
+        let mut cluster_keys = 0;
         for _ in 0..ATTEMPTS_MAX {
             self.cluster.fence(GroupId::CATALOG).await?;
+            cluster_keys += u64::from(self.wrap_signing_key_again(ring).await?);
+            let authority = self.cluster.wrap_authority_again().await;
+            cluster_keys += u64::from(authority.map_err(|error| RecordsError::Unavailable(error.to_string()))?);
             let mut left = Vec::new();
             for record in self.data_keys() {
                 let key = DataKey::read(&record)?;
@@ -91,6 +95,7 @@ impl Records {
                     "before": before.map(|id| id.to_string()),
                     "data_keys": total,
                     "wrapped_again": again,
+                    "cluster_keys_wrapped_again": cluster_keys,
                 }));
             }
             for (record, key) in left {
@@ -126,7 +131,9 @@ impl Records {
                 org: Some(org),
                 expect: Expect::Absent,
                 keys: vec![data_key_key(org)],
-                body: Value::Object(DataKey::body(master, org, id, 1, &key)?).to_string().into_bytes(),
+                body: Value::Object(DataKey::body(master, &DataKey::place(org, RecordKind::DATA_KEY, id), &key)?)
+                    .to_string()
+                    .into_bytes(),
                 at: edge::now_micros(),
             };
             match self.propose_one(By::System, CatalogCommand::Put(put)).await? {
@@ -224,46 +231,55 @@ struct Recorded {
 
 /// A data key as it is kept.
 #[derive(Debug)]
-struct DataKey {
-    to: Belonging,
-    wrapped: Sealed,
+pub(crate) struct DataKey {
+    pub to: Belonging,
+    pub wrapped: Sealed,
 }
 
 impl DataKey {
     fn read(record: &Record) -> Result<DataKey, RecordsError> {
+        let damaged = || RecordsError::Internal(format!("{} {} is of no organization", record.kind, record.id));
+        DataKey::read_in(record, record.org.ok_or_else(damaged)?)
+    }
+
+    /// The same of a record that belongs to no organization itself.
+    pub fn read_in(record: &Record, org: OrgId) -> Result<DataKey, RecordsError> {
         let damaged = || RecordsError::Internal(format!("{} {} does not read", record.kind, record.id));
         let body = draft::read(record)?;
         let wrapped = body.get(WRAPPED).and_then(Value::as_str).and_then(Sealed::parse).ok_or_else(damaged)?;
         let version = body.get(VERSION).and_then(Value::as_u64).ok_or_else(damaged)?;
-        let org = record.org.ok_or_else(damaged)?;
         Ok(DataKey { to: Belonging { org, kind: record.kind, record: record.id, version }, wrapped })
     }
 
-    fn unwrap(&self, ring: &Keyring) -> Result<VaultKey, RecordsError> {
+    /// The place of a new key.
+    pub fn place(org: OrgId, kind: RecordKind, record: Uuid) -> Belonging {
+        Belonging { org, kind, record, version: 1 }
+    }
+
+    pub fn unwrap(&self, ring: &Keyring) -> Result<VaultKey, RecordsError> {
         let id = self.wrapped.key;
         let master = ring.find(id).ok_or_else(|| without(Some(id)))?;
         let damaged = |why| RecordsError::Internal(format!("{} {} does not open: {why}", self.to.kind, self.to.record));
         master.unwrap(&self.to, &self.wrapped).map_err(damaged)
     }
 
-    fn wrapped_again(&self, ring: &Keyring) -> Result<Body, RecordsError> {
+    pub fn wrapped_again(&self, ring: &Keyring) -> Result<Body, RecordsError> {
         let key = self.unwrap(ring)?;
-        DataKey::body(ring.current(), self.to.org, self.to.record, self.to.version + 1, &key)
+        DataKey::body(ring.current(), &self.to.next(), &key)
     }
 
-    fn body(master: &VaultKey, org: OrgId, id: Uuid, version: u64, key: &VaultKey) -> Result<Body, RecordsError> {
-        let to = Belonging { org, kind: RecordKind::DATA_KEY, record: id, version };
-        let wrapped = master.wrap(&to, key, edge::random()?);
+    pub fn body(master: &VaultKey, to: &Belonging, key: &VaultKey) -> Result<Body, RecordsError> {
+        let wrapped = master.wrap(to, key, edge::random()?);
         let wrapped = wrapped.map_err(|why| RecordsError::Internal(format!("a data key is not wrapped: {why}")))?;
         Ok(Body::from_iter([
             ("id".to_owned(), Value::from(key.id().to_string())),
             (WRAPPED.to_owned(), wrapped.to_string().into()),
-            (VERSION.to_owned(), version.into()),
+            (VERSION.to_owned(), to.version.into()),
         ]))
     }
 }
 
-fn changed(record: &Record, body: &Body) -> PutRecord {
+pub(crate) fn changed(record: &Record, body: &Body) -> PutRecord {
     PutRecord {
         kind: record.kind,
         id: record.id,
@@ -297,6 +313,6 @@ pub(crate) fn without(id: Option<KeyId>) -> RecordsError {
     })
 }
 
-fn busy() -> RecordsError {
+pub(crate) fn busy() -> RecordsError {
     RecordsError::Busy("others keep changing the keys of secrets: try again".into())
 }

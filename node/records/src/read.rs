@@ -137,7 +137,7 @@ impl Records {
 
 /// The record whose id names an object of rows, if the principal may do this to the rows. Logs and prompts of a project are
 /// granted apart from the project; rows of anything else are its own.
-fn rows_of(
+pub(crate) fn rows_of(
     sight: &Sight<'_>,
     who: &Principal,
     kind: &'static Kind,

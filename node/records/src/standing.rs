@@ -159,8 +159,8 @@ impl Records {
         look(&Sight::new(&self.cluster.catalog().read(), &self.known))
     }
 
-    /// A key for one purpose, the same on every node and after every restart.
-    pub fn derived_secret(&self, context: &str) -> Result<[u8; 32], RecordsError> {
+    /// A key for one purpose as up to 0.4.0: every copy of the catalog can make it.
+    pub(crate) fn derived_secret(&self, context: &str) -> Result<[u8; 32], RecordsError> {
         self.peek(|state| self.pepper(state).map(|pepper| pepper.derive(context)))
     }
 

@@ -63,12 +63,16 @@ fn shards_there(data_dir: &Path) -> Vec<u16> {
     shards
 }
 
+pub fn name_of(group: GroupId) -> String {
+    match group.shard() {
+        Some(shard) => format!("shard {:03}", shard.0),
+        None => "catalog".to_owned(),
+    }
+}
+
 impl Group {
     pub fn name(&self) -> String {
-        match self.id.shard() {
-            Some(shard) => format!("shard {:03}", shard.0),
-            None => "catalog".to_owned(),
-        }
+        name_of(self.id)
     }
 
     /// What the group has kept; how far it reaches, if that could be found out.

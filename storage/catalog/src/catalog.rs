@@ -178,6 +178,12 @@ impl Catalog {
         Ok(applied)
     }
 
+    /// Becomes a catalog in which nothing ever was; durable when it returns. For a copy that is to be filled anew by
+    /// others. Not while entries are applied.
+    pub fn clear(&self) -> Result<(), CatalogError> {
+        self.install(&export(&State::empty())?.bytes).map(drop)
+    }
+
     fn refuse_if_failed(&self) -> Result<(), CatalogError> {
         if self.failed.load(Ordering::Acquire) { Err(CatalogError::Failed) } else { Ok(()) }
     }

@@ -29,12 +29,14 @@ pub enum Sabotage {
     MergeTwice,
     /// A log is cut wherever it does not read.
     TruncateAtBadChecksum,
+    /// Nodes do not compare their starts, so a directory that was put back from an older copy votes.
+    BelieveOldCopies,
 }
 
 use Sabotage::*;
 
 /// All of them, with their names.
-pub const ALL: [(Sabotage, &str); 8] = [
+pub const ALL: [(Sabotage, &str); 9] = [
     (AckBeforeQuorum, "ack-before-quorum"),
     (SkipFsync, "skip-fsync"),
     (AckOnLeaderOnly, "ack-on-leader-only"),
@@ -43,6 +45,7 @@ pub const ALL: [(Sabotage, &str); 8] = [
     (SnapshotOffByOne, "snapshot-off-by-one"),
     (MergeTwice, "merge-twice"),
     (TruncateAtBadChecksum, "truncate-at-bad-checksum"),
+    (BelieveOldCopies, "believe-old-copies"),
 ];
 
 /// Whether this process is to do this wrong.

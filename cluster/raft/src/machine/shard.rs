@@ -1,5 +1,5 @@
-//! A shard behind consensus. Its seal that finds no room for a segment has changed nothing and is tried again; once
-//! the keyed store was to change, nobody knows, and the node stops.
+//! A shard behind consensus. A seal that finds no room for a segment, or may open no more files, has changed nothing and
+//! is tried again. Once the keyed store was to change, nobody knows what it has, and the node stops.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use assay_storage_model::{Applied, LogPosition};
 use assay_storage_shard::{Shard, ShardError, SnapshotError};
 use bytes::Bytes;
 
-use super::{BadSnapshot, Export, ExportFile, Hold, Machine, MachineError, disk_was_full};
+use super::{BadSnapshot, Export, ExportFile, Hold, Machine, MachineError, disk_was_full, files_ran_out};
 
 impl Machine for Shard {
     fn applied(&self) -> Applied {
@@ -36,7 +36,7 @@ impl Machine for Shard {
     fn seal(&self) -> Result<Applied, MachineError> {
         Shard::seal(self).map_err(|error| match &error {
             ShardError::Kv(_) => MachineError::fatal(error),
-            _ if disk_was_full(&error) => MachineError::no_space(error),
+            _ if disk_was_full(&error) || files_ran_out(&error) => MachineError::no_space(error),
             _ => MachineError::fatal(error),
         })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_cluster_transport::{
-    Call, CallError, Fate, Handlers, RELAY_CALL, RELAY_DELIVER, Received, Refusal, RefusalCode, Transport,
+    Call, CallError, Fate, Handlers, Processes, RELAY_CALL, RELAY_DELIVER, Received, Refusal, RefusalCode, Transport,
     TransportConfig, Weather,
 };
 use assay_storage_model::NodeId;
@@ -39,13 +39,25 @@ fn names(received: Received) -> Bytes {
     Bytes::from(format!("{} via {}", name(received.from), name(received.via)))
 }
 
+/// Says which processes the call named.
+fn processes(received: &Received) -> Bytes {
+    Bytes::from(format!("{:?} via {:?}", received.processes, received.via))
+}
+
 fn services() -> Handlers {
     let who = |received: Received| async move { Ok::<_, Refusal>(names(received)) };
     let refuse = |_: Received| async {
         Err::<Bytes, _>(Refusal::new(RefusalCode::NotLeader, "another leads").with_detail(Bytes::from_static(b"3")))
     };
     let chunks = |received: Received| stream::iter([Ok::<_, Refusal>(names(received)), Ok(Bytes::from_static(b"end"))]);
-    Handlers::new().call("who", Arc::new(who)).call("refuse", Arc::new(refuse)).stream("chunks", Arc::new(chunks))
+    let named = |received: Received| async move { Ok::<_, Refusal>(processes(&received)) };
+    let named_in_chunks = |received: Received| stream::iter([Ok::<_, Refusal>(processes(&received))]);
+    Handlers::new()
+        .call("who", Arc::new(who))
+        .call("refuse", Arc::new(refuse))
+        .call("processes", Arc::new(named))
+        .stream("chunks", Arc::new(chunks))
+        .stream("processes", Arc::new(named_in_chunks))
 }
 
 fn relay_too(transport: &Transport) {
@@ -131,6 +143,23 @@ async fn nodes_that_do_not_reach_each_other_call_through_a_third_and_directly_ag
         for (from, to) in [(1, 2), (2, 1)] {
             until("it answers directly", || ring.node(from).answers_directly(NodeId(to))).await;
             assert_eq!(ring.who(from, to, LONG).await, Ok(format!("{from} via nobody")));
+        }
+    }
+}
+
+/// A receiver compares the processes that a call names with those of the origin and with its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relayed_call_names_the_processes_of_its_origin_and_its_receiver() {
+    let ring = Ring::new(&[1, 2, 3]);
+    for (cut, via) in [(vec![], None), (vec![(1, 2), (2, 1)], Some(NodeId(3)))] {
+        ring.cuts.set(cut);
+        for named in [None, Some(Processes { from: 7, to: None }), Some(Processes { from: u128::MAX, to: Some(8) })] {
+            let call = Call { processes: named, ..Call::new("processes", Bytes::new(), LONG).repeatable() };
+            let said = format!("{named:?} via {via:?}");
+            assert_eq!(ring.call(1, 2, call.clone()).await, Ok(said.clone()));
+            let chunks = ring.node(1).stream(NodeId(2), call).await.expect("opens");
+            let chunks: Vec<Bytes> = chunks.try_collect().await.expect("is whole");
+            assert_eq!(chunks, [said]);
         }
     }
 }

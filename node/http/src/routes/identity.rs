@@ -44,6 +44,14 @@ pub(super) fn origin_of(call: &Call) -> Result<String, Refusal> {
     }
     let text = |name: &str| call.request.headers().get(name).and_then(|value| value.to_str().ok());
     let is_tls = call.edge.config.tls.is_some();
-    let origin = origin::of_caller(text(header::HOST.as_str()), is_tls, text(FORWARDED_PROTO));
+    let host = text(header::HOST.as_str());
+    // With TLS whoever calls has checked that the name is this server's.
+    if !is_tls && host.is_some_and(|host| !origin::is_of_this_network(host)) {
+        return Err(Refusal::bad(
+            "this server cannot tell whether the domain in `Host` is its own, so it hands out no address on it: set \
+             `http.public_url` to the origin that clients reach it by, or name it by its IP address",
+        ));
+    }
+    let origin = origin::of_caller(host, is_tls, text(FORWARDED_PROTO));
     origin.ok_or_else(|| Refusal::bad("the `Host` header names no host, so that no address can be handed out"))
 }

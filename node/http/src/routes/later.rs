@@ -11,7 +11,7 @@ use assay_storage_model::ObjectKind;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::queries::{position, secret, sources};
+use super::queries::{position, secrets, sources};
 use super::{Answer, json, json_builder};
 use crate::asked::asked;
 use crate::call::Call;
@@ -30,8 +30,8 @@ pub async fn make(call: Call, payload: Payload) -> Answer {
     let bounded = asked.question.clone().read()?;
     let homes = sources(&call.edge.records, &call.principal, &bounded).await?.homes;
     let is_short = bounded.is_by_key() && homes.len() == 1;
-    let secret = secret(&call.edge.records)?;
-    let after = bounded.cursor().map(|text| position(text, is_short, &secret)).transpose()?;
+    let secrets = secrets(&call.edge.records)?;
+    let after = bounded.cursor().map(|text| position(text, is_short, &secrets)).transpose()?;
     let mut answer = json!({"status": Status::Queued.name()});
     answer["project_id"] = alike(&homes, |home| home.project_id);
     answer["object_id"] = alike(&homes, |home| home.object.id);

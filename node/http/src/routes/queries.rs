@@ -14,7 +14,7 @@ use assay_node_btql::columns::{Kind as SourceKind, Named};
 use assay_node_btql::schema::{Column, json_schema};
 use assay_node_limits::Reservation;
 use assay_node_query::{Answer as Rows, AskError, Bounded, Home, Position, Table, columns_of};
-use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, kinds};
+use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, SigningSecrets, kinds};
 use assay_storage_model::{ObjectKind, OrgId};
 use futures::{StreamExt, stream};
 use serde_json::json;
@@ -38,7 +38,7 @@ const PLAN: &str = "x-bt-query-plan";
 const PLAN_BYTES_MAX: usize = 8 << 10;
 /// Objects of one query.
 const OBJECTS_MAX: usize = 1000;
-/// What cursors are signed with is made of what keys are kept under, for this alone.
+/// What cursors are signed with is derived for this alone.
 const CURSOR_CONTEXT: &str = "assay 2026-11 cursors of queries";
 
 pub async fn btql(call: Call, payload: Payload) -> Answer {
@@ -49,12 +49,13 @@ pub async fn btql(call: Call, payload: Payload) -> Answer {
     let sources = sources(&call.edge.records, &call.principal, &bounded).await?;
     let homes = &sources.homes;
     let (is_endless, is_short) = (bounded.is_endless(), bounded.is_by_key() && homes.len() == 1);
-    let secret = secret(&call.edge.records)?;
-    let after = bounded.cursor().map(|text| position(text, is_short, &secret)).transpose()?;
+    let secrets = secrets(&call.edge.records)?;
+    let after = bounded.cursor().map(|text| position(text, is_short, &secrets)).transpose()?;
+    let secret = secrets.sign;
     let plan = asked.include_plan.then(|| call.edge.queries.plan(&bounded, homes));
     let notes = bounded.notes().to_vec();
     let columns = bounded.columns();
-    let mut rows = call.edge.queries.ask(call.who(), bounded, homes, after, asked.seconds);
+    let mut rows = call.queries().ask(call.who(), bounded, homes, after, asked.seconds);
     if is_endless {
         // Held before anything is read, so that an answer that is not taken keeps none but its own memory.
         let room = call.applicant().reserve(&call.edge.budgets.answers, part_bytes(&call.edge)).await?;
@@ -312,9 +313,10 @@ fn unwritten(why: AnswerError) -> Refusal {
 }
 
 /// Where the page before ended, as its cursor says.
-pub(super) fn position(text: &str, is_short: bool, secret: &Secret) -> Result<Position, Refusal> {
+pub(super) fn position(text: &str, is_short: bool, secrets: &SigningSecrets) -> Result<Position, Refusal> {
     let invalid = || Refusal::bad("Invalid cursor: pass the one of the page before, with the same query");
-    Ok(match cursor::parse(text, secret).map_err(|_| invalid())? {
+    let read = secrets.accepted().find_map(|secret| cursor::parse(text, secret).ok());
+    Ok(match read.ok_or_else(invalid)? {
         Cursor::Short(key) if is_short => Position { place: key, xact: 0, object: None, write: None },
         Cursor::Long(cursor::Position { xact, key, object: Object::Number(object), id }) if !is_short => {
             // What else tells rows apart: which of the writes to a row, where those are asked for.
@@ -325,8 +327,8 @@ pub(super) fn position(text: &str, is_short: bool, secret: &Secret) -> Result<Po
     })
 }
 
-pub(super) fn secret(records: &Records) -> Result<Secret, Refusal> {
-    Ok(records.derived_secret(CURSOR_CONTEXT)?)
+pub(super) fn secrets(records: &Records) -> Result<SigningSecrets, Refusal> {
+    Ok(records.signing_secrets(CURSOR_CONTEXT)?)
 }
 
 /// The same for what is not there and for what may not be read, as clients know it of queries.

@@ -46,7 +46,7 @@ pub async fn restore(call: Call, payload: Payload) -> Answer {
     let rows = found.rows.into_iter().map(Sent::from).collect();
     let write = ObjectWrite { object: home.object, rows, request: None };
     call.edge.quotas.admit(&call.principal, std::slice::from_ref(&write))?;
-    let written = call.edge.objects.write(vec![write], call.patience()).await?;
+    let written = call.objects().write(vec![write], call.patience()).await?;
     call.edge.records.still(&call.principal, &[home.object], Permission::Update).await?;
     told(written.first().map(|written| written.xact))
 }
@@ -72,7 +72,7 @@ async fn rows(call: &Call, home: &RowHome, version: Option<Xact>) -> Result<Vec<
     let mut request = FetchRequest { version, ..FetchRequest::default() };
     let (mut rows, mut bytes) = (Vec::new(), 0);
     loop {
-        let page = call.edge.objects.fetch(home, request).await?;
+        let page = call.objects().fetch(home, request).await?;
         for event in &page.events {
             bytes += event.len();
             rows.push(serde_json::from_slice(event).map_err(Refusal::internal)?);

@@ -72,7 +72,7 @@ async fn fetch(kind: ObjectKind, call: Call, request: FetchRequest) -> Answer {
     let still = async {
         if any_age { Ok(()) } else { call.edge.records.still(&call.principal, &objects, Permission::Read).await }
     };
-    let (page, still) = join(call.edge.objects.fetch(&home, request), still).await;
+    let (page, still) = join(call.objects().fetch(&home, request), still).await;
     still?;
     let page = page?;
     let mut answer = json_builder();
@@ -242,7 +242,7 @@ pub(super) async fn send(call: &Caller, writes: Vec<ObjectWrite>) -> Result<Vec<
     call.edge.quotas.admit(&call.principal, &sent)?;
     let objects: Vec<_> = sent.iter().map(|write| write.object).collect();
     let still = call.edge.records.still(&call.principal, &objects, Permission::Update);
-    let (written, still) = join(call.edge.objects.write(sent, call.patience()), still).await;
+    let (written, still) = join(call.objects().write(sent, call.patience()), still).await;
     let written = written.map_err(|error| match error {
         WriteError::Row { write, error } => WriteError::Row { write: places[write], error },
         other => other,

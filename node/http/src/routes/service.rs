@@ -1,12 +1,13 @@
 //! About the server itself: greeting, version, health, metrics.
 
-use actix_web::http::header;
+use actix_web::http::{Version, header};
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 
 use super::{Answer, Shared, json, json_builder};
 use crate::call::Call;
 use crate::describe;
+use crate::origin;
 use crate::refusal::{Kind, Refusal};
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -46,25 +47,89 @@ pub async fn healthz(edge: Shared) -> Answer {
 
 pub async fn readyz(edge: Shared) -> Answer {
     let health = edge.health();
-    answered(health.ready, &json!({"ready": health.ready}), &health.notes)
+    let mut body = json!({"ready": health.ready});
+    if !health.shortfalls.is_empty() {
+        body["shortfalls"] = json!(health.shortfalls);
+    }
+    answered(health.ready, &body, &health.notes)
 }
 
 fn answered(well: bool, body: &Value, notes: &[String]) -> Answer {
     if well { json(body) } else { Err(Refusal::new(Kind::Unavailable, notes.join("; "))) }
 }
 
-/// On the clients' port only whoever is on this machine is shown metrics, and not through a proxy: they need no
-/// credential.
+/// Headers that a browser or a proxy adds. A caller that sends one of them is not a program on this machine.
+const OF_BROWSERS_AND_PROXIES: [&str; 13] = [
+    "origin",
+    "referer",
+    "sec-fetch-site",
+    "sec-fetch-mode",
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-forwarded-server",
+    "x-real-ip",
+    "true-client-ip",
+    "cf-connecting-ip",
+];
+
+/// On the clients' port only programs on this machine are shown metrics, for they need no credential: not pages in a browser,
+/// whose domain may be pointed at this machine, and nobody behind a proxy. Proxies that name no caller speak HTTP/1.0 or the
+/// domain that they were asked for.
 pub async fn metrics(edge: Shared, request: HttpRequest) -> Answer {
-    let is_here = request.peer_addr().is_some_and(|address| address.ip().to_canonical().is_loopback());
-    let is_forwarded = request.headers().contains_key("x-forwarded-for") || request.headers().contains_key("forwarded");
-    if edge.config.metrics_listen.is_some() || !is_here || is_forwarded {
-        let why = "metrics are shown on a port of their own (`metrics_listen`), or here to callers on this machine";
+    if edge.config.metrics_listen.is_some() || !is_program_here(&request) {
+        let why = "metrics are shown on a port of their own (`http.metrics_listen`), or here to programs on this machine, \
+                   by an address such as 127.0.0.1 and without a proxy";
         return Err(Refusal::new(Kind::NotFound, why));
     }
     metrics_on_own_port(edge).await
 }
 
+fn is_program_here(request: &HttpRequest) -> bool {
+    let headers = request.headers();
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).or_else(|| request.uri().host());
+    request.peer_addr().is_some_and(|address| address.ip().to_canonical().is_loopback())
+        && host.is_some_and(origin::is_loopback)
+        && request.version() > Version::HTTP_10
+        && OF_BROWSERS_AND_PROXIES.iter().all(|name| !headers.contains_key(*name))
+}
+
 pub async fn metrics_on_own_port(edge: Shared) -> Answer {
     Ok(HttpResponse::Ok().insert_header((header::CONTENT_TYPE, PROMETHEUS)).body(edge.metrics_text()))
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    /// Pages and proxies on the same machine were shown metrics.
+    #[test]
+    fn only_a_program_on_this_machine_is_shown_metrics() {
+        let asked = |host: &str, more: &[(&str, &str)]| {
+            let mut request = TestRequest::get().uri("/metrics").insert_header((header::HOST, host));
+            for (name, value) in more {
+                request = request.insert_header((*name, *value));
+            }
+            let here = request.peer_addr(([127, 0, 0, 1], 5000).into());
+            is_program_here(&here.to_http_request())
+        };
+        for host in ["127.0.0.1:8000", "localhost:8000", "[::1]:8000", "localhost"] {
+            assert!(asked(host, &[]), "{host}");
+        }
+        for host in ["evil.example", "evil.example:8000", "localhost.evil.example", "10.0.0.1:8000", ""] {
+            assert!(!asked(host, &[]), "{host}");
+        }
+        for name in OF_BROWSERS_AND_PROXIES {
+            assert!(!asked("127.0.0.1:8000", &[(name, "https://evil.example")]), "{name}");
+        }
+        let request = TestRequest::get().uri("/metrics").insert_header((header::HOST, "127.0.0.1:8000"));
+        let elsewhere = request.peer_addr(([10, 0, 0, 2], 5000).into()).to_http_request();
+        assert!(!is_program_here(&elsewhere));
+        let old = TestRequest::get().version(Version::HTTP_10).insert_header((header::HOST, "127.0.0.1:8000"));
+        assert!(!is_program_here(&old.peer_addr(([127, 0, 0, 1], 5000).into()).to_http_request()));
+    }
 }

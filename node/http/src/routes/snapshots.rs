@@ -60,6 +60,6 @@ async fn settle(call: &Call, body: &Map<String, Value>) -> Result<(), Refusal> {
     let home = RowHome { object: home.key, org: home.org, project_id: home.project_id };
     // A page of one: what it has is not looked at.
     let request = FetchRequest { version: Some(version), limit: Some(1), ..FetchRequest::default() };
-    call.edge.objects.fetch(&home, request).await?;
+    call.objects().fetch(&home, request).await?;
     Ok(())
 }

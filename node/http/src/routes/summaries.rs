@@ -214,7 +214,7 @@ async fn home(call: &Call, kind: ObjectKind, id: Uuid) -> Result<Home, Refusal> 
 }
 
 async fn ask(call: &Call, query: Value, home: Home) -> Result<Rows, Refusal> {
-    let queries = &call.edge.queries;
+    let queries = call.queries();
     let question = Question { query, disable_limit: true, now: queries.now(), ..Question::default() };
     Ok(queries.ask(call.who(), question.read()?, &[home], None, None))
 }

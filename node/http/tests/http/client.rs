@@ -59,7 +59,7 @@ pub fn connect(address: SocketAddr) -> TcpStream {
 
 /// A request with its length said.
 pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
-    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: assay.test:8000\r\nConnection: close\r\n");
+    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: assay-test:8000\r\nConnection: close\r\n");
     headers.iter().for_each(|(name, value)| text.push_str(&format!("{name}: {value}\r\n")));
     text.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
     [text.as_bytes(), body].concat()

@@ -95,7 +95,7 @@ impl House {
                 queries,
                 records,
                 objects: objects.clone(),
-                health: Arc::new(|| Health { live: true, ready: true, notes: Vec::new() }),
+                health: Arc::new(|| Health { live: true, ready: true, notes: Vec::new(), shortfalls: Vec::new() }),
                 metrics: Arc::new(|| "assay_more 1\n".into()),
                 config,
                 rates: Rates::new(limits, Arc::new(Alone), Handle::current()).expect("rules"),

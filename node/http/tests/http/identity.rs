@@ -13,15 +13,15 @@ fn a_login_has_no_body_and_names_the_origin_that_was_used() {
         let orgs = answer["org_info"].as_array().expect("a list");
         assert_eq!(orgs.len(), 1);
         assert_eq!((&orgs[0]["name"], &orgs[0]["git_metadata"]), (&Value::from(ORG), &Value::Null));
-        assert_eq!(orgs[0]["api_url"], "http://assay.test:8000");
-        assert_eq!(orgs[0]["proxy_url"], "http://assay.test:8000");
+        assert_eq!(orgs[0]["api_url"], "http://assay-test:8000");
+        assert_eq!(orgs[0]["proxy_url"], "http://assay-test:8000");
         assert!(orgs[0]["id"].is_string() && orgs[0]["is_universal_api"].is_boolean());
     }
     let chunked = format!(
-        "POST /api/apikey/login HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer {KEY}\r\nConnection: close\r\n\
+        "POST /api/apikey/login HTTP/1.1\r\nHost: node-a\r\nAuthorization: Bearer {KEY}\r\nConnection: close\r\n\
          X-Forwarded-Proto: https\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     );
-    assert_eq!(house.send(chunked.as_bytes()).ok()["org_info"][0]["api_url"], "https://a.example");
+    assert_eq!(house.send(chunked.as_bytes()).ok()["org_info"][0]["api_url"], "https://node-a");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn clients_speak_tls_and_a_renewed_certificate_needs_no_restart() {
     let files = files_in(dir.path());
     place(&files, FIRST);
     let house = House::with(|config| config.tls = Some(files.clone()));
-    assert_eq!(login(&house, FIRST.0).ok()["org_info"][0]["api_url"], "https://assay.test:8000");
+    assert_eq!(login(&house, FIRST.0).ok()["org_info"][0]["api_url"], "https://assay-test:8000");
     assert!(!is_shown(&house, SECOND.0));
 
     // Half of a pair is no pair: what is in use stays.

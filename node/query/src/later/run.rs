@@ -174,6 +174,7 @@ impl Later {
         let mut left = Duration::from_secs(record.seconds.map_or(most, |seconds| seconds.min(most)));
         let who = Holder::new(record.owner.org.0, record.owner.user);
         let mut answer = Answer::of(&self.office, who, asked, &record.owner.homes, record.after(), left);
+        answer.asker = self.office.later_asker.get().cloned().unwrap_or_default();
         answer.versions = record.versions.iter().copied().collect();
         let file = self.folder.new_rows(name)?;
         self.jobs.lock().files.insert(name, Arc::clone(&file));

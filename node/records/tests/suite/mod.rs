@@ -12,6 +12,7 @@ mod logins;
 mod model;
 mod patching;
 mod people;
+mod rechecked;
 mod secrets;
 mod tenants;
 mod ways_in;

@@ -58,7 +58,7 @@ impl World {
 }
 
 /// Every record of the catalog.
-fn all(cluster: &Cluster) -> Vec<Arc<Record>> {
+pub(super) fn all(cluster: &Cluster) -> Vec<Arc<Record>> {
     let state = cluster.catalog().read();
     RecordKind::ALL.iter().flat_map(|kind| state.all(*kind).cloned().collect::<Vec<_>>()).collect()
 }
@@ -418,8 +418,10 @@ async fn a_rotation_wraps_every_data_key_again() {
     assert_eq!(records.master_key().await, Ok(MasterKey::ToRotate { from: old.id(), to: new.id() }));
     opens(&records).await;
     let said = records.admin_rotate_master_key().await.expect("rotates");
-    let expected =
-        json!({"master_key": new.id().to_string(), "before": old.id().to_string(), "data_keys": 2, "wrapped_again": 2});
+    let (key, old_key) = (new.id().to_string(), old.id().to_string());
+    let expected = json!({
+        "master_key": key, "before": old_key, "data_keys": 2, "wrapped_again": 2, "cluster_keys_wrapped_again": 1,
+    });
     assert_eq!(said, expected);
     assert!(wrapped(&cluster).iter().all(|body| !before.contains(body) && holds(body, &new.id().to_string())));
     opens(&records).await;

@@ -50,7 +50,11 @@ fn held(dev: &Dev, data: &Path) -> Result<()> {
     // New connections, to it and from it, with certificates of which none is of the start.
     dev.kill(KILLED)?;
     let mut options = Options::new(&data.join(format!("node-{KILLED}")));
-    options.settings = vec![format!("cluster.certificate_valid_seconds={}", VALID.as_secs())];
+    options.settings = vec![
+        format!("cluster.certificate_valid_seconds={}", VALID.as_secs()),
+        // Without it the node could not make a certificate for itself, where the last one has run out by now.
+        format!("secrets.master_key_file={}", data.join("master.key").display()),
+    ];
     let again = Server::start(&options)?;
     rows.write(&again.url, "again")?;
     ensure!(rows.refusals == 0, "a node that came back is known again");

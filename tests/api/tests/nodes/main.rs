@@ -11,6 +11,7 @@ mod deletion;
 mod dev;
 mod export;
 mod files;
+mod hardening;
 mod knocks;
 mod limits;
 mod lost;

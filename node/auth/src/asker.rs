@@ -1,0 +1,120 @@
+//! On whose behalf one node asks another, in the form in which it travels: ids alone. What they may do is worked out anew where
+//! it arrives.
+
+use std::sync::Arc;
+
+use assay_storage_model::{ObjectKind, OrgId};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::decide::{Credential, Principal};
+use crate::rights::Rights;
+
+/// Frozen: nodes of several versions write and read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asker {
+    User {
+        org: OrgId,
+        user: Uuid,
+        credential: Credential,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        impersonator: Option<Uuid>,
+    },
+    Job(Job),
+}
+
+/// Work of the program itself, which has checked rights where it began or is asked for by nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Job {
+    /// Keeps what was done to access.
+    Audit,
+    /// Deletes rows that are older than a rule lets them be.
+    Retention,
+    /// Keeps files and takes away those that nothing names.
+    Files,
+    /// Keeps prompts and functions, whose rights are each one's own.
+    Functions,
+    /// Exports and imports organizations.
+    Transfer,
+    /// Answers queries that run on after their request.
+    LaterQueries,
+}
+
+impl Asker {
+    pub fn of(who: &Principal) -> Asker {
+        let Principal { org, user, credential, impersonator, .. } = who;
+        Asker::User { org: *org, user: *user, credential: *credential, impersonator: *impersonator }
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Option<Asker> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    /// The principal, with no rights yet; none of a job.
+    pub fn principal(&self) -> Option<Principal> {
+        let Asker::User { org, user, credential, impersonator } = self else { return None };
+        Some(Principal {
+            org: *org,
+            org_name: String::new(),
+            user: *user,
+            user_email: String::new(),
+            impersonator: *impersonator,
+            credential: *credential,
+            rights: Arc::new(Rights::default()),
+        })
+    }
+}
+
+impl Job {
+    /// Whether the job has anything to do with objects of this kind, to write to them or to read them.
+    pub fn may(self, writes: bool, kind: ObjectKind) -> bool {
+        let is_rows = !matches!(kind, ObjectKind::AuditLog | ObjectKind::Files);
+        match self {
+            Job::Audit => kind == ObjectKind::AuditLog,
+            Job::Files => kind == ObjectKind::Files,
+            Job::Functions => kind == ObjectKind::ProjectPrompts,
+            Job::Retention => is_rows,
+            Job::LaterQueries => !writes,
+            Job::Transfer => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_asker_is_written_as_it_was_frozen() {
+        let user = Asker::User {
+            org: OrgId(Uuid::from_u128(1)),
+            user: Uuid::from_u128(2),
+            credential: Credential::ApiKey(Uuid::from_u128(3)),
+            impersonator: None,
+        };
+        let text = r#"{"user":{"org":"00000000-0000-0000-0000-000000000001","user":"00000000-0000-0000-0000-000000000002","credential":{"api_key":"00000000-0000-0000-0000-000000000003"}}}"#;
+        assert_eq!(String::from_utf8(user.to_bytes()).expect("text"), text);
+        assert_eq!(Asker::from_bytes(text.as_bytes()), Some(user.clone()));
+        assert!(user.principal().is_some_and(|who| who.rights.is_empty()));
+        let job = Asker::Job(Job::LaterQueries);
+        assert_eq!(job.to_bytes(), br#"{"job":"later_queries"}"#);
+        assert!(Asker::from_bytes(&job.to_bytes()) == Some(job.clone()) && job.principal().is_none());
+        assert_eq!(Asker::from_bytes(b""), None);
+    }
+
+    #[test]
+    fn a_job_reaches_its_own_kinds_alone() {
+        let rows = ObjectKind::ProjectLogs;
+        assert!(Job::Audit.may(true, ObjectKind::AuditLog) && !Job::Audit.may(false, rows));
+        assert!(Job::Files.may(true, ObjectKind::Files) && !Job::Files.may(false, rows));
+        assert!(Job::Retention.may(true, rows) && !Job::Retention.may(false, ObjectKind::AuditLog));
+        assert!(Job::Functions.may(true, ObjectKind::ProjectPrompts) && !Job::Functions.may(false, rows));
+        assert!(Job::LaterQueries.may(false, ObjectKind::AuditLog) && !Job::LaterQueries.may(true, rows));
+    }
+}

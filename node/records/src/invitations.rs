@@ -103,7 +103,7 @@ impl Records {
             let said = "this credential is not granted `create` on the members of the organization";
             return Err(RecordsError::Forbidden(said.into()));
         }
-        self.peek(|sight| of_organization(sight, lister.org)?.iter().map(|record| shown_to_inviter(record)).collect())
+        self.peek(|sight| of_organization(sight, lister.org)?.iter().map(shown_to_inviter).collect())
     }
 
     /// The pending invitations of an organization or a user; of everybody where neither is named.

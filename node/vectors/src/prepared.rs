@@ -18,7 +18,7 @@ pub(crate) struct Call {
 pub(crate) enum Prepared {
     Nothing,
     Like(Like),
-    Regex(Pattern),
+    Regex(Box<Pattern>),
     Words(Words),
     List(List),
     /// What INCLUDES asks for: a text that is no number, and so equals nothing but itself.
@@ -53,7 +53,7 @@ impl Call {
             }
             (Function::Regex { any_case }, Some(pattern)) => {
                 let pattern = pattern.to_text().unwrap_or_default();
-                Pattern::new(&pattern, *any_case).map_or(Prepared::Nothing, Prepared::Regex)
+                Pattern::new(&pattern, *any_case).map_or(Prepared::Nothing, |regex| Prepared::Regex(Box::new(regex)))
             }
             (Function::Match, Some(words)) => Prepared::Words(Words::of(words)),
             (Function::In, Some(list)) => List::of(list).map_or(Prepared::Nothing, Prepared::List),

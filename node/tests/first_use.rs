@@ -254,12 +254,16 @@ fn the_readmes_first_question_is_answered() {
     assert!(lines.len() >= 3, "a key, a project, rows and a question: {lines:?}");
     let dir = tempfile::tempdir().unwrap();
     let node = Node::start(&dir.path().join("data"), &[]);
-    let answers = lines.iter().filter(|line| line.starts_with("curl ")).map(|line| {
-        let text = exchange(&TcpStream::connect(node.address).unwrap(), &sent_by(line));
-        assert!(text.starts_with("HTTP/1.1 200"), "{line}: {text}");
-        text
-    });
-    says(&answers.last().unwrap(), &["\"n\":1"]);
+    let answers: Vec<String> = lines
+        .iter()
+        .filter(|line| line.starts_with("curl "))
+        .map(|line| {
+            let text = exchange(&TcpStream::connect(node.address).unwrap(), &sent_by(line));
+            assert!(text.starts_with("HTTP/1.1 200"), "{line}: {text}");
+            text
+        })
+        .collect();
+    says(answers.last().unwrap(), &["\"n\":1"]);
 }
 
 /// The request that a `curl` sends, as a shell would pass its words on.

@@ -46,7 +46,7 @@ impl Exports {
         let began = Instant::now();
         let span = span_of(&trace, "gRPC", &call.path);
         let wait = Wait::of_call(began, call.metadata.get(GRPC_TIMEOUT).map(HeaderValue::as_bytes));
-        let served = AssertUnwindSafe(self.serve(call, wait.clone())).catch_unwind();
+        let served = Box::pin(AssertUnwindSafe(self.serve(call, wait.clone())).catch_unwind());
         let served = wait.limit(self.edge.config.request_time_max(), served).instrument(span.clone()).await;
         let said = match served {
             Some(Ok(said)) => said,

@@ -53,7 +53,8 @@ impl Call {
             }
             (Function::Regex { any_case }, Some(pattern)) => {
                 let pattern = pattern.to_text().unwrap_or_default();
-                Pattern::new(&pattern, *any_case).map_or(Prepared::Nothing, |regex| Prepared::Regex(Box::new(regex)))
+                Pattern::new(&pattern, *any_case)
+                    .map_or(Prepared::Nothing, |pattern| Prepared::Regex(Box::new(pattern)))
             }
             (Function::Match, Some(words)) => Prepared::Words(Words::of(words)),
             (Function::In, Some(list)) => List::of(list).map_or(Prepared::Nothing, Prepared::List),

@@ -244,7 +244,7 @@ impl States {
             self.found.push(id);
             match nfa.state(id) {
                 State::Look { look, next } if nfa.look_matcher().matches(*look, text.as_bytes(), at) => {
-                    ahead.push(*next)
+                    ahead.push(*next);
                 }
                 State::Union { alternates } => ahead.extend(alternates.iter().copied()),
                 State::BinaryUnion { alt1, alt2 } => {

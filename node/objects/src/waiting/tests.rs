@@ -44,11 +44,14 @@ fn wanted(writes: &[(u128, usize)]) -> (Vec<Wanted<ShardId>>, Vec<Wanted<NodeId>
     (here.collect(), there.collect())
 }
 
+/// Call, holder, and the bytes of each object that the call was given places for.
+type Given = (u64, Holder, Vec<(u128, usize)>);
+
 /// The queue, with what was given and what waits, for tests that only say what they want.
 struct Queue {
     queue: WriteQueue<u128>,
     waits: BTreeMap<u64, (Holder, Vec<(u128, usize)>)>,
-    held: Vec<(u64, Holder, Vec<(u128, usize)>)>,
+    held: Vec<Given>,
 }
 
 impl Queue {

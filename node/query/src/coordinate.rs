@@ -26,6 +26,8 @@ const TRIES: usize = 3;
 const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(25);
 /// Beside its own time, what an answer takes on its way.
 const ON_THE_WAY: Duration = Duration::from_secs(2);
+/// Beside its own time, what a part of this node takes to end.
+const HERE_LATE: Duration = Duration::from_secs(1);
 
 /// A question on its way through the cluster.
 pub(crate) struct Errand<'e> {
@@ -198,7 +200,14 @@ impl Errand<'_> {
         }
         let question = self.question(shards, what, left);
         let node = match whom {
-            Whom::Here => return question.answer_here(self.office).await.map_err(|why| (None, why)),
+            Whom::Here => {
+                // What is late is ended by the query's watch; what never begins, such as a view of a replica that has no
+                // leader, is asked for elsewhere.
+                let answer = question.answer_here(self.office);
+                let answer = tokio::time::timeout_at((self.until + HERE_LATE).into(), answer).await;
+                let silent = || Err(AskError::Unavailable("the replica of this node gave no answer in time".into()));
+                return answer.unwrap_or_else(|_| silent()).map_err(|why| (None, why));
+            }
             Whom::There(node) => node,
         };
         let body = Bytes::from(serde_json::to_vec(&question).expect("plain data encodes"));

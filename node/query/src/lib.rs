@@ -60,7 +60,7 @@ const PERMIT_WAIT: Duration = Duration::from_secs(30);
 /// How long an answer under way waits for the permit of its next part: its reader has part of it already.
 const NEXT_PERMIT_WAIT: Duration = Duration::from_secs(120);
 /// Beside the time of a query, what its end may take. Whatever holds it up, it is answered then.
-const LATE: Duration = Duration::from_secs(3);
+const LATE: Duration = Duration::from_secs(5);
 
 /// Microseconds since the epoch.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;

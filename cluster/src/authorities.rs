@@ -188,7 +188,7 @@ fn fingerprint(der: &[u8]) -> String {
     BlobName::of(der).to_string()
 }
 
-/// Of a text that is no certificate, of the text.
+/// Fingerprint of the first certificate; a text without one has the fingerprint of its bytes.
 fn fingerprint_of(pem: &str) -> String {
     let first = split_certificates(pem).ok().and_then(|parts| parts.into_iter().next());
     first.map_or_else(|| fingerprint(pem.as_bytes()), |(_, der)| fingerprint(&der))

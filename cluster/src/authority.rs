@@ -147,7 +147,7 @@ impl Shared {
             match self.ask(other, CERTIFY, body.clone(), CERTIFY_MAX).await {
                 Ok(answer) => match serde_json::from_slice::<Certified>(&answer) {
                     Ok(answer) => return Ok(answer.certificate),
-                    Err(error) => why = format!("the answer of node {other} does not read: {error}"),
+                    Err(error) => why = format!("the answer of node {other} cannot be decoded: {error}"),
                 },
                 Err(error) => why = error.to_string(),
             }

@@ -236,7 +236,7 @@ pub enum Consequence {
 enum Process {
     #[default]
     Unknown,
-    /// Of a program before 0.5.
+    /// Runs a program before 0.5, which states no start.
     Silent,
     Compared(StartId),
 }
@@ -295,7 +295,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Of a process whose start is the last in the history. `others` are the nodes that may know it.
+    /// Makes the registry of a process whose start is the last in the history. The `others` are nodes that may know it.
     pub fn new(kept: Kept, others: impl IntoIterator<Item = NodeId>) -> Registry {
         let own = kept.history.last().copied().unwrap_or(StartId(0));
         Registry { own, kept, peers: BTreeMap::new(), waits_for: others.into_iter().collect(), suspended: false }

@@ -107,7 +107,7 @@ pub(crate) struct Voucher(pub Arc<Shared>);
 
 impl Service for Voucher {
     fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
-        let bad = || NoAnswer::Refused("a question about a node that does not read".into());
+        let bad = || NoAnswer::Refused("the question about a node cannot be decoded".into());
         let node = <[u8; 8]>::try_from(&body[..]).map(u64::from_le_bytes).map(NodeId).map_err(|_| bad());
         let answer = node.map(|node| {
             let knows = Removed::of(&self.0.catalog.read()).vouches_for(node);

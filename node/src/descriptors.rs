@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Files that the store, the log, connections to other nodes and queries that spill may need, where there are enough.
 const STORE_FILES_MAX: u64 = 4_096;
-/// Of few files the store gets this share, as a divisor.
+/// Divisor that gives the share of the store where there are few files.
 const STORE_SHARE: u64 = 2;
 
 /// Raises the limit of open files as far as it may be raised without privileges; returns what it is now.

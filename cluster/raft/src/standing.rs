@@ -71,7 +71,7 @@ pub struct Standing {
 /// What a follower acknowledged to a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acknowledged {
-    /// Of the leader, which the follower has accepted.
+    /// Vote of the leader that the follower has accepted.
     pub vote: VoteFor,
     /// The last entry that the follower is known to have.
     pub matched: LogPlace,

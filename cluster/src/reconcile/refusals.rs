@@ -158,7 +158,7 @@ async fn close(shared: &Arc<Shared>, by: NodeId, name: Name, why: &str, diverged
 struct PlacedThere {
     /// Numbers below were given.
     next_replica: ReplicaId,
-    /// Of the catalog, on the node that asks.
+    /// Replica of the catalog on the node that asks.
     catalog: Option<ReplicaId>,
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Kept>, HomeErro
         let known = take(&mut kept, &name, &value);
         known.ok_or_else(|| HomeError::Damaged {
             path: path.clone(),
-            what: format!("a line that does not read: {name}"),
+            what: format!("the line `{name}` cannot be parsed"),
         })?;
     }
     Ok(Some(kept))

@@ -86,7 +86,7 @@ struct Wrapped {
     node: NodeId,
     lane: Lane,
     address: Option<Address>,
-    /// Of the origin and the receiver.
+    /// Processes of the origin and of the receiver.
     processes: Option<Processes>,
     service: String,
     body: Bytes,

@@ -31,7 +31,7 @@ const KEPT_UNTIL_CLOSED: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Unread {
     body: Rc<RefCell<Body>>,
-    /// Of a client that waits to be told to send.
+    /// Present where the client waits for `100 Continue` before it sends.
     continues: Option<Continue>,
 }
 

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::drain::Drain;
 use crate::holder::Holder;
-use crate::queue::{Asked, Division, Id, Queue};
+use crate::queue::{Division, Id, Queue, RequestState};
 use crate::reading::{Reading, Waits};
 use crate::refusals::Refusals;
 
@@ -112,7 +112,7 @@ impl Budget {
             (id, asked)
         };
         let reservation = Reservation { budget: self.clone(), id, holder };
-        (asked == Asked::Admitted).then_some(reservation)
+        (asked == RequestState::Admitted).then_some(reservation)
     }
 
     /// Returns what is held, what waits, and what was counted so far.
@@ -178,8 +178,8 @@ impl Budget {
 }
 
 impl State {
-    fn waker_if(&mut self, asked: Asked, id: Id) -> Option<oneshot::Receiver<()>> {
-        if asked == Asked::Admitted {
+    fn waker_if(&mut self, asked: RequestState, id: Id) -> Option<oneshot::Receiver<()>> {
+        if asked == RequestState::Admitted {
             return None;
         }
         let (waker, woken) = oneshot::channel();

@@ -64,7 +64,7 @@ impl Division {
 
 /// What happened to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestState {
     Admitted,
     Waiting,
 }
@@ -208,12 +208,12 @@ impl Queue {
 
     /// Takes a new request. One for nothing is admitted at once. The caller checks that the amount can fit. Returns also
     /// other requests that are admitted now.
-    pub fn ask(&mut self, holder: Holder, amount: u64) -> (Id, Asked, Vec<Id>) {
+    pub fn ask(&mut self, holder: Holder, amount: u64) -> (Id, RequestState, Vec<Id>) {
         let id = self.next;
         self.next += 1;
         self.entries.insert(id, Entry { holder, held: 0, part: Part::Main, asks: None });
         if amount == 0 {
-            return (id, Asked::Admitted, Vec::new());
+            return (id, RequestState::Admitted, Vec::new());
         }
         self.enqueue(id, amount);
         let (asked, others) = self.serve_and_find(id);
@@ -221,10 +221,10 @@ impl Queue {
     }
 
     /// Asks for more for a reservation. Returns also other requests that are admitted now.
-    pub fn grow(&mut self, id: Id, by: u64) -> (Asked, Vec<Id>) {
-        let Some(entry) = self.entries.get_mut(&id) else { return (Asked::Admitted, Vec::new()) };
+    pub fn grow(&mut self, id: Id, by: u64) -> (RequestState, Vec<Id>) {
+        let Some(entry) = self.entries.get_mut(&id) else { return (RequestState::Admitted, Vec::new()) };
         if by == 0 || entry.asks.is_some() {
-            return (Asked::Admitted, Vec::new());
+            return (RequestState::Admitted, Vec::new());
         }
         if entry.held == 0 {
             self.enqueue(id, by);
@@ -392,9 +392,9 @@ impl Queue {
     }
 
     /// Admits what it can. Returns what became of one request, and the others that were admitted.
-    fn serve_and_find(&mut self, id: Id) -> (Asked, Vec<Id>) {
+    fn serve_and_find(&mut self, id: Id) -> (RequestState, Vec<Id>) {
         let mut admitted = self.serve();
-        let asked = if admitted.contains(&id) { Asked::Admitted } else { Asked::Waiting };
+        let asked = if admitted.contains(&id) { RequestState::Admitted } else { RequestState::Waiting };
         admitted.retain(|one| *one != id);
         (asked, admitted)
     }

@@ -58,7 +58,7 @@ struct WantedAccount {
 /// Who came, as the answer tells it.
 #[derive(Debug)]
 struct Added {
-    /// Of the user; of the invitation where one is pending, since the organization learns nothing of the user by then.
+    /// Id of the user, or of a pending invitation: until it is accepted the organization learns nothing of the user.
     id: Uuid,
     email: String,
     came: Came,
@@ -77,7 +77,7 @@ enum Came {
 #[derive(Debug, Default)]
 struct Leaving {
     members: Vec<Uuid>,
-    /// Of people who have not accepted so far.
+    /// Invitations that are not accepted yet.
     invitations: Vec<Uuid>,
 }
 

@@ -25,7 +25,7 @@ impl Model {
     fn ask(&mut self, holder: Holder, amount: u64) -> Id {
         let (id, asked, mut admitted) = self.queue.ask(holder, amount);
         self.all.insert(id, (holder, 0, amount));
-        if asked == Asked::Admitted {
+        if asked == RequestState::Admitted {
             admitted.push(id);
         }
         self.admitted(admitted);
@@ -35,7 +35,7 @@ impl Model {
     fn grow(&mut self, id: Id, by: u64) {
         let (asked, mut admitted) = self.queue.grow(id, by);
         self.all.get_mut(&id).expect("known").2 = by;
-        if asked == Asked::Admitted {
+        if asked == RequestState::Admitted {
             admitted.push(id);
         }
         self.admitted(admitted);

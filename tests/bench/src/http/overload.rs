@@ -72,7 +72,7 @@ struct Sending {
     offered_bytes: AtomicU64,
     offered_rows: AtomicU64,
     acknowledged_rows: AtomicU64,
-    /// Of batches that were dropped.
+    /// Rows of batches that were dropped.
     lost_rows: AtomicU64,
     /// Answers other than 200, and failures.
     refusals: AtomicU64,

@@ -71,7 +71,7 @@ fn routes(url: &str) -> Result<Vec<Route>> {
 }
 
 /// What there is to read for anybody, and how people log in who have no credential yet.
-const PUBLIC: [&str; 15] = [
+const PUBLIC: [&str; 16] = [
     "/.well-known/oauth-authorization-server",
     "/api/cli/wizard-session/allow",
     "/api/cli/wizard-session/create",
@@ -82,6 +82,7 @@ const PUBLIC: [&str; 15] = [
     "/metrics",
     "/oauth/authorize",
     "/oauth/callback",
+    "/oauth/invitations",
     "/oauth/revoke",
     "/oauth/token",
     "/openapi.json",

@@ -5,7 +5,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::acts::{Act, Open, Scope, says};
-use super::callers::{Caller, new_acl};
+use super::callers::{Caller, Way, new_acl};
 use super::kinds::Kind;
 use super::model::{Expected, Rule, Thing, expected};
 use super::world::{Ask, MARKER, ORGANIZATION, World, merged, text};
@@ -118,9 +118,12 @@ impl Beside {
         let own = Open::Says(vec!["\"key\":\"sk-".into()], Vec::new());
         let act =
             |label: &str, rule, ask, about: &str, open| Act::new(label, rule, ask, about, open).scope(Scope::Grants);
+        // A key outlives the right to act as its user, so nobody makes one while acting as another.
+        let is_acting = matches!(caller.way, Way::Impersonated | Way::ImpersonatedNothing);
+        let making = if is_acting { Rule::Nobody } else { Rule::Anybody };
         let listed = act("api_key: list", list, Ask::get("/v1/api_key"), &self.key, says(&self.key));
         Ok(vec![
-            act("api_key: create", Rule::Anybody, Ask::new("POST", "/v1/api_key", new), ORGANIZATION, own),
+            act("api_key: create", making, Ask::new("POST", "/v1/api_key", new), ORGANIZATION, own),
             act("api_key: read", read, Ask::get(format!("/v1/api_key/{}", self.key)), &self.key, says(&self.key)),
             Act { hidden: vec![self.key.clone()], ..listed },
             act(

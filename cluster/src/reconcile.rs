@@ -10,7 +10,7 @@
 //! | refusals | every node | what others found of this one's starts | closes replicas, has the catalog's made anew |
 //! | news | every node | the catalog, what this node keeps | addresses of others, its own; whether the catalog is heard |
 //! | certificates | every node | the certificate in use, the files, the day | makes a new one in time, takes another up |
-//! | authorities | the catalog's leader | the authority, what nodes state | wraps its key, steps through a rotation |
+//! | authorities | every node | the authority, what nodes state | opens its key; on the catalog's leader wraps it, steps |
 //! | strangers | every node | who calls, the catalog | asks others about nodes that it does not know |
 //! | health | every node | which nodes answer, whose disk is slow | remembers who may lead |
 //! | clocks | every node | what time the other nodes say it is | remembers it for whoever assigns ids |

@@ -28,8 +28,10 @@ fn failed(error: impl std::fmt::Display) -> OperateError {
 }
 
 impl Shared {
-    /// Makes the next step, where this node leads the catalog.
+    /// Opens the authority's key where a node was started without the master key, and makes the next step where this node
+    /// leads the catalog.
     pub async fn tend_authorities(&self) -> Result<(), OperateError> {
+        self.open_for_all().await?;
         if !self.hub.group(GroupId::CATALOG).is_some_and(|catalog| catalog.leads()) {
             return Ok(());
         }
@@ -60,6 +62,33 @@ impl Shared {
         Ok(())
     }
 
+    /// Keeps the authority's key in plain text while a node lacks the master key that wraps it. Otherwise the loss of the
+    /// nodes that have it would leave a cluster that lets no node in and renews no certificate. Any node with the master key
+    /// does this, since the leader of the catalog may be the one without it.
+    async fn open_for_all(&self) -> Result<(), OperateError> {
+        let Some(keys) = &self.config.keys else { return Ok(()) };
+        let (body, record, without) = {
+            let state = self.catalog.read();
+            let Ok((body, record)) = record_of(&state) else { return Ok(()) };
+            let id = body.wrapped_key.as_deref().and_then(|wrapped| keys.id_of(wrapped));
+            let Some(id) = id.filter(|id| keys.ids().contains(id)) else { return Ok(()) };
+            (body, record, nodes::without_key(&state, &id))
+        };
+        // Each step of a rotation waits for every node, and keeps the next key wrapped.
+        if without.is_empty() || body.is_rotating() {
+            return Ok(());
+        }
+        let opened = opened(body, &**keys)?;
+        self.put_authorities(&record, &opened).await?;
+        let nodes: Vec<String> = without.iter().map(ToString::to_string).collect();
+        tracing::warn!(
+            nodes = nodes.join(", "),
+            "the key of the cluster's certificate authority is in the catalog in plain text until these nodes have the \
+             master key: give it to them in secrets.master_key_file"
+        );
+        Ok(())
+    }
+
     async fn put_authorities(&self, record: &Record, body: &Authorities) -> Result<(), OperateError> {
         let put = CatalogCommand::Put(PutRecord {
             kind: record.kind,
@@ -82,6 +111,13 @@ impl Shared {
 fn wrapped(body: Authorities, keys: &dyn KeyWrap) -> Result<Authorities, OperateError> {
     let wrapped_key = keys.wrap(&Authorities::label(&body.certificate_pem), &body.key_pem).map_err(failed)?;
     Ok(Authorities { key_pem: String::new(), wrapped_key: Some(wrapped_key), ..body })
+}
+
+/// The same with its key in plain text, as programs before 0.5.0 kept it.
+fn opened(body: Authorities, keys: &dyn KeyWrap) -> Result<Authorities, OperateError> {
+    let Some(wrapped_key) = &body.wrapped_key else { return Ok(body) };
+    let key_pem = keys.unwrap(&Authorities::label(&body.certificate_pem), wrapped_key).map_err(failed)?;
+    Ok(Authorities { key_pem, wrapped_key: None, ..body })
 }
 
 /// The same with every key wrapped by the master key in use; none where each is already.

@@ -37,7 +37,8 @@ pub fn start_of(node: NodeId, number: u32) -> StartId {
 
 /// Puts a machine back to what it was before a start that every other node has seen, if all is well until then.
 pub async fn put_back(world: Arc<World>, dice: Dice, node: NodeId, hot: bool) {
-    let Some(copy) = world.copy(node, hot) else { return };
+    // Other faults may have come before this task ran.
+    let Some(copy) = is_whole(&world).then(|| world.copy(node, hot)).flatten() else { return };
     let until = Instant::now() + SEEN_WITHIN;
     while !(is_whole(&world) && world.last_start_is_seen(node, &copy)) {
         if Instant::now() >= until {

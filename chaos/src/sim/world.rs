@@ -191,6 +191,10 @@ impl World {
     /// What is on a machine's disk: while it runs, or after it was stopped, which is done then. It runs again later.
     pub fn copy(self: &Arc<Self>, node: NodeId, hot: bool) -> Option<OldCopy> {
         let life = self.life(node)?;
+        // A replica that is being cleared is noted beside the disk, where a copy would not have it.
+        if !self.machines.lock().get(&node)?.to_clear.is_empty() {
+            return None;
+        }
         let replicas = self.replicas_of(node);
         let starts = self.machines.lock().get(&node)?.starts.clone();
         let kept = life.kept.after(Cut::Kill, &self.dice);

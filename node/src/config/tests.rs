@@ -108,7 +108,7 @@ fn rules_of_rates_that_are_not_understood_are_named() {
     let file = dir.path().join("assay.toml");
     std::fs::write(&file, "[limits]\nrates = 5\n").unwrap();
     let typed = load(&sources(Some(&file), &[], &[])).unwrap_err();
-    assert!(typed.problem.contains("must be of type array"), "{typed}");
+    assert!(typed.problem.contains("`limits.rates` is a whole number; it has to be a list"), "{typed}");
 }
 
 #[test]

@@ -59,7 +59,8 @@ const DOCTOR_ONE_IN: usize = 3;
 /// Empty space is less worth a flip.
 const TRIES_FOR_A_WRITTEN_BYTE: u32 = 4;
 
-const KINDS: [&str; 9] = ["log", "watermark", "kept state", "segment", "ids", "marks", "blobs", "CURRENT", "FORMAT"];
+const KINDS: [&str; 10] =
+    ["log", "watermark", "kept state", "segment", "ids", "marks", "blobs", "CURRENT", "FORMAT", "starts"];
 
 #[derive(Clone, Debug)]
 struct Flip {
@@ -328,6 +329,7 @@ fn kind_of(path: &Path) -> Option<&'static str> {
     match (name, ending) {
         ("FORMAT", _) => Some("FORMAT"),
         ("CURRENT", _) => Some("CURRENT"),
+        ("START" | "STARTS", _) => Some("starts"),
         (_, "watermark") => Some("watermark"),
         (_, "parquet") => Some("segment"),
         (_, "ids") => Some("ids"),

@@ -79,7 +79,7 @@ impl Shared {
     }
 }
 
-fn read(disk: &dyn Disk, dir: &Path) -> Result<Entries, HomeError> {
+pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Entries, HomeError> {
     let path = dir.join(FILE);
     let lines = checked::read(disk, &path, WHAT)?.unwrap_or_default();
     let entries = lines.iter().map(|(_, value)| parse(value)).collect::<Option<Entries>>();

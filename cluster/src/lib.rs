@@ -89,7 +89,7 @@ pub use home::{FORMAT_VERSION, Format, HomeError, Lock, read_format};
 pub use join::{JoinError, Joined, is_token, join};
 pub use keeping::{NodeFile, read_node, read_replicas};
 pub use nodes::{Feature, NodeProgram, NodeRecord, NodeState};
-pub use old_copy::closed_groups;
+pub use old_copy::{check_node_files, closed_groups, log_is_of_other_time};
 pub use operate::OperateError;
 pub use readings::{GroupReading, LogSyncs};
 pub use reconcile::PeersTime;

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use assay_cluster_raft::contradiction;
-use assay_storage_disk::SharedDisk;
+use assay_storage_disk::{Disk, SharedDisk};
 use assay_storage_log::Log;
 use assay_storage_model::catalog::ShardMap;
 use assay_storage_model::{Applied, GroupId, NodeId};
 use uuid::Uuid;
 
+use crate::acknowledged;
 use crate::error::OpenError;
 use crate::home::HomeError;
 use crate::keeping::{Keeping, KeptReplica, KeptState};
@@ -23,6 +24,30 @@ pub fn closed_groups(disk: SharedDisk, dir: &Path) -> Result<Vec<GroupId>, HomeE
     let kept = keeping.replicas()?.unwrap_or_default();
     let must_not = |one: &&KeptReplica| one.state == KeptState::Kept && closed.contains(&(one.group, one.replica));
     Ok(kept.iter().filter(must_not).map(|one| one.group).collect())
+}
+
+/// Files in which a node keeps what it knows of itself and of others, each with the error that a start would meet. Needs
+/// no lock.
+pub fn check_node_files(disk: SharedDisk, dir: &Path) -> Vec<(&'static str, HomeError)> {
+    let keeping = Keeping { disk, dir: dir.to_owned() };
+    let disk = &*keeping.disk;
+    let read = [
+        ("NODE", keeping.node().err()),
+        ("PEERS", keeping.kept_peers().err()),
+        ("REPLICAS", keeping.replicas().err()),
+        ("STARTS", starts::read(disk, dir).err()),
+        ("log/START", read_marker(disk, &dir.join("log")).err()),
+        ("ACKNOWLEDGED", acknowledged::read(disk, dir).err()),
+    ];
+    read.into_iter().filter_map(|(file, error)| Some((file, error?))).collect()
+}
+
+/// Whether the log was last used by another copy of the data directory: the next start closes every replica. False where
+/// that cannot be read.
+pub fn log_is_of_other_time(disk: &dyn Disk, dir: &Path) -> bool {
+    let Ok(kept) = starts::read(disk, dir) else { return false };
+    let Ok(marker) = read_marker(disk, &dir.join("log")) else { return false };
+    !fits(&kept.unwrap_or_default().history, marker)
 }
 
 /// A start that nobody has heard of yet.

@@ -13,7 +13,9 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 
-use assay_cluster::{Format, HomeError, closed_groups, contradiction_in, read_format};
+use assay_cluster::{
+    Format, HomeError, check_node_files, closed_groups, contradiction_in, log_is_of_other_time, read_format,
+};
 use assay_storage_blobs::Blobs;
 use assay_storage_disk::SharedDisk;
 use assay_storage_log::Verdict;
@@ -33,6 +35,7 @@ pub fn examine(dir: &Path) -> Report {
     let disk: SharedDisk = Arc::new(ReadOnlyDisk);
     let format = check_format(&disk, dir, &mut report);
     let log = check_log(&disk, dir, &mut report);
+    check_own_files(&disk, dir, &mut report);
     check_closed(&disk, dir, &mut report);
     for group in groups::all(&disk, dir, format, &mut report) {
         progress(&format!("checking {}", group.name()));
@@ -129,22 +132,30 @@ fn check_log(disk: &SharedDisk, dir: &Path, report: &mut Report) -> Option<assay
     None
 }
 
+/// Files in which the node keeps what it knows of itself and of others.
+fn check_own_files(disk: &SharedDisk, dir: &Path, report: &mut Report) {
+    for (file, error) in check_node_files(Arc::clone(disk), dir) {
+        match error {
+            HomeError::Newer { .. } | HomeError::Io { .. } => report.not_checked(file, error.to_string()),
+            _ => report.damaged(file, error.to_string(), "put the file back from a backup"),
+        }
+    }
+}
+
 /// Replicas that the node itself found must not vote again.
 fn check_closed(disk: &SharedDisk, dir: &Path, report: &mut Report) {
     let to_do = "start this node beside the others: they fill a new replica; `assay cluster recover` on the node that has \
                  most, where no majority is left";
-    match closed_groups(Arc::clone(disk), dir) {
-        Ok(closed) => {
-            for group in closed {
-                let what = "its replica here is closed: this directory, or this replica, was put back from an older copy, \
-                            or the group went on without what it had committed";
-                report.damaged(&groups::name_of(group), what, to_do);
-            }
-        }
-        Err(error @ (HomeError::Newer { .. } | HomeError::Io { .. })) => {
-            report.not_checked("STARTS", error.to_string());
-        }
-        Err(error) => report.damaged("STARTS", error.to_string(), "put the file back from a backup"),
+    if log_is_of_other_time(disk.as_ref(), dir) {
+        let what = "it was not last used by this data directory: it is of another time. The next start closes all \
+                    replicas of this node";
+        report.damaged("log/START", what, to_do);
+    }
+    // Where the list cannot be read, that has been said already.
+    for group in closed_groups(Arc::clone(disk), dir).unwrap_or_default() {
+        let what = "its replica here is closed: this directory, or this replica, was put back from an older copy, or the \
+                    group went on without what it had committed";
+        report.damaged(&groups::name_of(group), what, to_do);
     }
 }
 

@@ -131,6 +131,10 @@ fn purge_all(world: &Arc<World>) {
 /// Every group has the members that it is to have, as a majority knows, and each has nearly all there is. Else the loss of
 /// one more is the loss of a quorum, which is promised to nobody.
 pub fn is_whole(world: &World) -> bool {
+    // Its leader still counts on what the replica had.
+    if world.has_old_copy() {
+        return false;
+    }
     groups().into_iter().all(|group| {
         let Some(running) = world.leader(group).and_then(|life| life.running(group)) else { return false };
         let status = running.group.status();

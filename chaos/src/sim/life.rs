@@ -48,6 +48,8 @@ pub struct Life {
     pub point: Arc<CrashPoint>,
     /// Which processes of other nodes are heard.
     pub starts: Mutex<Registry>,
+    /// Held while a replica starts or is replaced: both decide by what the other leaves.
+    pub replacing: tokio::sync::Mutex<()>,
     dead: AtomicBool,
     /// Told when it dies.
     died: Notify,
@@ -99,6 +101,7 @@ impl Life {
             lines: Mutex::default(),
             point,
             starts: Mutex::new(starts),
+            replacing: tokio::sync::Mutex::default(),
             dead: AtomicBool::new(false),
             died: Notify::new(),
             log,

@@ -63,8 +63,19 @@ struct Machine {
     crashes_at: Option<u64>,
     /// Groups whose log here is of this replica, which was given up.
     to_clear: BTreeMap<GroupId, ReplicaId>,
+    /// Replicas whose disk was put back from an older copy. They are lost until they are made anew.
+    put_back: BTreeMap<GroupId, ReplicaId>,
     /// What replicas had that were given up; of one that is still to end, what it has.
     given_up: BTreeMap<ReplicaId, Kept>,
+}
+
+impl Machine {
+    /// Notes what a replica had. Of one that was put back, what it had before counts.
+    fn give_up(&mut self, group: GroupId, replica: ReplicaId, had: Kept) {
+        if self.put_back.get(&group) != Some(&replica) {
+            self.given_up.insert(replica, had);
+        }
+    }
 }
 
 pub fn groups() -> Vec<GroupId> {
@@ -144,9 +155,11 @@ impl World {
             (machine.places.keys().copied().collect::<Vec<_>>(), machine.to_clear.clone())
         };
         for (group, old) in to_clear {
+            let _replacing = life.replacing.lock().await;
             self.clear(&life, group, old).await;
         }
         for group in groups {
+            let _replacing = life.replacing.lock().await;
             // While the ones before it started, a replica may have been given up for another, which runs by now.
             let place = self.machines.lock().get(&node).and_then(|machine| machine.places.get(&group).cloned());
             let Some(place) = place.filter(|_| life.running(group).is_none()) else { continue };
@@ -216,8 +229,22 @@ impl World {
 
     pub fn restore(&self, node: NodeId, copy: OldCopy) {
         if let Some(machine) = self.machines.lock().get_mut(&node).filter(|machine| machine.life.is_none()) {
-            (machine.kept, machine.starts) = (copy.kept, copy.starts);
+            // What was acknowledged is on the disk that is taken out, and counts until then.
+            let had = machine.kept.clone();
+            machine.given_up.extend(copy.replicas.values().map(|replica| (*replica, had.clone())));
+            (machine.kept, machine.starts, machine.put_back) = (copy.kept, copy.starts, copy.replicas);
         }
+    }
+
+    /// Whether a replica that was put back from an older copy has yet to be made anew.
+    pub fn has_old_copy(&self) -> bool {
+        let is_there = |machine: &Machine, group, replica: &ReplicaId| {
+            machine.places.get(group).is_some_and(|place| place.replica == *replica)
+        };
+        let machines = self.machines.lock();
+        machines
+            .values()
+            .any(|machine| machine.put_back.iter().any(|(group, replica)| is_there(machine, group, replica)))
     }
 
     pub fn replicas_of(&self, node: NodeId) -> BTreeMap<GroupId, ReplicaId> {
@@ -269,12 +296,16 @@ impl World {
     /// A replica is given up and made anew under another id.
     pub async fn rebuild(self: &Arc<Self>, node: NodeId, group: GroupId) {
         let Some(life) = self.life(node) else { return };
+        let _replacing = life.replacing.lock().await;
+        if life.is_dead() {
+            return;
+        }
         let replica = self.next_replica();
         let (place, old) = {
             let mut machines = self.machines.lock();
             let Some(machine) = machines.get_mut(&node) else { return };
             let Some(old) = machine.places.get(&group).map(|place| place.replica) else { return };
-            machine.given_up.insert(old, life.kept.clone());
+            machine.give_up(group, old, life.kept.clone());
             let place = Place { replica, founders: None };
             machine.places.insert(group, place.clone());
             machine.to_clear.insert(group, old);
@@ -301,7 +332,7 @@ impl World {
         }
         let had = life.kept.after(Cut::Kill, &self.dice);
         if let Some(machine) = self.machines.lock().get_mut(&life.node) {
-            machine.given_up.insert(old, had);
+            machine.give_up(group, old, had);
         }
         life.remove_log(group).await;
         if !life.is_dead()

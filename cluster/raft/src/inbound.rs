@@ -147,18 +147,19 @@ impl Inbound {
         }
         let applied = self.machine.applied().position.map(crate::types::log_id_of);
         let Some(committed) = self.log.committed().max(applied) else { return Ok(()) };
-        let named = append.prev_log_id.into_iter().chain(append.entries.iter().map(|entry| entry.log_id));
-        let named: Vec<LogIdOf> = named.filter(|id| id.index <= committed.index).collect();
-        let failed = |error: std::io::Error| ReceiveError::Failed(error.to_string());
-        for id in named {
-            let here = if id.index == committed.index {
-                Some(committed)
-            } else {
-                self.log.id_at(id.index).await.map_err(failed)?
-            };
-            if here.is_some_and(|here| here != id) || id.leader_id.term > committed.leader_id.term {
-                return Err(other_history(committed, id));
+        let mut named = append.entries.iter().rev().map(|entry| entry.log_id).chain(append.prev_log_id);
+        // Two logs that agree on one entry agree on all before it, so the last one speaks for the others. Reading each
+        // of them takes longer than the leader waits.
+        let Some(id) = named.find(|id| id.index <= committed.index) else { return Ok(()) };
+        let here = match id.index == committed.index {
+            true => Some(committed),
+            false => {
+                let read = self.log.id_at(id.index).await;
+                read.map_err(|error: std::io::Error| ReceiveError::Failed(error.to_string()))?
             }
+        };
+        if here.is_some_and(|here| here != id) || id.leader_id.term > committed.leader_id.term {
+            return Err(other_history(committed, id));
         }
         Ok(())
     }

@@ -130,6 +130,8 @@ impl Committer {
             let passed = tokio::select! {
                 biased;
                 passed = self.proposer.admission.pass(bytes, until) => passed,
+                // What came meanwhile may have an earlier deadline.
+                () = self.shared.changed.notified() => continue,
                 _ = closing.wait_for(|closing| *closing) => Err(NotWritten::Closing),
             };
             if let Err(why @ NotWritten::Busy(_)) = &passed {

@@ -29,6 +29,7 @@ mod rows;
 mod said;
 mod stage;
 mod status;
+mod tracer;
 mod work;
 mod world;
 

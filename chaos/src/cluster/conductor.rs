@@ -10,7 +10,7 @@ use anyhow::ensure;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use super::fault::{Also, Planned, Who};
+use super::fault::{Also, Kind, Planned, Who};
 use super::node::Node;
 use super::said::{Outcome, Phase, Said};
 use super::stage::Stage;
@@ -89,6 +89,9 @@ impl<'a> Conductor<'a> {
         } else if begun[0].1 {
             self.hold(hold)?;
         }
+        if matches!(fault.kind, Kind::Ring | Kind::LongOneWay) && self.alone {
+            self.all_are_ready(fault)?;
+        }
         let launched = self.world.heal()?;
         for (number, _) in begun {
             self.say_fault(number, fault, "", Outcome::Healed);
@@ -96,6 +99,23 @@ impl<'a> Conductor<'a> {
         self.await_ready(launched)?;
         self.stage.set_nodes(self.world.nodes_at());
         eprintln!("storm: {} took {:.1} s", fault.kind.name(), started.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    /// Every node has to be ready, although some do not reach each other.
+    fn all_are_ready(&mut self, fault: &Planned) -> anyhow::Result<()> {
+        for number in self.world.up() {
+            let address = self.world.node(number)?.http;
+            let answer = Connection::connect(address, "", SAMPLE_WAIT)
+                .and_then(|mut connection| connection.send("GET", "/readyz", &[], b""));
+            match answer {
+                Ok(answer) if answer.status == 200 => {}
+                Ok(answer) => {
+                    self.broken(fault, format!("node {number} is not ready: {} {}", answer.status, answer.body))
+                }
+                Err(why) => self.broken(fault, format!("node {number} does not say whether it is ready: {why:#}")),
+            }
+        }
         Ok(())
     }
 
@@ -119,6 +139,13 @@ impl<'a> Conductor<'a> {
         }
         self.say_fault(number, fault, &what, outcome);
         (number, outcome == Outcome::Installed)
+    }
+
+    /// Says that a promise about this fault was broken.
+    pub fn broken(&self, fault: &Planned, why: String) {
+        let fault = fault.kind.name().to_owned();
+        eprintln!("storm: {fault}: {why}");
+        self.say(Said::Broken { fault, why });
     }
 
     fn say_fault(&self, number: u32, fault: &Planned, what: &str, outcome: Outcome) {

@@ -40,6 +40,15 @@ pub enum Kind {
     Add,
     Replace,
     Clock,
+    OldCopy,
+    HotOldCopy,
+    EmptyDir,
+    MovedAddress,
+    Files,
+    SlowDisk,
+    FlippedSegment,
+    Ring,
+    LongOneWay,
 }
 
 use Kind::*;
@@ -66,7 +75,7 @@ const fn known(
     Known { kind, name, nodes_min, need, hold_ms, takes_ms }
 }
 
-const TABLE: [Known; 16] = [
+const TABLE: [Known; 25] = [
     known(Kill, "kill", 1, None, 500..=4000, 6000),
     known(KillAll, "kill-all", 2, None, 200..=2000, 6000),
     // Longer than an election takes.
@@ -84,6 +93,16 @@ const TABLE: [Known; 16] = [
     known(Add, "add", 3, None, 1000..=2000, 12_000),
     known(Replace, "replace", 3, None, 1000..=2000, 14_000),
     known(Clock, "clock", 1, Some(Need::Clock), 3000..=5000, 6000),
+    known(OldCopy, "old-copy", 3, Some(Need::Rules), 5000..=7000, 40_000),
+    known(HotOldCopy, "hot-old-copy", 3, Some(Need::Rules), 5000..=7000, 40_000),
+    known(EmptyDir, "empty-directory", 3, None, 1000..=2000, 12_000),
+    known(MovedAddress, "moved-address", 3, None, 1000..=2000, 15_000),
+    known(Files, "files", 1, None, 5000..=8000, 10_000),
+    known(SlowDisk, "slow-disk", 3, Some(Need::Trace), 1000..=2000, 25_000),
+    known(FlippedSegment, "flipped-segment", 3, None, 15_000..=20_000, 25_000),
+    // Longer than a node waits for the catalog before it refuses everything.
+    known(Ring, "ring", 3, Some(Need::Rules), 30_000..=30_000, 36_000),
+    known(LongOneWay, "long-one-way", 3, Some(Need::Rules), 30_000..=30_000, 36_000),
 ];
 
 /// What every run of three nodes and ninety seconds has in it.
@@ -118,12 +137,26 @@ impl Kind {
 
     /// Whether it may come together with another: not what waits for the cluster to be whole on its way.
     fn pairs(self) -> bool {
-        !matches!(self, Rolling | Add | Replace | Clock)
+        !matches!(
+            self,
+            Rolling
+                | Add
+                | Replace
+                | Clock
+                | OldCopy
+                | HotOldCopy
+                | EmptyDir
+                | MovedAddress
+                | SlowDisk
+                | FlippedSegment
+                | Ring
+                | LongOneWay
+        )
     }
 
     /// Whether the nodes that are left are a majority that can talk: then writes have to go on.
     pub fn leaves_majority(self, nodes: u8) -> bool {
-        nodes >= 3 && !matches!(self, KillAll | PowerCutAll | Loss | Slow | Clock)
+        nodes >= 3 && !matches!(self, KillAll | PowerCutAll | Loss | Slow | Clock | OldCopy | HotOldCopy)
     }
 }
 
@@ -284,8 +317,8 @@ mod tests {
 
     #[test]
     fn a_long_run_has_every_kind() {
-        let planned = schedule(1, 300, &kinds(3));
-        let found: BTreeSet<Kind> = promised(&planned, 300).iter().map(|one| one.kind).collect();
+        let planned = schedule(1, 600, &kinds(3));
+        let found: BTreeSet<Kind> = promised(&planned, 600).iter().map(|one| one.kind).collect();
         assert_eq!(found, kinds(3));
     }
 }

@@ -194,7 +194,7 @@ impl Reader {
             Said::Fault { number, kind, what, majority, outcome } => {
                 history.fault(t, *number, kind, what, *majority, *outcome);
             }
-            Said::Odd { .. } | Said::Exit { .. } | Said::Status { .. } | Said::Gauges { .. } => {
+            Said::Odd { .. } | Said::Exit { .. } | Said::Broken { .. } | Said::Status { .. } | Said::Gauges { .. } => {
                 history.others.push((t, said.clone()));
             }
         }

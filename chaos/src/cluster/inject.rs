@@ -3,7 +3,9 @@
 mod disks;
 mod members;
 mod network;
+mod operators;
 mod processes;
+mod resources;
 
 use std::time::{Duration, Instant};
 
@@ -41,6 +43,15 @@ impl Conductor<'_> {
             Kind::Add => self.add_node(),
             Kind::Replace => self.replace_node(&mut rng),
             Kind::Clock => self.clock(fault, &mut rng),
+            Kind::OldCopy => self.old_copy(fault, &mut rng, false),
+            Kind::HotOldCopy => self.old_copy(fault, &mut rng, true),
+            Kind::EmptyDir => self.empty_directory(fault, &mut rng),
+            Kind::MovedAddress => self.moved_address(fault, &mut rng),
+            Kind::Files => self.files(fault, &mut rng),
+            Kind::SlowDisk => self.slow_disk(fault, &mut rng),
+            Kind::FlippedSegment => self.flipped_segment(fault, &mut rng),
+            Kind::Ring => self.ring(&mut rng),
+            Kind::LongOneWay => self.long_one_way(fault, &mut rng),
         }
     }
 

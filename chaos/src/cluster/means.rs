@@ -22,6 +22,8 @@ pub enum Need {
     Disk,
     /// A clock for every node.
     Clock,
+    /// A tracer of system calls.
+    Trace,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -31,6 +33,7 @@ pub struct Means {
     pub rules: Option<String>,
     pub disk: Option<String>,
     pub clock: Option<String>,
+    pub trace: Option<String>,
     pub fake_time: Option<PathBuf>,
 }
 
@@ -46,6 +49,7 @@ impl Means {
             rules: network.clone().or_else(|| missing(true, &["iptables"])),
             network,
             disk: missing(true, &["mkfs.ext4", "mount", "umount", "xfs_io"]),
+            trace: missing(true, &["strace"]),
             clock: fake_time.is_none().then(|| "the library libfaketimeMT".to_owned()),
             fake_time,
         }
@@ -58,6 +62,7 @@ impl Means {
             Need::Rules => self.rules.as_deref(),
             Need::Disk => self.disk.as_deref(),
             Need::Clock => self.clock.as_deref(),
+            Need::Trace => self.trace.as_deref(),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
-use crate::child::{Child, Next};
+use crate::child::{Child, Next, tool};
 use crate::disk_full;
 use crate::loop_image::LoopImage;
 use crate::probe;
@@ -244,6 +244,21 @@ impl Node {
             self.unmounted = false;
         }
         Ok(())
+    }
+
+    /// Limits the files that its process may open. Returns the limit before.
+    pub fn limit_files(&self, soft: &str) -> anyhow::Result<String> {
+        let Some(pid) = self.pid() else { return Ok(soft.to_owned()) };
+        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).context("reading its limits")?;
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).context("no limit of files")?;
+        let before = line.split_ascii_whitespace().next().context("no limit of files")?.to_owned();
+        tool("prlimit", &["--pid", &pid.to_string(), &format!("--nofile={soft}:")])?;
+        Ok(before)
+    }
+
+    /// The place of a second copy of its data, on the same disk.
+    pub fn aside(&self) -> PathBuf {
+        self.home.root().join("aside")
     }
 
     /// All room is taken but so many MiB.

@@ -242,6 +242,11 @@ pub enum Said {
         explained: Option<String>,
         why: String,
     },
+    /// The cluster did not do what is promised of it under this kind of fault.
+    Broken {
+        fault: String,
+        why: String,
+    },
     /// What `cluster status` says, as one node sees it.
     Status {
         node: u8,

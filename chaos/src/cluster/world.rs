@@ -17,6 +17,7 @@ use super::network::Network;
 use super::node::{Home, Node, READY_MAX};
 use super::stage::NodeAt;
 use super::status::Status;
+use super::tracer::Tracer;
 use crate::child;
 use crate::loop_image::LoopImage;
 use crate::probe;
@@ -53,6 +54,12 @@ pub struct World {
     pub network: Option<Network>,
     dir: PathBuf,
     pub paused: BTreeSet<u8>,
+    /// Nodes that a fault started itself and that are not ready yet.
+    pub started: BTreeSet<u8>,
+    /// Nodes that may open no more files, with the limit they had.
+    pub starved: BTreeMap<u8, String>,
+    /// Tracers that slow a node down.
+    pub tracers: BTreeMap<u8, Tracer>,
     /// Whether nodes are shown a clock that can be moved.
     clocks: bool,
 }
@@ -77,8 +84,18 @@ impl World {
         }
         std::fs::create_dir_all(dir.join("logs"))?;
         let nodes = BTreeMap::new();
-        let mut world =
-            World { plan, means, nodes, network, dir: dir.to_path_buf(), paused: BTreeSet::new(), clocks: false };
+        let mut world = World {
+            plan,
+            means,
+            nodes,
+            network,
+            dir: dir.to_path_buf(),
+            paused: BTreeSet::new(),
+            started: BTreeSet::new(),
+            starved: BTreeMap::new(),
+            tracers: BTreeMap::new(),
+            clocks: false,
+        };
         for number in 1..=world.plan.nodes {
             world.make(number)?;
         }
@@ -308,7 +325,12 @@ impl World {
         for number in std::mem::take(&mut self.paused) {
             self.node(number)?.signal("CONT")?;
         }
-        let mut launched = Vec::new();
+        self.tracers.clear();
+        for (number, limit) in std::mem::take(&mut self.starved) {
+            self.node(number)?.limit_files(&limit)?;
+        }
+        let mut launched: Vec<u8> = std::mem::take(&mut self.started).into_iter().collect();
+        launched.retain(|number| self.nodes.get(number).is_some_and(Node::runs));
         for node in self.nodes.values_mut().filter(|node| !node.gone) {
             node.remount()?;
             node.empty()?;

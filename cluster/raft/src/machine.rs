@@ -16,6 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use assay_storage_disk::files_ran_out;
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{Applied, LogPosition};
 use bytes::Bytes;
@@ -129,13 +130,6 @@ impl Error for MachineError {}
 /// Whether some cause of `error` is a full disk.
 pub fn disk_was_full(error: &(dyn Error + 'static)) -> bool {
     has_cause(error, |error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
-}
-
-/// Whether some cause of `error` is that this process, or the machine, has as many open files as it may have.
-pub fn files_ran_out(error: &(dyn Error + 'static)) -> bool {
-    const ENFILE: i32 = 23;
-    const EMFILE: i32 = 24;
-    has_cause(error, |error| matches!(error.raw_os_error(), Some(ENFILE | EMFILE)))
 }
 
 fn has_cause(error: &(dyn Error + 'static), is_it: impl Fn(&io::Error) -> bool) -> bool {

@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub use behind::stands_behind;
 pub use faulty::{Fault, FaultPlan, FaultyDisk, Operation};
 pub use pages::{DirectFile, PageBuffer};
-pub use real::RealDisk;
+pub use real::{RealDisk, files_ran_out};
 pub use simulated::{SEED_KEEPS_ALL, SEED_LOSES_ALL, SimulatedDisk};
 pub use space::{BALLAST_BYTES, Ballast, REFUSE_WRITES_BELOW_PERCENT, Room, Space, admit};
 

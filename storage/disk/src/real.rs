@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -15,6 +17,9 @@ use crate::{DirEntry, Disk, DiskFile, Space, parent_of};
 
 const FILE_MODE: u32 = 0o600;
 const DIR_MODE: u32 = 0o700;
+/// Wait for an open file when the process, or the machine, has as many as it may have.
+const FILES_WAIT_MAX: Duration = Duration::from_secs(10);
+const FILES_POLL: Duration = Duration::from_millis(20);
 
 /// The file system of this machine; holds no state of its own.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,6 +62,32 @@ fn at(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     move |source| io::Error::new(source.kind(), AtPath { doing, path, source })
 }
 
+/// Opens something, and waits where that takes one file too many: other threads give theirs back.
+fn when_files_are_left<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let since = Instant::now();
+    loop {
+        match open() {
+            Err(error) if files_ran_out(&error) && since.elapsed() < FILES_WAIT_MAX => thread::sleep(FILES_POLL),
+            other => return other,
+        }
+    }
+}
+
+/// Whether some cause of `error` is that this process, or the machine, has as many open files as it may have.
+pub fn files_ran_out(error: &(dyn Error + 'static)) -> bool {
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let found = error.downcast_ref::<io::Error>();
+        if found.is_some_and(|error| matches!(error.raw_os_error(), Some(ENFILE | EMFILE))) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
 fn handle(file: File, path: &Path) -> Arc<dyn DiskFile> {
     bulk_handle(file, None, path)
 }
@@ -69,20 +100,21 @@ impl Disk for RealDisk {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(FILE_MODE);
-        let file = options.open(path).map_err(at("create", path))?;
+        let file = when_files_are_left(|| options.open(path)).map_err(at("create", path))?;
         Ok(handle(file, path))
     }
 
     fn create_bulk(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(FILE_MODE);
-        let file = options.open(path).map_err(at("create", path))?;
+        let file = when_files_are_left(|| options.open(path)).map_err(at("create", path))?;
         // Some file systems refuse this; everything then goes through the page cache, as any other file does.
         Ok(bulk_handle(file, open_direct(path), path))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).write(true).open(path).map_err(at("open", path))?;
+        let open = || OpenOptions::new().read(true).write(true).open(path);
+        let file = when_files_are_left(open).map_err(at("open", path))?;
         Ok(handle(file, path))
     }
 
@@ -137,7 +169,7 @@ impl Disk for RealDisk {
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
         let mut entries = Vec::new();
-        for entry in fs::read_dir(dir).map_err(at("list", dir))? {
+        for entry in when_files_are_left(|| fs::read_dir(dir)).map_err(at("list", dir))? {
             let entry = entry.map_err(at("list", dir))?;
             let metadata = match entry.metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue, // gone since it was listed
@@ -152,7 +184,7 @@ impl Disk for RealDisk {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        let handle = File::open(dir).map_err(at("open directory", dir))?;
+        let handle = when_files_are_left(|| File::open(dir)).map_err(at("open directory", dir))?;
         rustix::fs::fsync(&handle).map_err(|errno| at("sync directory", dir)(errno.into()))
     }
 

@@ -1,6 +1,7 @@
 //! No node panicked, stopped or ended without a reason that the faults give, and no client was answered what no request
 //! may be answered.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -17,6 +18,13 @@ const HARMLESS: [(&str, &str); 1] = [(
     "failure sending external command to RaftCore",
     "a seal that is asked for while consensus stops; openraft says it so",
 )];
+/// Alarms that a node owes its operator under a fault, with the kinds of it.
+const EXPECTED: [(&str, &[&str]); 4] = [
+    ("is refused: it runs on an older copy", &["old-copy", "hot-old-copy"]),
+    ("lacks what it had acknowledged and is refused", &["old-copy", "hot-old-copy"]),
+    ("Error accepting connection: Too many open files", &["files"]),
+    ("the files in tls/ cannot be used; the certificate in use stays", &["files"]),
+];
 /// Faults under which a request may be answered 500: what it reads is gone.
 const DISK_FAULTS: [&str; 3] = ["power-cut", "power-cut-all", "disk-full"];
 /// Alarms kept of one log; the first say most.
@@ -73,6 +81,7 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
             Said::Exit { node, explained: None, why } => {
                 findings.push(format!("node {node} ended at {at:.1} s: {why}"))
             }
+            Said::Broken { fault, why } => findings.push(format!("{fault} at {at:.1} s: {why}")),
             Said::Odd { status: 500, .. } if disk_was_dying(evidence, *t) => {}
             Said::Odd { op, status, why } => {
                 findings.push(format!("operation {op} was answered {status} at {at:.1} s: {why}"));
@@ -80,10 +89,17 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
             _ => {}
         }
     }
+    let kinds: BTreeSet<&str> = evidence.history.faults.iter().map(|fault| fault.kind.as_str()).collect();
     for log in evidence.logs.iter().filter(|log| log.excuse.is_none()) {
-        findings.extend(log.alarms.iter().map(|alarm| format!("{}: {alarm}", log.file)));
+        let alarms = log.alarms.iter().filter(|alarm| !follows_from(alarm, &kinds));
+        findings.extend(alarms.map(|alarm| format!("{}: {alarm}", log.file)));
     }
     findings
+}
+
+/// Whether a fault of these kinds is the reason of an alarm, which then has to be there.
+fn follows_from(alarm: &str, kinds: &BTreeSet<&str>) -> bool {
+    EXPECTED.iter().any(|(expected, faults)| alarm.contains(expected) && faults.iter().any(|kind| kinds.contains(kind)))
 }
 
 fn disk_was_dying(evidence: &Evidence, t: u64) -> bool {
@@ -97,6 +113,14 @@ mod tests {
     use super::*;
     use crate::cluster::history::FaultRecord;
     use crate::cluster::said::Outcome;
+
+    #[test]
+    fn an_alarm_is_owed_only_under_its_own_fault() {
+        let alarm = "ERROR a node is refused: it runs on an older copy of its data directory";
+        assert!(follows_from(alarm, &["kill", "old-copy"].into()));
+        assert!(!follows_from(alarm, &["kill", "files"].into()));
+        assert!(!follows_from("ERROR this node stops: Too many open files", &["files"].into()));
+    }
 
     #[test]
     fn an_end_without_a_reason_and_an_odd_answer_are_named() {

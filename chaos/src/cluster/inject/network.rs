@@ -18,13 +18,13 @@ impl Conductor<'_> {
     }
 
     /// The node and the others.
-    fn apart(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<(u8, Vec<u8>)> {
+    fn apart_from(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<(u8, Vec<u8>)> {
         let node = self.choose(fault.who, rng)?;
         Ok((node, self.world.members().into_iter().filter(|other| *other != node).collect()))
     }
 
     pub(super) fn isolate(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
-        let (node, others) = self.apart(fault, rng)?;
+        let (node, others) = self.apart_from(fault, rng)?;
         for other in others {
             self.net()?.cut_both(node, other)?;
         }
@@ -32,7 +32,7 @@ impl Conductor<'_> {
     }
 
     pub(super) fn one_way(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
-        let (node, mut others) = self.apart(fault, rng)?;
+        let (node, mut others) = self.apart_from(fault, rng)?;
         let out = rng.random_bool(0.5);
         if rng.random_bool(0.3) {
             others.shuffle(rng);
@@ -52,6 +52,23 @@ impl Conductor<'_> {
         let [one, other, ..] = members[..] else { return Ok(Done::Skipped("there are too few nodes".into())) };
         self.net()?.cut_both(one, other)?;
         Ok(Done::Installed(format!("nodes {one} and {other} do not reach each other, the rest reaches both")))
+    }
+
+    /// Two nodes do not reach each other for half a minute, and everybody else reaches both. All of them go on.
+    pub(super) fn ring(&mut self, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+        let mut members = self.world.members();
+        members.shuffle(rng);
+        let [one, other, ..] = members[..] else { return Ok(Done::Skipped("there are too few nodes".into())) };
+        self.net()?.cut_both(one, other)?;
+        Ok(Done::Installed(format!("nodes {one} and {other} do not reach each other for long")))
+    }
+
+    pub(super) fn long_one_way(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+        let (node, mut others) = self.apart_from(fault, rng)?;
+        others.shuffle(rng);
+        let other = *others.first().context("there is no other node")?;
+        self.net()?.cut(node, other)?;
+        Ok(Done::Installed(format!("nothing gets from node {node} ({:?}) to node {other} for long", fault.who)))
     }
 
     pub(super) fn loss(&mut self, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {

@@ -127,7 +127,7 @@ fn prepare<'a>(
     report: &mut Report,
 ) -> anyhow::Result<(Conductor<'a>, Vec<Planned>)> {
     let wanted: BTreeSet<Kind> = if options.faults.is_empty() {
-        Kind::all().filter(|kind| kind.nodes_min() <= options.nodes).collect()
+        Kind::all().filter(|kind| kind.nodes_min() <= options.nodes && kind.fits(options.seconds)).collect()
     } else {
         options.faults.iter().copied().collect()
     };

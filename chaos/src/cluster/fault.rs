@@ -16,7 +16,7 @@ pub const CALM_SECONDS: u64 = 25;
 pub const WARM_MS: u64 = 3000;
 /// Between the end of one fault and the next.
 const GAP_MS: RangeInclusive<u64> = 800..=1600;
-/// Runs of this length have faults in pairs, too.
+/// Runs of this length have every kind of fault, and faults in pairs.
 const PAIRS_FROM_SECONDS: u64 = 300;
 const PAIRS_SHARE: f64 = 0.3;
 /// A schedule of many hours is cut off here.
@@ -133,6 +133,11 @@ impl Kind {
     /// About how long it takes from its start until all is well again.
     pub fn takes_ms(self) -> u64 {
         self.known().takes_ms
+    }
+
+    /// Whether a run of this length has it without being told. What takes long would leave no time for the others.
+    pub fn fits(self, seconds: u64) -> bool {
+        seconds >= PAIRS_FROM_SECONDS || self < OldCopy
     }
 
     /// Whether it may come together with another: not what waits for the cluster to be whole on its way.

@@ -34,7 +34,7 @@ impl Conductor<'_> {
             Kind::Snapshot => self.outdate(&mut rng),
             Kind::Isolate => self.isolate(fault, &mut rng),
             Kind::OneWay => self.one_way(fault, &mut rng),
-            Kind::Bridge => self.bridge(&mut rng),
+            Kind::Bridge | Kind::Ring => self.bridge(&mut rng),
             Kind::Loss => self.loss(&mut rng),
             Kind::Slow => self.slow(fault, &mut rng),
             Kind::PowerCut => self.power_cut(fault, &mut rng),
@@ -50,7 +50,6 @@ impl Conductor<'_> {
             Kind::Files => self.files(fault, &mut rng),
             Kind::SlowDisk => self.slow_disk(fault, &mut rng),
             Kind::FlippedSegment => self.flipped_segment(fault, &mut rng),
-            Kind::Ring => self.ring(&mut rng),
             Kind::LongOneWay => self.long_one_way(fault, &mut rng),
         }
     }

@@ -12,11 +12,10 @@
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use assay_storage_disk::files_ran_out;
+pub use assay_storage_disk::{disk_was_full, files_ran_out};
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{Applied, LogPosition};
 use bytes::Bytes;
@@ -126,19 +125,3 @@ impl fmt::Display for MachineError {
 }
 
 impl Error for MachineError {}
-
-/// Whether some cause of `error` is a full disk.
-pub fn disk_was_full(error: &(dyn Error + 'static)) -> bool {
-    has_cause(error, |error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
-}
-
-fn has_cause(error: &(dyn Error + 'static), is_it: impl Fn(&io::Error) -> bool) -> bool {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if error.downcast_ref::<io::Error>().is_some_and(&is_it) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
-}

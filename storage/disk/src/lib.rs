@@ -12,6 +12,7 @@
 //! One writer to a file at a time; readers as many as like. Knows nothing of what the files hold.
 
 mod behind;
+mod causes;
 pub mod faulty;
 pub mod pages;
 pub mod real;
@@ -26,9 +27,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use behind::stands_behind;
+pub use causes::{disk_was_full, files_ran_out};
 pub use faulty::{Fault, FaultPlan, FaultyDisk, Operation};
 pub use pages::{DirectFile, PageBuffer};
-pub use real::{RealDisk, files_ran_out};
+pub use real::RealDisk;
 pub use simulated::{SEED_KEEPS_ALL, SEED_LOSES_ALL, SimulatedDisk};
 pub use space::{BALLAST_BYTES, Ballast, REFUSE_WRITES_BELOW_PERCENT, Room, Space, admit};
 

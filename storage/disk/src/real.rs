@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use crate::causes::files_ran_out;
 use crate::pages::{on_pages, open_direct};
 use crate::{DirEntry, Disk, DiskFile, Space, parent_of};
 
@@ -71,21 +72,6 @@ fn when_files_are_left<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
             other => return other,
         }
     }
-}
-
-/// Whether some cause of `error` is that this process, or the machine, has as many open files as it may have.
-pub fn files_ran_out(error: &(dyn Error + 'static)) -> bool {
-    const ENFILE: i32 = 23;
-    const EMFILE: i32 = 24;
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        let found = error.downcast_ref::<io::Error>();
-        if found.is_some_and(|error| matches!(error.raw_os_error(), Some(ENFILE | EMFILE))) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
 }
 
 fn handle(file: File, path: &Path) -> Arc<dyn DiskFile> {

@@ -231,8 +231,7 @@ impl Shard {
         Ok(())
     }
 
-    /// The commands of an entry, fetched from its blob where it names one.
-    /// A large write. It waits where no file can be opened: nothing is applied yet, and an error would end the node.
+    /// Reads a large write. Waits where no file can be opened: nothing is applied yet, and an error would end the node.
     fn large(&self, name: BlobName, length: u64) -> Result<Bytes, ShardError> {
         loop {
             match self.config.blobs.get(name, length) {
@@ -242,6 +241,7 @@ impl Shard {
         }
     }
 
+    /// Commands of an entry, fetched from its blob where it names one.
     fn commands(&self, entry: &Bytes) -> Result<Vec<Bytes>, ShardError> {
         use assay_storage_model::entry::Entry;
         match Entry::decode(entry)? {

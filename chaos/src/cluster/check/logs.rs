@@ -18,7 +18,7 @@ const HARMLESS: [(&str, &str); 1] = [(
     "failure sending external command to RaftCore",
     "a seal that is asked for while consensus stops; openraft says it so",
 )];
-/// Alarms that a node owes its operator under a fault, with the kinds of it.
+/// Alarms that a fault explains, with its kinds. Nothing checks that they are there.
 const EXPECTED: [(&str, &[&str]); 4] = [
     ("is refused: it runs on an older copy", &["old-copy", "hot-old-copy"]),
     ("lacks what it had acknowledged and is refused", &["old-copy", "hot-old-copy"]),
@@ -97,7 +97,7 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
     findings
 }
 
-/// Whether a fault of these kinds is the reason of an alarm, which then has to be there.
+/// Whether a fault of these kinds explains an alarm.
 fn follows_from(alarm: &str, kinds: &BTreeSet<&str>) -> bool {
     EXPECTED.iter().any(|(expected, faults)| alarm.contains(expected) && faults.iter().any(|kind| kinds.contains(kind)))
 }

@@ -54,15 +54,6 @@ impl Conductor<'_> {
         Ok(Done::Installed(format!("nodes {one} and {other} do not reach each other, the rest reaches both")))
     }
 
-    /// Two nodes do not reach each other for half a minute, and everybody else reaches both. All of them go on.
-    pub(super) fn ring(&mut self, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
-        let mut members = self.world.members();
-        members.shuffle(rng);
-        let [one, other, ..] = members[..] else { return Ok(Done::Skipped("there are too few nodes".into())) };
-        self.net()?.cut_both(one, other)?;
-        Ok(Done::Installed(format!("nodes {one} and {other} do not reach each other for long")))
-    }
-
     pub(super) fn long_one_way(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
         let (node, mut others) = self.apart_from(fault, rng)?;
         others.shuffle(rng);

@@ -56,11 +56,11 @@ impl Conductor<'_> {
                 break;
             }
             if since.elapsed() > LEADS_NOTHING_AFTER + GRACE {
-                self.broken(
-                    fault,
-                    format!("node {number} leads {leads:?} groups {:?} after its disk became slow", since.elapsed()),
-                );
-                break;
+                let after = since.elapsed();
+                let what =
+                    format!("the disk of node {number} ({:?}) is slow; after {after:?} it leads {leads:?}", fault.who);
+                self.broken(fault, what.clone());
+                return Ok(Done::Installed(what));
             }
         }
         let took = since.elapsed().as_secs_f64();

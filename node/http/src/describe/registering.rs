@@ -4,6 +4,7 @@ use assay_node_records::{IDS_MAX, Kind, describe_organization, kinds};
 use serde_json::{Map, Value, json};
 
 use crate::describe::operation::{Operation, pascal, reference, some_text, text, uuid, version};
+use crate::refusal::Kind as RefusalKind;
 
 const TAG: &str = "Registration";
 
@@ -194,18 +195,24 @@ fn automations() -> Vec<Operation> {
     let wanted = with(fields, json!({"project_automation_name": some_text(), "update": update}));
     let register = of("post", "/api/project_automation/register", "Create an automation of a project");
     let needed = ["project_id", "project_automation_name", "config"];
-    let mut all = vec![registered(register.takes(object(&needed, wanted)), kind, false)];
+    // An automation that nothing carries out is not stored.
+    let register = register.takes(object(&needed, wanted)).also_refuses(&[RefusalKind::NotImplemented]);
+    let mut all = vec![registered(register, kind, false)];
     all.extend(by_id(kind));
     all
 }
 
-/// Changed and deleted by what the body says.
+/// Operations that name the record to change or to delete in the body.
 fn by_id(kind: &Kind) -> Vec<Operation> {
     let (name, words) = (kind.name(), kind.name().replace('_', " "));
-    let mut patched = kind.describe().patch;
+    let described = kind.describe();
+    let mut patched = described.patch;
     patched["properties"]["id"] = uuid();
     patched["required"] = json!(["id"]);
-    let patch = of("post", &format!("/api/{name}/patch_id"), &format!("Change a {words}"));
+    let mut patch = of("post", &format!("/api/{name}/patch_id"), &format!("Change a {words}"));
+    if described.refuses_some {
+        patch = patch.also_refuses(&[RefusalKind::NotImplemented]);
+    }
     let delete = of("post", &format!("/api/{name}/delete_id"), &format!("Delete a {words}; the answer is what it was"));
     let named = object(&["id"], json!({"id": uuid()}));
     vec![shown(patch.takes(patched), kind), delete.takes(named).answers(object(&["id"], json!({"id": uuid()})))]

@@ -24,6 +24,7 @@ use crate::cache::CacheBudget;
 use crate::committer::{Committer, Pending};
 use crate::counters::Counters;
 use crate::deposed::{Deposed, step_down};
+use crate::elections::LeaderHeard;
 use crate::error::{FenceError, NotWritten, ProposeError, SealError};
 use crate::exports::Exports;
 use crate::fatal::OnFatal;
@@ -160,6 +161,10 @@ impl Group {
 
     pub(crate) fn timing(&self) -> Timing {
         self.shared.inbound.timing
+    }
+
+    pub(crate) fn leader_heard(&self) -> &LeaderHeard {
+        &self.shared.inbound.leader_heard
     }
 
     pub(crate) fn peers(&self) -> &Arc<dyn Peers> {
@@ -468,6 +473,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         counters: Arc::clone(&node.counters),
         incoming: Arc::new(Mutex::new(incoming)),
         timing: node.timing,
+        leader_heard: LeaderHeard::new(),
     };
     let (applied, seals_ended) = (applied.subscribe(), seals_ended.subscribe());
     let group =

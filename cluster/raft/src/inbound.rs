@@ -17,6 +17,7 @@ use crate::admission::Admission;
 use crate::ahead::Ahead;
 use crate::appends::Appends;
 use crate::counters::Counters;
+use crate::elections::LeaderHeard;
 use crate::encoding::BadRecord;
 use crate::error::FenceError;
 use crate::exports::Exports;
@@ -90,6 +91,7 @@ pub(crate) struct Inbound {
     /// One snapshot at a time.
     pub incoming: Arc<Mutex<Incoming>>,
     pub timing: Timing,
+    pub leader_heard: LeaderHeard,
 }
 
 impl Inbound {
@@ -105,6 +107,7 @@ impl Inbound {
         match kind {
             MessageKind::Append => {
                 let append = wire::decode_append(&body)?;
+                self.leader_heard.note();
                 self.check_history(&append).await?;
                 self.make_room(!append.entries.is_empty()).await?;
                 self.have_blobs(raft, way, &append.entries).await?;

@@ -21,6 +21,7 @@ mod cache;
 mod committer;
 mod counters;
 mod deposed;
+mod elections;
 mod encoding;
 mod error;
 mod exports;

@@ -89,6 +89,12 @@ impl Timing {
         (self.election_max * 3).max(Duration::from_secs(3))
     }
 
+    /// How long a replica that leaves elections to others hears no leader before it stands all the same. Others have
+    /// had time for two tries by then.
+    pub fn yield_max(self) -> Duration {
+        self.take_over_max()
+    }
+
     /// How long the writes under way may take to end before a handover is given up.
     pub(crate) fn quiet_wait(self) -> Duration {
         (self.heartbeat * 3).max(Duration::from_secs(1))
@@ -127,6 +133,7 @@ mod tests {
             assert!(timing.ask_max() >= round_trip * 3);
             assert!(timing.leader_wait() >= timing.election_max * 2);
             assert!(timing.take_over_max() >= timing.election_max + timing.election_wait() + round_trip);
+            assert!(timing.yield_max() >= (timing.election_max + timing.election_wait()) * 2);
             assert!(timing.quiet_wait() >= round_trip && timing.notice_wait() >= round_trip);
             assert!(timing.election_wait() >= round_trip);
         }

@@ -19,8 +19,10 @@ use crate::status::CLOSE_ENTRIES;
 
 /// A leader is left in peace for this long before the lead is given to who is to have it.
 const LEADS_AT_LEAST: Duration = Duration::from_secs(10);
-/// After a handover that did not come about.
+/// Pause after a handover for the sake of balance that failed.
 const HANDED_AGAIN_AFTER: Duration = Duration::from_secs(15);
+/// Pause after a failed handover from a node that drains or has a slow disk. Writes that were held back go through in it.
+const URGENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Handovers for the sake of balance at once: each holds its group's writes back for less than a second.
 const BALANCING_MAX: usize = 2;
 
@@ -70,7 +72,10 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let mut spread = Spread::default();
     loop {
         let leaders = spread.look(&shared);
+        // Where every disk is slow, nobody waits for another.
+        let yields = shared.log.is_slow() && !shared.able_to_lead().is_empty();
         for group in shared.hub.groups() {
+            group.yield_elections(yields);
             let status = group.status();
             if !status.leads {
                 book.lock().leads_since.remove(&group.id());
@@ -196,7 +201,7 @@ async fn lead_or_give(
         let now = Instant::now();
         let young = book.leads_since.get(&group.id()).is_none_or(|since| now - *since < LEADS_AT_LEAST);
         let failed = book.not_before.get(&group.id()).is_some_and(|until| now < *until);
-        if reason == Reason::Spread && (young || failed || book.balancing >= BALANCING_MAX) {
+        if failed || (reason == Reason::Spread && (young || book.balancing >= BALANCING_MAX)) {
             return;
         }
         book.balancing += 1;
@@ -212,7 +217,8 @@ async fn lead_or_give(
     book.balancing -= 1;
     if let Err(why) = handed {
         tracing::debug!(group = %group.id(), why, "the lead was not handed over");
-        book.not_before.insert(group.id(), Instant::now() + HANDED_AGAIN_AFTER);
+        let pause = if reason == Reason::Spread { HANDED_AGAIN_AFTER } else { URGENT_AGAIN_AFTER };
+        book.not_before.insert(group.id(), Instant::now() + pause);
     }
 }
 

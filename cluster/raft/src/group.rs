@@ -410,6 +410,12 @@ fn start_on_its_runtime(config: GroupConfig, node: NodeParts) -> JoinHandle<Resu
     node.runtime.clone().spawn(start(config, node))
 }
 
+/// Tells the index of the next entry that the state machine takes.
+fn applied_next(machine: &dyn Machine) -> Arc<AppliedNext> {
+    let next = machine.applied().position.map_or(0, |position| position.index + 1);
+    Arc::new(watch::Sender::new(next))
+}
+
 async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError> {
     let GroupConfig { group, replica, founding, log, machine, large, incoming } = config;
     let io_failed = |source| StartError::Io { group, source };
@@ -421,8 +427,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         LogStore::open((group, replica), journal, Arc::clone(&large), sealed, node.cache.clone(), Arc::clone(&lag));
     let log = opened.await.map_err(io_failed)?;
     check_log(group, replica, &founding, &log, &*machine)?;
-    let next = machine.applied().position.map_or(0, |position| position.index + 1);
-    let applied: Arc<AppliedNext> = Arc::new(watch::Sender::new(next));
+    let applied = applied_next(&*machine);
     log.note_blobs().await.map_err(io_failed)?;
     let (applier, apply_thread) = Applier::start(ApplyParts {
         group,

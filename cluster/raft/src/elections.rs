@@ -31,10 +31,13 @@ impl Group {
     /// Lets other voters stand for election before this replica, or ends that. To be called again and again.
     ///
     /// A replica that yields stands by itself only after it has heard no leader for [`Timing::yield_max`]: it may be the
-    /// only one with all committed entries. A lead that is handed to it, it takes at once.
+    /// only one with all committed entries. It takes a lead that is handed to it at once.
     ///
     /// [`Timing::yield_max`]: crate::Timing::yield_max
     pub fn yield_elections(&self, yields: bool) {
+        if self.leads() {
+            self.leader_heard().note(); // its own appends are heard by others only
+        }
         let waits = yields && self.leader_heard().elapsed() < self.timing().yield_max();
         self.raft().runtime_config().elect(!waits);
     }

@@ -31,7 +31,8 @@ struct Book {
     /// Groups that a step is under way for.
     busy: BTreeSet<GroupId>,
     leads_since: BTreeMap<GroupId, Instant>,
-    not_before: BTreeMap<GroupId, Instant>,
+    /// The last handover that failed.
+    failed_at: BTreeMap<GroupId, Instant>,
     balancing: usize,
 }
 
@@ -186,6 +187,16 @@ enum Reason {
     Spread,
 }
 
+impl Reason {
+    /// Pause after a handover that failed, whatever that one was for.
+    fn pause(self) -> Duration {
+        match self {
+            Reason::Drains | Reason::SlowDisk => URGENT_AGAIN_AFTER,
+            Reason::Spread => HANDED_AGAIN_AFTER,
+        }
+    }
+}
+
 async fn lead_or_give(
     shared: &Shared,
     group: &Group,
@@ -200,7 +211,7 @@ async fn lead_or_give(
         let mut book = book.lock();
         let now = Instant::now();
         let young = book.leads_since.get(&group.id()).is_none_or(|since| now - *since < LEADS_AT_LEAST);
-        let failed = book.not_before.get(&group.id()).is_some_and(|until| now < *until);
+        let failed = book.failed_at.get(&group.id()).is_some_and(|at| now - *at < reason.pause());
         if failed || (reason == Reason::Spread && (young || book.balancing >= BALANCING_MAX)) {
             return;
         }
@@ -217,8 +228,7 @@ async fn lead_or_give(
     book.balancing -= 1;
     if let Err(why) = handed {
         tracing::debug!(group = %group.id(), why, "the lead was not handed over");
-        let pause = if reason == Reason::Spread { HANDED_AGAIN_AFTER } else { URGENT_AGAIN_AFTER };
-        book.not_before.insert(group.id(), Instant::now() + pause);
+        book.failed_at.insert(group.id(), Instant::now());
     }
 }
 

@@ -173,6 +173,7 @@ impl Net {
 fn peer_error(error: CallError) -> PeerError {
     match error {
         CallError::NotReached(why) => PeerError::Unreachable(why),
+        CallError::Refused(refusal) if refusal.code == RefusalCode::NoService => PeerError::Unsupported(refusal.why),
         CallError::Refused(refusal) if refusal.code.may_have_been_done() => PeerError::Lost(refusal.why),
         CallError::Refused(refusal) => PeerError::Refused { leader: replica_in(&refusal.detail), why: refusal.why },
         CallError::Lost(why) => PeerError::Lost(why),

@@ -24,7 +24,7 @@ use crate::cache::CacheBudget;
 use crate::committer::{Committer, Pending};
 use crate::counters::Counters;
 use crate::deposed::{Deposed, step_down};
-use crate::elections::LeaderHeard;
+use crate::elections::{Candidate, Elections, guard_elections};
 use crate::error::{FenceError, NotWritten, ProposeError, SealError};
 use crate::exports::Exports;
 use crate::fatal::OnFatal;
@@ -124,6 +124,14 @@ struct Shared {
     nearer: parking_lot::Mutex<Nearer>,
 }
 
+impl Shared {
+    fn candidate(&self) -> Candidate<'_> {
+        let Shared { group, replica, raft, log, inbound, .. } = self;
+        let (peers, elections) = (&inbound.peers, &inbound.elections);
+        Candidate { group: *group, replica: *replica, raft, log, peers, elections }
+    }
+}
+
 impl std::fmt::Debug for Group {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Group").field("group", &self.shared.group).finish_non_exhaustive()
@@ -163,8 +171,8 @@ impl Group {
         self.shared.inbound.timing
     }
 
-    pub(crate) fn leader_heard(&self) -> &LeaderHeard {
-        &self.shared.inbound.leader_heard
+    pub(crate) fn elections(&self) -> &Elections {
+        &self.shared.inbound.elections
     }
 
     pub(crate) fn peers(&self) -> &Arc<dyn Peers> {
@@ -394,6 +402,8 @@ fn consensus_config(cluster_name: &str, timing: Timing) -> Config {
         election_timeout_min: millis(timing.election_min),
         election_timeout_max: millis(timing.election_max),
         install_snapshot_timeout: millis(SNAPSHOT_TIMEOUT),
+        // `guard_elections` turns elections on where a majority hears no leader.
+        enable_elect: false,
         max_payload_entries: ENTRIES_PER_MESSAGE_MAX,
         // The upkeep says when: it knows bytes, age and what pins the log, consensus counts entries only.
         snapshot_policy: SnapshotPolicy::Never,
@@ -478,12 +488,14 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         counters: Arc::clone(&node.counters),
         incoming: Arc::new(Mutex::new(incoming)),
         timing: node.timing,
-        leader_heard: LeaderHeard::new(),
+        elections: Elections::new(node.timing),
     };
     let (applied, seals_ended) = (applied.subscribe(), seals_ended.subscribe());
     let group =
         Started { group, replica, raft, machine, large, log, inbound, apply_thread, applied, seals_ended }.serve(node);
-    group.shared.proposer.runtime.spawn(step_down(Arc::downgrade(&group.shared), |shared| &shared.raft, told));
+    let runtime = &group.shared.proposer.runtime;
+    runtime.spawn(step_down(Arc::downgrade(&group.shared), |shared| &shared.raft, told));
+    runtime.spawn(guard_elections(Arc::downgrade(&group.shared), Shared::candidate));
     Ok(group)
 }
 

@@ -17,7 +17,7 @@ use crate::admission::Admission;
 use crate::ahead::Ahead;
 use crate::appends::Appends;
 use crate::counters::Counters;
-use crate::elections::LeaderHeard;
+use crate::elections::Elections;
 use crate::encoding::BadRecord;
 use crate::error::FenceError;
 use crate::exports::Exports;
@@ -91,7 +91,7 @@ pub(crate) struct Inbound {
     /// One snapshot at a time.
     pub incoming: Arc<Mutex<Incoming>>,
     pub timing: Timing,
-    pub leader_heard: LeaderHeard,
+    pub elections: Elections,
 }
 
 impl Inbound {
@@ -107,7 +107,9 @@ impl Inbound {
         match kind {
             MessageKind::Append => {
                 let append = wire::decode_append(&body)?;
-                self.leader_heard.note();
+                if self.log.vote().is_none_or(|vote| vote <= append.vote) {
+                    self.elections.note_leader();
+                }
                 self.check_history(&append).await?;
                 self.make_room(!append.entries.is_empty()).await?;
                 self.have_blobs(raft, way, &append.entries).await?;
@@ -132,6 +134,11 @@ impl Inbound {
                 }
             }
             MessageKind::TakeOver => take_over(raft, self.timing).await,
+            MessageKind::PreVote => {
+                let candidate_last = wire::decode_pre_vote(&body)?;
+                let grants = self.elections.grants(candidate_last, raft, &self.log);
+                Ok(wire::encode_pre_voted(grants))
+            }
         }
     }
 

@@ -112,7 +112,9 @@ impl Peer {
 fn failed(error: PeerError) -> RpcError {
     match &error {
         // A refusal is one of a node that does not have the replica yet, or no longer: it will not change at once.
-        PeerError::Unreachable(_) | PeerError::Refused { .. } => Unreachable::new(&error).into(),
+        PeerError::Unreachable(_) | PeerError::Refused { .. } | PeerError::Unsupported(_) => {
+            Unreachable::new(&error).into()
+        }
         PeerError::Lost(_) => NetworkError::new(&error).into(),
     }
 }
@@ -171,7 +173,9 @@ impl RaftNetwork<Consensus> for Peer {
             answer = self.send(MessageKind::Snapshot, body, option.hard_ttl()) => answer,
         };
         let streaming = |error: &PeerError| match error {
-            PeerError::Unreachable(_) | PeerError::Refused { .. } => Unreachable::new(error).into(),
+            PeerError::Unreachable(_) | PeerError::Refused { .. } | PeerError::Unsupported(_) => {
+                Unreachable::new(error).into()
+            }
             PeerError::Lost(_) => StreamingError::Network(NetworkError::new(error)),
         };
         let vote = wire::decode_installed(&answer.map_err(|error| streaming(&error))?);

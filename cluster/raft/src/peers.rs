@@ -33,11 +33,19 @@ pub enum MessageKind {
     ReadIndex,
     /// To the replica that is to lead next.
     TakeOver,
+    /// Whether the receiver hears no leader, so that the sender may stand for election.
+    PreVote,
 }
 
 impl MessageKind {
-    pub const ALL: [MessageKind; 5] =
-        [MessageKind::Append, MessageKind::Vote, MessageKind::Snapshot, MessageKind::ReadIndex, MessageKind::TakeOver];
+    pub const ALL: [MessageKind; 6] = [
+        MessageKind::Append,
+        MessageKind::Vote,
+        MessageKind::Snapshot,
+        MessageKind::ReadIndex,
+        MessageKind::TakeOver,
+        MessageKind::PreVote,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -46,6 +54,7 @@ impl MessageKind {
             MessageKind::Snapshot => "raft.snapshot",
             MessageKind::ReadIndex => "raft.read-index",
             MessageKind::TakeOver => "raft.take-over",
+            MessageKind::PreVote => "raft.pre-vote",
         }
     }
 }
@@ -75,6 +84,9 @@ pub enum PeerError {
     /// The receiver said no; where it leads nowhere because another replica leads, it names that one.
     #[error("refused: {why}")]
     Refused { why: String, leader: Option<ReplicaId> },
+    /// The receiver is of a version that does not know this kind of message.
+    #[error("not supported: {0}")]
+    Unsupported(String),
     /// Sent, and no answer came.
     #[error("no answer: {0}")]
     Lost(String),

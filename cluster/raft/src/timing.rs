@@ -73,6 +73,11 @@ impl Timing {
         self.election_min * 5 / 8
     }
 
+    /// Pause between two tries to get a majority of pre-votes. An election timeout is long enough for several.
+    pub(crate) fn pre_vote_pause(self) -> Duration {
+        self.election_min / 2
+    }
+
     /// How long one question to a leader may take: there and back, and a round of its own in between that the question
     /// may have to wait for.
     pub(crate) fn ask_max(self) -> Duration {

@@ -10,6 +10,8 @@
 //! snapshot     1, vote, export u64, position: optional log id, membership, kept length u64, count u32, (length u32, name, length u64)*
 //! installed    1, vote
 //! read index   1, optional u64
+//! pre-vote     1, last: optional log id
+//! pre-voted    1, granted u8
 //! ```
 
 use assay_storage_model::Applied;
@@ -249,6 +251,30 @@ pub(crate) fn decode_read_index(bytes: &[u8]) -> Result<Option<u64>, BadRecord> 
     })
 }
 
+pub(crate) fn encode_pre_vote(last: Option<&LogIdOf>) -> Bytes {
+    let mut bytes = vec![SPOKEN];
+    put_optional(&mut bytes, last);
+    bytes.into()
+}
+
+pub(crate) fn decode_pre_vote(bytes: &[u8]) -> Result<Option<LogIdOf>, BadRecord> {
+    decode_whole(bytes, |reader| {
+        reader.version()?;
+        optional(reader)
+    })
+}
+
+pub(crate) fn encode_pre_voted(granted: bool) -> Bytes {
+    vec![SPOKEN, u8::from(granted)].into()
+}
+
+pub(crate) fn decode_pre_voted(bytes: &[u8]) -> Result<bool, BadRecord> {
+    decode_whole(bytes, |reader| {
+        reader.version()?;
+        reader.flag()
+    })
+}
+
 fn put_optional(bytes: &mut Vec<u8>, id: Option<&LogIdOf>) {
     bytes.push(u8::from(id.is_some()));
     if let Some(id) = id {
@@ -322,6 +348,8 @@ mod tests {
         assert_eq!(decode_voted(&encode_voted(&voted)), Ok(voted));
         assert_eq!(decode_read_index(&encode_read_index(Some(7))), Ok(Some(7)));
         assert_eq!(decode_read_index(&encode_read_index(None)), Ok(None));
+        assert_eq!(decode_pre_vote(&encode_pre_vote(Some(&id(1, 2, 3)))), Ok(Some(id(1, 2, 3))));
+        assert_eq!(decode_pre_voted(&encode_pre_voted(true)), Ok(true));
         assert_eq!(decode_installed(&encode_installed(&Vote::new(1, 2))), Ok(Vote::new(1, 2)));
     }
 

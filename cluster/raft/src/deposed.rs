@@ -47,10 +47,15 @@ pub(crate) async fn step_down<T>(
         let vote = *told.borrow_and_update();
         let (Some(vote), Some(replica)) = (vote, replica.upgrade()) else { return };
         let raft = raft_of(&replica);
-        let is_news = vote > raft.server_metrics().borrow().vote;
-        if is_news && let Err(stopped) = raft.append_entries(carrier_of(vote)).await {
-            tracing::debug!(%stopped, "a higher vote came to a replica that has ended");
-        }
+        yield_to(raft, vote).await;
+    }
+}
+
+/// Makes consensus accept a vote that is higher than its own: a leader steps down.
+pub(crate) async fn yield_to(raft: &RaftOf, vote: Vote<Replica>) {
+    let is_news = vote > raft.server_metrics().borrow().vote;
+    if is_news && let Err(stopped) = raft.append_entries(carrier_of(vote)).await {
+        tracing::debug!(%stopped, "a higher vote came to a replica that has ended");
     }
 }
 

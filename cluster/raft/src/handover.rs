@@ -2,21 +2,25 @@
 //!
 //! openraft 0.9 knows no transfer of leadership. A voter is bound to its leader until the lease has passed, which is as
 //! long as the longest election; so the leader lets everything under way end, holds back what comes, stops its
-//! heartbeats, and asks the other one to take over, which waits for the lease and then asks for votes. What was held
-//! back is then refused as "another replica leads", unwritten, and its sender asks there.
+//! heartbeats, and asks the other one to take over, which waits for the lease and then asks for votes. It answers with
+//! its term, and the leader steps down at once: what it hears from the others may come late. What was held back is then
+//! refused as "another replica leads", unwritten, and its sender asks there.
 
 use std::time::Duration;
 
 use assay_storage_model::ReplicaId;
 use bytes::Bytes;
 use openraft::ServerState;
+use openraft::Vote;
 use thiserror::Error;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::counters::Counters;
+use crate::deposed::yield_to;
 use crate::group::Group;
 use crate::inbound::node_of;
-use crate::peers::{Message, MessageKind, Way};
+use crate::peers::{Message, MessageKind, PeerError, Way};
+use crate::wire;
 
 /// On a slow disk writes under way take longer to end, and the lead is to leave it all the same.
 const QUIET_WAIT_OF_SLOW_DISK: Duration = Duration::from_secs(6);
@@ -65,24 +69,44 @@ impl Group {
         let node = node_of(raft, to).ok_or_else(unfit)?;
         let held = timeout(quiet_wait, self.gate().write()).await.map_err(|_| HandOverError::Busy)?;
         self.caught_up(to).await?;
-        let _heartbeats = Heartbeats(self);
+        let heartbeats = Heartbeats(self);
         raft.runtime_config().heartbeat(false);
         let way = Way { group: self.id(), from: self.replica(), to, node };
         let message =
             Message { way, kind: MessageKind::TakeOver, body: Bytes::new(), within: self.timing().take_over_max() };
         let asked = self.peers().send(message).await;
-        let mut metrics = raft.server_metrics();
-        let gone = metrics.wait_for(|metrics| metrics.state != ServerState::Leader);
-        let answer = match (asked, timeout(self.timing().notice_wait(), gone).await) {
-            (_, Ok(_)) => {
+        if let Ok(Ok(Some(term))) = asked.as_deref().map(wire::decode_taken_over) {
+            yield_to(raft, Vote::new_committed(term, to.0)).await;
+        }
+        drop(heartbeats);
+        let still_leads = self.still_leads(&asked).await;
+        drop(held);
+        match (asked, still_leads) {
+            (_, false) => {
                 Counters::add(&self.counters().handovers, 1);
                 Ok(())
             }
-            (Err(why), Err(_)) => Err(HandOverError::Failed(why.to_string())),
-            (Ok(_), Err(_)) => Err(HandOverError::Failed("this replica still leads".into())),
-        };
-        drop(held);
-        answer
+            (Err(why), true) => Err(HandOverError::Failed(why.to_string())),
+            (Ok(_), true) => Err(HandOverError::Failed("this replica still leads".into())),
+        }
+    }
+
+    /// Whether this replica still leads after the other one was asked to. Waits until a majority answered a heartbeat since
+    /// then: a write of a leader that others have deposed would have an unknown outcome.
+    async fn still_leads(&self, asked: &Result<Bytes, PeerError>) -> bool {
+        let asked_in_vain = matches!(asked, Err(PeerError::Unreachable(_) | PeerError::Unsupported(_)));
+        let since = Instant::now();
+        let mut metrics = self.raft().metrics();
+        let known = metrics.wait_for(|metrics| {
+            let answered = metrics.millis_since_quorum_ack.map(Duration::from_millis);
+            let confirmed = answered.is_some_and(|answered| answered < since.elapsed());
+            metrics.state != ServerState::Leader || asked_in_vain || confirmed
+        });
+        match timeout(self.timing().notice_wait(), known).await {
+            Ok(Ok(metrics)) => metrics.state == ServerState::Leader,
+            Ok(Err(_)) => false,
+            Err(_) => self.leads(),
+        }
     }
 
     /// Asked while writes go on, so that they are held back for a moment only. A leader that is new has yet to hear from it.

@@ -247,8 +247,8 @@ fn other_history(committed: LogIdOf, leaders: LogIdOf) -> ReceiveError {
     ReceiveError::OtherHistory(format!("{committed} is committed here, and the leader has {leaders}"))
 }
 
-/// Makes this replica lead: the leader before has stopped its heartbeats and holds back what it is sent. Answers when
-/// it leads.
+/// Makes this replica lead: the leader before has stopped its heartbeats and holds back what it is sent. Answers with
+/// its term when it leads.
 async fn take_over(raft: &RaftOf, timing: Timing) -> Result<Bytes, ReceiveError> {
     let stopped = |why: String| ReceiveError::Stopped(why);
     sleep(timing.election_max + AFTER_LEASE).await;
@@ -257,8 +257,8 @@ async fn take_over(raft: &RaftOf, timing: Timing) -> Result<Bytes, ReceiveError>
         raft.trigger().elect().await.map_err(|error| stopped(error.to_string()))?;
         let leads = metrics.wait_for(|metrics| metrics.state == ServerState::Leader);
         let leads = timeout(timing.election_wait(), leads).await;
-        if matches!(leads, Ok(Ok(_))) {
-            return Ok(wire::encode_read_index(None));
+        if let Ok(Ok(leads)) = leads {
+            return Ok(wire::encode_taken_over(leads.vote.leader_id.term));
         }
     }
     Err(ReceiveError::Failed("no majority elected this replica".into()))

@@ -10,6 +10,7 @@
 //! snapshot     1, vote, export u64, position: optional log id, membership, kept length u64, count u32, (length u32, name, length u64)*
 //! installed    1, vote
 //! read index   1, optional u64
+//! taken over   1, optional u64: the term; versions before 0.5 leave it out
 //! pre-vote     1, last: optional log id
 //! pre-voted    1, granted u8
 //! ```
@@ -251,6 +252,14 @@ pub(crate) fn decode_read_index(bytes: &[u8]) -> Result<Option<u64>, BadRecord> 
     })
 }
 
+pub(crate) fn encode_taken_over(term: u64) -> Bytes {
+    encode_read_index(Some(term))
+}
+
+pub(crate) fn decode_taken_over(bytes: &[u8]) -> Result<Option<u64>, BadRecord> {
+    decode_read_index(bytes)
+}
+
 pub(crate) fn encode_pre_vote(last: Option<&LogIdOf>) -> Bytes {
     let mut bytes = vec![SPOKEN];
     put_optional(&mut bytes, last);
@@ -348,6 +357,7 @@ mod tests {
         assert_eq!(decode_voted(&encode_voted(&voted)), Ok(voted));
         assert_eq!(decode_read_index(&encode_read_index(Some(7))), Ok(Some(7)));
         assert_eq!(decode_read_index(&encode_read_index(None)), Ok(None));
+        assert_eq!(decode_taken_over(&encode_taken_over(9)), Ok(Some(9)));
         assert_eq!(decode_pre_vote(&encode_pre_vote(Some(&id(1, 2, 3)))), Ok(Some(id(1, 2, 3))));
         assert_eq!(decode_pre_voted(&encode_pre_voted(true)), Ok(true));
         assert_eq!(decode_installed(&encode_installed(&Vote::new(1, 2))), Ok(Vote::new(1, 2)));

@@ -47,11 +47,12 @@ impl Peer {
         }
     }
 
-    /// Returns when the peer has answered a greeting.
+    /// Returns when the peer has answered a greeting. A silent connection stays open for longer than a ping may take.
     pub(crate) async fn ping(&self, ends: Instant) -> Result<(), CallError> {
         let connection = timeout_at(ends, self.control.connection()).await;
         let connection = connection.map_err(|_| CallError::NotReached("no connection in time".into()))??;
-        Ok(connection.greet(ends).await?)
+        let greeted = timeout_at(ends, connection.greet(ends)).await;
+        Ok(greeted.map_err(|_| CallError::NotReached("no answer to a greeting in time".into()))??)
     }
 
     pub(crate) async fn call(&self, call: &Call, ends: Instant) -> Result<Bytes, CallError> {

@@ -244,7 +244,11 @@ impl Transport {
             tokio::select! {
                 biased;
                 answer = &mut sent => break answer,
-                () = sleep(look_after) => self.examine(to, peer),
+                () = sleep(look_after) => {
+                    // An answer to another call since then says nothing about the path from here on.
+                    peer.path.asked(Instant::now());
+                    self.examine(to, peer);
+                }
             }
             look_after = LOOK_AGAIN_AFTER;
         };

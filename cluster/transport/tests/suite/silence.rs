@@ -46,6 +46,40 @@ async fn a_call_that_is_under_way_when_the_peer_falls_silent_is_lost_before_its_
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
 }
 
+/// A ping over a connection that had fallen silent waited until that connection was given up, 2.5 s later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_without_an_answer_shows_in_less_than_a_second_that_the_path_is_down() {
+    let town = Town::new();
+    let (caller, answerer) = town.pair(echo(&counter()));
+    let proxy = Proxy::start(answerer.local_addr()).await;
+    tell(&caller, 2, proxy.address());
+    assert!(caller.call(TWO, call("echo", "x")).await.is_ok());
+    proxy.silence();
+    let calling = caller.clone();
+    let call = tokio::spawn(async move { calling.call(TWO, call("echo", "x")).await });
+    let noticed = until("the path is down", || !caller.answers_directly(TWO)).await;
+    assert!(noticed < Duration::from_secs(1), "{noticed:?}");
+    assert!(call.await.expect("ends").is_err());
+}
+
+/// An answer to another call ended the watch of all calls that were under way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_waits_shows_that_the_path_is_down_after_others_were_answered() {
+    let town = Town::new();
+    let never = |_: Received| std::future::pending::<Result<Bytes, Refusal>>();
+    let (caller, answerer) = town.pair(echo(&counter()).call("never", Arc::new(never)));
+    let proxy = Proxy::start(answerer.local_addr()).await;
+    tell(&caller, 2, proxy.address());
+    let calling = caller.clone();
+    let waits = tokio::spawn(async move { calling.call(TWO, call("never", "x")).await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(caller.call(TWO, call("echo", "x")).await.is_ok());
+    proxy.silence();
+    let noticed = until("the path is down", || !caller.answers_directly(TWO)).await;
+    assert!(noticed < Duration::from_millis(1800), "{noticed:?}");
+    assert!(waits.await.expect("ends").is_err());
+}
+
 /// At this pace an answer to a ping stands behind seconds of what was written, and so does every other sign of life.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_is_slow_and_full_is_left_alone() {

@@ -149,6 +149,17 @@ fn machines<'n>(network: &'n Network, dir: &Path) -> [Machine<'n>; MACHINES] {
     })
 }
 
+/// Nodes whose logs are printed when a test fails.
+struct Shown(Vec<Process>);
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.iter().zip(1..).for_each(|(node, number)| println!("log of machine {number}:\n{}", node.log()));
+        }
+    }
+}
+
 fn stop_all(nodes: &mut [Process]) {
     for (place, node) in nodes.iter_mut().enumerate() {
         let status = node.stop(STOP_MAX).unwrap_or_else(|error| panic!("{error:#}"));
@@ -198,7 +209,8 @@ fn half_connected_machines_are_all_served() {
     let Some(network) = network("half-connected machines") else { return };
     let dir = tempfile::tempdir().expect("a directory");
     let machines = machines(&network, dir.path());
-    let (mut nodes, key) = together(&walk(), &machines);
+    let (nodes, key) = together(&walk(), &machines);
+    let mut nodes = Shown(nodes);
     let project = |number: usize| {
         let made = call(&machines[0], 1, &key, "/v1/project", json!({"name": format!("project {number}")}));
         made["id"].as_str().expect("an id").to_owned()
@@ -220,7 +232,7 @@ fn half_connected_machines_are_all_served() {
         });
         cut.iter().for_each(|(from, to)| network.mend(*from, *to).unwrap_or_else(|error| panic!("{error:#}")));
     }
-    stop_all(&mut nodes);
+    stop_all(&mut nodes.0);
 }
 
 #[test]

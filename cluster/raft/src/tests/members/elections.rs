@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::House;
+use crate::{NotWritten, ProposeError};
 
 /// A node whose disk is slow won elections and gave the lead away again, and writes waited for both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -67,4 +68,31 @@ async fn a_replica_that_alone_hears_no_leader_deposes_nobody() {
         house.everywhere(written).await;
         assert_eq!(term(), before, "the replica that was cut off stood for election");
     }
+}
+
+/// The new leader did not reach the old one, which took its lead for kept and let writes through: their outcome was unknown.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_steps_down_when_the_next_one_says_that_it_leads() {
+    let house = House::founded(3, 3).await;
+    house.write("before").await;
+    house.everywhere(1).await;
+    let leader = house.leader().await;
+    let next = *house.places.keys().find(|id| **id != leader).expect("another");
+    let (group, writing) = (house.group(leader), house.group(leader));
+    let writer = tokio::spawn(async move {
+        let mut number = 0;
+        loop {
+            number += 1;
+            match writing.write(Bytes::from(format!("w{number}"))).await {
+                Ok(_) => {}
+                Err(ProposeError::NotWritten(why)) => return why,
+                Err(ProposeError::Unknown { why }) => panic!("write {number}: {why}"),
+            }
+        }
+    });
+    house.wire.deaf.lock().insert(leader);
+    group.hand_over(next).await.expect("the lead is handed over");
+    assert!(!group.leads() && house.group(next).leads());
+    let refused = writer.await.expect("no write has an unknown outcome");
+    assert!(matches!(refused, NotWritten::NotLeader { .. }), "{refused}");
 }

@@ -274,7 +274,7 @@ impl Cluster {
     /// Why the catalog is not heard, as far as this node can tell.
     pub fn catalog_silence(&self) -> String {
         let status = self.group(GroupId::CATALOG).map(|catalog| catalog.status()).unwrap_or_default();
-        let leader = status.leader.filter(|_| !status.leads);
+        let leader = status.leader.filter(|_| !status.leads).or(status.unheard_leader);
         let home = status.members.iter().find(|member| Some(member.replica) == leader).map(|member| member.node);
         match home.filter(|node| *node != self.node()) {
             Some(node) => format!(

@@ -14,7 +14,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use openraft::ServerState;
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::group::Group;
 use crate::log_store::LogStore;
@@ -30,12 +30,14 @@ pub(crate) struct Elections {
     started: Instant,
     leader_heard: Mutex<Option<Instant>>,
     yields: AtomicBool,
+    /// Whether another voter heard a leader when this replica last asked for pre-votes.
+    heard_by_others: AtomicBool,
 }
 
 impl Elections {
     pub fn new(timing: Timing) -> Elections {
-        let (started, leader_heard, yields) = (Instant::now(), Mutex::default(), AtomicBool::new(false));
-        Elections { timing, started, leader_heard, yields }
+        let [yields, heard_by_others] = [(); 2].map(|()| AtomicBool::new(false));
+        Elections { timing, started: Instant::now(), leader_heard: Mutex::default(), yields, heard_by_others }
     }
 
     /// Notes an append of the current leader, or that this replica leads.
@@ -46,6 +48,20 @@ impl Elections {
     /// Whether the leader was heard within the lease.
     fn hears_leader(&self) -> bool {
         self.leader_heard.lock().is_some_and(|heard| heard.elapsed() < self.timing.election_max)
+    }
+
+    /// The leader that consensus names, unless it was not heard for as long as a follower waits before it stands.
+    /// Consensus names it until another one is elected, which takes a majority.
+    pub fn leader(&self, own: Replica, named: Option<Replica>) -> Option<ReplicaId> {
+        let stands_after = self.timing.election_max + self.timing.election_min;
+        let is_heard = || self.leader_heard.lock().is_some_and(|heard| heard.elapsed() < stands_after);
+        named.filter(|leader| *leader == own || is_heard()).map(ReplicaId)
+    }
+
+    /// The leader that another voter hears and this replica does not.
+    pub fn unheard_leader(&self, own: Replica, named: Option<Replica>) -> Option<ReplicaId> {
+        let heard_by_others = self.heard_by_others.load(Ordering::Relaxed);
+        named.map(ReplicaId).filter(|_| heard_by_others && self.leader(own, named).is_none())
     }
 
     /// Time until this replica may ask for pre-votes.
@@ -59,9 +75,12 @@ impl Elections {
         }
     }
 
-    /// Decides on a pre-vote: granted unless this replica hears a leader, is one, or has a longer log.
-    pub fn grants(&self, candidate_last: Option<LogIdOf>, raft: &RaftOf, log: &LogStore) -> bool {
-        !self.leads(raft) && !self.hears_leader() && candidate_last >= log.last()
+    /// Decides on the pre-vote that a candidate with this last entry asks for.
+    pub fn pre_vote(&self, candidate_last: Option<LogIdOf>, raft: &RaftOf, log: &LogStore) -> PreVote {
+        if self.leads(raft) || self.hears_leader() {
+            return PreVote::HearsLeader;
+        }
+        if candidate_last < log.last() { PreVote::LongerLog } else { PreVote::Granted }
     }
 
     /// Whether this replica leads, and a majority answered it within the lease.
@@ -71,6 +90,16 @@ impl Elections {
         let answered = metrics.millis_since_quorum_ack.map(Duration::from_millis);
         metrics.state == ServerState::Leader && answered.is_some_and(|since| since < self.timing.election_max)
     }
+}
+
+/// Answer to a replica that asks whether it may stand for election.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PreVote {
+    Granted,
+    /// The voter hears a leader, or is one.
+    HearsLeader,
+    /// The voter has entries that the candidate lacks.
+    LongerLog,
 }
 
 /// What the election task of a replica works with. It must not keep the replica alive.
@@ -114,9 +143,9 @@ impl Candidate<'_> {
         }
         let others = membership.nodes().filter(|(replica, _)| **replica != self.replica.0);
         let others = others.map(|(replica, home)| (ReplicaId(*replica), NodeId(home.node))).collect();
-        let elected = self.wins_pre_vote(membership.get_joint_config(), others).await;
+        let won = self.wins_pre_vote(membership.get_joint_config(), others).await;
         // The leader may have been heard while the others were asked.
-        self.raft.runtime_config().elect(elected && self.elections.waits().is_zero());
+        self.raft.runtime_config().elect(won && self.elections.waits().is_zero());
         timing.pre_vote_pause()
     }
 
@@ -125,26 +154,28 @@ impl Candidate<'_> {
         let is_voter = |replica: ReplicaId| config.iter().any(|voters| voters.contains(&replica.0));
         let asked = others.into_iter().filter(|(replica, _)| is_voter(*replica));
         let mut answers: FuturesUnordered<_> = asked.map(|(replica, node)| self.ask(replica, node)).collect();
+        let mut heard_by_others = false;
         while !is_majority(config, &granted) {
-            let Some(answer) = answers.next().await else { return false };
-            granted.extend(answer.map(|replica| replica.0));
+            let Some((replica, answer)) = answers.next().await else { break };
+            heard_by_others |= answer == Some(PreVote::HearsLeader);
+            granted.extend(answer.filter(|answer| *answer == PreVote::Granted).map(|_| replica.0));
         }
-        true
+        self.elections.heard_by_others.store(heard_by_others, Ordering::Relaxed);
+        is_majority(config, &granted)
     }
 
-    /// Returns the replica if it grants the pre-vote.
-    async fn ask(&self, to: ReplicaId, node: NodeId) -> Option<ReplicaId> {
+    async fn ask(&self, to: ReplicaId, node: NodeId) -> (ReplicaId, Option<PreVote>) {
         let way = Way { group: self.group, from: self.replica, to, node };
         let body = wire::encode_pre_vote(self.log.last().as_ref());
         let within = self.elections.timing.election_wait();
         let sent = self.peers.send(Message { way, kind: MessageKind::PreVote, body, within });
-        let granted = match tokio::time::timeout(within, sent).await {
-            Ok(Ok(answer)) => wire::decode_pre_voted(&answer).unwrap_or(false),
+        let answer = match timeout(within, sent).await {
+            Ok(Ok(answer)) => wire::decode_pre_voted(&answer).ok(),
             // A version before 0.5 only knows the vote itself.
-            Ok(Err(PeerError::Unsupported(_))) => true,
-            Ok(Err(_)) | Err(_) => false,
+            Ok(Err(PeerError::Unsupported(_))) => Some(PreVote::Granted),
+            Ok(Err(_)) | Err(_) => None,
         };
-        granted.then_some(to)
+        (to, answer)
     }
 }
 
@@ -180,6 +211,21 @@ mod tests {
         assert!(elections.waits().is_zero());
         elections.yields.store(true, Ordering::Relaxed);
         assert_eq!(elections.waits(), timing.yield_max() - timing.election_max);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_leader_that_is_not_heard_is_named_no_longer_than_a_follower_waits_to_stand() {
+        let timing = Timing::default();
+        let elections = Elections::new(timing);
+        assert_eq!(elections.leader(1, Some(2)), None, "it was not heard since the start");
+        assert_eq!(elections.leader(1, Some(1)), Some(ReplicaId(1)));
+        elections.note_leader();
+        elections.heard_by_others.store(true, Ordering::Relaxed);
+        let named = (elections.leader(1, Some(2)), elections.unheard_leader(1, Some(2)));
+        assert_eq!(named, (Some(ReplicaId(2)), None));
+        tokio::time::advance(timing.election_max + timing.election_min).await;
+        let named = (elections.leader(1, Some(2)), elections.unheard_leader(1, Some(2)));
+        assert_eq!(named, (None, Some(ReplicaId(2))));
     }
 
     #[test]

@@ -488,7 +488,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         counters: Arc::clone(&node.counters),
         incoming: Arc::new(Mutex::new(incoming)),
         timing: node.timing,
-        elections: Elections::new(node.timing),
+        elections: Arc::new(Elections::new(node.timing)),
     };
     let (applied, seals_ended) = (applied.subscribe(), seals_ended.subscribe());
     let group =
@@ -519,7 +519,9 @@ impl Started {
         let NodeParts { runtime, admission, counters, fatal, peers, work, timing, .. } = node;
         runtime.spawn(end_with_consensus(group, raft.clone(), fatal.clone()));
         let (leading, gate) = (raft.server_metrics(), Arc::new(RwLock::new(())));
-        let read_index = ReadIndex { group, replica, raft: raft.clone(), peers, gate: Arc::clone(&gate), timing };
+        let elections = Arc::clone(&inbound.elections);
+        let read_index =
+            ReadIndex { group, replica, raft: raft.clone(), peers, elections, gate: Arc::clone(&gate), timing };
         let read_index = Arc::new(read_index);
         let [fences, asked] = [(); 2].map(|()| Fences::new(applied.clone(), runtime.clone(), Arc::clone(&counters)));
         let proposer = Proposer { raft: raft.clone(), leading, admission, large, counters, runtime, work, fatal, gate };

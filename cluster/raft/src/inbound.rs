@@ -91,7 +91,7 @@ pub(crate) struct Inbound {
     /// One snapshot at a time.
     pub incoming: Arc<Mutex<Incoming>>,
     pub timing: Timing,
-    pub elections: Elections,
+    pub elections: Arc<Elections>,
 }
 
 impl Inbound {
@@ -124,7 +124,9 @@ impl Inbound {
             MessageKind::ReadIndex => {
                 let metrics = raft.server_metrics().borrow().clone();
                 if metrics.state != ServerState::Leader {
-                    return Err(ReceiveError::NotLeader { leader: metrics.current_leader.map(ReplicaId) });
+                    return Err(ReceiveError::NotLeader {
+                        leader: self.elections.leader(metrics.id, metrics.current_leader),
+                    });
                 }
                 drop(metrics);
                 match asked.wait_as_leader(read_index).await {
@@ -136,8 +138,7 @@ impl Inbound {
             MessageKind::TakeOver => take_over(raft, self.timing).await,
             MessageKind::PreVote => {
                 let candidate_last = wire::decode_pre_vote(&body)?;
-                let grants = self.elections.grants(candidate_last, raft, &self.log);
-                Ok(wire::encode_pre_voted(grants))
+                Ok(wire::encode_pre_voted(self.elections.pre_vote(candidate_last, raft, &self.log)))
             }
         }
     }

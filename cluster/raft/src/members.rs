@@ -30,7 +30,10 @@ pub struct Member {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupStatus {
     pub leads: bool,
+    /// The leader, if this replica hears it.
     pub leader: Option<ReplicaId>,
+    /// The leader that another voter hears and this replica does not.
+    pub unheard_leader: Option<ReplicaId>,
     pub term: u64,
     pub members: Vec<Member>,
     /// The members are of two configurations, and majorities of both count.
@@ -87,8 +90,8 @@ fn refused(error: Refused) -> ChangeError {
 
 impl Group {
     pub fn status(&self) -> GroupStatus {
-        let receiver = self.raft().metrics();
-        let metrics = receiver.borrow().clone();
+        let metrics = self.raft().metrics().borrow().clone();
+        let (own, named) = (metrics.id, metrics.current_leader);
         let membership = metrics.membership_config.membership();
         let voters: BTreeSet<Replica> = membership.voter_ids().collect();
         let matched = |replica: &Replica| {
@@ -107,7 +110,8 @@ impl Group {
         };
         GroupStatus {
             leads: metrics.state == ServerState::Leader,
-            leader: metrics.current_leader.map(ReplicaId),
+            leader: self.elections().leader(own, named),
+            unheard_leader: self.elections().unheard_leader(own, named),
             term: metrics.current_term,
             members: membership.nodes().map(member).collect(),
             joint,

@@ -15,6 +15,7 @@ use openraft::error::{CheckIsLeaderError, RaftError};
 use tokio::sync::RwLock;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::elections::Elections;
 use crate::error::FenceError;
 use crate::inbound::node_of;
 use crate::peers::{Message, MessageKind, PeerError, Peers, Way};
@@ -29,6 +30,7 @@ pub(crate) struct ReadIndex {
     pub replica: ReplicaId,
     pub raft: RaftOf,
     pub peers: Arc<dyn Peers>,
+    pub elections: Arc<Elections>,
     /// Taken alone by a handover: a confirmation would renew the lease that it lets pass.
     pub gate: Arc<RwLock<()>>,
     pub timing: Timing,
@@ -60,7 +62,7 @@ impl ReadIndex {
         let (state, leader) = {
             let metrics = self.raft.server_metrics();
             let metrics = metrics.borrow();
-            (metrics.state, metrics.current_leader.map(ReplicaId))
+            (metrics.state, self.elections.leader(metrics.id, metrics.current_leader))
         };
         match leader {
             _ if state == ServerState::Leader => self.confirm_own_lead().await,

@@ -12,7 +12,7 @@
 //! read index   1, optional u64
 //! taken over   1, optional u64: the term; versions before 0.5 leave it out
 //! pre-vote     1, last: optional log id
-//! pre-voted    1, granted u8
+//! pre-voted    1, 0 longer log | 1 granted | 2 hears a leader
 //! ```
 
 use assay_storage_model::Applied;
@@ -20,6 +20,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, VoteRequest, VoteResponse};
 use openraft::{EntryPayload, Vote};
 
+use crate::elections::PreVote;
 use crate::encoding::{
     BadRecord, KIND_BLANK, KIND_MEMBERSHIP, KIND_NORMAL, Reader, TRAILER_BYTES, decode_record, decode_whole,
     encode_membership, put_count, put_log_id, put_vote,
@@ -273,14 +274,24 @@ pub(crate) fn decode_pre_vote(bytes: &[u8]) -> Result<Option<LogIdOf>, BadRecord
     })
 }
 
-pub(crate) fn encode_pre_voted(granted: bool) -> Bytes {
-    vec![SPOKEN, u8::from(granted)].into()
+pub(crate) fn encode_pre_voted(answer: PreVote) -> Bytes {
+    let answer = match answer {
+        PreVote::LongerLog => 0,
+        PreVote::Granted => 1,
+        PreVote::HearsLeader => 2,
+    };
+    vec![SPOKEN, answer].into()
 }
 
-pub(crate) fn decode_pre_voted(bytes: &[u8]) -> Result<bool, BadRecord> {
+pub(crate) fn decode_pre_voted(bytes: &[u8]) -> Result<PreVote, BadRecord> {
     decode_whole(bytes, |reader| {
         reader.version()?;
-        reader.flag()
+        match reader.u8()? {
+            0 => Ok(PreVote::LongerLog),
+            1 => Ok(PreVote::Granted),
+            2 => Ok(PreVote::HearsLeader),
+            newer => Err(BadRecord::Newer(newer)),
+        }
     })
 }
 
@@ -359,7 +370,9 @@ mod tests {
         assert_eq!(decode_read_index(&encode_read_index(None)), Ok(None));
         assert_eq!(decode_taken_over(&encode_taken_over(9)), Ok(Some(9)));
         assert_eq!(decode_pre_vote(&encode_pre_vote(Some(&id(1, 2, 3)))), Ok(Some(id(1, 2, 3))));
-        assert_eq!(decode_pre_voted(&encode_pre_voted(true)), Ok(true));
+        for answer in [PreVote::LongerLog, PreVote::Granted, PreVote::HearsLeader] {
+            assert_eq!(decode_pre_voted(&encode_pre_voted(answer)), Ok(answer));
+        }
         assert_eq!(decode_installed(&encode_installed(&Vote::new(1, 2))), Ok(Vote::new(1, 2)));
     }
 

@@ -172,9 +172,11 @@ const PROJECTS: usize = 6;
 /// From this long after a cut on, every request is answered well, for as long as that.
 const SERVED_AGAIN: Duration = Duration::from_secs(2);
 const HELD: Duration = Duration::from_secs(20);
+/// A request that takes longer on a busy machine is stuck.
+const STUCK: Duration = Duration::from_secs(10);
 
 /// Writes to each project in turn at the node of this machine and reads it there, until the time is over. Returns how many
-/// requests were sent, and what was wrong with those that were sent after `from`.
+/// requests were sent, and what was wrong with those that were sent after `from` or took longer than [`STUCK`].
 fn written_and_read(
     machine: &Machine<'_>,
     key: &str,
@@ -189,7 +191,7 @@ fn written_and_read(
         for (target, body) in [(format!("{path}/insert"), insert), (format!("{path}/fetch"), json!({"limit": 1}))] {
             let answer = asked(machine, machine.number, key, &target, &body);
             let problem = match &answer {
-                Ok(answer) if answer.status == 200 => continue,
+                Ok(answer) if answer.status == 200 && begun.elapsed() < STUCK => continue,
                 Ok(answer) => format!("{}: {}", answer.status, answer.text()),
                 Err(error) => format!("{error:#}"),
             };
@@ -224,11 +226,8 @@ fn half_connected_machines_are_all_served() {
             let (key, projects) = (&key, &projects);
             let clients =
                 machines.each_ref().map(|machine| scope.spawn(move || written_and_read(machine, key, projects, times)));
-            for client in clients {
-                let (sent, wrong) = client.join().expect("a client ends");
-                assert!(wrong.is_empty(), "{cut:?}: {} of {sent}: {wrong:#?}", wrong.len());
-                assert!(sent > 5, "{cut:?}: {sent} rounds");
-            }
+            let ended = clients.map(|client| client.join().expect("a client ends"));
+            assert!(ended.iter().all(|(sent, wrong)| wrong.is_empty() && *sent > 5), "{cut:?}: {ended:#?}");
         });
         cut.iter().for_each(|(from, to)| network.mend(*from, *to).unwrap_or_else(|error| panic!("{error:#}")));
     }

@@ -10,7 +10,7 @@ use assay_storage_model::entry::{ENTRY_BYTES_MAX, EntryBuilder};
 use assay_storage_model::{Applied, GroupId, ReplicaId};
 use bytes::Bytes;
 use openraft::error::Fatal;
-use openraft::{Config, ServerState, SnapshotPolicy};
+use openraft::{Config, ServerState, SnapshotPolicy, Vote};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, RwLock, Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -145,6 +145,13 @@ impl Group {
         beat_every(node.timing.tick());
         let started = start_on_its_runtime(config, node).await;
         started.unwrap_or_else(|error| Err(StartError::Consensus { group, why: error.to_string() }))
+    }
+
+    /// Starts the tasks that tell consensus of higher votes and of elections, and end with this replica.
+    fn watch(&self, votes: watch::Receiver<Option<Vote<Replica>>>) {
+        let runtime = &self.shared.proposer.runtime;
+        runtime.spawn(step_down(Arc::downgrade(&self.shared), |shared| &shared.raft, votes));
+        runtime.spawn(guard_elections(Arc::downgrade(&self.shared), Shared::candidate));
     }
 
     pub fn id(&self) -> GroupId {
@@ -493,9 +500,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
     let (applied, seals_ended) = (applied.subscribe(), seals_ended.subscribe());
     let group =
         Started { group, replica, raft, machine, large, log, inbound, apply_thread, applied, seals_ended }.serve(node);
-    let runtime = &group.shared.proposer.runtime;
-    runtime.spawn(step_down(Arc::downgrade(&group.shared), |shared| &shared.raft, told));
-    runtime.spawn(guard_elections(Arc::downgrade(&group.shared), Shared::candidate));
+    group.watch(told);
     Ok(group)
 }
 

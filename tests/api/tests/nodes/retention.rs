@@ -92,7 +92,8 @@ fn retained(urls: &[String], data: &[std::path::PathBuf]) -> Result<()> {
     holds("a version that shows what is gone", || Ok(fetch(url)?.status == 410))?;
     for dir in data {
         holds(&format!("{}", dir.display()), || Ok(Texts::new([OLD, OLDER]).below(dir).is_empty()))?;
-        ensure!(!Texts::new([YOUNG]).below(dir).is_empty(), "what is young went too");
+        // A compaction may take a file away while the directory is read.
+        holds("what is young stays", || Ok(!Texts::new([YOUNG]).below(dir).is_empty()))?;
     }
     Ok(())
 }

@@ -188,15 +188,17 @@ pub(crate) struct Spared {
 }
 
 impl Spared {
-    /// Whether this one may go: no other one of the group went just now. A next leader does not know of it; it does not
-    /// count on who says that they lost theirs.
-    fn one(&self, group: GroupId, replica: ReplicaId) -> bool {
+    /// Whether this replica may go: no other member of the group went just now. A next leader does not know of it; it does
+    /// not count on who says that they lost theirs. A replica that was replaced since is no member, and its group was
+    /// whole again before it left.
+    fn one(&self, led: &GroupReport, replica: ReplicaId) -> bool {
         let (mut last, now) = (self.last.lock(), Instant::now());
-        let other = last.get(&group).filter(|(other, at)| *other != replica && now < *at + SPARED_FOR);
-        if other.is_some() {
+        let is_member = |other: ReplicaId| led.replicas.iter().any(|member| member.replica == other);
+        let goes = last.get(&led.group).filter(|(other, at)| now < *at + SPARED_FOR && is_member(*other));
+        if goes.is_some_and(|(other, _)| *other != replica) {
             return false;
         }
-        last.insert(group, (replica, now));
+        last.insert(led.group, (replica, now));
         true
     }
 }
@@ -204,7 +206,7 @@ impl Spared {
 async fn spare(shared: &Shared, group: GroupId, replica: ReplicaId) -> bool {
     let reports = shared.reports().await;
     let own = reports.get(&shared.node).and_then(|report| report.led.iter().find(|led| led.group == group));
-    own.is_some_and(|led| goes_without(led, replica, &reports)) && shared.spared.one(group, replica)
+    own.is_some_and(|led| goes_without(led, replica, &reports) && shared.spared.one(led, replica))
 }
 
 /// Whether a majority answers and is close behind without this replica, and the members are not being changed.
@@ -374,12 +376,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_replica_of_a_group_goes_at_a_time() {
-        let spared = Spared::default();
-        assert!(spared.one(SHARD, ReplicaId(2)));
-        assert!(spared.one(SHARD, ReplicaId(2)), "it asks again");
-        assert!(!spared.one(SHARD, ReplicaId(3)));
-        assert!(spared.one(GroupId(17), ReplicaId(3)), "another group");
+        let (spared, led) = (Spared::default(), led([1000; 3]));
+        assert!(spared.one(&led, ReplicaId(2)));
+        assert!(spared.one(&led, ReplicaId(2)), "it asks again");
+        assert!(!spared.one(&led, ReplicaId(3)));
+        assert!(spared.one(&GroupReport { group: GroupId(17), ..led.clone() }, ReplicaId(3)), "another group");
         tokio::time::advance(SPARED_FOR).await;
-        assert!(spared.one(SHARD, ReplicaId(3)));
+        assert!(spared.one(&led, ReplicaId(3)));
+    }
+
+    /// A replica that was given up twice in two minutes stayed closed until they were over.
+    #[test]
+    fn a_replica_that_took_the_place_of_one_that_went_may_go_as_well() {
+        let (spared, mut led) = (Spared::default(), led([1000; 3]));
+        assert!(spared.one(&led, ReplicaId(2)));
+        led.replicas[1].replica = ReplicaId(4);
+        assert!(spared.one(&led, ReplicaId(4)));
+        assert!(!spared.one(&led, ReplicaId(3)));
     }
 }

@@ -102,7 +102,7 @@ pub(crate) enum PreVote {
     LongerLog,
 }
 
-/// What the election task of a replica works with. It must not keep the replica alive.
+/// Parts of a replica that its election task uses. The task holds the replica only while it asks for pre-votes.
 pub(crate) struct Candidate<'a> {
     pub group: GroupId,
     pub replica: ReplicaId,
@@ -112,7 +112,7 @@ pub(crate) struct Candidate<'a> {
     pub elections: &'a Elections,
 }
 
-/// Turns elections of a replica on and off, as long as somebody holds the replica.
+/// Turns elections of a replica on and off until the replica is dropped or its consensus stops.
 pub(crate) async fn guard_elections<T>(replica: Weak<T>, candidate_of: impl Fn(&T) -> Candidate<'_>) {
     loop {
         let pause = {

@@ -150,9 +150,9 @@ fn machines<'n>(network: &'n Network, dir: &Path) -> [Machine<'n>; MACHINES] {
 }
 
 /// Nodes whose logs are printed when a test fails.
-struct Shown(Vec<Process>);
+struct LoggedNodes(Vec<Process>);
 
-impl Drop for Shown {
+impl Drop for LoggedNodes {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.iter().zip(1..).for_each(|(node, number)| println!("log of machine {number}:\n{}", node.log()));
@@ -212,7 +212,7 @@ fn half_connected_machines_are_all_served() {
     let dir = tempfile::tempdir().expect("a directory");
     let machines = machines(&network, dir.path());
     let (nodes, key) = together(&walk(), &machines);
-    let mut nodes = Shown(nodes);
+    let mut nodes = LoggedNodes(nodes);
     let project = |number: usize| {
         let made = call(&machines[0], 1, &key, "/v1/project", json!({"name": format!("project {number}")}));
         made["id"].as_str().expect("an id").to_owned()

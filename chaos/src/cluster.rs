@@ -4,6 +4,7 @@
 //! ```text
 //! world      nodes with namespaces and disks (network, node), founded and joined as an operator would
 //! stage      what clients share; client: one client and what it says; work: what it does
+//! story      fixed scenarios instead of a schedule: old_leader, far_apart (through a relay), upgrade
 //! conductor  faults one after the other (fault: the schedule, inject: how), then the calm, then the last look
 //! evidence   history.jsonl, reads.jsonl, logs/: all that the checkers know (check), and the figures
 //! ```
@@ -14,6 +15,7 @@
 pub mod check;
 mod client;
 mod conductor;
+pub mod far_apart;
 mod fault;
 pub mod figures;
 mod history;
@@ -25,11 +27,15 @@ mod model;
 mod network;
 mod node;
 pub mod old_leader;
+mod relay;
+mod requests;
 mod rows;
 mod said;
 mod stage;
 mod status;
+mod story;
 mod tracer;
+pub mod upgrade;
 mod work;
 mod world;
 
@@ -201,16 +207,32 @@ fn play(
     rng: &mut ChaCha8Rng,
 ) -> anyhow::Result<()> {
     conductor.world.found().context("founding the cluster")?;
+    under_load(conductor, &work::ALL, rng, |conductor| weather(conductor, options, planned))
+}
+
+/// Runs clients for as long as `weather` takes; then the last look.
+fn under_load(
+    conductor: &mut Conductor<'_>,
+    cast: &work::Cast,
+    rng: &mut ChaCha8Rng,
+    weather: impl FnOnce(&mut Conductor<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let stage = Arc::clone(&conductor.stage);
-    let clients = work::start(&stage, rng)?;
-    let weather = weather(conductor, options, planned);
+    let clients = work::start(&stage, cast, rng)?;
+    let weather = weather(conductor);
     stage.stop();
     let joined = join(clients);
     weather.and(joined)?;
+    conclude(conductor)
+}
+
+/// Reads everything back, stops the nodes and completes the history.
+fn conclude(conductor: &mut Conductor<'_>) -> anyhow::Result<()> {
     conductor.look()?;
     conductor.end(STOP_MAX)?;
-    stage.journal.flush();
-    stage.journal.trouble().map_or(Ok(()), |why| Err(anyhow!(why)))
+    let journal = &conductor.stage.journal;
+    journal.flush();
+    journal.trouble().map_or(Ok(()), |why| Err(anyhow!(why)))
 }
 
 /// The storm and the calm after it.

@@ -82,6 +82,28 @@ enum Storm {
     Run(RunArgs),
     /// What only an old leader has or knows: a story that is always the same, on a cluster of three (needs root, iptables)
     OldLeader(Common),
+    /// Three nodes with a relay between them that delays every byte, and clients at all of them: a story
+    FarApart {
+        /// How long clients work
+        #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(10..=43_200))]
+        seconds: u64,
+        /// Delay from one node to another; half of a round trip
+        #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=750))]
+        delay_ms: u64,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// A cluster of three goes over from an earlier program to this one, node after node, under load: a story
+    Upgrade {
+        /// The earlier program; the later one is that of this build, or the one that ASSAY_BIN names
+        #[arg(long)]
+        from: PathBuf,
+        /// How long clients work; the last 25 seconds or more are without restarts
+        #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(40..=43_200))]
+        seconds: u64,
+        #[command(flatten)]
+        common: Common,
+    },
     /// Holds what a kept run left behind against the checkers once more
     Check {
         /// The directory that the run named
@@ -166,7 +188,19 @@ fn main() -> ExitCode {
         Storm::DiskFull { runs, common } => storm("disk-full", "--runs", runs, &common, disk_full::run),
         Storm::SyncFails { runs, common } => storm("sync-fails", "--runs", runs, &common, sync_fails::run),
         Storm::Run(args) => run_cluster(args),
-        Storm::OldLeader(common) => tell_of_old_leader(&common),
+        Storm::OldLeader(common) => tell("old-leader", "", &common, cluster::old_leader::run),
+        Storm::FarApart { seconds, delay_ms, common } => {
+            let words = format!("--seconds {seconds} --delay-ms {delay_ms}");
+            tell("far-apart", &words, &common, |seed, interrupted, report| {
+                cluster::far_apart::run(cluster::far_apart::Options { seed, seconds, delay_ms }, interrupted, report)
+            })
+        }
+        Storm::Upgrade { from, seconds, common } => {
+            let words = format!("--from {} --seconds {seconds}", from.display());
+            tell("upgrade", &words, &common, |seed, interrupted, report| {
+                cluster::upgrade::run(&cluster::upgrade::Options { seed, seconds, from }, interrupted, report)
+            })
+        }
         Storm::Check { dir, report } => check_again(&dir, report.as_deref()),
         Storm::Sim(options) => simulate(&options),
         Storm::Sabotage { only, report } => on_trial(&only, report.as_deref()),
@@ -224,11 +258,17 @@ fn simulate(options: &sim::Options) -> anyhow::Result<ExitCode> {
     finish(report, options.report.as_deref(), &[])
 }
 
-fn tell_of_old_leader(common: &Common) -> anyhow::Result<ExitCode> {
+/// Tells a story and reports how it went.
+fn tell(
+    name: &str,
+    words: &str,
+    common: &Common,
+    story: impl FnOnce(u64, &AtomicBool, &mut Report) -> anyhow::Result<Vec<PathBuf>>,
+) -> anyhow::Result<ExitCode> {
     let seed = common.seed.unwrap_or_else(rand::random);
-    let mut report = Report::new("old-leader", seed, "");
+    let mut report = Report::new(name, seed, words);
     let interrupted = interrupted_by_signals()?;
-    let kept = cluster::old_leader::run(seed, interrupted, &mut report).unwrap_or_else(|why| {
+    let kept = story(seed, interrupted, &mut report).unwrap_or_else(|why| {
         report.troubles.push(format!("{why:#}"));
         Vec::new()
     });

@@ -1,12 +1,13 @@
-//! The storm on trial: nine deliberate faults of the product, each of which a short run has to see. Without the fault
-//! the same run is valid, or it proves nothing.
+//! The storm on trial: fifteen deliberate faults of the product, each of which a short run has to see. Without the fault
+//! the same run is valid, or a longer one that contains it; otherwise the run proves nothing.
 //!
 //! Every run is this program again, in a process of its own, with the fault named in its environment; what it starts
 //! inherits that. A run counts only where one of the checkers speaks that the fault is for: that a cluster breaks is
 //! easily seen, that it broke a promise is what has to be seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -18,24 +19,33 @@ use crate::probe;
 use crate::report::Report;
 
 /// A run that takes longer hangs.
-const RUN_MAX: Duration = Duration::from_secs(200);
+const RUN_MAX: Duration = Duration::from_secs(400);
 /// What was interrupted takes down what it made.
 const TEAR_DOWN_MAX: Duration = Duration::from_secs(60);
 const PROGRAM_WAIT: Duration = Duration::from_secs(10);
 /// Of a finding, in the table.
 const SHOWN_CHARS: usize = 90;
+/// Runs at the same time: mostly they wait.
+const RUNS_AT_ONCE: usize = 2;
 
 /// A fault, and the run that sees it.
 #[derive(Debug)]
 struct Trial {
     fault: Sabotage,
     run: &'static str,
+    /// The run that is valid without the fault.
+    control: &'static str,
     /// What a finding says that is about this fault.
     seen_by: &'static [&'static str],
 }
 
 const fn trial(fault: Sabotage, run: &'static str, seen_by: &'static [&'static str]) -> Trial {
-    Trial { fault, run, seen_by }
+    Trial { fault, run, control: run, seen_by }
+}
+
+/// Trial by a storm of one kind. A single storm of all these kinds is the control.
+const fn in_storm(fault: Sabotage, run: &'static str, seen_by: &'static [&'static str]) -> Trial {
+    Trial { fault, run, control: STORM, seen_by }
 }
 
 // Kills of one process: several lives, the third of which seals and compacts.
@@ -50,7 +60,19 @@ const SIMULATED: &str = "sim --seeds 24 --seed 1";
 // Few of these seeds put a machine back, so it takes more of them.
 const OLD_COPIES: &str = "sim --seeds 80 --seed 1";
 
-const TRIALS: [Trial; 9] = [
+// Long enough for one fault of each kind, which the report counts. With this seed segments are damaged last: the replicas
+// that are rebuilt then are missed by no other fault.
+const STORM: &str = "run --seconds 163 --nodes 3 \
+                     --faults empty-directory,files,ring,moved-address,flipped-segment,slow-disk --seed 3";
+// With this seed the fault meets the node that leads most, or cuts it off: a node without leads has none to keep.
+const EMPTY_DIRECTORY: &str = "run --seconds 42 --nodes 3 --faults empty-directory --seed 3";
+const FILES: &str = "run --seconds 40 --nodes 3 --faults files --seed 3";
+const RING: &str = "run --seconds 66 --nodes 3 --faults ring --seed 3";
+const MOVED_ADDRESS: &str = "run --seconds 45 --nodes 3 --faults moved-address --seed 3";
+const FLIPPED_SEGMENT: &str = "run --seconds 60 --nodes 3 --faults flipped-segment --seed 3";
+const SLOW_DISK: &str = "run --seconds 55 --nodes 3 --faults slow-disk --seed 3";
+
+const TRIALS: [Trial; 15] = [
     trial(Sabotage::AckBeforeQuorum, SIMULATED, &["no loss"]),
     trial(Sabotage::SkipFsync, POWER_CUT, &["no loss", "were durable and are not there", "its log ends at"]),
     trial(Sabotage::AckOnLeaderOnly, OLD_LEADER, &["C1 no loss"]),
@@ -64,6 +86,12 @@ const TRIALS: [Trial; 9] = [
         OLD_COPIES,
         &["no loss", "was applied before", "is durable on", "and durable on"],
     ),
+    in_storm(Sabotage::EmptyDirectoryFounds, EMPTY_DIRECTORY, &["was started on an empty directory, and it is ready"]),
+    in_storm(Sabotage::FilesRunOutIsFatal, FILES, &["ended because it may open no more files"]),
+    in_storm(Sabotage::NoRelay, RING, &["is not ready: 503"]),
+    in_storm(Sabotage::NoIntroduction, MOVED_ADDRESS, &["no other node knows it there"]),
+    in_storm(Sabotage::RotInCompactionIsFatal, FLIPPED_SEGMENT, &["ended because one of its segments is damaged"]),
+    in_storm(Sabotage::KeepLeadsOnSlowDisk, SLOW_DISK, &["is slow; after"]),
 ];
 
 /// What one run said.
@@ -94,27 +122,59 @@ pub fn run(only: &[String], report: &mut Report) -> anyhow::Result<Vec<PathBuf>>
     let trials = wanted(only)?;
     let work = tempfile::Builder::new().prefix("assay-chaos-").tempdir().context("making a directory")?;
     program_is_sabotaged(work.path())?;
-    let mut controls: BTreeMap<&str, Said> = BTreeMap::new();
-    let mut kept = false;
-    for trial in trials {
-        if !controls.contains_key(trial.run) {
-            let said = one(trial.run, None, &work.path().join(format!("control-{}", controls.len())))?;
-            let sight = of_control(&said);
-            tell("no fault", trial.run, &said, &sight, report);
-            kept |= matches!(sight, Sight::Missed(_));
-            controls.insert(trial.run, said);
-        }
+    let controls = controls(&trials, work.path())?;
+    // What is not covered is told with the control.
+    let covered = |trial: &&Trial| controls[trial.control].not_covered.is_empty();
+    let tried: Vec<&Trial> = trials.iter().copied().filter(covered).collect();
+    let said = side_by_side(&tried, |_, trial| {
         let name = name(trial.fault);
-        if !controls[trial.run].not_covered.is_empty() {
-            continue; // told with the run itself
+        one(trial.run, Some(name), &work.path().join(name))
+    });
+    let mut tried = tried.into_iter().zip(said).peekable();
+    let (mut told, mut kept) = (BTreeSet::new(), false);
+    for trial in trials {
+        let control = &controls[trial.control];
+        if told.insert(trial.control) {
+            kept |= tell("no fault", trial.control, control, &of_control(control), report);
         }
-        let said = one(trial.run, Some(name), &work.path().join(name))?;
-        let sight = of_fault(trial, &said);
-        tell(name, trial.run, &said, &sight, report);
-        report.coverage.add("faults tried", 1);
-        kept |= matches!(sight, Sight::Missed(_));
+        if let Some((_, said)) = tried.next_if(|(tried, _)| tried.fault == trial.fault) {
+            let said = said?;
+            kept |= tell(name(trial.fault), trial.run, &said, &of_fault(trial, &said), report);
+            report.coverage.add("faults tried", 1);
+        }
     }
     Ok(if kept { vec![work.keep()] } else { Vec::new() })
+}
+
+/// Runs the controls of these trials; what each of them said.
+fn controls(trials: &[&Trial], work: &Path) -> anyhow::Result<BTreeMap<&'static str, Said>> {
+    let mut runs: Vec<&'static str> = Vec::new();
+    for trial in trials {
+        if !runs.contains(&trial.control) {
+            runs.push(trial.control);
+        }
+    }
+    let said = side_by_side(&runs, |place, run| one(run, None, &work.join(format!("control-{place}"))));
+    runs.into_iter().zip(said).map(|(run, said)| Ok((run, said?))).collect()
+}
+
+/// Does these jobs, a few at the same time, and returns what came of each, in their order. The last begins first: it is
+/// the longest. `work` is given the place of a job as well.
+fn side_by_side<J: Sync, T: Send>(jobs: &[J], work: impl Fn(usize, &J) -> T + Sync) -> Vec<T> {
+    let waiting: Mutex<Vec<(usize, &J)>> = Mutex::new(jobs.iter().enumerate().collect());
+    let done: Mutex<BTreeMap<usize, T>> = Mutex::default();
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    std::thread::scope(|scope| {
+        for _ in 0..RUNS_AT_ONCE {
+            scope.spawn(|| {
+                while let Some((place, job)) = next() {
+                    let outcome = work(place, job);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).insert(place, outcome);
+                }
+            });
+        }
+    });
+    done.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
 fn name(fault: Sabotage) -> &'static str {
@@ -209,15 +269,15 @@ fn told_instead(said: &Said) -> String {
     format!("{}: {first}", if said.verdict.is_empty() { "no verdict" } else { &said.verdict })
 }
 
-/// One line of the table, and of the report.
-fn tell(name: &str, run: &str, said: &Said, sight: &Sight, report: &mut Report) {
+/// One line of the table, and of the report. Whether the run is to be looked at afterwards.
+fn tell(name: &str, run: &str, said: &Said, sight: &Sight, report: &mut Report) -> bool {
     let (word, words) = match sight {
         Sight::Seen(words) => ("seen", words),
         Sight::Missed(words) => ("MISSED", words),
         Sight::NotCovered(words) => ("not covered", words),
     };
     let shown: String = words.chars().take(SHOWN_CHARS).collect();
-    report.notes.push(format!("{name:<25} {run:<45} {:>5.1} s  {word}: {shown}", said.seconds));
+    report.notes.push(format!("{name:<27} {run:<65} {:>5.1} s  {word}: {shown}", said.seconds));
     report.runs.push(json!({
         "fault": name, "run": run, "seconds": said.seconds, "sight": word, "words": words, "verdict": said.verdict,
     }));
@@ -226,6 +286,7 @@ fn tell(name: &str, run: &str, said: &Said, sight: &Sight, report: &mut Report) 
         Sight::Missed(words) => report.findings.push(format!("{name} in {run}: {words}")),
         Sight::NotCovered(words) => report.not_covered.push(format!("{run}: {words}")),
     }
+    matches!(sight, Sight::Missed(_))
 }
 
 #[cfg(test)]
@@ -244,6 +305,35 @@ mod tests {
         }
         assert_eq!(wanted(&[]).expect("all").len(), ALL.len());
         assert!(wanted(&["skip".into()]).is_err_and(|why| why.to_string().contains("skip-fsync")));
+    }
+
+    /// A control of other faults, or of other nodes, proves nothing.
+    #[test]
+    fn a_control_contains_the_run_of_its_trial() {
+        let words = |run: &str| -> Vec<String> { run.split(' ').map(str::to_owned).collect() };
+        for trial in TRIALS.iter().filter(|trial| trial.control != trial.run) {
+            let (run, control) = (words(trial.run), words(trial.control));
+            assert_eq!(run.len(), control.len(), "{}", trial.run);
+            for (place, word) in run.iter().enumerate() {
+                let is_in = match run.get(place.saturating_sub(1)).map(String::as_str) {
+                    Some("--faults") => control[place].split(',').any(|kind| kind == word),
+                    Some("--seconds") => control[place].parse::<u64>().ok() >= word.parse().ok(),
+                    _ => control[place] == *word,
+                };
+                assert!(is_in, "{word} of {}", trial.run);
+            }
+        }
+    }
+
+    #[test]
+    fn jobs_are_done_side_by_side_and_told_in_order() {
+        let both = std::sync::Barrier::new(RUNS_AT_ONCE);
+        let told = side_by_side(&['a', 'b', 'c', 'd'], |place, job| {
+            both.wait();
+            format!("{place}{job}")
+        });
+        assert_eq!(told, ["0a", "1b", "2c", "3d"]);
+        assert_eq!(side_by_side(&[' '; 0], |place, _| place), Vec::<usize>::new());
     }
 
     #[test]

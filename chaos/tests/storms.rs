@@ -61,6 +61,8 @@ fn help_names_every_storm() {
         "sim",
         "check",
         "old-leader",
+        "far-apart",
+        "upgrade",
         "sabotage",
     ] {
         assert!(help.contains(name), "{name} in {help}");

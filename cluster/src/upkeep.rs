@@ -22,6 +22,7 @@ use assay_cluster_raft::machine::{disk_was_full, files_ran_out};
 use assay_cluster_raft::{Admission, Door, Keep, SealError};
 use assay_storage_disk::{REFUSE_WRITES_BELOW_PERCENT, Room, admit, stands_behind};
 use assay_storage_log::Log;
+use assay_storage_model::sabotage::{self, Sabotage};
 use assay_storage_model::{GroupId, ShardId};
 use assay_storage_shard::{SEGMENTS_PER_TIER, Shard, ShardError};
 use parking_lot::{Condvar, Mutex};
@@ -457,7 +458,7 @@ impl Compacting {
                 thread::sleep(COMPACTION_NO_SPACE_REST);
             }
             // The one replica is given up where the others do without it, as where a reader meets damage.
-            Err(error) if error.is_damage() => {
+            Err(error) if error.is_damage() && !sabotage::is(Sabotage::RotInCompactionIsFatal) => {
                 tracing::error!(shard = %id, %error, "compaction met damage; the replica is looked at");
                 self.not_before.borrow_mut().insert(id, Instant::now() + DAMAGED_REST);
                 self.suspects.add(GroupId::of_shard(id));

@@ -19,6 +19,7 @@ use assay_cluster::{
     BadTiming, CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, SHARDS_DEFAULT, Timing,
 };
 use assay_node_http::{AdminConfig, HttpConfig, LimitsConfig, TlsFiles};
+use assay_storage_model::sabotage::{self, Sabotage};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -45,7 +46,7 @@ const NOT_SETTINGS: [&str; 10] = [
     "ASSAY_CONFIG",
     "ASSAY_REQUIRE",
     "ASSAY_BIN",
-    assay_storage_model::sabotage::VARIABLE,
+    sabotage::VARIABLE,
 ];
 /// Connections that send what is no HTTP are their clients' fault; the server's library calls that an error.
 const DEFAULT_FILTER: &str = "info,openraft=off,raft_engine=warn,actix_http::h1=off";
@@ -275,6 +276,9 @@ impl StoreConfig {
 impl Config {
     /// What says that this node was founded or has joined before, if anything does.
     fn expects_data(&self) -> Option<String> {
+        if sabotage::is(Sabotage::EmptyDirectoryFounds) {
+            return None;
+        }
         let said = [
             (self.cluster.peer_address.is_some(), "`cluster.peer_address` (--peer-address) is set"),
             (!self.store.cluster_id.is_empty(), "`store.cluster_id` is set"),

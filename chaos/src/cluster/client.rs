@@ -16,11 +16,9 @@ use serde_json::{Value, json};
 
 use super::rows::{Fold, Rows, body_of, found, total, write_of};
 use super::said::{Row, Said};
-use super::stage::{NodeAt, Object, Stage};
+use super::stage::{NodeAt, Object, Patience, Stage};
 use crate::http_client::{Answer, Client as Connection};
 
-/// A request without an answer for so long is given up: longer than an election takes, shorter than a pause.
-const WAIT: Duration = Duration::from_secs(3);
 /// A page has many rows, and an unoptimised build takes its time.
 const PAGE_WAIT: Duration = Duration::from_secs(8);
 /// Rows of a page.
@@ -31,11 +29,16 @@ const PAGE_TRIES: usize = 4;
 const PAGES_MAX: usize = 200;
 /// After a refusal or a broken connection, so that a dead node is not asked in a busy loop.
 const REST: Duration = Duration::from_millis(100);
+/// Limit of the rest that a careful client takes where an answer asks for one.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
 /// Rows that carry this text in place of what they should be are shown so.
 const WHY_BYTES_MAX: usize = 200;
 
 const VERSION: &str = "x-bt-version";
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+const RETRY_AFTER: &str = "retry-after";
+/// How the description of a request begins that got no answer in time.
+pub const NO_ANSWER: &str = "no answer within";
 
 /// What became of a request.
 #[derive(Debug)]
@@ -75,6 +78,8 @@ pub struct Client {
     turn: usize,
     /// Every request goes there, if it is said.
     pub pinned: Option<NodeAt>,
+    /// The node of the last request, if that request failed.
+    failed_at: Option<u8>,
     /// The id under which this client last saw each write.
     seen: HashMap<u64, u64>,
 }
@@ -83,7 +88,16 @@ impl Client {
     pub fn new(number: u32, stage: Arc<Stage>, seed: u64) -> Client {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let turn = rng.random_range(0..1000);
-        Client { number, stage, rng, connections: BTreeMap::new(), turn, pinned: None, seen: HashMap::new() }
+        Client {
+            number,
+            stage,
+            rng,
+            connections: BTreeMap::new(),
+            turn,
+            pinned: None,
+            failed_at: None,
+            seen: HashMap::new(),
+        }
     }
 
     /// Another node than the last, if there is one.
@@ -91,14 +105,26 @@ impl Client {
         if let Some(pinned) = self.pinned {
             return Ok(pinned);
         }
-        let nodes = self.stage.nodes();
+        let mut nodes = self.stage.nodes();
+        if let Some(failed) = self.failed_at.filter(|_| self.stage.patience.careful()) {
+            let away = self.stage.away();
+            nodes.retain(|at| at.node != failed && Some(at.node) != away);
+        }
         self.turn += 1;
         nodes.get(self.turn % nodes.len().max(1)).copied().context("no node takes requests")
     }
 
     /// One request to one node.
     pub fn call(&mut self, at: NodeAt, method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Called {
-        let wait = if path.ends_with("/fetch") { PAGE_WAIT } else { WAIT };
+        let called = self.send(at, method, path, headers, body);
+        let went = matches!(&called, Called::Answered(answer) if answer.status < 429);
+        self.failed_at = (!went).then_some(at.node);
+        called
+    }
+
+    fn send(&mut self, at: NodeAt, method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Called {
+        let wait = self.stage.patience.wait;
+        let wait = if path.ends_with("/fetch") { wait.max(PAGE_WAIT) } else { wait };
         let mut connection = match self.connections.remove(&at.node).filter(Connection::is_open) {
             Some(connection) => connection,
             None => match Connection::connect(at.address, &self.stage.key, wait) {
@@ -116,7 +142,7 @@ impl Client {
         match connection.send(method, path, headers, &bytes) {
             Ok(answer) => {
                 if answer.status >= 429 {
-                    std::thread::sleep(REST);
+                    std::thread::sleep(self.rest(&answer));
                 }
                 if answer.header("connection") != Some("close") {
                     self.connections.insert(at.node, connection);
@@ -127,10 +153,31 @@ impl Client {
         }
     }
 
-    /// Writes rows, once, to another node.
+    /// The pause after an answer that refuses a request.
+    fn rest(&self, answer: &Answer) -> Duration {
+        let asked = answer.header(RETRY_AFTER).filter(|_| self.stage.patience.careful());
+        let seconds = asked.and_then(|seconds| seconds.parse().ok());
+        seconds.map_or(REST, |seconds| Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
+    }
+
+    /// Writes rows to another node: once, unless clients are careful.
     pub fn write(&mut self, sending: &Sending<'_>) -> anyhow::Result<Ended> {
+        let Patience { tries, .. } = self.stage.patience;
+        let mut sending = sending.clone();
+        if tries > 1 {
+            // Only a write with a key may be sent twice.
+            sending.key.get_or_insert(sending.write);
+        }
         let at = self.another()?;
-        Ok(self.write_at(at, sending))
+        let mut ended = self.write_at(at, &sending);
+        for _ in 1..tries {
+            if self.failed_at.is_none() {
+                break;
+            }
+            let at = self.another()?;
+            ended = self.write_at(at, &sending);
+        }
+        Ok(ended)
     }
 
     pub fn write_at(&mut self, at: NodeAt, sending: &Sending<'_>) -> Ended {
@@ -162,7 +209,15 @@ impl Client {
     /// Reads a whole object, the newest or at a version; the version it was read at.
     pub fn read(&mut self, object: &Arc<Object>, version: Option<u64>) -> anyhow::Result<Option<Seen>> {
         let at = self.another()?;
-        Ok(self.read_at(at, object, version))
+        let mut seen = self.read_at(at, object, version);
+        for _ in 1..self.stage.patience.tries {
+            if self.failed_at.is_none() {
+                break;
+            }
+            let at = self.another()?;
+            seen = self.read_at(at, object, version);
+        }
+        Ok(seen)
     }
 
     /// The first page comes from this node, later ones from any.
@@ -221,15 +276,19 @@ impl Client {
                 whole.raw = format!("{:016x}", hasher.finish());
                 return Ok(whole);
             }
-            at = self.another().map_err(|why| GivenUp { status: None, why: format!("{why:#}") })?;
+            // A careful client stays: a page that fails would be a failure that the history does not have.
+            if !self.stage.patience.careful() {
+                at = self.another().map_err(|why| GivenUp { status: None, why: format!("{why:#}") })?;
+            }
         }
         Err(self.odd(op, 200, format!("more than {PAGES_MAX} pages")))
     }
 
     /// One page; where a node gives none the next one is asked. The first page of a read from a named node comes from it
-    /// or from nobody, so that each node is heard.
+    /// or from nobody, so that each node is heard. So does every page of a careful client: it retries the read instead.
     fn page(&mut self, op: u64, at: &mut NodeAt, path: &str, body: &Value) -> Result<Answer, GivenUp> {
-        let tries = if body["cursor"].is_null() { 1 } else { PAGE_TRIES };
+        let once = body["cursor"].is_null() || self.stage.patience.careful();
+        let tries = if once { 1 } else { PAGE_TRIES };
         let mut given_up = GivenUp { status: None, why: String::new() };
         for _ in 0..tries {
             match self.call(*at, "POST", path, &[], body) {
@@ -319,7 +378,7 @@ fn end_of_write(op: u64, rows: &[Row], called: Called) -> (Vec<Said>, Ended) {
 /// A timeout is named as one: the system says that something is temporarily unavailable.
 fn broken(why: &anyhow::Error, wait: Duration) -> String {
     let late = why.downcast_ref::<std::io::Error>().is_some_and(|why| why.kind() == ErrorKind::WouldBlock);
-    if late { format!("no answer within {wait:?}") } else { format!("{why:#}") }
+    if late { format!("{NO_ANSWER} {wait:?}") } else { format!("{why:#}") }
 }
 
 fn ids_fit(body: &Value, rows: &[Row]) -> bool {

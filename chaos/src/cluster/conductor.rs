@@ -89,8 +89,8 @@ impl<'a> Conductor<'a> {
         } else if begun[0].1 {
             self.hold(hold)?;
         }
-        if matches!(fault.kind, Kind::Ring | Kind::LongOneWay) && self.alone {
-            self.all_are_ready(fault)?;
+        if self.alone {
+            self.look_before_heal(fault)?;
         }
         let launched = self.world.heal()?;
         for (number, _) in begun {
@@ -102,21 +102,45 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
+    /// Says what nodes must not have come to under this fault, just before it is healed.
+    fn look_before_heal(&mut self, fault: &Planned) -> anyhow::Result<()> {
+        match fault.kind {
+            Kind::Ring | Kind::LongOneWay => self.all_are_ready(fault)?,
+            Kind::Files => self.none_ended(fault, "it may open no more files"),
+            Kind::FlippedSegment => self.none_ended(fault, "one of its segments is damaged"),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// No node may have ended for this reason.
+    fn none_ended(&self, fault: &Planned, reason: &str) {
+        let up = self.world.up();
+        for number in self.world.members().into_iter().filter(|number| !up.contains(number)) {
+            self.broken(fault, format!("node {number} ended because {reason}"));
+        }
+    }
+
     /// Every node has to be ready, although some do not reach each other.
     fn all_are_ready(&mut self, fault: &Planned) -> anyhow::Result<()> {
         for number in self.world.up() {
-            let address = self.world.node(number)?.http;
-            let answer = Connection::connect(address, "", SAMPLE_WAIT)
-                .and_then(|mut connection| connection.send("GET", "/readyz", &[], b""));
-            match answer {
-                Ok(answer) if answer.status == 200 => {}
-                Ok(answer) => {
-                    self.broken(fault, format!("node {number} is not ready: {} {}", answer.status, answer.body))
-                }
-                Err(why) => self.broken(fault, format!("node {number} does not say whether it is ready: {why:#}")),
+            if let Some(why) = self.not_ready(number)? {
+                self.broken(fault, why);
             }
         }
         Ok(())
+    }
+
+    /// Asks the node's `/readyz`. Returns why the node is not ready, or nothing if it is.
+    pub fn not_ready(&mut self, number: u8) -> anyhow::Result<Option<String>> {
+        let address = self.world.node(number)?.http;
+        let answer = Connection::connect(address, "", SAMPLE_WAIT)
+            .and_then(|mut connection| connection.send("GET", "/readyz", &[], b""));
+        Ok(match answer {
+            Ok(answer) if answer.status == 200 => None,
+            Ok(answer) => Some(format!("node {number} is not ready: {} {}", answer.status, answer.body)),
+            Err(why) => Some(format!("node {number} does not say whether it is ready: {why:#}")),
+        })
     }
 
     /// Its number, and whether it is installed.
@@ -245,14 +269,17 @@ impl<'a> Conductor<'a> {
 
     /// Every node is asked to stop, and does.
     pub fn end(&mut self, wait: Duration) -> anyhow::Result<()> {
-        for number in self.world.up() {
-            let why = match self.world.node(number)?.terminate(wait)? {
-                Some(status) if status.success() => continue,
-                Some(status) => format!("asked to stop it ended with {status}"),
-                None => format!("asked to stop it still ran after {wait:?}"),
-            };
-            self.say(Said::Exit { node: number, explained: None, why });
-        }
+        self.world.up().into_iter().try_for_each(|number| self.stop(number, wait))
+    }
+
+    /// Sends the node SIGTERM and waits for its end. Any end but a clean one within `wait` is a finding.
+    pub fn stop(&mut self, number: u8, wait: Duration) -> anyhow::Result<()> {
+        let why = match self.world.node(number)?.terminate(wait)? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => format!("asked to stop it ended with {status}"),
+            None => format!("asked to stop it still ran after {wait:?}"),
+        };
+        self.say(Said::Exit { node: number, explained: None, why });
         Ok(())
     }
 

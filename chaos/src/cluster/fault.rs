@@ -99,7 +99,8 @@ const TABLE: [Known; 25] = [
     known(MovedAddress, "moved-address", 3, None, 1000..=2000, 15_000),
     known(Files, "files", 1, None, 5000..=8000, 10_000),
     known(SlowDisk, "slow-disk", 3, Some(Need::Trace), 1000..=2000, 25_000),
-    known(FlippedSegment, "flipped-segment", 3, None, 15_000..=20_000, 25_000),
+    // Until seven seals have made the damaged segments part of a compaction.
+    known(FlippedSegment, "flipped-segment", 3, None, 20_000..=25_000, 30_000),
     // Longer than a node waits for the catalog before it refuses everything.
     known(Ring, "ring", 3, Some(Need::Rules), 30_000..=30_000, 36_000),
     known(LongOneWay, "long-one-way", 3, Some(Need::Rules), 30_000..=30_000, 36_000),

@@ -14,7 +14,7 @@ use crate::child::tool;
 const SUBNET_TRIES: u32 = 64;
 const NODE_MAX: u8 = 200;
 /// The harness's own place in the network.
-const HARNESS: u8 = 254;
+pub const HARNESS: u8 = 254;
 /// The link's name inside of every namespace.
 const LINK: &str = "eth0";
 

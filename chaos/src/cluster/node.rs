@@ -46,6 +46,8 @@ pub struct Node {
     home: Home,
     logs: PathBuf,
     lives: u32,
+    /// The program that it runs, where that is not the one under trial.
+    pub program: Option<PathBuf>,
     /// Words in front of the program.
     pub through: Vec<String>,
     /// What it is told beside its address and directory.
@@ -72,6 +74,7 @@ impl Node {
             home,
             logs: logs.to_path_buf(),
             lives: 0,
+            program: None,
             through: Vec::new(),
             arguments: Vec::new(),
             environment: Vec::new(),
@@ -93,6 +96,16 @@ impl Node {
         }
     }
 
+    /// The program that this node runs from its next start on.
+    pub fn program(&self) -> anyhow::Result<PathBuf> {
+        self.program.clone().map_or_else(probe::program, Ok)
+    }
+
+    /// Adds settings, each as `table.name=value`, from the next start on.
+    pub fn set(&mut self, settings: impl IntoIterator<Item = String>) {
+        self.arguments.extend(settings.into_iter().flat_map(|setting| ["--set".to_owned(), setting]));
+    }
+
     /// Starts the program; it may take a while until it is ready.
     pub fn launch(&mut self) -> anyhow::Result<()> {
         ensure!(self.process.is_none() && !self.gone, "node {} runs or is gone", self.number);
@@ -108,7 +121,7 @@ impl Node {
         }
         words.extend(self.through.iter().cloned());
         words.extend(self.clock_words());
-        words.push(probe::program()?.to_string_lossy().into_owned());
+        words.push(self.program()?.to_string_lossy().into_owned());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).args(["serve", "--listen", &self.http.to_string(), "--data-dir"]);
         command.arg(self.data_dir()).args(&self.arguments).envs(self.environment.iter().cloned());

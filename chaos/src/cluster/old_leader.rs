@@ -22,10 +22,11 @@ use super::fault::Who;
 use super::means::Need;
 use super::rows::own;
 use super::said::{Outcome, Phase, Said, Workload};
-use super::stage::{NodeAt, Object, Slot, Stage};
-use super::world::{API_KEY, Plan, World};
-use super::{Journal, Means, STOP_MAX, judge, work};
-use crate::report::{Report, Verdict};
+use super::stage::{NodeAt, Object, Patience, Slot, Stage};
+use super::story::{Opening, Story};
+use super::world::Plan;
+use super::{conclude, work};
+use crate::report::Report;
 
 const NODES: u8 = 3;
 /// Together with the catalog's group, each node leads some.
@@ -45,32 +46,15 @@ const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Runs it; what is to be looked at afterwards.
 pub fn run(seed: u64, interrupted: &AtomicBool, report: &mut Report) -> anyhow::Result<Vec<std::path::PathBuf>> {
-    let dir = tempfile::Builder::new().prefix("assay-chaos-run-").tempdir().context("making a directory")?;
     let plan = Plan { nodes: NODES, shards: SHARDS, memory_budget_bytes: MEMORY_BUDGET_BYTES };
-    let journal = Journal::create(dir.path())?;
-    journal.say(Said::Run { seed, seconds: 0, nodes: plan.nodes, shards: plan.shards });
-    journal.say(Said::Phase { phase: Phase::Setup });
-    let world = World::create(dir.path(), plan, Means::probe())?;
-    if let Some(lacks) = world.means.lacks(Need::Rules) {
-        report.not_covered.push(lacks.to_owned());
-        return Ok(Vec::new());
-    }
+    let opening = Opening { seed, seconds: 0, plan, need: Some(Need::Rules), patience: Patience::default() };
+    let Some(story) = Story::open(opening, interrupted, report)? else { return Ok(Vec::new()) };
     for what in ["fault cut-off", "fault last-back"] {
         report.coverage.want(what, 1);
     }
     report.coverage.want("writes acknowledged", 3 * u64::from(OBJECTS));
     report.coverage.want("reads", u64::from(OBJECTS));
-    let stage = Arc::new(Stage::new(journal, API_KEY.to_owned(), world.nodes_at()));
-    let mut conductor = Conductor::new(world, stage, interrupted);
-    if let Err(why) = play(&mut conductor, seed).and_then(|()| judge(dir.path(), report)) {
-        report.troubles.push(format!("{why:#}"));
-    }
-    if !matches!(report.verdict(), Verdict::Invalid | Verdict::Unknown) {
-        return Ok(Vec::new());
-    }
-    conductor.world.keep();
-    drop(conductor);
-    Ok(vec![dir.keep()])
+    Ok(story.tell(report, |conductor| play(conductor, seed), |_, _| Ok(())))
 }
 
 fn play(conductor: &mut Conductor<'_>, seed: u64) -> anyhow::Result<()> {
@@ -91,10 +75,7 @@ fn play(conductor: &mut Conductor<'_>, seed: u64) -> anyhow::Result<()> {
     conductor.until_led(LED_MAX)?;
     teller.write_all(&conductor.stage.nodes())?;
     conductor.world.settle()?;
-    conductor.look()?;
-    conductor.end(STOP_MAX)?;
-    conductor.stage.journal.flush();
-    conductor.stage.journal.trouble().map_or(Ok(()), |why| Err(anyhow!(why)))
+    conclude(conductor)
 }
 
 /// Cuts the node off, and asks it what the others know better.

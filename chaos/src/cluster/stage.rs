@@ -2,20 +2,47 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use super::journal::Journal;
 use super::said::{Phase, Said, Workload};
 
 /// Versions that can be read again; the oldest are forgotten.
 const VERSIONS_MAX: usize = 4000;
+/// A request without an answer for so long is given up: longer than an election takes, shorter than a pause.
+const WAIT: Duration = Duration::from_secs(3);
+/// Stands for no node.
+const NOBODY: u8 = 0;
 
 /// A node that takes requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeAt {
     pub node: u8,
     pub address: SocketAddr,
+}
+
+/// How long clients wait for an answer, and how often they try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    pub wait: Duration,
+    /// Tries of a write or read that fails. With more than one, clients are careful.
+    pub tries: u32,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { wait: WAIT, tries: 1 }
+    }
+}
+
+impl Patience {
+    /// Whether clients retry. Then they give every write a key, wait as long as `Retry-After` says, and retry at a node
+    /// that is not being restarted.
+    pub fn careful(self) -> bool {
+        self.tries > 1
+    }
 }
 
 /// An object as its clients reach it.
@@ -72,7 +99,10 @@ impl Slot {
 pub struct Stage {
     pub journal: Journal,
     pub key: String,
+    pub patience: Patience,
     nodes: RwLock<Vec<NodeAt>>,
+    /// The node that is being restarted, or `NOBODY`.
+    away: AtomicU8,
     slots: OnceLock<Vec<Slot>>,
     phase: Mutex<Phase>,
     stop: AtomicBool,
@@ -88,7 +118,9 @@ impl Stage {
         Stage {
             journal,
             key,
+            patience: Patience::default(),
             nodes: RwLock::new(nodes),
+            away: AtomicU8::new(NOBODY),
             slots: OnceLock::new(),
             phase: Mutex::new(Phase::Setup),
             stop: AtomicBool::new(false),
@@ -114,6 +146,15 @@ impl Stage {
 
     pub fn set_nodes(&self, nodes: Vec<NodeAt>) {
         *self.nodes.write().unwrap_or_else(PoisonError::into_inner) = nodes;
+    }
+
+    /// The node that is being restarted. Careful clients do not retry there.
+    pub fn away(&self) -> Option<u8> {
+        Some(self.away.load(Ordering::Relaxed)).filter(|node| *node != NOBODY)
+    }
+
+    pub fn set_away(&self, node: Option<u8>) {
+        self.away.store(node.unwrap_or(NOBODY), Ordering::Relaxed);
     }
 
     pub fn phase(&self) -> Phase {

@@ -37,18 +37,38 @@ const FEW_READS_PERCENT: u32 = 2;
 const MAKE_WAIT: Duration = Duration::from_secs(90);
 const MAKE_PAUSE: Duration = Duration::from_millis(200);
 
-/// What there is to write to: workload, objects, clients.
-const ROW_WORK: [(Workload, u32, u32); 6] = [
-    (Workload::Append, 3, 3),
-    (Workload::Large, 1, 2),
-    (Workload::Retries, 1, 1),
-    (Workload::Set, 1, 2),
-    (Workload::Register, 1, 2),
-    (Workload::Transfer, 1, 2),
-];
-const READERS: u32 = 1;
-const CONTROL_CLIENTS: u32 = 2;
-const NAME_CLIENTS: u32 = 2;
+/// The clients of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Cast {
+    /// What there is to write to: workload, objects, clients.
+    rows: &'static [(Workload, u32, u32)],
+    readers: u32,
+    control_clients: u32,
+    name_clients: u32,
+}
+
+/// Clients of every kind.
+pub const ALL: Cast = Cast {
+    rows: &[
+        (Workload::Append, 3, 3),
+        (Workload::Large, 1, 2),
+        (Workload::Retries, 1, 1),
+        (Workload::Set, 1, 2),
+        (Workload::Register, 1, 2),
+        (Workload::Transfer, 1, 2),
+    ],
+    readers: 1,
+    control_clients: 2,
+    name_clients: 2,
+};
+
+/// A few clients that write small rows and read, for times that compare.
+pub const FEW: Cast = Cast {
+    rows: &[(Workload::Append, 2, 3), (Workload::Set, 1, 1), (Workload::Register, 1, 1), (Workload::Transfer, 1, 1)],
+    readers: 1,
+    control_clients: 0,
+    name_clients: 0,
+};
 
 /// Something to do again and again. An error is the harness's.
 trait Work: Send {
@@ -59,11 +79,15 @@ trait Work: Send {
 }
 
 /// Makes the objects, then starts the clients; each ends when the stage says stop.
-pub fn start(stage: &Arc<Stage>, rng: &mut ChaCha8Rng) -> anyhow::Result<Vec<JoinHandle<anyhow::Result<()>>>> {
+pub fn start(
+    stage: &Arc<Stage>,
+    cast: &Cast,
+    rng: &mut ChaCha8Rng,
+) -> anyhow::Result<Vec<JoinHandle<anyhow::Result<()>>>> {
     let mut maker = Client::new(0, Arc::clone(stage), rng.random());
     let project: Arc<str> = made(&mut maker, "/v1/project", &json!({ "name": "storm" }))?.into();
     let mut slots = Vec::new();
-    for (workload, objects, _) in ROW_WORK {
+    for &(workload, objects, _) in cast.rows {
         for number in 0..objects {
             let object = object(&mut maker, &project, workload, number, 0)?;
             stage.uses(&object.name);
@@ -71,10 +95,8 @@ pub fn start(stage: &Arc<Stage>, rng: &mut ChaCha8Rng) -> anyhow::Result<Vec<Joi
         }
     }
     stage.set_slots(slots);
-    let registers = control::Registers::make(&mut maker)?;
-    let names = names::Names::new(stage, &project);
     let mut works: Vec<Box<dyn Work>> = Vec::new();
-    for (workload, _, clients) in ROW_WORK {
+    for &(workload, _, clients) in cast.rows {
         for _ in 0..clients {
             works.push(match workload {
                 Workload::Retries => Box::new(retries::Retries::new(stage, &project, rng)),
@@ -82,9 +104,15 @@ pub fn start(stage: &Arc<Stage>, rng: &mut ChaCha8Rng) -> anyhow::Result<Vec<Joi
             });
         }
     }
-    works.extend((0..READERS).map(|_| Box::new(versions::Versions) as Box<dyn Work>));
-    works.extend((0..CONTROL_CLIENTS).map(|_| Box::new(registers.client()) as Box<dyn Work>));
-    works.extend((0..NAME_CLIENTS).map(|_| Box::new(names.client()) as Box<dyn Work>));
+    works.extend((0..cast.readers).map(|_| Box::new(versions::Versions) as Box<dyn Work>));
+    if cast.control_clients > 0 {
+        let registers = control::Registers::make(&mut maker)?;
+        works.extend((0..cast.control_clients).map(|_| Box::new(registers.client()) as Box<dyn Work>));
+    }
+    if cast.name_clients > 0 {
+        let names = names::Names::new(stage, &project);
+        works.extend((0..cast.name_clients).map(|_| Box::new(names.client()) as Box<dyn Work>));
+    }
     let numbered = (1..).zip(works);
     numbered
         .map(|(number, work)| {

@@ -13,14 +13,13 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use super::means::Means;
-use super::network::Network;
+use super::network::{HARNESS, Network};
 use super::node::{Home, Node, READY_MAX};
 use super::stage::NodeAt;
 use super::status::Status;
 use super::tracer::Tracer;
 use crate::child;
 use crate::loop_image::LoopImage;
-use crate::probe;
 
 pub const API_KEY: &str = "sk-cluster-storm-0001";
 const HTTP_PORT: u16 = 8000;
@@ -135,7 +134,7 @@ impl World {
         if self.plan.nodes == 1 {
             settings.push(format!("store.shards={}", self.plan.shards));
         }
-        node.arguments = settings.into_iter().flat_map(|setting| ["--set".to_owned(), setting]).collect();
+        node.set(settings);
         if number == 1 {
             node.environment.push(("ASSAY_API_KEY".into(), API_KEY.into()));
         }
@@ -155,6 +154,14 @@ impl World {
         let node = self.node(number)?;
         node.fake_time = library;
         node.set_clock(0)
+    }
+
+    /// The address of this process in the network of the nodes.
+    pub fn own_address(&self) -> Ipv4Addr {
+        match &self.network {
+            Some(network) => network.address(HARNESS),
+            None => loopback(std::process::id(), HARNESS),
+        }
     }
 
     pub fn clustered(&self) -> bool {
@@ -183,6 +190,11 @@ impl World {
 
     /// The first start of everything.
     pub fn found(&mut self) -> anyhow::Result<()> {
+        self.found_within(SETTLE_WAIT)
+    }
+
+    /// As `found`, with another limit for the time in which replicas find their places.
+    pub fn found_within(&mut self, settle: Duration) -> anyhow::Result<()> {
         if self.clustered() {
             let (shards, replicas) = (self.plan.shards.to_string(), REPLICAS.to_string());
             let peer = self.node(1)?.peer.to_string();
@@ -193,7 +205,7 @@ impl World {
         for number in 2..=self.plan.nodes {
             self.join(number)?;
         }
-        self.settle()
+        self.settle_within(settle)
     }
 
     fn start(&mut self, number: u8) -> anyhow::Result<()> {
@@ -255,7 +267,7 @@ impl World {
     pub fn cluster(&mut self, number: u8, words: &[&str], wait: Duration) -> anyhow::Result<String> {
         let node = self.node(number)?;
         let mut all = node.through.clone();
-        all.push(probe::program()?.to_string_lossy().into_owned());
+        all.push(node.program()?.to_string_lossy().into_owned());
         let mut command = Command::new(&all[0]);
         command.args(&all[1..]).arg("cluster").args(words).arg("--data-dir").arg(node.data_dir());
         let said = child::output(command, &node.file("command.stderr"), wait);
@@ -301,10 +313,14 @@ impl World {
 
     /// Until every group has its voters and a leader.
     pub fn settle(&mut self) -> anyhow::Result<()> {
+        self.settle_within(SETTLE_WAIT)
+    }
+
+    fn settle_within(&mut self, wait: Duration) -> anyhow::Result<()> {
         if !self.clustered() {
             return Ok(());
         }
-        let until = Instant::now() + SETTLE_WAIT;
+        let until = Instant::now() + wait;
         loop {
             let status = self.any_status().and_then(|(_, status)| Status::of(&status));
             let unsettled = match status {
@@ -312,7 +328,7 @@ impl World {
                 Some(status) => status.unsettled.join("; "),
                 None => "no node says how it is".to_owned(),
             };
-            anyhow::ensure!(Instant::now() < until, "the cluster has not settled within {SETTLE_WAIT:?}: {unsettled}");
+            anyhow::ensure!(Instant::now() < until, "the cluster has not settled within {wait:?}: {unsettled}");
             std::thread::sleep(SETTLE_PAUSE);
         }
     }

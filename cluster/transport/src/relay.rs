@@ -17,6 +17,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_storage_model::sabotage::{self, Sabotage};
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use futures::future::BoxFuture;
@@ -191,7 +192,8 @@ impl Transport {
     ) -> Result<Answer, CallError> {
         let now = Instant::now();
         let mut why = "no other node can pass it on".to_owned();
-        if !path.path.may_be_relayed(now) || call.body.len() > RELAYED_BYTES_MAX || now >= ends {
+        let may_be_relayed = path.path.may_be_relayed(now) && !sabotage::is(Sabotage::NoRelay);
+        if !may_be_relayed || call.body.len() > RELAYED_BYTES_MAX || now >= ends {
             return Err(CallError::NotReached(why));
         }
         let relays = self.relays(to, path.path.via());

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use assay_storage_disk::DirectFile;
+use assay_storage_model::sabotage::{self, Sabotage};
 use raft_engine::env::{DefaultFileSystem, FileSystem, Handle, Permission, WriteExt};
 
 type Inner = DefaultFileSystem;
@@ -89,9 +90,12 @@ impl FileSystem for DirectFileSystem {
 /// Opens a file, again and again while this process or the system has no file descriptor free. The log changes to a new file
 /// now and then, and a node must not end for what passes.
 fn when_files_are_free<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let ran_out = |error: &io::Error| {
+        !sabotage::is(Sabotage::FilesRunOutIsFatal) && [ENFILE, EMFILE].map(Some).contains(&error.raw_os_error())
+    };
     for _ in 1..OPENS_MAX {
         match open() {
-            Err(error) if [ENFILE, EMFILE].map(Some).contains(&error.raw_os_error()) => thread::sleep(OPEN_PAUSE),
+            Err(error) if ran_out(&error) => thread::sleep(OPEN_PAUSE),
             opened => return opened,
         }
     }

@@ -31,12 +31,24 @@ pub enum Sabotage {
     TruncateAtBadChecksum,
     /// Nodes do not compare their starts, so a directory that was put back from an older copy votes.
     BelieveOldCopies,
+    /// A node on an empty directory founds a cluster, whatever its settings say.
+    EmptyDirectoryFounds,
+    /// A node that can open no more files does not wait for one to be closed.
+    FilesRunOutIsFatal,
+    /// No call goes through a third node.
+    NoRelay,
+    /// A node that does not hear the catalog tells nobody its new address.
+    NoIntroduction,
+    /// Damage ends the process once compaction meets it, and whoever meets it before keeps quiet.
+    RotInCompactionIsFatal,
+    /// A node never takes its disk for slow, so it keeps what it leads.
+    KeepLeadsOnSlowDisk,
 }
 
 use Sabotage::*;
 
 /// All of them, with their names.
-pub const ALL: [(Sabotage, &str); 9] = [
+pub const ALL: [(Sabotage, &str); 15] = [
     (AckBeforeQuorum, "ack-before-quorum"),
     (SkipFsync, "skip-fsync"),
     (AckOnLeaderOnly, "ack-on-leader-only"),
@@ -46,6 +58,12 @@ pub const ALL: [(Sabotage, &str); 9] = [
     (MergeTwice, "merge-twice"),
     (TruncateAtBadChecksum, "truncate-at-bad-checksum"),
     (BelieveOldCopies, "believe-old-copies"),
+    (EmptyDirectoryFounds, "empty-directory-founds"),
+    (FilesRunOutIsFatal, "files-run-out-is-fatal"),
+    (NoRelay, "no-relay"),
+    (NoIntroduction, "no-introduction"),
+    (RotInCompactionIsFatal, "rot-in-compaction-is-fatal"),
+    (KeepLeadsOnSlowDisk, "keep-leads-on-slow-disk"),
 ];
 
 /// Whether this process is to do this wrong.

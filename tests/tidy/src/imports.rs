@@ -5,7 +5,7 @@ use crate::house::Crate;
 /// What each crate may name. A crate that is not listed has no place in the house yet: give it one here.
 const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-storage-model", &[]),
-    ("assay-storage-disk", &[]),
+    ("assay-storage-disk", &["assay-storage-model"]),
     ("assay-storage-kv", &["assay-storage-disk", "assay-storage-model"]),
     ("assay-storage-log", &["assay-storage-disk", "assay-storage-model"]),
     ("assay-storage-blobs", &["assay-storage-disk", "assay-storage-model"]),

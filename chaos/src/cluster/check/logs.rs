@@ -74,14 +74,13 @@ fn installs_snapshot(line: &str) -> bool {
 }
 
 pub fn check(evidence: &Evidence) -> Vec<String> {
-    let mut findings = Vec::new();
+    let mut findings = broken_promises(evidence);
     for (t, said) in &evidence.history.others {
         let at = *t as f64 / 1e6;
         match said {
             Said::Exit { node, explained: None, why } => {
                 findings.push(format!("node {node} ended at {at:.1} s: {why}"))
             }
-            Said::Broken { fault, why } => findings.push(format!("{fault} at {at:.1} s: {why}")),
             Said::Odd { status: 500, .. } if disk_was_dying(evidence, *t) => {}
             Said::Odd { op, status, why } => {
                 findings.push(format!("operation {op} was answered {status} at {at:.1} s: {why}"));
@@ -95,6 +94,15 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
         findings.extend(alarms.map(|alarm| format!("{}: {alarm}", log.file)));
     }
     findings
+}
+
+/// What was promised of a fault and did not come true. Comes first: odd answers may follow from it by the hundred.
+fn broken_promises(evidence: &Evidence) -> Vec<String> {
+    let broken = evidence.history.others.iter().filter_map(|(t, said)| match said {
+        Said::Broken { fault, why } => Some(format!("{fault} at {:.1} s: {why}", *t as f64 / 1e6)),
+        _ => None,
+    });
+    broken.collect()
 }
 
 /// Whether a fault of these kinds explains an alarm.
@@ -146,6 +154,17 @@ mod tests {
             healed: Some(20 * STEP),
         });
         assert_eq!(found("C11", &evidence).len(), 1, "its disk was dying");
+    }
+
+    #[test]
+    fn a_broken_promise_is_told_before_what_follows_from_it() {
+        let mut said = good();
+        said.extend((0..10).map(|_| Said::Odd { op: 4, status: 401, why: "another key".into() }));
+        said.push(Said::Broken { fault: "empty-directory".into(), why: "node 2 is ready".into() });
+        let findings = found("C11", &evidence_of(&said, &good_rows()));
+        let place = said.len() - 1;
+        assert_eq!(findings[0], format!("empty-directory at {place}.0 s: node 2 is ready"));
+        assert_eq!(findings.len(), 11);
     }
 
     #[test]

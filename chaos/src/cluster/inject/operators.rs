@@ -1,5 +1,6 @@
 //! Mistakes of operators: a directory put back from an older copy, an empty one, another address.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -7,6 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::cluster::conductor::{Conductor, Done};
 use crate::cluster::fault::Planned;
+use crate::cluster::status::Status;
 use crate::copies::copy;
 
 /// A node that is asked to stop has to have stopped by then.
@@ -17,8 +19,10 @@ const SEEN_AFTER: Duration = Duration::from_secs(3);
 const QUORUM_MOVED: Duration = Duration::from_secs(4);
 /// A node that must not start says so within this time.
 const REFUSED_AFTER: Duration = Duration::from_secs(20);
-/// A cluster knows the new address of a node by then.
-const KNOWN_AFTER: Duration = Duration::from_secs(15);
+/// By then after its start another node knows the new address of a node.
+const KNOWN_AFTER: Duration = Duration::from_secs(20);
+/// How the setting of a node's address begins.
+const PEER_ADDRESS: &str = "cluster.peer_address=";
 const POLL: Duration = Duration::from_millis(250);
 
 impl Conductor<'_> {
@@ -82,7 +86,7 @@ impl Conductor<'_> {
         let (data, aside, arguments) = (node.data_dir(), node.aside(), node.arguments.clone());
         node.kill()?;
         std::fs::rename(&data, &aside).context("taking the directory away")?;
-        node.arguments.extend(["--set".to_owned(), format!("cluster.peer_address={}", node.peer)]);
+        node.arguments.extend(["--set".to_owned(), format!("{PEER_ADDRESS}{}", node.peer)]);
         node.excuse("its directory was empty")?;
         node.launch()?;
         let ready = node.await_ready(Instant::now() + REFUSED_AFTER);
@@ -106,35 +110,47 @@ impl Conductor<'_> {
         Ok(Done::Installed(format!("node {number} ({:?}) is started on an empty directory", fault.who)))
     }
 
-    /// A node comes back at another address.
+    /// A node comes back at another address. Where nobody learns of it, the node goes back to the old one.
     pub(super) fn moved_address(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
         self.world.settle()?;
         let number = self.choose(fault.who, rng)?;
         let id = self.world.id_of(number)?;
-        let node = self.world.node(number)?;
-        node.kill()?;
-        let old = node.peer;
+        let old = self.world.node(number)?.peer;
         // Back and forth between two ports.
-        node.peer.set_port(old.port() ^ 1);
-        let new = node.peer;
-        node.arguments.retain(|word| !word.starts_with("cluster.peer_address="));
-        if node.arguments.last().is_some_and(|word| word == "--set") {
-            node.arguments.pop();
-        }
-        node.arguments.extend(["--set".to_owned(), format!("cluster.peer_address={new}")]);
-        node.launch()?;
-        self.await_ready(vec![number])?;
+        let new = SocketAddr::new(old.ip(), old.port() ^ 1);
+        self.restart_at(number, new)?;
         let since = Instant::now();
-        while self.world.id_of(number).ok() != Some(id) {
+        while !self.others_know(number, id)? {
             if since.elapsed() >= KNOWN_AFTER {
-                self.broken(
-                    fault,
-                    format!("{KNOWN_AFTER:?} after node {number} was ready nobody knows its new address {new}"),
-                );
+                let after = format!("{KNOWN_AFTER:?} after node {number} was started at {new}");
+                self.broken(fault, format!("{after} no other node knows it there"));
+                self.restart_at(number, old)?;
                 break;
             }
             self.hold(POLL)?;
         }
+        self.await_ready(vec![number])?;
         Ok(Done::Installed(format!("node {number} ({:?}) moves from {old} to {new}", fault.who)))
+    }
+
+    /// Kills the node and starts it with another address. It may take a while until it is ready.
+    fn restart_at(&mut self, number: u8, peer: SocketAddr) -> anyhow::Result<()> {
+        let node = self.world.node(number)?;
+        node.kill()?;
+        node.peer = peer;
+        // Each setting has a word in front of it.
+        if let Some(at) = node.arguments.iter().position(|word| word.starts_with(PEER_ADDRESS)) {
+            node.arguments.drain(at - 1..=at);
+        }
+        node.arguments.extend(["--set".to_owned(), format!("{PEER_ADDRESS}{peer}")]);
+        node.launch()
+    }
+
+    /// Whether another node knows this one by its id at the address that it has now.
+    fn others_know(&mut self, number: u8, id: u64) -> anyhow::Result<bool> {
+        let peer = self.world.node(number)?.peer.to_string();
+        let others = self.world.up().into_iter().filter(|other| *other != number);
+        let mut statuses = others.filter_map(|other| Status::of(&self.world.status_of(other).ok()?));
+        Ok(statuses.any(|status| status.id_at(&peer) == Some(id)))
     }
 }

@@ -7,7 +7,6 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::cluster::conductor::{Conductor, Done};
 use crate::cluster::fault::{Planned, Who};
-use crate::cluster::said::Said;
 
 /// A node that is asked to stop has to have stopped by then: requests under way are given 30 s.
 const STOP_MAX: Duration = Duration::from_secs(40);
@@ -53,15 +52,7 @@ impl Conductor<'_> {
         let first = rng.random_range(0..nodes.len().max(1));
         nodes.rotate_left(first);
         for number in &nodes {
-            let node = self.world.node(*number)?;
-            let why = match node.terminate(STOP_MAX)? {
-                Some(status) if status.success() => None,
-                Some(status) => Some(format!("asked to stop it ended with {status}")),
-                None => Some(format!("asked to stop it still ran after {STOP_MAX:?}")),
-            };
-            if let Some(why) = why {
-                self.say(Said::Exit { node: *number, explained: None, why });
-            }
+            self.stop(*number, STOP_MAX)?;
             self.hold(Duration::from_millis(fault.hold_ms))?;
             self.world.node(*number)?.launch()?;
             self.await_ready(vec![*number])?;

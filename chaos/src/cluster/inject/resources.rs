@@ -87,10 +87,6 @@ impl Conductor<'_> {
             // It may have been merged meanwhile.
             flipped += usize::from(flip(&path, rng).is_ok());
         }
-        self.hold(Duration::from_millis(fault.hold_ms))?;
-        if !self.world.up().contains(&number) {
-            self.broken(fault, format!("node {number} ended because one of its segments is damaged"));
-        }
         Ok(Done::Installed(format!("{flipped} segments of node {number} ({:?}) are damaged", fault.who)))
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use assay_test_api::dev::{Dev, NODES};
 use assay_test_api::http::{Request, send};
 use assay_test_api::process::run;
@@ -28,6 +28,9 @@ const WITHIN: f64 = 0.1;
 const SLOWER_MAX: f64 = 1.2;
 /// Three nodes and their callers share the processors of one machine, and an ask waits for its turn for up to 50 ms.
 const SLOWER_BY_MAX: Duration = Duration::from_millis(50);
+/// Other tests that run at the same time make requests slower as well, so the comparison may be repeated. A limit that
+/// costs others something costs it every time.
+const COMPARISONS: usize = 3;
 
 /// One answer: when it was asked for since the start, how long it took, and whether it was let in.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +39,9 @@ struct Seen {
     took: Duration,
     let_in: bool,
 }
+
+/// Requests that the only rule refused.
+const REFUSED: &str = "assay_rate_refused_total{rule=\"1\"";
 
 /// Who asks, and how often at each node.
 struct Stream<'a> {
@@ -140,6 +146,21 @@ fn holds(dev: &Dev, data: &Path) -> Result<()> {
     let made = run(&words, &[], "")?.json()?;
     let other = made["api_key"].as_str().context("a key")?;
 
+    let mut comparisons = Vec::new();
+    while comparisons.len() < COMPARISONS {
+        let (calm, stormy) = compare(dev, other)?;
+        if stormy <= calm.mul_f64(SLOWER_MAX) + SLOWER_BY_MAX {
+            return Ok(());
+        }
+        comparisons.push((calm, stormy));
+    }
+    bail!("p99 of the other organization, each time before and after the busy one exceeds its limit: {comparisons:?}")
+}
+
+/// The 99th percentile of the other organization's requests while the busy one stays below its limit, and while it sends
+/// [`TIMES`] as much.
+fn compare(dev: &Dev, other: &str) -> Result<(Duration, Duration)> {
+    let told_before = metric(dev, REFUSED).unwrap_or_default(); // the metric begins with the first refusal
     let (_, refused, calm) = beside(dev, other, 0.8)?;
     println!("at 0.8 of the limit: {refused} refused; p99 of the other organization {calm:?}");
     ensure!(refused == 0, "{refused} requests were refused below the limit");
@@ -155,11 +176,9 @@ fn holds(dev: &Dev, data: &Path) -> Result<()> {
     let came = (let_in + refused) as f64 / limit;
     ensure!(came > 2.0, "only {came:.2} times the limit came: nothing is shown");
     ensure!((1.0 - WITHIN..=1.0 + WITHIN).contains(&part), "{let_in} were let in where the limit is {limit}");
-    let told = metric(dev, "assay_rate_refused_total{rule=\"1\"")?;
+    let told = metric(dev, REFUSED)? - told_before;
     ensure!(told >= refused as f64, "{refused} refusals were seen and {told} counted");
-    let slowest = calm.mul_f64(SLOWER_MAX) + SLOWER_BY_MAX;
-    ensure!(stormy <= slowest, "p99 of the other organization went from {calm:?} to {stormy:?}");
-    Ok(())
+    Ok((calm, stormy))
 }
 
 #[test]

@@ -106,6 +106,18 @@ impl Node {
         self.arguments.extend(settings.into_iter().flat_map(|setting| ["--set".to_owned(), setting]));
     }
 
+    /// Log of the current life.
+    fn log(&self) -> PathBuf {
+        self.logs.join(format!("node-{}-life-{}.stderr", self.number, self.lives))
+    }
+
+    /// Whether the log of the current life has these words.
+    pub fn logged(&self, words: &str) -> anyhow::Result<bool> {
+        let log = self.log();
+        let text = std::fs::read(&log).with_context(|| format!("reading {}", log.display()))?;
+        Ok(String::from_utf8_lossy(&text).contains(words))
+    }
+
     /// Starts the program; it may take a while until it is ready.
     pub fn launch(&mut self) -> anyhow::Result<()> {
         ensure!(self.process.is_none() && !self.gone, "node {} runs or is gone", self.number);
@@ -128,7 +140,7 @@ impl Node {
         command.args(["--set", &format!("http.metrics_listen={}", self.metrics), "--set", "http.otlp_listen=off"]);
         // What the terminal sends to all is not for nodes: they are ended one by one.
         command.process_group(0);
-        let log = self.logs.join(format!("node-{}-life-{}.stderr", self.number, self.lives));
+        let log = self.log();
         self.process = Some(Child::start(command, &log)?);
         Ok(())
     }

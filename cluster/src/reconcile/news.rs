@@ -102,7 +102,8 @@ async fn introduce(shared: &Shared) {
 
 /// Writes this node's address and program into its record, where they are not there yet.
 async fn state_own(shared: &Shared) -> Result<(), OperateError> {
-    let address = shared.config.peer.as_ref().map(|peer| peer.address.clone());
+    let own_address = || shared.config.peer.as_ref().map(|peer| peer.address.clone());
+    let address = if sabotage::is(Sabotage::NoIntroduction) { None } else { own_address() };
     let program = Some(shared.own_program());
     let change = |record: &NodeRecord| match record.state {
         NodeState::Removed => Ok(record.clone()),

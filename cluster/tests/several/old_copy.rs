@@ -54,7 +54,19 @@ async fn with_old_copy(home: &Path) -> (Vec<(Place, Option<Cluster>)>, PathBuf) 
     let copy = copy_of(&nodes[2].0);
     start_one(&mut nodes, 2).await;
     settled(nodes[0].1.as_ref().expect("runs")).await;
+    for (place, _) in &nodes[..2] {
+        wait_for("the later start is seen", async || has_seen_last_start(place, &nodes[2].0)).await;
+    }
     (nodes, copy)
+}
+
+/// Whether a node has kept the last start of another one. Nobody tells an older copy from a directory whose later starts
+/// were not seen.
+fn has_seen_last_start(place: &Place, other: &Place) -> bool {
+    let starts = |place: &Place| std::fs::read_to_string(place.dir.join("STARTS")).expect("reads");
+    let last = starts(other).lines().filter_map(|line| line.strip_prefix("start ")).last().map(str::to_owned);
+    let last = last.expect("a start");
+    starts(place).lines().any(|line| line.starts_with("seen ") && line.ends_with(&last))
 }
 
 async fn stop_one(nodes: &mut [(Place, Option<Cluster>)], at: usize) {

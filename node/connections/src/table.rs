@@ -264,6 +264,7 @@ impl Table {
             return effects;
         }
         self.uncount(&entry);
+        self.entries.remove(&id); // it is no candidate where room is made for it
         let is_crowded =
             self.limits.connections.saturating_sub(self.counts.open + 1) < self.limits.connections / KEPT_FREE;
         let mut owner = Some(owner);

@@ -37,7 +37,7 @@ pub enum Sabotage {
     FilesRunOutIsFatal,
     /// No call goes through a third node.
     NoRelay,
-    /// A node that does not hear the catalog tells nobody its new address.
+    /// A node tells nobody its new address.
     NoIntroduction,
     /// Damage ends the process once compaction meets it, and whoever meets it before keeps quiet.
     RotInCompactionIsFatal,

@@ -20,6 +20,8 @@ const FILES_LEFT: std::ops::Range<usize> = 0..6;
 const DELAY_MICROS: u32 = 600_000;
 /// By then a node with a slow disk leads nothing.
 const LEADS_NOTHING_AFTER: Duration = Duration::from_secs(10);
+/// What a node logs that has noticed it.
+const NOTICED: &str = "the disk is slow";
 /// Time for the tracer to hold all threads, and for a status to come.
 const GRACE: Duration = Duration::from_secs(4);
 const POLL: Duration = Duration::from_millis(250);
@@ -38,7 +40,8 @@ impl Conductor<'_> {
         Ok(Done::Installed(format!("node {number} ({:?}) may open {left} more files than {open}", fault.who)))
     }
 
-    /// Installed once the node leads nothing, which it has to within ten seconds.
+    /// Installed once the node leads nothing, which it has to within ten seconds, and has noticed that its disk is slow: one
+    /// that has not may lead again at any time.
     pub(super) fn slow_disk(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
         self.world.settle()?;
         let number = self.choose(fault.who, rng)?;
@@ -52,13 +55,17 @@ impl Conductor<'_> {
             let status = others.into_iter().find_map(|other| self.world.status_of(other).ok());
             let leads = status.and_then(|status| Status::of(&status)).map(|status| status.leads());
             let leads = leads.and_then(|leads| leads.get(&id).copied());
-            if leads == Some(0) {
+            let has_noticed = self.world.node(number)?.logged(NOTICED)?;
+            if leads == Some(0) && has_noticed {
                 break;
             }
             if since.elapsed() > LEADS_NOTHING_AFTER + GRACE {
                 let after = since.elapsed();
-                let what =
-                    format!("the disk of node {number} ({:?}) is slow; after {after:?} it leads {leads:?}", fault.who);
+                let what = format!(
+                    "the disk of node {number} ({:?}) is slow; after {after:?} it leads {leads:?}{}",
+                    fault.who,
+                    if has_noticed { "" } else { " and has not noticed" }
+                );
                 self.broken(fault, what.clone());
                 return Ok(Done::Installed(what));
             }

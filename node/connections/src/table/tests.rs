@@ -118,6 +118,24 @@ fn an_address_has_no_more_than_it_may() {
     assert_eq!(more, [Effect::AdmitToReserve(7)], "its own connections are all busy");
 }
 
+/// A connection that showed another credential of its organization was counted off twice.
+#[test]
+fn a_connection_does_not_make_room_for_itself() {
+    let mut table = Table::new(LIMITS);
+    let connections = LIMITS.connections as Id;
+    let own = connections / ORGANIZATION_SHARE as Id + 2;
+    for id in 0..own {
+        table.step(id, Event::Opened { id, address: None });
+        table.step(id, Event::Known { id, owner: owner(1, id as u8) });
+    }
+    let idle = own - 1;
+    (0..idle).for_each(|id| drop(table.step(own, Event::Began(id))));
+    (own..connections).for_each(|id| drop(table.step(id, Event::Opened { id, address: None })));
+    let other = Event::Known { id: idle, owner: owner(1, u8::MAX) };
+    assert_eq!(table.step(connections, other), [Effect::TurnAway(idle)], "the others of its organization are busy");
+    assert_eq!(table.counts().open, LIMITS.connections);
+}
+
 /// What a connection is, without the table's own counting.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {

@@ -64,7 +64,7 @@ async fn with_old_copy(home: &Path) -> (Vec<(Place, Option<Cluster>)>, PathBuf) 
 /// were not seen.
 fn has_seen_last_start(place: &Place, other: &Place) -> bool {
     let starts = |place: &Place| std::fs::read_to_string(place.dir.join("STARTS")).expect("reads");
-    let last = starts(other).lines().filter_map(|line| line.strip_prefix("start ")).last().map(str::to_owned);
+    let last = starts(other).lines().filter_map(|line| line.strip_prefix("start ")).next_back().map(str::to_owned);
     let last = last.expect("a start");
     starts(place).lines().any(|line| line.starts_with("seen ") && line.ends_with(&last))
 }

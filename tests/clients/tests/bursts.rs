@@ -95,13 +95,13 @@ fn long() -> String {
 }
 
 #[test]
-#[ignore = "hundreds of megabytes: on demand, on a release build"]
+#[ignore = "hundreds of megabytes, on a release build: .ci/run asks for it"]
 fn every_row_of_large_bursts_arrives_at_one_node() {
     on_one_node(|place| failures(place, &long(), &Load::said()));
 }
 
 #[test]
-#[ignore = "hundreds of megabytes: on demand, on a release build"]
+#[ignore = "hundreds of megabytes, on a release build: .ci/run asks for it"]
 fn every_row_of_large_bursts_arrives_at_three_nodes() {
     on_nodes_that_serve(NODES, SERVED_MIN, |place| failures(place, &long(), &Load::said()));
 }

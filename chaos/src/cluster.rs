@@ -213,12 +213,12 @@ fn play(
 /// Runs clients for as long as `weather` takes; then the last look.
 fn under_load(
     conductor: &mut Conductor<'_>,
-    cast: &work::Cast,
+    mix: &work::WorkloadMix,
     rng: &mut ChaCha8Rng,
     weather: impl FnOnce(&mut Conductor<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let stage = Arc::clone(&conductor.stage);
-    let clients = work::start(&stage, cast, rng)?;
+    let clients = work::start(&stage, mix, rng)?;
     let weather = weather(conductor);
     stage.stop();
     let joined = join(clients);

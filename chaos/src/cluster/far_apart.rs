@@ -71,8 +71,8 @@ pub fn run(options: Options, interrupted: &AtomicBool, report: &mut Report) -> a
     let parted = part(&story.conductor.world)?;
     let play = |conductor: &mut Conductor<'_>| play(conductor, seed, seconds);
     let further = |dir: &Path, report: &mut Report| {
-        let told = Told { delay_ms, times, parted, doors: &doors };
-        told.judge(dir, report)
+        let setup = Setup { delay_ms, times, parted, doors: &doors };
+        setup.judge(dir, report)
     };
     Ok(story.tell(report, play, further))
 }
@@ -126,8 +126,8 @@ fn part(world: &World) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// What the verdict is about, beside the history.
-struct Told<'a> {
+/// What was set up for the run; the verdict needs it beside the history.
+struct Setup<'a> {
     delay_ms: u64,
     times: [(&'static str, u64); 3],
     /// Whether rules keep nodes from reaching each other directly.
@@ -135,7 +135,7 @@ struct Told<'a> {
     doors: &'a Doors,
 }
 
-impl Told<'_> {
+impl Setup<'_> {
     fn judge(&self, dir: &Path, report: &mut Report) -> anyhow::Result<()> {
         let requests = Requests::of(&requests::events(dir)?, &[]);
         let failed = || requests.failures.iter().filter(|failure| failure.kind == "write");
@@ -150,17 +150,17 @@ impl Told<'_> {
             "writes: {} acknowledged, {} failed, p50 {} ms, p99 {} ms",
             writes["acknowledged"], writes["failed"], writes["p50_ms"], writes["p99_ms"]
         ));
-        let doors: Vec<Value> = self.doors.iter().map(|(node, door)| told_of(*node, door)).collect();
-        let doors_told = |door: &Value| {
+        let doors: Vec<Value> = self.doors.iter().map(|(node, door)| figures_of(*node, door)).collect();
+        let door_line = |door: &Value| {
             format!(
                 "through the door of node {}: {} connections, {} bytes to it",
                 door["node"], door["connections"], door["to"]
             )
         };
-        report.notes.extend(doors.iter().map(doors_told));
+        report.notes.extend(doors.iter().map(door_line));
         let settings: Map<String, Value> =
             self.times.iter().map(|(name, millis)| ((*name).to_owned(), json!(millis))).collect();
-        let told = json!({
+        let figures = json!({
             "delay_ms": self.delay_ms,
             "settings": settings,
             "parted_by_rules": self.parted,
@@ -168,12 +168,12 @@ impl Told<'_> {
             "requests": requests.figures(),
             "doors": doors,
         });
-        report.details.insert("far_apart".into(), told);
+        report.details.insert("far_apart".into(), figures);
         Ok(())
     }
 }
 
-fn told_of(node: u8, door: &Door) -> Value {
+fn figures_of(node: u8, door: &Door) -> Value {
     let carried = &door.carried;
     json!({ "node": node, "connections": carried.connections(), "to": carried.to(), "from": carried.from() })
 }

@@ -39,7 +39,7 @@ const MAKE_PAUSE: Duration = Duration::from_millis(200);
 
 /// The clients of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Cast {
+pub struct WorkloadMix {
     /// What there is to write to: workload, objects, clients.
     rows: &'static [(Workload, u32, u32)],
     readers: u32,
@@ -48,7 +48,7 @@ pub struct Cast {
 }
 
 /// Clients of every kind.
-pub const ALL: Cast = Cast {
+pub const ALL: WorkloadMix = WorkloadMix {
     rows: &[
         (Workload::Append, 3, 3),
         (Workload::Large, 1, 2),
@@ -63,7 +63,7 @@ pub const ALL: Cast = Cast {
 };
 
 /// A few clients that write small rows and read, for times that compare.
-pub const FEW: Cast = Cast {
+pub const FEW: WorkloadMix = WorkloadMix {
     rows: &[(Workload::Append, 2, 3), (Workload::Set, 1, 1), (Workload::Register, 1, 1), (Workload::Transfer, 1, 1)],
     readers: 1,
     control_clients: 0,
@@ -81,13 +81,13 @@ trait Work: Send {
 /// Makes the objects, then starts the clients; each ends when the stage says stop.
 pub fn start(
     stage: &Arc<Stage>,
-    cast: &Cast,
+    mix: &WorkloadMix,
     rng: &mut ChaCha8Rng,
 ) -> anyhow::Result<Vec<JoinHandle<anyhow::Result<()>>>> {
     let mut maker = Client::new(0, Arc::clone(stage), rng.random());
     let project: Arc<str> = made(&mut maker, "/v1/project", &json!({ "name": "storm" }))?.into();
     let mut slots = Vec::new();
-    for &(workload, objects, _) in cast.rows {
+    for &(workload, objects, _) in mix.rows {
         for number in 0..objects {
             let object = object(&mut maker, &project, workload, number, 0)?;
             stage.uses(&object.name);
@@ -96,7 +96,7 @@ pub fn start(
     }
     stage.set_slots(slots);
     let mut works: Vec<Box<dyn Work>> = Vec::new();
-    for &(workload, _, clients) in cast.rows {
+    for &(workload, _, clients) in mix.rows {
         for _ in 0..clients {
             works.push(match workload {
                 Workload::Retries => Box::new(retries::Retries::new(stage, &project, rng)),
@@ -104,14 +104,14 @@ pub fn start(
             });
         }
     }
-    works.extend((0..cast.readers).map(|_| Box::new(versions::Versions) as Box<dyn Work>));
-    if cast.control_clients > 0 {
+    works.extend((0..mix.readers).map(|_| Box::new(versions::Versions) as Box<dyn Work>));
+    if mix.control_clients > 0 {
         let registers = control::Registers::make(&mut maker)?;
-        works.extend((0..cast.control_clients).map(|_| Box::new(registers.client()) as Box<dyn Work>));
+        works.extend((0..mix.control_clients).map(|_| Box::new(registers.client()) as Box<dyn Work>));
     }
-    if cast.name_clients > 0 {
+    if mix.name_clients > 0 {
         let names = names::Names::new(stage, &project);
-        works.extend((0..cast.name_clients).map(|_| Box::new(names.client()) as Box<dyn Work>));
+        works.extend((0..mix.name_clients).map(|_| Box::new(names.client()) as Box<dyn Work>));
     }
     let numbered = (1..).zip(works);
     numbered

@@ -33,6 +33,7 @@ use assay_storage_model::catalog::Replica;
 use assay_storage_model::{GroupId, ReplicaId};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::Shared;
@@ -54,10 +55,16 @@ pub(crate) struct Reconcilers {
 }
 
 impl Reconcilers {
-    pub fn start(shared: Arc<Shared>, runtime: &Handle) -> Reconcilers {
+    /// Starts one task for each reconciler. Replicas that met damage while they ran come out of `damage`, each once.
+    pub fn start(
+        shared: Arc<Shared>,
+        damage: mpsc::UnboundedReceiver<(GroupId, ReplicaId)>,
+        runtime: &Handle,
+    ) -> Reconcilers {
         let tasks = vec![
             runtime.spawn(news::run(Arc::clone(&shared))),
             runtime.spawn(replicas::run(Arc::clone(&shared))),
+            runtime.spawn(replicas::close_damaged(Arc::clone(&shared), damage)),
             runtime.spawn(refusals::act(Arc::clone(&shared))),
             runtime.spawn(refusals::compare_starts(Arc::clone(&shared))),
             runtime.spawn(refusals::renew_catalog(Arc::clone(&shared))),

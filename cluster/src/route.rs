@@ -173,18 +173,15 @@ impl Shared {
     async fn routed(&self, group: GroupId, commands: &[Bytes], manner: Manner) -> Result<Vec<Outcome>, ProposeError> {
         let (until, busy_until) = (Instant::now() + ROUTE_WAIT_MAX, Instant::now() + WRITE_WAIT_MAX);
         loop {
+            let asked = std::time::Instant::now();
             let refusal = match self.route(group) {
                 Route::Here => match self.propose_here(group, commands, manner).await {
                     Err(ProposeError::NotWritten(refusal @ NotWritten::NotLeader { .. })) => refusal,
-                    done => return done,
+                    done => return done.map(|written| written.outcomes),
                 },
                 Route::There(node) => match self.forward(node, group, commands, manner).await? {
-                    Forwarded::Done(outcomes) => {
-                        // Whoever wrote looks at the replica here next, and is to find what was written.
-                        if self.hub.group(group).is_some() {
-                            let seen = self.fence_until(group, until).await;
-                            seen.map_err(|error| unknown(format!("written, and not to be read here: {error}")))?;
-                        }
+                    Forwarded::Done(Written { outcomes, applied }) => {
+                        self.wait_until_readable(group, applied, (asked, until)).await?;
                         return Ok(outcomes);
                     }
                     Forwarded::NotThere => NotWritten::NotLeader { leader: None },
@@ -203,6 +200,32 @@ impl Shared {
         }
     }
 
+    /// Returns when a write that another node made can be read from the replica here, where there is one: its writer reads
+    /// there next. The leader's answer says what has to be applied for that. A leader of version 0.4 does not say it, and a
+    /// replica that is replaced meanwhile may not get there, so these are fenced: that takes two more round trips.
+    async fn wait_until_readable(
+        &self,
+        group: GroupId,
+        applied: Option<u64>,
+        (asked, until): (std::time::Instant, Instant),
+    ) -> Result<(), ProposeError> {
+        let Some(known) = self.hub.group(group) else { return Ok(()) };
+        let here = match applied {
+            Some(index) => known.wait_applied(index).await,
+            None => self.fence_until(group, until).await.map(drop),
+        };
+        let seen = match here {
+            Ok(()) if group == GroupId::CATALOG => {
+                self.heard_catalog(asked);
+                Ok(())
+            }
+            // The replica was closed, and another takes its place.
+            Err(FenceError::Stopped(_)) => self.fence_until(group, until).await.map(drop),
+            here => here,
+        };
+        seen.map_err(|error| unknown(format!("written, but not yet readable on this node: {error}")))
+    }
+
     async fn forward(
         &self,
         node: NodeId,
@@ -213,11 +236,12 @@ impl Shared {
         let body = encode(group, commands, manner);
         match self.ask(node, PROPOSE, body, FORWARD_MAX).await {
             Ok(answer) => match serde_json::from_slice(&answer) {
-                Ok(Answer::Outcomes(outcomes)) => Ok(Forwarded::Done(outcomes)),
+                Ok(Answer::Outcomes(outcomes)) => Ok(Forwarded::Done(Written { outcomes, applied: None })),
+                Ok(Answer::Applied { outcomes, applied }) => Ok(Forwarded::Done(Written { outcomes, applied })),
                 Ok(Answer::Busy) => Ok(Forwarded::Busy),
                 Ok(Answer::NoSpace(why)) => Err(NotWritten::NoSpace(why).into()),
                 Ok(Answer::TooLarge { bytes, limit }) => Err(NotWritten::TooLarge { bytes, limit }.into()),
-                Err(error) => Err(unknown(format!("the answer of node {node} does not read: {error}"))),
+                Err(error) => Err(unknown(format!("node {node} sent an answer that cannot be decoded: {error}"))),
             },
             Err(AskError::NotLeader { leader, .. }) => {
                 self.note_leader(group, node, leader);
@@ -241,8 +265,17 @@ impl Shared {
     }
 }
 
+/// Write that the leader's replica has applied.
+#[derive(Debug)]
+struct Written {
+    outcomes: Vec<Outcome>,
+    /// Index of the last entry that the replica had applied by then, which is this write or a later one. A leader of
+    /// version 0.4 does not say it.
+    applied: Option<u64>,
+}
+
 enum Forwarded {
-    Done(Vec<Outcome>),
+    Done(Written),
     NotThere,
     /// The leader has no room; nothing was written.
     Busy,
@@ -282,31 +315,43 @@ impl Shared {
         group: GroupId,
         commands: &[Bytes],
         manner: Manner,
-    ) -> Result<Vec<Outcome>, ProposeError> {
+    ) -> Result<Written, ProposeError> {
         let found = self.hub.group(group).ok_or(NotWritten::NotLeader { leader: None })?;
-        match (manner, commands) {
-            (Manner::Next, [command]) => found.write(command.clone()).await.map(|outcome| vec![outcome]),
-            _ => found.propose(commands.to_vec()).await,
-        }
+        let outcomes = match (manner, commands) {
+            (Manner::Next, [command]) => vec![found.write(command.clone()).await?],
+            _ => found.propose(commands.to_vec()).await?,
+        };
+        Ok(Written { outcomes, applied: found.applied_index() })
     }
 }
 
-/// What a forwarded write is answered with, where it is not refused as "another leads".
+/// Response to a forwarded write, unless it is refused because another node leads.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
+    /// For askers of version 0.4.
     Outcomes(Vec<Outcome>),
+    Applied {
+        outcomes: Vec<Outcome>,
+        applied: Option<u64>,
+    },
     Busy,
     NoSpace(String),
     TooLarge { bytes: usize, limit: usize },
 }
 
-/// Group u64, manner u8, then length u32 and bytes of each command.
+/// Bits of the byte after the group. Version 0.4 compares that byte with [`TOGETHER`] and takes any other value for
+/// [`Manner::Next`]: there several commands are one entry all the same, and one shares its entry with others.
+const TOGETHER: u8 = 1;
+/// The asker understands [`Answer::Applied`].
+const SAYS_APPLIED: u8 = 2;
+
+/// Group u64, flags u8, then length u32 and bytes of each command.
 fn encode(group: GroupId, commands: &[Bytes], manner: Manner) -> Bytes {
     let bytes: usize = commands.iter().map(|command| command.len() + 4).sum();
     let mut body = BytesMut::with_capacity(bytes + 9);
     body.put_u64_le(group.0);
-    body.put_u8(u8::from(manner == Manner::Together));
+    body.put_u8(SAYS_APPLIED | if manner == Manner::Together { TOGETHER } else { 0 });
     for command in commands {
         body.put_u32_le(u32::try_from(command.len()).expect("a command is far below 4 GiB"));
         body.put_slice(command);
@@ -314,12 +359,23 @@ fn encode(group: GroupId, commands: &[Bytes], manner: Manner) -> Bytes {
     body.freeze()
 }
 
-fn decode(mut body: Bytes) -> Option<(GroupId, Vec<Bytes>, Manner)> {
+/// Write that another node was asked for.
+#[derive(Debug, PartialEq, Eq)]
+struct ForwardedWrite {
+    group: GroupId,
+    commands: Vec<Bytes>,
+    manner: Manner,
+    says_applied: bool,
+}
+
+fn decode(mut body: Bytes) -> Option<ForwardedWrite> {
     if body.len() < 9 {
         return None;
     }
     let group = GroupId(body.get_u64_le());
-    let manner = if body.get_u8() == 1 { Manner::Together } else { Manner::Next };
+    let flags = body.get_u8();
+    let manner = if flags & TOGETHER != 0 { Manner::Together } else { Manner::Next };
+    let says_applied = flags & SAYS_APPLIED != 0;
     let mut commands = Vec::new();
     while body.remaining() >= 4 && commands.len() < COMMANDS_MAX {
         let length = body.get_u32_le() as usize;
@@ -330,7 +386,7 @@ fn decode(mut body: Bytes) -> Option<(GroupId, Vec<Bytes>, Manner)> {
         }
         commands.push(body.split_to(length));
     }
-    body.is_empty().then_some((group, commands, manner))
+    body.is_empty().then_some(ForwardedWrite { group, commands, manner, says_applied })
 }
 
 /// Takes writes that another node was asked for.
@@ -341,10 +397,11 @@ impl Service for Proposals {
     fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let shared = Arc::clone(&self.0);
         async move {
-            let bad = || NoAnswer::Refused("a forwarded write that does not read".into());
-            let (group, commands, manner) = decode(body).ok_or_else(bad)?;
+            let bad = || NoAnswer::Refused("the forwarded write cannot be decoded".into());
+            let ForwardedWrite { group, commands, manner, says_applied } = decode(body).ok_or_else(bad)?;
             let answer = match shared.propose_here(group, &commands, manner).await {
-                Ok(outcomes) => Answer::Outcomes(outcomes),
+                Ok(Written { outcomes, applied }) if says_applied => Answer::Applied { outcomes, applied },
+                Ok(Written { outcomes, .. }) => Answer::Outcomes(outcomes),
                 Err(ProposeError::Unknown { why }) => return Err(NoAnswer::Unknown(why)),
                 Err(ProposeError::NotWritten(refusal)) => match refusal {
                     NotWritten::NotLeader { .. } => {
@@ -401,8 +458,21 @@ mod tests {
     fn a_forwarded_write_reads_back_and_a_cut_one_does_not() {
         let commands = vec![Bytes::from_static(b"abc"), Bytes::new()];
         let body = encode(GroupId(7), &commands, Manner::Together);
-        assert_eq!(decode(body.clone()), Some((GroupId(7), commands, Manner::Together)));
+        let manner = Manner::Together;
+        let write = ForwardedWrite { group: GroupId(7), commands, manner, says_applied: true };
+        assert_eq!(decode(body.clone()), Some(write));
         assert_eq!(decode(body.slice(..body.len() - 1)), None);
         assert_eq!(decode(Bytes::from_static(b"short")), None);
+    }
+
+    /// Nodes of two versions are in one cluster during an upgrade.
+    #[test]
+    fn a_node_of_version_0_4_is_understood() {
+        let mut body = encode(GroupId(7), &[Bytes::from_static(b"abc")], Manner::Together).to_vec();
+        body[8] = 1; // as that version writes it
+        let write = decode(body.into()).expect("it decodes");
+        assert_eq!((write.manner, write.says_applied), (Manner::Together, false));
+        let answer = serde_json::to_vec(&Answer::Outcomes(Vec::new())).expect("it encodes");
+        assert_eq!(answer, br#"{"outcomes":[]}"#);
     }
 }

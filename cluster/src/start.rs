@@ -22,6 +22,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -90,7 +91,11 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     let table = Table::open(&*config.disk, &config.data_dir)?;
     let start_histories = Arc::new(StartHistories::new(keeping.clone(), states.starts, table)?);
     net.compare(Arc::clone(&start_histories));
-    let parts = parts(&config, format, (runtime.handle(), seals.clone()), &net);
+    let (damaged, damage) = mpsc::unbounded_channel();
+    let mut parts = parts(&config, format, (runtime.handle(), seals.clone()), &net);
+    parts.fatal = parts.fatal.close_damaged(move |group, replica| {
+        let _ = damaged.send((group, replica)); // nobody listens at shutdown
+    });
     let shared = Arc::new(Shared {
         id: format.cluster,
         node: node.node,
@@ -139,7 +144,7 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
         suspects: Arc::clone(shared.net.suspects()),
     })
     .map_err(OpenError::io("starting the upkeep"))?;
-    let reconcilers = Reconcilers::start(Arc::clone(&shared), &runtime.handle());
+    let reconcilers = Reconcilers::start(Arc::clone(&shared), damage, &runtime.handle());
     Ok(Cluster { shared, upkeep, reconcilers, seals, runtime, _lock: lock })
 }
 

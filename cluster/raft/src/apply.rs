@@ -45,6 +45,7 @@ pub(crate) struct Applier {
     batches: mpsc::Sender<Batch>,
     machine: Arc<dyn Machine>,
     large: Arc<dyn LargeWrites>,
+    group: GroupId,
     replica: ReplicaId,
     lag: Arc<Lag>,
     fatal: OnFatal,
@@ -94,11 +95,11 @@ impl Applier {
                 None
             }
         };
-        let applier = Applier { batches: sender, machine, large, replica, lag, fatal };
+        let applier = Applier { batches: sender, machine, large, group, replica, lag, fatal };
         Ok((applier, ApplyThread(Arc::new(Mutex::new(thread)))))
     }
 
-    /// The outcomes of each entry, in order. An error has been reported as fatal.
+    /// Outcomes of each entry, in order. An error has been reported.
     pub async fn apply(&self, entries: Vec<EntryOf>) -> Result<Vec<Vec<Outcome>>, MachineError> {
         let last = entries.last().map_or(0, |entry| entry.log_id.index);
         self.gather(&entries).await?;
@@ -109,7 +110,17 @@ impl Applier {
             Err(_) => Err(MachineError::fatal("the apply thread is gone")),
         };
         self.lag.passed(last);
-        result.inspect_err(|error| self.fatal.report(format_args!("applying an entry: {error}")))
+        result.inspect_err(|error| self.report(error))
+    }
+
+    /// Ends the node, or this replica alone where only its own files are damaged and other replicas have its data.
+    fn report(&self, error: &MachineError) {
+        let has_others = self.others().is_ok_and(|others| !others.is_empty());
+        if error.is_damage() && has_others {
+            self.fatal.report_damage(self.group, self.replica, error);
+        } else {
+            self.fatal.report(format_args!("applying an entry: {error}"));
+        }
     }
 
     /// The blobs that these entries name, here.
@@ -189,5 +200,5 @@ fn apply_one(machine: &dyn Machine, position: LogPosition, entry: EntryOf) -> Re
 }
 
 fn apply_commands(machine: &dyn Machine, position: LogPosition, entry: &Bytes) -> Result<Vec<Outcome>, MachineError> {
-    machine.apply(position, entry).map_err(|error| MachineError::fatal(format_args!("{position}: {error}")))
+    machine.apply(position, entry).map_err(|error| error.at(position))
 }

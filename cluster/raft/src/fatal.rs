@@ -1,9 +1,13 @@
 //! How a replica that must not go on ends the process: a failed write or fsync, damage, a panic where order is made.
 //! What was not acknowledged then is unknown to its writer, and nothing acknowledged is lost (decision 11).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fmt, panic, process, thread};
+
+use assay_storage_model::{GroupId, ReplicaId};
+use parking_lot::Mutex;
 
 /// Workers of the consensus runtime, blocking ones included.
 pub const CONSENSUS_THREAD: &str = "assay-consensus";
@@ -22,16 +26,42 @@ const THREADS_THAT_END_IT: [&str; 7] =
     [CONSENSUS_THREAD, APPLY_THREAD, SEAL_THREAD, COMPACTION_THREAD, UPKEEP_THREAD, LOG_THREAD, ACTOR_THREAD];
 
 /// What to do when this node must stop at once. Reported once; by default the process aborts.
+///
+/// A replica whose own files are damaged need not take the node with it: [`OnFatal::close_damaged`].
 #[derive(Clone)]
 pub struct OnFatal {
     hook: Arc<dyn Fn(String) + Send + Sync>,
     reported: Arc<AtomicBool>,
+    close_damaged: Option<Arc<dyn Fn(GroupId, ReplicaId) + Send + Sync>>,
+    damaged: Arc<Mutex<BTreeSet<(GroupId, ReplicaId)>>>,
 }
 
 impl OnFatal {
     /// For tests: `hook` instead of the end of the process.
     pub fn call(hook: impl Fn(String) + Send + Sync + 'static) -> OnFatal {
-        OnFatal { hook: Arc::new(hook), reported: Arc::new(AtomicBool::new(false)) }
+        let reported = Arc::new(AtomicBool::new(false));
+        OnFatal { hook: Arc::new(hook), reported, close_damaged: None, damaged: Arc::default() }
+    }
+
+    /// Calls `close` with a damaged replica, whose consensus ends at the same time. Without this the node stops.
+    pub fn close_damaged(self, close: impl Fn(GroupId, ReplicaId) + Send + Sync + 'static) -> OnFatal {
+        OnFatal { close_damaged: Some(Arc::new(close)), ..self }
+    }
+
+    /// Reports that files of a replica are damaged and that it cannot go on.
+    pub fn report_damage(&self, group: GroupId, replica: ReplicaId, why: impl fmt::Display) {
+        let Some(close) = &self.close_damaged else {
+            return self.report(format_args!("replica {replica} of group {group}: {why}"));
+        };
+        if self.damaged.lock().insert((group, replica)) {
+            tracing::error!(%group, %replica, %why, "a replica met damage in its files and stops");
+            close(group, replica);
+        }
+    }
+
+    /// Whether damage of this replica was reported.
+    pub fn is_damaged(&self, group: GroupId, replica: ReplicaId) -> bool {
+        self.damaged.lock().contains(&(group, replica))
     }
 
     pub fn report(&self, why: impl fmt::Display) {
@@ -88,7 +118,6 @@ fn ends_the_process(thread: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parking_lot::Mutex;
 
     #[test]
     fn threads_where_order_is_made_end_the_process_and_others_do_not() {
@@ -109,5 +138,26 @@ mod tests {
         fatal.clone().report("second");
         assert_eq!(*heard.lock(), ["first"]);
         assert!(fatal.was_reported());
+    }
+
+    #[test]
+    fn damage_of_one_replica_is_fatal_only_where_nobody_closes_it() {
+        let [heard, closed] = [(); 2].map(|()| Arc::new(Mutex::new(Vec::new())));
+        let fatal = OnFatal::call({
+            let heard = Arc::clone(&heard);
+            move |why| heard.lock().push(why)
+        });
+        let closing = fatal.clone().close_damaged({
+            let closed = Arc::clone(&closed);
+            move |group, replica| closed.lock().push(format!("{replica} of {group}"))
+        });
+        let (group, replica) = (GroupId(16), ReplicaId(3));
+        closing.report_damage(group, replica, "a flipped bit");
+        closing.report_damage(group, replica, "a flipped bit");
+        assert_eq!(*closed.lock(), ["3 of 16"], "it is closed once");
+        assert!(closing.is_damaged(group, replica) && !closing.is_damaged(group, ReplicaId(4)));
+        assert!(!fatal.was_reported());
+        fatal.report_damage(group, replica, "a flipped bit");
+        assert_eq!(*heard.lock(), ["replica 3 of group 16: a flipped bit"]);
     }
 }

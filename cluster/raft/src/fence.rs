@@ -109,6 +109,11 @@ impl Fences {
         answer.await.unwrap_or_else(|_| Err(FenceError::Stopped("it shut down meanwhile".into())))
     }
 
+    /// Returns when this replica has applied the entry at `index`. No other replica is asked.
+    pub async fn wait_applied(&self, index: u64) -> FenceResult {
+        applied_here(index, self.shared.applied.clone()).await
+    }
+
     fn join<F, Round>(&self, confirm: F) -> oneshot::Receiver<FenceResult>
     where
         F: Fn() -> Round + Send + 'static,
@@ -144,15 +149,19 @@ where
     }
 }
 
-async fn answer(joined: Vec<Waiter>, confirmed: Result<Option<u64>, FenceError>, mut applied: watch::Receiver<u64>) {
+async fn applied_here(index: u64, mut applied: watch::Receiver<u64>) -> FenceResult {
+    match tokio::time::timeout(FENCE_WAIT_MAX, applied.wait_for(|next| *next > index)).await {
+        Ok(Ok(_)) => Ok(index),
+        Ok(Err(_)) => Err(FenceError::Stopped("it shut down meanwhile".into())),
+        Err(_) => Err(FenceError::Late { index, seconds: FENCE_WAIT_MAX.as_secs() }),
+    }
+}
+
+async fn answer(joined: Vec<Waiter>, confirmed: Result<Option<u64>, FenceError>, applied: watch::Receiver<u64>) {
     let result = match confirmed {
         Err(error) => Err(error),
         Ok(None) => Ok(0), // nothing was ever committed
-        Ok(Some(index)) => match tokio::time::timeout(FENCE_WAIT_MAX, applied.wait_for(|next| *next > index)).await {
-            Ok(Ok(_)) => Ok(index),
-            Ok(Err(_)) => Err(FenceError::Stopped("it shut down meanwhile".into())),
-            Err(_) => Err(FenceError::Late { index, seconds: FENCE_WAIT_MAX.as_secs() }),
-        },
+        Ok(Some(index)) => applied_here(index, applied).await,
     };
     for waiter in joined {
         let _ = waiter.send(result.clone()); // who asked may have given up

@@ -251,6 +251,16 @@ impl Group {
         self.shared.fences.wait(&self.shared.read_index).await
     }
 
+    /// Index of the last entry that this replica has applied.
+    pub fn applied_index(&self) -> Option<u64> {
+        self.shared.machine.applied().position.map(|position| position.index)
+    }
+
+    /// Returns when this replica has applied the entry at `index`, without asking any other replica.
+    pub async fn wait_applied(&self, index: u64) -> Result<(), FenceError> {
+        self.shared.fences.wait_applied(index).await.map(drop)
+    }
+
     /// Makes everything applied before the call durable without the log, which is then purged up to there.
     pub async fn seal(&self) -> Result<Applied, SealError> {
         let _one = self.shared.sealing.lock().await;
@@ -522,7 +532,7 @@ impl Started {
     fn serve(self, node: NodeParts) -> Group {
         let Started { group, replica, raft, machine, large, log, inbound, apply_thread, applied, seals_ended } = self;
         let NodeParts { runtime, admission, counters, fatal, peers, work, timing, .. } = node;
-        runtime.spawn(end_with_consensus(group, raft.clone(), fatal.clone()));
+        runtime.spawn(end_with_consensus((group, replica), raft.clone(), fatal.clone()));
         let (leading, gate) = (raft.server_metrics(), Arc::new(RwLock::new(())));
         let elections = Arc::clone(&inbound.elections);
         let read_index =
@@ -554,13 +564,15 @@ impl Started {
 }
 
 /// Consensus stops on any error of its own, which nobody else hears of: a replica whose consensus is gone would refuse
-/// everything for ever, so it ends the process. A replica that was asked to stop ends quietly.
-async fn end_with_consensus(group: GroupId, raft: RaftOf, fatal: OnFatal) {
+/// everything for ever, so it ends the process. A replica that was asked to stop ends quietly, and so does a damaged one,
+/// which is closed.
+async fn end_with_consensus((group, replica): (GroupId, ReplicaId), raft: RaftOf, fatal: OnFatal) {
     let mut metrics = raft.metrics();
     drop(raft);
     let stopped = metrics.wait_for(|metrics| metrics.running_state.is_err()).await;
     let why = stopped.ok().and_then(|metrics| metrics.running_state.clone().err());
-    if let Some(why) = why.filter(|why| !matches!(why, Fatal::Stopped)) {
+    let is_expected = |why: &Fatal<Replica>| matches!(why, Fatal::Stopped) || fatal.is_damaged(group, replica);
+    if let Some(why) = why.filter(|why| !is_expected(why)) {
         fatal.report(format_args!("group {group}: consensus has stopped: {why}"));
     }
 }

@@ -31,7 +31,7 @@ pub trait Machine: Send + Sync + fmt::Debug + 'static {
     fn applied(&self) -> Applied;
     /// How far they are durable without the log. Asked by consensus itself, so it waits for nothing that takes long.
     fn sealed(&self) -> Applied;
-    /// One outcome per command of the entry. An error means that this replica is damaged.
+    /// One outcome per command of the entry. An error means that this replica cannot go on.
     fn apply(&self, position: LogPosition, entry: &Bytes) -> Result<Vec<Outcome>, MachineError>;
     fn apply_blank(&self, position: LogPosition) -> Result<(), MachineError>;
     /// Keeps what consensus encoded, to be given back in [`Applied`].
@@ -99,22 +99,43 @@ pub enum BadSnapshot {
 #[derive(Debug)]
 pub struct MachineError {
     text: String,
-    no_space: bool,
+    severity: Severity,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Severity {
+    Fatal,
+    Damaged,
+    NoSpace,
 }
 
 impl MachineError {
-    /// This replica is damaged or its disk failed: it must not go on.
+    /// The node must not go on: its disk failed, or nobody knows what this replica has now.
     pub fn fatal(error: impl fmt::Display) -> MachineError {
-        MachineError { text: error.to_string(), no_space: false }
+        MachineError { text: error.to_string(), severity: Severity::Fatal }
+    }
+
+    /// Files of this replica are damaged, and it must not go on. Other replicas of the node may.
+    pub fn damaged(error: impl fmt::Display) -> MachineError {
+        MachineError { text: error.to_string(), severity: Severity::Damaged }
     }
 
     /// There was no room on the disk, or no file could be opened, and nothing has changed: to be tried again when there is.
     pub fn no_space(error: impl fmt::Display) -> MachineError {
-        MachineError { text: error.to_string(), no_space: true }
+        MachineError { text: error.to_string(), severity: Severity::NoSpace }
     }
 
     pub fn is_no_space(&self) -> bool {
-        self.no_space
+        self.severity == Severity::NoSpace
+    }
+
+    pub fn is_damage(&self) -> bool {
+        self.severity == Severity::Damaged
+    }
+
+    /// The same error of the entry at this position.
+    pub(crate) fn at(self, position: LogPosition) -> MachineError {
+        MachineError { text: format!("{position}: {}", self.text), ..self }
     }
 }
 

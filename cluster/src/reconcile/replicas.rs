@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use assay_storage_model::catalog::ShardMap;
 use assay_storage_model::{GroupId, ReplicaId, ShardId};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use super::LOOK;
@@ -31,6 +32,13 @@ pub(super) async fn run(shared: Arc<Shared>) {
             step(&shared, &map, &mut not_before).await;
         }
         sleep(LOOK).await;
+    }
+}
+
+/// Closes replicas whose consensus ended because their files are damaged. [`run`] gives them up once others do without them.
+pub(super) async fn close_damaged(shared: Arc<Shared>, mut damage: mpsc::UnboundedReceiver<(GroupId, ReplicaId)>) {
+    while let Some((group, replica)) = damage.recv().await {
+        shared.close_replica(group, replica).await;
     }
 }
 

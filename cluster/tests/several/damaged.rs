@@ -9,8 +9,8 @@ use assay_storage_disk::faulty::{Fault, FaultPlan, FaultyDisk, Operation};
 use assay_storage_model::{GroupId, ShardId};
 
 use crate::nodes::{
-    SEALS_TO_COMPACT, SETTLED_MAX, file_below, files_below, flip_a_bit, founded, rows_are_there, seal_all, settled,
-    stop, wait_for, write_rows,
+    SEALS_TO_COMPACT, SETTLED_MAX, file_below, files_below, flip_a_bit, founded, merge_rows, rows_are_there, seal_all,
+    settled, stop, wait_for, write_rows,
 };
 
 /// Long enough for many looks at what does not run.
@@ -154,6 +154,34 @@ async fn a_bit_that_compaction_meets_costs_one_replica_and_no_node() {
     assert!(rows_are_there(&third, "the last row").await > 0);
     let after = place.replicas();
     assert!(after.values().filter(|(_, _, state)| state == "kept").count() > 1, "the others stay: {after:?}");
+    stop(third).await;
+    for (_, node) in nodes {
+        stop(node).await;
+    }
+}
+
+/// A merge onto a damaged row ended the whole node, which ended again whenever it was started.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bit_that_a_merge_meets_costs_one_replica_and_no_node() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut nodes = founded(home.path(), 3, 3).await;
+    let (place, third) = nodes.pop().expect("three");
+    write_rows(&nodes[0].1, "a row").await;
+    rows_are_there(&third, "a row").await;
+    seal_all(&third).await;
+    let (number, dir, _) = place.replicas()[&group()].clone();
+    let segments = files_below(&dir, ".parquet");
+    assert!(!segments.is_empty(), "nothing was sealed to {}", dir.display());
+    segments.iter().for_each(|segment| flip_a_bit(segment));
+    third.shard(SHARD).expect("it runs").release_cached();
+    merge_rows(&nodes[0].1, "a row").await;
+    wait_for("it is rebuilt", async || {
+        let now = &place.replicas()[&group()];
+        now.0 != number && now.2 == "kept" && third.has_data(group())
+    })
+    .await;
+    settled(&nodes[0].1).await;
+    assert!(rows_are_there(&third, "a row").await > 0);
     stop(third).await;
     for (_, node) in nodes {
         stop(node).await;

@@ -176,10 +176,21 @@ pub async fn write_rows(cluster: &Cluster, id: &str) {
 
 /// One row of this object.
 pub async fn write_row(cluster: &Cluster, id: &str, number: u128) {
+    act_on_row(cluster, id, number, Action::Upsert).await;
+}
+
+/// Folds a document into this row of each object.
+pub async fn merge_rows(cluster: &Cluster, id: &str) {
+    for number in 0..OBJECTS {
+        act_on_row(cluster, id, number, Action::Merge).await;
+    }
+}
+
+async fn act_on_row(cluster: &Cluster, id: &str, number: u128, action: Action) {
     let doc = format!(r#"{{"id":"{id}","input":"some text"}}"#);
     let row = RowOp {
         id,
-        action: Action::Upsert,
+        action,
         span_id: id,
         root_span_id: id,
         is_root: true,

@@ -30,7 +30,7 @@ pub use behind::stands_behind;
 pub use causes::{disk_was_full, files_ran_out};
 pub use faulty::{Fault, FaultPlan, FaultyDisk, Operation};
 pub use pages::{DirectFile, PageBuffer};
-pub use real::RealDisk;
+pub use real::{RealDisk, when_files_are_left};
 pub use simulated::{SEED_KEEPS_ALL, SEED_LOSES_ALL, SimulatedDisk};
 pub use space::{BALLAST_BYTES, Ballast, REFUSE_WRITES_BELOW_PERCENT, Room, Space, admit};
 

@@ -18,9 +18,11 @@ use crate::{DirEntry, Disk, DiskFile, Space, parent_of};
 
 const FILE_MODE: u32 = 0o600;
 const DIR_MODE: u32 = 0o700;
-/// Wait for an open file when the process, or the machine, has as many as it may have.
-const FILES_WAIT_MAX: Duration = Duration::from_secs(10);
+/// Upper bound of the wait for a free file descriptor. It is long because the caller may be a write that must not fail.
+const FILES_WAIT_MAX: Duration = Duration::from_secs(600);
 const FILES_POLL: Duration = Duration::from_millis(20);
+/// Time between two warnings of one wait.
+const FILES_WARN_EVERY: Duration = Duration::from_secs(10);
 
 /// The file system of this machine; holds no state of its own.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,12 +65,20 @@ fn at(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     move |source| io::Error::new(source.kind(), AtPath { doing, path, source })
 }
 
-/// Opens something, and waits where that takes one file too many: other threads give theirs back.
-fn when_files_are_left<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+/// Opens something, and tries again for up to ten minutes while this process, or the machine, has no free file descriptor.
+pub fn when_files_are_left<T, E: Error + 'static>(open: impl Fn() -> Result<T, E>) -> Result<T, E> {
     let since = Instant::now();
+    let mut warned_at = Duration::ZERO;
     loop {
         match open() {
-            Err(error) if files_ran_out(&error) && since.elapsed() < FILES_WAIT_MAX => thread::sleep(FILES_POLL),
+            Err(error) if files_ran_out(&error) && since.elapsed() < FILES_WAIT_MAX => {
+                let waited = since.elapsed();
+                if waited >= warned_at + FILES_WARN_EVERY {
+                    warned_at = waited;
+                    tracing::warn!(seconds = waited.as_secs(), %error, "waiting for a free file descriptor: raise `ulimit -n`");
+                }
+                thread::sleep(FILES_POLL);
+            }
             other => return other,
         }
     }

@@ -25,7 +25,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use assay_storage_disk::{Disk, DiskFile, RealDisk};
+use assay_storage_disk::{Disk, DiskFile, RealDisk, when_files_are_left};
 use parking_lot::Mutex;
 
 use crate::contain::contain;
@@ -219,7 +219,7 @@ fn open_here(dir: &Path, cache_bytes: u64, seal: Option<Summary>) -> Result<Veri
         .use_compression(false)
         .temporary(false)
         .create_new(false);
-    let db = config.open().map_err(|error| foreign(dir, error))?;
+    let db = when_files_are_left(|| config.open().map_err(|error| foreign(dir, error)))?;
     let mut counted = Summary::default();
     let mut bytes = 0;
     let mut recorded = None;

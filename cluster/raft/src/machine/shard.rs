@@ -1,9 +1,11 @@
 //! A shard behind consensus. A seal that finds no room for a segment, or may open no more files, has changed nothing and
-//! is tried again. Once the keyed store was to change, nobody knows what it has, and the node stops.
+//! is tried again. Once the keyed store was to change, nobody knows what it has, and the node stops. An entry that cannot be
+//! applied because a segment is damaged ends this replica alone.
 
 use std::path::Path;
 
 use assay_storage_model::command::Outcome;
+use assay_storage_model::sabotage::{self, Sabotage};
 use assay_storage_model::{Applied, LogPosition};
 use assay_storage_shard::{Shard, ShardError, SnapshotError};
 use bytes::Bytes;
@@ -20,7 +22,11 @@ impl Machine for Shard {
     }
 
     fn apply(&self, position: LogPosition, entry: &Bytes) -> Result<Vec<Outcome>, MachineError> {
-        Shard::apply(self, position, entry).map_err(MachineError::fatal)
+        Shard::apply(self, position, entry).map_err(|error| {
+            // A merge reads the sealed row that it goes onto.
+            let is_damage = error.is_damage() && !sabotage::is(Sabotage::RotInCompactionIsFatal);
+            if is_damage { MachineError::damaged(error) } else { MachineError::fatal(error) }
+        })
     }
 
     fn apply_blank(&self, position: LogPosition) -> Result<(), MachineError> {

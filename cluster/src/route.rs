@@ -310,12 +310,7 @@ impl Shared {
         }
     }
 
-    async fn propose_here(
-        &self,
-        group: GroupId,
-        commands: &[Bytes],
-        manner: Manner,
-    ) -> Result<Written, ProposeError> {
+    async fn propose_here(&self, group: GroupId, commands: &[Bytes], manner: Manner) -> Result<Written, ProposeError> {
         let found = self.hub.group(group).ok_or(NotWritten::NotLeader { leader: None })?;
         let outcomes = match (manner, commands) {
             (Manner::Next, [command]) => vec![found.write(command.clone()).await?],
@@ -337,7 +332,10 @@ enum Answer {
     },
     Busy,
     NoSpace(String),
-    TooLarge { bytes: usize, limit: usize },
+    TooLarge {
+        bytes: usize,
+        limit: usize,
+    },
 }
 
 /// Bits of the byte after the group. Version 0.4 compares that byte with [`TOGETHER`] and takes any other value for

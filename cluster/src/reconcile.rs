@@ -12,7 +12,7 @@
 //! | certificates | every node | the certificate in use, the files, the day | makes a new one in time, takes another up |
 //! | authorities | every node | the authority, what nodes state | opens its key; on the catalog's leader wraps it, steps |
 //! | strangers | every node | who calls, the catalog | asks others about nodes that it does not know |
-//! | health | every node | which nodes answer, whose disk is slow | remembers who may lead |
+//! | health | every node | which nodes answer, whose disk is slow, who can open no file | remembers who may lead |
 //! | clocks | every node | what time the other nodes say it is | remembers it for whoever assigns ids |
 
 mod certificates;
@@ -56,11 +56,7 @@ pub(crate) struct Reconcilers {
 
 impl Reconcilers {
     /// Starts one task for each reconciler. Replicas that met damage while they ran come out of `damage`, each once.
-    pub fn start(
-        shared: Arc<Shared>,
-        damage: mpsc::UnboundedReceiver<(GroupId, ReplicaId)>,
-        runtime: &Handle,
-    ) -> Reconcilers {
+    pub fn start(shared: Arc<Shared>, damage: mpsc::Receiver<(GroupId, ReplicaId)>, runtime: &Handle) -> Reconcilers {
         let tasks = vec![
             runtime.spawn(news::run(Arc::clone(&shared))),
             runtime.spawn(replicas::run(Arc::clone(&shared))),
@@ -75,6 +71,7 @@ impl Reconcilers {
             runtime.spawn(clocks::run(Arc::clone(&shared))),
             runtime.spawn(crate::strangers::run(Arc::clone(&shared))),
             runtime.spawn(health::run(Arc::clone(&shared))),
+            runtime.spawn(health::probe_files(Arc::clone(&shared))),
             runtime.spawn(planner::run(shared)),
         ];
         Reconcilers { tasks: Mutex::new(tasks) }

@@ -63,6 +63,9 @@ struct States {
     starts: starts::Kept,
 }
 
+/// Damaged replicas that wait to be closed. Each is reported once, and a node has at most one of each group.
+const DAMAGED_MAX: usize = SHARDS_MAX + 1;
+
 /// Whose directory it is, and what it says of its node.
 struct Home {
     lock: Lock,
@@ -91,10 +94,10 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     let table = Table::open(&*config.disk, &config.data_dir)?;
     let start_histories = Arc::new(StartHistories::new(keeping.clone(), states.starts, table)?);
     net.compare(Arc::clone(&start_histories));
-    let (damaged, damage) = mpsc::unbounded_channel();
+    let (damaged, damage) = mpsc::channel(DAMAGED_MAX);
     let mut parts = parts(&config, format, (runtime.handle(), seals.clone()), &net);
     parts.fatal = parts.fatal.close_damaged(move |group, replica| {
-        let _ = damaged.send((group, replica)); // nobody listens at shutdown
+        let _ = damaged.try_send((group, replica)); // nobody listens at shutdown
     });
     let shared = Arc::new(Shared {
         id: format.cluster,

@@ -97,6 +97,10 @@ impl<'a> Conductor<'a> {
             self.say_fault(number, fault, "", Outcome::Healed);
         }
         self.await_ready(launched)?;
+        if matches!(fault.kind, Kind::OldCopy | Kind::HotOldCopy) {
+            // Until what was closed is replaced, the next start closes it again, and that one has no excuse.
+            self.must_settle(fault);
+        }
         self.stage.set_nodes(self.world.nodes_at());
         eprintln!("storm: {} took {:.1} s", fault.kind.name(), started.elapsed().as_secs_f64());
         Ok(())
@@ -111,6 +115,12 @@ impl<'a> Conductor<'a> {
             _ => {}
         }
         Ok(())
+    }
+
+    fn must_settle(&mut self, fault: &Planned) {
+        if let Err(why) = self.world.settle() {
+            self.broken(fault, format!("after it was healed: {why:#}"));
+        }
     }
 
     /// No node may have ended for this reason.

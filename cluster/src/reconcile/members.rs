@@ -73,8 +73,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let mut spread = Spread::default();
     loop {
         let leaders = spread.look(&shared);
-        // Where every disk is slow, nobody waits for another.
-        let yields = shared.log.is_slow() && !shared.able_to_lead().is_empty();
+        // Where every node is impaired, nobody waits for another.
+        let yields = shared.is_impaired() && !shared.able_to_lead().is_empty();
         for group in shared.hub.groups() {
             group.yield_elections(yields);
             let status = group.status();
@@ -183,7 +183,8 @@ async fn make(group: &Group, change: Change) -> Result<(), ChangeError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
     Drains,
-    SlowDisk,
+    /// Its disk is slow, or it can open no file.
+    Impaired,
     Spread,
 }
 
@@ -191,7 +192,7 @@ impl Reason {
     /// Pause after a handover that failed, whatever that one was for.
     fn pause(self) -> Duration {
         match self {
-            Reason::Drains | Reason::SlowDisk => URGENT_AGAIN_AFTER,
+            Reason::Drains | Reason::Impaired => URGENT_AGAIN_AFTER,
             Reason::Spread => HANDED_AGAIN_AFTER,
         }
     }
@@ -218,7 +219,7 @@ async fn lead_or_give(
         book.balancing += 1;
     }
     let handed = match shared.first_there(better).await {
-        Some(to) if reason == Reason::SlowDisk => {
+        Some(to) if reason == Reason::Impaired => {
             group.hand_over_from_slow_disk(to).await.map_err(|why| why.to_string())
         }
         Some(to) => group.hand_over(to).await.map_err(|why| why.to_string()),
@@ -243,10 +244,10 @@ fn better_leaders(
     if nodes.get(&shared.node).is_some_and(|(record, _)| record.state != NodeState::Active) {
         return (shared.successors(group), Reason::Drains);
     }
-    if shared.log.is_slow() {
+    if shared.is_impaired() {
         let able = shared.able_to_lead();
         let successors = shared.successors(group).into_iter();
-        return (successors.filter(|member| able.contains(&member.node)).collect(), Reason::SlowDisk);
+        return (successors.filter(|member| able.contains(&member.node)).collect(), Reason::Impaired);
     }
     let last = status.last.unwrap_or(0);
     let better = status.members.iter().filter(|member| {

@@ -36,7 +36,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 }
 
 /// Closes replicas whose consensus ended because their files are damaged. [`run`] gives them up once others do without them.
-pub(super) async fn close_damaged(shared: Arc<Shared>, mut damage: mpsc::UnboundedReceiver<(GroupId, ReplicaId)>) {
+pub(super) async fn close_damaged(shared: Arc<Shared>, mut damage: mpsc::Receiver<(GroupId, ReplicaId)>) {
     while let Some((group, replica)) = damage.recv().await {
         shared.close_replica(group, replica).await;
     }

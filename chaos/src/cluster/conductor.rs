@@ -28,6 +28,9 @@ const TICK: Duration = Duration::from_millis(50);
 /// How often nodes are asked how they are.
 const SAMPLE_EVERY: Duration = Duration::from_secs(2);
 const SAMPLE_WAIT: Duration = Duration::from_secs(1);
+/// Time for a lead to move from one node to another.
+const LEAD_MOVES_WITHIN: Duration = Duration::from_secs(2);
+const READY_POLL: Duration = Duration::from_millis(100);
 /// A node that ends while it starts is started again so often.
 const STARTS_MAX: u32 = 3;
 /// Metrics that are kept begin so.
@@ -131,11 +134,16 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Every node has to be ready, although some do not reach each other.
+    /// Every node has to be ready, although some do not reach each other. A lead may move at that moment.
     fn all_are_ready(&mut self, fault: &Planned) -> anyhow::Result<()> {
+        let until = Instant::now() + LEAD_MOVES_WITHIN;
         for number in self.world.up() {
-            if let Some(why) = self.not_ready(number)? {
-                self.broken(fault, why);
+            while let Some(why) = self.not_ready(number)? {
+                if Instant::now() >= until {
+                    self.broken(fault, why);
+                    break;
+                }
+                self.hold(READY_POLL)?;
             }
         }
         Ok(())

@@ -6,7 +6,9 @@
 //!
 //! F1: who asks joins the next round, never one under way, since that one may have begun before the write that the
 //!     asker has seen acknowledged.
-//! F2: one round answers all who joined it; while it is under way the next one gathers.
+//! F2: one round answers all who joined it; while it is under way the next one gathers. A round that takes longer than
+//!     [`OVERLAP_AFTER`] holds up nobody: the next begins beside it. So a fence takes two round trips where nodes are far
+//!     apart, and not up to four.
 //! F3: an answer comes when the index of its round is applied here. Waiting for that does not hold up the next round.
 //! F4: a replica that does not lead asks the one that does, once a round; while nobody leads it waits for a while.
 //! F5: who is asked by another replica answers from rounds of its own, in which nobody is asked: two replicas that each
@@ -18,7 +20,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::time::timeout;
 
 use crate::counters::Counters;
 use crate::error::FenceError;
@@ -26,6 +29,11 @@ use crate::read_index::ReadIndex;
 
 /// How long a fence waits for its index to be applied.
 pub const FENCE_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// Time after which the next round begins beside one that is under way.
+const OVERLAP_AFTER: Duration = Duration::from_millis(100);
+/// Rounds under way at once. Each asks again and again while nobody leads.
+const ROUNDS_AT_ONCE_MAX: usize = 4;
 
 /// The index a round found; reads at or behind it see all that was acknowledged before they asked.
 pub(crate) type FenceResult = Result<u64, FenceError>;
@@ -43,12 +51,14 @@ struct Shared {
     applied: watch::Receiver<u64>,
     runtime: Handle,
     counters: Arc<Counters>,
+    places: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     next_round: Vec<Waiter>,
-    round_under_way: bool,
+    /// Whether a task begins the next round as soon as it may.
+    has_task: bool,
     /// The runtime is gone: nobody will ever be answered.
     closed: bool,
 }
@@ -66,7 +76,7 @@ impl Rounds {
         let mut waiting = self.shared.waiting.lock();
         let joined = mem::take(&mut waiting.next_round);
         if joined.is_empty() {
-            waiting.round_under_way = false;
+            waiting.has_task = false;
             self.ended = true;
             return None;
         }
@@ -86,7 +96,8 @@ impl Drop for Rounds {
 
 impl Fences {
     pub fn new(applied: watch::Receiver<u64>, runtime: Handle, counters: Arc<Counters>) -> Fences {
-        Fences { shared: Arc::new(Shared { waiting: Mutex::default(), applied, runtime, counters }) }
+        let places = Arc::new(Semaphore::new(ROUNDS_AT_ONCE_MAX));
+        Fences { shared: Arc::new(Shared { waiting: Mutex::default(), applied, runtime, counters, places }) }
     }
 
     /// Returns when this replica has applied what the next round finds.
@@ -127,7 +138,7 @@ impl Fences {
                 return answer; // whose other end is dropped here
             }
             waiting.next_round.push(waiter); // F1
-            !mem::replace(&mut waiting.round_under_way, true)
+            !mem::replace(&mut waiting.has_task, true)
         };
         if start {
             self.shared.runtime.spawn(rounds(Rounds { shared: Arc::clone(&self.shared), ended: false }, confirm));
@@ -141,16 +152,24 @@ where
     F: Fn() -> Round + Send + 'static,
     Round: Future<Output = Result<Option<u64>, FenceError>> + Send + 'static,
 {
-    while let Some(joined) = rounds.next() {
+    loop {
+        let place = Arc::clone(&rounds.shared.places).acquire_owned().await.expect("the semaphore is never closed");
+        let Some(joined) = rounds.next() else { return };
         let shared = &rounds.shared;
         Counters::add(&shared.counters.fence_rounds, 1);
-        let confirmed = confirm().await;
-        shared.runtime.spawn(answer(joined, confirmed, shared.applied.clone())); // F2, F3
+        let (confirming, applied) = (confirm(), shared.applied.clone());
+        let (ended, until_ended) = oneshot::channel::<()>();
+        shared.runtime.spawn(async move {
+            let confirmed = confirming.await;
+            drop((ended, place));
+            answer(joined, confirmed, applied).await; // F3
+        });
+        let _ = timeout(OVERLAP_AFTER, until_ended).await; // F2
     }
 }
 
 async fn applied_here(index: u64, mut applied: watch::Receiver<u64>) -> FenceResult {
-    match tokio::time::timeout(FENCE_WAIT_MAX, applied.wait_for(|next| *next > index)).await {
+    match timeout(FENCE_WAIT_MAX, applied.wait_for(|next| *next > index)).await {
         Ok(Ok(_)) => Ok(index),
         Ok(Err(_)) => Err(FenceError::Stopped("it shut down meanwhile".into())),
         Err(_) => Err(FenceError::Late { index, seconds: FENCE_WAIT_MAX.as_secs() }),
@@ -203,7 +222,7 @@ mod tests {
 
         async fn round_begins(&self, rounds: u64) {
             while self.fences.shared.counters.read().fence_rounds < rounds {
-                tokio::task::yield_now().await;
+                tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }
     }
@@ -222,6 +241,48 @@ mod tests {
             assert_eq!(other.await.unwrap(), Ok(7));
         }
         assert_eq!(rounds.fences.shared.counters.read().fence_rounds, 2, "one round answered all who waited");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_round_does_not_hold_up_the_next() {
+        let rounds = Harness::new();
+        rounds.applied.send_replace(100);
+        let begun = tokio::time::Instant::now();
+        let mut long = rounds.ask();
+        rounds.round_begins(1).await;
+        rounds.committed.store(7, Ordering::SeqCst);
+        let next = rounds.ask();
+        rounds.round_begins(2).await;
+        assert!(begun.elapsed() >= OVERLAP_AFTER);
+        assert!(long.try_recv().is_err());
+        rounds.allowed.add_permits(2);
+        assert_eq!((long.await.unwrap(), next.await.unwrap()), (Ok(0), Ok(7)));
+        // The task has ended: who asks now begins the next round at once.
+        let asked = tokio::time::Instant::now();
+        let later = rounds.ask();
+        rounds.allowed.add_permits(1);
+        assert_eq!(later.await.unwrap(), Ok(7));
+        assert!(asked.elapsed() < OVERLAP_AFTER);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rounds_under_way_are_limited() {
+        let rounds = Harness::new();
+        rounds.applied.send_replace(100);
+        let mut asked = Vec::new();
+        for round in 1..=ROUNDS_AT_ONCE_MAX {
+            asked.push(rounds.ask());
+            rounds.round_begins(round as u64).await;
+        }
+        asked.push(rounds.ask());
+        tokio::time::sleep(OVERLAP_AFTER * 10).await;
+        let begun = || rounds.fences.shared.counters.read().fence_rounds;
+        assert_eq!(begun(), ROUNDS_AT_ONCE_MAX as u64);
+        rounds.allowed.add_permits(ROUNDS_AT_ONCE_MAX + 1);
+        for answer in asked {
+            assert_eq!(answer.await.unwrap(), Ok(0));
+        }
+        assert_eq!(begun(), ROUNDS_AT_ONCE_MAX as u64 + 1);
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use parking_lot::Mutex;
+use uuid::Uuid;
 
 use crate::config::Config;
 use crate::operate::{self, Wanted};
@@ -34,6 +36,10 @@ const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000
 /// Where ports are taken, the nodes move on by this many, for so many times.
 const PORTS_APART: u16 = 10;
 const PORTS_TRIED: u16 = 10;
+
+/// Ports for other nodes. Systems give higher ones to outgoing connections, which could take one before its node listens.
+const PEER_PORTS: Range<u16> = 20_000..32_000;
+const PEER_PORTS_TRIED_MAX: usize = 100;
 
 #[derive(Clone, Debug, Args)]
 pub struct DevArgs {
@@ -184,9 +190,15 @@ fn port_of(listen: SocketAddr, number: usize) -> SocketAddr {
     SocketAddr::new(listen.ip(), port)
 }
 
-/// For other nodes, on this machine only. It is written down with the node, which keeps it.
+/// Address for other nodes, on this machine only. It is written down with the node, which keeps it.
 fn free_address() -> anyhow::Result<String> {
-    let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
+    let count = u128::from(PEER_PORTS.end - PEER_PORTS.start);
+    let random = || u16::try_from(Uuid::new_v4().as_u128() % count).unwrap_or_default();
+    let mut listeners =
+        (0..PEER_PORTS_TRIED_MAX).map(|_| TcpListener::bind(("127.0.0.1", PEER_PORTS.start + random())));
+    let listener = listeners.find_map(Result::ok);
+    let listener =
+        listener.with_context(|| format!("none of {PEER_PORTS_TRIED_MAX} ports in {PEER_PORTS:?} is free"))?;
     Ok(listener.local_addr()?.to_string())
 }
 
@@ -320,5 +332,11 @@ mod tests {
         let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
         assert_eq!(free_listen(Some(any), 3).unwrap(), any);
         assert!(free_listen(None, 1).is_ok());
+    }
+
+    #[test]
+    fn outgoing_connections_do_not_take_ports_of_nodes() {
+        let address: SocketAddr = free_address().unwrap().parse().unwrap();
+        assert!(PEER_PORTS.contains(&address.port()), "{address}");
     }
 }

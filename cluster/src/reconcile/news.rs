@@ -78,26 +78,48 @@ fn may_be_told(shared: &Shared, addresses: &BTreeMap<NodeId, String>) -> bool {
 /// The others are told where this node is now, and what its program can do. The catalog is changed by whoever hears it: a
 /// node at a new address hears nothing while the others call it at the old one.
 async fn introduce(shared: &Shared) {
-    if shared.hears_catalog() {
-        if let Err(error) = state_own(shared).await {
-            tracing::warn!(%error, "the others could not be told where this node is, and what its program can do");
-        }
-        return;
+    if !shared.hears_catalog() {
+        introduce_unheard(shared).await;
     }
+    if shared.hears_catalog()
+        && let Err(error) = state_own(shared).await
+    {
+        tracing::warn!(%error, "the others could not be told where this node is, and what its program can do");
+    }
+}
+
+/// Has another node change the address of this one, unless this one hears the catalog meanwhile. It may come to lead the
+/// catalog, and the others cannot reach their leader at its old address.
+async fn introduce_unheard(shared: &Shared) {
     let Some(peer) = &shared.config.peer else { return };
     let is_known = nodes::addresses(&shared.catalog.read()).get(&shared.node) == Some(&peer.address);
     if is_known || sabotage::is(Sabotage::NoIntroduction) {
         return;
     }
+    tokio::select! {
+        () = introduce_through_others(shared, &peer.address) => {}
+        () = until_heard(shared) => {}
+    }
+}
+
+async fn introduce_through_others(shared: &Shared, address: &str) {
     let mut why = "no other node is known".to_owned();
     for node in shared.net.peers() {
-        let body = Bytes::from(peer.address.clone());
+        let body = Bytes::from(address.to_owned());
         match shared.ask_repeatable(node, INTRODUCE, body, INTRODUCE_MAX).await {
-            Ok(_) => return tracing::info!(through = %node, address = peer.address, "the others know the new address"),
+            Ok(_) => return tracing::info!(through = %node, address, "the others know the new address"),
             Err(error) => why = error.to_string(),
         }
     }
-    tracing::warn!(address = peer.address, why, "no other node could be told where this node is; tried again");
+    tracing::warn!(address, why, "no other node could be told where this node is; tried again");
+}
+
+/// Returns when this node hears the catalog.
+async fn until_heard(shared: &Shared) {
+    while !shared.hears_catalog() {
+        sleep(LOOK).await;
+        listen(shared).await;
+    }
 }
 
 /// Writes this node's address and program into its record, where they are not there yet.

@@ -56,12 +56,21 @@ impl Names {
         Ok((held.name.clone(), held.ids.iter().cloned().collect()))
     }
 
-    fn know(&self, number: usize, id: &str) {
-        let mut held = self.names[number].lock().unwrap_or_else(PoisonError::into_inner);
-        if !held.ids.iter().any(|known| known == id) {
-            held.ids.push_back(id.to_owned());
-            if held.ids.len() > IDS_MAX {
-                held.ids.pop_front();
+    /// Remembers an experiment of a name, unless another client has replaced the name since.
+    fn remember(&self, number: usize, name: &str, id: &str) {
+        let mut current = self.names[number].lock().unwrap_or_else(PoisonError::into_inner);
+        if current.name == name {
+            current.remember(id);
+        }
+    }
+}
+
+impl Name {
+    fn remember(&mut self, id: &str) {
+        if !self.ids.iter().any(|known| known == id) {
+            self.ids.push_back(id.to_owned());
+            if self.ids.len() > IDS_MAX {
+                self.ids.pop_front();
             }
         }
     }
@@ -96,7 +105,7 @@ impl Work for Names {
                 let made = |body: &Value| Some(Told::Made { id: body["id"].as_str()?.to_owned(), found: false });
                 let told = ask(client, op, &name, Ask::Make, "POST", "/v1/experiment", &body, made)?;
                 if let Some(Told::Made { id, .. }) = &told {
-                    self.know(number, id);
+                    self.remember(number, &name, id);
                 }
                 told
             }
@@ -137,4 +146,19 @@ fn rows_of(id: &str, body: &Value) -> Option<Told> {
         }
     }
     Some(Told::Rows { ops, odd })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_answer_adds_nothing_to_the_next_name() {
+        let current = Name { name: "next".into(), operations: 0, generation: 1, ids: VecDeque::new() };
+        let names = Names { project: "p".into(), names: Arc::new(vec![Mutex::new(current)]) };
+        names.remember(0, "last", "an experiment of the last name");
+        names.remember(0, "next", "an experiment of this name");
+        let current = names.names[0].lock().unwrap();
+        assert_eq!(current.ids, ["an experiment of this name"]);
+    }
 }

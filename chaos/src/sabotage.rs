@@ -62,11 +62,11 @@ const OLD_COPIES: &str = "sim --seeds 80 --seed 1";
 
 // Long enough for one fault of each kind, which the report counts. With this seed segments are damaged last: the replicas
 // that are rebuilt then are missed by no other fault.
-const STORM: &str = "run --seconds 163 --nodes 3 \
+const STORM: &str = "run --seconds 169 --nodes 3 \
                      --faults empty-directory,files,ring,moved-address,flipped-segment,slow-disk --seed 3";
 // With this seed the fault meets the node that leads most, or cuts it off: a node without leads has none to keep.
 const EMPTY_DIRECTORY: &str = "run --seconds 42 --nodes 3 --faults empty-directory --seed 3";
-const FILES: &str = "run --seconds 40 --nodes 3 --faults files --seed 3";
+const FILES: &str = "run --seconds 46 --nodes 3 --faults files --seed 3";
 const RING: &str = "run --seconds 66 --nodes 3 --faults ring --seed 3";
 const MOVED_ADDRESS: &str = "run --seconds 45 --nodes 3 --faults moved-address --seed 3";
 const FLIPPED_SEGMENT: &str = "run --seconds 60 --nodes 3 --faults flipped-segment --seed 3";

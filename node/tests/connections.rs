@@ -164,7 +164,7 @@ fn one_address_has_no_more_than_it_may() {
 
 /// As it was found, with 4,300 connections of nobody that asked once: a minute, and files for both ends of each.
 #[test]
-#[ignore = "opens 8,600 files: on demand, where the file limit is 10,000 or more"]
+#[ignore = "needs a file limit of 10,000: .ci/run asks for it"]
 fn four_thousand_connections_of_nobody_keep_nobody_out() {
     const CONNECTIONS: usize = 4_300;
     let dir = tempfile::tempdir().unwrap();

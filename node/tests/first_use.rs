@@ -303,3 +303,41 @@ fn half_a_request_is_no_error_of_the_nodes() {
     says(&exchange(&whole, &request(nodes::KEY, "GET", "/healthz", "", 0)), &["200 OK"]);
     assert!(!node.log().contains("ERROR"), "{}", node.log());
 }
+
+/// Files that a node keeps beside its store: the doctor names each one that is damaged, and nothing else.
+#[test]
+fn the_doctor_names_each_damaged_file_of_a_node() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let node = Node::start(&data, &["--set", "store.shards=1"]);
+    assert!(node.stop());
+    let examine = || {
+        let output = assay(&["doctor", "--json", "--data-dir", data.to_str().unwrap()]).output().unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let findings = report["findings"].as_array().unwrap().iter();
+        let damaged: Vec<String> = findings
+            .filter(|finding| finding["severity"] == "damaged")
+            .map(|finding| finding["place"].as_str().unwrap().to_owned())
+            .collect();
+        (output.status.code(), damaged)
+    };
+    assert_eq!(examine(), (Some(0), Vec::new()));
+    for file in ["FORMAT", "NODE", "REPLICAS", "STARTS", "log/START", "PEERS", "ACKNOWLEDGED"] {
+        let path = data.join(file);
+        let original = std::fs::read(&path).ok();
+        // A single node has neither peers nor followers.
+        assert!(original.is_some() || matches!(file, "PEERS" | "ACKNOWLEDGED"), "{file} is not there");
+        let mut damaged = original.clone().unwrap_or_else(|| b"no such file is ever written\n".to_vec());
+        let middle = damaged.len() / 2;
+        damaged[middle] ^= 1;
+        std::fs::write(&path, damaged).unwrap();
+        let (code, places) = examine();
+        assert_eq!(code, Some(1), "{file}");
+        assert!(places.iter().any(|place| place == file), "{file} is damaged, and the doctor names {places:?}");
+        match original {
+            Some(original) => std::fs::write(&path, original).unwrap(),
+            None => std::fs::remove_file(&path).unwrap(),
+        }
+    }
+    assert_eq!(examine(), (Some(0), Vec::new()), "every file was put back");
+}

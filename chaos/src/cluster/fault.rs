@@ -97,7 +97,7 @@ const TABLE: [Known; 25] = [
     known(HotOldCopy, "hot-old-copy", 3, Some(Need::Rules), 5000..=7000, 40_000),
     known(EmptyDir, "empty-directory", 3, None, 1000..=2000, 12_000),
     known(MovedAddress, "moved-address", 3, None, 1000..=2000, 15_000),
-    known(Files, "files", 1, None, 5000..=8000, 10_000),
+    known(Files, "files", 1, None, 11_000..=13_000, 10_000),
     known(SlowDisk, "slow-disk", 3, Some(Need::Trace), 1000..=2000, 25_000),
     // Until seven seals have made the damaged segments part of a compaction.
     known(FlippedSegment, "flipped-segment", 3, None, 20_000..=25_000, 30_000),

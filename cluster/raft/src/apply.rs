@@ -110,23 +110,15 @@ impl Applier {
             Err(_) => Err(MachineError::fatal("the apply thread is gone")),
         };
         self.lag.passed(last);
-        result.inspect_err(|error| self.report(error))
-    }
-
-    /// Ends the node, or this replica alone where only its own files are damaged and other replicas have its data.
-    fn report(&self, error: &MachineError) {
-        let has_others = self.others().is_ok_and(|others| !others.is_empty());
-        if error.is_damage() && has_others {
-            self.fatal.report_damage(self.group, self.replica, error);
-        } else {
-            self.fatal.report(format_args!("applying an entry: {error}"));
-        }
+        result.inspect_err(|error| {
+            self.fatal.report_failure((self.group, self.replica), &*self.machine, "applying an entry", error);
+        })
     }
 
     /// The blobs that these entries name, here.
     async fn gather(&self, entries: &[EntryOf]) -> Result<(), MachineError> {
         for (hash, length) in entries.iter().filter_map(|entry| blob_named(&entry.payload)) {
-            if let Err(error) = self.large.ensure(hash, length, self.others()?).await {
+            if let Err(error) = self.large.ensure(hash, length, others_of(&*self.machine, self.replica)?).await {
                 let error = MachineError::fatal(error);
                 self.fatal.report(format_args!("a large write: {error}"));
                 return Err(error);
@@ -134,13 +126,13 @@ impl Applier {
         }
         Ok(())
     }
+}
 
-    /// Nodes with another replica of the group.
-    fn others(&self) -> Result<Vec<NodeId>, MachineError> {
-        let (_, stored) = types::applied_state(&self.machine.applied()).map_err(MachineError::fatal)?;
-        let others = stored.membership().nodes().filter(|(replica, _)| **replica != self.replica.0);
-        Ok(others.map(|(_, home)| NodeId(home.node)).collect())
-    }
+/// Nodes with another replica of the group.
+pub(crate) fn others_of(machine: &dyn Machine, replica: ReplicaId) -> Result<Vec<NodeId>, MachineError> {
+    let (_, stored) = types::applied_state(&machine.applied()).map_err(MachineError::fatal)?;
+    let others = stored.membership().nodes().filter(|(other, _)| **other != replica.0);
+    Ok(others.map(|(_, home)| NodeId(home.node)).collect())
 }
 
 fn run(mut batches: mpsc::Receiver<Batch>, machine: &dyn Machine, applied: &AppliedNext) {

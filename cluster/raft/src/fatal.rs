@@ -9,6 +9,9 @@ use std::{fmt, panic, process, thread};
 use assay_storage_model::{GroupId, ReplicaId};
 use parking_lot::Mutex;
 
+use crate::apply::others_of;
+use crate::machine::{Machine, MachineError};
+
 /// Workers of the consensus runtime, blocking ones included.
 pub const CONSENSUS_THREAD: &str = "assay-consensus";
 /// One thread per group; the number of the shard or `cat` follows.
@@ -46,6 +49,22 @@ impl OnFatal {
     /// Calls `close` with a damaged replica, whose consensus ends at the same time. Without this the node stops.
     pub fn close_damaged(self, close: impl Fn(GroupId, ReplicaId) + Send + Sync + 'static) -> OnFatal {
         OnFatal { close_damaged: Some(Arc::new(close)), ..self }
+    }
+
+    /// Ends the node, or the replica alone where only its own files are damaged and other replicas have its data.
+    pub(crate) fn report_failure(
+        &self,
+        (group, replica): (GroupId, ReplicaId),
+        machine: &dyn Machine,
+        doing: &str,
+        error: &MachineError,
+    ) {
+        let has_others = others_of(machine, replica).is_ok_and(|others| !others.is_empty());
+        if error.is_damage() && has_others {
+            self.report_damage(group, replica, format_args!("{doing}: {error}"));
+        } else {
+            self.report(format_args!("group {group}, {doing}: {error}"));
+        }
     }
 
     /// Reports that files of a replica are damaged and that it cannot go on.

@@ -472,6 +472,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
     let serving = Arc::new(AtomicBool::new(false));
     let state_machine = StateMachine {
         group,
+        replica,
         machine: Arc::clone(&machine),
         applier,
         applied: Arc::clone(&applied),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use assay_storage_model::command::Outcome;
-use assay_storage_model::{Applied, GroupId};
+use assay_storage_model::{Applied, GroupId, ReplicaId};
 use openraft::storage::RaftStateMachine;
 use openraft::{ErrorSubject, ErrorVerb, OptionalSend, RaftSnapshotBuilder};
 use tokio::sync::watch;
@@ -34,6 +34,7 @@ pub(crate) struct SealsEnded {
 #[derive(Debug)]
 pub(crate) struct StateMachine {
     pub group: GroupId,
+    pub replica: ReplicaId,
     pub machine: Arc<dyn Machine>,
     pub applier: Applier,
     pub applied: Arc<AppliedNext>,
@@ -93,6 +94,7 @@ impl RaftStateMachine<Consensus> for StateMachine {
     async fn get_snapshot_builder(&mut self) -> SealBuilder {
         SealBuilder {
             group: self.group,
+            replica: self.replica,
             machine: Arc::clone(&self.machine),
             seals: self.seals.clone(),
             ended: Arc::clone(&self.seals_ended),
@@ -148,6 +150,7 @@ impl RaftStateMachine<Consensus> for StateMachine {
 #[derive(Debug)]
 pub(crate) struct SealBuilder {
     group: GroupId,
+    replica: ReplicaId,
     machine: Arc<dyn Machine>,
     seals: SealThreads,
     ended: Arc<watch::Sender<SealsEnded>>,
@@ -164,7 +167,7 @@ impl RaftSnapshotBuilder<Consensus> for SealBuilder {
                 (Applied::default(), Err(SealError::NoSpace(error.to_string())))
             }
             Err(NotSealed::Machine(error)) => {
-                self.fatal.report(format_args!("group {}, sealing: {error}", self.group));
+                self.fatal.report_failure((self.group, self.replica), &*self.machine, "sealing", &error);
                 self.report(Err(SealError::Stopped(error.to_string())));
                 return Err(snapshot_failed(error));
             }

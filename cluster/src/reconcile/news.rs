@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use assay_storage_model::sabotage::{self, Sabotage};
 use assay_storage_model::{GroupId, NodeId};
 use bytes::Bytes;
-use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use tokio::time::{self, sleep};
 
 use super::LOOK;
@@ -28,17 +29,26 @@ const INTRODUCE_MAX: Duration = Duration::from_secs(10);
 const STILL_THERE_MAX: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(shared: Arc<Shared>) {
+    tokio::join!(follow_addresses(&shared), hear(&shared));
+}
+
+/// Takes addresses from the catalog. Waits for nobody: a leader that has moved is heard again only once its new address,
+/// which may be in the catalog already, is known to the transport.
+async fn follow_addresses(shared: &Shared) {
     let mut known: Option<BTreeMap<NodeId, String>> = None;
-    let mut listen_due = time::Instant::now();
     loop {
-        tell_addresses(&shared, &mut known);
-        if time::Instant::now() >= listen_due {
-            listen_due = time::Instant::now() + LISTEN_EVERY;
-            // Before the catalog is listened to, which takes seconds where it is not heard.
-            introduce(&shared).await;
-            listen(&shared).await;
-        }
+        tell_addresses(shared, &mut known);
         sleep(LOOK).await;
+    }
+}
+
+async fn hear(shared: &Shared) {
+    loop {
+        let begun = time::Instant::now();
+        // Before the catalog is listened to, which takes seconds where it is not heard.
+        introduce(shared).await;
+        listen(shared).await;
+        sleep(LISTEN_EVERY.saturating_sub(begun.elapsed()).max(LOOK)).await;
     }
 }
 
@@ -102,11 +112,17 @@ async fn introduce_unheard(shared: &Shared) {
     }
 }
 
+/// Asks all others at once: each that answers calls this node at its new address from then on, and only one of them has to
+/// reach the catalog.
 async fn introduce_through_others(shared: &Shared, address: &str) {
-    let mut why = "no other node is known".to_owned();
-    for node in shared.net.peers() {
+    let ask = |node: NodeId| async move {
         let body = Bytes::from(address.to_owned());
-        match shared.ask_repeatable(node, INTRODUCE, body, INTRODUCE_MAX).await {
+        (node, shared.ask_repeatable(node, INTRODUCE, body, INTRODUCE_MAX).await)
+    };
+    let mut answers: FuturesUnordered<_> = shared.net.peers().into_iter().map(ask).collect();
+    let mut why = "no other node is known".to_owned();
+    while let Some((node, answer)) = answers.next().await {
+        match answer {
             Ok(_) => return tracing::info!(through = %node, address, "the others know the new address"),
             Err(error) => why = error.to_string(),
         }
@@ -166,10 +182,15 @@ impl Service for Introductions {
             let known = nodes::addresses(&shared.catalog.read()).remove(&from);
             if known.as_deref() != Some(address)
                 && let Some(transport) = shared.net.transport()
-                && transport.is_reached(from, STILL_THERE_MAX).await
+                && let called_at = transport.address(from)
+                && called_at.as_deref() != Some(address)
             {
-                let known = known.unwrap_or_default();
-                return refused(format!("node {from} answers at {known}: stop that process first"));
+                if transport.is_reached(from, STILL_THERE_MAX).await {
+                    let called_at = called_at.unwrap_or_default();
+                    return refused(format!("node {from} answers at {called_at}: stop that process first"));
+                }
+                // The moved node may lead the catalog: without its new address the record could not be changed.
+                transport.set_address(from, address);
             }
             match set_address(&shared, from, address).await {
                 Ok(()) => {

@@ -187,3 +187,31 @@ async fn a_bit_that_a_merge_meets_costs_one_replica_and_no_node() {
         stop(node).await;
     }
 }
+
+/// A new segment that is damaged when the seal reads it back ended the whole node.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bit_that_a_seal_meets_costs_one_replica_and_no_node() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut nodes = founded(home.path(), 3, 3).await;
+    let (place, third) = nodes.pop().expect("three");
+    stop(third).await;
+    let disk = FaultyDisk::new(Arc::new(RealDisk), FaultPlan::none());
+    let third = place.open_on(Arc::new(disk.clone())).await.expect("opens");
+    write_rows(&nodes[0].1, "a row").await;
+    rows_are_there(&third, "a row").await;
+    let (number, dir, _) = place.replicas()[&group()].clone();
+    let flips = FaultPlan::fail(Operation::ReadAt, 1, Fault::FlippedBit);
+    disk.set_plan(flips.on_path(&dir.join("g").to_string_lossy()).lasting());
+    third.seal(group()).await.expect_err("what was written is damaged");
+    wait_for("it is rebuilt", async || {
+        let now = &place.replicas()[&group()];
+        now.0 != number && now.2 == "kept" && third.has_data(group())
+    })
+    .await;
+    settled(&nodes[0].1).await;
+    assert!(rows_are_there(&third, "a row").await > 0);
+    stop(third).await;
+    for (_, node) in nodes {
+        stop(node).await;
+    }
+}

@@ -15,6 +15,9 @@ use crate::nodes::{Place, SHARDS, founded, rows_are_there, settled, stop, wait_f
 /// busy machines.
 const SERVED_AGAIN_MAX: Duration = Duration::from_secs(30);
 const HELD: Duration = Duration::from_secs(4);
+const LOST_FOR: Duration = Duration::from_secs(2);
+/// An election and what follows; a question to the old address alone is repeated for longer.
+const FOUND_MAX: Duration = Duration::from_secs(4);
 
 fn groups() -> impl Iterator<Item = GroupId> {
     (0..SHARDS).map(|number| GroupId::of_shard(ShardId(number))).chain([GroupId::CATALOG])
@@ -111,4 +114,28 @@ async fn a_node_whose_address_changed_comes_back() {
     for (_, node) in all {
         stop(node).await;
     }
+}
+
+/// Only the moved node can be elected: the other one calls it at its old address until it is told the new one, and must
+/// take that from the catalog while it waits for the catalog's leader.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_moved_node_that_leads_is_found() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut all = founded(home.path(), 3, 3).await;
+    let (place, third) = all.pop().expect("three");
+    let (_, second) = all.pop().expect("two");
+    let (_, first) = all.pop().expect("one");
+    tokio::join!(stop(second), stop(third));
+    // Until the first is asking for a leader that is gone.
+    tokio::time::sleep(LOST_FOR).await;
+    let place = moved_to_another_address(&place);
+    let third = place.open().await;
+    let begun = Instant::now();
+    for node in [&first, &third] {
+        node.fence(GroupId::CATALOG).await.expect("the catalog is heard");
+    }
+    println!("the catalog is heard {:?} after the start at a new address", begun.elapsed());
+    assert!(begun.elapsed() < FOUND_MAX, "{:?}", begun.elapsed());
+    stop(third).await;
+    stop(first).await;
 }

@@ -134,6 +134,21 @@ impl Transport {
             .collect();
     }
 
+    /// Address at which a peer is called.
+    pub fn address(&self, node: NodeId) -> Option<String> {
+        self.inner.peers.read().get(&node).map(|peer| peer.address.clone())
+    }
+
+    /// Calls one peer at another address from now on, until `set_addresses` names one for it.
+    pub fn set_address(&self, node: NodeId, address: &str) {
+        let mut peers = self.inner.peers.write();
+        let before = peers.get(&node);
+        if before.is_none_or(|peer| peer.address != address) {
+            let traffic = before.map(|peer| Arc::clone(&peer.traffic)).unwrap_or_default();
+            peers.insert(node, Peer::new(&self.inner.dialer, node, address.to_owned(), traffic));
+        }
+    }
+
     /// What new connections show and trust.
     pub fn identity(&self) -> Identity {
         self.inner.dialer.credentials.read().identity.clone()

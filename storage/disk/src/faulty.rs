@@ -66,6 +66,8 @@ pub enum Fault {
     ShortWrite,
     /// The call is carried out, and then reported as failed: the caller cannot know.
     DoneButReported,
+    /// A read succeeds with one bit flipped. EIO with nothing done for calls that read no bytes.
+    FlippedBit,
 }
 
 /// Which calls fail, and how. A call must match every condition that is set; the n-th that does fails.
@@ -210,11 +212,9 @@ impl Faults {
         act: impl FnOnce() -> io::Result<T>,
         act_by_half: impl FnOnce(),
     ) -> io::Result<T> {
-        self.calls[operation as usize].fetch_add(1, Ordering::Relaxed);
-        let Some(fault) = self.plan.lock().next_fault(operation, paths) else {
+        let Some(fault) = self.next_fault(operation, paths) else {
             return act();
         };
-        self.injected.fetch_add(1, Ordering::Relaxed);
         let writes = matches!(operation, Operation::Append | Operation::WriteAt);
         match fault {
             Fault::DoneButReported => drop(act()?),
@@ -227,6 +227,14 @@ impl Faults {
             _ => rustix::io::Errno::IO,
         };
         Err(errno.into())
+    }
+
+    /// Counts a call, and returns how it is to fail.
+    fn next_fault(&self, operation: Operation, paths: &[&Path]) -> Option<Fault> {
+        self.calls[operation as usize].fetch_add(1, Ordering::Relaxed);
+        let fault = self.plan.lock().next_fault(operation, paths)?;
+        self.injected.fetch_add(1, Ordering::Relaxed);
+        Some(fault)
     }
 
     fn plain<T>(&self, operation: Operation, path: &Path, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
@@ -296,7 +304,20 @@ impl DiskFile for FaultyFile {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.faults.plain(Operation::ReadAt, &self.path, || self.inner.read_at(offset, buffer))
+        match self.faults.next_fault(Operation::ReadAt, &[&self.path]) {
+            None => self.inner.read_at(offset, buffer),
+            Some(Fault::FlippedBit) => {
+                self.inner.read_at(offset, buffer)?;
+                buffer.first_mut().into_iter().for_each(|byte| *byte ^= 1);
+                Ok(())
+            }
+            Some(Fault::DoneButReported) => {
+                self.inner.read_at(offset, buffer)?;
+                Err(rustix::io::Errno::IO.into())
+            }
+            Some(Fault::NoSpace) => Err(rustix::io::Errno::NOSPC.into()),
+            Some(Fault::InputOutput | Fault::ShortWrite) => Err(rustix::io::Errno::IO.into()),
+        }
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {

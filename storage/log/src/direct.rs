@@ -5,24 +5,15 @@
 //! Whole pages of a write go one way, its ends (less than a page each) and small writes through the cache, as do reads;
 //! the kernel keeps the two apart page by page. A sync covers both.
 
+use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
-use assay_storage_disk::DirectFile;
-use assay_storage_model::sabotage::{self, Sabotage};
+use assay_storage_disk::{DirectFile, files_ran_out, parent_of, when_files_are_left};
 use raft_engine::env::{DefaultFileSystem, FileSystem, Handle, Permission, WriteExt};
 
 type Inner = DefaultFileSystem;
-
-/// The system has no file descriptor free, or this process has as many as it may.
-const ENFILE: i32 = 23;
-const EMFILE: i32 = 24;
-/// Between two tries to open a file, and how often it is tried: for a minute.
-const OPEN_PAUSE: Duration = Duration::from_millis(100);
-const OPENS_MAX: usize = 600;
 
 /// Wraps raft-engine's own file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,12 +52,12 @@ impl FileSystem for DirectFileSystem {
 
     fn create<P: AsRef<Path>>(&self, path: P) -> io::Result<DirectHandle> {
         let path = path.as_ref().to_path_buf();
-        Ok(DirectHandle { inner: Arc::new(when_files_are_free(|| DefaultFileSystem.create(&path))?), path })
+        Ok(DirectHandle { inner: Arc::new(open_file(&path, || DefaultFileSystem.create(&path))?), path })
     }
 
     fn open<P: AsRef<Path>>(&self, path: P, permission: Permission) -> io::Result<DirectHandle> {
         let path = path.as_ref().to_path_buf();
-        Ok(DirectHandle { inner: Arc::new(when_files_are_free(|| DefaultFileSystem.open(&path, permission))?), path })
+        Ok(DirectHandle { inner: Arc::new(open_file(&path, || DefaultFileSystem.open(&path, permission))?), path })
     }
 
     fn delete<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
@@ -87,19 +78,18 @@ impl FileSystem for DirectFileSystem {
     }
 }
 
-/// Opens a file, again and again while this process or the system has no file descriptor free. The log changes to a new file
-/// now and then, and a node must not end for what passes.
-fn when_files_are_free<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    let ran_out = |error: &io::Error| {
-        !sabotage::is(Sabotage::FilesRunOutIsFatal) && [ENFILE, EMFILE].map(Some).contains(&error.raw_os_error())
-    };
-    for _ in 1..OPENS_MAX {
-        match open() {
-            Err(error) if ran_out(&error) => thread::sleep(OPEN_PAUSE),
-            opened => return opened,
-        }
+/// Opens a file of the log. Waits while this process, or the machine, has no free file descriptor.
+fn open_file<T>(path: &Path, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    when_files_are_left(|| open().map_err(|error| with_cause(path, error)))
+}
+
+/// Replaces an error of raft-engine that comes from a lack of file descriptors. Such an error has lost its number in
+/// raft-engine, so this opens the directory of the file to see whether descriptors are free.
+fn with_cause(path: &Path, error: io::Error) -> io::Error {
+    match File::open(parent_of(path)) {
+        Err(cause) if files_ran_out(&cause) => cause,
+        _ => error,
     }
-    open()
 }
 
 impl Handle for DirectHandle {
@@ -169,26 +159,5 @@ fn full_disk(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::StorageFull => io::Error::new(io::ErrorKind::StorageFull, "nospace"),
         _ => error,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_is_opened_once_descriptors_are_free() {
-        let mut left = 2;
-        let opened = when_files_are_free(|| {
-            left -= 1;
-            if left > 0 { Err(io::Error::from_raw_os_error(EMFILE)) } else { Ok(7) }
-        });
-        assert_eq!((opened.ok(), left), (Some(7), 0));
-        let mut tries = 0;
-        let refused = when_files_are_free(|| {
-            tries += 1;
-            Err::<(), _>(io::Error::from(io::ErrorKind::PermissionDenied))
-        });
-        assert!(refused.is_err() && tries == 1, "nothing else is tried again");
     }
 }

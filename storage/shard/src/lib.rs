@@ -43,11 +43,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::thread;
-use std::time::Duration;
 
 use assay_storage_blobs::{BlobName, Blobs};
-use assay_storage_disk::{SharedDisk, files_ran_out};
+use assay_storage_disk::SharedDisk;
 use assay_storage_kv::{Kv, Kvs};
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{Applied, LogPosition, ObjectKey, OrgId, Xact};
@@ -71,9 +69,6 @@ pub use crate::text::Text;
 
 use crate::core::Core;
 use crate::seal::Upkeep;
-
-/// Pause between two tries to open a large write while no file can be opened.
-const FILES_POLL: Duration = Duration::from_millis(100);
 
 /// Where a shard lives and what it may use.
 #[derive(Clone, Debug)]
@@ -231,23 +226,13 @@ impl Shard {
         Ok(())
     }
 
-    /// Reads a large write. Waits where no file can be opened: nothing is applied yet, and an error would end the node.
-    fn large(&self, name: BlobName, length: u64) -> Result<Bytes, ShardError> {
-        loop {
-            match self.config.blobs.get(name, length) {
-                Err(error) if files_ran_out(&error) => thread::sleep(FILES_POLL),
-                other => return Ok(other?),
-            }
-        }
-    }
-
     /// Commands of an entry, fetched from its blob where it names one.
     fn commands(&self, entry: &Bytes) -> Result<Vec<Bytes>, ShardError> {
         use assay_storage_model::entry::Entry;
         match Entry::decode(entry)? {
             Entry::Commands(commands) => Ok(commands),
             Entry::Blob { hash, length } => {
-                let whole = self.large(BlobName(hash), length)?;
+                let whole = self.config.blobs.get(BlobName(hash), length)?;
                 match Entry::decode(&whole)? {
                     Entry::Commands(commands) => Ok(commands),
                     Entry::Blob { .. } => Err(ShardError::Damaged("a blob that names another blob".into())),

@@ -1,6 +1,6 @@
 //! A shard behind consensus. A seal that finds no room for a segment, or may open no more files, has changed nothing and
-//! is tried again. Once the keyed store was to change, nobody knows what it has, and the node stops. An entry that cannot be
-//! applied because a segment is damaged ends this replica alone.
+//! is tried again. Once the keyed store was to change, nobody knows what it has, and the node stops. A damaged file ends this
+//! replica alone.
 
 use std::path::Path;
 
@@ -22,11 +22,8 @@ impl Machine for Shard {
     }
 
     fn apply(&self, position: LogPosition, entry: &Bytes) -> Result<Vec<Outcome>, MachineError> {
-        Shard::apply(self, position, entry).map_err(|error| {
-            // A merge reads the sealed row that it goes onto.
-            let is_damage = error.is_damage() && !sabotage::is(Sabotage::RotInCompactionIsFatal);
-            if is_damage { MachineError::damaged(error) } else { MachineError::fatal(error) }
-        })
+        // A merge reads the sealed row that it goes onto.
+        Shard::apply(self, position, entry).map_err(failed)
     }
 
     fn apply_blank(&self, position: LogPosition) -> Result<(), MachineError> {
@@ -41,9 +38,10 @@ impl Machine for Shard {
 
     fn seal(&self) -> Result<Applied, MachineError> {
         Shard::seal(self).map_err(|error| match &error {
-            ShardError::Kv(_) => MachineError::fatal(error),
+            ShardError::Kv(_) => failed(error),
             _ if disk_was_full(&error) || files_ran_out(&error) => MachineError::no_space(error),
-            _ => MachineError::fatal(error),
+            // A new segment is read back.
+            _ => failed(error),
         })
     }
 
@@ -72,4 +70,9 @@ impl Machine for Shard {
     fn install(&self, kept: &[u8], incoming: Option<&Path>) -> Result<(), MachineError> {
         Shard::install(self, kept, incoming.unwrap_or(Path::new(""))).map_err(MachineError::fatal)
     }
+}
+
+fn failed(error: ShardError) -> MachineError {
+    let is_damage = error.is_damage() && !sabotage::is(Sabotage::RotInCompactionIsFatal);
+    if is_damage { MachineError::damaged(error) } else { MachineError::fatal(error) }
 }

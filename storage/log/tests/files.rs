@@ -1,0 +1,65 @@
+//! The log waits for a file descriptor where it begins a new file. The only test of its binary, since it lowers the limit
+//! of the whole process.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use assay_storage_disk::{RealDisk, files_ran_out};
+use assay_storage_log::{Log, LogConfig, LogRecord};
+use assay_storage_model::GroupId;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+const FILES_MAX: u64 = 128;
+const FILE_BYTES: u64 = 64 << 10;
+const PAYLOAD_BYTES: usize = 16 << 10;
+const RECORDS_MAX: u64 = 32;
+const STARVED_FOR: Duration = Duration::from_millis(500);
+
+/// Opens files until the process may open no more.
+fn take_all() -> Vec<File> {
+    let mut taken = Vec::new();
+    loop {
+        match File::open("/dev/null") {
+            Ok(file) => taken.push(file),
+            Err(error) if files_ran_out(&error) => return taken,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_log_without_a_free_descriptor_waits_and_goes_on() {
+    let root = tempfile::tempdir().unwrap();
+    let config = LogConfig { file_bytes: FILE_BYTES, ..LogConfig::default() };
+    let log = Log::open(Arc::new(RealDisk), &root.path().join("log"), config).unwrap();
+    let group = log.group(GroupId(1));
+    setrlimit(Resource::Nofile, Rlimit { current: Some(FILES_MAX), maximum: getrlimit(Resource::Nofile).maximum })
+        .unwrap();
+
+    let (done, answers) = channel();
+    let append = |index: u64| {
+        let record = LogRecord { index, term: 1, payload: vec![7; PAYLOAD_BYTES].into() };
+        let done = done.clone();
+        group.append(vec![record], Box::new(move |answer| done.send(answer).unwrap()));
+    };
+    let taken = take_all();
+    let mut last = 0;
+    // One at a time, since records of one batch share a file.
+    loop {
+        last += 1;
+        assert!(last <= RECORDS_MAX, "no record needed another file");
+        append(last);
+        match answers.recv_timeout(STARVED_FOR) {
+            Ok(answer) => answer.unwrap(),
+            Err(RecvTimeoutError::Timeout) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    drop(taken);
+    answers.recv_timeout(Duration::from_secs(30)).unwrap().unwrap();
+    append(last + 1);
+    answers.recv_timeout(Duration::from_secs(30)).unwrap().unwrap();
+    assert_eq!(group.read(1, last + 2, usize::MAX).unwrap().len() as u64, last + 1);
+}

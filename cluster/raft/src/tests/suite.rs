@@ -46,16 +46,16 @@ impl StoreBuilder<Consensus, LogStore, StateMachine, Guard> for Stores {
         let dir = tempfile::tempdir().expect("a directory for the test");
         let log = open_log(&dir.path().join("log"));
         let fatal = OnFatal::call(|why| panic!("the suite broke the store: {why}"));
-        let group = GroupId(16);
+        let (group, replica) = (GroupId(16), ReplicaId(1));
         let journal = Journal::new(log.group(group), Work::Threads, fatal.clone());
-        let (whose, large) = ((group, ReplicaId(1)), Arc::new(NoLargeWrites));
+        let (whose, large) = ((group, replica), Arc::new(NoLargeWrites));
         let store = LogStore::open(whose, journal, large, None, CacheBudget::default(), Arc::default());
         let store = store.await.expect("an empty log opens");
         let machine = (self.machine)(dir.path());
         let applied = Arc::new(watch::Sender::new(0));
         let (applier, _) = Applier::start(ApplyParts {
             group,
-            replica: ReplicaId(1),
+            replica,
             machine: Arc::clone(&machine),
             large: Arc::new(NoLargeWrites),
             applied: Arc::clone(&applied),
@@ -68,7 +68,8 @@ impl StoreBuilder<Consensus, LogStore, StateMachine, Guard> for Stores {
         let seals = SealThreads::start(()).expect("a thread");
         let (seals_ended, serving) = (Arc::default(), Arc::new(AtomicBool::new(true)));
         let work = Work::Threads;
-        let machine = StateMachine { group, machine, applier, applied, seals, seals_ended, work, serving, fatal };
+        let machine =
+            StateMachine { group, replica, machine, applier, applied, seals, seals_ended, work, serving, fatal };
         Ok(((dir, log), store, machine))
     }
 }

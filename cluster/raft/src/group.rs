@@ -411,9 +411,10 @@ async fn propose(proposer: &Proposer, commands: Vec<Bytes>, until: Instant) -> R
     proposer.propose(entry.finish(), commands.len(), bytes).await
 }
 
-fn consensus_config(cluster_name: &str, timing: Timing) -> Config {
+/// Settings of openraft, or why they do not fit together.
+fn consensus_config(cluster_name: &str, timing: Timing) -> Result<Arc<Config>, String> {
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).expect("short");
-    Config {
+    let config = Config {
         cluster_name: cluster_name.to_owned(),
         heartbeat_interval: millis(timing.heartbeat),
         election_timeout_min: millis(timing.election_min),
@@ -427,7 +428,8 @@ fn consensus_config(cluster_name: &str, timing: Timing) -> Config {
         // Likewise: `Group::purge` says up to where.
         max_in_snapshot_log_to_keep: u64::MAX,
         ..Config::default()
-    }
+    };
+    config.validate().map(Arc::new).map_err(|error| error.to_string())
 }
 
 /// Consensus spawns its tasks where it is started, so that must be its own runtime. No async function and not inlined:
@@ -482,8 +484,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
         serving: Arc::clone(&serving),
         fatal: node.fatal.clone(),
     };
-    let consensus = consensus_config(&node.cluster_name, node.timing).validate();
-    let consensus = Arc::new(consensus.map_err(|error| stopped(error.to_string()))?);
+    let consensus = consensus_config(&node.cluster_name, node.timing).map_err(stopped)?;
     let exports = Exports::new(incoming.disk.clone(), node.work.clone());
     let incoming = Incoming::new(incoming, Arc::clone(&node.throttle), node.work.clone()).await.map_err(io_failed)?;
     let deposed = Deposed::default();

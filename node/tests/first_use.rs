@@ -304,7 +304,7 @@ fn half_a_request_is_no_error_of_the_nodes() {
     assert!(!node.log().contains("ERROR"), "{}", node.log());
 }
 
-/// Files that a node keeps beside its store: the doctor names each one that is damaged, and nothing else.
+/// The doctor names each damaged file that a node keeps beside its store.
 #[test]
 fn the_doctor_names_each_damaged_file_of_a_node() {
     let dir = tempfile::tempdir().unwrap();

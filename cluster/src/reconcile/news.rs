@@ -112,8 +112,7 @@ async fn introduce_unheard(shared: &Shared) {
     }
 }
 
-/// Asks all others at once: each that answers calls this node at its new address from then on, and only one of them has to
-/// reach the catalog.
+/// Asks all others at once. Each calls this node at its new address meanwhile, and only one has to reach the catalog.
 async fn introduce_through_others(shared: &Shared, address: &str) {
     let ask = |node: NodeId| async move {
         let body = Bytes::from(address.to_owned());
@@ -163,6 +162,26 @@ async fn set_address(shared: &Shared, node: NodeId, address: &str) -> Result<(),
     shared.change_node(node, change).await.map(drop)
 }
 
+/// Address at which a moved node is called while its record is changed: that node may lead the catalog.
+///
+/// Where the change fails, the node is called at its recorded address again. It may have moved back.
+struct TrialAddress<'a> {
+    shared: &'a Shared,
+    node: NodeId,
+    is_recorded: bool,
+}
+
+impl Drop for TrialAddress<'_> {
+    fn drop(&mut self) {
+        let recorded = nodes::addresses(&self.shared.catalog.read()).remove(&self.node);
+        if !self.is_recorded
+            && let (Some(address), Some(transport)) = (recorded, self.shared.net.transport())
+        {
+            transport.set_address(self.node, &address);
+        }
+    }
+}
+
 /// Takes the new address of a node that moved; the body is the address.
 ///
 /// The caller is proven by its certificate. A second process with a copy of that node's directory has the same one: so
@@ -170,35 +189,37 @@ async fn set_address(shared: &Shared, node: NodeId, address: &str) -> Result<(),
 #[derive(Debug)]
 pub(crate) struct Introductions(pub Arc<Shared>);
 
+impl Introductions {
+    async fn take(shared: &Shared, from: NodeId, body: &[u8]) -> Result<(), String> {
+        let address = std::str::from_utf8(body).map_err(|_| "the address is no text")?;
+        PeerConfig::new(address, None)?;
+        let recorded = nodes::addresses(&shared.catalog.read()).remove(&from);
+        let mut trial = TrialAddress { shared, node: from, is_recorded: recorded.as_deref() == Some(address) };
+        if !trial.is_recorded
+            && let Some(transport) = shared.net.transport()
+            && let called_at = transport.address(from)
+            && called_at.as_deref() != Some(address)
+        {
+            if transport.is_reached(from, STILL_THERE_MAX).await {
+                let called_at = called_at.unwrap_or_default();
+                return Err(format!("node {from} answers at {called_at}: stop that process first"));
+            }
+            transport.set_address(from, address);
+        }
+        set_address(shared, from, address).await.map_err(|error| error.to_string())?;
+        trial.is_recorded = true;
+        tracing::info!(node = %from, address, "a node has a new address");
+        Ok(())
+    }
+}
+
 impl Service for Introductions {
-    fn answer(&self, from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+    fn answer(&self, from: NodeId, body: Bytes, within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let shared = Arc::clone(&self.0);
         async move {
-            let refused = |why: String| Err(NoAnswer::Refused(why));
-            let Ok(address) = std::str::from_utf8(&body) else { return refused("the address is no text".into()) };
-            if let Err(why) = PeerConfig::new(address, None) {
-                return refused(why);
-            }
-            let known = nodes::addresses(&shared.catalog.read()).remove(&from);
-            if known.as_deref() != Some(address)
-                && let Some(transport) = shared.net.transport()
-                && let called_at = transport.address(from)
-                && called_at.as_deref() != Some(address)
-            {
-                if transport.is_reached(from, STILL_THERE_MAX).await {
-                    let called_at = called_at.unwrap_or_default();
-                    return refused(format!("node {from} answers at {called_at}: stop that process first"));
-                }
-                // The moved node may lead the catalog: without its new address the record could not be changed.
-                transport.set_address(from, address);
-            }
-            match set_address(&shared, from, address).await {
-                Ok(()) => {
-                    tracing::info!(node = %from, address, "a node has a new address");
-                    Ok(Bytes::new())
-                }
-                Err(error) => refused(error.to_string()),
-            }
+            let taken = time::timeout(within, Self::take(&shared, from, &body)).await;
+            let taken = taken.unwrap_or_else(|_| Err("the catalog was not changed in time".into()));
+            taken.map(|()| Bytes::new()).map_err(NoAnswer::Refused)
         }
         .boxed()
     }

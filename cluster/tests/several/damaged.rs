@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use assay_cluster::OpenError;
+use assay_cluster::{Cluster, OpenError};
 use assay_storage_disk::RealDisk;
 use assay_storage_disk::faulty::{Fault, FaultPlan, FaultyDisk, Operation};
 use assay_storage_model::{GroupId, ShardId};
 
 use crate::nodes::{
-    SEALS_TO_COMPACT, SETTLED_MAX, file_below, files_below, flip_a_bit, founded, merge_rows, rows_are_there, seal_all,
-    settled, stop, wait_for, write_rows,
+    Place, SEALS_TO_COMPACT, SETTLED_MAX, file_below, files_below, flip_a_bit, founded, merge_rows, rows_are_there,
+    seal_all, settled, stop, wait_for, write_rows,
 };
 
 /// Long enough for many looks at what does not run.
@@ -19,6 +19,15 @@ const SHARD: ShardId = ShardId(0);
 
 fn group() -> GroupId {
     GroupId::of_shard(SHARD)
+}
+
+/// Waits until a node has another replica of the group than the damaged one.
+async fn rebuilt(place: &Place, node: &Cluster, damaged: u64) {
+    wait_for("it is rebuilt", async || {
+        let now = &place.replicas()[&group()];
+        now.0 != damaged && now.2 == "kept" && node.has_data(group())
+    })
+    .await;
 }
 
 /// A node that could not open a shard's files deleted its log and its votes. The next node that was restarted did the
@@ -74,11 +83,7 @@ async fn of_three_voters_a_damaged_one_is_rebuilt_under_another_number() {
     let (number, dir, _) = place.replicas()[&group()].clone();
     flip_a_bit(&file_below(&dir, "kv.seal").expect("a kept state"));
     let third = place.open().await;
-    wait_for("it is rebuilt", async || {
-        let now = &place.replicas()[&group()];
-        now.0 != number && now.2 == "kept" && third.has_data(group())
-    })
-    .await;
+    rebuilt(&place, &third, number).await;
     settled(&nodes[0].1).await;
     let objects = rows_are_there(&third, "first").await;
     assert_eq!(objects, rows_are_there(&nodes[0].1, "first").await);
@@ -175,11 +180,7 @@ async fn a_bit_that_a_merge_meets_costs_one_replica_and_no_node() {
     segments.iter().for_each(|segment| flip_a_bit(segment));
     third.shard(SHARD).expect("it runs").release_cached();
     merge_rows(&nodes[0].1, "a row").await;
-    wait_for("it is rebuilt", async || {
-        let now = &place.replicas()[&group()];
-        now.0 != number && now.2 == "kept" && third.has_data(group())
-    })
-    .await;
+    rebuilt(&place, &third, number).await;
     settled(&nodes[0].1).await;
     assert!(rows_are_there(&third, "a row").await > 0);
     stop(third).await;
@@ -203,11 +204,7 @@ async fn a_bit_that_a_seal_meets_costs_one_replica_and_no_node() {
     let flips = FaultPlan::fail(Operation::ReadAt, 1, Fault::FlippedBit);
     disk.set_plan(flips.on_path(&dir.join("g").to_string_lossy()).lasting());
     third.seal(group()).await.expect_err("what was written is damaged");
-    wait_for("it is rebuilt", async || {
-        let now = &place.replicas()[&group()];
-        now.0 != number && now.2 == "kept" && third.has_data(group())
-    })
-    .await;
+    rebuilt(&place, &third, number).await;
     settled(&nodes[0].1).await;
     assert!(rows_are_there(&third, "a row").await > 0);
     stop(third).await;

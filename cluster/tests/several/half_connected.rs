@@ -18,6 +18,8 @@ const HELD: Duration = Duration::from_secs(4);
 const LOST_FOR: Duration = Duration::from_secs(2);
 /// An election and what follows; a question to the old address alone is repeated for longer.
 const FOUND_MAX: Duration = Duration::from_secs(4);
+/// Longer than a moved node is looked for at its old address.
+const INTRODUCED_FOR: Duration = Duration::from_secs(3);
 
 fn groups() -> impl Iterator<Item = GroupId> {
     (0..SHARDS).map(|number| GroupId::of_shard(ShardId(number))).chain([GroupId::CATALOG])
@@ -116,10 +118,10 @@ async fn a_node_whose_address_changed_comes_back() {
     }
 }
 
-/// Only the moved node can be elected: the other one calls it at its old address until it is told the new one, and must
-/// take that from the catalog while it waits for the catalog's leader.
+/// The two need each other for a majority. The one that did not move calls the other at its old address until it is told
+/// the new one, and no record can be changed before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_moved_node_that_leads_is_found() {
+async fn a_moved_node_is_found_by_the_only_other_one() {
     let home = tempfile::tempdir().expect("a directory");
     let mut all = founded(home.path(), 3, 3).await;
     let (place, third) = all.pop().expect("three");
@@ -136,6 +138,33 @@ async fn a_moved_node_that_leads_is_found() {
     }
     println!("the catalog is heard {:?} after the start at a new address", begun.elapsed());
     assert!(begun.elapsed() < FOUND_MAX, "{:?}", begun.elapsed());
+    stop(third).await;
+    stop(first).await;
+}
+
+/// An address that could not be recorded is forgotten: the node may have gone back to its recorded one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_node_that_moved_back_is_found() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut all = founded(home.path(), 3, 3).await;
+    let (place, third) = all.pop().expect("three");
+    let (_, second) = all.pop().expect("two");
+    let (_, first) = all.pop().expect("one");
+    stop(second).await;
+    // The first receives what the third sends, and has no majority to change a record with.
+    place.cuts.set([(1, 3)]);
+    let introduced =
+        third.ask(NodeId(1), "cluster.introduce", Bytes::from_static(b"127.0.0.1:9"), INTRODUCED_FOR).await;
+    introduced.expect_err("no answer passes");
+    place.cuts.set([]);
+    let healed = Instant::now();
+    for node in [&first, &third] {
+        node.fence(GroupId::CATALOG).await.expect("the catalog is heard");
+    }
+    println!("the catalog is heard {:?} after the cut", healed.elapsed());
+    assert!(healed.elapsed() < FOUND_MAX, "{:?}", healed.elapsed());
+    let known = first.status().await.nodes.into_iter().find(|node| node.id == third.node()).expect("it is known");
+    assert_eq!(known.address.as_deref(), Some(&*place.address));
     stop(third).await;
     stop(first).await;
 }

@@ -212,21 +212,8 @@ impl Faults {
         act: impl FnOnce() -> io::Result<T>,
         act_by_half: impl FnOnce(),
     ) -> io::Result<T> {
-        let Some(fault) = self.next_fault(operation, paths) else {
-            return act();
-        };
         let writes = matches!(operation, Operation::Append | Operation::WriteAt);
-        match fault {
-            Fault::DoneButReported => drop(act()?),
-            Fault::ShortWrite if writes => act_by_half(),
-            _ => {}
-        }
-        let errno = match fault {
-            Fault::NoSpace => rustix::io::Errno::NOSPC,
-            Fault::ShortWrite if writes => rustix::io::Errno::NOSPC,
-            _ => rustix::io::Errno::IO,
-        };
-        Err(errno.into())
+        carry_out(self.next_fault(operation, paths), writes, act, act_by_half)
     }
 
     /// Counts a call, and returns how it is to fail.
@@ -240,6 +227,28 @@ impl Faults {
     fn plain<T>(&self, operation: Operation, path: &Path, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         self.call(operation, &[path], act, || {})
     }
+}
+
+fn carry_out<T>(
+    fault: Option<Fault>,
+    writes: bool,
+    act: impl FnOnce() -> io::Result<T>,
+    act_by_half: impl FnOnce(),
+) -> io::Result<T> {
+    let errno = match fault {
+        None => return act(),
+        Some(Fault::DoneButReported) => {
+            act()?;
+            rustix::io::Errno::IO
+        }
+        Some(Fault::ShortWrite) if writes => {
+            act_by_half();
+            rustix::io::Errno::NOSPC
+        }
+        Some(Fault::NoSpace) => rustix::io::Errno::NOSPC,
+        Some(Fault::InputOutput | Fault::ShortWrite | Fault::FlippedBit) => rustix::io::Errno::IO,
+    };
+    Err(errno.into())
 }
 
 impl Disk for FaultyDisk {
@@ -304,20 +313,13 @@ impl DiskFile for FaultyFile {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        match self.faults.next_fault(Operation::ReadAt, &[&self.path]) {
-            None => self.inner.read_at(offset, buffer),
-            Some(Fault::FlippedBit) => {
-                self.inner.read_at(offset, buffer)?;
-                buffer.first_mut().into_iter().for_each(|byte| *byte ^= 1);
-                Ok(())
-            }
-            Some(Fault::DoneButReported) => {
-                self.inner.read_at(offset, buffer)?;
-                Err(rustix::io::Errno::IO.into())
-            }
-            Some(Fault::NoSpace) => Err(rustix::io::Errno::NOSPC.into()),
-            Some(Fault::InputOutput | Fault::ShortWrite) => Err(rustix::io::Errno::IO.into()),
+        let fault = self.faults.next_fault(Operation::ReadAt, &[&self.path]);
+        let flips = fault == Some(Fault::FlippedBit);
+        carry_out(fault.filter(|_| !flips), false, || self.inner.read_at(offset, buffer), || {})?;
+        if let Some(byte) = buffer.first_mut().filter(|_| flips) {
+            *byte ^= 1;
         }
+        Ok(())
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {

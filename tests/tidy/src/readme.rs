@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// What anyone runs to see that the house stands; also what `.ci/run` runs.
-pub const TEST_COMMAND: &str = "cargo test --workspace --locked";
+pub const TEST_COMMAND: &str = "cargo test-all";
 
 /// A command the README shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn commands_come_from_fenced_blocks_alone() {
-        let text = "cargo no\n```sh\ncargo test --workspace --locked\n# remark\n```\ncargo no\n";
+        let text = "cargo no\n```sh\ncargo test-all\n# remark\n```\ncargo no\n";
         assert_eq!(commands(text), [TEST_COMMAND]);
     }
 

@@ -355,13 +355,13 @@ fn one_organization_cannot_stop_the_queries_of_another_on_three_nodes() {
 }
 
 #[test]
-#[ignore = "minutes, on a release build: .ci/run asks for it"]
+#[ignore = "minutes, on a release build; on one node its bound does not hold yet: node/decisions/0024"]
 fn full_size_on_one_node() {
     all(1, &FULL);
 }
 
 #[test]
-#[ignore = "minutes, on a release build: .ci/run asks for it"]
+#[ignore = "minutes, on a release build; on one node its bound does not hold yet: node/decisions/0024"]
 fn full_size_on_three_nodes() {
     all(3, &FULL);
 }

@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Two wait for each other, so they have to run at the same time; the third must find neither.
+    /// Two wait for each other, so they have to run at the same time; the one that runs alone finds that both have ended.
     #[test]
     fn binaries_run_side_by_side_and_those_that_want_to_alone() {
         let dir = tempfile::tempdir().unwrap();

@@ -162,9 +162,9 @@ async fn set_address(shared: &Shared, node: NodeId, address: &str) -> Result<(),
     shared.change_node(node, change).await.map(drop)
 }
 
-/// Address at which a moved node is called while its record is changed: that node may lead the catalog.
+/// Calls a moved node at its new address while its record is changed: that node may lead the catalog.
 ///
-/// Where the change fails, the node is called at its recorded address again. It may have moved back.
+/// Dropped before the change is done, it has the node called at its recorded address again. The node may have moved back.
 struct TrialAddress<'a> {
     shared: &'a Shared,
     node: NodeId,
@@ -194,8 +194,8 @@ impl Introductions {
         let address = std::str::from_utf8(body).map_err(|_| "the address is no text")?;
         PeerConfig::new(address, None)?;
         let recorded = nodes::addresses(&shared.catalog.read()).remove(&from);
-        let mut trial = TrialAddress { shared, node: from, is_recorded: recorded.as_deref() == Some(address) };
-        if !trial.is_recorded
+        let mut trial = None;
+        if recorded.as_deref() != Some(address)
             && let Some(transport) = shared.net.transport()
             && let called_at = transport.address(from)
             && called_at.as_deref() != Some(address)
@@ -205,9 +205,12 @@ impl Introductions {
                 return Err(format!("node {from} answers at {called_at}: stop that process first"));
             }
             transport.set_address(from, address);
+            trial = Some(TrialAddress { shared, node: from, is_recorded: false });
         }
         set_address(shared, from, address).await.map_err(|error| error.to_string())?;
-        trial.is_recorded = true;
+        if let Some(trial) = &mut trial {
+            trial.is_recorded = true;
+        }
         tracing::info!(node = %from, address, "a node has a new address");
         Ok(())
     }

@@ -163,12 +163,6 @@ async fn a_node_that_moved_back_is_found() {
     }
     println!("the catalog is heard {:?} after the cut", healed.elapsed());
     assert!(healed.elapsed() < FOUND_MAX, "{:?}", healed.elapsed());
-    // The change may be in the first one's log. The third one then changes its record back.
-    wait_for("its own address is recorded", async || {
-        let nodes = first.status().await.nodes;
-        nodes.iter().any(|node| node.id == third.node() && node.address.as_ref() == Some(&place.address))
-    })
-    .await;
     stop(third).await;
     stop(first).await;
 }

@@ -13,7 +13,7 @@ use super::dice::Dice;
 use super::faults::is_whole;
 use super::kept::{Cut, Kept};
 use super::life::Life;
-use super::world::{World, groups};
+use super::world::World;
 
 /// Between two looks of a process at nodes that it has yet to be compared with.
 const LOOK: Duration = Duration::from_millis(100);
@@ -112,12 +112,18 @@ fn hear(world: &Arc<World>, life: &Arc<Life>, by: NodeId, verdict: &Verdict) {
         let kept = life.starts.lock().kept().as_old_copy(missing, fresh, closed);
         world.keep_starts(life, kept.clone());
         life.starts.lock().keep(kept);
-        let (world, node) = (Arc::clone(world), life.node);
-        tokio::spawn(async move {
-            for group in groups() {
-                world.rebuild(node, group).await;
-            }
-        });
+        let (world, life) = (Arc::clone(world), Arc::clone(life));
+        tokio::spawn(async move { rebuild_closed(&world, &life).await });
+    }
+}
+
+/// Makes each replica of a process anew that it has closed. A crash before the end has it done at the next start.
+pub async fn rebuild_closed(world: &Arc<World>, life: &Arc<Life>) {
+    for (group, replica) in world.replicas_of(life.node) {
+        let is_closed = life.starts.lock().is_closed((group, replica));
+        if is_closed && !life.is_dead() {
+            world.rebuild(life.node, group).await;
+        }
     }
 }
 

@@ -161,6 +161,9 @@ fn work(number: usize, shared: &Shared, options: &Options, first: u64, began: In
 
 fn tell(shared: &Shared, report: &mut Report) {
     let (sum, seeds) = (shared.sum.lock(), shared.done.load(Ordering::Relaxed));
+    if let Some(first) = sum.failures.first() {
+        report.replay = format!("chaos/simulate --seeds 1 --seed {}", first.seed);
+    }
     for failure in &sum.failures {
         report.findings.extend(failure.findings.iter().map(|finding| format!("seed {}: {finding}", failure.seed)));
     }

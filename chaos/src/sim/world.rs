@@ -9,7 +9,7 @@ use assay_storage_model::{GroupId, LogPosition, NodeId, ReplicaId, ShardId};
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
-use super::copies::{OldCopy, start_of};
+use super::copies::{OldCopy, rebuild_closed, start_of};
 use super::dice::Dice;
 use super::facts::Facts;
 use super::kept::{Cut, Kept};
@@ -163,6 +163,9 @@ impl World {
             // While the ones before it started, a replica may have been given up for another, which runs by now.
             let place = self.machines.lock().get(&node).and_then(|machine| machine.places.get(&group).cloned());
             let Some(place) = place.filter(|_| life.running(group).is_none()) else { continue };
+            if life.starts.lock().is_closed((group, place.replica)) {
+                continue;
+            }
             let started = life.start_replica(self, group, &place).await;
             match started {
                 _ if life.is_dead() => return,
@@ -170,6 +173,7 @@ impl World {
                 Err(why) => self.facts.find(format!("node {node} does not start: {why}")),
             }
         }
+        rebuild_closed(self, &life).await;
         life.sweep_blobs();
     }
 

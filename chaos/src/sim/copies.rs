@@ -122,7 +122,7 @@ pub async fn rebuild_closed(world: &Arc<World>, life: &Arc<Life>) {
     for (group, replica) in world.replicas_of(life.node) {
         let is_closed = life.starts.lock().is_closed((group, replica));
         if is_closed && !life.is_dead() {
-            world.rebuild(life.node, group).await;
+            world.rebuild(life.node, group, replica).await;
         }
     }
 }

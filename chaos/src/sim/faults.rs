@@ -82,7 +82,9 @@ async fn happen(world: &Arc<World>, fault: Fault, dice: &Dice) {
         Fault::Replace if is_whole(world) => world.replace(node).await,
         Fault::Rebuild if is_whole(world) => {
             let group = dice.pick(&groups()).unwrap_or(GroupId::CATALOG);
-            world.rebuild(node, group).await;
+            if let Some(replica) = world.replicas_of(node).get(&group).copied() {
+                world.rebuild(node, group, replica).await;
+            }
         }
         Fault::OldCopy | Fault::HotOldCopy if is_whole(world) => {
             let hot = fault == Fault::HotOldCopy;

@@ -297,23 +297,25 @@ impl World {
         self.start(new).await;
     }
 
-    /// A replica is given up and made anew under another id.
-    pub async fn rebuild(self: &Arc<Self>, node: NodeId, group: GroupId) {
+    /// A replica is given up and made anew under another id, unless that was done already.
+    pub async fn rebuild(self: &Arc<Self>, node: NodeId, group: GroupId, old: ReplicaId) {
         let Some(life) = self.life(node) else { return };
         let _replacing = life.replacing.lock().await;
         if life.is_dead() {
             return;
         }
         let replica = self.next_replica();
-        let (place, old) = {
+        let place = {
             let mut machines = self.machines.lock();
             let Some(machine) = machines.get_mut(&node) else { return };
-            let Some(old) = machine.places.get(&group).map(|place| place.replica) else { return };
+            if machine.places.get(&group).is_none_or(|place| place.replica != old) {
+                return;
+            }
             machine.give_up(group, old, life.kept.clone());
             let place = Place { replica, founders: None };
             machine.places.insert(group, place.clone());
             machine.to_clear.insert(group, old);
-            (place, old)
+            place
         };
         self.trace.say(format_args!("node {node} gives its replica of group {group} up for replica {replica}"));
         self.clear(&life, group, old).await;

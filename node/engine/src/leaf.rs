@@ -33,6 +33,8 @@ const ROOT_BYTES: usize = 80;
 pub struct Ask {
     /// Rows, or of shape traces traces. None where all are wanted.
     pub limit: Option<u64>,
+    /// Bytes of texts behind which the rows may end early, where single rows are wanted.
+    pub bytes: Option<usize>,
     pub after: Option<Position>,
     /// Of a sample of so many the last that is in it, once all nodes have said what they have.
     pub until: Option<Hash>,
@@ -50,7 +52,8 @@ pub fn run(
 ) -> Result<Partial, EngineError> {
     let scene = Scene { sources, shared, watch, env: watch.env(bound.tz_offset) };
     let limit = ask.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    let page = Page { limit: limit_of(bound, limit), traces: usize::MAX, after: ask.after, seed: ask.seed };
+    let Ask { bytes, after, seed, .. } = *ask;
+    let page = Page { limit: limit_of(bound, limit), traces: usize::MAX, bytes, after, seed };
     let part = match shape_of(bound)? {
         Shape::Spans if bound.audit_log => audit::run(bound, &scene, sampled(bound, ask), &page)?,
         Shape::Spans => {
@@ -262,5 +265,5 @@ fn of_traces(bound: &Bound, scene: &Scene<'_>, ask: &Ask, page: &Page) -> Result
     // It is traces that are counted, and all their rows that come.
     let is_of_rows = matches!(bound.output, Output::Infer(_));
     let (limit, traces) = if is_of_rows { (page.limit, usize::MAX) } else { (usize::MAX, page.limit) };
-    spans::run(bound, scene, pieces_of(scene, &found)?, &seen, &Page { limit, traces, ..*page })
+    spans::run(bound, scene, pieces_of(scene, &found)?, &seen, &Page { limit, traces, bytes: None, ..*page })
 }

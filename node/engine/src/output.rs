@@ -71,6 +71,8 @@ pub(crate) struct Page {
     pub limit: usize,
     /// Of shape traces what is counted instead.
     pub traces: usize,
+    /// Bytes of texts behind which it may end early; none where it has to have all rows.
+    pub bytes: Option<usize>,
     pub after: Option<crate::rank::Position>,
     pub seed: u64,
 }

@@ -26,8 +26,10 @@ const LETTER_BYTES_MAX: usize = 4;
 const PART_LETTERS_MIN: usize = 3;
 /// Of what is long, beside which the rest is little.
 const WIDE_COST: u32 = 1_000;
-/// Rows of which long columns are read at once.
+/// Upper bound of rows whose long columns are read in one step.
 pub(crate) const WIDE_ROWS: usize = 2048;
+/// Bytes of long columns that are read in one step, as far as the mean size of a unit's rows tells.
+const WIDE_BYTES: usize = 2 << 20;
 /// What names of conditions begin with.
 const NAMED: &str = "condition";
 /// A longer condition is looked at anew each time.
@@ -255,7 +257,7 @@ fn by_parts(
     selected: &BooleanBuffer,
 ) -> Result<BooleanBuffer, EngineError> {
     let mut all = BooleanBufferBuilder::new(selected.len());
-    for range in parts(selected) {
+    for range in parts(selected, rows_at_once(compiled.unit())) {
         let keep = selected.slice(range.start, range.len());
         if keep.count_set_bits() == 0 {
             all.append_n(range.len(), false);
@@ -268,14 +270,19 @@ fn by_parts(
     Ok(all.finish())
 }
 
-/// Ranges of which each has so many rows that are wanted, and that are all rows together.
-pub(crate) fn parts(selected: &BooleanBuffer) -> Vec<Range<usize>> {
+/// Upper bound of rows of a unit whose long columns are read in one step. Others may have their turn between two steps.
+pub(crate) fn rows_at_once(unit: &Unit) -> usize {
+    (WIDE_BYTES / unit.row_bytes().max(1)).clamp(1, WIDE_ROWS)
+}
+
+/// Ranges that are all rows together, each with at most `most` of the rows that are wanted.
+pub(crate) fn parts(selected: &BooleanBuffer, most: usize) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let (mut start, mut wanted) = (0, 0);
     for (from, to) in selected.set_slices() {
         let mut from = from;
-        while wanted + (to - from) >= WIDE_ROWS {
-            let end = from + (WIDE_ROWS - wanted);
+        while wanted + (to - from) >= most {
+            let end = from + (most - wanted);
             parts.push(start..end);
             (start, from, wanted) = (end, end, 0);
         }
@@ -432,7 +439,7 @@ mod tests {
             bits(&|_| true, WIDE_ROWS),
             bits(&|_| true, 0),
         ] {
-            let parts = parts(&selected);
+            let parts = parts(&selected, WIDE_ROWS);
             assert_eq!(parts.iter().map(ExactSizeIterator::len).sum::<usize>(), selected.len());
             let mut next = 0;
             for part in parts {

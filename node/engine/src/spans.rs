@@ -18,12 +18,15 @@ use crate::inputs::{Compiled, Rows};
 use crate::output::{Flowing, Outlet, Page, Part, Ranked, columns_of, order_of, shown};
 use crate::rank::{Rank, Top, Weigh};
 use crate::sampling::Sampled;
-use crate::select::{Filter, Scene, WIDE_ROWS, is_wide, parts};
+use crate::select::{Filter, Scene, WIDE_ROWS, is_wide, parts, rows_at_once};
 use crate::source::Piece;
 use crate::traces::Traces;
 use crate::unpivoted::ByKey;
 use crate::watch::Held;
 use crate::workers::each;
+
+/// Rows that are worked on by their values between two looks at whether others wait.
+const CHECKED_ROWS: usize = 64;
 
 /// Which spans are seen: those that a filter selects, of all or of some traces.
 #[derive(Debug)]
@@ -160,7 +163,10 @@ pub(crate) fn each_part(
     let Piece { unit, source } = piece;
     let compiled =
         Compiled::new(unit, &scene.sources[*source], scene.shared, count, exprs.iter().copied(), &scene.env)?;
-    let ranges = if compiled.is_wide() { parts(selected) } else { std::iter::once(0..selected.len()).collect() };
+    let ranges = match compiled.is_wide() {
+        true => parts(selected, rows_at_once(unit)),
+        false => std::iter::once(0..selected.len()).collect(),
+    };
     for range in ranges {
         let kept = selected.slice(range.start, range.len());
         let count = kept.count_set_bits();
@@ -202,6 +208,9 @@ fn one_by_one(
             let object = scene.sources[piece.source].number;
             each_part(scene, piece, &selected, &all, true, |columns, keys, _| {
                 for (row, key) in keys.iter().enumerate() {
+                    if row % CHECKED_ROWS == 0 {
+                        scene.watch.check()?;
+                    }
                     let mut values = columns.iter().map(|(array, ty)| value_at(array, *ty, row).into_owned());
                     let slots = exprs.iter().map(|expr| match is_stored(&expr) {
                         true => values.next().unwrap_or(Value::Null),
@@ -452,7 +461,7 @@ fn offer(
     Ok(())
 }
 
-/// Reads what is selected of the best rows.
+/// Reads what is selected of the best rows, in their order; of a page that may end early no more than it needs.
 fn read(
     bound: &Bound,
     order: &Order,
@@ -461,9 +470,44 @@ fn read(
     best: Vec<(Rank, Candidate)>,
     page: &Page,
 ) -> Result<Part, EngineError> {
-    let mut by_piece: Vec<Vec<(Rank, u32)>> = pieces.iter().map(|_| Vec::new()).collect();
-    for (rank, Candidate { piece, row }) in best {
-        by_piece[piece as usize].push((rank, row));
+    let mut top = Top::new(page.limit);
+    let Some(most) = page.bytes else {
+        for (rank, values) in read_some(bound, scene, pieces, &best, &mut scene.watch.hold())? {
+            top.offer(rank, values, order);
+        }
+        return Ok(Part::Rows(top));
+    };
+    let expected: Vec<usize> = pieces.iter().map(|piece| piece.unit.row_bytes()).collect();
+    let (mut rest, mut held, mut wanted) = (best.as_slice(), scene.watch.hold(), most);
+    let mut bytes = 0;
+    while !rest.is_empty() && bytes < most {
+        let mut ahead = 0;
+        let reach = rest.iter().position(|(_, candidate)| {
+            ahead += expected[candidate.piece as usize];
+            ahead >= wanted
+        });
+        let (next, later) = rest.split_at(reach.map_or(rest.len(), |last| last + 1));
+        for (rank, values) in read_some(bound, scene, pieces, next, &mut held)? {
+            bytes += values.iter().map(Value::heap_bytes).sum::<usize>();
+            top.offer(rank, values, order);
+        }
+        // Rows are expected to be as long as all that is stored of them, and fewer columns may be wanted.
+        (rest, wanted) = (later, wanted.saturating_mul(2));
+    }
+    Ok(Part::Rows(top))
+}
+
+/// Reads what is selected of some rows.
+fn read_some(
+    bound: &Bound,
+    scene: &Scene<'_>,
+    pieces: &[Piece],
+    some: &[(Rank, Candidate)],
+    held: &mut Held,
+) -> Result<Vec<Ranked>, EngineError> {
+    let mut by_piece: Vec<Vec<(&Rank, u32)>> = pieces.iter().map(|_| Vec::new()).collect();
+    for (rank, Candidate { piece, row }) in some {
+        by_piece[*piece as usize].push((rank, *row));
     }
     by_piece.iter_mut().for_each(|rows| rows.sort_unstable_by_key(|(_, row)| *row));
     let (wanted, of_pieces): (Vec<_>, Vec<_>) =
@@ -477,7 +521,7 @@ fn read(
         let mut selected = BooleanBufferBuilder::new(piece.unit.rows());
         selected.append_n(piece.unit.rows(), false);
         rows.iter().for_each(|(_, row)| selected.set_bit(*row as usize, true));
-        let mut ranks = rows.iter().map(|(rank, _)| rank);
+        let mut ranks = rows.iter().map(|(rank, _)| *rank);
         each_part(scene, piece, &selected.finish(), &exprs, false, |found, _, rows| {
             for (nth, rank) in (0..rows).zip(ranks.by_ref()) {
                 let values = found.iter().zip(&columns);
@@ -490,7 +534,8 @@ fn read(
             held.now(*bytes)
         })
     })?;
-    let mut top = Top::new(page.limit);
-    made.into_iter().flat_map(|(made, ..)| made).for_each(|(rank, values)| top.offer(rank, values, order));
-    Ok(Part::Rows(top))
+    let bytes = made.iter().map(|(_, _, bytes)| bytes).sum();
+    let rows = made.into_iter().flat_map(|(made, ..)| made).collect();
+    held.more(bytes)?;
+    Ok(rows)
 }

@@ -15,7 +15,7 @@ use assay_storage_shard::Unit;
 use crate::EngineError;
 use crate::members;
 use crate::output::{Page, Part};
-use crate::select::{Scene, WIDE_ROWS, narrow};
+use crate::select::{Scene, narrow, rows_at_once};
 use crate::source::Piece;
 use crate::spans::{Seen, push_groups};
 use crate::watch::Held;
@@ -119,9 +119,10 @@ impl<'b> ByKey<'b> {
     fn found(&self, scene: &Scene<'_>, unit: &Unit) -> Result<StringArray, EngineError> {
         let (want, rows) = (self.want(), unit.rows());
         let mut keys: BTreeSet<String> = BTreeSet::new();
-        for start in (0..rows).step_by(WIDE_ROWS) {
+        let at_once = rows_at_once(unit);
+        for start in (0..rows).step_by(at_once) {
             scene.watch.check()?;
-            let range = start..rows.min(start + WIDE_ROWS);
+            let range = start..rows.min(start + at_once);
             let texts = unit.read(&scene.shared.cache, range, None, std::slice::from_ref(&want))?;
             for text in texts.iter().flat_map(|texts| texts.as_string::<i32>().iter().flatten()) {
                 members::each(&Value::read(text), |key, member| {

@@ -1,8 +1,9 @@
-//! Threads that share out the units of a scan. A node has as many turns as it has cores. Organizations take turns, and
-//! within them credentials; a turn lasts for one unit, or for [`TURN_MAX`] where others wait. So a small query is answered
-//! while large ones run.
+//! Turns of the threads of queries. A node has as many turns as it has cores, and a thread works only while it has one.
+//! Organizations take turns, and within them credentials. A turn lasts for [`TURN_MAX`] where others wait, so a small
+//! query is answered while large ones run.
 
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,9 +14,10 @@ use crate::EngineError;
 use crate::fair::{Asker, Fair};
 use crate::select::Scene;
 use crate::source::Piece;
+use crate::watch::Watch;
 
 /// A thread that worked for this long lets others go first, if any wait.
-const TURN_MAX: Duration = Duration::from_millis(10);
+const TURN_MAX: Duration = Duration::from_millis(2);
 /// How often a thread that waits for its turn asks whether its query was stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -77,6 +79,12 @@ impl Workers {
         self.line.waiting.load(Ordering::Relaxed)
     }
 
+    /// Waits for a turn and does work of a query in it. Each [`Watch::check`] in the work may give the turn to others.
+    pub fn work<T>(&self, watch: &Watch, work: impl FnOnce() -> T) -> Result<T, EngineError> {
+        let _turn = self.turn(&|| watch.goes_on())?;
+        Ok(work())
+    }
+
     fn turn(&self, goes_on: &dyn Fn() -> Result<(), EngineError>) -> Result<Turn, EngineError> {
         self.line.wait(self.asker, goes_on)?;
         HAS.set(Some(Has { workers: self.clone(), since: Instant::now() }));
@@ -92,6 +100,20 @@ pub(crate) fn let_others(now: Instant, goes_on: &dyn Fn() -> Result<(), EngineEr
     has.workers.line.call_next();
     // Whoever called has the guard of the turn, which is good for this one too.
     has.workers.turn(goes_on).map(std::mem::forget)
+}
+
+/// Waits for something without the turn that this thread has, if it has one. It has one again afterwards.
+fn without_turn<T>(goes_on: &dyn Fn() -> Result<(), EngineError>, wait: impl FnOnce() -> T) -> Result<T, EngineError> {
+    let Some(has) = HAS.take() else { return Ok(wait()) };
+    has.workers.line.call_next();
+    let waited = wait();
+    // As in `let_others`.
+    has.workers.turn(goes_on).map(std::mem::forget)?;
+    Ok(waited)
+}
+
+fn has_turn() -> bool {
+    HAS.with_borrow(Option::is_some)
 }
 
 impl Line {
@@ -179,7 +201,8 @@ pub(crate) fn each<T: Send>(
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(piece) = pieces.get(number).filter(|_| !failed.load(Ordering::Relaxed)) else { return Ok(made) };
-            let done = workers.turn(&|| scene.watch.goes_on()).and_then(|_turn| {
+            let turn = if has_turn() { Ok(None) } else { workers.turn(&|| scene.watch.goes_on()).map(Some) };
+            let done = turn.and_then(|_turn| {
                 scene.watch.check()?;
                 work(&mut made, number, piece)
             });
@@ -195,11 +218,13 @@ pub(crate) fn each<T: Send>(
     }
     std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
-        let mut made = vec![run()];
-        for other in others {
-            made.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        made.into_iter().collect()
+        // A panic waits until the others have ended, which need the turn that this thread has.
+        let own = catch_unwind(AssertUnwindSafe(run));
+        failed.fetch_or(own.is_err(), Ordering::Relaxed);
+        let join = || others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        let joined = without_turn(&|| scene.watch.goes_on(), || join().collect::<Vec<_>>());
+        let own = own.unwrap_or_else(|panic| resume_unwind(panic));
+        std::iter::once(own).chain(joined?).collect()
     })
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use assay_cluster::{AskError as NoNode, Cluster, ROUTE_WAIT_MAX, Route};
 use assay_node_btql::ast::Amount;
-use assay_node_engine::{Hash, Partial, Position, innermost, last_of};
+use assay_node_engine::{Hash, Position, innermost, last_of};
 use assay_node_limits::Holder;
 use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
 use bytes::Bytes;
@@ -65,17 +65,11 @@ impl Errand<'_> {
     pub async fn parts(
         &mut self,
         limit: Option<u64>,
+        bytes: Option<usize>,
         after: Option<Position>,
         until: Option<Hash>,
-    ) -> Result<Vec<Partial>, AskError> {
-        let (inner, seed) = (innermost(&self.asked.bound), self.seed);
-        let what = What::part(limit, after, until, seed);
-        let part = |part| match part {
-            LeafPart::Own(part) => Ok(part),
-            LeafPart::Part(bytes) => Ok(Partial::decode(inner, seed, &bytes)?),
-            LeafPart::Lowest(_) => Err(AskError::Internal("hashes where a part was asked for".into())),
-        };
-        self.ask(what).await?.into_iter().map(part).collect()
+    ) -> Result<Vec<LeafPart>, AskError> {
+        self.ask(What::part(limit, bytes, after, until, self.seed)).await
     }
 
     async fn ask(&mut self, what: What) -> Result<Vec<LeafPart>, AskError> {

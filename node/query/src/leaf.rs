@@ -71,6 +71,9 @@ pub(crate) enum What {
         write: Option<u64>,
         until: Option<Hash>,
         seed: u64,
+        /// Bytes of texts behind which rows may end early; nodes before 0.5 send all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bytes: Option<usize>,
     },
 }
 
@@ -96,6 +99,24 @@ struct Head {
     lowest: Option<Vec<Hash>>,
 }
 
+impl LeafPart {
+    fn encoded(self) -> LeafPart {
+        match self {
+            LeafPart::Own(part) => LeafPart::Part(part.encode().into()),
+            other => other,
+        }
+    }
+
+    /// The part, read if it has travelled. `inner` is the query that it belongs to.
+    pub fn decoded(self, inner: &Bound, seed: u64) -> Result<Partial, AskError> {
+        match self {
+            LeafPart::Own(part) => Ok(part),
+            LeafPart::Part(bytes) => Ok(Partial::decode(inner, seed, &bytes)?),
+            LeafPart::Lowest(_) => Err(AskError::Internal("hashes where a part was asked for".into())),
+        }
+    }
+}
+
 impl LeafObject {
     pub fn with(key: ObjectKey, number: u32, constants: &[(&str, String)]) -> LeafObject {
         let place = |name: &str| CONSTANTS.iter().position(|known| *known == name);
@@ -105,10 +126,16 @@ impl LeafObject {
 }
 
 impl What {
-    pub fn part(limit: Option<u64>, after: Option<Position>, until: Option<Hash>, seed: u64) -> What {
+    pub fn part(
+        limit: Option<u64>,
+        bytes: Option<usize>,
+        after: Option<Position>,
+        until: Option<Hash>,
+        seed: u64,
+    ) -> What {
         let write = after.and_then(|after| after.write);
         let after = after.map(|after| (after.place, after.xact, after.object));
-        What::Part { limit, after, write, until, seed }
+        What::Part { limit, after, write, until, seed, bytes }
     }
 }
 
@@ -124,6 +151,19 @@ impl Drop for StopOnDrop {
 impl LeafQuestion {
     /// Answers from the replicas of this node.
     pub async fn answer_here(self, office: &Arc<Office>) -> Result<LeafAnswer, AskError> {
+        self.answer(office, |part| part).await
+    }
+
+    /// The same for another node: what travels is encoded on the thread that made it.
+    async fn answer_there(self, office: &Arc<Office>) -> Result<LeafAnswer, AskError> {
+        self.answer(office, LeafPart::encoded).await
+    }
+
+    async fn answer(
+        self,
+        office: &Arc<Office>,
+        then: impl FnOnce(LeafPart) -> LeafPart + Send + 'static,
+    ) -> Result<LeafAnswer, AskError> {
         let known = if self.audit_log { FORMAT_OF_WRITES } else { FORMAT };
         if self.format != known {
             let why =
@@ -137,11 +177,12 @@ impl LeafQuestion {
         let who = self.who();
         let shared = office.shared_by(who);
         let shards: Vec<ShardId> = versions.iter().map(|(shard, _)| *shard).collect();
+        let workers = shared.workers.clone();
         // Bound there too: patterns take their time.
-        let work = move || deep(|| part(&self.bind()?, &sources, &shared, &watch, self.what));
-        let part = office.threads.run(who, until, work).await;
+        let made = move |watch: &Watch| deep(|| part(&self.bind()?, &sources, &shared, watch, self.what).map(then));
+        let part = office.threads.run(who, until, move || workers.work(&watch, || made(&watch))).await;
         drop(stop);
-        let part = part?;
+        let part = part?.unwrap_or_else(|why| Err(why.into()));
         if let Err(AskError::Damaged(why)) = &part {
             tracing::error!(why, "a query met damage");
             shards.into_iter().for_each(|shard| office.cluster.suspect(shard));
@@ -202,9 +243,9 @@ impl LeafQuestion {
 fn part(bound: &Bound, sources: &[Source], shared: &Shared, watch: &Watch, what: What) -> Result<LeafPart, AskError> {
     Ok(match what {
         What::Lowest => LeafPart::Lowest(lowest(bound, sources, shared, watch)?),
-        What::Part { limit, after, write, until, seed } => {
+        What::Part { limit, after, write, until, seed, bytes } => {
             let after = after.map(|(place, xact, object)| Position { place, xact, object, write });
-            LeafPart::Own(run(bound, sources, shared, watch, &Ask { limit, after, until, seed })?)
+            LeafPart::Own(run(bound, sources, shared, watch, &Ask { limit, bytes, after, until, seed })?)
         }
     })
 }
@@ -212,11 +253,13 @@ fn part(bound: &Bound, sources: &[Source], shared: &Shared, watch: &Watch, what:
 fn pack(answer: Result<LeafAnswer, AskError>) -> Bytes {
     let (head, part) = match answer {
         Ok(LeafAnswer { versions, part: LeafPart::Lowest(lowest) }) => {
-            (Ok(Head { versions, lowest: Some(lowest) }), Vec::new())
+            (Ok(Head { versions, lowest: Some(lowest) }), Bytes::new())
         }
-        Ok(LeafAnswer { versions, part: LeafPart::Own(part) }) => (Ok(Head { versions, lowest: None }), part.encode()),
-        Ok(LeafAnswer { versions, part: LeafPart::Part(part) }) => (Ok(Head { versions, lowest: None }), part.to_vec()),
-        Err(why) => (Err(why), Vec::new()),
+        Ok(LeafAnswer { versions, part: LeafPart::Own(part) }) => {
+            (Ok(Head { versions, lowest: None }), part.encode().into())
+        }
+        Ok(LeafAnswer { versions, part: LeafPart::Part(part) }) => (Ok(Head { versions, lowest: None }), part),
+        Err(why) => (Err(why), Bytes::new()),
     };
     packed::pack(&head, &part)
 }
@@ -257,7 +300,7 @@ impl AnswersFor for LeafDoor {
             }
             let objects = question.objects.iter().map(|object| object.key).collect();
             office.cluster.check(principal, Deed::Read, objects).await?;
-            Ok(pack(question.answer_here(&office).await))
+            Ok(pack(question.answer_there(&office).await))
         }
         .boxed()
     }
@@ -278,9 +321,9 @@ mod tests {
         let before = r#"{"Part":{"limit":7,"after":[1,2,3],"until":null,"seed":4}}"#;
         let read: What = serde_json::from_str(before).expect("it reads");
         let after = Position { place: 1, xact: 2, object: Some(3), write: None };
-        assert_eq!(read, What::part(Some(7), Some(after), None, 4));
+        assert_eq!(read, What::part(Some(7), None, Some(after), None, 4));
         assert_eq!(serde_json::to_string(&read).expect("it is written"), before);
-        let of_writes = What::part(None, Some(Position { write: Some(u64::MAX), ..after }), None, 4);
+        let of_writes = What::part(None, Some(8), Some(Position { write: Some(u64::MAX), ..after }), None, 4);
         let text = serde_json::to_string(&of_writes).expect("it is written");
         assert_eq!(serde_json::from_str::<What>(&text).expect("it reads"), of_writes);
     }

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use assay_cluster::Cluster;
 use assay_node_btql::bound::Kinds;
 use assay_node_btql::schema::Column;
-use assay_node_engine::{Limit, Memory, Shared, Watch, Workers, finish};
+use assay_node_engine::{Limit, Memory, Shared, Workers, finish, innermost};
 use assay_node_limits::{Holder, Reading, Refusals};
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId, ShardId, Xact};
 use assay_storage_shard::ColumnCache;
@@ -38,11 +38,11 @@ use uuid::Uuid;
 use crate::admission::Admission;
 use crate::coordinate::Errand;
 use crate::later::Later;
-use crate::leaf::{LEAF, LeafDoor, LeafObject, StopOnDrop};
+use crate::leaf::{LEAF, LeafDoor, LeafObject, LeafPart, StopOnDrop};
 use crate::office::{Office, Threads};
 
 pub use assay_node_engine::price::{PriceError, Prices};
-pub use assay_node_engine::{Position, Table};
+pub use assay_node_engine::{EngineError, Position, Table, Watch, value_bytes};
 pub use error::AskError;
 pub use later::{LaterCounts, LaterLimits, LaterRequest, RESULT_ROWS_MAX, Seen, Status, Wanted};
 pub use request::{Bounded, GROUPS_DEFAULT, Lint, Meant, Question, ROWS_DEFAULT, ROWS_MAX};
@@ -320,7 +320,7 @@ impl Answer {
         let wanted = self.progress.left;
         let rows = if is_paged { Some(wanted.unwrap_or(u64::MAX).min(self.progress.at_once)) } else { wanted };
         let inner_limit = match &self.asked.bound.rows {
-            assay_node_btql::bound::Rows::Query(_) => assay_node_engine::innermost(&self.asked.bound).limit,
+            assay_node_btql::bound::Rows::Query(_) => innermost(&self.asked.bound).limit,
             assay_node_btql::bound::Rows::Objects { .. } => rows,
         };
         let mut errand = Errand {
@@ -334,10 +334,12 @@ impl Answer {
             versions: std::mem::take(&mut self.versions),
         };
         let last = errand.sampled().await?;
-        let partials = errand.parts(inner_limit, self.progress.after, last).await?;
-        self.versions = errand.versions;
         let bytes = if is_paged { BYTES_AT_ONCE } else { PAGE_BYTES_MAX };
-        let table = self.finish(partials, Limit { rows, bytes }, until).await?;
+        // A part ends behind these bytes of texts, of whichever node they are: what is beyond them would be read in vain.
+        let inner_bytes = is_paged.then_some(bytes);
+        let parts = errand.parts(inner_limit, inner_bytes, self.progress.after, last).await?;
+        self.versions = errand.versions;
+        let table = self.finish(parts, Limit { rows, bytes }, until).await?;
         // Who wants all rows is not told that some are all.
         let is_whole = self.asked.question.whole || self.asked.limit.is_none();
         if is_whole && table.cut && !is_paged {
@@ -351,17 +353,40 @@ impl Answer {
         Ok(Some(table))
     }
 
-    async fn finish(
+    async fn finish(&self, parts: Vec<LeafPart>, limit: Limit, until: Instant) -> Result<Table, AskError> {
+        let (bound, seed) = (self.asked.bound.clone(), self.seed);
+        let work = move |watch: &Watch| {
+            let inner = innermost(&bound);
+            let decoded = |part: LeafPart| {
+                watch.check()?;
+                part.decoded(inner, seed)
+            };
+            let partials = parts.into_iter().map(decoded).collect::<Result<Vec<_>, AskError>>()?;
+            Ok(finish(&bound, partials, watch, &limit, seed)?)
+        };
+        self.work_until(until, work).await?
+    }
+
+    /// Does work for the reader of this answer, such as writing its rows, on a thread for queries and in its turns. The
+    /// work calls [`Watch::check`] between its steps, none of which takes long. It waits for a thread as long as a part
+    /// waits for its permit.
+    pub async fn work<T: Send + 'static>(
         &self,
-        partials: Vec<assay_node_engine::Partial>,
-        limit: Limit,
+        work: impl FnOnce(&Watch) -> T + Send + 'static,
+    ) -> Result<T, AskError> {
+        self.work_until(Instant::now() + self.time.max(NEXT_PERMIT_WAIT), work).await
+    }
+
+    async fn work_until<T: Send + 'static>(
+        &self,
         until: Instant,
-    ) -> Result<Table, AskError> {
+        work: impl FnOnce(&Watch) -> T + Send + 'static,
+    ) -> Result<T, AskError> {
         let office = &self.office;
         let watch = Watch::new(until, office.limits.query_bytes_max, &office.memory);
         let _stop = StopOnDrop(watch.clone());
-        let (bound, seed) = (self.asked.bound.clone(), self.seed);
-        Ok(office.threads.run(self.who, until, move || finish(&bound, partials, &watch, &limit, seed)).await??)
+        let workers = office.shared_by(self.who).workers;
+        Ok(office.threads.run(self.who, until, move || workers.work(&watch, || work(&watch))).await??)
     }
 
     fn advance(&mut self, is_paged: bool, rows: Option<u64>, table: &Table) {

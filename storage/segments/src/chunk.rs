@@ -104,6 +104,13 @@ impl Segment {
         self.group_starts[group]..self.group_starts[group + 1]
     }
 
+    /// Mean size of a row of a group in bytes, before compression.
+    pub fn row_bytes(&self, group: usize) -> usize {
+        let group = self.footer.metadata().row_group(group);
+        let (bytes, rows) = (group.total_byte_size().max(0), group.num_rows().max(1));
+        usize::try_from(bytes / rows).unwrap_or(usize::MAX)
+    }
+
     /// None where the file does not say.
     pub fn group_bounds(&self, group: usize) -> Option<GroupBounds> {
         let group = self.footer.metadata().row_group(group);

@@ -100,6 +100,14 @@ impl Unit {
         }
     }
 
+    /// Mean size of its rows in bytes, before compression. In a segment this is the mean of all rows of the group.
+    pub fn row_bytes(&self) -> usize {
+        match &self.rows {
+            Rows::Memory(memory) => memory.row_bytes(),
+            Rows::Sealed(sealed) => sealed.row_bytes(),
+        }
+    }
+
     /// What its rows lie between, where that is known.
     pub fn bounds(&self) -> Option<&GroupBounds> {
         self.bounds.as_ref()

@@ -1,6 +1,7 @@
 //! assay-test-runner: builds all tests of the workspace and runs their binaries side by side.
 
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -26,7 +27,7 @@ const JOBS_MAX: usize = 8;
 struct Cli {
     /// Test binaries that run at the same time [default: one more than there are processors, at most 8]
     #[arg(long)]
-    jobs: Option<usize>,
+    jobs: Option<NonZeroUsize>,
     /// Arguments of every test binary, such as a part of a test's name, or --ignored
     #[arg(last = true)]
     arguments: Vec<String>,
@@ -44,7 +45,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let durations_file = workspace.target_dir.join("test-durations.json");
     let mut durations = Durations::read(&durations_file);
     durations.sort(&mut tests);
-    let jobs = cli.jobs.unwrap_or_else(default_jobs);
+    let jobs = cli.jobs.map_or_else(default_jobs, NonZeroUsize::get);
     println!("{} test binaries, {jobs} at a time", tests.len());
 
     let settings =

@@ -6,7 +6,7 @@
 //! states. Both ask the caller between two steps whether to go on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, TryLockError};
 
 use regex_automata::Input;
 use regex_automata::hybrid::dfa::{Cache, DFA};
@@ -24,18 +24,12 @@ const AUTOMATON_BYTES_MAX: usize = 2 << 20;
 /// How often the automaton may fill up before it is given up, unless each of its states served many bytes.
 const AUTOMATON_FULL_MAX: usize = 3;
 const AUTOMATON_BYTES_PER_STATE_MIN: usize = 10;
-/// Texts up to this length are matched as a whole: with the largest pattern that takes some 10 ms.
-const SHORT_BYTES: usize = 1 << 10;
-/// States times bytes that are matched as a whole: some 10 ms at worst.
-const WHOLE_STEPS_MAX: usize = 1 << 23;
-/// Bytes that the automaton reads between two questions.
-const CHUNK_BYTES: usize = 1 << 10;
-/// States that are visited between two questions.
-const VISITS: usize = 1 << 14;
-/// What a byte under a pattern counts, in bytes that are merely looked at, since it may take a step for each state.
-const BYTE_WORK: usize = 1 << 10;
-/// What a visited state counts.
-const VISIT_WORK: usize = 8;
+/// Upper bound of states times bytes of a text that is matched as a whole: some 20 ms at worst.
+const WHOLE_STEPS_MAX: usize = 1 << 20;
+/// Work between two questions of a match, in bytes that might be looked at meanwhile.
+const UNASKED_WORK: usize = 1 << 17;
+/// Work of one step: a visited state of the pattern, or a byte whose next state the automaton knows.
+const STEP_WORK: usize = 8;
 
 /// Why a text is no pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -92,8 +86,13 @@ impl Pattern {
     /// Whether the pattern matches somewhere in the text. `goes_on` is told how much work lies ahead, in bytes that might
     /// be looked at meanwhile. Once it answers false the result says nothing.
     pub fn fits(&self, text: &str, goes_on: &dyn Fn(usize) -> bool) -> bool {
-        if text.len() <= SHORT_BYTES || self.stepwise.steps(text) <= WHOLE_STEPS_MAX {
-            return goes_on(text.len().min(SHORT_BYTES) * BYTE_WORK) && self.regex.is_match(text);
+        let steps = self.stepwise.steps(text);
+        if steps <= WHOLE_STEPS_MAX {
+            return goes_on(steps * STEP_WORK) && self.regex.is_match(text);
+        }
+        // Asked first: a query that was stopped has many rows left.
+        if !goes_on(UNASKED_WORK) {
+            return false;
         }
         let found = self.stepwise.by_automaton(text, goes_on);
         found.unwrap_or_else(|| self.stepwise.by_states(text, goes_on))
@@ -139,36 +138,55 @@ impl Stepwise {
         self.nfa.states().len().saturating_mul(text.len())
     }
 
-    /// None where the automaton does not pay, or does not know the letters of the text.
+    /// None where the automaton does not pay, does not know the letters of the text, or serves another thread.
     fn by_automaton(&self, text: &str, goes_on: &dyn Fn(usize) -> bool) -> Option<bool> {
         let (dfa, cache) = self.automaton().filter(|_| !self.gave_up.load(Ordering::Relaxed))?;
+        // Never waited for: whoever has it may wait for its turn, which this thread may have.
+        let mut cache = match cache.try_lock() {
+            Ok(cache) => cache,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
         let gives_up = || self.gave_up.store(true, Ordering::Relaxed);
-        let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let states = self.nfa.states().len();
         let mut state = dfa.start_state_forward(&mut cache, &Input::new(text)).map_err(|_| gives_up()).ok()?;
         cache.search_start(0);
-        let mut at = 0;
-        for chunk in text.as_bytes().chunks(CHUNK_BYTES) {
-            if !goes_on(CHUNK_BYTES * BYTE_WORK) {
-                cache.search_finish(at);
-                return Some(false);
-            }
-            for byte in chunk {
-                state = dfa.next_state(&mut cache, state, *byte).map_err(|_| gives_up()).ok()?;
-                if state.is_tagged() {
-                    // A match shows one byte late; an empty one within a letter is none.
-                    if state.is_match() {
-                        return text.is_char_boundary(at).then_some(true);
-                    }
-                    if state.is_dead() {
-                        return Some(false);
-                    }
-                    if state.is_quit() {
-                        return None;
-                    }
+        let (mut at, mut steps) = (0, 0);
+        for byte in text.as_bytes() {
+            if steps * STEP_WORK >= UNASKED_WORK {
+                cache.search_update(at);
+                if !goes_on(steps * STEP_WORK) {
+                    cache.search_finish(at);
+                    return Some(false);
                 }
-                at += 1;
+                steps = 0;
             }
-            cache.search_update(at);
+            let known = Some(state).filter(|state| !state.is_tagged());
+            let known = known.map(|state| dfa.next_state_untagged(&cache, state, *byte));
+            state = match known.filter(|next| !next.is_unknown()) {
+                Some(next) => {
+                    steps += 1;
+                    next
+                }
+                // Worked out from up to all states of the pattern.
+                None => {
+                    steps += states;
+                    dfa.next_state(&mut cache, state, *byte).map_err(|_| gives_up()).ok()?
+                }
+            };
+            if state.is_tagged() {
+                // A match shows one byte late; an empty one within a letter is none.
+                if state.is_match() {
+                    return text.is_char_boundary(at).then_some(true);
+                }
+                if state.is_dead() {
+                    return Some(false);
+                }
+                if state.is_quit() {
+                    return None;
+                }
+            }
+            at += 1;
         }
         cache.search_finish(at);
         Some(dfa.next_eoi_state(&mut cache, state).map_err(|_| gives_up()).ok()?.is_match())
@@ -176,10 +194,6 @@ impl Stepwise {
 
     /// Pattern times text at worst, whatever both are.
     fn by_states(&self, text: &str, goes_on: &dyn Fn(usize) -> bool) -> bool {
-        // Asked first: a query that was stopped has many rows left.
-        if !goes_on(CHUNK_BYTES * BYTE_WORK) {
-            return false;
-        }
         let bytes = text.as_bytes();
         let (mut now, mut next) = (States::new(&self.nfa), States::new(&self.nfa));
         let (mut ahead, mut visits) = (Vec::new(), 0);
@@ -201,8 +215,8 @@ impl Stepwise {
                 }
             }
             visits += now.found.len() + 1;
-            if visits >= VISITS {
-                if !goes_on(visits * VISIT_WORK) {
+            if visits * STEP_WORK >= UNASKED_WORK {
+                if !goes_on(visits * STEP_WORK) {
                     return false;
                 }
                 visits = 0;
@@ -353,14 +367,43 @@ mod tests {
             asked.get() < 200
         });
         assert!(!found && asked.get() >= 200, "{} questions", asked.get());
-        assert!(most.get() <= SHORT_BYTES * BYTE_WORK, "{} bytes of work at once", most.get());
+        // One state of the automaton more than what a match does unasked.
+        let state = pattern.stepwise.nfa.states().len() * STEP_WORK;
+        assert!(most.get() <= UNASKED_WORK + state, "{} bytes of work at once", most.get());
+    }
+
+    /// The second and the last byte lead to the state that the one before them led to, and are worked out all the same.
+    #[test]
+    fn each_byte_that_the_automaton_did_not_know_is_counted() {
+        let pattern = Pattern::new("[xy]q|(a{1,50}){1,50}c", false).expect("it fits");
+        let states = pattern.stepwise.nfa.states().len();
+        let asked = |text: &str| {
+            let asked = Cell::new(Vec::new());
+            let found = pattern.stepwise.by_automaton(text, &|work| {
+                asked.set([asked.take(), vec![work]].concat());
+                true
+            });
+            assert_eq!(found, Some(false));
+            asked.take()
+        };
+        assert_eq!((asked("xxddd"), asked("xxddd")), (vec![4 * states * STEP_WORK], Vec::new()));
+    }
+
+    /// The thread that has the automaton may wait for its turn while this one has it.
+    #[test]
+    fn an_automaton_that_serves_another_thread_is_not_waited_for() {
+        let pattern = Pattern::new("(a{1,50}){1,50}c", false).expect("it fits");
+        let text = format!("{}c", "a".repeat(1 << 10));
+        let (_, cache) = pattern.stepwise.automaton().expect("it is made");
+        let _held = cache.lock().expect("nobody panicked");
+        assert!(pattern.fits(&text, &|_| true));
     }
 
     /// A query that was stopped has many rows left, none of which may take long.
     #[test]
     fn a_match_that_may_not_go_on_does_not_begin() {
         let pattern = Pattern::new("(a{1,50}){1,50}c", false).expect("it fits");
-        for bytes in [10, SHORT_BYTES, 2 * SHORT_BYTES, 1 << 20] {
+        for bytes in [10, 200, 1 << 10, 1 << 20] {
             let asked = Cell::new(0);
             let goes_on = |_| {
                 asked.set(asked.get() + 1);

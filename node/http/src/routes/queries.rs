@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use actix_web::HttpResponseBuilder;
 use actix_web::http::header::{self, HeaderMap};
-use actix_web::web::{self, Bytes, Data, Payload};
+use actix_web::web::{Bytes, Data, Payload};
 use assay_node_answers::cursor::{self, Cursor, Object, Secret};
 use assay_node_answers::{AnswerError, Format, Writer};
 use assay_node_auth::{Permission, Principal};
 use assay_node_btql::bound::Note;
 use assay_node_btql::columns::{Kind as SourceKind, Named};
 use assay_node_btql::schema::{Column, json_schema};
+use assay_node_btql::values::Value;
 use assay_node_limits::Reservation;
-use assay_node_query::{Answer as Rows, AskError, Bounded, Home, Position, Table, columns_of};
+use assay_node_query::{
+    Answer as Rows, AskError, Bounded, EngineError, Home, Position, Table, Watch, columns_of, value_bytes,
+};
 use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, SigningSecrets, kinds};
 use assay_storage_model::{ObjectKind, OrgId};
 use futures::{StreamExt, stream};
@@ -70,6 +73,34 @@ pub async fn btql(call: Call, payload: Payload) -> Answer {
     reply.whole(&call, rows, first).await
 }
 
+/// Values of rows that are written on a thread that serves, in bytes: some hundred microseconds.
+const WRITTEN_HERE_MAX: usize = 64 << 10;
+/// Values of rows that are written in one step, in bytes: others may have their turn between two.
+const WRITTEN_AT_ONCE: usize = 512 << 10;
+
+/// Writes rows step by step, and packs them.
+fn written(
+    (writer, packing): (&mut Writer, &mut Packing),
+    rows: &[Vec<Value<'_>>],
+    watch: &Watch,
+) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = Vec::new();
+    let mut rest = rows;
+    while !rest.is_empty() {
+        watch.check().map_err(AskError::from)?;
+        let (mut ahead, mut count) = (0, 0);
+        while count < rest.len() && ahead < WRITTEN_AT_ONCE {
+            ahead += rest[count].iter().map(value_bytes).sum::<usize>();
+            count += 1;
+        }
+        let (next, later) = rest.split_at(count);
+        let more = packing.put(writer.rows(next).map_err(unwritten)?).map_err(Refusal::internal)?;
+        bytes.extend_from_slice(&more);
+        rest = later;
+    }
+    Ok(bytes)
+}
+
 /// How an answer is written.
 struct Reply {
     asked: Asked,
@@ -90,20 +121,28 @@ impl Reply {
         let mut room = applicant.reserve(budget, 0).await?;
         let mut table = Some(first);
         while let Some(next) = table {
-            let more = writer.rows(&next.rows).map_err(unwritten)?;
+            let more;
+            (writer, more) = written_beside(&rows, writer, next).await?;
             applicant.grow(budget, &mut room, more.len() as u64).await?;
             body.extend_from_slice(&more);
-            drop(next);
             table = rows.next().await?;
         }
-        body.extend_from_slice(&writer.finish().map_err(unwritten)?);
+        // Parquet is encoded only now, as far as a row group was not full.
+        let end = match self.asked.format {
+            Format::Parquet => rows.work(move |_| writer.finish()).await?,
+            Format::Json | Format::JsonLines | Format::Csv => writer.finish(),
+        };
+        body.extend_from_slice(&end.map_err(unwritten)?);
         let cursor = rows.end().map(|end| self.cursor(&end));
         body.extend_from_slice(&self.tail(&rows, cursor.as_deref())?);
         let mut answer = self.builder(call, cursor.as_deref());
         let packing = self.packing(call);
         if let Some(name) = packing.name().filter(|_| body.len() >= PACKED_BYTES_MIN) {
             answer.insert_header((header::CONTENT_ENCODING, name));
-            body = web::block(move || packed(packing, body)).await.map_err(Refusal::internal)??;
+            body = match body.len() < WRITTEN_HERE_MAX {
+                true => packed(packing, &body, || Ok(()))?,
+                false => rows.work(move |watch| packed(packing, &body, || watch.check())).await??,
+            };
         }
         Ok(answer.body(Sending::new(call, Bytes::from(body), room)))
     }
@@ -255,7 +294,7 @@ impl Streaming {
             };
             bytes = match table {
                 Some(table) => self.written(table).await?,
-                None => self.ended()?,
+                None => self.ended().await?,
             };
             room = Some(held);
         }
@@ -270,32 +309,62 @@ impl Streaming {
         Ok(Some(Part { bytes: bytes.into(), room }))
     }
 
-    /// Beside the threads that serve: it is work.
     async fn written(&mut self, table: Table) -> Result<Vec<u8>, Refusal> {
         let Some((mut writer, mut packing)) = self.writer.take() else { return Ok(Vec::new()) };
-        let mut bytes = self.head.take().unwrap_or_default();
-        let written = web::block(move || {
-            bytes.extend(writer.rows(&table.rows).map_err(unwritten)?);
-            let bytes = packing.put(bytes).map_err(Refusal::internal)?;
-            Ok::<_, Refusal>((writer, packing, bytes))
-        });
-        let (writer, packing, bytes) = written.await.map_err(Refusal::internal)??;
-        self.writer = Some((writer, packing));
+        let head = self.head.take().unwrap_or_default();
+        let work = move |watch: &Watch| {
+            let mut bytes = packing.put(head).map_err(Refusal::internal)?;
+            bytes.extend(written((&mut writer, &mut packing), &table.rows, watch)?);
+            Ok::<_, Refusal>(((writer, packing), bytes))
+        };
+        let (writer, bytes) = self.rows.work(work).await??;
+        self.writer = Some(writer);
         Ok(bytes)
     }
 
-    fn ended(&mut self) -> Result<Vec<u8>, Refusal> {
+    async fn ended(&mut self) -> Result<Vec<u8>, Refusal> {
         let Some((writer, packing)) = self.writer.take() else { return Ok(Vec::new()) };
         let mut bytes = self.head.take().unwrap_or_default();
-        bytes.extend(writer.finish().map_err(unwritten)?);
-        bytes.extend_from_slice(&self.reply.tail(&self.rows, None)?);
-        packed(packing, bytes)
+        let tail = self.reply.tail(&self.rows, None)?;
+        let work = move |watch: &Watch| {
+            bytes.extend(writer.finish().map_err(unwritten)?);
+            bytes.extend_from_slice(&tail);
+            packed(packing, &bytes, || watch.check())
+        };
+        self.rows.work(work).await?
     }
 }
 
-/// The last of an answer, or all of it.
-fn packed(mut packing: Packing, bytes: Vec<u8>) -> Result<Vec<u8>, Refusal> {
-    let mut packed = packing.put(bytes).map_err(Refusal::internal)?;
+/// Writes a table. A long one is written on a thread for queries, since the threads that serve have other clients.
+async fn written_beside(rows: &Rows, mut writer: Writer, table: Table) -> Result<(Writer, Vec<u8>), Refusal> {
+    let mut values = table.rows.iter().flatten();
+    let mut ahead = 0;
+    let is_short = values.all(|value| {
+        ahead += value_bytes(value);
+        ahead < WRITTEN_HERE_MAX
+    });
+    if is_short {
+        let bytes = writer.rows(&table.rows).map_err(unwritten)?;
+        return Ok((writer, bytes));
+    }
+    let work = move |watch: &Watch| {
+        let bytes = written((&mut writer, &mut Packing::Plain), &table.rows, watch)?;
+        Ok((writer, bytes))
+    };
+    rows.work(work).await?
+}
+
+/// The last of an answer, or all of it, packed step by step.
+fn packed(
+    mut packing: Packing,
+    bytes: &[u8],
+    goes_on: impl Fn() -> Result<(), EngineError>,
+) -> Result<Vec<u8>, Refusal> {
+    let mut packed = Vec::new();
+    for step in bytes.chunks(WRITTEN_AT_ONCE) {
+        goes_on().map_err(AskError::from)?;
+        packed.extend(packing.put(step.to_vec()).map_err(Refusal::internal)?);
+    }
     packed.extend(packing.end().map_err(Refusal::internal)?);
     Ok(packed)
 }

@@ -23,6 +23,8 @@ pub(super) struct MemoryRows {
     object: ObjectKey,
     /// Of the object's rows in the order in which they came.
     rows: Range<usize>,
+    /// Mean size of their documents.
+    row_bytes: usize,
 }
 
 pub(super) fn units(generation: &Arc<Generation>, object: ObjectKey, at: Xact, sought: &Sought) -> Vec<Unit> {
@@ -38,12 +40,13 @@ pub(super) fn units(generation: &Arc<Generation>, object: ObjectKey, at: Xact, s
         if picked.as_ref().is_some_and(Vec::is_empty) {
             continue;
         }
-        let bounds = bounds(generation, &object, rows.clone());
-        if bounds.is_none_or(|bounds| !sought.may_hold(&bounds)) {
+        let Some((bounds, bytes)) = extent(generation, &object, rows.clone()) else { continue };
+        if !sought.may_hold(&bounds) {
             continue;
         }
-        let rows = Rows::Memory(MemoryRows { generation: Arc::clone(generation), object, rows });
-        units.push(Unit { object, at, bounds, picked, rows });
+        let row_bytes = bytes / rows.len().max(1);
+        let rows = Rows::Memory(MemoryRows { generation: Arc::clone(generation), object, rows, row_bytes });
+        units.push(Unit { object, at, bounds: Some(bounds), picked, rows });
     }
     units
 }
@@ -68,22 +71,27 @@ fn picked(generation: &Generation, object: &ObjectKey, sought: &Sought) -> Optio
     picked
 }
 
-/// None where there are no rows.
-fn bounds(generation: &Generation, object: &ObjectKey, rows: Range<usize>) -> Option<GroupBounds> {
-    let mut bounds: Option<GroupBounds> = None;
+/// What rows lie between, and the bytes of their documents. None where there are no rows.
+fn extent(generation: &Generation, object: &ObjectKey, rows: Range<usize>) -> Option<(GroupBounds, usize)> {
+    let (mut bounds, mut bytes): (Option<GroupBounds>, usize) = (None, 0);
     generation.each_row(object, rows, |row| {
         let (key, xact, created) = (row.key.0, row.xact.0, row.created);
         let of = bounds.get_or_insert(GroupBounds { key: (key, key), xact: (xact, xact), created: (created, created) });
         of.key = (of.key.0.min(key), of.key.1.max(key));
         of.xact = (of.xact.0.min(xact), of.xact.1.max(xact));
         of.created = (of.created.0.min(created), of.created.1.max(created));
+        bytes += row.doc.len();
     });
-    bounds
+    bounds.map(|bounds| (bounds, bytes))
 }
 
 impl MemoryRows {
     pub fn rows(&self) -> usize {
         self.rows.len()
+    }
+
+    pub fn row_bytes(&self) -> usize {
+        self.row_bytes
     }
 
     /// Where its columns are kept; those of a unit that still grows are not.

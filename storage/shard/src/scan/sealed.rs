@@ -100,6 +100,10 @@ impl SealedRows {
         self.rows.len()
     }
 
+    pub fn row_bytes(&self) -> usize {
+        self.live.segment.row_bytes(self.group)
+    }
+
     fn chunk(&self) -> Chunk {
         Chunk { source: self.live.source(), object: None, number: self.group as u32 }
     }

@@ -1,21 +1,27 @@
 //! One tenant that holds all it can get of the node's budgets: another one is served as if it were alone.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use assay_test_api::dev::Dev;
 use assay_test_api::http::{Answer, Request, send};
 use assay_test_api::process::run;
 use assay_test_api::rows::knock;
-use assay_test_api::server::{Options, Server, TEST_KEY};
+use assay_test_api::server::TEST_KEY;
 use serde_json::{Value, json};
 
 const ATTACKER: &str = "mallory";
 const LASTS: Duration = Duration::from_secs(10);
+/// How long the attack lasted when it was found.
+const AS_FOUND: Duration = Duration::from_secs(24);
+/// How long the neighbour is measured on idle nodes.
+const CALM_LASTS: Duration = Duration::from_secs(3);
+/// What a busy machine adds: attack, neighbour and nodes share its cores.
+const SLOWER_BY_MAX: Duration = Duration::from_millis(100);
 const HEALTH_WITHIN: Duration = Duration::from_secs(1);
 /// Three quarters of the budget of bodies. Nobody else waits while the attack begins, so it gets more than half.
 const HELD_BY_ATTACK: u64 = 48 << 20;
@@ -91,45 +97,73 @@ fn round(url: &str, project: &str, number: usize) -> Result<()> {
     Ok(())
 }
 
-fn neighbour_is_served(dir: &Path) -> Result<()> {
-    let data = dir.join("data");
-    let mut options = Options::new(&data);
+/// What is asked of the nodes, and how much slower the other tenant may become.
+struct Form {
+    nodes: usize,
+    lasts: Duration,
+    /// Times the p99 of the same rounds on idle nodes, beside [`SLOWER_BY_MAX`].
+    slower_max: Option<u32>,
+}
+
+/// Holds that the neighbour is served while an attack lasts. `attack` begins it at one node, `goes_on` is called ten times a
+/// second with what it made.
+fn neighbour_is_served<T: Send>(
+    form: &Form,
+    attack: impl Fn(&str) -> Result<T>,
+    goes_on: impl Fn(&mut T) + Sync,
+) -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join("data");
     // As the defaults were when this was found.
-    options.settings = ["http.bodies_bytes_max=67108864", "http.parsed_bytes_max=67108864"].map(str::to_owned).into();
-    let server = Server::start(&options)?;
-    let place = data.to_str().context("a path that is text")?;
+    let settings = ["ASSAY_HTTP_BODIES_BYTES_MAX", "ASSAY_HTTP_PARSED_BYTES_MAX"].map(|name| (name, "67108864"));
+    let dev = Dev::start_nodes(form.nodes, &data, &settings)?;
+    let place = data.join("node-1");
+    let place = place.to_str().context("a path that is text")?;
     let create = ["admin", "create-organization", ATTACKER, "--owner", "owner@localhost", "--data-dir", place];
     run(&create, &[], "")?.json()?;
-    let project = asked(&server.url, "default", "/v1/project", &json!({"name": "p"}))?;
+    let project = asked(&dev.urls[0], "default", "/v1/project", &json!({"name": "p"}))?;
     let project = project["id"].as_str().context("an id")?;
-    let (mut uploads, bodies) = attack(&server.url)?;
-    attack_has_begun(&server.url)?;
+    let calm = rounds(&dev.urls, project, CALM_LASTS)?;
+
+    let mut attacks = dev.urls.iter().map(|url| attack(url)).collect::<Result<Vec<T>>>()?;
     let is_over = AtomicBool::new(false);
     let served = thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                uploads.iter_mut().for_each(|upload| drop(upload.write_all(&TRICKLE)));
+                attacks.iter_mut().for_each(&goes_on);
                 thread::sleep(Duration::from_millis(100));
             }
         });
-        let served = rounds(&server.url, project);
+        let served = rounds(&dev.urls, project, form.lasts);
         is_over.store(true, Ordering::Relaxed);
         served
     });
-    drop(bodies);
-    let rounds = served.with_context(|| format!("the server said:\n{}", server.log()))?;
-    println!("{rounds} rounds of the neighbour were served");
-    ensure!(rounds >= 5, "only {rounds} rounds in {LASTS:?}");
+    drop(attacks);
+    let beside = served.with_context(|| format!("the nodes said:\n{}", dev.log()))?;
+    let (idle, busy) = (p99(&calm), p99(&beside));
+    println!("{} rounds; p99 {idle:?} on idle nodes, {busy:?} beside the attack", beside.len());
+    ensure!(beside.len() >= 5, "only {} rounds in {:?}", beside.len(), form.lasts);
+    if let Some(times) = form.slower_max {
+        ensure!(busy <= idle * times + SLOWER_BY_MAX, "p99 of a round went from {idle:?} to {busy:?}");
+    }
     Ok(())
 }
 
-fn rounds(url: &str, project: &str) -> Result<usize> {
-    let (began, mut rounds) = (Instant::now(), 0);
-    while began.elapsed() < LASTS {
-        round(url, project, rounds).with_context(|| format!("round {rounds}"))?;
-        rounds += 1;
+/// Rounds of the neighbour at all nodes in turn: how long each took.
+fn rounds(urls: &[String], project: &str, lasts: Duration) -> Result<Vec<Duration>> {
+    let (began, mut took) = (Instant::now(), Vec::new());
+    while began.elapsed() < lasts {
+        let (number, begun) = (took.len(), Instant::now());
+        round(&urls[number % urls.len()], project, number).with_context(|| format!("round {number}"))?;
+        took.push(begun.elapsed());
     }
-    Ok(rounds)
+    Ok(took)
+}
+
+fn p99(took: &[Duration]) -> Duration {
+    let mut took = took.to_vec();
+    took.sort_unstable();
+    took.get(took.len().saturating_sub(1) * 99 / 100).copied().unwrap_or_default()
 }
 
 fn bytes_held(url: &str) -> Result<u64> {
@@ -151,8 +185,54 @@ fn attack_has_begun(url: &str) -> Result<()> {
     }
 }
 
+fn beside_bodies(form: &Form) {
+    let attack = |url: &str| {
+        let made = attack(url)?;
+        attack_has_begun(url).map(|()| made)
+    };
+    let goes_on = |(uploads, _): &mut (Vec<TcpStream>, Vec<TcpStream>)| {
+        uploads.iter_mut().for_each(|upload| drop(upload.write_all(&TRICKLE)));
+    };
+    neighbour_is_served(form, attack, goes_on).unwrap_or_else(|error| panic!("{error:#}"));
+}
+
+/// Connections that were answered once and stay.
+fn asked_once(url: &str, count: usize) -> Result<Vec<TcpStream>> {
+    let ask = |_| {
+        let mut stream = TcpStream::connect(url.trim_start_matches("http://"))?;
+        stream.set_read_timeout(Some(LASTS))?;
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+        ensure!(stream.read(&mut [0; 1024])? > 0, "closed without an answer");
+        Ok(stream)
+    };
+    (0..count).map(ask).collect()
+}
+
 #[test]
 fn slow_uploads_and_bodies_without_an_end_of_one_tenant_leave_another_alone() {
-    let dir = tempfile::tempdir().expect("a directory");
-    neighbour_is_served(dir.path()).unwrap_or_else(|error| panic!("{error:#}"));
+    beside_bodies(&Form { nodes: 1, lasts: LASTS, slower_max: None });
+}
+
+#[test]
+fn slow_uploads_and_bodies_without_an_end_of_one_tenant_leave_another_alone_on_three_nodes() {
+    beside_bodies(&Form { nodes: 3, lasts: LASTS, slower_max: None });
+}
+
+#[test]
+#[ignore = "a minute, on a release build: .ci/run runs it"]
+fn bodies_without_an_end_as_they_were_found() {
+    for nodes in [1, 3] {
+        beside_bodies(&Form { nodes, lasts: AS_FOUND, slower_max: Some(3) });
+    }
+}
+
+#[test]
+#[ignore = "a minute, and a file limit of 10,000, on a release build: .ci/run runs it"]
+fn connections_of_nobody_as_they_were_found() {
+    const CONNECTIONS: usize = 4_300;
+    for nodes in [1, 3] {
+        let form = Form { nodes, lasts: AS_FOUND, slower_max: Some(3) };
+        let attack = |url: &str| asked_once(url, CONNECTIONS / nodes);
+        neighbour_is_served(&form, attack, |_| ()).unwrap_or_else(|error| panic!("{error:#}"));
+    }
 }

@@ -70,7 +70,7 @@ const FULL: Size = Size {
     health_max: Duration::from_secs(1),
     slower_max: Some(3.0),
 };
-/// What turns of 10 ms and a busy machine add.
+/// What turns and a busy machine add: load, clients and nodes share its cores.
 const SLOWER_BY_MAX: Duration = Duration::from_millis(100);
 
 struct World {
@@ -355,13 +355,13 @@ fn one_organization_cannot_stop_the_queries_of_another_on_three_nodes() {
 }
 
 #[test]
-#[ignore = "minutes, on a release build; on one node its bound does not hold yet: node/decisions/0024"]
+#[ignore = "minutes, on a release build: .ci/run runs it"]
 fn full_size_on_one_node() {
     all(1, &FULL);
 }
 
 #[test]
-#[ignore = "minutes, on a release build; on one node its bound does not hold yet: node/decisions/0024"]
+#[ignore = "minutes, on a release build: .ci/run runs it"]
 fn full_size_on_three_nodes() {
     all(3, &FULL);
 }

@@ -68,3 +68,36 @@ fn a_page_of_the_newest_traces_is_that_of_all_traces() {
     }
     assert!(wrong.is_empty(), "{} are answered otherwise:\n{}", wrong.len(), wrong[..wrong.len().min(3)].join("\n"));
 }
+
+/// What leaves read ends behind the bytes of a page. The pages together have all rows all the same, of however many leaves.
+#[test]
+fn pages_that_end_behind_some_bytes_are_all_rows() {
+    const SECOND: &str = "second";
+    for (seed, kept) in [(0, Kept::InMemory), (1, Kept::Everywhere), (2, Kept::Settled)] {
+        let mut data = many(seed);
+        let mut second = data.objects[0].clone();
+        second.names = vec![SECOND.to_owned()];
+        let mut nth = 0;
+        let mut one_in_three = || {
+            nth += 1;
+            nth % 3 == 0
+        };
+        (second.rows, data.objects[0].rows) = data.objects[0].rows.drain(..).partition(|_| one_in_three());
+        data.objects.push(second);
+        let world = World::new(&data, kept, true);
+        for select in ["id", "*"] {
+            for (order, condition) in [("", ""), ("ORDER BY _pagination_key", ""), ("", "WHERE metrics.tokens > 550")] {
+                let from = format!("project_logs('{SOURCE}', '{SECOND}')");
+                let text = format!("SELECT {select} FROM {from} {condition} {order} LIMIT 100000");
+                let bound = bind(&parse_text(&text).expect("a query"), &Env::default()).expect("it binds");
+                let (whole, whole_bytes) = world.pages_of_bytes(&bound, usize::MAX).expect("an answer");
+                for bytes in [700, 10_000, 200_000] {
+                    let (all, part_bytes) = world.pages_of_bytes(&bound, bytes).expect("an answer");
+                    assert_eq!(all, whole, "{text} by {bytes} bytes, {kept:?}");
+                    let is_cut = part_bytes * 2 < whole_bytes;
+                    assert!(is_cut || bytes > 700, "{text}: {part_bytes} of {whole_bytes} for {bytes}, {kept:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! The rows of a test in a shard: written as they would have been, so that keys and transactions are those that the test
 //! says, and kept in memory, in segments of either format, or some here and some there.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,6 +55,8 @@ pub struct World {
     /// Where pages ended, by their cursors.
     ends: RefCell<BTreeMap<String, Position>>,
     names: Vec<(Vec<String>, Kind)>,
+    /// Bytes of all parts of the last answer.
+    part_bytes: Cell<usize>,
 }
 
 struct Placed {
@@ -97,7 +99,8 @@ impl World {
             workers: Workers::new(2),
         };
         let named = |object: &Object| (object.names.clone(), object.kind);
-        World { shards, objects, shared, ends: RefCell::default(), names: data.objects.iter().map(named).collect() }
+        let names = data.objects.iter().map(named).collect();
+        World { shards, objects, shared, ends: RefCell::default(), names, part_bytes: Cell::default() }
     }
 
     /// Writes to an object, one transaction after the other, each with what it does.
@@ -117,7 +120,7 @@ impl World {
         bound.limit = Some(size);
         let (mut all, mut after) = (Vec::new(), None);
         loop {
-            let table = self.ask(&bound, after).map_err(|error| error.to_string())?;
+            let table = self.ask(&bound, after, None).map_err(|error| error.to_string())?;
             assert!(table.rows.len() as u64 <= size);
             all.extend(table.rows.iter().map(json_row));
             match table.end {
@@ -127,10 +130,24 @@ impl World {
         }
     }
 
+    /// All rows in pages that end behind so many bytes, and the bytes of the parts that the first page was made of.
+    pub fn pages_of_bytes(&self, bound: &Bound, bytes: usize) -> Result<(Vec<Vec<Json>>, usize), EngineError> {
+        let (mut all, mut after, mut first) = (Vec::new(), None, None);
+        loop {
+            let table = self.ask(bound, after, Some(bytes))?;
+            all.extend(table.rows.iter().map(json_row));
+            let first = *first.get_or_insert(self.part_bytes.get());
+            match table.end.filter(|_| table.cut) {
+                Some(end) => after = Some(end),
+                None => return Ok((all, first)),
+            }
+        }
+    }
+
     /// As the interpreter answers.
     pub fn answer(&self, bound: &Bound) -> Result<Answer, String> {
         let after = innermost(bound).cursor.as_deref().map(|cursor| self.position(cursor)).transpose()?;
-        let table = self.ask(bound, after).map_err(|error| error.to_string())?;
+        let table = self.ask(bound, after, None).map_err(|error| error.to_string())?;
         let cursor = table.end.map(|end| {
             let key = PaginationKey(end.place).to_string();
             let text = assay_test_btql::cursor_of(&key).expect("a key");
@@ -149,11 +166,11 @@ impl World {
         Ok(Position { place: key.0, xact: 0, object: None, write: None })
     }
 
-    fn ask(&self, bound: &Bound, after: Option<Position>) -> Result<Table, EngineError> {
+    fn ask(&self, bound: &Bound, after: Option<Position>, bytes: Option<usize>) -> Result<Table, EngineError> {
         let inner = innermost(bound);
         let watch = Watch::new(Instant::now() + Duration::from_secs(60), BYTES_MAX, &Memory::new(BYTES_MAX));
         let sources = self.sources(inner)?;
-        let mut ask = Ask { limit: inner.limit, after, until: None, seed: SEED };
+        let mut ask = Ask { limit: inner.limit, bytes, after, until: None, seed: SEED };
         if inner.sample.is_some() {
             let hashes: Vec<_> = sources
                 .iter()
@@ -165,12 +182,15 @@ impl World {
             }
         }
         let mut partials = Vec::new();
+        self.part_bytes.set(0);
         for sources in &sources {
-            let partial = run(inner, sources, &self.shared, &watch, &ask)?;
+            let partial = run(inner, sources, &self.shared, &watch, &ask)?.encode();
+            self.part_bytes.update(|bytes| bytes + partial.len());
             // As it comes from another node.
-            partials.push(Partial::decode(inner, SEED, &partial.encode())?);
+            partials.push(Partial::decode(inner, SEED, &partial)?);
         }
-        finish(bound, partials, &watch, &Limit { rows: bound.limit, bytes: usize::MAX }, SEED)
+        let limit = Limit { rows: bound.limit, bytes: bytes.unwrap_or(usize::MAX) };
+        finish(bound, partials, &watch, &limit, SEED)
     }
 
     /// The objects that a query means, by their shards.

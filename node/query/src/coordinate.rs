@@ -92,6 +92,13 @@ impl Errand<'_> {
         Ok(parts)
     }
 
+    /// Whether another node would be asked for some of the objects.
+    pub fn asks_others(&self) -> bool {
+        let cluster = &self.office.cluster;
+        let mut shards = self.objects.iter().map(|object| cluster.locate(&object.key));
+        shards.any(|shard| matches!(whom(cluster, shard, 0), Some(Whom::There(_))))
+    }
+
     fn whom(&self, shard: ShardId, tries: usize) -> Result<Whom, AskError> {
         whom(&self.office.cluster, shard, tries).ok_or_else(|| {
             AskError::Unavailable(format!("nobody is known to lead shard {shard}, which this query needs"))

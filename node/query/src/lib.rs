@@ -53,6 +53,8 @@ const ROWS_AT_ONCE_MIN: u64 = 100;
 const ROWS_AT_ONCE_MAX: u64 = 16_000;
 /// Values held at once of an answer that is longer.
 const BYTES_AT_ONCE: usize = 16 << 20;
+/// The same where some of them come from other nodes. Threads that serve everybody encrypt, send and receive them.
+const BYTES_SENT_AT_ONCE: usize = 1 << 20;
 /// Values of one page (D-17).
 const PAGE_BYTES_MAX: usize = 128 << 20;
 /// How long a query that the program itself asks waits for its permit.
@@ -334,7 +336,11 @@ impl Answer {
             versions: std::mem::take(&mut self.versions),
         };
         let last = errand.sampled().await?;
-        let bytes = if is_paged { BYTES_AT_ONCE } else { PAGE_BYTES_MAX };
+        let bytes = match is_paged {
+            true if errand.asks_others() => BYTES_SENT_AT_ONCE,
+            true => BYTES_AT_ONCE,
+            false => PAGE_BYTES_MAX,
+        };
         // A part ends behind these bytes of texts, of whichever node they are: what is beyond them would be read in vain.
         let inner_bytes = is_paged.then_some(bytes);
         let parts = errand.parts(inner_limit, inner_bytes, self.progress.after, last).await?;

@@ -100,12 +100,10 @@ async fn introduce(shared: &Shared) {
 
 /// Has another node change the address of this one, unless this one hears the catalog meanwhile. It may come to lead the
 /// catalog, and the others cannot reach their leader at its old address.
-///
-/// The copy of its record here may be old: an earlier introduction can be committed after this node moved back. So it asks
-/// the others even where that copy has its address.
 async fn introduce_unheard(shared: &Shared) {
     let Some(peer) = &shared.config.peer else { return };
-    if sabotage::is(Sabotage::NoIntroduction) {
+    let is_known = nodes::addresses(&shared.catalog.read()).get(&shared.node) == Some(&peer.address);
+    if is_known || sabotage::is(Sabotage::NoIntroduction) {
         return;
     }
     tokio::select! {
@@ -116,7 +114,6 @@ async fn introduce_unheard(shared: &Shared) {
 
 /// Asks all others at once. Each calls this node at its new address meanwhile, and only one has to reach the catalog.
 async fn introduce_through_others(shared: &Shared, address: &str) {
-    let is_news = nodes::addresses(&shared.catalog.read()).get(&shared.node).is_none_or(|known| known != address);
     let ask = |node: NodeId| async move {
         let body = Bytes::from(address.to_owned());
         (node, shared.ask_repeatable(node, INTRODUCE, body, INTRODUCE_MAX).await)
@@ -125,14 +122,11 @@ async fn introduce_through_others(shared: &Shared, address: &str) {
     let mut why = "no other node is known".to_owned();
     while let Some((node, answer)) = answers.next().await {
         match answer {
-            Ok(_) if is_news => return tracing::info!(through = %node, address, "the others know the new address"),
-            Ok(_) => return,
+            Ok(_) => return tracing::info!(through = %node, address, "the others know the new address"),
             Err(error) => why = error.to_string(),
         }
     }
-    if is_news {
-        tracing::warn!(address, why, "no other node could be told where this node is; tried again");
-    }
+    tracing::warn!(address, why, "no other node could be told where this node is; tried again");
 }
 
 /// Returns when this node hears the catalog.
@@ -217,9 +211,7 @@ impl Introductions {
         if let Some(trial) = &mut trial {
             trial.is_recorded = true;
         }
-        if recorded.as_deref() != Some(address) {
-            tracing::info!(node = %from, address, "a node has a new address");
-        }
+        tracing::info!(node = %from, address, "a node has a new address");
         Ok(())
     }
 }

@@ -20,8 +20,6 @@ const LOST_FOR: Duration = Duration::from_secs(2);
 const FOUND_MAX: Duration = Duration::from_secs(4);
 /// Longer than a moved node is looked for at its old address.
 const INTRODUCED_FOR: Duration = Duration::from_secs(3);
-/// How long the right address has to stay in the record of a node that moved back.
-const STAYS: Duration = Duration::from_secs(3);
 
 fn groups() -> impl Iterator<Item = GroupId> {
     (0..SHARDS).map(|number| GroupId::of_shard(ShardId(number))).chain([GroupId::CATALOG])
@@ -165,17 +163,6 @@ async fn a_node_that_moved_back_is_found() {
     }
     println!("the catalog is heard {:?} after the cut", healed.elapsed());
     assert!(healed.elapsed() < FOUND_MAX, "{:?}", healed.elapsed());
-    // The wrong address may be in the first one's log, and may be committed yet. The right one has to stay.
-    let mut right_since = None;
-    wait_for("its own address is recorded, and stays", async || {
-        let nodes = first.status().await.nodes;
-        let is_right =
-            nodes.iter().any(|node| node.id == third.node() && node.address.as_ref() == Some(&place.address));
-        right_since = right_since.filter(|_| is_right).or_else(|| is_right.then(Instant::now));
-        right_since.is_some_and(|since| since.elapsed() >= STAYS)
-    })
-    .await;
-    println!("its own address is recorded {:?} after the cut", healed.elapsed() - STAYS);
     stop(third).await;
     stop(first).await;
 }

@@ -83,8 +83,8 @@ impl Pattern {
         states(text, any_case).map(|nfa| nfa.memory_usage())
     }
 
-    /// Whether the pattern matches somewhere in the text. `goes_on` is told how much work lies ahead, in bytes that might
-    /// be looked at meanwhile. Once it answers false the result says nothing.
+    /// Whether the pattern matches somewhere in the text. `goes_on` is told of work before it begins or soon after, in
+    /// bytes that might be looked at meanwhile. Once it answers false the result says nothing.
     pub fn fits(&self, text: &str, goes_on: &dyn Fn(usize) -> bool) -> bool {
         let steps = self.stepwise.steps(text);
         if steps <= WHOLE_STEPS_MAX {

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use assay_storage_disk::RealDisk;
 use clap::Args;
 use parking_lot::Mutex;
 use uuid::Uuid;
@@ -40,6 +41,8 @@ const PORTS_TRIED: u16 = 10;
 /// Ports for other nodes. Systems give higher ones to outgoing connections, which could take one before its node listens.
 const PEER_PORTS: Range<u16> = 20_000..32_000;
 const PEER_PORTS_TRIED_MAX: usize = 100;
+/// Starts of one node at another address, where a program took its port between the look at it and the start.
+const STARTS_MAX: usize = 3;
 
 #[derive(Clone, Debug, Args)]
 pub struct DevArgs {
@@ -97,6 +100,13 @@ impl Processes {
         }
         all.drain(..).map(|(number, _)| number).collect()
     }
+
+    /// Waits for a node that has closed its output, and forgets it.
+    fn reap(&self, number: usize) {
+        let mut all = self.0.lock();
+        let Some(at) = all.iter().position(|(found, _)| *found == number) else { return };
+        let _ = all.remove(at).1.wait(); // a process that cannot be waited for is not there
+    }
 }
 
 /// Ends the nodes of a cluster that could not be started.
@@ -124,24 +134,23 @@ pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
             Wanted { peer_address: &free_address()?, shards: Some(config.store.shards), replicas: None },
         )?;
     }
-    let key = master_key(data_dir, config)?;
-    let start = |number: usize| {
-        let key = key.iter().map(|key| format!("secrets.master_key_file={}", key.display()));
-        // The first has the port that exporters know.
-        let is_apart = number > 1 && config.http.otlp_address().is_some();
-        let otlp = is_apart.then(|| format!("http.otlp_listen={}", SocketAddr::new(listen.ip(), 0)));
-        let settings: Vec<String> = settings.iter().cloned().chain(key).chain(otlp).collect();
-        start(&processes, number, &operate::dev_dir(data_dir, number), port_of(listen, number), &settings)
+    let launcher = Launcher {
+        processes: &processes,
+        data_dir,
+        listen,
+        settings,
+        key: master_key(data_dir, config)?,
+        has_otlp: config.http.otlp_address().is_some(),
     };
     let mut running = Vec::new();
     let (prepared, missing): (Vec<usize>, Vec<usize>) =
         (1..=*nodes).partition(|number| is_prepared(&operate::dev_dir(data_dir, *number)));
     for number in prepared {
-        running.push(start(number)?);
+        running.push(launcher.start(number)?);
     }
     // Another one is let in by a majority of those that are in, so all of them are started, and waited for, first.
     if !missing.is_empty() {
-        running.iter_mut().try_for_each(|node| wait_ready(node, &asked).map(drop))?;
+        running.iter_mut().try_for_each(|node| launcher.wait_ready(node, &asked).map(drop))?;
     }
     for number in missing {
         if asked() {
@@ -149,12 +158,12 @@ pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
         }
         let dir = operate::dev_dir(data_dir, number);
         operate::join(&dir, &operate::token(&first)?, &free_address()?)?;
-        running.push(start(number)?);
+        running.push(launcher.start(number)?);
     }
     running.sort_by_key(|started| started.number);
     let mut addresses = Vec::new();
     for node in &mut running {
-        addresses.extend(wait_ready(node, &asked)?);
+        addresses.extend(launcher.wait_ready(node, &asked)?);
     }
     if !asked() && operate::settled(&first, &asked)?.is_some() {
         out::line(format_args!("A cluster of {nodes} is ready: {}", addresses.join(" ")))?;
@@ -205,60 +214,107 @@ fn free_address() -> anyhow::Result<String> {
 /// A node and the line with which it will say that it is ready.
 struct Started {
     number: usize,
+    /// Where other nodes reach it.
+    peer_address: String,
     ready: mpsc::Receiver<String>,
     address: Option<String>,
 }
 
-fn start(
-    processes: &Processes,
-    number: usize,
-    dir: &Path,
+/// Starts the nodes of the cluster, each as a process.
+struct Launcher<'c> {
+    processes: &'c Processes,
+    data_dir: &'c Path,
     listen: SocketAddr,
-    settings: &[String],
-) -> anyhow::Result<Started> {
-    let mut command = Command::new(std::env::current_exe().context("finding this program")?);
-    command.args(["serve", "--listen", &listen.to_string(), "--data-dir"]).arg(dir);
-    for setting in settings {
-        command.args(["--set", setting]);
-    }
-    hardening::hand_on(&mut command);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut process = command.spawn().context("starting a node")?;
-    let (sender, ready) = mpsc::channel();
-    let pipes = (process.stdout.take(), process.stderr.take());
-    processes.keep(number, process);
-    let (out, err) = (pipes.0.context("its output")?, pipes.1.context("its log")?);
-    thread::spawn(move || {
-        for line in BufReader::new(out).lines().map_while(Result::ok) {
-            let _ = out::line(format_args!("node {number} | {line}")); // the node goes on where nobody reads
-            if let Some(address) = line.strip_prefix(READY) {
-                let _ = sender.send(address.to_owned()); // nobody waits any more for who started before
-            }
-        }
-    });
-    thread::spawn(move || {
-        for line in BufReader::new(err).lines().map_while(Result::ok) {
-            out::note(format_args!("node {number} | {line}"));
-        }
-    });
-    Ok(Started { number, ready, address: None })
+    settings: &'c [String],
+    /// File with the master key.
+    key: Option<PathBuf>,
+    has_otlp: bool,
 }
 
-/// The address of a node once it is ready; none where a signal came first.
-fn wait_ready(started: &mut Started, asked: &dyn Fn() -> bool) -> anyhow::Result<Option<String>> {
-    let (number, until) = (started.number, Instant::now() + READY_MAX);
-    while started.address.is_none() && !asked() {
-        match started.ready.recv_timeout(LOOK) {
-            Ok(address) => started.address = Some(address),
-            Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
-            Err(_) => {
-                // Ctrl-C in a terminal goes to the nodes as well, and may end one before it is heard here.
-                thread::sleep(LOOK);
-                anyhow::ensure!(asked(), "node {number} did not become ready; see its lines above");
+impl Launcher<'_> {
+    /// Starts a node at the address that other nodes know, or at another one where that is taken.
+    fn start(&self, number: usize) -> anyhow::Result<Started> {
+        let dir = operate::dev_dir(self.data_dir, number);
+        let node = assay_cluster::read_node(Arc::new(RealDisk), &dir)?;
+        let is_free = |address: &String| TcpListener::bind(address).is_ok();
+        let peer_address = match node.address {
+            Some(recorded) if is_free(&recorded) => recorded,
+            recorded => {
+                let other = free_address()?;
+                if let Some(recorded) = recorded {
+                    out::note(format_args!(
+                        "{recorded} is in use: node {number} listens on {other} for other nodes from now on"
+                    ));
+                }
+                other
+            }
+        };
+        let ready = self.spawn(number, &dir, &peer_address)?;
+        Ok(Started { number, peer_address, ready, address: None })
+    }
+
+    fn spawn(&self, number: usize, dir: &Path, peer_address: &str) -> anyhow::Result<mpsc::Receiver<String>> {
+        let mut command = Command::new(std::env::current_exe().context("finding this program")?);
+        command.args(["serve", "--listen", &port_of(self.listen, number).to_string(), "--data-dir"]).arg(dir);
+        let key = self.key.iter().map(|key| format!("secrets.master_key_file={}", key.display()));
+        // The first has the port that exporters know.
+        let is_apart = number > 1 && self.has_otlp;
+        let otlp = is_apart.then(|| format!("http.otlp_listen={}", SocketAddr::new(self.listen.ip(), 0)));
+        let peer = format!("cluster.peer_address={peer_address}");
+        for setting in self.settings.iter().cloned().chain(key).chain(otlp).chain([peer]) {
+            command.args(["--set", &setting]);
+        }
+        hardening::hand_on(&mut command);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().context("starting a node")?;
+        let (sender, ready) = mpsc::channel();
+        let pipes = (process.stdout.take(), process.stderr.take());
+        self.processes.keep(number, process);
+        let (out, err) = (pipes.0.context("its output")?, pipes.1.context("its log")?);
+        thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                let _ = out::line(format_args!("node {number} | {line}")); // the node goes on where nobody reads
+                if let Some(address) = line.strip_prefix(READY) {
+                    let _ = sender.send(address.to_owned()); // nobody waits any more for who started before
+                }
+            }
+        });
+        thread::spawn(move || {
+            for line in BufReader::new(err).lines().map_while(Result::ok) {
+                out::note(format_args!("node {number} | {line}"));
+            }
+        });
+        Ok(ready)
+    }
+
+    /// The address of a node once it is ready; none where a signal came first. A node that ended because another program
+    /// took its port for other nodes is started again, at another address.
+    fn wait_ready(&self, started: &mut Started, asked: &dyn Fn() -> bool) -> anyhow::Result<Option<String>> {
+        let (number, mut until, mut starts) = (started.number, Instant::now() + READY_MAX, 1);
+        while started.address.is_none() && !asked() {
+            match started.ready.recv_timeout(LOOK) {
+                Ok(address) => started.address = Some(address),
+                Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
+                Err(why) => {
+                    // Ctrl-C in a terminal goes to the nodes as well, and may end one before it is heard here.
+                    thread::sleep(LOOK);
+                    if asked() {
+                        break;
+                    }
+                    let has_ended = why == RecvTimeoutError::Disconnected;
+                    let is_taken = has_ended && TcpListener::bind(&started.peer_address).is_err();
+                    anyhow::ensure!(
+                        is_taken && starts < STARTS_MAX,
+                        "node {number} did not become ready; see its lines above"
+                    );
+                    self.processes.reap(number);
+                    *started = self.start(number)?;
+                    (until, starts) = (Instant::now() + READY_MAX, starts + 1);
+                }
             }
         }
+        Ok(started.address.clone())
     }
-    Ok(started.address.clone())
 }
 
 /// The first address, such that the ports of all nodes are free. One that was asked for is not replaced.

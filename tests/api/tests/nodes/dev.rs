@@ -264,10 +264,19 @@ fn a_cluster_is_started_again_with_another_node() {
     let project = made.unwrap_or_else(|error| panic!("{error:#}"))["id"].clone();
     assert!(few.stop().unwrap_or_else(|error| panic!("{error:#}")).success());
 
+    // Another program took the port of a node meanwhile: the node moves, and the others learn where to.
+    let file = std::fs::read_to_string(data.join("node-2/NODE")).expect("who the node is");
+    let address = file.lines().find_map(|line| line.strip_prefix("address ")).expect("its address for other nodes");
+    let taken = std::net::TcpListener::bind(address).expect("the port of a stopped node");
+
     let more = Dev::start_nodes(NODES + 1, &data, &[]).unwrap_or_else(|error| panic!("{error:#}"));
+    let moved = format!("{address} is in use: node 2 listens on 127.0.0.1:");
+    let log = std::fs::read_to_string(data.with_extension("log")).expect("what the nodes wrote");
+    assert!(log.contains(&moved), "no line says `{moved}`:\n{log}");
     let path = format!("/v1/project/{}", project.as_str().expect("an id"));
     let found = call(&more.urls[NODES], &more.key, "GET", &path, &Value::Null);
     let found = found.unwrap_or_else(|error| panic!("{error:#}\nthe nodes said:\n{}", more.log()));
     assert_eq!(found["name"], "kept", "the new node knows what the others do");
+    drop(taken);
     assert!(more.stop().unwrap_or_else(|error| panic!("{error:#}")).success());
 }

@@ -28,8 +28,10 @@ const PART_LETTERS_MIN: usize = 3;
 const WIDE_COST: u32 = 1_000;
 /// Upper bound of rows whose long columns are read in one step.
 pub(crate) const WIDE_ROWS: usize = 2048;
-/// Bytes of long columns that are read in one step, as far as the mean size of a unit's rows tells.
+/// Bytes of long columns that are read in one step while others wait, as far as the mean size of a unit's rows tells.
 const WIDE_BYTES: usize = 2 << 20;
+/// The same while nobody waits. Each step reads the pages at its ends whole, so short steps read them several times.
+const WIDE_BYTES_ALONE: usize = 6 << 20;
 /// What names of conditions begin with.
 const NAMED: &str = "condition";
 /// A longer condition is looked at anew each time.
@@ -257,7 +259,8 @@ fn by_parts(
     selected: &BooleanBuffer,
 ) -> Result<BooleanBuffer, EngineError> {
     let mut all = BooleanBufferBuilder::new(selected.len());
-    for range in parts(selected, rows_at_once(compiled.unit())) {
+    let mut parts = Parts::of(selected);
+    while let Some(range) = parts.next(rows_at_once(scene, compiled.unit())) {
         let keep = selected.slice(range.start, range.len());
         if keep.count_set_bits() == 0 {
             all.append_n(range.len(), false);
@@ -270,28 +273,40 @@ fn by_parts(
     Ok(all.finish())
 }
 
-/// Upper bound of rows of a unit whose long columns are read in one step. Others may have their turn between two steps.
-pub(crate) fn rows_at_once(unit: &Unit) -> usize {
-    (WIDE_BYTES / unit.row_bytes().max(1)).clamp(1, WIDE_ROWS)
+/// Upper bound of rows of a unit whose long columns are read in the next step. Others may have their turn between two steps.
+pub(crate) fn rows_at_once(scene: &Scene<'_>, unit: &Unit) -> usize {
+    let bytes = if scene.shared.workers.waiting() > 0 { WIDE_BYTES } else { WIDE_BYTES_ALONE };
+    (bytes / unit.row_bytes().max(1)).clamp(1, WIDE_ROWS)
 }
 
-/// Ranges that are all rows together, each with at most `most` of the rows that are wanted.
-pub(crate) fn parts(selected: &BooleanBuffer, most: usize) -> Vec<Range<usize>> {
-    let mut parts = Vec::new();
-    let (mut start, mut wanted) = (0, 0);
-    for (from, to) in selected.set_slices() {
-        let mut from = from;
-        while wanted + (to - from) >= most {
-            let end = from + (most - wanted);
-            parts.push(start..end);
-            (start, from, wanted) = (end, end, 0);
+/// Ranges of rows, one after the other, which are all rows together.
+pub(crate) struct Parts<'s> {
+    selected: &'s BooleanBuffer,
+    start: usize,
+}
+
+impl Parts<'_> {
+    pub fn of(selected: &BooleanBuffer) -> Parts<'_> {
+        Parts { selected, start: 0 }
+    }
+
+    /// The next range, with at most `most` of the rows that were selected.
+    pub fn next(&mut self, most: usize) -> Option<Range<usize>> {
+        let (start, all) = (self.start, self.selected.len());
+        if start == all {
+            return None;
         }
-        wanted += to - from;
+        let (mut wanted, mut end) = (0, all);
+        for (from, to) in self.selected.slice(start, all - start).set_slices() {
+            if wanted + (to - from) >= most {
+                end = start + from + (most - wanted);
+                break;
+            }
+            wanted += to - from;
+        }
+        self.start = end;
+        Some(start..end)
     }
-    if start < selected.len() {
-        parts.push(start..selected.len());
-    }
-    parts
 }
 
 /// Of the rows that were kept those that were found, at their places among all.
@@ -439,14 +454,14 @@ mod tests {
             bits(&|_| true, WIDE_ROWS),
             bits(&|_| true, 0),
         ] {
-            let parts = parts(&selected, WIDE_ROWS);
-            assert_eq!(parts.iter().map(ExactSizeIterator::len).sum::<usize>(), selected.len());
-            let mut next = 0;
-            for part in parts {
-                assert_eq!(part.start, next);
+            let (mut parts, mut next) = (Parts::of(&selected), 0);
+            for most in [WIDE_ROWS, 1, WIDE_ROWS / 2].into_iter().cycle() {
+                let Some(part) = parts.next(most) else { break };
+                assert!(part.start == next && part.end > next, "{part:?} behind {next}");
                 next = part.end;
-                assert!(selected.slice(part.start, part.len()).count_set_bits() <= WIDE_ROWS);
+                assert!(selected.slice(part.start, part.len()).count_set_bits() <= most);
             }
+            assert_eq!(next, selected.len());
         }
     }
 

@@ -18,13 +18,15 @@ use crate::inputs::{Compiled, Rows};
 use crate::output::{Flowing, Outlet, Page, Part, Ranked, columns_of, order_of, shown};
 use crate::rank::{Rank, Top, Weigh};
 use crate::sampling::Sampled;
-use crate::select::{Filter, Scene, WIDE_ROWS, is_wide, parts, rows_at_once};
+use crate::select::{Filter, Parts, Scene, WIDE_ROWS, is_wide, rows_at_once};
 use crate::source::Piece;
 use crate::traces::Traces;
 use crate::unpivoted::ByKey;
 use crate::watch::Held;
 use crate::workers::each;
 
+/// Rows behind those that fill a page are read with them where they are no more than one in so many of its bytes.
+const REST_ONE_IN: usize = 2;
 /// Rows that are worked on by their values between two looks at whether others wait.
 const CHECKED_ROWS: usize = 64;
 
@@ -163,11 +165,9 @@ pub(crate) fn each_part(
     let Piece { unit, source } = piece;
     let compiled =
         Compiled::new(unit, &scene.sources[*source], scene.shared, count, exprs.iter().copied(), &scene.env)?;
-    let ranges = match compiled.is_wide() {
-        true => parts(selected, rows_at_once(unit)),
-        false => std::iter::once(0..selected.len()).collect(),
-    };
-    for range in ranges {
+    let at_once = || if compiled.is_wide() { rows_at_once(scene, unit) } else { usize::MAX };
+    let mut parts = Parts::of(selected);
+    while let Some(range) = parts.next(at_once()) {
         let kept = selected.slice(range.start, range.len());
         let count = kept.count_set_bits();
         if count == 0 {
@@ -486,6 +486,9 @@ fn read(
             ahead += expected[candidate.piece as usize];
             ahead >= wanted
         });
+        // A short rest is read with the others.
+        let behind = |last: usize| rest[last + 1..].iter().map(|(_, candidate)| expected[candidate.piece as usize]);
+        let reach = reach.filter(|last| behind(*last).sum::<usize>() > wanted / REST_ONE_IN);
         let (next, later) = rest.split_at(reach.map_or(rest.len(), |last| last + 1));
         for (rank, values) in read_some(bound, scene, pieces, next, &mut held)? {
             bytes += values.iter().map(Value::heap_bytes).sum::<usize>();

@@ -119,10 +119,11 @@ impl<'b> ByKey<'b> {
     fn found(&self, scene: &Scene<'_>, unit: &Unit) -> Result<StringArray, EngineError> {
         let (want, rows) = (self.want(), unit.rows());
         let mut keys: BTreeSet<String> = BTreeSet::new();
-        let at_once = rows_at_once(unit);
-        for start in (0..rows).step_by(at_once) {
+        let mut start = 0;
+        while start < rows {
             scene.watch.check()?;
-            let range = start..rows.min(start + at_once);
+            let range = start..rows.min(start + rows_at_once(scene, unit));
+            start = range.end;
             let texts = unit.read(&scene.shared.cache, range, None, std::slice::from_ref(&want))?;
             for text in texts.iter().flat_map(|texts| texts.as_string::<i32>().iter().flatten()) {
                 members::each(&Value::read(text), |key, member| {

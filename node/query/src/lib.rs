@@ -370,29 +370,12 @@ impl Answer {
             let partials = parts.into_iter().map(decoded).collect::<Result<Vec<_>, AskError>>()?;
             Ok(finish(&bound, partials, watch, &limit, seed)?)
         };
-        self.work_until(until, work).await?
+        self.executor().run_until(until, work).await?
     }
 
-    /// Does work for the reader of this answer, such as writing its rows, on a thread for queries and in its turns. The
-    /// work calls [`Watch::check`] between its steps, none of which takes long. It waits for a thread as long as a part
-    /// waits for its permit.
-    pub async fn work<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Watch) -> T + Send + 'static,
-    ) -> Result<T, AskError> {
-        self.work_until(Instant::now() + self.time.max(NEXT_PERMIT_WAIT), work).await
-    }
-
-    async fn work_until<T: Send + 'static>(
-        &self,
-        until: Instant,
-        work: impl FnOnce(&Watch) -> T + Send + 'static,
-    ) -> Result<T, AskError> {
-        let office = &self.office;
-        let watch = Watch::new(until, office.limits.query_bytes_max, &office.memory);
-        let _stop = StopOnDrop(watch.clone());
-        let workers = office.shared_by(self.who).workers;
-        Ok(office.threads.run(self.who, until, move || workers.work(&watch, || work(&watch))).await??)
+    /// What does work for the reader of this answer, such as writing its rows.
+    pub fn executor(&self) -> Executor {
+        Executor { office: Arc::clone(&self.office), who: self.who, time: self.time }
     }
 
     fn advance(&mut self, is_paged: bool, rows: Option<u64>, table: &Table) {
@@ -420,6 +403,34 @@ impl Answer {
     /// The last write that any of it may show.
     pub fn version(&self) -> Xact {
         self.versions.values().copied().max().unwrap_or(Xact::ZERO)
+    }
+}
+
+/// Runs work for the reader of an answer, on threads for queries and in their turns.
+#[derive(Debug)]
+pub struct Executor {
+    office: Arc<Office>,
+    who: Holder,
+    time: Duration,
+}
+
+impl Executor {
+    /// Runs work that calls [`Watch::check`] between its steps, none of which takes long. It waits for a thread as long as
+    /// a part waits for its permit.
+    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Watch) -> T + Send + 'static) -> Result<T, AskError> {
+        self.run_until(Instant::now() + self.time.max(NEXT_PERMIT_WAIT), work).await
+    }
+
+    async fn run_until<T: Send + 'static>(
+        &self,
+        until: Instant,
+        work: impl FnOnce(&Watch) -> T + Send + 'static,
+    ) -> Result<T, AskError> {
+        let office = &self.office;
+        let watch = Watch::new(until, office.limits.query_bytes_max, &office.memory);
+        let _stop = StopOnDrop(watch.clone());
+        let workers = office.shared_by(self.who).workers;
+        Ok(office.threads.run(self.who, until, move || workers.work(&watch, || work(&watch))).await??)
     }
 }
 

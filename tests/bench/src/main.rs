@@ -8,6 +8,7 @@ mod http;
 mod lanes;
 mod process;
 mod query;
+mod releases;
 mod report;
 mod scale;
 mod soak;
@@ -54,6 +55,8 @@ enum Command {
     Overload(OverloadArgs),
     /// Questions about traces, against DuckDB and chDB with the same rows in the same run
     Query(QueryArgs),
+    /// Inserts and questions, against an earlier program in turns
+    Releases(releases::ReleasesArgs),
     #[command(flatten)]
     Cluster(cluster::command::ClusterCommand),
     /// The bare pipeline: reads, parses, appends to one file, syncs it once for all who wait. Serves until interrupted
@@ -373,6 +376,7 @@ fn main() -> anyhow::Result<()> {
         Command::Exports(args) => run_exports(args),
         Command::Overload(args) => run_overload(args),
         Command::Query(args) => run_query(args),
+        Command::Releases(args) => releases::run(args),
         Command::Cluster(command) => cluster::command::run(command),
         Command::Bare(args) => {
             http::bare::run(&http::bare::Options { listen: args.listen, dir: args.dir, workers: args.workers })

@@ -1,11 +1,10 @@
 //! `POST /btql`: a question over rows, in any of the three forms, and its answer in any of four.
 
-use std::io;
-use std::time::Duration;
+mod streaming;
 
 use actix_web::HttpResponseBuilder;
 use actix_web::http::header::{self, HeaderMap};
-use actix_web::web::{Bytes, Data, Payload};
+use actix_web::web::{Bytes, Payload};
 use assay_node_answers::cursor::{self, Cursor, Object, Secret};
 use assay_node_answers::{AnswerError, Format, Writer};
 use assay_node_auth::{Permission, Principal};
@@ -15,24 +14,21 @@ use assay_node_btql::schema::{Column, json_schema};
 use assay_node_btql::values::Value;
 use assay_node_limits::Reservation;
 use assay_node_query::{
-    Answer as Rows, AskError, Bounded, EngineError, Home, Position, Table, Watch, columns_of, value_bytes,
+    Answer as Rows, AskError, Bounded, EngineError, Executor, Home, Position, Table, Watch, columns_of, value_bytes,
 };
 use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, SigningSecrets, kinds};
 use assay_storage_model::{ObjectKind, OrgId};
-use futures::{StreamExt, stream};
 use serde_json::json;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use self::streaming::{Streaming, part_bytes};
 use super::Answer;
-use crate::admission::Applicant;
 use crate::asked::{Asked, asked};
 use crate::call::Call;
-use crate::edge::Edge;
 use crate::packing::{PACKED_BYTES_MIN, Packing};
 use crate::refusal::{Kind, Refusal};
-use crate::sending::{Part, Sending};
+use crate::sending::Sending;
 
 const CURSOR: &str = "x-bt-cursor";
 const FRESHNESS: &str = "x-bt-freshness-state";
@@ -119,17 +115,18 @@ impl Reply {
         let mut body = self.head();
         let (applicant, budget) = (call.applicant(), &call.edge.budgets.answers);
         let mut room = applicant.reserve(budget, 0).await?;
+        let executor = rows.executor();
         let mut table = Some(first);
         while let Some(next) = table {
             let more;
-            (writer, more) = written_beside(&rows, writer, next).await?;
+            (writer, more) = written_beside(&executor, writer, next).await?;
             applicant.grow(budget, &mut room, more.len() as u64).await?;
             body.extend_from_slice(&more);
             table = rows.next().await?;
         }
         // Parquet is encoded only now, as far as a row group was not full.
         let end = match self.asked.format {
-            Format::Parquet => rows.work(move |_| writer.finish()).await?,
+            Format::Parquet => executor.run(move |_| writer.finish()).await?,
             Format::Json | Format::JsonLines | Format::Csv => writer.finish(),
         };
         body.extend_from_slice(&end.map_err(unwritten)?);
@@ -141,7 +138,7 @@ impl Reply {
             answer.insert_header((header::CONTENT_ENCODING, name));
             body = match body.len() < WRITTEN_HERE_MAX {
                 true => packed(packing, &body, || Ok(()))?,
-                false => rows.work(move |watch| packed(packing, &body, || watch.check())).await??,
+                false => executor.run(move |watch| packed(packing, &body, || watch.check())).await??,
             };
         }
         Ok(answer.body(Sending::new(call, Bytes::from(body), room)))
@@ -155,28 +152,8 @@ impl Reply {
         if let Some(name) = packing.name() {
             answer.insert_header((header::CONTENT_ENCODING, name));
         }
-        let state = Streaming {
-            edge: call.edge.clone(),
-            applicant: call.applicant(),
-            head: Some(self.head()),
-            writer: Some((writer, packing)),
-            rows,
-            first: Some((first, room)),
-            reply: self,
-        };
-        // Each part is made by a task: one that its reader does not ask for yet gives its permit back all the same.
-        let parts = stream::try_unfold(state, |mut state| async move {
-            let mut making = JoinSet::new();
-            making.spawn_local(async move {
-                let part = state.next().await;
-                (state, part)
-            });
-            let Some(made) = making.join_next().await else { return Ok(None) };
-            let (state, part) = made.map_err(io::Error::other)?;
-            let part = part.map_err(|refusal| io::Error::other(refusal.message))?;
-            Ok::<_, io::Error>(part.map(|part| (part, state)))
-        });
-        Ok(answer.body(Sending::streamed(call, parts.boxed_local())))
+        let streaming = Streaming::new(call, self, (writer, packing), rows, (first, room));
+        Ok(answer.body(Sending::streamed(call, streaming.parts())))
     }
 
     /// A table in Parquet is packed already.
@@ -253,90 +230,8 @@ impl Reply {
     }
 }
 
-struct Streaming {
-    edge: Data<Edge>,
-    applicant: Applicant,
-    head: Option<Vec<u8>>,
-    /// None once the end was written.
-    writer: Option<(Writer, Packing)>,
-    rows: Rows,
-    first: Option<(Table, Reservation)>,
-    reply: Reply,
-}
-
-/// Room for a part of an answer before it is known how large it is. It is more than most parts need.
-const PART_BYTES: u64 = 16 << 20;
-/// No more than one in so many of all answers' room, however little that is.
-const PART_ONE_IN: u64 = 8;
-/// How long an answer under way waits for room: its reader has part of it already.
-const NEXT_PART_WAIT: Duration = Duration::from_secs(120);
-
-fn part_bytes(edge: &Edge) -> u64 {
-    PART_BYTES.min(edge.budgets.answers.reading().total / PART_ONE_IN)
-}
-
-impl Streaming {
-    /// The next part that has any bytes; none behind the end.
-    async fn next(&mut self) -> Result<Option<Part>, Refusal> {
-        let mut bytes = Vec::new();
-        let mut room = None;
-        while bytes.is_empty() {
-            if self.writer.is_none() {
-                return Ok(None);
-            }
-            let (table, held) = match self.first.take() {
-                Some((first, room)) => (Some(first), room),
-                None => {
-                    let (budget, until) = (&self.edge.budgets.answers, Instant::now() + NEXT_PART_WAIT);
-                    let held = self.applicant.reserve_until(budget, part_bytes(&self.edge), until).await?;
-                    (self.rows.next().await?, held)
-                }
-            };
-            bytes = match table {
-                Some(table) => self.written(table).await?,
-                None => self.ended().await?,
-            };
-            room = Some(held);
-        }
-        let Some(mut room) = room else { return Ok(None) };
-        let (has, needs) = (room.amount(), bytes.len() as u64);
-        if needs > has {
-            let (budget, until) = (&self.edge.budgets.answers, Instant::now() + NEXT_PART_WAIT);
-            self.applicant.grow_until(budget, &mut room, needs - has, until).await?;
-        } else {
-            room.shrink(has - needs);
-        }
-        Ok(Some(Part { bytes: bytes.into(), room }))
-    }
-
-    async fn written(&mut self, table: Table) -> Result<Vec<u8>, Refusal> {
-        let Some((mut writer, mut packing)) = self.writer.take() else { return Ok(Vec::new()) };
-        let head = self.head.take().unwrap_or_default();
-        let work = move |watch: &Watch| {
-            let mut bytes = packing.put(head).map_err(Refusal::internal)?;
-            bytes.extend(written((&mut writer, &mut packing), &table.rows, watch)?);
-            Ok::<_, Refusal>(((writer, packing), bytes))
-        };
-        let (writer, bytes) = self.rows.work(work).await??;
-        self.writer = Some(writer);
-        Ok(bytes)
-    }
-
-    async fn ended(&mut self) -> Result<Vec<u8>, Refusal> {
-        let Some((writer, packing)) = self.writer.take() else { return Ok(Vec::new()) };
-        let mut bytes = self.head.take().unwrap_or_default();
-        let tail = self.reply.tail(&self.rows, None)?;
-        let work = move |watch: &Watch| {
-            bytes.extend(writer.finish().map_err(unwritten)?);
-            bytes.extend_from_slice(&tail);
-            packed(packing, &bytes, || watch.check())
-        };
-        self.rows.work(work).await?
-    }
-}
-
 /// Writes a table. A long one is written on a thread for queries, since the threads that serve have other clients.
-async fn written_beside(rows: &Rows, mut writer: Writer, table: Table) -> Result<(Writer, Vec<u8>), Refusal> {
+async fn written_beside(executor: &Executor, mut writer: Writer, table: Table) -> Result<(Writer, Vec<u8>), Refusal> {
     let mut values = table.rows.iter().flatten();
     let mut ahead = 0;
     let is_short = values.all(|value| {
@@ -351,7 +246,7 @@ async fn written_beside(rows: &Rows, mut writer: Writer, table: Table) -> Result
         let bytes = written((&mut writer, &mut Packing::Plain), &table.rows, watch)?;
         Ok((writer, bytes))
     };
-    rows.work(work).await?
+    executor.run(work).await?
 }
 
 /// The last of an answer, or all of it, packed step by step.

@@ -54,7 +54,7 @@ enum Side {
 
 /// One server, driven once.
 #[derive(Debug, Serialize)]
-struct Run {
+pub struct Run {
     driven: Driven,
     /// From the first request to the last answer.
     server_cpu: CpuSeconds,
@@ -62,6 +62,17 @@ struct Run {
     memory: Memory,
     /// Over time, every 200 ms.
     resident_bytes: Vec<u64>,
+}
+
+impl Run {
+    pub fn operations_per_second(&self) -> f64 {
+        self.driven.operations_per_second()
+    }
+
+    /// Processor seconds of the server.
+    pub fn cpu_per_gb(&self) -> f64 {
+        self.server_cpu.values().sum::<f64>() / self.driven.bytes as f64 * 1e9
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -148,6 +159,15 @@ fn pair(options: &Options, bodies: &Bodies, pace: Pace, dir: &Path, number: usiz
     Ok(pair)
 }
 
+/// Sends all bodies to a new server of the program, as fast as it takes them.
+pub fn alone(options: &Options, bodies: &Bodies, dir: &Path) -> anyhow::Result<Run> {
+    std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
+    let pace = Pace { every: None, upto: options.seconds.map(Duration::from_secs) };
+    let run = one_run(options, bodies, pace, dir, Side::Assay)?;
+    std::fs::remove_dir_all(dir)?;
+    Ok(run)
+}
+
 fn one_run(options: &Options, bodies: &Bodies, pace: Pace, dir: &Path, side: Side) -> anyhow::Result<Run> {
     // What the side before left in the page cache is written by nobody's time but ours.
     rustix::fs::sync();
@@ -201,8 +221,7 @@ fn side_figures(report: &mut Report, name: &str, pairs: &[Pair], side: fn(&Pair)
     report.figure(format!("{name}, an acknowledgement, p50"), of(|run| p(run, 0.5)), "ms");
     report.figure(format!("{name}, an acknowledgement, p99"), of(|run| p(run, 0.99)), "ms");
     report.figure(format!("{name}, CPU of the client"), of(|run| run.client_cpu_seconds / run.driven.seconds), "cores");
-    let server = of(|run| run.server_cpu.values().sum::<f64>() / run.driven.bytes as f64 * 1e9);
-    report.figure(format!("{name}, CPU of the server"), server, "s/GB");
+    report.figure(format!("{name}, CPU of the server"), of(Run::cpu_per_gb), "s/GB");
     let refused: u64 = pairs.iter().map(|pair| side(pair).driven.refused).sum();
     report.figure(format!("{name}, requests refused and sent again"), refused as f64, "");
 }

@@ -19,6 +19,7 @@ mod measured;
 mod ours;
 mod peer;
 mod queries;
+mod releases;
 mod spans;
 mod trials;
 
@@ -41,6 +42,9 @@ use peer::{Engine, Environment, Files, Peer};
 use queries::{EVENTS, EXPORT, Question, TRACES};
 use spans::Spans;
 use trials::Trials;
+
+pub use figures::geometric_mean;
+pub use releases::{Turns, in_turns};
 
 /// More than anybody waits for.
 const BESIDE_ROWS: u64 = 1 << 40;

@@ -27,9 +27,13 @@ const STACK_MORE: usize = 2 << 20;
 /// What the deepest query takes that is read at all, in a program that was not made fast; it is not touched until it is needed.
 const STACK_DEEP: usize = 32 << 20;
 
-/// For what goes down a whole query, on whatever thread.
+/// Stack of a thread on which [`deep`] maps no other: what the deepest query takes, and what its callers take.
+pub const DEEP_THREAD_STACK: usize = STACK_DEEP + STACK_MORE;
+
+/// For what goes down a whole query, on whatever thread. A stack is mapped only where the one at hand is too small: to map
+/// and to unmap one takes longer than most queries take to be read.
 pub fn deep<T>(of: impl FnOnce() -> T) -> T {
-    stacker::grow(STACK_DEEP, of)
+    stacker::maybe_grow(STACK_DEEP, DEEP_THREAD_STACK, of)
 }
 
 /// One level of a recursion. How deep it goes is limited (`ast::DEPTH_MAX`), how much stack a thread has is not known here.

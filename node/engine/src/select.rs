@@ -297,6 +297,10 @@ impl Parts<'_> {
             return None;
         }
         let (mut wanted, mut end) = (0, all);
+        if most >= all - start {
+            self.start = all;
+            return Some(start..all);
+        }
         for (from, to) in self.selected.slice(start, all - start).set_slices() {
             if wanted + (to - from) >= most {
                 end = start + from + (most - wanted);

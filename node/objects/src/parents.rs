@@ -21,6 +21,9 @@ struct Place {
 
 /// Ids of the rows to read before [`adopt`]: parents whose place in their trace the request itself does not tell.
 pub fn unknown_parents(rows: &[Sent]) -> Vec<String> {
+    if !names_parents(rows) {
+        return Vec::new();
+    }
     let told: HashSet<&str> = rows.iter().filter_map(as_row).filter(|row| !merges(row)).filter_map(id_of).collect();
     let mut seen = HashSet::new();
     let parents = rows.iter().filter_map(as_row).filter_map(parent_of);
@@ -29,6 +32,9 @@ pub fn unknown_parents(rows: &[Sent]) -> Vec<String> {
 
 /// Replaces `_parent_id` in every row by the parent's place. `stored` are the rows that [`unknown_parents`] asked for.
 pub fn adopt(rows: &mut [Sent], stored: &[Bytes]) {
+    if !names_parents(rows) {
+        return;
+    }
     let mut places: HashMap<String, Place> = stored.iter().filter_map(stored_place).collect();
     // A row of the request that replaces comes after what is stored; one that merges keeps the stored place.
     let mut by_id: HashMap<String, usize> = HashMap::new();
@@ -43,6 +49,11 @@ pub fn adopt(rows: &mut [Sent], stored: &[Bytes]) {
     for at in 0..rows.len() {
         settle(rows, at, &by_id, &mut places);
     }
+}
+
+/// Whether any row has the field. Most requests have none, and are not looked at any further.
+fn names_parents(rows: &[Sent]) -> bool {
+    rows.iter().filter_map(as_row).any(|row| row.get(PARENT).is_some())
 }
 
 /// Resolves one row after the rows of the request that it descends from.

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use assay_cluster::Cluster;
+use assay_node_btql::DEEP_THREAD_STACK;
 use assay_node_engine::{Asker, Memory, Shared};
 use assay_node_limits::{Budget, Holder, Reading, Refusals};
 use assay_storage_model::OrgId;
@@ -58,7 +59,8 @@ impl Threads {
     /// Panics where the system gives no runtime: it is called once, at the start of the program.
     pub fn start(threads: usize, refusals: &Refusals) -> Threads {
         let mut builder = Builder::new_current_thread();
-        let runtime = builder.thread_name(THREAD).max_blocking_threads(threads).build();
+        builder.thread_name(THREAD).thread_stack_size(DEEP_THREAD_STACK).max_blocking_threads(threads);
+        let runtime = builder.build();
         let runtime = runtime.expect("the system gives a runtime");
         let places = Budget::new(THREADS, threads as u64, refusals);
         Threads { places, handle: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)) }

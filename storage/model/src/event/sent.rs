@@ -35,6 +35,16 @@ pub enum Sent {
     Other(Value),
 }
 
+impl Sent {
+    /// About what its document takes, if it is a row.
+    pub fn bytes_about(&self) -> usize {
+        match self {
+            Sent::Row(row) => row.bytes_about(),
+            Sent::Other(_) => 0,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SentRow {
     /// In the order in which they were sent; null in the place of a field that is kept as text.

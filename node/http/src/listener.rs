@@ -33,7 +33,7 @@ use crate::interim::Interim;
 use crate::sockets::Reserved;
 use crate::tls::Certificates;
 
-/// Threads a worker parses large bodies on; more would only take turns on the same cores.
+/// Threads on which a worker parses large bodies and prepares their rows. More would only take turns on the same cores.
 const PARSE_THREADS_A_WORKER: usize = 2;
 /// How long a closing connection may take to say goodbye.
 const DISCONNECT: Duration = Duration::from_secs(2);

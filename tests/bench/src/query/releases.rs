@@ -13,7 +13,7 @@ use super::queries::{EXPORT, Question};
 use super::{Loaded, Options, named, questions_of};
 use crate::report::median;
 
-/// Of one question, of one program, before the other one's turn.
+/// Runs of one question on one program before the other program has its turn.
 const TURN: Runs = Runs { least: 7, most: 51, seconds: 0.7 };
 const EXPORT_TURN: Runs = Runs { least: 1, most: 1, seconds: 0.0 };
 

@@ -26,9 +26,10 @@ pub(super) struct Streaming {
     /// None once the end was written.
     writer: Option<(Writer, Packing)>,
     executor: Executor,
-    rows: Rows,
-    /// What was read before it is asked for.
-    ahead: Option<Result<PartRead, Refusal>>,
+    first: Option<PartRead>,
+    /// None while the next part is read ahead, by the task in `ahead`.
+    rows: Option<Rows>,
+    ahead: JoinSet<(Rows, Result<PartRead, Refusal>)>,
     reply: Reply,
 }
 
@@ -64,8 +65,9 @@ impl Streaming {
             head: Some(reply.head()),
             writer: Some(writer),
             executor: rows.executor(),
-            rows,
-            ahead: Some(Ok((Some(first), room))),
+            first: Some((Some(first), room)),
+            rows: Some(rows),
+            ahead: JoinSet::new(),
             reply,
         }
     }
@@ -94,16 +96,12 @@ impl Streaming {
             if self.writer.is_none() {
                 return Ok(None);
             }
-            let (table, held) = match self.ahead.take() {
-                Some(ahead) => ahead?,
-                None => {
-                    let (budget, until) = (&self.edge.budgets.answers, Instant::now() + NEXT_PART_WAIT);
-                    let held = self.applicant.reserve_until(budget, part_bytes(&self.edge), until).await?;
-                    (self.rows.next().await?, held)
-                }
-            };
+            let (table, held) = self.part().await?;
             bytes = match table {
-                Some(table) => self.written(table).await?,
+                Some(table) => {
+                    self.read_ahead();
+                    self.written(table).await?
+                }
                 None => self.ended().await?,
             };
             room = Some(held);
@@ -119,25 +117,31 @@ impl Streaming {
         Ok(Some(Part { bytes: bytes.into(), room }))
     }
 
-    /// Writes rows, and reads the next part meanwhile if there is room for it at once.
-    async fn written(&mut self, table: Table) -> Result<Vec<u8>, Refusal> {
-        let Some((mut writer, mut packing)) = self.writer.take() else { return Ok(Vec::new()) };
-        let head = self.head.take().unwrap_or_default();
-        let work = move |watch: &Watch| {
-            let mut bytes = packing.put(head).map_err(Refusal::internal)?;
-            bytes.extend(written((&mut writer, &mut packing), &table.rows, watch)?);
-            Ok::<_, Refusal>(((writer, packing), bytes))
-        };
-        let room = self.room_ahead();
-        let rows = &mut self.rows;
-        let read = async move {
-            let held = room?;
-            Some(rows.next().await.map(|table| (table, held)).map_err(Refusal::from))
-        };
-        let (done, ahead) = tokio::join!(self.executor.run(work), read);
-        let (writer, bytes) = done??;
-        (self.writer, self.ahead) = (Some(writer), ahead);
-        Ok(bytes)
+    /// The rows of the next part, and the room that it has.
+    async fn part(&mut self) -> Result<PartRead, Refusal> {
+        if let Some(first) = self.first.take() {
+            return Ok(first);
+        }
+        if let Some(read) = self.ahead.join_next().await {
+            let (rows, read) = read.map_err(Refusal::internal)?;
+            self.rows = Some(rows);
+            return read;
+        }
+        let (budget, until) = (&self.edge.budgets.answers, Instant::now() + NEXT_PART_WAIT);
+        let room = self.applicant.reserve_until(budget, part_bytes(&self.edge), until).await?;
+        let rows = self.rows.as_mut().ok_or_else(|| Refusal::internal("a part is read twice"))?;
+        Ok((rows.next().await?, room))
+    }
+
+    /// Begins to read the next part, if there is room for it at once. A part at hand does not wait for that: the next one
+    /// may take as long as a query may.
+    fn read_ahead(&mut self) {
+        let Some(room) = self.room_ahead() else { return };
+        let Some(mut rows) = self.rows.take() else { return };
+        self.ahead.spawn_local(async move {
+            let read = rows.next().await.map(|table| (table, room)).map_err(Refusal::from);
+            (rows, read)
+        });
     }
 
     /// Room for the next part, if much is free and nobody waits for it.
@@ -148,10 +152,24 @@ impl Streaming {
         is_free.then(|| budget.try_acquire(self.applicant.holder, bytes)).flatten()
     }
 
+    async fn written(&mut self, table: Table) -> Result<Vec<u8>, Refusal> {
+        let Some((mut writer, mut packing)) = self.writer.take() else { return Ok(Vec::new()) };
+        let head = self.head.take().unwrap_or_default();
+        let work = move |watch: &Watch| {
+            let mut bytes = packing.put(head).map_err(Refusal::internal)?;
+            bytes.extend(written((&mut writer, &mut packing), &table.rows, watch)?);
+            Ok::<_, Refusal>(((writer, packing), bytes))
+        };
+        let (writer, bytes) = self.executor.run(work).await??;
+        self.writer = Some(writer);
+        Ok(bytes)
+    }
+
     async fn ended(&mut self) -> Result<Vec<u8>, Refusal> {
         let Some((writer, packing)) = self.writer.take() else { return Ok(Vec::new()) };
         let mut bytes = self.head.take().unwrap_or_default();
-        let tail = self.reply.tail(&self.rows, None)?;
+        let rows = self.rows.as_ref().ok_or_else(|| Refusal::internal("the end is written while a part is read"))?;
+        let tail = self.reply.tail(rows, None)?;
         let work = move |watch: &Watch| {
             bytes.extend(writer.finish().map_err(unwritten)?);
             bytes.extend_from_slice(&tail);

@@ -20,11 +20,12 @@ use std::time::{Duration, Instant};
 use assay_cluster_raft::fatal::{COMPACTION_THREAD, UPKEEP_THREAD};
 use assay_cluster_raft::machine::{disk_was_full, files_ran_out};
 use assay_cluster_raft::{Admission, Door, Keep, SealError};
-use assay_storage_disk::{REFUSE_WRITES_BELOW_PERCENT, Room, admit, stands_behind};
+use assay_storage_disk::{REFUSE_WRITES_BELOW_PERCENT, Room, admit};
 use assay_storage_log::Log;
 use assay_storage_model::sabotage::{self, Sabotage};
 use assay_storage_model::{GroupId, ShardId};
 use assay_storage_shard::{SEGMENTS_PER_TIER, Shard, ShardError};
+use assay_storage_threads::{BackgroundWork, lower_thread_priority};
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
@@ -131,9 +132,7 @@ impl Upkeep {
         };
         let held = Arc::clone(&parts.lock);
         let compaction = thread::Builder::new().name(COMPACTION_THREAD.into()).spawn(move || {
-            if let Err(error) = stands_behind() {
-                tracing::warn!(%error, "compaction has the processor as often as queries and inserts");
-            }
+            lower_thread_priority(BackgroundWork::Maintenance);
             compacting.run();
             drop(held);
         })?;

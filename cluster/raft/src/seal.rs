@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use assay_storage_model::Applied;
+use assay_storage_threads::{BackgroundWork, lower_thread_priority};
 use parking_lot::{Condvar, Mutex};
 use thiserror::Error;
 use tokio::sync::oneshot;
@@ -122,6 +123,7 @@ impl SealThreads {
         for _ in 0..SEALS_AT_ONCE {
             let (queue, hold) = (Arc::clone(&queue), hold.clone());
             let work = move || {
+                lower_thread_priority(BackgroundWork::Bulk);
                 while let Some(Order { machine, answer }) = queue.next() {
                     if answer.is_closed() {
                         continue; // its group shut down while it waited

@@ -14,9 +14,9 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 use actix_web::error::PayloadError;
 use actix_web::http::{Version, header};
-use actix_web::web::{self, Payload};
+use actix_web::web::Payload;
 use assay_node_grpc::Inbound;
-use assay_node_limits::{Budget, Reservation};
+use assay_node_limits::{Budget, Holder, Reservation};
 use assay_storage_model::command::ROWS_PER_WRITE_MAX;
 use assay_storage_model::event::{self, Counted, counted_within};
 use bytes::{Bytes, BytesMut};
@@ -27,6 +27,7 @@ use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::admission::Applicant;
+use crate::background::{INLINE_BYTES_MAX, in_background};
 use crate::counts::Counts;
 use crate::edge::Edge;
 use crate::pace::Pace;
@@ -50,10 +51,8 @@ const ROW_BYTES: usize = 1 << 10;
 /// What spans take when they are rows, in bytes of their export.
 const DECODED_TIMES: usize = 4;
 
-/// Larger bodies are parsed on a thread of their own: others on this worker would wait for over a millisecond.
-const PARSE_INLINE_BYTES_MAX: usize = 128 << 10;
-/// And so are bodies of more rows: an item of feedback is made into rows while it is parsed.
-const PARSE_INLINE_ROWS_MAX: usize = 256;
+/// Upper bound of the rows of a body that a worker parses itself: an item of feedback is made into rows while it is parsed.
+const INLINE_ROWS_MAX: usize = 256;
 
 /// Room made before the first bytes came, whatever length was claimed: a claim costs its sender nothing.
 const CLAIM_BYTES_MAX: usize = 64 << 10;
@@ -85,6 +84,34 @@ impl RowsAt {
     }
 }
 
+/// A large body that was counted.
+enum CountedBody<T, P> {
+    /// There was room for it, and it was parsed at once, while its bytes were in the caches of the processor.
+    Parsed(T, Reservation),
+    /// It has to wait for so much room.
+    Waits { bytes: Bytes, parse: P, room: u64 },
+}
+
+async fn count_and_parse<T, P>(
+    bytes: Bytes,
+    rows: RowsAt,
+    parse: P,
+    (budget, holder): (Budget, Holder),
+) -> Result<CountedBody<T, P>, Refusal>
+where
+    T: Send + 'static,
+    P: FnOnce(&[u8]) -> Result<T, Refusal> + Send + 'static,
+{
+    in_background(move || {
+        let room = room_of(&bytes, rows)?.bytes as u64;
+        Ok(match budget.try_acquire(holder, room.min(budget.largest())) {
+            Some(tree) => CountedBody::Parsed(parse(&bytes)?, tree),
+            None => CountedBody::Waits { bytes, parse, room },
+        })
+    })
+    .await
+}
+
 /// About what a body takes when it is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
@@ -94,7 +121,7 @@ pub struct Room {
 
 impl Room {
     fn is_small(&self, body: &[u8]) -> bool {
-        body.len() <= PARSE_INLINE_BYTES_MAX && self.rows <= PARSE_INLINE_ROWS_MAX
+        body.len() <= INLINE_BYTES_MAX && self.rows <= INLINE_ROWS_MAX
     }
 }
 
@@ -327,7 +354,7 @@ impl Body {
         // Held before it is there: what is packed well is a thousand times as large.
         let packed = bytes.len() as u64;
         who.grow(&edge.budgets.bodies, &mut held, unpacked_bytes_max(&bytes, bytes_max) as u64).await?;
-        let unpacked = web::block(move || unpack(&bytes, bytes_max)).await.map_err(Refusal::internal)??;
+        let unpacked = in_background(move || unpack(&bytes, bytes_max)).await?;
         held.shrink(packed);
         Ok(Body { bytes: unpacked, held, who, parsed })
     }
@@ -346,12 +373,19 @@ impl Body {
         P: FnOnce(&[u8]) -> Result<T, Refusal> + Send + 'static,
     {
         let Body { bytes, held, who, parsed } = self;
-        let room = room_of(&bytes, rows)?;
-        let tree = who.reserve(&parsed, room.bytes as u64).await?;
-        let value = if room.is_small(&bytes) {
-            parse(&bytes)?
+        let (value, tree) = if bytes.len() <= INLINE_BYTES_MAX {
+            let room = room_of(&bytes, rows)?;
+            let tree = who.reserve(&parsed, room.bytes as u64).await?;
+            let is_small = room.is_small(&bytes);
+            (if is_small { parse(&bytes)? } else { in_background(move || parse(&bytes)).await? }, tree)
         } else {
-            web::block(move || parse(&bytes)).await.map_err(Refusal::internal)??
+            match count_and_parse(bytes, rows, parse, (parsed.clone(), who.holder)).await? {
+                CountedBody::Parsed(value, tree) => (value, tree),
+                CountedBody::Waits { bytes, parse, room } => {
+                    let tree = who.reserve(&parsed, room).await?;
+                    (in_background(move || parse(&bytes)).await?, tree)
+                }
+            }
         };
         Ok(Parsed { value, held, who, parsed, _tree: tree })
     }
@@ -364,10 +398,10 @@ impl Body {
     {
         let Body { bytes, held, who, parsed } = self;
         let tree = who.reserve(&parsed, bytes.len().saturating_mul(DECODED_TIMES) as u64).await?;
-        let value = if bytes.len() <= PARSE_INLINE_BYTES_MAX {
+        let value = if bytes.len() <= INLINE_BYTES_MAX {
             decode(&bytes)?
         } else {
-            web::block(move || decode(&bytes)).await.map_err(Refusal::internal)??
+            in_background(move || decode(&bytes)).await?
         };
         Ok(Parsed { value, held, who, parsed, _tree: tree })
     }
@@ -441,13 +475,38 @@ pub fn object(value: Value) -> Result<Map<String, Value>, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
+    use assay_node_limits::Refusals;
+    use futures::FutureExt;
+
     use super::*;
+    use crate::wait::{REQUEST_WAIT, Wait};
 
     #[track_caller]
     fn refused(text: &[u8], part: &str) {
         let refusal = room_of(text, RowsAt::Nowhere).and_then(|_| parse(text)).expect_err(part);
         assert_eq!(refusal.kind, Kind::BadRequest);
         assert!(refusal.message.contains(part), "{}", refusal.message);
+    }
+
+    /// A body that is refused when its depth is counted.
+    fn deep_body(bytes: usize, budget: &Budget) -> Body {
+        let bytes = Bytes::from("[".repeat(bytes));
+        let held = budget.try_acquire(Holder::ANONYMOUS, 1).expect("room");
+        let who = Applicant { holder: Holder::ANONYMOUS, wait: Wait::new(Instant::now() + REQUEST_WAIT) };
+        Body { bytes, held, who, parsed: budget.clone() }
+    }
+
+    #[actix_web::test]
+    async fn a_large_body_is_counted_in_the_background() {
+        let budget = Budget::new("test", 1 << 20, &Refusals::default());
+        let small = deep_body(INLINE_BYTES_MAX, &budget).json();
+        let counted = pin!(small).now_or_never().expect("a small body is counted at once");
+        assert!(counted.is_err_and(|refusal| refusal.message.contains("deep")));
+        let mut large = pin!(deep_body(INLINE_BYTES_MAX + 1, &budget).json());
+        assert!(large.as_mut().now_or_never().is_none(), "the thread of the worker does something else meanwhile");
+        assert!(large.await.is_err_and(|refusal| refusal.message.contains("deep")));
     }
 
     #[test]

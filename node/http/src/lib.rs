@@ -34,6 +34,7 @@
 mod admin;
 mod admission;
 mod asked;
+mod background;
 mod body;
 mod call;
 mod caller;

@@ -33,8 +33,8 @@ use crate::interim::Interim;
 use crate::sockets::Reserved;
 use crate::tls::Certificates;
 
-/// Threads on which a worker parses large bodies and prepares their rows. More would only take turns on the same cores.
-const PARSE_THREADS_A_WORKER: usize = 2;
+/// Threads of a worker for large requests. More would only take turns on the same processors.
+const BACKGROUND_THREADS_A_WORKER: usize = 2;
 /// How long a closing connection may take to say goodbye.
 const DISCONNECT: Duration = Duration::from_secs(2);
 /// What is spoken over TLS.
@@ -65,7 +65,7 @@ impl Listener {
         let mut builder = Workers::build()
             .workers(self.workers)
             .max_concurrent_connections(at_worker)
-            .worker_max_blocking_threads(PARSE_THREADS_A_WORKER)
+            .worker_max_blocking_threads(BACKGROUND_THREADS_A_WORKER)
             .shutdown_timeout(config.stop_seconds_max)
             .disable_signals();
         // Else silent handshakes would keep others from theirs. All listeners share it, so all say the same.

@@ -4,6 +4,7 @@ use assay_storage_model::command::{Action, Command, ROWS_PER_WRITE_MAX, RequestI
 use assay_storage_model::event::{PrepareContext, PreparedRow, Sent, prepare};
 use assay_storage_model::merge::fold_batch;
 use assay_storage_model::{ObjectKey, Xact};
+use assay_storage_threads::{BackgroundWork, lower_thread_priority};
 use bytes::Bytes;
 use uuid::{Builder, Uuid};
 
@@ -66,7 +67,10 @@ pub async fn prepare_all(writes: Vec<ObjectWrite>, now_micros: i64) -> Result<Ve
     if bytes <= PREPARED_HERE_BYTES_MAX {
         return each_prepared(writes, now_micros);
     }
-    let preparing = tokio::task::spawn_blocking(move || each_prepared(writes, now_micros));
+    let preparing = tokio::task::spawn_blocking(move || {
+        lower_thread_priority(BackgroundWork::Bulk);
+        each_prepared(writes, now_micros)
+    });
     preparing.await.unwrap_or_else(|why| Err(WriteError::Unavailable(format!("preparing rows: {why}"))))
 }
 

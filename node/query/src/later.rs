@@ -226,7 +226,7 @@ impl Later {
             office,
         });
         *later.driver.lock() = Some(later.handle.spawn(Arc::clone(&later).drive()));
-        later.office.cluster.serve(door::LATER, Arc::new(LaterDoor(Arc::clone(&later))));
+        later.office.cluster.serve_on_behalf(door::LATER, Arc::new(LaterDoor(Arc::clone(&later))));
         Ok(later)
     }
 

@@ -259,7 +259,7 @@ impl Queries {
     /// What has become of such a question, on whatever node it is; none where there is none of that name for this
     /// organization. Who reads it has to be asked for all of its objects.
     pub async fn look_later(&self, org: OrgId, name: Uuid, wanted: Option<Wanted>) -> Result<Option<Seen>, AskError> {
-        self.later.look(org, name, wanted).await
+        self.later.look(&self.asker, org, name, wanted).await
     }
 
     /// What runs on after its request is stopped, and begins anew at the next start.

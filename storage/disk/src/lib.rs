@@ -11,7 +11,6 @@
 //!
 //! One writer to a file at a time; readers as many as like. Knows nothing of what the files hold.
 
-mod behind;
 mod causes;
 pub mod faulty;
 pub mod pages;
@@ -26,7 +25,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use behind::stands_behind;
 pub use causes::{disk_was_full, files_ran_out};
 pub use faulty::{Fault, FaultPlan, FaultyDisk, Operation};
 pub use pages::{DirectFile, PageBuffer};

@@ -5,6 +5,7 @@ use crate::house::Crate;
 /// What each crate may name. A crate that is not listed has no place in the house yet: give it one here.
 const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-storage-model", &[]),
+    ("assay-storage-threads", &[]),
     ("assay-storage-disk", &["assay-storage-model"]),
     ("assay-storage-kv", &["assay-storage-disk", "assay-storage-model"]),
     ("assay-storage-log", &["assay-storage-disk", "assay-storage-model"]),
@@ -32,6 +33,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-storage-log",
             "assay-storage-model",
             "assay-storage-shard",
+            "assay-storage-threads",
         ],
     ),
     (
@@ -46,6 +48,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-storage-log",
             "assay-storage-model",
             "assay-storage-shard",
+            "assay-storage-threads",
         ],
     ),
     ("assay-node-auth", &["assay-storage-model"]),
@@ -81,7 +84,14 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-records", &["assay-cluster", "assay-node-auth", "assay-storage-catalog", "assay-storage-model"]),
     (
         "assay-node-objects",
-        &["assay-cluster", "assay-node-auth", "assay-node-limits", "assay-storage-model", "assay-storage-shard"],
+        &[
+            "assay-cluster",
+            "assay-node-auth",
+            "assay-node-limits",
+            "assay-storage-model",
+            "assay-storage-shard",
+            "assay-storage-threads",
+        ],
     ),
     ("assay-node-files", &["assay-node-objects", "assay-storage-model"]),
     ("assay-node-functions", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
@@ -104,6 +114,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-node-query",
             "assay-node-records",
             "assay-storage-model",
+            "assay-storage-threads",
         ],
     ),
     ("assay", &["assay-cluster", "assay-node-", "assay-storage-"]),

@@ -30,7 +30,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("bincode", &["assay-storage-model"]),
     // The bench reads its own use of processor and memory; `assay dev` asks the nodes it started to stop; a socket that
     // takes connections is closed apart from the server that has it.
-    ("rustix", &["assay-storage-disk", "assay-bench", "assay", "assay-node-http"]),
+    ("rustix", &["assay-storage-disk", "assay-storage-threads", "assay-bench", "assay", "assay-node-http"]),
     // Names of content, fingerprints of keys, and of requests that may be sent twice; which rows a sample has.
     (
         "blake3",

@@ -14,6 +14,7 @@ use assay_storage_model::ObjectKind;
 use assay_storage_model::event::Sent;
 use uuid::Uuid;
 
+use super::files::Attachments;
 use super::rows::{send, write_to};
 use crate::body::Body;
 use crate::caller::Caller;
@@ -181,7 +182,7 @@ async fn write_group(
             indexes.push(one.index);
             part.push(Sent::from(one.row));
         }
-        let write: ObjectWrite = match write_to(caller, kind, id, part, None).await {
+        let write: ObjectWrite = match write_to(caller, kind, id, (part, Attachments::Unknown), None).await {
             Ok(write) => write,
             Err(refusal) if is_final(&refusal) => {
                 let left = rows.map(|one| one.index);

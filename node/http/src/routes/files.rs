@@ -21,6 +21,7 @@ use super::identity::origin_of;
 use super::rows::now_micros;
 use super::{Answer, Shared, json};
 use crate::admission::Applicant;
+use crate::background::{INLINE_BYTES_MAX, in_background};
 use crate::body::{Body, ROWS_MAX, pieces, too_many_rows};
 use crate::call::{Call, wait_of};
 use crate::caller::Caller;
@@ -307,11 +308,38 @@ async fn may_read(call: &Caller, org: OrgId, file: &File) -> Result<bool, Refusa
     Ok(false)
 }
 
-/// Says which files the rows of a write name, before they are written. A file that the caller may not read is not said to be
-/// named: else whoever knows its key could read it by naming it.
-pub(super) async fn refer(call: &Caller, write: &ObjectWrite) -> Result<(), Refusal> {
+/// Whether rows name attachments, as far as it is known when a write is made of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Attachments {
+    /// The rows were searched and name none, like almost all rows.
+    None,
+    /// The rows have to be searched.
+    #[default]
+    Unknown,
+}
+
+impl Attachments {
+    /// Searches rows while their body is parsed, where the time of a worker does not matter.
+    pub fn in_rows(rows: &[Sent]) -> Attachments {
+        if keys_in(rows).is_empty() { Attachments::None } else { Attachments::Unknown }
+    }
+}
+
+/// Records which files the rows of a write name, and returns the write. A file that the caller may not read is not recorded
+/// as named: else whoever knows its key could read it by naming it.
+pub(super) async fn refer(call: &Caller, write: ObjectWrite) -> Result<ObjectWrite, Refusal> {
     let (files, org) = (&call.edge.files, write.object.org);
-    let keys = keys_in(&write.rows);
+    let bytes: usize = write.rows.iter().map(Sent::bytes_about).sum();
+    let (write, keys) = if bytes <= INLINE_BYTES_MAX {
+        let keys = keys_in(&write.rows);
+        (write, keys)
+    } else {
+        in_background(move || {
+            let keys = keys_in(&write.rows);
+            Ok((write, keys))
+        })
+        .await?
+    };
     if keys.len() > NAMED_MAX {
         let said = format!("the rows name {} attachments; at most {NAMED_MAX} are taken at once", keys.len());
         return Err(Refusal::new(Kind::TooLarge, said));
@@ -319,17 +347,17 @@ pub(super) async fn refer(call: &Caller, write: &ObjectWrite) -> Result<(), Refu
     let names = keys.iter().filter_map(|key| FileName::new(org, Purpose::Attachment, key).ok());
     let mut names: Vec<FileName> = names.filter(|name| !files.is_referred(&write.object, name)).collect();
     if names.is_empty() {
-        return Ok(());
+        return Ok(write);
     }
     for (name, file) in files.look_all(org, &names).await? {
         if file.owner.is_some() && !may_read(call, org, &file).await? {
             names.retain(|one| *one != name);
         }
     }
-    if names.is_empty() {
-        return Ok(());
+    if !names.is_empty() {
+        files.refer(org, &write.object, &names).await?;
     }
-    Ok(files.refer(org, &write.object, &names).await?)
+    Ok(write)
 }
 
 fn shown(file: &File) -> Value {

@@ -127,7 +127,7 @@ fn wanted(pairs: &[(String, String)]) -> Result<Wanted, Refusal> {
 /// The same answer for what is not there, what is another organization's, and what has an object that may not be read.
 async fn look(call: &Call, id: Uuid, wanted: Option<Wanted>) -> Result<Seen, Refusal> {
     let missing = || Refusal::not_found(format!("the query {id}"));
-    let seen = call.edge.queries.look_later(call.principal.org, id, wanted).await?.ok_or_else(missing)?;
+    let seen = call.queries().look_later(call.principal.org, id, wanted).await?.ok_or_else(missing)?;
     // Who sees a project and may not read its logs is not told either what was asked of them.
     let hidden = |why| match why {
         RecordsError::NotFound(_) | RecordsError::Forbidden(_) => missing(),

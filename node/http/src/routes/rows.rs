@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use tracing::Span;
 use uuid::Uuid;
 
+use super::files::Attachments;
 use super::{Answer, files, json, json_builder};
 use crate::body::{Body, RowsAt, object, parse};
 use crate::call::Call;
@@ -28,11 +29,14 @@ use crate::shapes;
 /// The version that a page was read at.
 const VERSION: &str = "x-bt-version";
 
+/// Rows, and whether they name attachments.
+pub(super) type SearchedRows = (Vec<Sent>, Attachments);
+
 pub async fn insert(kind: ObjectKind, call: Call, payload: Payload) -> Answer {
     let id = call.id()?;
     let body = call.body_of_rows(payload).await?;
     let repeat = repeat_of(&call, &body)?;
-    let mut parsed = body.parsed(RowsAt::List, |bytes| shapes::rows(bytes, "events")).await?;
+    let mut parsed = body.parsed(RowsAt::List, |bytes| Ok(searched(shapes::rows(bytes, "events")?))).await?;
     let write = write_to(&call, kind, id, std::mem::take(&mut parsed.value), repeat.as_ref()).await?;
     let row_ids = send(&call, vec![write]).await?.pop().unwrap_or_default();
     json(&json!({ "row_ids": row_ids }))
@@ -44,7 +48,7 @@ pub async fn feedback(kind: ObjectKind, call: Call, payload: Payload) -> Answer 
     let repeat = repeat_of(&call, &body)?;
     let now = now_micros();
     // While it is parsed: an item makes rows of several trees, and where they are many that is not on this worker.
-    let made = move |bytes: &[u8]| Ok(sent(feedback::rows(shapes::feedback_items(bytes)?, now)?));
+    let made = move |bytes: &[u8]| Ok(searched(sent(feedback::rows(shapes::feedback_items(bytes)?, now)?)));
     let mut parsed = body.parsed(RowsAt::List, made).await?;
     let write = write_to(&call, kind, id, std::mem::take(&mut parsed.value), repeat.as_ref()).await?;
     send(&call, vec![write]).await?;
@@ -139,7 +143,7 @@ struct CrossRows {
     id: Uuid,
     /// How many of the rows are events; the others are its feedback.
     events: usize,
-    rows: Vec<Sent>,
+    rows: SearchedRows,
 }
 
 fn cross_rows(body: &[u8], now_micros: i64) -> Result<Vec<CrossRows>, Refusal> {
@@ -148,9 +152,23 @@ fn cross_rows(body: &[u8], now_micros: i64) -> Result<Vec<CrossRows>, Refusal> {
         let mut rows = part.events.unwrap_or_default();
         let events = rows.len();
         rows.extend(feedback::rows(part.feedback.unwrap_or_default(), now_micros)?);
-        Ok(CrossRows { kind: part.kind, name: part.name, id: part.id, events, rows: sent(rows) })
+        Ok(CrossRows { kind: part.kind, name: part.name, id: part.id, events, rows: searched(sent(rows)) })
     });
     each.collect()
+}
+
+fn searched(rows: Vec<Sent>) -> SearchedRows {
+    let attachments = Attachments::in_rows(&rows);
+    (rows, attachments)
+}
+
+fn searched_logs3(body: &[u8]) -> Result<(shapes::Logs3, Attachments), Refusal> {
+    let found = shapes::logs3_rows(body)?;
+    let attachments = match &found {
+        shapes::Logs3::Rows(rows) => Attachments::in_rows(rows),
+        shapes::Logs3::Uploaded(_) => Attachments::Unknown,
+    };
+    Ok((found, attachments))
 }
 
 fn sent(rows: Vec<Value>) -> Vec<Sent> {
@@ -161,17 +179,17 @@ fn sent(rows: Vec<Value>) -> Vec<Sent> {
 pub async fn logs3(call: Call, payload: Payload) -> Answer {
     let body = call.body_of_rows(payload).await?;
     let mut repeat = repeat_of(&call, &body)?;
-    let mut parsed = body.parsed(RowsAt::List, shapes::logs3_rows).await?;
-    if let shapes::Logs3::Uploaded(key) = &mut parsed.value {
+    let mut parsed = body.parsed(RowsAt::List, searched_logs3).await?;
+    if let (shapes::Logs3::Uploaded(key), _) = &mut parsed.value {
         let key = std::mem::take(key);
         // What waits for a large part of a budget holds nothing of it meanwhile.
         drop(parsed);
         // Whoever was not told that it was done names the same upload again.
         repeat = repeat.or_else(|| Some(Repeat::of_upload(&key)));
         let body = files::overflowed(&call, &key).await?;
-        parsed = body.parsed(RowsAt::List, shapes::logs3_rows).await?;
+        parsed = body.parsed(RowsAt::List, searched_logs3).await?;
     }
-    let shapes::Logs3::Rows(rows) = std::mem::take(&mut parsed.value) else {
+    let (shapes::Logs3::Rows(rows), attachments) = std::mem::take(&mut parsed.value) else {
         return Err(Refusal::bad("what was uploaded names another upload; it should be the rows"));
     };
     let mut row_ids = vec![String::new(); rows.len()];
@@ -181,7 +199,7 @@ pub async fn logs3(call: Call, payload: Payload) -> Answer {
         if group.kind == ObjectKind::ProjectPrompts {
             admitted.push(admit(&call, &mut group).await?);
         }
-        writes.push(write_to(&call, group.kind, group.id, group.rows, repeat.as_ref()).await?);
+        writes.push(write_to(&call, group.kind, group.id, (group.rows, attachments), repeat.as_ref()).await?);
         places.push(group.indexes);
     }
     let sent = send(&call, writes).await.map_err(|error| match error {
@@ -218,15 +236,17 @@ pub(super) async fn write_to(
     call: &Caller,
     kind: ObjectKind,
     id: Uuid,
-    rows: Vec<Sent>,
+    (rows, attachments): SearchedRows,
     repeat: Option<&Repeat>,
 ) -> Result<ObjectWrite, Refusal> {
     let home = call.edge.records.object(&call.principal, kind, id, Permission::Update).await?;
     record_home(&home);
     let request = repeat.map(|repeat| repeat.at(&call.principal, &home.key));
     let write = ObjectWrite { object: home.key, rows, request };
-    files::refer(call, &write).await?;
-    Ok(write)
+    match attachments {
+        Attachments::None => Ok(write),
+        Attachments::Unknown => files::refer(call, write).await,
+    }
 }
 
 /// The ids of the rows of each write. A write without rows has nothing to order and is not sent.

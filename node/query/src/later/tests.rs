@@ -6,16 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use assay_cluster::{Cluster, ClusterConfig};
-use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
-use serde_json::json;
+use assay_cluster::{AnswersFor, Cluster, ClusterConfig, Deed, Guard};
+use assay_storage_model::{NodeId, ObjectKey, ObjectKind, OrgId};
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use super::door::LaterDoor;
 use super::line::KEPT_MICROS;
 use super::record::tests::record;
 use super::{LaterLimits, LaterRequest, RESULT_ROWS_MAX, STARTS_MAX, Seen, Status, Wanted};
-use crate::{AskError, Home, Prices, Queries, QueryLimits, Question};
+use crate::{AskError, Home, Prices, Queries, QueryLimits, Question, packed};
 
 const BEGIN: i64 = 1_790_000_000_000_000;
 /// So often, and so far apart: a minute, for a machine that has other things to do.
@@ -98,10 +102,42 @@ impl Node {
     }
 }
 
+/// Lets alice read.
+#[derive(Debug)]
+struct AliceReads;
+
+impl Guard for AliceReads {
+    fn check(&self, principal: Bytes, deed: Deed, objects: Vec<ObjectKey>) -> BoxFuture<'static, Result<(), String>> {
+        let may = &principal[..] == b"alice" && deed == Deed::Read && objects == [request(1).homes[0].object];
+        async move { if may { Ok(()) } else { Err("only alice may".to_owned()) } }.boxed()
+    }
+}
+
 fn write(dir: &Path, name: Uuid, text: &str) {
     let folder = dir.join("data/queries");
     fs::create_dir_all(&folder).expect("a folder");
     fs::write(folder.join(format!("{name}.query")), text).expect("written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_node_gets_a_job_for_whoever_may_read_it() {
+    let node = Node::open(tempfile::tempdir().expect("a directory"), LaterLimits::default()).await;
+    let name = node.queries.make_later(request(1)).await.expect("made");
+    node.ended(name).await;
+    node.cluster.guard_with(Arc::new(AliceReads));
+    let door = LaterDoor(Arc::clone(&node.queries.later));
+    let wanted = Wanted { row: 0, limit: None };
+    let question = json!({"format": 1, "org": org(1), "name": name, "wanted": wanted});
+    let question = Bytes::from(question.to_string());
+    let asked = async |principal: &'static [u8]| {
+        let principal = Some(Bytes::from_static(principal));
+        let answer = door.answer_for(principal, NodeId(2), question.clone(), Duration::from_secs(60)).await;
+        packed::unpack::<Value>(answer.expect("an answer")).expect("it reads")
+    };
+    let (head, rows) = asked(b"alice").await;
+    assert_eq!((&head["Ok"]["status"], &rows[..]), (&json!(Status::Succeeded), &b"{\"n\":0}\n"[..]));
+    assert_eq!(asked(b"mallory").await, (json!({"Ok": null}), Bytes::new()), "as if there were none");
+    node.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -28,6 +28,7 @@ use super::client::{Connection, Target};
 use super::drive::{Bodies, Driven, Lane, Pace, drive};
 use super::server_process::ServerProcess;
 use super::{client_runtime, object_of_lane};
+use crate::disk::SyncProbe;
 use crate::process::Process;
 use crate::report::{Report, Wanted, median, percentile};
 
@@ -38,6 +39,9 @@ const PEAK_CONNECTIONS: usize = 8;
 const PEAK_TIME: Duration = Duration::from_secs(5);
 /// Threads with which one process sends.
 const SENDERS: usize = 8;
+/// Threads of all processes together, and their niceness.
+const SDK_THREADS: usize = 2;
+const SDK_NICENESS: i32 = 10;
 /// Tries of one batch, and the wait before the second; it doubles.
 const TRIES: u32 = 3;
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -90,13 +94,17 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     let server = ServerProcess::assay(&options.program, &data_dir)?;
     let runtime = client_runtime()?;
     let other = Target { key: Some(key_of_another(&options.program, &data_dir)?), ..server.target().clone() };
-    let bench = Bench { options, server: &server, runtime: &runtime };
+    let bench = Bench { options, server: &server, runtime: &runtime, sdk_runtime: &sdk_runtime()? };
 
+    let probe = SyncProbe::start(dir)?;
     let alone = bench.light_alone(&other)?;
+    let synced_alone = probe.end()?;
     let peak = bench.peak()?;
     let rate = FACTOR * peak.bytes as f64 / peak.seconds;
     eprintln!("it takes {:.1} MB/s; offering {:.1} MB/s for {} s", peak.mb_per_second(), rate / 1e6, options.seconds);
+    let probe = SyncProbe::start(dir)?;
     let Overloaded { sending, light, projects, offered_for, arrived_after, resident } = bench.overload(&other, rate)?;
+    let synced = [&synced_alone, &probe.end()?];
     let there = runtime.block_on(rows_there(server.target(), &projects))?;
 
     let mut report = Report::new("overload");
@@ -117,16 +125,35 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     report.promised("resident, peak", mib(memory.peak_bytes), "MiB", Wanted::AtMost(RESIDENT_MIB_MAX));
     report.promised("refusals of light clients", light.refused as f64, "", Wanted::AtMost(0.0));
-    let p99 = |light: &Light| percentile(light.answer_ms.iter().copied(), 0.99);
-    report.figure("a light client alone, p50", median(alone.answer_ms.iter().copied()), "ms");
-    report.figure("a light client alone, p99", p99(&alone), "ms");
-    report.figure("a light client beside it, p50", median(light.answer_ms.iter().copied()), "ms");
-    report.figure("a light client beside it, p99", p99(&light), "ms");
-    let slower = p99(&light) / p99(&alone);
+    let slower = report_slowdown(&mut report, "a light client", [&alone.answer_ms, &light.answer_ms]);
     report.promised("light clients, p99 beside it / alone", slower, "times", Wanted::AtMost(LIGHT_SLOWER_MAX));
+    let slower = report_slowdown(&mut report, "a page synced to a bare file", synced);
+    report.figure("bare file, p99 beside it / alone", slower, "times");
     report.detail("light", &light)?;
     report.detail("resident_bytes", &resident)?;
     report.finish(json_file)
+}
+
+/// A runtime for the SDK processes, of a low priority: elsewhere they run on other machines, and here they would take
+/// the processors from the server and from the light clients.
+fn sdk_runtime() -> anyhow::Result<Runtime> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(SDK_THREADS).thread_name("bench-sdk").enable_all().on_thread_start(|| {
+        if let Err(error) = rustix::process::nice(SDK_NICENESS) {
+            eprintln!("the SDK processes have the priority of the others: {error}");
+        }
+    });
+    runtime.build().context("starting the threads of the SDK processes")
+}
+
+/// Reports how long something took alone and beside the overload; returns the ratio of the 99th percentiles.
+fn report_slowdown(report: &mut Report, name: &str, [alone, beside]: [&Vec<f64>; 2]) -> f64 {
+    let p99 = |times: &[f64]| percentile(times.iter().copied(), 0.99);
+    for (times, when) in [(alone, "alone"), (beside, "beside it")] {
+        report.figure(format!("{name} {when}, p50"), median(times.iter().copied()), "ms");
+        report.figure(format!("{name} {when}, p99"), p99(times), "ms");
+    }
+    p99(beside) / p99(alone)
 }
 
 struct Overloaded {
@@ -141,7 +168,10 @@ struct Overloaded {
 struct Bench<'a> {
     options: &'a Options,
     server: &'a ServerProcess,
+    /// Threads of the light clients, and of all that is measured before the overload.
     runtime: &'a Runtime,
+    /// Threads of the SDK processes.
+    sdk_runtime: &'a Runtime,
 }
 
 impl Bench<'_> {
@@ -192,7 +222,7 @@ impl Bench<'_> {
                 sending: Arc::clone(&sending),
             };
             projects.push(id);
-            tasks.spawn_on(process.run(until), self.runtime.handle());
+            tasks.spawn_on(process.run(until), self.sdk_runtime.handle());
         }
         let sent = self.runtime.spawn(async move {
             let mut offered_for = Duration::ZERO;

@@ -1,0 +1,24 @@
+//! Work on large requests, which would hold up the small ones of the same worker.
+
+use actix_web::web;
+use assay_storage_threads::{BackgroundWork, lower_thread_priority};
+
+use crate::refusal::Refusal;
+
+/// Upper bound of the bytes of a body that the thread of a worker counts, parses and searches itself, in up to a
+/// millisecond. Larger ones are worked on in the background: they would hold up every other request of the worker.
+pub const INLINE_BYTES_MAX: usize = 128 << 10;
+
+/// Runs work on the blocking threads of the worker, with a low priority: small requests of others, and what reads from
+/// sockets, come first.
+pub async fn in_background<T, W>(work: W) -> Result<T, Refusal>
+where
+    T: Send + 'static,
+    W: FnOnce() -> Result<T, Refusal> + Send + 'static,
+{
+    let working = web::block(move || {
+        lower_thread_priority(BackgroundWork::Bulk);
+        work()
+    });
+    working.await.map_err(Refusal::internal)?
+}

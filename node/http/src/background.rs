@@ -5,8 +5,8 @@ use assay_storage_threads::{BackgroundWork, lower_thread_priority};
 
 use crate::refusal::Refusal;
 
-/// Upper bound of the bytes of a body that the thread of a worker counts, parses and searches itself, in up to a
-/// millisecond. Larger ones are worked on in the background: they would hold up every other request of the worker.
+/// Upper bound of the bytes of a body that the thread of a worker counts, parses and searches itself. Larger ones are
+/// worked on in the background.
 pub const INLINE_BYTES_MAX: usize = 128 << 10;
 
 /// Runs work on the blocking threads of the worker, with a low priority: small requests of others, and what reads from

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// Connections that are carried at the same time; one beyond it is closed. Four processes of each SDK in a burst have up to
-/// 80, and with 64 one of them now and then failed to connect.
+/// Connections that are carried at the same time; one beyond it is closed. Four processes of each SDK, each with eight or more
+/// senders, need more than 64.
 const CONNECTIONS_MAX: usize = 256;
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 

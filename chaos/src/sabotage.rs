@@ -60,8 +60,8 @@ const SIMULATED: &str = "sim --seeds 24 --seed 1";
 // Few of these seeds put a machine back, so it takes more of them.
 const OLD_COPIES: &str = "sim --seeds 80 --seed 1";
 
-// Long enough for one fault of each kind, which the report counts. With this seed segments are damaged last: the replicas
-// that are rebuilt then are missed by no other fault.
+// Long enough for one fault of each kind, which the report counts. With this seed segments are damaged after one fault of
+// every other kind, so no other first fault needs the replicas that are rebuilt then.
 const STORM: &str = "run --seconds 169 --nodes 3 \
                      --faults empty-directory,files,ring,moved-address,flipped-segment,slow-disk --seed 3";
 // With this seed the fault meets the node that leads most, or cuts it off: a node without leads has none to keep.

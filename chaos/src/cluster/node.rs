@@ -1,6 +1,7 @@
 //! One node: where its data is, how it is reached, and the lives of its process.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -224,6 +225,15 @@ impl Node {
         std::fs::write(file, why).context("writing an excuse")?;
         self.excuse = Some(why.to_owned());
         Ok(())
+    }
+
+    /// Records a file of the data directory before a fault damages it. The node may report that damage at any later time:
+    /// whatever reads the file first meets it.
+    pub fn record_damage(&self, path: &Path) -> anyhow::Result<()> {
+        let file = self.logs.join(format!("node-{}.damaged", self.number));
+        let name = path.strip_prefix(self.data_dir()).unwrap_or(path);
+        let mut list = OpenOptions::new().create(true).append(true).open(&file)?;
+        writeln!(list, "{}", name.display()).with_context(|| format!("writing {}", file.display()))
     }
 
     /// What ends by itself from here on has no excuse.

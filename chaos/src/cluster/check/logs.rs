@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 
 use anyhow::Context;
@@ -25,6 +25,8 @@ const EXPECTED: [(&str, &[&str]); 4] = [
     ("Error accepting connection: Too many open files", &["files"]),
     ("the files in tls/ cannot be used; the certificate in use stays", &["files"]),
 ];
+/// Alarm of a replica that is rebuilt, which follows from damage in one of its files.
+const GIVEN_UP: &str = "this replica was given up";
 /// Faults under which a request may be answered 500: what it reads is gone.
 const DISK_FAULTS: [&str; 3] = ["power-cut", "power-cut-all", "disk-full"];
 /// Alarms kept of one log; the first say most.
@@ -51,11 +53,12 @@ pub fn load(dir: &Path) -> anyhow::Result<Vec<Log>> {
             continue;
         }
         let excuse = std::fs::read_to_string(path.with_extension("excuse")).ok();
+        let damage = Damage::load(dir, &file)?;
         let lines = BufReader::new(File::open(&path)?).lines().map_while(Result::ok);
         let mut log = Log { file, excuse, alarms: Vec::new(), snapshots: 0 };
         for line in lines {
             log.snapshots += usize::from(installs_snapshot(&line));
-            if log.alarms.len() < ALARMS_MAX && is_alarm(&line) {
+            if log.alarms.len() < ALARMS_MAX && is_alarm(&line) && !damage.explains(&line) {
                 log.alarms.push(line.chars().take(LINE_CHARS_MAX).collect());
             }
         }
@@ -63,6 +66,35 @@ pub fn load(dir: &Path) -> anyhow::Result<Vec<Log>> {
     }
     logs.sort_by(|one, other| one.file.cmp(&other.file));
     Ok(logs)
+}
+
+/// Files of one node that faults damaged, relative to its data directory.
+struct Damage(Vec<String>);
+
+impl Damage {
+    /// Reads what was damaged of the node whose log this is.
+    fn load(dir: &Path, log: &str) -> anyhow::Result<Damage> {
+        let node = log.split_once("-life-").map_or(log, |(node, _)| node);
+        match std::fs::read_to_string(dir.join(format!("{node}.damaged"))) {
+            Ok(files) => Ok(Damage(files.lines().map(str::to_owned).collect())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Damage(Vec::new())),
+            Err(error) => Err(error).with_context(|| format!("reading the damaged files of {node}")),
+        }
+    }
+
+    /// Whether an alarm names a damaged file, or says that the replica which has one is rebuilt.
+    fn explains(&self, alarm: &str) -> bool {
+        let given_up = alarm.contains(GIVEN_UP);
+        self.0
+            .iter()
+            .any(|file| alarm.contains(file) || given_up && replica_of(file).is_some_and(|it| alarm.ends_with(&it)))
+    }
+}
+
+/// The end of a log line about the replica that has this file, which lies below `shards/SHARD-rREPLICA`.
+fn replica_of(file: &str) -> Option<String> {
+    let (_, replica) = Path::new(file).iter().nth(1)?.to_str()?.split_once("-r")?;
+    Some(format!(" replica={replica}"))
 }
 
 fn is_alarm(line: &str) -> bool {
@@ -117,6 +149,8 @@ fn disk_was_dying(evidence: &Evidence, t: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::super::hand_made::{STEP, evidence, evidence_of, found, good, good_rows};
     use super::*;
     use crate::cluster::history::FaultRecord;
@@ -181,5 +215,26 @@ mod tests {
         assert_eq!((evidence.logs.len(), evidence.logs[0].snapshots), (2, 1));
         let findings = found("C11", &evidence);
         assert!(findings.len() == 2 && findings.iter().all(|one| one.starts_with("node-1-life-1")), "{findings:?}");
+    }
+
+    #[test]
+    fn damage_explains_alarms_of_its_own_file_and_replica_in_every_life() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).expect("writes");
+        write("node-2.damaged", "shards/002-r12/g0002/segments/00000024.parquet\n");
+        let owed = "1 ERROR a: compaction met damage shard=2 error=a segment: /d/data/shards/002-r12/g0002/segments/00000024.parquet is damaged\n\
+                    2 ERROR a: this replica was given up; it is rebuilt from the others group=18 replica=12\n";
+        let other = "3 ERROR a: compaction met damage shard=2 error=a segment: /d/data/shards/002-r12/g0002/segments/00000025.parquet is damaged\n\
+                     4 ERROR a: this replica was given up; it is rebuilt from the others group=18 replica=112\n";
+        write("node-2-life-1.stderr", owed);
+        write("node-2-life-6.stderr", &format!("{owed}{other}"));
+        write("node-1-life-1.stderr", owed);
+        let mut found = BTreeMap::new();
+        for log in load(dir.path()).expect("reads") {
+            let numbers: String = log.alarms.iter().map(|line| &line[..1]).collect();
+            found.insert(log.file, numbers);
+        }
+        let expected = [("node-1-life-1.stderr", "12"), ("node-2-life-1.stderr", ""), ("node-2-life-6.stderr", "34")];
+        assert_eq!(found, expected.map(|(file, numbers)| (file.to_owned(), numbers.to_owned())).into());
     }
 }

@@ -77,7 +77,7 @@ impl Conductor<'_> {
         )))
     }
 
-    /// A byte of the newest segments changes under a node that runs. Compaction or a read finds it.
+    /// Changes a byte of each of the newest segments while their node runs. A compaction or a read finds it.
     pub(super) fn flipped_segment(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
         self.world.settle()?;
         let number = self.choose(fault.who, rng)?;
@@ -91,6 +91,7 @@ impl Conductor<'_> {
         }
         let mut flipped = 0;
         for path in newest {
+            node.record_damage(&path)?;
             // It may have been merged meanwhile.
             flipped += usize::from(flip(&path, rng).is_ok());
         }

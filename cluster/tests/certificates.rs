@@ -1,9 +1,9 @@
 //! Certificates of two nodes that run: an operator's own, taken up without a restart and never written over; another authority
 //! of the cluster; forged ones; and on whose behalf nodes ask each other.
 
+mod addresses;
 mod keys;
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -33,11 +33,6 @@ const OWN_VALID: Duration = Duration::from_secs(1000 * 24 * 3600);
 const TAKEN_UP_MAX: Duration = Duration::from_secs(15);
 const READY_MAX: Duration = Duration::from_secs(30);
 const TOKEN_VALID: Duration = Duration::from_secs(60);
-
-fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").to_string()
-}
 
 async fn open(dir: &Path, address: &str) -> Cluster {
     let config = ClusterConfig {
@@ -74,7 +69,7 @@ fn put(dir: &Path, name: &str, text: &str) {
 async fn an_operators_own_pair_is_taken_up_without_a_restart() {
     let home = tempfile::tempdir().expect("a directory");
     let dirs = [home.path().join("1"), home.path().join("2")];
-    let addresses = [free_address(), free_address()];
+    let addresses = [addresses::unused(), addresses::unused()];
     let first = open(&dirs[0], &addresses[0]).await;
     let token = first.make_token(TOKEN_VALID).await.expect("a token");
     join(Arc::new(RealDisk), &dirs[1], &token, &addresses[1]).await.expect("joins");
@@ -125,7 +120,7 @@ struct Pair {
 async fn pair() -> Pair {
     let home = tempfile::tempdir().expect("a directory");
     let dirs = [home.path().join("1"), home.path().join("2")];
-    let addresses = [free_address(), free_address()];
+    let addresses = [addresses::unused(), addresses::unused()];
     let first = open(&dirs[0], &addresses[0]).await;
     let token = first.make_token(TOKEN_VALID).await.expect("a token");
     join(Arc::new(RealDisk), &dirs[1], &token, &addresses[1]).await.expect("joins");

@@ -133,7 +133,7 @@ fn an_empty_directory_founds_nothing_where_something_says_that_it_had_data() {
     refused(&["--port", "0", "--data-dir", at, "--peer-address", "127.0.0.1:7400"], &[]);
     assert_eq!(files_of(&data), ["lost+found"]);
 
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let free = format!("{}:7400", own_host());
     let init =
         assay(&["cluster", "init", "--shards", "4", "--peer-address", &free, "--data-dir", at]).output().unwrap();
     let (made, errors) = said(&init);
@@ -145,12 +145,17 @@ fn an_empty_directory_founds_nothing_where_something_says_that_it_had_data() {
     assert!(node.stop());
 }
 
+/// Loopback address that no other test process uses.
+fn own_host() -> String {
+    // Process ids have 22 bits at most.
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    format!("127.{}.{middle}.{low}", 64 + high)
+}
+
 #[test]
 fn only_a_port_that_was_asked_for_has_to_be_free() {
     let dir = tempfile::tempdir().unwrap();
-    let [high, low] = u16::try_from(std::process::id() % 65_536).unwrap().to_be_bytes();
-    // An address of this machine's own that no other test uses.
-    let host = format!("127.{high}.{low}.78");
+    let host = own_host();
     let _exporter = TcpListener::bind((host.as_str(), 4317)).unwrap();
     let free = TcpListener::bind((host.as_str(), 0)).unwrap().local_addr().unwrap();
     let port = free.port().to_string();
@@ -206,8 +211,8 @@ fn a_trial_cluster_ends_when_it_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("dev");
     let at = data.to_str().unwrap();
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let held = TcpListener::bind(taken).unwrap();
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = held.local_addr().unwrap();
     let busy = assay(&["dev", "--nodes", "1", "--listen", &taken.to_string(), "--data-dir", at]).output().unwrap();
     says(&said(&busy).1, &["cannot listen on", &taken.to_string(), "--listen"]);
     assert!(!busy.status.success() && !data.exists(), "it made nothing");

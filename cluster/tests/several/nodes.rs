@@ -1,7 +1,6 @@
 //! Nodes on this machine, rows on them, and what they have on the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -17,6 +16,7 @@ use assay_storage_model::{GroupId, NodeId, ObjectKey, ObjectKind, OrgId, ShardId
 use bytes::Bytes;
 use uuid::Uuid;
 
+use crate::addresses;
 use crate::keys::Keys;
 
 pub const SHARDS: u16 = 4;
@@ -59,10 +59,8 @@ impl Weather for Cuts {
 
 impl Place {
     pub fn new(home: &Path, name: &str, replicas: u16) -> Place {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address").to_string();
         let (cuts, write_delay) = (Arc::default(), Arc::default());
-        Place { dir: home.join(name), address, replicas, shards: SHARDS, cuts, write_delay }
+        Place { dir: home.join(name), address: addresses::unused(), replicas, shards: SHARDS, cuts, write_delay }
     }
 
     pub fn config(&self, disk: SharedDisk) -> ClusterConfig {

@@ -113,12 +113,12 @@ fn open(config: ClusterConfig) -> anyhow::Result<ClusterStatus> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
-
     use super::*;
 
-    fn free_address() -> String {
-        TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+    /// Address on a loopback host that no other test process uses. Process ids have 22 bits at most.
+    fn own_address() -> String {
+        let [_, high, middle, low] = std::process::id().to_be_bytes();
+        format!("127.{}.{middle}.{low}:7400", 64 + high)
     }
 
     fn refused(data_dir: &Path, wanted: Wanted<'_>, parts: [&str; 2]) {
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_directory_is_founded_once_and_never_said_to_be_what_it_is_not() {
         let dir = tempfile::tempdir().unwrap();
-        let (dir, peer_address) = (dir.path().join("data"), free_address());
+        let (dir, peer_address) = (dir.path().join("data"), own_address());
         let wanted = Wanted { peer_address: &peer_address, shards: Some(4), replicas: Some(2) };
         let made = init(&dir, wanted).unwrap();
         assert_eq!((&made["node"], &made["before"]), (&json!(1), &json!(false)));

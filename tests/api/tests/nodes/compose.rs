@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,6 +17,7 @@ use tempfile::TempDir;
 const DATA: &str = "/var/lib/assay";
 const JOIN: &str = "/var/lib/assay-join";
 const HEALTHY_MAX: Duration = Duration::from_secs(60);
+const FIRST_PORT: u16 = 20_000;
 const POLL: Duration = Duration::from_millis(50);
 
 fn text_of(path: &str) -> String {
@@ -45,16 +45,15 @@ impl Composed {
         let services = services(&yaml(&text_of("docker/compose.cluster.yaml")).map_err(anyhow::Error::msg)?);
         let nodes: Vec<&String> =
             services.iter().filter(|(_, service)| !service.ends()).map(|(name, _)| name).collect();
-        // All are held at once, so that no two are the same.
-        let (mut peers, mut doors, mut held) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        for node in nodes {
-            for addresses in [&mut peers, &mut doors] {
-                let listener = TcpListener::bind("127.0.0.1:0")?;
-                addresses.insert(node.clone(), listener.local_addr()?.to_string());
-                held.push(listener);
-            }
+        // Nodes start, and start again, long after this. On a host that processes share, an outgoing connection or another
+        // test could take their ports meanwhile, so each process has a loopback host of its own. Process ids have 22 bits.
+        let [_, high, middle, low] = std::process::id().to_be_bytes();
+        let address = |port: u16| format!("127.{}.{middle}.{low}:{port}", 64 + high);
+        let (mut peers, mut doors) = (BTreeMap::new(), BTreeMap::new());
+        for (port, node) in (FIRST_PORT..).step_by(2).zip(nodes) {
+            peers.insert(node.clone(), address(port));
+            doors.insert(node.clone(), address(port + 1));
         }
-        drop(held);
         Ok(Composed { services, volumes: tempfile::tempdir()?, peers, doors, running: BTreeMap::new() })
     }
 

@@ -98,6 +98,20 @@ fn a_client_that_leaves_gives_up_its_place_and_what_it_holds() {
     until("nobody holds anything", || held(&house) == 0);
 }
 
+/// A node that does not read a body yet cannot see the end of the connection behind many unread bytes.
+#[test]
+fn a_client_that_left_behind_unread_bytes_holds_nothing_once_it_is_admitted() {
+    let house = small_house(1_000_000);
+    let first = begin(&house, &[], 800_000, 10);
+    until("the first holds what it announced", || held(&house) == 800_000);
+    let second = begin(&house, &[], 600_000, 400_000);
+    until("the second waits", || waiting(&house) == 1);
+    drop(second);
+    drop(first);
+    until("nobody waits and nobody holds anything", || waiting(&house) == 0 && held(&house) == 0);
+    was_read(&house.call("POST", "/logs3", &[], &[b' '; 700_000]));
+}
+
 /// The limits of a body and of a request begin to count when it is admitted.
 #[test]
 fn a_request_that_waits_is_neither_idle_nor_slow() {

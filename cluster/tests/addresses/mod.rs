@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 const FIRST_PORT: u16 = 20_000;
 
-/// Address that no other test has or gets. Each process has a loopback host of its own: on a host that processes share, an
+/// Address that no other test of this crate has or gets. Each process has a loopback host of its own: on a host that processes share, an
 /// outgoing connection or another test may take the port before the node listens.
 pub fn unused() -> String {
     static PORT: AtomicU16 = AtomicU16::new(FIRST_PORT);

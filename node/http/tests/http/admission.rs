@@ -98,7 +98,7 @@ fn a_client_that_leaves_gives_up_its_place_and_what_it_holds() {
     until("nobody holds anything", || held(&house) == 0);
 }
 
-/// A node that does not read a body yet cannot see the end of the connection behind many unread bytes.
+/// The end of a connection behind many unread bytes is seen when the request is admitted.
 #[test]
 fn a_client_that_left_behind_unread_bytes_holds_nothing_once_it_is_admitted() {
     let house = small_house(1_000_000);

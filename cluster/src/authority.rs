@@ -37,7 +37,7 @@ use crate::reconcile::{
     CLOCK, DIGEST, Digests, HEALTH, INTRODUCE, Introductions, OwnClock, OwnHealth, PLACED, Placed, QUARANTINE,
     Quarantines, SPARE, Spares,
 };
-use crate::route::{PROPOSE, Proposals};
+use crate::routing::{PROPOSE, ProposeService};
 use crate::service::{NoAnswer, Service};
 use crate::start_histories::{START_HISTORY, START_ID, StartHistoryService, StartIdService};
 use crate::status::{Reports, STATUS};
@@ -360,7 +360,7 @@ impl Shared {
     }
 
     fn register_services(self: &Arc<Self>) {
-        self.serve(PROPOSE, Arc::new(Proposals(Arc::clone(self))));
+        self.serve(PROPOSE, Arc::new(ProposeService(Arc::clone(self))));
         self.serve(STATUS, Arc::new(Reports(Arc::clone(self))));
         self.serve(DIGEST, Arc::new(Digests(Arc::clone(self))));
         self.serve(QUARANTINE, Arc::new(Quarantines(Arc::clone(self))));

@@ -109,11 +109,7 @@ impl Cluster {
 
     /// By which name the node is asked, and with which body.
     pub fn addressed(&self, node: NodeId, names: ServiceNames, principal: &[u8], body: Bytes) -> (&'static str, Bytes) {
-        if self.shared.has_feature(node, Feature::Principals) {
-            (names.on_behalf, join(principal, &body))
-        } else {
-            (names.plain, body)
-        }
+        self.shared.addressed(node, names, principal, body)
     }
 
     /// Whether a principal may do something to objects here, as the catalog of this node has it.
@@ -132,6 +128,14 @@ impl Cluster {
 }
 
 impl Shared {
+    pub fn addressed(&self, node: NodeId, names: ServiceNames, principal: &[u8], body: Bytes) -> (&'static str, Bytes) {
+        if self.has_feature(node, Feature::Principals) {
+            (names.on_behalf, join(principal, &body))
+        } else {
+            (names.plain, body)
+        }
+    }
+
     fn has_feature(&self, node: NodeId, feature: Feature) -> bool {
         let state = self.catalog.read();
         nodes::get(&state, node).and_then(|record| record.program).is_some_and(|program| program.has(feature))

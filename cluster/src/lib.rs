@@ -44,7 +44,7 @@ mod recover;
 mod removal;
 mod replicas;
 mod rotation;
-mod route;
+mod routing;
 mod service;
 mod start;
 mod start_histories;
@@ -95,7 +95,10 @@ pub use readings::{GroupReading, LogSyncs};
 pub use reconcile::PeersTime;
 pub use recover::{Recovery, recover, recovery};
 pub use rotation::AuthorityStatus;
-pub use route::{ROUTE_WAIT_MAX, Route};
+pub use routing::{
+    Attempt, Attempts, LeaderCall, LeaderMessage, LeaderRequest, Prefer, ROUTE_WAIT_MAX, RetryUntil, Round, Route,
+    Unserved, decode_frames, encode_frames,
+};
 pub use service::{AskError, NoAnswer, Service};
 pub use status::{ClusterStatus, GroupReport, NodeReport, ReplicaReport, Role};
 pub use upkeep::UpkeepCounts;
@@ -109,7 +112,7 @@ use crate::large::BlobWrites;
 use crate::net::Net;
 use crate::reconcile::{Clocks, Health, Reconcilers, Spared};
 use crate::replicas::Resting;
-use crate::route::Hints;
+use crate::routing::LeaderHints;
 use crate::start::ConsensusRuntime;
 use crate::start_histories::StartHistories;
 use crate::upkeep::Upkeep;
@@ -124,7 +127,7 @@ pub(crate) struct Shared {
     pub hub: Hub,
     pub catalog: Arc<Catalog>,
     pub net: Net,
-    pub hints: Hints,
+    pub hints: LeaderHints,
     pub log: Log,
     pub blobs: Arc<Blobs>,
     pub writes: Arc<BlobWrites>,
@@ -244,7 +247,7 @@ impl Cluster {
 
     /// Whether this node is being stopped: whoever waits for something should not wait on.
     pub fn is_closing(&self) -> bool {
-        self.shared.closing.load(Ordering::Acquire)
+        self.shared.is_closing()
     }
 
     /// Makes what the group applied durable without the log, which is then purged up to there.
@@ -365,6 +368,10 @@ impl Cluster {
 }
 
 impl Shared {
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
     /// The catalog here has all that was acknowledged before that moment.
     pub fn heard_catalog(&self, asked: Instant) {
         self.catalog_heard.as_of(asked);

@@ -39,7 +39,7 @@ use crate::old_copy::Beginning;
 use crate::reconcile::{Clocks, Health, Reconcilers, Spared};
 use crate::recover::check_recovery;
 use crate::replicas::{Closed, Resting, close_damaged, finish_leaving, open_shard};
-use crate::route::Hints;
+use crate::routing::LeaderHints;
 use crate::start_histories::StartHistories;
 use crate::starts;
 use crate::upkeep::{Upkeep, UpkeepParts};
@@ -107,7 +107,7 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
         hub: Hub::default(),
         catalog: states.catalog,
         net,
-        hints: Hints::default(),
+        hints: LeaderHints::default(),
         log: states.log,
         writes: BlobWrites::new(Arc::clone(&states.blobs)),
         blobs: states.blobs,

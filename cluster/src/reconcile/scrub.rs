@@ -8,7 +8,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use assay_cluster_raft::Group;
@@ -128,7 +127,7 @@ async fn read_all(shared: &Arc<Shared>, id: GroupId, replica: ReplicaId, shard: 
     let shared = Arc::clone(shared);
     let reading = tokio::task::spawn_blocking(move || {
         let pace = |bytes: u64| {
-            let goes_on = !shared.closing.load(Ordering::Acquire) && shared.hub.replica(id, replica).is_some();
+            let goes_on = !shared.is_closing() && shared.hub.replica(id, replica).is_some();
             if goes_on {
                 std::thread::sleep(Duration::from_secs_f64(bytes as f64 / SCRUB_BYTES_A_SECOND as f64));
             }
@@ -241,7 +240,7 @@ impl Service for Spares {
 async fn compare(shared: &Arc<Shared>, group: &Group) {
     let members = group.status().members;
     for _ in 0..COMPARISONS_MAX {
-        if !group.leads() || shared.closing.load(Ordering::Acquire) {
+        if !group.leads() || shared.is_closing() {
             return;
         }
         let mut found: BTreeMap<ReplicaId, (NodeId, Compared)> = BTreeMap::new();

@@ -11,17 +11,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster::{AnswersFor, AskError, Deed, NoAnswer, NotWritten, Route, ServiceNames};
+use assay_cluster::{
+    AnswersFor, AskError, Attempt, Attempts, Deed, LeaderCall, LeaderMessage, LeaderRequest, NoAnswer, NotWritten,
+    Prefer, RetryUntil, Round, Route, ServiceNames, Unserved, decode_frames, encode_frames,
+};
 use assay_node_auth::Asker;
 use assay_node_limits::Holder;
 use assay_storage_model::event::RowError;
 use assay_storage_model::{GroupId, NodeId, ObjectKey, Xact};
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join, join_all};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use crate::Patience;
@@ -34,38 +37,17 @@ pub(crate) const WRITE: ServiceNames = ServiceNames { plain: "objects.write", on
 /// A write that still has no answer so long after its deadline is answered as unknown. Up to the deadline it may wait for
 /// its place and for memory, and an entry takes milliseconds: whoever waits this long waits for a quorum that is not there.
 const ANSWER_AFTER_MAX: Duration = Duration::from_secs(10);
-const SENT_AGAIN_AFTER: Duration = Duration::from_millis(25);
-/// A busy node is asked again after this. One of version 0.5 waits before it says so; an older one answers at once.
-const BUSY_AGAIN_AFTER: Duration = Duration::from_millis(200);
 const BUSY_THERE: &str = "too many writes wait on the node that leads this shard";
 /// Writes of one message from another node.
 const WRITES_MAX: usize = 1024;
 
-struct Pending {
-    /// Among the writes of the call.
-    place: usize,
-    work: Work,
-}
-
-/// Where the writes of a call go.
-#[derive(Default)]
-struct Split {
-    here: Vec<Pending>,
-    there: BTreeMap<NodeId, Vec<Pending>>,
-    nowhere: Vec<Pending>,
-}
-
-fn split(office: &Office, pending: Vec<Pending>) -> Split {
-    let mut split = Split::default();
-    for one in pending {
-        let group = GroupId::of_shard(office.cluster.locate(&one.work.object()));
-        match office.cluster.route(group) {
-            Route::Here => split.here.push(one),
-            Route::There(node) => split.there.entry(node).or_default().push(one),
-            Route::Nobody => split.nowhere.push(one),
-        }
-    }
-    split
+/// Writes of a call on their way to the nodes that lead their shards.
+struct Delivery<'a> {
+    office: &'a Arc<Office>,
+    holder: Holder,
+    until: Instant,
+    asker: &'a Bytes,
+    sent_any: bool,
 }
 
 /// An answer to every write, or none of them was sent.
@@ -75,50 +57,49 @@ pub(crate) async fn deliver(
     patience: Patience,
     asker: &Bytes,
 ) -> Result<Vec<Answer>, Refusal> {
-    let mut answers: Vec<Option<Answer>> = works.iter().map(|_| None).collect();
     let Some(holder) = works.first().map(|work| Holder::new(work.object().org.0, patience.credential)) else {
         return Ok(Vec::new());
     };
-    let mut pending: Vec<Pending> =
-        works.into_iter().enumerate().map(|(place, work)| Pending { place, work }).collect();
-    let mut sent_any = false;
-    loop {
-        let Split { here, there, nowhere } = split(office, pending);
-        let (places, works): (Vec<usize>, Vec<Work>) = here.into_iter().map(|one| (one.place, one.work)).unzip();
-        let waiting: Vec<usize> = places.iter().copied().chain(there.values().flatten().map(|one| one.place)).collect();
-        let sent = match send_here(office, holder, works, wanted_there(&there), patience.until).await {
+    let group = |work: &Work| GroupId::of_shard(office.cluster.locate(&work.object()));
+    let requests = works.into_iter().map(|work| (group(&work), work)).collect();
+    let mut delivery = Delivery { office, holder, until: patience.until, asker, sent_any: false };
+    let until = RetryUntil::both(patience.until); // D3
+    let answers = office.cluster.ask_leaders(&mut delivery, requests, until).await?;
+    Ok(answers.into_iter().map(|answer| answer.unwrap_or_else(unserved)).collect())
+}
+
+fn unserved(unserved: Unserved<Work>) -> Answer {
+    Err(match unserved {
+        Unserved::NoLeader(_) => Refused::NotWritten(NotWritten::NotLeader { leader: None }),
+        Unserved::Busy(_) => Refused::NotWritten(NotWritten::Busy(BUSY_THERE)),
+        Unserved::Lost => Refused::Unknown("a write has no answer".into()),
+    })
+}
+
+impl LeaderCall for Delivery<'_> {
+    type Request = Work;
+    type Response = Answer;
+    type Error = Refusal;
+
+    async fn attempt(&mut self, round: Round<Work>) -> Attempts<Self> {
+        let Round { here, there } = round;
+        let (places, works): (Vec<usize>, Vec<Work>) = here.into_iter().map(|one| (one.place, one.request)).unzip();
+        let sent = match send_here(self.office, self.holder, works, wanted_there(&there), self.until).await {
             Ok(sent) => sent,
-            Err(refusal) if !sent_any => return Err(refusal), // D1
+            Err(refusal) if !self.sent_any => return Err(refusal), // D1
             Err(refusal) => {
-                waiting.iter().for_each(|place| answers[*place] = Some(Err(no_place(refusal))));
-                unsent(&mut answers, nowhere);
-                break;
+                let all = places.into_iter().chain(there.into_values().flatten().map(|one| one.place));
+                return Ok(all.map(|place| (place, Attempt::Done(Err(no_place(refusal))))).collect());
             }
         };
         let Sent { answers: local, outbound } = sent;
-        sent_any |= !local.is_empty() || !there.is_empty();
-        let remote = there.into_iter().map(|(node, writes)| send(office, node, writes, patience.until, asker));
+        self.sent_any |= !local.is_empty() || !there.is_empty();
+        let remote = there.into_iter().map(|(node, writes)| send(self.office, node, writes, self.until, self.asker));
         let remote = with_places(join_all(remote), outbound);
-        let (local, remote) = join(answered(local, patience.until), remote).await;
-        pending = nowhere;
-        let mut again_after = SENT_AGAIN_AFTER;
-        for (place, answer) in places.into_iter().zip(local).chain(remote.into_iter().flatten()) {
-            match retried(answer, patience.until) {
-                Ok(answer) => answers[place] = Some(answer),
-                Err((write, is_busy)) => {
-                    pending.push(Pending { place, work: Work::Encoded(write) }); // D2
-                    again_after = if is_busy { BUSY_AGAIN_AFTER } else { again_after };
-                }
-            }
-        }
-        if pending.is_empty() || Instant::now() >= patience.until {
-            unsent(&mut answers, pending); // D3
-            break;
-        }
-        sleep(again_after).await;
+        let (local, remote) = join(answered(local, self.until), remote).await;
+        let answers = places.into_iter().zip(local).chain(remote.into_iter().flatten());
+        Ok(answers.map(|(place, answer)| (place, attempt_of(answer))).collect())
     }
-    let lost = || Err(Refused::Unknown("a write has no answer".into()));
-    Ok(answers.into_iter().map(|answer| answer.unwrap_or_else(lost)).collect())
 }
 
 /// Places on the way to other nodes are held until these have answered.
@@ -126,27 +107,22 @@ async fn with_places<T>(sending: impl Future<Output = T>, _outbound: Vec<Outboun
     sending.await
 }
 
-fn wanted_there(there: &BTreeMap<NodeId, Vec<Pending>>) -> Vec<Wanted<NodeId>> {
-    let each = there.iter().flat_map(|(node, writes)| writes.iter().map(move |one| (*node, &one.work)));
+fn wanted_there(there: &BTreeMap<NodeId, Vec<LeaderRequest<Work>>>) -> Vec<Wanted<NodeId>> {
+    let each = there.iter().flat_map(|(node, writes)| writes.iter().map(move |one| (*node, &one.request)));
     each.map(|(lane, work)| Wanted { object: work.object(), lane, bytes: work.bytes() }).collect()
 }
 
-/// The answer that stands, or the write that is to be sent again, and whether because its node was busy.
-fn retried(answer: Answer, until: Instant) -> Result<Answer, (Encoded, bool)> {
+/// Whether the answer stands, or the write is to be sent again. D2.
+fn attempt_of(answer: Answer) -> Attempt<Work, Answer> {
     let (command, is_busy) = match answer {
         Err(Refused::NotLeader(command)) => (command, false),
-        Err(Refused::Later { command, .. }) if Instant::now() < until => (command, true),
-        other => return Ok(other),
+        Err(Refused::Later { command, .. }) => (command, true),
+        other => return Attempt::Done(other),
     };
     match Encoded::read(command) {
-        Ok(write) => Err((write, is_busy)),
-        Err(why) => Ok(Err(Refused::NotWritten(NotWritten::Failed(why.to_string())))),
-    }
-}
-
-fn unsent(answers: &mut [Option<Answer>], pending: Vec<Pending>) {
-    for one in pending {
-        answers[one.place] = Some(Err(Refused::NotWritten(NotWritten::NotLeader { leader: None })));
+        Ok(write) if is_busy => Attempt::Busy(Work::Encoded(write)),
+        Ok(write) => Attempt::Elsewhere(Work::Encoded(write)),
+        Err(why) => Attempt::Done(Err(Refused::NotWritten(NotWritten::Failed(why.to_string())))),
     }
 }
 
@@ -248,87 +224,78 @@ fn tell(answer: Answer) -> Told {
     }
 }
 
-fn heard(told: Told, command: &Bytes) -> Answer {
+fn heard(told: Told, command: Bytes) -> Answer {
     Err(match told {
         Told::Done { xact, duplicate } => return Ok(Done { xact, duplicate }),
         Told::Gone => Refused::Gone,
         Told::KeyReused { xact } => Refused::KeyReused { xact },
         Told::Row { row, problem } => Refused::Row(RowError { row, path: String::new(), problem }),
-        Told::NotLeader => Refused::NotLeader(command.clone()),
-        Told::Busy => Refused::Later { command: command.clone(), why: BUSY_THERE },
+        Told::NotLeader => Refused::NotLeader(command),
+        Told::Busy => Refused::Later { command, why: BUSY_THERE },
         Told::NoSpace(why) => Refused::NotWritten(NotWritten::NoSpace(why)),
         Told::NotWritten(why) => Refused::NotWritten(NotWritten::Failed(why)),
         Told::Unknown(why) => Refused::Unknown(why),
     })
 }
 
+/// Writes in one message to the node that leads their shards.
+struct WriteMessage {
+    commands: Vec<Bytes>,
+}
+
+impl LeaderMessage for WriteMessage {
+    type Response = Vec<Told>;
+    const REPEATABLE: bool = false;
+
+    fn service(&self) -> ServiceNames {
+        WRITE
+    }
+
+    fn encode(&self) -> Bytes {
+        encode_frames(self.commands.iter().map(|command| &command[..]))
+    }
+
+    fn decode(&self, response: Bytes) -> Option<Vec<Told>> {
+        serde_json::from_slice(&response).ok().filter(|told: &Vec<Told>| told.len() == self.commands.len())
+    }
+}
+
 async fn send(
     office: &Office,
     node: NodeId,
-    writes: Vec<Pending>,
+    writes: Vec<LeaderRequest<Work>>,
     until: Instant,
     asker: &Bytes,
 ) -> Vec<(usize, Answer)> {
     // The leader gives the id; this one is only as long as any that it gives.
     let placeholder = Xact::at_micros(u64::try_from((office.clock)()).unwrap_or(0));
-    let groups: Vec<GroupId> =
-        writes.iter().map(|one| GroupId::of_shard(office.cluster.locate(&one.work.object()))).collect();
-    let commands: Vec<(usize, Bytes)> =
-        writes.into_iter().map(|one| (one.place, one.work.command(placeholder))).collect();
-    let body = frame(commands.iter().map(|(_, command)| command));
-    let same = |refused: &dyn Fn(&Bytes) -> Refused| {
-        commands.iter().map(|(place, command)| (*place, Err(refused(command)))).collect::<Vec<_>>()
-    };
-    let in_vain = |group: &GroupId| office.cluster.note_leader(*group, node, None);
-    let (service, body) = office.cluster.addressed(node, WRITE, asker, body);
+    let places: Vec<(usize, GroupId)> = writes.iter().map(|one| (one.place, one.group)).collect();
+    let groups: Vec<GroupId> = places.iter().map(|(_, group)| *group).collect();
+    let commands = writes.into_iter().map(|one| one.request.command(placeholder)).collect();
+    let message = WriteMessage { commands };
     let within = until.saturating_duration_since(Instant::now()) + ANSWER_AFTER_MAX; // D4
-    match office.cluster.ask(node, service, body, within).await {
-        Ok(answer) => match serde_json::from_slice::<Vec<Told>>(&answer) {
-            Ok(told) if told.len() == commands.len() => {
-                let elsewhere = groups.iter().zip(&told).filter(|(_, told)| **told == Told::NotLeader);
-                elsewhere.for_each(|(group, _)| in_vain(group));
-                let answers = commands.iter().zip(told);
-                answers.map(|((place, command), told)| (*place, heard(told, command))).collect()
-            }
-            _ => same(&|_| Refused::Unknown(format!("the answer of node {node} does not read"))),
-        },
-        Err(AskError::NotReached { .. } | AskError::NotLeader { .. }) => {
-            groups.iter().for_each(in_vain);
-            same(&|command| Refused::NotLeader(command.clone()))
-        }
-        Err(AskError::Busy { .. }) => same(&|command| Refused::Later { command: command.clone(), why: BUSY_THERE }),
-        // These are not sent again, and the next need not go the same way.
-        Err(AskError::Refused { why, .. }) => {
-            groups.iter().for_each(in_vain);
-            same(&|_| Refused::NotWritten(NotWritten::Failed(why.clone())))
-        }
-        Err(AskError::Unknown { why, .. }) => {
-            groups.iter().for_each(in_vain);
-            same(&|_| Refused::Unknown(why.clone()))
+    let told = office.cluster.send_about(node, &groups, asker, &message, within).await;
+    let answers = message.commands.into_iter().enumerate().map(|(number, command)| match &told {
+        Ok(told) => heard(told[number].clone(), command),
+        Err(why) => Err(refused(why, command)),
+    });
+    let answers: Vec<(usize, Answer)> = places.iter().map(|(place, _)| *place).zip(answers).collect();
+    for ((_, group), (_, answer)) in places.iter().zip(&answers).filter(|_| told.is_ok()) {
+        if matches!(answer, Err(Refused::NotLeader(_))) {
+            office.cluster.note_leader(*group, node, None);
         }
     }
+    answers
 }
 
-/// Length u32 and bytes of each.
-fn frame<'a>(commands: impl Iterator<Item = &'a Bytes> + Clone) -> Bytes {
-    let mut body = BytesMut::with_capacity(commands.clone().map(|command| command.len() + 4).sum());
-    for command in commands {
-        body.put_u32_le(u32::try_from(command.len()).expect("a command is far below 4 GiB"));
-        body.put_slice(command);
+/// What a write came to whose message has no response.
+fn refused(why: &AskError, command: Bytes) -> Refused {
+    match why {
+        AskError::NotReached { .. } | AskError::NotLeader { .. } => Refused::NotLeader(command),
+        AskError::Busy { .. } => Refused::Later { command, why: BUSY_THERE },
+        AskError::Refused { why, .. } => Refused::NotWritten(NotWritten::Failed(why.clone())),
+        AskError::Unknown { why, .. } => Refused::Unknown(why.clone()),
     }
-    body.freeze()
-}
-
-fn unframe(mut body: Bytes) -> Option<Vec<Bytes>> {
-    let mut commands = Vec::new();
-    while body.remaining() >= 4 && commands.len() < WRITES_MAX {
-        let length = body.get_u32_le() as usize;
-        if length > body.remaining() {
-            return None;
-        }
-        commands.push(body.split_to(length));
-    }
-    body.is_empty().then_some(commands)
 }
 
 /// Takes writes that came to other nodes, for shards that are led here.
@@ -362,7 +329,7 @@ impl AnswersFor for WriteDoor {
         let patience = Patience { until, credential: sharer(principal.as_ref(), from) };
         async move {
             let bad = || NoAnswer::Refused("forwarded writes that do not read".into());
-            let commands = unframe(body).ok_or_else(bad)?;
+            let commands = decode_frames(body, WRITES_MAX).ok_or_else(bad)?;
             let writes: Vec<Encoded> =
                 commands.into_iter().map(Encoded::read).collect::<Result<_, _>>().map_err(|_| bad())?;
             let objects: BTreeSet<ObjectKey> = writes.iter().map(|write| write.object).collect();
@@ -378,7 +345,7 @@ impl AnswersFor for WriteDoor {
 /// Only what is led here: whoever sent the others hears so, and does not send them through a third node.
 async fn take(office: &Arc<Office>, writes: Vec<Encoded>, patience: Patience) -> Vec<Answer> {
     let group = |write: &Encoded| GroupId::of_shard(office.cluster.locate(&write.object));
-    let is_here = |write: &Encoded| office.cluster.route(group(write)) == Route::Here;
+    let is_here = |write: &Encoded| office.cluster.route(group(write), Prefer::Leader) == Route::Here;
     let here: Vec<bool> = writes.iter().map(is_here).collect();
     let mut answers: Vec<Answer> = writes.iter().map(|write| Err(Refused::NotLeader(write.command.clone()))).collect();
     let mine: Vec<Work> =
@@ -421,35 +388,24 @@ mod tests {
         ];
         for answer in cases {
             let text = serde_json::to_vec(&tell(answer.clone())).expect("encodes");
-            assert_eq!(heard(serde_json::from_slice(&text).expect("decodes"), &command), answer);
+            assert_eq!(heard(serde_json::from_slice(&text).expect("decodes"), command.clone()), answer);
         }
         let closing = tell(Err(Refused::NotWritten(NotWritten::Closing)));
         assert_eq!(closing, Told::NotLeader, "a node that stops has not written it, and another will");
         let busy = tell(Err(Refused::NotWritten(NotWritten::Busy("x"))));
-        assert_eq!(heard(busy, &command), Err(Refused::Later { command, why: BUSY_THERE }), "it is sent again");
+        assert_eq!(heard(busy, command.clone()), Err(Refused::Later { command, why: BUSY_THERE }), "it is sent again");
     }
 
     #[test]
-    fn a_busy_leader_is_asked_again_until_the_deadline_and_a_lost_answer_is_not() {
+    fn a_busy_leader_is_asked_again_and_a_lost_answer_is_not() {
         let object = ObjectKey::new(OrgId(Uuid::from_u128(1)), ObjectKind::Dataset, Uuid::from_u128(2));
         let write = Write { object, assigned: Xact::ZERO, request: None, rows: Vec::new() };
         let command = Bytes::from(Command::Write(write).encode());
-        let later = || Err(Refused::Later { command: command.clone(), why: BUSY_THERE });
-        let (now, wait) = (Instant::now(), Duration::from_secs(60));
-        let (again, is_busy) = retried(later(), now + wait).expect_err("is sent again");
-        assert_eq!((again.object, is_busy), (object, true));
-        assert_eq!(retried(later(), now), Ok(later()), "its time is over");
-        let (_, is_busy) = retried(Err(Refused::NotLeader(command.clone())), now + wait).expect_err("is sent again");
-        assert!(!is_busy);
-        let unknown = Err(Refused::Unknown("lost".into()));
-        assert_eq!(retried(unknown.clone(), now + wait), Ok(unknown));
-    }
-
-    #[test]
-    fn commands_are_framed_and_a_cut_frame_is_refused() {
-        let commands = [Bytes::from_static(b"abc"), Bytes::new()];
-        let body = frame(commands.iter());
-        assert_eq!(unframe(body.clone()), Some(commands.to_vec()));
-        assert_eq!(unframe(body.slice(..body.len() - 1)), None);
+        let busy = attempt_of(Err(Refused::Later { command: command.clone(), why: BUSY_THERE }));
+        assert!(matches!(busy, Attempt::Busy(work) if work.object() == object));
+        let moved = attempt_of(Err(Refused::NotLeader(command)));
+        assert!(matches!(moved, Attempt::Elsewhere(work) if work.object() == object));
+        let lost = attempt_of(Err(Refused::Unknown("lost".into())));
+        assert!(matches!(lost, Attempt::Done(Err(Refused::Unknown(_)))));
     }
 }

@@ -1,16 +1,20 @@
 //! Reading pages: the fence, the version, the walk over traces, each on the thread where it may wait.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster::{AnswersFor, AskError, Deed, NoAnswer, ROUTE_WAIT_MAX, Route, ServiceNames, ViewError};
+use assay_cluster::{
+    AnswersFor, Attempt, Attempts, Deed, LeaderCall, LeaderMessage, NoAnswer, Prefer, ROUTE_WAIT_MAX, RetryUntil,
+    Round, ServiceNames, ViewError, decode_frames, encode_frames,
+};
 use assay_storage_model::{GroupId, NodeId, ObjectKey, PaginationKey, Xact};
 use assay_storage_shard::{ShardError, Trace, View};
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::answer::RETRY_AFTER;
 use crate::office::Office;
@@ -25,7 +29,6 @@ pub(crate) const ROWS: ServiceNames = ServiceNames { plain: "objects.rows", on_b
 pub(crate) const PAST: ServiceNames = ServiceNames { plain: "objects.past", on_behalf: "objects.past.for" };
 /// One page from another node.
 const FETCH_MAX: Duration = Duration::from_secs(60);
-const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(25);
 
 /// Where a page starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +71,7 @@ pub fn asked(object: &ObjectKey, request: FetchRequest) -> Result<Asked, ReadErr
     Ok(Asked { version, start, limit })
 }
 
-/// What can be asked of an object, each at a door of its own.
+/// What can be read of an object, each by a service of its own.
 #[derive(Clone, Debug)]
 pub(crate) enum Reading {
     Page(FetchRequest),
@@ -77,23 +80,6 @@ pub(crate) enum Reading {
 }
 
 impl Reading {
-    fn door(&self) -> ServiceNames {
-        match self {
-            Reading::Page(_) => FETCH,
-            Reading::Rows(_) => ROWS,
-            Reading::Past(_) => PAST,
-        }
-    }
-
-    fn body(&self, home: &RowHome) -> Bytes {
-        let body = match self {
-            Reading::Page(request) => serde_json::to_vec(&(home, request)),
-            Reading::Rows(request) => serde_json::to_vec(&(home, request)),
-            Reading::Past(request) => serde_json::to_vec(&(home, request)),
-        };
-        Bytes::from(body.expect("plain data encodes"))
-    }
-
     fn parse(door: ServiceNames, body: &[u8]) -> serde_json::Result<(RowHome, Reading)> {
         if door.plain == ROWS.plain {
             let (home, request) = serde_json::from_slice(body)?;
@@ -108,6 +94,38 @@ impl Reading {
     }
 }
 
+/// Request for a page from another node.
+struct ReadMessage<'a> {
+    home: &'a RowHome,
+    reading: &'a Reading,
+}
+
+impl LeaderMessage for ReadMessage<'_> {
+    type Response = Result<FetchPage, ReadError>;
+    const REPEATABLE: bool = true;
+
+    fn service(&self) -> ServiceNames {
+        match self.reading {
+            Reading::Page(_) => FETCH,
+            Reading::Rows(_) => ROWS,
+            Reading::Past(_) => PAST,
+        }
+    }
+
+    fn encode(&self) -> Bytes {
+        let body = match self.reading {
+            Reading::Page(request) => serde_json::to_vec(&(self.home, request)),
+            Reading::Rows(request) => serde_json::to_vec(&(self.home, request)),
+            Reading::Past(request) => serde_json::to_vec(&(self.home, request)),
+        };
+        Bytes::from(body.expect("plain data encodes"))
+    }
+
+    fn decode(&self, response: Bytes) -> Option<Self::Response> {
+        unpack(response)
+    }
+}
+
 /// Reads here where there is a replica, else where the shard is led; there also where the replica here turns out to be
 /// damaged. That one is being looked at then, and gives its lead away if it has it. While leads move nobody may be able
 /// to answer: then it is asked again.
@@ -118,68 +136,72 @@ pub(crate) async fn fetch(
     reading: Reading,
     asker: &Bytes,
 ) -> Result<FetchPage, ReadError> {
-    let shard = office.cluster.locate(&home.object);
-    let group = GroupId::of_shard(shard);
-    let (until, mut damaged_here) = (Instant::now() + ROUTE_WAIT_MAX, false);
-    loop {
-        let is_here = office.cluster.shard(shard).is_some() && office.cluster.has_data(group);
-        let answer = if is_here && !damaged_here {
-            // A replica that is gone by now was given up: others have the rows.
-            let is_alone = || office.cluster.group(group).is_some_and(|group| group.is_alone());
-            match fetch_here(office, readers, home, reading.clone()).await {
-                Err(ReadError::Damaged(why)) if !is_alone() => {
-                    tracing::error!(%shard, why, "read on another node instead");
-                    damaged_here = true;
-                    continue;
-                }
-                answer => answer,
-            }
-        } else {
-            fetch_there(office, group, &home, &reading, asker).await
-        };
-        let may_pass =
-            matches!(&answer, Err(ReadError::Unavailable(_))) || (!is_here || damaged_here) && is_damage(&answer);
-        if !may_pass || Instant::now() >= until || office.cluster.is_closing() {
-            return answer.map_err(|why| match why {
-                ReadError::Damaged(why) if !is_here || damaged_here => ReadError::Unavailable(why),
-                why => why,
-            });
-        }
-        sleep(ASKED_AGAIN_AFTER).await;
+    let group = GroupId::of_shard(office.cluster.locate(&home.object));
+    let last = ReadError::Unavailable(format!("no leader of group {group} could be found in time; try again"));
+    let mut read = PageCall { office, readers, group, home, reading, asker, damaged_here: false, last };
+    let until = RetryUntil::both(Instant::now() + ROUTE_WAIT_MAX);
+    let Ok(mut pages) = office.cluster.ask_leaders(&mut read, vec![(group, ())], until).await;
+    match pages.pop() {
+        Some(Ok(page)) => page,
+        Some(Err(_)) | None => Err(read.last),
     }
 }
 
-fn is_damage(answer: &Result<FetchPage, ReadError>) -> bool {
-    matches!(answer, Err(ReadError::Damaged(_)))
-}
-
-/// Asks whoever leads the shard, once.
-async fn fetch_there(
-    office: &Office,
+/// Reading on its way to a replica that can serve it.
+struct PageCall<'a> {
+    office: &'a Office,
+    readers: &'a Readers,
     group: GroupId,
-    home: &RowHome,
-    reading: &Reading,
-    asker: &Bytes,
-) -> Result<FetchPage, ReadError> {
-    let Route::There(node) = office.cluster.route(group) else {
-        return Err(ReadError::Unavailable(format!("no leader of group {group} could be found in time; try again")));
-    };
-    let (service, body) = office.cluster.addressed(node, reading.door(), asker, reading.body(home));
-    match office.cluster.ask_repeatable(node, service, body, FETCH_MAX).await {
-        Ok(answer) => unpack(answer).unwrap_or_else(|| Err(unreadable(node))),
-        Err(AskError::NotLeader { leader, .. }) => {
-            office.cluster.note_leader(group, node, leader);
-            Err(ReadError::Unavailable(format!("node {node} does not have group {group}")))
-        }
-        Err(why) => {
-            office.cluster.note_leader(group, node, None);
-            Err(ReadError::Unavailable(why.to_string()))
-        }
+    home: RowHome,
+    reading: Reading,
+    asker: &'a Bytes,
+    damaged_here: bool,
+    /// Why the last attempt gave no page.
+    last: ReadError,
+}
+
+impl LeaderCall for PageCall<'_> {
+    type Request = ();
+    type Response = Result<FetchPage, ReadError>;
+    type Error = Infallible;
+
+    fn prefer(&self, _round: usize) -> Prefer {
+        if self.damaged_here { Prefer::Leader } else { Prefer::Own }
+    }
+
+    async fn attempt(&mut self, round: Round<()>) -> Attempts<Self> {
+        let page = match round.node() {
+            // The damaged replica of this node gives its lead away.
+            None if self.damaged_here => return Ok(vec![(0, Attempt::Elsewhere(()))]),
+            None => fetch_here(self.office, self.readers, self.home, self.reading.clone()).await,
+            Some(node) => self.fetch_there(node).await,
+        };
+        let last = match page {
+            // A replica that is gone by now was given up: others have the rows.
+            Err(ReadError::Damaged(why)) if round.node().is_none() && !self.is_alone() => {
+                tracing::error!(group = %self.group, why, "read on another node instead");
+                self.damaged_here = true;
+                ReadError::Unavailable(why)
+            }
+            Err(ReadError::Damaged(why)) if round.node().is_some() => ReadError::Unavailable(why),
+            Err(why @ ReadError::Unavailable(_)) => why,
+            page => return Ok(vec![(0, Attempt::Done(page))]),
+        };
+        self.last = last;
+        Ok(vec![(0, Attempt::Elsewhere(()))])
     }
 }
 
-fn unreadable(node: NodeId) -> ReadError {
-    ReadError::Unavailable(format!("the answer of node {node} does not read"))
+impl PageCall<'_> {
+    fn is_alone(&self) -> bool {
+        self.office.cluster.group(self.group).is_some_and(|group| group.is_alone())
+    }
+
+    async fn fetch_there(&self, node: NodeId) -> Result<FetchPage, ReadError> {
+        let message = ReadMessage { home: &self.home, reading: &self.reading };
+        let page = self.office.cluster.send_about(node, &[self.group], self.asker, &message, FETCH_MAX).await;
+        page.unwrap_or_else(|why| Err(ReadError::Unavailable(why.to_string())))
+    }
 }
 
 async fn fetch_here(
@@ -236,29 +258,13 @@ fn pack(page: Result<FetchPage, ReadError>) -> Bytes {
         Err(why) => (Err(why), Vec::new()),
     };
     let head = serde_json::to_vec(&head).expect("plain data encodes");
-    let mut packed =
-        BytesMut::with_capacity(head.len() + events.iter().map(|event| event.len() + 4).sum::<usize>() + 4);
-    for part in std::iter::once(&head[..]).chain(events.iter().map(|event| &event[..])) {
-        packed.put_u32_le(u32::try_from(part.len()).expect("a row is far below 4 GiB"));
-        packed.put_slice(part);
-    }
-    packed.freeze()
+    encode_frames(std::iter::once(&head[..]).chain(events.iter().map(|event| &event[..])))
 }
 
-fn unpack(mut packed: Bytes) -> Option<Result<FetchPage, ReadError>> {
-    let mut part = || {
-        let length = packed.remaining().checked_sub(4).map(|_| packed.get_u32_le() as usize)?;
-        (length <= packed.remaining()).then(|| packed.split_to(length))
-    };
-    let head: Result<Head, ReadError> = serde_json::from_slice(&part()?).ok()?;
-    let mut events = Vec::new();
-    while let Some(event) = part() {
-        events.push(event);
-    }
-    if !packed.is_empty() {
-        return None;
-    }
-    Some(head.map(|Head { cursor, version }| FetchPage { events, cursor, version }))
+fn unpack(packed: Bytes) -> Option<Result<FetchPage, ReadError>> {
+    let mut parts = decode_frames(packed, usize::MAX)?.into_iter();
+    let head: Result<Head, ReadError> = serde_json::from_slice(&parts.next()?).ok()?;
+    Some(head.map(|Head { cursor, version }| FetchPage { events: parts.collect(), cursor, version }))
 }
 
 /// Reads pages for nodes that do not have the shard.
@@ -288,11 +294,7 @@ impl AnswersFor for FetchDoor {
             let (home, reading) = Reading::parse(door, &body).map_err(bad)?;
             let group = GroupId::of_shard(office.cluster.locate(&home.object));
             if !office.cluster.has_data(group) {
-                let leader = match office.cluster.route(group) {
-                    Route::There(node) => Some(node),
-                    Route::Here | Route::Nobody => None,
-                };
-                return Err(NoAnswer::NotLeader { leader });
+                return Err(office.cluster.not_leader(group));
             }
             office.cluster.check(principal, Deed::Read, vec![home.object]).await?;
             Ok(pack(fetch_here(&office, &readers, home, reading).await))

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use assay_cluster::{AskError as NoNode, Cluster, ROUTE_WAIT_MAX, Route};
+use assay_cluster::{
+    Attempt, Attempts, Cluster, LeaderCall, LeaderRequest, Prefer, ROUTE_WAIT_MAX, RetryUntil, Round, Route, Unserved,
+};
 use assay_node_btql::ast::Amount;
 use assay_node_engine::{Hash, Position, innermost, last_of};
 use assay_node_limits::Holder;
@@ -15,15 +17,13 @@ use bytes::Bytes;
 use futures::future::try_join_all;
 
 use crate::AskError;
-use crate::leaf::{FORMAT, FORMAT_OF_WRITES, LEAF, LeafAnswer, LeafObject, LeafPart, LeafQuestion, What, unpack};
+use crate::leaf::{FORMAT, FORMAT_OF_WRITES, LeafAnswer, LeafObject, LeafPart, LeafQuestion, What};
 use crate::office::Office;
 use crate::plan::Place;
 use crate::request::Bounded;
 
 /// How often a part is asked for where waiting does not help: its place may have changed once.
 const TRIES: usize = 3;
-/// Between two times that a shard is asked for while its lead moves.
-const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(25);
 /// Beside its own time, what an answer takes on its way.
 const ON_THE_WAY: Duration = Duration::from_secs(2);
 /// Beside its own time, what a part of this node takes to end.
@@ -42,11 +42,14 @@ pub(crate) struct Errand<'e> {
     pub versions: BTreeMap<ShardId, Xact>,
 }
 
-/// Who is asked for some objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Whom {
-    Here,
-    There(NodeId),
+/// What a query needs of one shard.
+struct ShardObjects {
+    shard: ShardId,
+    objects: Vec<LeafObject>,
+    /// Number of nodes that were asked and gave no answer.
+    tries: usize,
+    /// Why the last of them gave none.
+    last: Option<AskError>,
 }
 
 impl Errand<'_> {
@@ -73,19 +76,20 @@ impl Errand<'_> {
     }
 
     async fn ask(&mut self, what: What) -> Result<Vec<LeafPart>, AskError> {
+        let cluster = &self.office.cluster;
         let mut by_shard: BTreeMap<ShardId, Vec<LeafObject>> = BTreeMap::new();
         for object in self.objects {
-            by_shard.entry(self.office.cluster.locate(&object.key)).or_default().push(object.clone());
+            by_shard.entry(cluster.locate(&object.key)).or_default().push(object.clone());
         }
-        let mut by_whom: BTreeMap<Whom, Vec<(ShardId, Vec<LeafObject>)>> = BTreeMap::new();
+        // Apart by node, so that a slow one does not hold up what is asked for again of another.
+        let mut by_node: BTreeMap<Option<NodeId>, Vec<(GroupId, ShardObjects)>> = BTreeMap::new();
         for (shard, objects) in by_shard {
-            let whom = self.whom_soon(shard).await?;
-            by_whom.entry(whom).or_default().push((shard, objects));
+            let request = (GroupId::of_shard(shard), ShardObjects { shard, objects, tries: 0, last: None });
+            by_node.entry(node_of(cluster, shard)).or_default().push(request);
         }
-        let asked = by_whom.into_iter().map(|(whom, shards)| self.of(whom, shards, what));
-        let answers: Vec<LeafAnswer> = try_join_all(asked).await?.into_iter().flatten().collect();
+        let answers = try_join_all(by_node.into_values().map(|requests| self.of(requests, what))).await?;
         let mut parts = Vec::new();
-        for LeafAnswer { versions, part } in answers {
+        for LeafAnswer { versions, part } in answers.into_iter().flatten() {
             self.versions.extend(versions);
             parts.push(part);
         }
@@ -96,136 +100,95 @@ impl Errand<'_> {
     pub fn asks_others(&self) -> bool {
         let cluster = &self.office.cluster;
         let mut shards = self.objects.iter().map(|object| cluster.locate(&object.key));
-        shards.any(|shard| matches!(whom(cluster, shard, 0), Some(Whom::There(_))))
+        shards.any(|shard| node_of(cluster, shard).is_some_and(|node| node != cluster.node()))
     }
 
-    fn whom(&self, shard: ShardId, tries: usize) -> Result<Whom, AskError> {
-        whom(&self.office.cluster, shard, tries).ok_or_else(|| {
-            AskError::Unavailable(format!("nobody is known to lead shard {shard}, which this query needs"))
-        })
-    }
-
-    /// Until when a shard is asked for again while its lead moves.
-    fn asked_until(&self) -> Instant {
-        self.until.min(Instant::now() + ROUTE_WAIT_MAX)
-    }
-
-    /// Who is asked for a shard; waits while nobody is known to lead it.
-    async fn whom_soon(&self, shard: ShardId) -> Result<Whom, AskError> {
-        let until = self.asked_until();
-        loop {
-            match self.whom(shard, 0) {
-                Err(_) if Instant::now() < until && !self.office.cluster.is_closing() => {
-                    tokio::time::sleep(ASKED_AGAIN_AFTER).await;
+    /// Asks for shards that one node is thought to lead; where it gives no answer, asks others, shard by shard.
+    async fn of(&self, requests: Vec<(GroupId, ShardObjects)>, what: What) -> Result<Vec<LeafAnswer>, AskError> {
+        let cluster = &self.office.cluster;
+        let until = RetryUntil::both(self.until.min(Instant::now() + ROUTE_WAIT_MAX).into());
+        let answers = cluster.ask_leaders(&mut ShardCall { errand: self, what }, requests, until).await?;
+        let mut found = Vec::new();
+        for answer in answers {
+            match answer {
+                Ok(answer) => found.extend(answer),
+                Err(Unserved::NoLeader(unserved) | Unserved::Busy(unserved)) => {
+                    let why = unserved.last.map_or_else(|| "no leader is known".to_owned(), |why| why.to_string());
+                    return Err(AskError::Unavailable(missing(unserved.shard, why)));
                 }
-                found => return found,
+                Err(Unserved::Lost) => return Err(AskError::Internal("a shard was not asked".into())),
             }
         }
+        Ok(found)
     }
 
-    /// Of one node; where it gives no answer, shard by shard of others.
-    async fn of(
+    async fn attempt_at(
         &self,
-        whom: Whom,
-        shards: Vec<(ShardId, Vec<LeafObject>)>,
+        node: Option<NodeId>,
+        shards: Vec<LeaderRequest<ShardObjects>>,
         what: What,
-    ) -> Result<Vec<LeafAnswer>, AskError> {
-        match self.once(whom, &shards, what).await {
-            Ok(answer) => Ok(vec![answer]),
-            Err((_, why)) if !is_of_the_place(&why) => Err(why),
-            Err((leader, why)) => {
-                tracing::debug!(%why, "a part of a query is asked for elsewhere");
-                self.note(whom, &shards, leader);
-                try_join_all(shards.into_iter().map(|shard| self.again(shard, what, why.clone()))).await
+    ) -> Result<Vec<(usize, ShardAttempt)>, AskError> {
+        let why = match self.once(node, &shards, what).await {
+            Ok(answer) => {
+                let mut answer = Some(answer);
+                return Ok(shards.into_iter().map(|one| (one.place, Attempt::Done(answer.take()))).collect());
             }
-        }
-    }
-
-    /// `last` is why the first to be asked gave no answer.
-    async fn again(
-        &self,
-        shard: (ShardId, Vec<LeafObject>),
-        what: What,
-        mut last: AskError,
-    ) -> Result<LeafAnswer, AskError> {
-        let missing = |why| format!("shard {} gave no answer, and this query needs it: {why}", shard.0);
-        let until = self.asked_until();
-        for tries in 1.. {
+            // The time went by while others were waited for.
+            Err(AskError::TooLate(why)) => {
+                let earlier = shards.iter().find_map(|one| Some((one.request.shard, one.request.last.as_ref()?)));
+                return Err(AskError::TooLate(match earlier {
+                    Some((shard, earlier)) => missing(shard, format!("{why} ({earlier})")),
+                    None => why,
+                }));
+            }
+            Err(why) if !is_of_the_place(&why) => return Err(why),
+            Err(why) => why,
+        };
+        tracing::debug!(%why, "a part of a query is asked for elsewhere");
+        let mut attempts = Vec::with_capacity(shards.len());
+        for one in shards {
+            let ShardObjects { shard, objects, tries, .. } = one.request;
+            let tries = tries + 1;
             // What is damaged, or not served by an earlier version, does not pass by waiting.
-            let may_pass = matches!(last, AskError::Unavailable(_));
-            if tries >= TRIES && (!may_pass || Instant::now() >= until || self.office.cluster.is_closing()) {
-                break;
+            if tries >= TRIES && !matches!(why, AskError::Unavailable(_)) {
+                return Err(AskError::Unavailable(missing(shard, why.to_string())));
             }
-            if tries > 1 {
-                tokio::time::sleep(ASKED_AGAIN_AFTER).await;
-            }
-            let whom = match self.whom(shard.0, tries) {
-                Ok(whom) => whom,
-                Err(why) => {
-                    last = why;
-                    continue;
-                }
-            };
-            let shards = [shard.clone()];
-            match self.once(whom, &shards, what).await {
-                Ok(answer) => return Ok(answer),
-                Err((leader, why)) if is_of_the_place(&why) => {
-                    self.note(whom, &shards, leader);
-                    last = why;
-                }
-                // The time went by while others were waited for.
-                Err((_, AskError::TooLate(why))) => return Err(AskError::TooLate(missing(format!("{why} ({last})")))),
-                Err((_, why)) => return Err(why),
-            }
+            let request = ShardObjects { shard, objects, tries, last: Some(why.clone()) };
+            attempts.push((one.place, Attempt::Elsewhere(request)));
         }
-        Err(AskError::Unavailable(missing(last.to_string())))
-    }
-
-    fn note(&self, whom: Whom, shards: &[(ShardId, Vec<LeafObject>)], leader: Option<NodeId>) {
-        if let Whom::There(node) = whom {
-            for (shard, _) in shards {
-                self.office.cluster.note_leader(GroupId::of_shard(*shard), node, leader);
-            }
-        }
+        Ok(attempts)
     }
 
     async fn once(
         &self,
-        whom: Whom,
-        shards: &[(ShardId, Vec<LeafObject>)],
+        node: Option<NodeId>,
+        shards: &[LeaderRequest<ShardObjects>],
         what: What,
-    ) -> Result<LeafAnswer, (Option<NodeId>, AskError)> {
+    ) -> Result<LeafAnswer, AskError> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err((None, AskError::TooLate("the query took longer than it may".into())));
+            return Err(AskError::TooLate("the query took longer than it may".into()));
         }
         let question = self.question(shards, what, left);
-        let node = match whom {
-            Whom::Here => {
-                // What is late is ended by the query's watch; what never begins, such as a view of a replica that has no
-                // leader, is asked for elsewhere.
-                let answer = question.answer_here(self.office);
-                let answer = tokio::time::timeout_at((self.until + HERE_LATE).into(), answer).await;
-                let silent = || Err(AskError::Unavailable("the replica of this node gave no answer in time".into()));
-                return answer.unwrap_or_else(|_| silent()).map_err(|why| (None, why));
-            }
-            Whom::There(node) => node,
+        let Some(node) = node else {
+            // What is late is ended by the query's watch; what never begins, such as a view of a replica that has no
+            // leader, is asked for elsewhere.
+            let answer =
+                tokio::time::timeout_at((self.until + HERE_LATE).into(), question.answer_here(self.office)).await;
+            let silent = || Err(AskError::Unavailable("the replica of this node gave no answer in time".into()));
+            return answer.unwrap_or_else(|_| silent());
         };
-        let body = Bytes::from(serde_json::to_vec(&question).expect("plain data encodes"));
-        let (service, body) = self.office.cluster.addressed(node, LEAF, self.asker, body);
-        match self.office.cluster.ask_repeatable(node, service, body, left + ON_THE_WAY).await {
-            Ok(answer) => {
-                let unread = || Err(AskError::Unavailable(format!("the answer of node {node} does not read")));
-                unpack(answer).unwrap_or_else(unread).map_err(|why| (None, why))
-            }
-            Err(NoNode::NotLeader { leader, .. }) => {
-                Err((leader, AskError::Unavailable(format!("node {node} does not have what it was asked for"))))
-            }
-            Err(why) => Err((None, AskError::Unavailable(why.to_string()))),
+        let groups: Vec<GroupId> = shards.iter().map(|one| one.group).collect();
+        let cluster = &self.office.cluster;
+        let answer = cluster.send_about(node, &groups, self.asker, &question, left + ON_THE_WAY).await;
+        let answer = answer.map_err(|why| AskError::Unavailable(why.to_string()))?;
+        if matches!(&answer, Err(why) if is_of_the_place(why)) {
+            groups.iter().for_each(|group| cluster.note_leader(*group, node, None));
         }
+        answer
     }
 
-    fn question(&self, shards: &[(ShardId, Vec<LeafObject>)], what: What, left: Duration) -> LeafQuestion {
+    fn question(&self, shards: &[LeaderRequest<ShardObjects>], what: What, left: Duration) -> LeafQuestion {
         let Bounded { inner, question, .. } = self.asked;
         let version = |shard: &ShardId| self.versions.get(shard).copied().or(question.version);
         LeafQuestion {
@@ -235,8 +198,12 @@ impl Errand<'_> {
             tz_offset: question.tz_offset,
             audit_log: question.audit_log,
             inference_depth: question.inference_depth,
-            objects: shards.iter().flat_map(|(_, objects)| objects).cloned().collect(),
-            versions: shards.iter().filter_map(|(shard, _)| Some((*shard, version(shard)?))).collect(),
+            objects: shards.iter().flat_map(|one| &one.request.objects).cloned().collect(),
+            versions: shards
+                .iter()
+                .map(|one| one.request.shard)
+                .filter_map(|shard| Some((shard, version(&shard)?)))
+                .collect(),
             what,
             millis: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
             bytes_max: self.office.limits.query_bytes_max,
@@ -245,15 +212,49 @@ impl Errand<'_> {
     }
 }
 
-/// Where a shard is led; where nobody is known to lead it, here if it is here.
-fn whom(cluster: &Cluster, shard: ShardId, tries: usize) -> Option<Whom> {
-    let group = GroupId::of_shard(shard);
-    let is_here = cluster.shard(shard).is_some() && cluster.has_data(group);
-    match cluster.route(group) {
-        Route::There(node) if tries == 0 || !is_here => Some(Whom::There(node)),
-        _ if is_here => Some(Whom::Here),
-        Route::There(node) => Some(Whom::There(node)),
-        Route::Here | Route::Nobody => None,
+/// Question to the nodes that lead some shards.
+struct ShardCall<'c, 'e> {
+    errand: &'c Errand<'e>,
+    what: What,
+}
+
+impl LeaderCall for ShardCall<'_, '_> {
+    type Request = ShardObjects;
+    /// The answer for shards that were asked for together stands at the first of them.
+    type Response = Option<LeafAnswer>;
+    type Error = AskError;
+
+    /// A node that gave no answer is not asked again where the replica of this node can answer.
+    fn prefer(&self, round: usize) -> Prefer {
+        if round == 0 { Prefer::LeaderElseOwn } else { Prefer::Own }
+    }
+
+    /// Shards of one node are asked for together at first, then one by one.
+    async fn attempt(&mut self, round: Round<ShardObjects>) -> Attempts<Self> {
+        let mut messages: Vec<(Option<NodeId>, Vec<LeaderRequest<ShardObjects>>)> = Vec::new();
+        let there = round.there.into_iter().map(|(node, shards)| (Some(node), shards));
+        for (node, shards) in std::iter::once((None, round.here)).chain(there) {
+            let (first, again): (Vec<_>, Vec<_>) = shards.into_iter().partition(|one| one.request.tries == 0);
+            messages.extend((!first.is_empty()).then_some((node, first)));
+            messages.extend(again.into_iter().map(|one| (node, vec![one])));
+        }
+        let attempts = messages.into_iter().map(|(node, shards)| self.errand.attempt_at(node, shards, self.what));
+        Ok(try_join_all(attempts).await?.into_iter().flatten().collect())
+    }
+}
+
+type ShardAttempt = Attempt<ShardObjects, Option<LeafAnswer>>;
+
+fn missing(shard: ShardId, why: String) -> String {
+    format!("shard {shard} gave no answer, and this query needs it: {why}")
+}
+
+/// Node that is asked for a shard first.
+fn node_of(cluster: &Cluster, shard: ShardId) -> Option<NodeId> {
+    match cluster.route(GroupId::of_shard(shard), Prefer::LeaderElseOwn) {
+        Route::Here => Some(cluster.node()),
+        Route::There(node) => Some(node),
+        Route::Nobody => None,
     }
 }
 
@@ -262,10 +263,7 @@ pub(crate) fn places(cluster: &Cluster, objects: impl Iterator<Item = ObjectKey>
     let mut found: BTreeMap<Option<NodeId>, Place> = BTreeMap::new();
     for object in objects {
         let shard = cluster.locate(&object);
-        let node = whom(cluster, shard, 0).map(|whom| match whom {
-            Whom::Here => cluster.node(),
-            Whom::There(node) => node,
-        });
+        let node = node_of(cluster, shard);
         let place = found.entry(node).or_insert_with(|| Place { node, shards: BTreeSet::new(), objects: 0 });
         place.shards.insert(shard);
         place.objects += 1;

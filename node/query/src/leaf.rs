@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use assay_cluster::{AnswersFor, Cluster, Deed, NoAnswer, Route, ServiceNames};
+use assay_cluster::{AnswersFor, Cluster, Deed, LeaderMessage, NoAnswer, ServiceNames};
 use assay_node_btql::bound::Bound;
 use assay_node_btql::{Env, bind, deep, parse};
 use assay_node_engine::{Ask, Hash, Partial, Position, Shared, Source, Watch, lowest, run};
@@ -264,8 +264,25 @@ fn pack(answer: Result<LeafAnswer, AskError>) -> Bytes {
     packed::pack(&head, &part)
 }
 
+impl LeaderMessage for LeafQuestion {
+    type Response = Result<LeafAnswer, AskError>;
+    const REPEATABLE: bool = true;
+
+    fn service(&self) -> ServiceNames {
+        LEAF
+    }
+
+    fn encode(&self) -> Bytes {
+        Bytes::from(serde_json::to_vec(self).expect("plain data encodes"))
+    }
+
+    fn decode(&self, response: Bytes) -> Option<Self::Response> {
+        unpack(response)
+    }
+}
+
 /// None where it does not read.
-pub(crate) fn unpack(answer: Bytes) -> Option<Result<LeafAnswer, AskError>> {
+fn unpack(answer: Bytes) -> Option<Result<LeafAnswer, AskError>> {
     let (head, part): (Result<Head, AskError>, Bytes) = packed::unpack(answer)?;
     Some(head.map(|Head { versions, lowest }| LeafAnswer {
         versions,
@@ -292,11 +309,7 @@ impl AnswersFor for LeafDoor {
             let bad = |why: serde_json::Error| NoAnswer::Refused(format!("a question that does not read: {why}"));
             let question: LeafQuestion = serde_json::from_slice(&body).map_err(bad)?;
             if let Some(group) = missing(&office.cluster, &question) {
-                let leader = match office.cluster.route(group) {
-                    Route::There(node) => Some(node),
-                    Route::Here | Route::Nobody => None,
-                };
-                return Err(NoAnswer::NotLeader { leader });
+                return Err(office.cluster.not_leader(group));
             }
             let objects = question.objects.iter().map(|object| object.key).collect();
             office.cluster.check(principal, Deed::Read, objects).await?;

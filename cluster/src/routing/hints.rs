@@ -1,0 +1,78 @@
+//! Leaders of groups without a replica on this node, as other nodes name them.
+
+use std::collections::HashMap;
+
+use assay_storage_model::{GroupId, NodeId};
+use parking_lot::RwLock;
+
+#[derive(Debug, Default)]
+pub(crate) struct LeaderHints(RwLock<HashMap<GroupId, LeaderHint>>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct LeaderHint {
+    /// Node that another node named.
+    leader: Option<NodeId>,
+    /// Number of nodes that were asked in vain. It says whose turn it is among the members.
+    in_vain: usize,
+}
+
+impl LeaderHint {
+    fn whom(self, members: &[NodeId]) -> Option<NodeId> {
+        let in_turn = || members.get(self.in_vain.checked_rem(members.len())?).copied();
+        self.leader.or_else(in_turn)
+    }
+}
+
+impl LeaderHints {
+    /// Node to ask about a group.
+    pub fn whom(&self, group: GroupId, members: &[NodeId]) -> Option<NodeId> {
+        self.0.read().get(&group).copied().unwrap_or_default().whom(members)
+    }
+
+    /// Notes that `asked` named the leader, or gave no response, or does not know the leader. In the last two cases it is
+    /// the next member's turn, once for all requests that were sent to `asked` at the same time.
+    pub fn note(&self, group: GroupId, members: &[NodeId], asked: NodeId, leader: Option<NodeId>) {
+        let mut hints = self.0.write();
+        let hint = hints.entry(group).or_default();
+        match leader.filter(|leader| *leader != asked) {
+            Some(leader) => hint.leader = Some(leader),
+            None if hint.whom(members) == Some(asked) => {
+                *hint = LeaderHint { leader: None, in_vain: hint.in_vain.wrapping_add(1) };
+            }
+            None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GROUP: GroupId = GroupId(16);
+    const MEMBERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
+
+    /// A node that is not among the members of a group has to find its leader wherever that is: the first member was asked
+    /// for ever where it did not lead and did not say who does.
+    #[test]
+    fn members_are_asked_in_turn_until_one_leads() {
+        let hints = LeaderHints::default();
+        for member in [1, 2, 3, 1].map(NodeId) {
+            assert_eq!(hints.whom(GROUP, &MEMBERS), Some(member));
+            hints.note(GROUP, &MEMBERS, member, None);
+            hints.note(GROUP, &MEMBERS, member, None); // two writes were under way
+        }
+        assert_eq!(hints.whom(GROUP, &[NodeId(7)]), Some(NodeId(7)), "the map has changed");
+        assert_eq!(hints.whom(GROUP, &[]), None);
+    }
+
+    #[test]
+    fn who_was_named_is_asked_until_that_is_in_vain() {
+        let hints = LeaderHints::default();
+        hints.note(GROUP, &MEMBERS, NodeId(1), Some(NodeId(3)));
+        assert_eq!(hints.whom(GROUP, &MEMBERS), Some(NodeId(3)));
+        hints.note(GROUP, &MEMBERS, NodeId(1), None); // of a write that was sent before
+        assert_eq!(hints.whom(GROUP, &MEMBERS), Some(NodeId(3)));
+        hints.note(GROUP, &MEMBERS, NodeId(3), Some(NodeId(3))); // as good as nothing: it refused
+        assert_eq!(hints.whom(GROUP, &MEMBERS), Some(NodeId(2)), "and not whoever named it");
+    }
+}

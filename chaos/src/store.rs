@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use assay_cluster::{Cluster, ClusterConfig, ProposeError};
+use assay_cluster::{Cluster, ClusterConfig};
 use assay_storage_log::LogConfig;
 use assay_storage_model::command::Outcome;
-use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId, ShardId, Xact};
+use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId, ShardId, WriteFailure, Xact};
 use assay_storage_shard::{Shard, View};
 use bytes::Bytes;
 
@@ -88,8 +88,8 @@ impl Store {
             Ok(Outcome::Duplicate { xact }) => Told::Written { xact, again: true },
             Ok(Outcome::KeyReused { xact }) => Told::Reused { xact },
             Ok(other) => Told::Unknown { why: format!("an answer that is none: {other:?}") },
-            Err(ProposeError::NotWritten(why)) => Told::Refused { why: why.to_string() },
-            Err(ProposeError::Unknown { why }) => Told::Unknown { why },
+            Err(WriteFailure::NotWritten(why)) => Told::Refused { why: why.to_string() },
+            Err(WriteFailure::Unknown { why }) => Told::Unknown { why },
         }
     }
 

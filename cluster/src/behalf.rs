@@ -112,6 +112,11 @@ impl Cluster {
         self.shared.addressed(node, names, principal, body)
     }
 
+    /// Whether a node has stated that it has the feature.
+    pub fn has_feature(&self, node: NodeId, feature: Feature) -> bool {
+        self.shared.has_feature(node, feature)
+    }
+
     /// Whether a principal may do something to objects here, as the catalog of this node has it.
     pub async fn check(&self, principal: Option<Bytes>, deed: Deed, objects: Vec<ObjectKey>) -> Result<(), NoAnswer> {
         let net = &self.shared.net;

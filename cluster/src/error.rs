@@ -2,11 +2,11 @@
 
 use std::io;
 
-use assay_cluster_raft::{FenceError, ProposeError, StartError};
+use assay_cluster_raft::{FenceError, StartError};
 use assay_cluster_transport::TransportError;
 use assay_storage_catalog::CatalogError;
 use assay_storage_log::LogError;
-use assay_storage_model::{GroupId, ShardId};
+use assay_storage_model::{GroupId, ShardId, WriteFailure};
 use assay_storage_shard::ShardError;
 use thiserror::Error;
 
@@ -67,7 +67,7 @@ pub enum OpenError {
     #[error("a group did not come to lead: {0}")]
     Lead(#[from] FenceError),
     #[error("the shard map could not be written: {0}")]
-    Map(#[from] ProposeError),
+    Map(#[from] WriteFailure),
     #[error("the catalog has another shard map than this directory: {0}")]
     OtherMap(String),
     #[error("{doing}: {source}")]

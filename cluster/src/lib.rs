@@ -67,14 +67,14 @@ use assay_storage_blobs::Blobs;
 use assay_storage_catalog::Catalog;
 use assay_storage_disk::SharedDisk;
 use assay_storage_log::Log;
-use assay_storage_model::{Applied, ClusterId, GroupId, NodeId, ObjectKey, ShardId};
+use assay_storage_model::{Applied, ClusterId, GroupId, NodeId, NotWritten, ObjectKey, ShardId};
 use assay_storage_shard::Shard;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
 pub use assay_cluster_raft::{
-    BadTiming, Counts, FenceError, GroupStatus, NotWritten, OnFatal, Pending, ProposeError, SealError, Timing,
-    contradiction_in, install_abort_hook,
+    BadTiming, Counts, FenceError, GroupStatus, OnFatal, Pending, SealError, Timing, contradiction_in,
+    install_abort_hook,
 };
 pub use assay_cluster_transport::{Fate, PeerCounts, Weather};
 pub use assay_storage_log::LogConfig;
@@ -235,7 +235,7 @@ impl Cluster {
 
     /// Takes a command in for the next entry of a shard that is led here; entries keep the order of these calls.
     pub fn submit(&self, shard: ShardId, command: Bytes, until: tokio::time::Instant) -> Result<Pending, NotWritten> {
-        let led_elsewhere = || NotWritten::NotLeader { leader: None };
+        let led_elsewhere = || NotWritten::NotLeader;
         self.group(GroupId::of_shard(shard)).ok_or_else(led_elsewhere)?.submit(command, until)
     }
 

@@ -49,23 +49,26 @@ pub struct NodeProgram {
     pub certified_by: Option<String>,
 }
 
-/// What all nodes have to understand before any of them may use it.
+/// Ability of a node that others ask for before they use it. Keys are wrapped once all nodes have the feature for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// Reads signing keys and an authority that are wrapped by the master key, and issues certificates for other nodes.
+    /// Reading signing keys and an authority that are wrapped by the master key, and issuing certificates.
     WrappedKeys,
-    /// Says on whose behalf it asks other nodes, and answers whether a node is known.
+    /// Saying on whose behalf it asks other nodes, and answering whether a node is known.
     Principals,
+    /// Responding to writes of other nodes with the `WriteOutcome` of the model.
+    WriteOutcomes,
 }
 
 impl Feature {
-    pub const ALL: [Feature; 2] = [Feature::WrappedKeys, Feature::Principals];
+    pub const ALL: [Feature; 3] = [Feature::WrappedKeys, Feature::Principals, Feature::WriteOutcomes];
 
     /// Frozen: it stands in the records of nodes.
     pub fn name(self) -> &'static str {
         match self {
             Feature::WrappedKeys => "wrapped-keys",
             Feature::Principals => "principals",
+            Feature::WriteOutcomes => "write-outcomes",
         }
     }
 }

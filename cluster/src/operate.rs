@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use assay_cluster_raft::{Group, HandOverError, Member, ProposeError};
+use assay_cluster_raft::{Group, HandOverError, Member};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect};
 use assay_storage_model::command::Outcome;
-use assay_storage_model::{GroupId, NodeId, ReplicaId};
+use assay_storage_model::{GroupId, NodeId, ReplicaId, WriteFailure};
 use bytes::Bytes;
 use thiserror::Error;
 use tokio::task::JoinSet;
@@ -37,7 +37,7 @@ pub enum OperateError {
     #[error("{0}")]
     Refused(String),
     #[error(transparent)]
-    Write(#[from] ProposeError),
+    Write(#[from] WriteFailure),
     #[error("the catalog does not answer: {0}")]
     Fence(#[from] assay_cluster_raft::FenceError),
     #[error("{0}")]

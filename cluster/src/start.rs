@@ -7,16 +7,14 @@ use std::time::Instant;
 
 use assay_cluster_placement::first_map;
 use assay_cluster_raft::fatal::CONSENSUS_THREAD;
-use assay_cluster_raft::{
-    Admission, CacheBudget, Counters, Founding, Group, NodeParts, NotWritten, ProposeError, SealThreads, Throttle, Work,
-};
+use assay_cluster_raft::{Admission, CacheBudget, Counters, Founding, Group, NodeParts, SealThreads, Throttle, Work};
 use assay_storage_blobs::Blobs;
 use assay_storage_catalog::{Catalog, CatalogConfig};
 use assay_storage_disk::Ballast;
 use assay_storage_log::Log;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, SHARDS_MAX, SHARDS_MIN, ShardMap};
 use assay_storage_model::command::Outcome;
-use assay_storage_model::{ClusterId, GroupId, NodeId};
+use assay_storage_model::{ClusterId, GroupId, NodeId, NotWritten, WriteFailure};
 use assay_storage_shard::Shard;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -362,7 +360,7 @@ async fn set_map(catalog: &Group, map: &ShardMap) -> Result<(), OpenError> {
     match outcomes.first() {
         // It was set by a founding that a crash cut short.
         Some(Outcome::Catalog(CatalogOutcome::MapSet { .. } | CatalogOutcome::MapWasSet)) => Ok(()),
-        other => Err(ProposeError::NotWritten(NotWritten::Failed(format!("the catalog answered {other:?}"))).into()),
+        other => Err(WriteFailure::NotWritten(NotWritten::Failed(format!("the catalog answered {other:?}"))).into()),
     }
 }
 

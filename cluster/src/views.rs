@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use assay_cluster_raft::{NotWritten, ProposeError};
 use assay_storage_model::command::Command;
-use assay_storage_model::{GroupId, ShardId, Xact};
+use assay_storage_model::{GroupId, NotWritten, ShardId, WriteFailure, Xact};
 use assay_storage_shard::{Shard, View};
 use bytes::Bytes;
 use thiserror::Error;
@@ -58,8 +57,8 @@ impl Cluster {
         }
         match self.write(shard, Bytes::from(Command::Advance { to }.encode())).await {
             Ok(_) => Ok(()),
-            Err(ProposeError::NotWritten(NotWritten::Busy(why))) => Err(ViewError::Busy(why.to_owned())),
-            Err(ProposeError::NotWritten(NotWritten::NoSpace(why))) => Err(ViewError::NoSpace(why)),
+            Err(WriteFailure::NotWritten(NotWritten::Busy(why))) => Err(ViewError::Busy(why.into_owned())),
+            Err(WriteFailure::NotWritten(NotWritten::NoSpace(why))) => Err(ViewError::NoSpace(why)),
             Err(why) => Err(ViewError::Unavailable { shard, why: why.to_string() }),
         }
     }

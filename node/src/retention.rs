@@ -143,7 +143,7 @@ impl Retention {
             match self.objects.write(vec![ObjectWrite { object, rows, request: None }], Patience::usual()).await {
                 // Deleted as a whole meanwhile.
                 Ok(_) | Err(WriteError::Gone { .. }) => return Ok(()),
-                Err(WriteError::Busy { .. } | WriteError::Unavailable(_) | WriteError::Unknown { .. }) => {
+                Err(why) if why.may_pass() => {
                     tokio::time::sleep(BUSY_WAIT).await;
                 }
                 Err(why) => return Err(why.into()),

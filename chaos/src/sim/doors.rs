@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster_raft::{NotWritten, ProposeError, WRITE_WAIT_MAX};
+use assay_cluster_raft::WRITE_WAIT_MAX;
 use assay_node_objects::pure::{Entered, Line};
 use assay_storage_model::command::{Action, Outcome, RequestId};
-use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
+use assay_storage_model::{GroupId, NodeId, NotWritten, ObjectKey, ShardId, WriteFailure, WriteOutcome, Xact};
 use assay_storage_shard::{Shard, View};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -215,13 +215,13 @@ fn submit(lines: &Arc<Lines>, running: &Running) {
     }
 }
 
-fn told_of(outcome: Result<Outcome, ProposeError>) -> Told {
+fn told_of(outcome: WriteOutcome) -> Told {
     match outcome {
         Ok(Outcome::Written { xact }) => Told::Written { xact, again: false },
         Ok(Outcome::Duplicate { xact }) => Told::Written { xact, again: true },
         Ok(Outcome::KeyReused { xact }) => Told::Reused { xact },
         Ok(other) => Told::Unknown { why: format!("an answer that is none: {other:?}") },
-        Err(ProposeError::NotWritten(why)) => refused(why),
-        Err(ProposeError::Unknown { why }) => Told::Unknown { why },
+        Err(WriteFailure::NotWritten(why)) => refused(why),
+        Err(WriteFailure::Unknown { why }) => Told::Unknown { why },
     }
 }

@@ -4,11 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use assay_cluster_raft::ProposeError;
 use assay_storage_catalog::Catalog;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, RecordKind, UniqueKey};
 use assay_storage_model::command::Outcome;
-use assay_storage_model::{GroupId, NodeId};
+use assay_storage_model::{GroupId, NodeId, WriteFailure, WriteOutcome};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use uuid::Uuid;
@@ -84,7 +83,7 @@ impl Registers {
         let command = Bytes::from(CatalogCommand::Put(put).encode());
         let outcome = tokio::select! {
             biased;
-            () = life.died() => Err(ProposeError::Unknown { why: "the node ended".into() }),
+            () = life.died() => Err(WriteFailure::Unknown { why: "the node ended".into() }),
             outcome = there.group.write(command) => outcome,
         };
         world.trace.say(format_args!("register {number}: {value} {outcome:?}"));
@@ -95,7 +94,7 @@ impl Registers {
         self.0.lock().get(&number)?.made.last_key_value().map(|(revision, _)| *revision)
     }
 
-    fn told(&self, world: &World, number: u64, value: u64, outcome: Result<Outcome, ProposeError>) {
+    fn told(&self, world: &World, number: u64, value: u64, outcome: WriteOutcome) {
         let mut all = self.0.lock();
         let told = all.entry(number).or_default();
         match outcome {
@@ -106,8 +105,8 @@ impl Registers {
             }
             Ok(Outcome::Catalog(CatalogOutcome::Stale { .. } | CatalogOutcome::Taken { .. })) => {}
             Ok(other) => world.facts.find(format!("register {number}: an answer that is none: {other:?}")),
-            Err(ProposeError::NotWritten(_)) => {}
-            Err(ProposeError::Unknown { .. }) => drop(told.perhaps.insert(value)),
+            Err(WriteFailure::NotWritten(_)) => {}
+            Err(WriteFailure::Unknown { .. }) => drop(told.perhaps.insert(value)),
         }
     }
 

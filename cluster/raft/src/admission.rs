@@ -3,13 +3,12 @@
 //! The upkeep measures some times a second; between two measures every entry is counted against the room that was
 //! left, so that a fast writer cannot run past the limit before the next look.
 
+use assay_storage_model::NotWritten;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
-
-use crate::error::NotWritten;
 
 /// How long a write waits for its turn and for memory before it is refused, where its deadline is not known.
 pub const WRITE_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -59,7 +58,7 @@ impl Admission {
         let mut door = self.door.subscribe();
         let open = door.wait_for(|door| *door != Door::Wait);
         match timeout_at(until, open).await {
-            Err(_) => return Err(NotWritten::Busy("memory is used up, and sealing does not keep up")),
+            Err(_) => return Err(NotWritten::busy("memory is used up, and sealing does not keep up")),
             Ok(Err(_)) => return Err(NotWritten::Closing),
             Ok(Ok(door)) => {
                 if let Door::NoSpace(why) = &*door {

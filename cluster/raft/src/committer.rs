@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use assay_storage_model::command::Outcome;
 use assay_storage_model::entry::EntryBuilder;
+use assay_storage_model::{NotWritten, WriteFailure, WriteOutcome};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot, watch};
@@ -13,17 +14,16 @@ use tokio::time::Instant;
 use crate::admission::WRITE_WAIT_MAX;
 
 use crate::counters::Counters;
-use crate::error::{NotWritten, ProposeError};
 use crate::proposer::Proposer;
 use crate::queue::{Answer, Batch, Payload, Queue, Waiting};
 
 /// A command that was taken in and not yet answered.
 #[derive(Debug)]
-pub struct Pending(oneshot::Receiver<Result<Outcome, ProposeError>>);
+pub struct Pending(oneshot::Receiver<WriteOutcome>);
 
 impl Pending {
-    pub async fn outcome(self) -> Result<Outcome, ProposeError> {
-        let lost = || ProposeError::Unknown { why: "the node shut down meanwhile".into() };
+    pub async fn outcome(self) -> WriteOutcome {
+        let lost = || WriteFailure::Unknown { why: "the node shut down meanwhile".into() };
         self.0.await.unwrap_or_else(|_| Err(lost()))
     }
 }
@@ -62,7 +62,7 @@ impl Committer {
     }
 
     /// Takes a command in as soon as there is room, for the next entry.
-    pub async fn write(&self, command: Bytes, until: Instant) -> Result<Outcome, ProposeError> {
+    pub async fn write(&self, command: Bytes, until: Instant) -> WriteOutcome {
         loop {
             let room = self.shared.room.notified();
             let mut room = std::pin::pin!(room);
@@ -168,7 +168,7 @@ async fn run(committer: Committer, _until_end: UntilEnd) {
 }
 
 /// Whoever asked may have given up; the command stands all the same.
-fn answer_all(result: Result<Vec<Outcome>, ProposeError>, answers: Vec<Answer>) {
+fn answer_all(result: Result<Vec<Outcome>, WriteFailure>, answers: Vec<Answer>) {
     match result {
         Ok(outcomes) => answers.into_iter().zip(outcomes).for_each(|(answer, outcome)| drop(answer.send(Ok(outcome)))),
         Err(error) => answers.into_iter().for_each(|answer| drop(answer.send(Err(error.clone())))),

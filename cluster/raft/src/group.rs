@@ -7,7 +7,7 @@ use std::time::Duration;
 use assay_storage_log::GroupLog;
 use assay_storage_model::command::Outcome;
 use assay_storage_model::entry::{ENTRY_BYTES_MAX, EntryBuilder};
-use assay_storage_model::{Applied, GroupId, ReplicaId};
+use assay_storage_model::{Applied, GroupId, NotWritten, ReplicaId, WriteFailure, WriteOutcome};
 use bytes::Bytes;
 use openraft::error::Fatal;
 use openraft::{Config, ServerState, SnapshotPolicy, Vote};
@@ -25,7 +25,7 @@ use crate::committer::{Committer, Pending};
 use crate::counters::Counters;
 use crate::deposed::{Deposed, step_down};
 use crate::elections::{Candidate, Elections, guard_elections};
-use crate::error::{FenceError, NotWritten, ProposeError, SealError};
+use crate::error::{FenceError, SealError};
 use crate::exports::Exports;
 use crate::fatal::OnFatal;
 use crate::fence::Fences;
@@ -221,12 +221,12 @@ impl Group {
     }
 
     /// Waits for room, then does as [`Group::submit`], and returns the outcome. It is busy only after [`WRITE_WAIT_MAX`].
-    pub async fn write(&self, command: Bytes) -> Result<Outcome, ProposeError> {
+    pub async fn write(&self, command: Bytes) -> WriteOutcome {
         self.shared.committer.write(command, Instant::now() + WRITE_WAIT_MAX).await
     }
 
     /// One entry of these commands, beside what the committer does. Goes on when the caller no longer waits.
-    pub async fn propose(&self, commands: Vec<Bytes>) -> Result<Vec<Outcome>, ProposeError> {
+    pub async fn propose(&self, commands: Vec<Bytes>) -> Result<Vec<Outcome>, WriteFailure> {
         let proposer = self.shared.proposer.clone();
         if commands.is_empty() {
             return Err(NotWritten::Empty.into());
@@ -236,13 +236,13 @@ impl Group {
         let permit = timeout_at(until, Arc::clone(&self.shared.in_flight).acquire_owned()).await;
         let Ok(Ok(permit)) = permit else {
             Counters::add(&proposer.counters.busy, 1);
-            return Err(NotWritten::Busy("too many proposals are under way").into());
+            return Err(NotWritten::busy("too many proposals are under way").into());
         };
         let proposed = proposer.runtime.clone().spawn(async move {
             let _permit = permit;
             propose(&proposer, commands, until).await
         });
-        let lost = |error: tokio::task::JoinError| ProposeError::Unknown { why: error.to_string() };
+        let lost = |error: tokio::task::JoinError| WriteFailure::Unknown { why: error.to_string() };
         proposed.await.unwrap_or_else(|error| Err(lost(error)))
     }
 
@@ -396,7 +396,7 @@ impl Group {
     }
 }
 
-async fn propose(proposer: &Proposer, commands: Vec<Bytes>, until: Instant) -> Result<Vec<Outcome>, ProposeError> {
+async fn propose(proposer: &Proposer, commands: Vec<Bytes>, until: Instant) -> Result<Vec<Outcome>, WriteFailure> {
     let bytes: usize = commands.iter().map(Bytes::len).sum();
     let inline_max = proposer.large.inline_bytes_max();
     let large = commands.iter().any(|command| command.len() > inline_max) || bytes > ENTRY_BYTES_MAX.max(inline_max);

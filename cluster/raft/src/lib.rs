@@ -65,7 +65,7 @@ pub use apply::ApplyThread;
 pub use cache::{CacheBudget, ENTRY_CACHE_BYTES_MAX};
 pub use committer::Pending;
 pub use counters::{Counters, Counts};
-pub use error::{FenceError, NotWritten, ProposeError, SealError};
+pub use error::{FenceError, SealError};
 pub use fatal::{OnFatal, install_abort_hook};
 pub use fence::FENCE_WAIT_MAX;
 pub use force::{Forced, TERMS_SKIPPED};

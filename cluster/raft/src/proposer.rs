@@ -6,7 +6,7 @@ use std::time::Duration;
 use assay_storage_model::command::Outcome;
 use assay_storage_model::entry::{EntryBuilder, blob_entry};
 use assay_storage_model::sabotage::{self, Sabotage};
-use assay_storage_model::{NodeId, ReplicaId};
+use assay_storage_model::{NodeId, NotWritten, WriteFailure};
 use bytes::Bytes;
 use openraft::metrics::RaftServerMetrics;
 use openraft::{LeaderId, ServerState};
@@ -16,7 +16,6 @@ use tokio::time::sleep;
 
 use crate::admission::Admission;
 use crate::counters::Counters;
-use crate::error::{NotWritten, ProposeError};
 use crate::fatal::OnFatal;
 use crate::large::{LargeError, LargeWrite, LargeWrites};
 use crate::sabotaged;
@@ -49,12 +48,8 @@ impl std::fmt::Debug for Proposer {
 impl Proposer {
     /// Refuses what would surely not be written, before it is handed over.
     pub fn check(&self) -> Result<(), NotWritten> {
-        let (leads, leader) = {
-            let metrics = self.leading.borrow();
-            (metrics.state == ServerState::Leader, metrics.current_leader)
-        };
-        if !leads {
-            return Err(NotWritten::NotLeader { leader: leader.map(ReplicaId) });
+        if self.leading.borrow().state != ServerState::Leader {
+            return Err(NotWritten::NotLeader);
         }
         self.admission.refusal().map_or(Ok(()), Err)
     }
@@ -66,7 +61,7 @@ impl Proposer {
 
     /// The outcomes of an entry's commands. Once handed over, everything but success is unknown: also an entry that
     /// this replica was told to drop may live on at another and be committed there.
-    pub async fn propose(&self, entry: Bytes, commands: usize, bytes: usize) -> Result<Vec<Outcome>, ProposeError> {
+    pub async fn propose(&self, entry: Bytes, commands: usize, bytes: usize) -> Result<Vec<Outcome>, WriteFailure> {
         let _pass = self.gate.read().await;
         self.check()?; // behind the gate: what waited for a handover is refused here, unwritten
         Counters::add(&self.counters.entries, 1);
@@ -78,7 +73,7 @@ impl Proposer {
             written = sabotaged::written(early, self.raft.client_write(EntryBytes(entry))) => written,
             () = self.forgotten(leader) => {
                 Counters::add(&self.counters.unknown, 1);
-                return Err(ProposeError::Unknown { why: "this replica lost the lead before it was known".into() });
+                return Err(WriteFailure::Unknown { why: "this replica lost the lead before it was known".into() });
             }
         };
         let written = match written {
@@ -98,7 +93,7 @@ impl Proposer {
             Err(error) => error.to_string(),
         };
         Counters::add(&self.counters.unknown, 1);
-        Err(ProposeError::Unknown { why })
+        Err(WriteFailure::Unknown { why })
     }
 
     /// Returns a while after this replica no longer leads in this term. openraft says nothing of an entry that a snapshot
@@ -120,7 +115,7 @@ impl Proposer {
         &self,
         blob: oneshot::Receiver<Result<LargeWrite, LargeError>>,
         commands: usize,
-    ) -> Result<Vec<Outcome>, ProposeError> {
+    ) -> Result<Vec<Outcome>, WriteFailure> {
         let kept = blob.await.unwrap_or_else(|_| Err(LargeError::Failed("its thread is gone".into())));
         let LargeWrite { hash, length, hold } = kept.map_err(|error| self.not_kept(error))?;
         Counters::add(&self.counters.large, 1);

@@ -6,13 +6,12 @@
 
 use std::collections::VecDeque;
 
-use assay_storage_model::command::Outcome;
 use assay_storage_model::entry::ENTRY_BYTES_MAX;
+use assay_storage_model::{NotWritten, WriteOutcome};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::error::{NotWritten, ProposeError};
 use crate::large::{LargeError, LargeWrite};
 
 /// Commands of one group that wait.
@@ -24,7 +23,7 @@ const COMMAND_FRAME_BYTES: usize = 4;
 /// What an entry has before its first command.
 const ENTRY_FRAME_BYTES: usize = 5;
 
-pub(crate) type Answer = oneshot::Sender<Result<Outcome, ProposeError>>;
+pub(crate) type Answer = oneshot::Sender<WriteOutcome>;
 
 #[derive(Debug)]
 pub(crate) enum Payload {
@@ -74,7 +73,7 @@ impl Queue {
         }
         let too_many = self.waiting.len() >= COMMANDS_WAITING_MAX;
         if too_many || (self.bytes > 0 && self.bytes + bytes > COMMAND_BYTES_WAITING_MAX) {
-            return Err(NotWritten::Busy("too many writes wait for this shard"));
+            return Err(NotWritten::busy("too many writes wait for this shard"));
         }
         Ok(())
     }
@@ -230,7 +229,7 @@ mod tests {
         assert_eq!(queue.first_deadline(), Some(now));
         assert_eq!(queue.take_late(now - WAIT).len(), 0);
         for answer in queue.take_late(now) {
-            let _ = answer.send(Err(NotWritten::Busy("late").into()));
+            let _ = answer.send(Err(NotWritten::busy("late").into()));
         }
         assert!(late.try_recv().expect("an answer").is_err());
         assert_eq!(entries(queue), ["[1, 3]"]);

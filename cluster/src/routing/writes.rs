@@ -2,14 +2,16 @@
 //!
 //! What was surely not written is sent again, to whoever leads by then, for a while; what may have been written is not.
 
+mod legacy;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster_raft::{FenceError, NotWritten, ProposeError, WRITE_WAIT_MAX};
+use assay_cluster_raft::{FenceError, WRITE_WAIT_MAX};
 use assay_storage_model::catalog::CATALOG_COMMAND_BYTES_MAX;
 use assay_storage_model::command::{COMMAND_BYTES_MAX, Outcome};
-use assay_storage_model::{GroupId, NodeId, ShardId};
+use assay_storage_model::{GroupId, NodeId, NotWritten, ShardId, WriteFailure, WriteOutcome};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -40,38 +42,38 @@ enum Manner {
 
 impl Cluster {
     /// One log entry of these commands, wherever the group is led; durable and applied there when it returns.
-    pub async fn propose(&self, group: GroupId, commands: Vec<Bytes>) -> Result<Vec<Outcome>, ProposeError> {
+    pub async fn propose(&self, group: GroupId, commands: Vec<Bytes>) -> Result<Vec<Outcome>, WriteFailure> {
         self.shared.routed(group, &commands, Manner::Together).await
     }
 
     /// One command, in the next entry that its shard's committer makes, wherever the shard is led.
-    pub async fn write(&self, shard: ShardId, command: Bytes) -> Result<Outcome, ProposeError> {
+    pub async fn write(&self, shard: ShardId, command: Bytes) -> WriteOutcome {
         self.shared.write(GroupId::of_shard(shard), command).await
     }
 
     /// One command to the catalog, in the next entry that its committer makes, wherever it is led.
-    pub async fn write_catalog(&self, command: Bytes) -> Result<Outcome, ProposeError> {
+    pub async fn write_catalog(&self, command: Bytes) -> WriteOutcome {
         self.shared.write(GroupId::CATALOG, command).await
     }
 }
 
 impl Shared {
-    pub async fn write(&self, group: GroupId, command: Bytes) -> Result<Outcome, ProposeError> {
+    pub async fn write(&self, group: GroupId, command: Bytes) -> WriteOutcome {
         let outcomes = self.routed(group, &[command], Manner::Next).await?;
         let count = outcomes.len();
         let one = <[Outcome; 1]>::try_from(outcomes);
         one.map(|[outcome]| outcome).map_err(|_| unknown(format!("{count} outcomes came for one command")))
     }
 
-    async fn routed(&self, group: GroupId, commands: &[Bytes], manner: Manner) -> Result<Vec<Outcome>, ProposeError> {
+    async fn routed(&self, group: GroupId, commands: &[Bytes], manner: Manner) -> Result<Vec<Outcome>, WriteFailure> {
         let now = Instant::now();
         let until = RetryUntil { leader: now + ROUTE_WAIT_MAX, busy: now + WRITE_WAIT_MAX };
         let mut write = WriteCall { shared: self, group, commands, manner, until: until.leader };
         let Ok(mut responses) = self.ask_leaders(&mut write, vec![(group, ())], until).await;
         responses.pop().unwrap_or(Err(Unserved::Lost)).unwrap_or_else(|unserved| {
             Err(match unserved {
-                Unserved::NoLeader(()) => NotWritten::NotLeader { leader: None }.into(),
-                Unserved::Busy(()) => NotWritten::Busy("too many writes wait for this group").into(),
+                Unserved::NoLeader(()) => NotWritten::NotLeader.into(),
+                Unserved::Busy(()) => NotWritten::busy("too many writes wait for this group").into(),
                 Unserved::Lost => unknown("a write has no outcome".into()),
             })
         })
@@ -85,7 +87,7 @@ impl Shared {
         group: GroupId,
         applied: Option<u64>,
         (asked, until): (std::time::Instant, Instant),
-    ) -> Result<(), ProposeError> {
+    ) -> Result<(), WriteFailure> {
         let Some(known) = self.hub.group(group) else { return Ok(()) };
         let here = match applied {
             Some(index) => known.wait_applied(index).await,
@@ -115,7 +117,7 @@ struct WriteCall<'a> {
 
 impl LeaderCall for WriteCall<'_> {
     type Request = ();
-    type Response = Result<Vec<Outcome>, ProposeError>;
+    type Response = Result<Vec<Outcome>, WriteFailure>;
     type Error = Infallible;
 
     async fn attempt(&mut self, round: Round<()>) -> Attempts<Self> {
@@ -130,7 +132,7 @@ impl LeaderCall for WriteCall<'_> {
 impl WriteCall<'_> {
     async fn write_here(&self) -> WriteAttempt {
         match self.shared.propose_here(self.group, self.commands, self.manner).await {
-            Err(ProposeError::NotWritten(NotWritten::NotLeader { .. })) => Attempt::Elsewhere(()),
+            Err(WriteFailure::NotWritten(NotWritten::NotLeader)) => Attempt::Elsewhere(()),
             done => Attempt::Done(done.map(|written| written.outcomes)),
         }
     }
@@ -138,16 +140,14 @@ impl WriteCall<'_> {
     async fn forward(&self, node: NodeId) -> WriteAttempt {
         let asked = std::time::Instant::now();
         let commands = self.commands.to_vec();
-        let write = ForwardedWrite { group: self.group, commands, manner: self.manner, says_applied: true };
+        let write = ForwardedWrite { group: self.group, commands, manner: self.manner, form: ResponseForm::Failures };
         let response = self.shared.send_about(node, &[self.group], None, &write, FORWARD_MAX).await;
         let Written { outcomes, applied } = match response {
-            Ok(ProposeResponse::Outcomes(outcomes)) => Written { outcomes, applied: None },
-            Ok(ProposeResponse::Applied { outcomes, applied }) => Written { outcomes, applied },
-            Ok(ProposeResponse::Busy) | Err(AskError::Busy { .. }) => return Attempt::Busy(()),
-            Ok(ProposeResponse::NoSpace(why)) => return Attempt::Done(Err(NotWritten::NoSpace(why).into())),
-            Ok(ProposeResponse::TooLarge { bytes, limit }) => {
-                return Attempt::Done(Err(NotWritten::TooLarge { bytes, limit }.into()));
+            Ok(Ok(written)) => written,
+            Ok(Err(WriteFailure::NotWritten(NotWritten::Busy(_)))) | Err(AskError::Busy { .. }) => {
+                return Attempt::Busy(());
             }
+            Ok(Err(failure)) => return Attempt::Done(Err(failure)),
             Err(AskError::NotLeader { .. } | AskError::NotReached { .. }) => return Attempt::Elsewhere(()),
             Err(AskError::Refused { why, .. }) => return Attempt::Done(Err(NotWritten::Failed(why).into())),
             Err(AskError::Unknown { why, .. }) => return Attempt::Done(Err(unknown(why))),
@@ -157,10 +157,10 @@ impl WriteCall<'_> {
     }
 }
 
-type WriteAttempt = Attempt<(), Result<Vec<Outcome>, ProposeError>>;
+type WriteAttempt = Attempt<(), Result<Vec<Outcome>, WriteFailure>>;
 
 /// Write that the leader's replica has applied.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Written {
     outcomes: Vec<Outcome>,
     /// Index of the last entry that the replica had applied by then, which is this write or a later one. A leader of
@@ -168,8 +168,8 @@ struct Written {
     applied: Option<u64>,
 }
 
-fn unknown(why: String) -> ProposeError {
-    ProposeError::Unknown { why }
+fn unknown(why: String) -> WriteFailure {
+    WriteFailure::Unknown { why }
 }
 
 impl Shared {
@@ -197,8 +197,8 @@ impl Shared {
         }
     }
 
-    async fn propose_here(&self, group: GroupId, commands: &[Bytes], manner: Manner) -> Result<Written, ProposeError> {
-        let found = self.hub.group(group).ok_or(NotWritten::NotLeader { leader: None })?;
+    async fn propose_here(&self, group: GroupId, commands: &[Bytes], manner: Manner) -> Result<Written, WriteFailure> {
+        let found = self.hub.group(group).ok_or(NotWritten::NotLeader)?;
         let outcomes = match (manner, commands) {
             (Manner::Next, [command]) => vec![found.write(command.clone()).await?],
             _ => found.propose(commands.to_vec()).await?,
@@ -207,31 +207,26 @@ impl Shared {
     }
 }
 
-/// Response to a forwarded write, unless it is refused because another node leads.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum ProposeResponse {
-    /// For askers of version 0.4.
-    Outcomes(Vec<Outcome>),
-    Applied {
-        outcomes: Vec<Outcome>,
-        applied: Option<u64>,
-    },
-    Busy,
-    NoSpace(String),
-    TooLarge {
-        bytes: usize,
-        limit: usize,
-    },
-}
-
 /// Group and flags in front of the commands.
 const HEAD_BYTES: usize = 9;
 /// Bits of the byte after the group. Version 0.4 compares that byte with [`TOGETHER`] and takes any other value for
 /// [`Manner::Next`]: there several commands are one entry all the same, and one shares its entry with others.
 const TOGETHER: u8 = 1;
-/// The sender understands [`ProposeResponse::Applied`].
-const SAYS_APPLIED: u8 = 2;
+/// The sender understands [`ResponseForm::Applied`].
+const READS_APPLIED: u8 = 2;
+/// The sender understands [`ResponseForm::Failures`].
+const READS_FAILURES: u8 = 4;
+
+/// Form of a response, as the sender of the write asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ResponseForm {
+    /// Outcomes alone, for version 0.4.
+    Outcomes,
+    /// With the index that was applied, for version 0.5.
+    Applied,
+    /// [`Written`], or the failure as the model has it.
+    Failures,
+}
 
 /// Write that is sent to the node that leads its group.
 #[derive(Debug, PartialEq, Eq)]
@@ -239,7 +234,7 @@ struct ForwardedWrite {
     group: GroupId,
     commands: Vec<Bytes>,
     manner: Manner,
-    says_applied: bool,
+    form: ResponseForm,
 }
 
 impl ForwardedWrite {
@@ -250,15 +245,29 @@ impl ForwardedWrite {
         let group = GroupId(body.get_u64_le());
         let flags = body.get_u8();
         let manner = if flags & TOGETHER != 0 { Manner::Together } else { Manner::Next };
+        let form = match flags {
+            flags if flags & READS_FAILURES != 0 => ResponseForm::Failures,
+            flags if flags & READS_APPLIED != 0 => ResponseForm::Applied,
+            _ => ResponseForm::Outcomes,
+        };
         let commands = decode_frames(body, COMMANDS_MAX)?;
         let bytes_max = CATALOG_COMMAND_BYTES_MAX.max(COMMAND_BYTES_MAX);
         let fits = commands.iter().all(|command| command.len() <= bytes_max);
-        fits.then_some(ForwardedWrite { group, commands, manner, says_applied: flags & SAYS_APPLIED != 0 })
+        fits.then_some(ForwardedWrite { group, commands, manner, form })
+    }
+
+    fn flags(&self) -> u8 {
+        let form = match self.form {
+            ResponseForm::Outcomes => 0,
+            ResponseForm::Applied => READS_APPLIED,
+            ResponseForm::Failures => READS_APPLIED | READS_FAILURES,
+        };
+        form | if self.manner == Manner::Together { TOGETHER } else { 0 }
     }
 }
 
 impl LeaderMessage for ForwardedWrite {
-    type Response = ProposeResponse;
+    type Response = Result<Written, WriteFailure>;
     const REPEATABLE: bool = false;
 
     /// Nodes forward writes for themselves, without a principal.
@@ -271,14 +280,14 @@ impl LeaderMessage for ForwardedWrite {
         let bytes: usize = self.commands.iter().map(|command| command.len() + 4).sum();
         let mut body = BytesMut::with_capacity(HEAD_BYTES + bytes);
         body.put_u64_le(self.group.0);
-        let applied = if self.says_applied { SAYS_APPLIED } else { 0 };
-        body.put_u8(applied | if self.manner == Manner::Together { TOGETHER } else { 0 });
+        body.put_u8(self.flags());
         put_frames(&mut body, self.commands.iter().map(|command| &command[..]));
         body.freeze()
     }
 
-    fn decode(&self, response: Bytes) -> Option<ProposeResponse> {
-        serde_json::from_slice(&response).ok()
+    fn decode(&self, response: Bytes) -> Option<Result<Written, WriteFailure>> {
+        let older = || legacy::decode(&response);
+        serde_json::from_slice(&response).ok().or_else(older)
     }
 }
 
@@ -291,23 +300,20 @@ impl Service for ProposeService {
         let shared = Arc::clone(&self.0);
         async move {
             let bad = || NoAnswer::Refused("the forwarded write cannot be decoded".into());
-            let ForwardedWrite { group, commands, manner, says_applied } =
-                ForwardedWrite::read(body).ok_or_else(bad)?;
-            let answer = match shared.propose_here(group, &commands, manner).await {
-                Ok(Written { outcomes, applied }) if says_applied => ProposeResponse::Applied { outcomes, applied },
-                Ok(Written { outcomes, .. }) => ProposeResponse::Outcomes(outcomes),
-                Err(ProposeError::Unknown { why }) => return Err(NoAnswer::Unknown(why)),
-                Err(ProposeError::NotWritten(refusal)) => match refusal {
-                    NotWritten::NotLeader { .. } => return Err(shared.not_leader(group)),
-                    NotWritten::Busy(_) => ProposeResponse::Busy,
-                    NotWritten::NoSpace(why) => ProposeResponse::NoSpace(why),
-                    NotWritten::TooLarge { bytes, limit } => ProposeResponse::TooLarge { bytes, limit },
-                    // Another node may do it: this one is about to stop.
-                    NotWritten::Closing => return Err(NoAnswer::NotLeader { leader: None }),
-                    other => return Err(NoAnswer::Refused(other.to_string())),
-                },
+            let ForwardedWrite { group, commands, manner, form } = ForwardedWrite::read(body).ok_or_else(bad)?;
+            let written = match shared.propose_here(group, &commands, manner).await {
+                Err(WriteFailure::Unknown { why }) => return Err(NoAnswer::Unknown(why)),
+                Err(WriteFailure::NotWritten(NotWritten::NotLeader)) => return Err(shared.not_leader(group)),
+                // Another node may do it: this one is about to stop.
+                Err(WriteFailure::NotWritten(NotWritten::Closing)) => {
+                    return Err(NoAnswer::NotLeader { leader: None });
+                }
+                written => written,
             };
-            Ok(Bytes::from(serde_json::to_vec(&answer).expect("plain data encodes")))
+            match form {
+                ResponseForm::Failures => Ok(serde_json::to_vec(&written).expect("plain data encodes").into()),
+                ResponseForm::Applied | ResponseForm::Outcomes => legacy::encode(written, form),
+            }
         }
         .boxed()
     }
@@ -319,7 +325,7 @@ mod tests {
 
     fn write() -> ForwardedWrite {
         let commands = vec![Bytes::from_static(b"abc"), Bytes::new()];
-        ForwardedWrite { group: GroupId(7), commands, manner: Manner::Together, says_applied: true }
+        ForwardedWrite { group: GroupId(7), commands, manner: Manner::Together, form: ResponseForm::Failures }
     }
 
     #[test]
@@ -330,14 +336,26 @@ mod tests {
         assert_eq!(ForwardedWrite::read(Bytes::from_static(b"short")), None);
     }
 
-    /// Nodes of two versions are in one cluster during an upgrade.
+    /// Nodes of several versions are in one cluster during an upgrade.
     #[test]
-    fn a_node_of_version_0_4_is_understood() {
-        let mut body = write().encode().to_vec();
-        body[8] = 1; // as that version writes it
-        let write = ForwardedWrite::read(body.into()).expect("it decodes");
-        assert_eq!((write.manner, write.says_applied), (Manner::Together, false));
-        let answer = serde_json::to_vec(&ProposeResponse::Outcomes(Vec::new())).expect("it encodes");
-        assert_eq!(answer, br#"{"outcomes":[]}"#);
+    fn a_write_of_an_older_version_asks_for_the_response_that_it_reads() {
+        for (flags, form) in [(1, ResponseForm::Outcomes), (3, ResponseForm::Applied), (7, ResponseForm::Failures)] {
+            let mut body = write().encode().to_vec();
+            body[8] = flags; // as versions 0.4, 0.5 and 0.6 write it
+            let write = ForwardedWrite::read(body.into()).expect("it decodes");
+            assert_eq!((write.manner, write.form, write.flags()), (Manner::Together, form, flags));
+        }
+    }
+
+    #[test]
+    fn the_response_is_frozen() {
+        let cases: [(Result<Written, WriteFailure>, &str); 2] = [
+            (Ok(Written { outcomes: Vec::new(), applied: Some(7) }), r#"{"Ok":{"outcomes":[],"applied":7}}"#),
+            (Err(NotWritten::NoSpace("full".into()).into()), r#"{"Err":{"not_written":{"no_space":"full"}}}"#),
+        ];
+        for (response, form) in cases {
+            assert_eq!(serde_json::to_string(&response).expect("it encodes"), form);
+            assert_eq!(write().decode(Bytes::from_static(form.as_bytes())), Some(response));
+        }
     }
 }

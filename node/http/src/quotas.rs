@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use assay_node_auth::Principal;
 use assay_node_objects::{ObjectWrite, WriteError};
-use assay_storage_model::OrgId;
 use assay_storage_model::event::Sent;
+use assay_storage_model::{NotWritten, OrgId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -136,7 +136,7 @@ fn refusal(org: &str, what: &str, held: u64, most: u64) -> WriteError {
         "the organization `{org}` stores {held} {what} and may store {most} (limits.quotas), which this would exceed: delete \
          something, or ask who runs this for more"
     );
-    WriteError::Busy { why, retry_after: RETRY_AFTER }
+    WriteError::NotWritten { why: NotWritten::Busy(why.into()), retry_after: RETRY_AFTER }
 }
 
 #[cfg(test)]

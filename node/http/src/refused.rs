@@ -6,6 +6,7 @@ use assay_node_objects::ingest::IngestError;
 use assay_node_objects::{ReadError, WriteError};
 use assay_node_query::AskError;
 use assay_node_records::RecordsError;
+use assay_storage_model::NotWritten;
 use assay_storage_model::event::RowError;
 use assay_storage_model::xact::NotAnXact;
 
@@ -33,7 +34,7 @@ impl From<RecordsError> for Refusal {
 impl From<WriteError> for Refusal {
     fn from(error: WriteError) -> Refusal {
         let retry_after_seconds = match &error {
-            WriteError::Busy { retry_after, .. } => Some(retry_after.as_secs().max(1)),
+            WriteError::NotWritten { why: NotWritten::Busy(_), retry_after } => Some(retry_after.as_secs().max(1)),
             _ => None,
         };
         let kind = match &error {
@@ -41,9 +42,9 @@ impl From<WriteError> for Refusal {
             WriteError::TooLarge { .. } => Kind::TooLarge,
             WriteError::Gone { .. } => Kind::NotFound,
             WriteError::KeyReused { .. } => Kind::Conflict,
-            WriteError::Busy { .. } => Kind::Busy,
-            WriteError::NoSpace(_) => Kind::NoSpace,
-            WriteError::Unavailable(_) | WriteError::Unknown { .. } => Kind::Unavailable,
+            WriteError::NotWritten { why: NotWritten::Busy(_), .. } => Kind::Busy,
+            WriteError::NotWritten { why: NotWritten::NoSpace(_), .. } => Kind::NoSpace,
+            WriteError::NotWritten { .. } | WriteError::Unknown { .. } => Kind::Unavailable,
         };
         Refusal { retry_after_seconds, ..Refusal::new(kind, error.to_string()) }
     }

@@ -13,18 +13,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, WrapFuture};
-use assay_cluster::{NotWritten, ProposeError};
+use assay_cluster::Attempt;
 use assay_storage_model::command::{Outcome, RequestId};
-use assay_storage_model::{ObjectKey, ShardId, Xact};
+use assay_storage_model::{NotWritten, ObjectKey, ShardId, WriteFailure, WriteOutcome, Xact};
 use assay_storage_shard::Shard;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::task;
 use tokio::time::Instant;
 
-use crate::answer::{Answer, Done, Refused, answer_of};
 use crate::line::{Entered, Line};
 use crate::office::{Counters, Office, Place};
+use crate::outcomes::{Acknowledged, WriteAttempt};
 use crate::work::Work;
 
 /// Up to here a write is encoded on the actor's thread: some tens of microseconds.
@@ -40,7 +40,7 @@ pub(crate) struct Enter {
     pub place: Place,
     /// How long it may wait to become part of an entry.
     pub until: Instant,
-    pub answer: oneshot::Sender<Answer>,
+    pub answer: oneshot::Sender<WriteAttempt>,
 }
 
 /// Ready to be submitted.
@@ -54,14 +54,14 @@ struct Reply {
     request: Option<RequestId>,
     rows: usize,
     until: Instant,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<WriteAttempt>,
     place: Place,
 }
 
 impl Reply {
-    fn send(self, answer: Answer) {
+    fn send(self, attempt: WriteAttempt) {
         drop(self.place); // before the answer: who has it may write again at once
-        let _ = self.answer.send(answer); // who asked may have given up; the write stands all the same
+        let _ = self.answer.send(attempt); // who asked may have given up; the write stands all the same
     }
 }
 
@@ -88,17 +88,17 @@ impl ObjectActor {
         let now = (self.office.clock)();
         let Some(shard) = self.office.cluster.shard(self.shard) else {
             let placeholder = Xact::at_micros(u64::try_from(now).unwrap_or(0));
-            return reply.send(Err(Refused::NotLeader(write.command(placeholder))));
+            return reply.send(Attempt::Elsewhere(write.command(placeholder)));
         };
         if shard.object(&self.object).is_some_and(|record| record.dropped) {
-            return reply.send(Err(Refused::Gone));
+            return reply.send(Attempt::Done(Ok(Outcome::ObjectGone)));
         }
         match self.line.enter(now, shard.last(), request.as_ref()) {
             Entered::Known { xact } => {
                 Counters::add(&self.office.counters.duplicates, 1);
-                reply.send(Ok(Done { xact, duplicate: true }));
+                reply.send(Attempt::Done(Ok(Outcome::Duplicate { xact })));
             }
-            Entered::Reused { xact } => reply.send(Err(Refused::KeyReused { xact })),
+            Entered::Reused { xact } => reply.send(Attempt::Done(Ok(Outcome::KeyReused { xact }))),
             Entered::Go { number, assigned } => self.make(write, number, assigned, reply, shard, context),
         }
     }
@@ -158,7 +158,7 @@ impl ObjectActor {
             }
             let Some(Made { reply, .. }) = self.line.pop() else { return };
             match submitted {
-                Err(why) => reply.send(Err(not_written(why, command))),
+                Err(why) => reply.send(attempt_of(Err(why.into()), command)),
                 Ok(pending) => {
                     let settled = pending.outcome().into_actor(self);
                     context.spawn(settled.map(move |outcome, actor, _| actor.settle(reply, outcome, command)));
@@ -167,36 +167,30 @@ impl ObjectActor {
         }
     }
 
-    fn settle(&mut self, reply: Reply, outcome: Result<Outcome, ProposeError>, command: Bytes) {
-        let answer = match outcome {
-            Err(ProposeError::NotWritten(why)) => Err(not_written(why, command)),
-            outcome => answer_of(outcome),
-        };
+    fn settle(&mut self, reply: Reply, outcome: WriteOutcome, command: Bytes) {
         let counters = &self.office.counters;
-        match &answer {
-            Ok(Done { xact, duplicate }) => {
-                if let Some(request) = &reply.request {
-                    self.line.settled(request, *xact);
-                }
-                if *duplicate {
-                    Counters::add(&counters.duplicates, 1);
-                } else {
-                    Counters::add(&counters.writes, 1);
-                    Counters::add(&counters.rows, reply.rows);
-                }
+        if let Some(Acknowledged { xact, duplicate }) = Acknowledged::of(&outcome) {
+            if let Some(request) = &reply.request {
+                self.line.settled(request, xact);
             }
-            Err(Refused::Unknown(_)) => Counters::add(&counters.unknown, 1),
-            Err(_) => {}
+            if duplicate {
+                Counters::add(&counters.duplicates, 1);
+            } else {
+                Counters::add(&counters.writes, 1);
+                Counters::add(&counters.rows, reply.rows);
+            }
+        } else if matches!(outcome, Err(WriteFailure::Unknown { .. })) {
+            Counters::add(&counters.unknown, 1);
         }
-        reply.send(answer);
+        reply.send(attempt_of(outcome, command));
     }
 }
 
-/// Who asked tries again where another replica leads, and so needs the command back.
-fn not_written(why: NotWritten, command: Bytes) -> Refused {
-    match why {
-        NotWritten::NotLeader { .. } => Refused::NotLeader(command),
-        why => Refused::NotWritten(why),
+/// Gives the command back if another replica leads: the sender tries again there.
+fn attempt_of(outcome: WriteOutcome, command: Bytes) -> WriteAttempt {
+    match outcome {
+        Err(WriteFailure::NotWritten(NotWritten::NotLeader)) => Attempt::Elsewhere(command),
+        outcome => Attempt::Done(outcome),
     }
 }
 

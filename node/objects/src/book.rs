@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use assay_storage_model::{ObjectKey, ShardId};
+use assay_storage_model::{NotWritten, ObjectKey, ShardId};
 
 /// An object holds one part in so many while others wait.
 const OBJECT_SHARE: usize = 4;
@@ -53,12 +53,6 @@ pub struct Wanted<L = ShardId> {
     pub object: ObjectKey,
     pub lane: L,
     pub bytes: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    Full(&'static str),
-    Closed,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,19 +130,19 @@ impl<H: Clone, L: Copy + Eq + Hash> Book<H, L> {
     }
 
     /// Places for all of `wanted`, and the handle of each; `make` makes the actor of an object that has none.
-    pub fn reserve(&mut self, wanted: &[Wanted<L>], make: impl FnMut(&Wanted<L>) -> H) -> Result<Vec<H>, Refusal> {
+    pub fn reserve(&mut self, wanted: &[Wanted<L>], make: impl FnMut(&Wanted<L>) -> H) -> Result<Vec<H>, NotWritten> {
         if self.closed {
-            return Err(Refusal::Closed);
+            return Err(NotWritten::Closing);
         }
         let demand = Demand::of(wanted.to_vec());
         if demand.objects.iter().any(|one| !self.object_takes(one, false)) {
-            return Err(Refusal::Full(OBJECT_FULL));
+            return Err(NotWritten::busy(OBJECT_FULL));
         }
         if demand.lanes.iter().any(|one| !self.lane_takes(one)) {
-            return Err(Refusal::Full(SHARD_FULL));
+            return Err(NotWritten::busy(SHARD_FULL));
         }
         if let Some(why) = self.node_lacks(&demand) {
-            return Err(Refusal::Full(why));
+            return Err(NotWritten::busy(why));
         }
         Ok(self.place(wanted, make)) // B1: nothing has changed up to here
     }

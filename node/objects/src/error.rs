@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use assay_storage_model::event::RowError;
-use assay_storage_model::{ObjectKey, Xact};
+use assay_storage_model::{NotWritten, ObjectKey, Xact};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::outcomes::RETRY_AFTER;
 
 /// Every variant but `Unknown` is a promise: nothing of the request was written, now or later.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -22,29 +24,56 @@ pub enum WriteError {
     /// 409.
     #[error("this idempotency key was used before for a request with other content, which got the id {xact}")]
     KeyReused { xact: Xact },
-    /// 429.
-    #[error("busy: {why}; try again in {} s", retry_after.as_secs())]
-    Busy { why: String, retry_after: Duration },
-    /// 507.
-    #[error("the disk has no room for writes: {0}")]
-    NoSpace(String),
-    /// 503, and nothing was written.
-    #[error("writes are not taken at the moment: {0}")]
-    Unavailable(String),
+    /// 429 if a queue is full, 507 if a disk is, else 503. Nothing was written.
+    #[error("{}", text_of(why, *retry_after))]
+    NotWritten { why: NotWritten, retry_after: Duration },
     /// 503. What `written` names is written; of the others it is not known, or they were not.
     #[error("it is not known whether all of this was written, sending it again is safe: {why}")]
     Unknown { why: String, written: Vec<ObjectKey> },
 }
 
+fn text_of(why: &NotWritten, retry_after: Duration) -> String {
+    match why {
+        NotWritten::Busy(_) => format!("{why}; try again in {} s", retry_after.as_secs()),
+        NotWritten::NoSpace(_) => why.to_string(),
+        why => format!("writes are not taken at the moment: {why}"),
+    }
+}
+
+impl From<NotWritten> for WriteError {
+    fn from(why: NotWritten) -> WriteError {
+        WriteError::NotWritten { why, retry_after: RETRY_AFTER }
+    }
+}
+
 impl WriteError {
+    /// Nothing was written, for this reason.
+    pub(crate) fn unavailable(why: String) -> WriteError {
+        NotWritten::Failed(why).into()
+    }
+
+    /// Whether the same write may succeed if it is sent again soon.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            WriteError::NotWritten { why: NotWritten::NoSpace(_), .. } => false,
+            WriteError::NotWritten { .. } | WriteError::Unknown { .. } => true,
+            WriteError::Row { .. }
+            | WriteError::TooLarge { .. }
+            | WriteError::Gone { .. }
+            | WriteError::KeyReused { .. } => false,
+        }
+    }
+
     /// The parents that rows name by `_parent_id` could not be read; nothing was written.
     pub(crate) fn parents_unread(object: ObjectKey, why: ReadError) -> WriteError {
         match why {
             ReadError::Gone { .. } => WriteError::Gone { object },
-            ReadError::Busy { why, retry_after } => WriteError::Busy { why, retry_after },
-            ReadError::NoSpace(why) => WriteError::NoSpace(why),
+            ReadError::Busy { why, retry_after } => {
+                WriteError::NotWritten { why: NotWritten::Busy(why.into()), retry_after }
+            }
+            ReadError::NoSpace(why) => NotWritten::NoSpace(why).into(),
             ReadError::BadRequest(why) => WriteError::TooLarge { write: 0, why: format!("`_parent_id`: {why}") },
-            other => WriteError::Unavailable(format!("the rows that `_parent_id` names could not be read: {other}")),
+            other => WriteError::unavailable(format!("the rows that `_parent_id` names could not be read: {other}")),
         }
     }
 }

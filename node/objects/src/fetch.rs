@@ -16,8 +16,8 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::answer::RETRY_AFTER;
 use crate::office::Office;
+use crate::outcomes::RETRY_AFTER;
 use crate::page::{Cursor, PAGE_BYTES_MAX, Progress, before_of};
 use crate::readers::Readers;
 use crate::render::{event, object_fields};

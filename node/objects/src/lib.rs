@@ -5,7 +5,6 @@
 //! and does not ask who is calling.
 
 mod actor;
-mod answer;
 mod audit;
 mod book;
 mod clock;
@@ -16,6 +15,7 @@ mod fetch;
 pub mod ingest;
 mod line;
 mod office;
+mod outcomes;
 mod page;
 mod parents;
 mod prepare;
@@ -36,7 +36,7 @@ use assay_node_auth::Asker;
 use assay_node_limits::memory_share;
 use assay_storage_model::command::{Command, Outcome, RequestId};
 use assay_storage_model::event::Sent;
-use assay_storage_model::{ObjectKey, OrgId, Xact};
+use assay_storage_model::{NotWritten, ObjectKey, OrgId, WriteOutcome, Xact};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -49,11 +49,11 @@ pub use crate::page::{PAGE_BYTES_MAX, TRACES_PER_PAGE_MAX};
 pub use crate::replay::{PastOp, PastPage, PastPlace};
 pub use crate::threads::OBJECTS_THREAD;
 
-use crate::answer::{Answer, Done, as_sent, busy, combine};
-use crate::book::{BookLimits, Refusal, Room};
-use crate::deliver::{WRITE, WriteDoor, deliver};
+use crate::book::{BookLimits, Room};
+use crate::deliver::{OutcomeForm, WriteService, deliver};
 use crate::fetch::{FETCH, FetchDoor, PAST, ROWS, Reading};
 use crate::office::{Counters, Office};
+use crate::outcomes::{Acknowledged, as_sent, combine};
 use crate::prepare::prepare_all;
 use crate::readers::Readers;
 use crate::threads::ActorThreads;
@@ -62,7 +62,7 @@ use crate::work::Work;
 /// The pure steps of a write and of a page: for `tests/fuzz`, which throws at them what a client can send, and for
 /// simulations, which are another shell around them.
 pub mod pure {
-    pub use crate::book::{Book, BookLimits, Held, Refusal, Room, Wanted};
+    pub use crate::book::{Book, BookLimits, Held, Room, Wanted};
     pub use crate::fetch::{Asked, Start, asked, page};
     pub use crate::line::{Entered, Line};
     pub use crate::page::Cursor;
@@ -275,8 +275,10 @@ impl Objects {
         let threads = Arc::new(ActorThreads::start(limits.threads));
         let office = Arc::new(Office::new(Arc::clone(&cluster), &limits, clock, threads.spawner()));
         let readers = Arc::new(Readers::start());
-        let door = WriteDoor { office: Arc::clone(&office) };
-        cluster.serve_on_behalf(WRITE, Arc::new(door));
+        for form in OutcomeForm::ALL {
+            let service = WriteService { office: Arc::clone(&office), form };
+            cluster.serve_on_behalf(form.service(), Arc::new(service));
+        }
         for door in [FETCH, ROWS, PAST] {
             let door = FetchDoor { door, office: Arc::clone(&office), readers: Arc::clone(&readers) };
             cluster.serve_on_behalf(door.door, Arc::new(door));
@@ -311,11 +313,12 @@ impl Objects {
             row_ids.push(ids);
             works.push(Work::Prepared(write));
         }
-        let answers = deliver(office, works, patience, &self.asker).await.map_err(|why| self.no_place(org, why))?;
-        let answers = answers.into_iter().zip(&indexes).map(|(answer, indexes)| as_sent(answer, indexes));
-        let done = together(sent_to, answers.collect(), &indexes).map_err(|why| self.late(org, why))?;
+        let delivered = deliver(office, works, patience, &self.asker).await;
+        let outcomes = delivered.map_err(|why| self.late(org, why.into()))?;
+        let outcomes = outcomes.into_iter().zip(&indexes).map(|(outcome, indexes)| as_sent(outcome, indexes));
+        let done = together(sent_to, outcomes.collect(), &indexes).map_err(|why| self.late(org, why))?;
         let all = row_ids.into_iter().zip(done);
-        Ok(all.map(|(row_ids, Done { xact, duplicate })| Written { row_ids, xact, duplicate }).collect())
+        Ok(all.map(|(row_ids, Acknowledged { xact, duplicate })| Written { row_ids, xact, duplicate }).collect())
     }
 
     /// Gives rows that name their parent in the deprecated way the place that this parent has in its trace.
@@ -366,8 +369,8 @@ impl Objects {
         let command = Bytes::from(Command::DropObject { object }.encode());
         match cluster.write(cluster.locate(&object), command).await {
             Ok(Outcome::Done { .. }) => Ok(()),
-            Ok(other) => Err(WriteError::Unavailable(format!("dropping {object}: the shard answered {other:?}"))),
-            Err(why) => Err(WriteError::Unavailable(format!("dropping {object}: {why}"))),
+            Ok(other) => Err(WriteError::unavailable(format!("dropping {object}: the shard answered {other:?}"))),
+            Err(why) => Err(WriteError::unavailable(format!("dropping {object}: {why}"))),
         }
     }
 
@@ -392,20 +395,13 @@ impl Objects {
         }
     }
 
-    fn no_place(&self, org: Option<OrgId>, why: Refusal) -> WriteError {
-        match why {
-            Refusal::Closed => WriteError::Unavailable("this node shuts down".into()),
-            Refusal::Full(why) => self.late(org, busy(why)),
-        }
-    }
-
     /// Counts a refusal whose wait is over, and says when to come again.
     fn late(&self, org: Option<OrgId>, error: WriteError) -> WriteError {
-        let WriteError::Busy { why, .. } = error else { return error };
+        let WriteError::NotWritten { why: NotWritten::Busy(why), .. } = error else { return error };
         let office = &self.shared.office;
         Counters::add(&office.counters.busy, 1);
         office.refusals.note(setting_of(&why), org.map_or(Uuid::nil(), |org| org.0));
-        WriteError::Busy { why, retry_after: office.retry_after() }
+        WriteError::NotWritten { why: NotWritten::Busy(why), retry_after: office.retry_after() }
     }
 }
 
@@ -423,16 +419,17 @@ fn setting_of(why: &str) -> &'static str {
 /// what is there.
 fn together(
     sent_to: Vec<(usize, ObjectKey)>,
-    answers: Vec<Answer>,
+    outcomes: Vec<WriteOutcome>,
     indexes: &[Vec<usize>],
-) -> Result<Vec<Done>, WriteError> {
+) -> Result<Vec<Acknowledged>, WriteError> {
     let has_rows = |place: usize| indexes.get(place).is_some_and(|rows| !rows.is_empty());
-    let each = sent_to.into_iter().zip(answers);
+    let each = sent_to.into_iter().zip(outcomes);
     let (with_rows, empty): (Vec<_>, Vec<_>) = each.partition(|((place, _), _)| has_rows(*place));
-    let combined = |each: Vec<((usize, ObjectKey), Answer)>| {
-        let (sent_to, answers): (Vec<_>, Vec<_>) = each.into_iter().unzip();
-        let done = combine(&sent_to, answers)?;
-        Ok(sent_to.into_iter().zip(done).map(|((place, _), done)| (place, done)).collect::<Vec<_>>())
+    let combined = |each: Vec<((usize, ObjectKey), WriteOutcome)>| {
+        let (sent_to, outcomes): (Vec<_>, Vec<_>) = each.into_iter().unzip();
+        let done = combine(&sent_to, outcomes)?;
+        let each = sent_to.into_iter().zip(done).map(|((place, _), done)| (place, done));
+        Ok::<Vec<_>, WriteError>(each.collect())
     };
     let mut done = combined(with_rows)?;
     done.extend(combined(empty)?);

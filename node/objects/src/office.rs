@@ -9,14 +9,14 @@ use std::time::Duration;
 use actix::{Addr, Context};
 use assay_cluster::Cluster;
 use assay_node_limits::{Drain, Holder, Refusals};
-use assay_storage_model::{NodeId, ObjectKey};
+use assay_storage_model::{NodeId, NotWritten, ObjectKey};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use crate::actor::{Enter, ObjectActor};
-use crate::answer::Answer;
-use crate::book::{Refusal, Wanted};
+use crate::book::Wanted;
+use crate::outcomes::WriteAttempt;
 use crate::threads::ActorSpawner;
 use crate::waiting::{Granted, WriteQueue};
 use crate::work::Work;
@@ -80,7 +80,7 @@ struct Parked {
 
 /// A call that has its places: its writes on this node are with their actors.
 pub(crate) struct Sent {
-    pub answers: Vec<oneshot::Receiver<Answer>>,
+    pub attempts: Vec<oneshot::Receiver<WriteAttempt>>,
     /// The places of the writes that go to other nodes. They are given back when this is dropped.
     pub outbound: Vec<OutboundPlace>,
 }
@@ -154,10 +154,10 @@ impl Office {
 
     /// Returns when the call has all of its places, or none: its deadline has passed, or this node shuts down. The writes
     /// on this node are with their actors then. A caller that goes away gives its turn up and leaves nothing half sent.
-    pub async fn send(self: &Arc<Office>, wants: Wants) -> Result<Sent, Refusal> {
+    pub async fn send(self: &Arc<Office>, wants: Wants) -> Result<Sent, NotWritten> {
         let Wants { holder, works, there, until } = wants;
         if works.is_empty() && there.is_empty() {
-            return Ok(Sent { answers: Vec::new(), outbound: Vec::new() });
+            return Ok(Sent { attempts: Vec::new(), outbound: Vec::new() });
         }
         let began = Instant::now();
         let want = |write: &Work| {
@@ -181,11 +181,11 @@ impl Office {
         Counters::add(&self.counters.waits, 1);
         Counters::add(&self.counters.wait_micros, usize::try_from(began.elapsed().as_micros()).unwrap_or(0));
         match got {
-            Ok(sent) => sent.map_err(|_| Refusal::Closed),
+            Ok(sent) => sent.map_err(|_| NotWritten::Closing),
             Err(_) => match self.give_up(ticket.call) {
-                Some(why) => Err(Refusal::Full(why)),
+                Some(why) => Err(NotWritten::busy(why)),
                 // It was its turn at the same moment, or the node shuts down.
-                None => granted.try_recv().map_err(|_| Refusal::Closed),
+                None => granted.try_recv().map_err(|_| NotWritten::Closing),
             },
         }
     }
@@ -226,20 +226,20 @@ impl Office {
                 tracing::error!(call, "a call got its places and was not there");
                 continue;
             };
-            let mut answers = Vec::with_capacity(works.len());
+            let mut attempts = Vec::with_capacity(works.len());
             for ((write, actor), wanted) in works.into_iter().zip(handles).zip(here) {
                 let place = Place { office: Arc::clone(self), holder, wanted };
-                let (answer, answered) = oneshot::channel();
+                let (answer, attempt) = oneshot::channel();
                 // It has its place, so it is refused only by an actor that ended; then the answer is lost and is unknown.
                 if let Err(why) = actor.try_send(Enter { write, place, until, answer }) {
                     tracing::error!(object = %wanted.object, %why, "a write did not reach its actor");
                     undelivered.push(Box::new(why));
                 }
-                answers.push(answered);
+                attempts.push(attempt);
             }
             let outbound = |wanted| OutboundPlace { office: Arc::clone(self), holder, wanted };
             let outbound = there.into_iter().map(outbound).collect();
-            if let Err(gone) = sent.send(Sent { answers, outbound }) {
+            if let Err(gone) = sent.send(Sent { attempts, outbound }) {
                 undelivered.push(Box::new(gone));
             }
         }

@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
 
 use crate::ReadError;
-use crate::answer::RETRY_AFTER;
+use crate::outcomes::RETRY_AFTER;
 
 /// Not named like the actors' threads: a panic in a read ends the read.
 const READERS_THREAD: &str = "assay-read";

@@ -15,9 +15,9 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::answer::Done;
 use crate::deliver::deliver;
 use crate::fetch::{self, Reading, explain};
+use crate::outcomes::Acknowledged;
 use crate::page::PAGE_BYTES_MAX;
 use crate::prepare::Prepared;
 use crate::work::Work;
@@ -222,11 +222,11 @@ impl Objects {
         write.bytes = write.checked_bytes().map_err(|why| WriteError::TooLarge { write: 0, why: why.to_string() })?;
         let rows = (0..write.rows.len()).collect();
         let works = vec![Work::Prepared(write)];
-        let answers = deliver(&self.shared.office, works, Patience::usual(), &self.asker).await;
-        let answers = answers.map_err(|why| self.no_place(Some(object.org), why))?;
-        let done = together(vec![(0, object)], answers, &[rows]).map_err(|why| self.late(Some(object.org), why))?;
+        let delivered = deliver(&self.shared.office, works, Patience::usual(), &self.asker).await;
+        let outcomes = delivered.map_err(|why| self.late(Some(object.org), why.into()))?;
+        let done = together(vec![(0, object)], outcomes, &[rows]).map_err(|why| self.late(Some(object.org), why))?;
         let nothing = || WriteError::Unknown { why: "a write has no answer".into(), written: Vec::new() };
-        done.first().map(|Done { xact, .. }| *xact).ok_or_else(nothing)
+        done.first().map(|Acknowledged { xact, .. }| *xact).ok_or_else(nothing)
     }
 }
 

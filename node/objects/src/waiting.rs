@@ -18,10 +18,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use assay_node_limits::Holder;
-use assay_storage_model::{NodeId, ObjectKey, ShardId};
+use assay_storage_model::{NodeId, NotWritten, ObjectKey, ShardId};
 use uuid::Uuid;
 
-use crate::book::{Book, BookLimits, Demand, Held, NODE_FULL, OBJECT_FULL, Refusal, SHARD_FULL, Wanted};
+use crate::book::{Book, BookLimits, Demand, Held, NODE_FULL, OBJECT_FULL, SHARD_FULL, Wanted};
 
 /// Calls that wait at once. Their bodies are counted where they are read; this bounds what the lines themselves take.
 pub const CALLS_WAITING_MAX: usize = 65_536;
@@ -124,12 +124,12 @@ impl<H: Clone> WriteQueue<H> {
         holder: Holder,
         here: Vec<Wanted<ShardId>>,
         there: Vec<Wanted<NodeId>>,
-    ) -> Result<u64, Refusal> {
+    ) -> Result<u64, NotWritten> {
         if self.here.is_closed() {
-            return Err(Refusal::Closed);
+            return Err(NotWritten::Closing);
         }
         if self.calls.len() >= CALLS_WAITING_MAX {
-            return Err(Refusal::Full(NODE_FULL));
+            return Err(NotWritten::busy(NODE_FULL));
         }
         let (here, there) = (Demand::of(here), Demand::of(there));
         let call = Call { holder, here, there, lines: Vec::new(), lacks: OBJECT_FULL };

@@ -1,6 +1,7 @@
 //! Why a record was not read or changed: one variant a kind of refusal, each with a sentence that its caller may read.
 
-use assay_cluster::{FenceError, NotWritten, ProposeError};
+use assay_cluster::FenceError;
+use assay_storage_model::{NotWritten, WriteFailure};
 use thiserror::Error;
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -49,17 +50,17 @@ impl RecordsError {
     }
 }
 
-impl From<ProposeError> for RecordsError {
-    fn from(error: ProposeError) -> RecordsError {
+impl From<WriteFailure> for RecordsError {
+    fn from(error: WriteFailure) -> RecordsError {
         let said = error.to_string();
         match error {
-            ProposeError::Unknown { .. } => RecordsError::Unknown(said),
-            ProposeError::NotWritten(NotWritten::Busy(_)) => RecordsError::Busy(said),
-            ProposeError::NotWritten(NotWritten::NoSpace(_)) => RecordsError::NoSpace(said),
-            ProposeError::NotWritten(NotWritten::TooLarge { .. }) => RecordsError::TooLarge(said),
-            ProposeError::NotWritten(NotWritten::Empty) => RecordsError::Internal(said),
-            ProposeError::NotWritten(
-                NotWritten::NotLeader { .. } | NotWritten::NoQuorum(_) | NotWritten::Closing | NotWritten::Failed(_),
+            WriteFailure::Unknown { .. } => RecordsError::Unknown(said),
+            WriteFailure::NotWritten(NotWritten::Busy(_)) => RecordsError::Busy(said),
+            WriteFailure::NotWritten(NotWritten::NoSpace(_)) => RecordsError::NoSpace(said),
+            WriteFailure::NotWritten(NotWritten::TooLarge { .. }) => RecordsError::TooLarge(said),
+            WriteFailure::NotWritten(NotWritten::Empty) => RecordsError::Internal(said),
+            WriteFailure::NotWritten(
+                NotWritten::NotLeader | NotWritten::NoQuorum(_) | NotWritten::Closing | NotWritten::Failed(_),
             ) => RecordsError::Unavailable(said),
         }
     }

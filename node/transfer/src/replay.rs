@@ -202,9 +202,7 @@ impl<'r> Replay<'r> {
         loop {
             let sent = self.place.objects.write_again(self.object, ops.to_vec(), request);
             match self.place.runtime.block_on(sent) {
-                Err(WriteError::Busy { .. } | WriteError::Unavailable(_) | WriteError::Unknown { .. })
-                    if attempts < ATTEMPTS_MAX =>
-                {
+                Err(why) if why.may_pass() && attempts < ATTEMPTS_MAX => {
                     attempts += 1;
                     std::thread::sleep(SENT_AGAIN_AFTER);
                 }

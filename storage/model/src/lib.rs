@@ -11,10 +11,12 @@ pub mod position;
 pub mod sabotage;
 pub mod segment;
 pub mod tokens;
+pub mod write_outcome;
 pub mod xact;
 
 pub use ids::{
     ClusterId, GroupId, NodeId, ObjectKey, ObjectKind, OrgId, ProjectId, RecordId, ReplicaId, ShardId, UserId,
 };
 pub use position::{Applied, LogPosition};
+pub use write_outcome::{NotWritten, WriteFailure, WriteOutcome};
 pub use xact::{PaginationKey, Xact};

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use assay_bench::generate::Merged;
-use assay_cluster::{Cluster, ClusterConfig, NotWritten, ProposeError};
+use assay_cluster::{Cluster, ClusterConfig};
 use assay_storage_model::command::Outcome;
-use assay_storage_model::{GroupId, ShardId};
+use assay_storage_model::{GroupId, NotWritten, ShardId, WriteFailure};
 use assay_storage_shard::Shard;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ impl House {
         loop {
             match self.runtime.block_on(self.cluster.propose(group, commands.clone())) {
                 Ok(outcomes) => return all_written(&outcomes, commands.len()),
-                Err(ProposeError::NotWritten(NotWritten::Busy(_))) if began.elapsed() < BUSY_MAX => {
+                Err(WriteFailure::NotWritten(NotWritten::Busy(_))) if began.elapsed() < BUSY_MAX => {
                     std::thread::sleep(BUSY_WAIT);
                 }
                 Err(error) => return Err(error).with_context(|| format!("writing to shard {shard}")),

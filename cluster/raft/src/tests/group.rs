@@ -7,7 +7,7 @@ use std::time::Duration;
 use assay_storage_disk::RealDisk;
 use assay_storage_log::Log;
 use assay_storage_model::command::Outcome;
-use assay_storage_model::{GroupId, NodeId, ReplicaId, Xact};
+use assay_storage_model::{GroupId, NodeId, NotWritten, ReplicaId, WriteFailure, WriteOutcome, Xact};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -19,8 +19,7 @@ use super::open_log;
 use crate::machine::memory::{MemoryMachine, Sealed};
 use crate::{
     Admission, CacheBudget, Door, Founding, Group, GroupConfig, IncomingDir, LargeError, LargeWrite, LargeWrites,
-    NoPeers, NodeParts, NotWritten, OnFatal, ProposeError, SealThreads, StartError, Throttle, Timing, WRITE_WAIT_MAX,
-    Work,
+    NoPeers, NodeParts, OnFatal, SealThreads, StartError, Throttle, Timing, WRITE_WAIT_MAX, Work,
 };
 
 const GROUP: GroupId = GroupId(16);
@@ -144,7 +143,7 @@ impl Running {
         drop(self.log);
     }
 
-    async fn write(&self, text: &str) -> Result<Outcome, ProposeError> {
+    async fn write(&self, text: &str) -> WriteOutcome {
         self.group.write(Bytes::copy_from_slice(text.as_bytes())).await
     }
 
@@ -153,7 +152,7 @@ impl Running {
     }
 }
 
-fn written(number: u64) -> Result<Outcome, ProposeError> {
+fn written(number: u64) -> WriteOutcome {
     Ok(Outcome::Written { xact: Xact(number) })
 }
 
@@ -293,7 +292,7 @@ async fn what_waits_for_memory_is_busy_at_its_own_deadline_and_is_not_written() 
     };
     let (first, late, last) = (submit("first", 60_000), submit("late", 200), submit("last", 60_000));
     let refused = late.outcome().await;
-    assert!(matches!(refused, Err(ProposeError::NotWritten(NotWritten::Busy(_)))), "{refused:?}");
+    assert!(matches!(refused, Err(WriteFailure::NotWritten(NotWritten::Busy(_)))), "{refused:?}");
     harness.admission.set_door(Door::Open);
     first.outcome().await.expect("written");
     last.outcome().await.expect("written");
@@ -330,7 +329,7 @@ async fn a_full_disk_refuses_and_an_emptied_one_takes_again() {
     let running = harness.found().await;
     harness.admission.set_door(Door::NoSpace("1 of 100 bytes is free".into()));
     let refused = running.write("row").await;
-    assert!(matches!(refused, Err(ProposeError::NotWritten(NotWritten::NoSpace(_)))), "{refused:?}");
+    assert!(matches!(refused, Err(WriteFailure::NotWritten(NotWritten::NoSpace(_)))), "{refused:?}");
     harness.admission.set_door(Door::Open);
     assert_eq!(running.write("row").await, written(1));
     running.stop().await;
@@ -342,7 +341,7 @@ async fn a_damaged_machine_is_fatal_and_its_write_is_unknown() {
         let harness = Harness::new();
         let running = harness.found().await;
         let outcome = running.write(command).await;
-        assert!(matches!(outcome, Err(ProposeError::Unknown { .. })), "{outcome:?}");
+        assert!(matches!(outcome, Err(WriteFailure::Unknown { .. })), "{outcome:?}");
         assert_eq!(harness.fatal.lock().len(), 1, "{command}");
         assert!(running.write("after").await.is_err());
         assert!(running.group.fence().await.is_err());
@@ -375,7 +374,7 @@ async fn after_shutdown_nothing_is_taken_and_nobody_waits() {
     assert_eq!(last.outcome().await, written(1), "what was taken in is answered");
     assert!(matches!(
         running.group.submit(Bytes::from_static(b"late"), soon()),
-        Err(NotWritten::Closing | NotWritten::NotLeader { .. })
+        Err(NotWritten::Closing | NotWritten::NotLeader)
     ));
     assert!(running.group.fence().await.is_err());
     running.stop().await;

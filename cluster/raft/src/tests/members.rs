@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use assay_storage_disk::RealDisk;
 use assay_storage_log::Log;
-use assay_storage_model::{GroupId, NodeId, ReplicaId};
+use assay_storage_model::{GroupId, NodeId, ReplicaId, WriteFailure};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt};
@@ -23,8 +23,7 @@ use crate::machine::Machine;
 use crate::machine::memory::{MemoryMachine, Sealed};
 use crate::{
     Admission, CacheBudget, Chunks, FileWanted, Forced, Founding, Group, GroupConfig, IncomingDir, Keep, Message,
-    NoLargeWrites, NodeParts, OnFatal, PeerError, Peers, ProposeError, ReceiveError, SealThreads, Throttle, Timing,
-    Way, Work,
+    NoLargeWrites, NodeParts, OnFatal, PeerError, Peers, ReceiveError, SealThreads, Throttle, Timing, Way, Work,
 };
 
 const GROUP: GroupId = GroupId(16);
@@ -222,9 +221,9 @@ impl House {
             let leader = self.leader().await;
             match self.group(leader).write(Bytes::copy_from_slice(text.as_bytes())).await {
                 Ok(_) => return,
-                Err(ProposeError::NotWritten(_)) if Instant::now() < until => {}
+                Err(WriteFailure::NotWritten(_)) if Instant::now() < until => {}
                 // On a machine that is busy a lead may be lost at any time.
-                Err(ProposeError::Unknown { .. }) if Instant::now() < until => {
+                Err(WriteFailure::Unknown { .. }) if Instant::now() < until => {
                     let leader = self.leader().await;
                     if self.group(leader).fence().await.is_ok()
                         && self.commands(leader).contains(&Bytes::from(text.to_owned()))
@@ -279,7 +278,7 @@ async fn a_leader_that_is_cut_off_neither_writes_nor_confirms_and_the_others_go_
     let new = house.leader().await;
     assert!(fence.await.expect("ends").is_err(), "a leader without a majority confirms nothing");
     house.wire.cut.lock().clear();
-    assert!(matches!(lost.await.expect("ends"), Err(ProposeError::Unknown { .. } | ProposeError::NotWritten(_))));
+    assert!(matches!(lost.await.expect("ends"), Err(WriteFailure::Unknown { .. } | WriteFailure::NotWritten(_))));
     // Until it hears of the new one, the old leader takes writes whose outcome is then unknown.
     house.wait("the old leader's fall", |house| (house.group(old).status().leader == Some(new)).then_some(())).await;
     house.write("healed").await;
@@ -437,7 +436,7 @@ async fn a_write_whose_entry_a_snapshot_takes_the_place_of_is_answered() {
     }
     house.wire.cut.lock().clear();
     let answer = tokio::time::timeout(SETTLED_WITHIN, lost).await.expect("an answer").expect("ends");
-    assert!(matches!(answer, Err(ProposeError::Unknown { .. })), "{answer:?}");
+    assert!(matches!(answer, Err(WriteFailure::Unknown { .. })), "{answer:?}");
     house.write("healed").await;
     house.wait("the snapshot and what followed", |house| (house.commands(old).len() == 22).then_some(())).await;
     assert!(house.group(old).status().sealed.is_some(), "it was installed and not replayed");
@@ -481,7 +480,7 @@ async fn the_lead_is_handed_over_and_writes_that_waited_are_refused_unwritten() 
     let held = writing.write(Bytes::from_static(b"held")).await;
     handed.await.expect("ends").expect("the lead is handed over");
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
-    assert!(matches!(held, Err(ProposeError::NotWritten(_))), "{held:?}");
+    assert!(matches!(held, Err(WriteFailure::NotWritten(_))), "{held:?}");
     assert!(house.group(to).leads() && !house.group(from).leads());
     house.write("after").await;
     house.everywhere(2).await;

@@ -22,7 +22,7 @@ fn book() -> Book<u128> {
     Book::new(LIMITS)
 }
 
-fn reserve(book: &mut Book<u128>, wanted: &[Wanted]) -> Result<Vec<u128>, Refusal> {
+fn reserve(book: &mut Book<u128>, wanted: &[Wanted]) -> Result<Vec<u128>, NotWritten> {
     book.reserve(wanted, |want| want.object.id.as_u128())
 }
 
@@ -30,15 +30,18 @@ fn reserve(book: &mut Book<u128>, wanted: &[Wanted]) -> Result<Vec<u128>, Refusa
 fn every_counter_refuses_beyond_its_limit() {
     let mut book = book();
     reserve(&mut book, &[want(1, 60)]).expect("fits");
-    assert_eq!(reserve(&mut book, &[want(1, 41)]), Err(Refusal::Full("too many writes wait for this object")));
+    assert_eq!(reserve(&mut book, &[want(1, 41)]), Err(NotWritten::busy("too many writes wait for this object")));
     reserve(&mut book, &[want(3, 60)]).expect("fits");
-    assert_eq!(reserve(&mut book, &[want(5, 31)]), Err(Refusal::Full("too many writes wait for this object's shard")));
+    assert_eq!(
+        reserve(&mut book, &[want(5, 31)]),
+        Err(NotWritten::busy("too many writes wait for this object's shard"))
+    );
     reserve(&mut book, &[want(2, 60)]).expect("fits");
-    assert_eq!(reserve(&mut book, &[want(4, 21)]), Err(Refusal::Full("too many writes wait on this node")));
+    assert_eq!(reserve(&mut book, &[want(4, 21)]), Err(NotWritten::busy("too many writes wait on this node")));
     for object in [5, 4] {
         reserve(&mut book, &[want(object, 0)]).expect("fits");
     }
-    assert_eq!(reserve(&mut book, &[want(6, 0)]), Err(Refusal::Full("too many objects are written to at once")));
+    assert_eq!(reserve(&mut book, &[want(6, 0)]), Err(NotWritten::busy("too many objects are written to at once")));
 }
 
 #[test]
@@ -67,7 +70,7 @@ fn a_closed_book_gives_no_place_and_keeps_those_given() {
     let mut book = book();
     reserve(&mut book, &[want(1, 1)]).expect("fits");
     book.close();
-    assert_eq!(reserve(&mut book, &[want(1, 1)]), Err(Refusal::Closed));
+    assert_eq!(reserve(&mut book, &[want(1, 1)]), Err(NotWritten::Closing));
     assert!(!book.is_idle());
     book.release(&want(1, 1));
     assert!(book.is_idle());

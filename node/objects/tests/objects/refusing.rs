@@ -5,6 +5,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use assay_node_objects::{FetchRequest, ObjectLimits, ObjectWrite, Patience, ReadError, WriteError};
+use assay_storage_model::NotWritten;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -107,7 +108,7 @@ async fn a_write_is_busy_when_its_deadline_has_passed_and_not_before() {
     assert!(begun(&mut first).await.is_pending());
     let (began, wait) = (Instant::now(), Duration::from_millis(300));
     let refused = house.objects.write(row(1, "late"), patient_for(wait)).await;
-    let Err(WriteError::Busy { retry_after, .. }) = refused else { panic!("{refused:?}") };
+    let Err(WriteError::NotWritten { why: NotWritten::Busy(_), retry_after }) = refused else { panic!("{refused:?}") };
     assert!(began.elapsed() >= wait && retry_after > Duration::ZERO);
     hold.end();
     first.await.expect("writes");
@@ -185,7 +186,7 @@ async fn a_shutdown_refuses_what_waits_and_writes_nothing_of_it() {
     let objects = house.objects.clone();
     let shutdown = tokio::spawn(async move { objects.shutdown().await });
     let refused = waits.await;
-    assert!(matches!(refused, Err(WriteError::Unavailable(_))), "{refused:?}");
+    assert!(matches!(refused, Err(WriteError::NotWritten { .. })), "{refused:?}");
     hold.end();
     first.await.expect("what had its place is written");
     shutdown.await.expect("ends");
@@ -202,7 +203,7 @@ async fn after_shutdown_nothing_is_taken_and_what_was_taken_is_answered() {
     assert!(polled.is_pending());
     let (taken, ()) = tokio::join!(taken, house.objects.shutdown());
     taken.expect("writes");
-    assert!(matches!(objects.write(vec![write()], Patience::usual()).await, Err(WriteError::Unavailable(_))));
+    assert!(matches!(objects.write(vec![write()], Patience::usual()).await, Err(WriteError::NotWritten { .. })));
     assert!(matches!(house.try_fetch(log(1), FetchRequest::default()).await, Err(ReadError::Unavailable(_))));
     house.cluster.shutdown().await.expect("shuts down");
 }

@@ -33,8 +33,9 @@ use assay_storage_model::catalog::Replica;
 use assay_storage_model::{GroupId, ReplicaId};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::Shared;
 
@@ -45,8 +46,10 @@ pub(crate) use news::{INTRODUCE, Introductions};
 pub(crate) use refusals::{PLACED, Placed};
 pub(crate) use scrub::{DIGEST, Digests, QUARANTINE, Quarantines, SPARE, Spared, Spares, Suspects};
 
-/// Between two looks of each reconciler.
+/// Longest pause between two looks of a reconciler.
 const LOOK: Duration = Duration::from_millis(250);
+/// Shortest pause between two looks, however often the catalog changes.
+const LOOK_MIN: Duration = Duration::from_millis(50);
 
 /// A handle on the tasks.
 #[derive(Debug)]
@@ -90,6 +93,30 @@ impl Reconcilers {
 impl Drop for Reconcilers {
     fn drop(&mut self) {
         self.tasks.lock().iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Changes of the catalog on this node, from a point in time on.
+pub(crate) struct CatalogChanges(Option<watch::Receiver<u64>>);
+
+impl CatalogChanges {
+    /// Changes from now on. A reconciler begins here, and looks at the catalog afterwards.
+    fn from_now(shared: &Shared) -> CatalogChanges {
+        CatalogChanges(shared.hub.group(GroupId::CATALOG).map(|catalog| catalog.applied_changes()))
+    }
+
+    /// Returns after the next change, but not before the pause `least` nor after `most`.
+    async fn wait(self, least: Duration, most: Duration) {
+        let until = Instant::now() + most;
+        sleep(least).await;
+        match self.0 {
+            // An error says that the replica was closed: another may take its place, or the node ends.
+            Some(mut applied) => match timeout_at(until, applied.changed()).await {
+                Ok(Ok(())) | Err(_) => {}
+                Ok(Err(_)) => tokio::time::sleep_until(until).await,
+            },
+            None => tokio::time::sleep_until(until).await,
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Opening a node, in order: directory, log, states, network, consensus, what the cluster must know of it, upkeep.
 
-use std::path::Path;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 use std::time::Instant;
 
 use assay_cluster_placement::first_map;
@@ -21,7 +22,7 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 use uuid::Uuid;
 
 use crate::acknowledged::Table;
@@ -64,9 +65,12 @@ struct States {
 /// Damaged replicas that wait to be closed. Each is reported once, and a node has at most one of each group.
 const DAMAGED_MAX: usize = SHARDS_MAX + 1;
 
+/// Shards that are opened at the same time. Each waits for its disk most of the time.
+const SHARDS_OPENED_AT_ONCE: usize = 8;
+
 /// Whose directory it is, and what it says of its node.
 struct Home {
-    lock: Lock,
+    lock: Arc<Lock>,
     format: Format,
     keeping: Keeping,
     node: NodeFile,
@@ -82,11 +86,14 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     let began = Instant::now();
     let Home { lock, format, keeping, node } = take_home(&config)?;
     let config = with_kept_address(config, &node)?;
+    let ballast = spawn_blocking({
+        let (config, lock) = (config.clone(), Arc::clone(&lock));
+        move || reserve_ballast(&config, &lock)
+    });
     let states = states(&config, &keeping, format, node.node).await?;
     tracing::info!(cluster = %format.cluster, node = %node.node, ms = began.elapsed().as_millis(), "store opened");
 
     let runtime = ConsensusRuntime::start()?;
-    let lock = Arc::new(lock);
     let seals = SealThreads::start(Arc::clone(&lock)).map_err(OpenError::io("starting the threads that seal"))?;
     let net = Net::default();
     let table = Table::open(&*config.disk, &config.data_dir)?;
@@ -146,6 +153,7 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     })
     .map_err(OpenError::io("starting the upkeep"))?;
     let reconcilers = Reconcilers::start(Arc::clone(&shared), damage, &runtime.handle());
+    ballast.await.map_err(|error| OpenError::io("making the ballast")(std::io::Error::other(error)))?;
     Ok(Cluster { shared, upkeep, reconcilers, seals, runtime, _lock: lock })
 }
 
@@ -182,19 +190,19 @@ fn take_home(config: &ClusterConfig) -> Result<Home, OpenError> {
     let dir = &config.data_dir;
     check_before_lock(config.disk.as_ref(), dir, config.expects_data.as_deref())?;
     config.disk.create_dir_all(dir).map_err(OpenError::io(format!("making {}", dir.display())))?;
-    let lock = Lock::take(dir)?;
+    let lock = Arc::new(Lock::take(dir)?);
     let cluster = config.cluster.unwrap_or_else(|| ClusterId(Uuid::new_v4()));
     let new = Format { cluster, shards: config.shards, founded: false };
     let format = read_or_found(config.disk.as_ref(), dir, new, config.cluster)?;
-    reserve_ballast(config, dir);
     let keeping = Keeping { disk: config.disk.clone(), dir: dir.clone() };
     let node = keeping.node()?;
     Ok(Home { lock, format, keeping, node })
 }
 
-/// Room for a start on a disk that was full. Going without it is said, not fatal: a full disk must be able to start.
-fn reserve_ballast(config: &ClusterConfig, dir: &Path) {
-    if let Err(error) = Ballast::reserve(config.disk.as_ref(), &dir.join(BALLAST)) {
+/// Reserves room for a start on a disk that was full. A warning says if there is none: a full disk must be able to start.
+/// Nobody else may have the directory meanwhile, so the lock is held.
+fn reserve_ballast(config: &ClusterConfig, _lock: &Lock) {
+    if let Err(error) = Ballast::reserve(config.disk.as_ref(), &config.data_dir.join(BALLAST)) {
         tracing::warn!(%error, "no room for the ballast; freeing disk space is urgent");
     }
 }
@@ -211,7 +219,7 @@ pub(crate) fn kept_replicas(keeping: &Keeping, format: Format) -> Result<Vec<Kep
 
 async fn states(config: &ClusterConfig, keeping: &Keeping, format: Format, node: NodeId) -> Result<States, OpenError> {
     let (config, keeping) = (config.clone(), keeping.clone());
-    let opening = tokio::task::spawn_blocking(move || open_states(&config, &keeping, format, node)).await;
+    let opening = spawn_blocking(move || open_states(&config, &keeping, format, node)).await;
     opening.map_err(|error| OpenError::io("opening the store")(std::io::Error::other(error)))?
 }
 
@@ -236,12 +244,14 @@ fn open_states(config: &ClusterConfig, keeping: &Keeping, format: Format, node: 
     let map = catalog.read().shard_map().cloned();
     let mut beginning = Beginning::new((&log, keeping), &dir.join("log"), map.as_deref(), node)?;
     beginning.look_at_log(&kept)?;
+    let mut to_open = Vec::with_capacity(kept.len());
     for replica in kept.iter().filter(|replica| replica.state == KeptState::Kept).cloned() {
-        if let Some(stays) = beginning.closed(&replica)? {
-            closed.push(stays);
-            continue;
+        match beginning.closed(&replica)? {
+            Some(stays) => closed.push(stays),
+            None => to_open.push(replica),
         }
-        let opened = replica.group.shard().map(|shard| open_shard(config, &blobs, shard, &replica.dir)).transpose();
+    }
+    for (replica, opened) in open_shards(config, &blobs, &to_open) {
         match opened {
             Ok(shard) => {
                 let applied = shard.as_ref().map_or_else(|| catalog.sealed(), |shard| shard.sealed());
@@ -268,6 +278,25 @@ fn open_states(config: &ClusterConfig, keeping: &Keeping, format: Format, node: 
     let starts = beginning.write()?;
     Ok(States { log, blobs, catalog, replicas, closed, kept, starts })
 }
+
+/// Result of opening the shard of each replica, in their order. The catalog has none.
+fn open_shards(config: &ClusterConfig, blobs: &Arc<Blobs>, replicas: &[KeptReplica]) -> Vec<OpenedReplica> {
+    let open = |replica: &KeptReplica| {
+        let shard = replica.group.shard();
+        (replica.clone(), shard.map(|shard| open_shard(config, blobs, shard, &replica.dir)).transpose())
+    };
+    let mut all = Vec::with_capacity(replicas.len());
+    for some in replicas.chunks(SHARDS_OPENED_AT_ONCE) {
+        all.extend(thread::scope(|scope| {
+            let opening: Vec<_> = some.iter().map(|replica| scope.spawn(move || open(replica))).collect();
+            let opened = opening.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            opened.collect::<Vec<_>>()
+        }));
+    }
+    all
+}
+
+type OpenedReplica = (KeptReplica, Result<Option<Arc<Shard>>, OpenError>);
 
 /// A runtime that may be dropped anywhere, also where async code runs: it then ends in the background.
 #[derive(Debug)]

@@ -120,6 +120,13 @@ impl Fences {
         answer.await.unwrap_or_else(|_| Err(FenceError::Stopped("it shut down meanwhile".into())))
     }
 
+    /// Index of the last applied entry, as it changes.
+    pub fn applied_changes(&self) -> watch::Receiver<u64> {
+        let mut applied = self.shared.applied.clone();
+        applied.mark_unchanged();
+        applied
+    }
+
     /// Returns when this replica has applied the entry at `index`. No other replica is asked.
     pub async fn wait_applied(&self, index: u64) -> FenceResult {
         applied_here(index, self.shared.applied.clone()).await

@@ -261,6 +261,11 @@ impl Group {
         self.shared.fences.wait_applied(index).await.map(drop)
     }
 
+    /// Index of the last applied entry, as it changes.
+    pub fn applied_changes(&self) -> watch::Receiver<u64> {
+        self.shared.fences.applied_changes()
+    }
+
     /// Makes everything applied before the call durable without the log, which is then purged up to there.
     pub async fn seal(&self) -> Result<Applied, SealError> {
         let _one = self.shared.sealing.lock().await;

@@ -12,7 +12,7 @@ use assay_storage_model::{GroupId, NodeId, ReplicaId, ShardId};
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
-use super::{LOOK, voters_wanted};
+use super::{CatalogChanges, LOOK, LOOK_MIN, voters_wanted};
 use crate::Shared;
 use crate::nodes::{self, NodeState};
 use crate::status::CLOSE_ENTRIES;
@@ -25,6 +25,10 @@ const HANDED_AGAIN_AFTER: Duration = Duration::from_secs(15);
 const URGENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Handovers for the sake of balance at once: each holds its group's writes back for less than a second.
 const BALANCING_MAX: usize = 2;
+
+/// How long the steps of a change follow each other before the group is looked at anew.
+const FOLLOW_MAX: Duration = Duration::from_secs(1);
+const FOLLOW_EVERY: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]
 struct Book {
@@ -72,6 +76,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let book = Arc::new(Mutex::new(Book::default()));
     let mut spread = Spread::default();
     loop {
+        let changes = CatalogChanges::from_now(&shared);
         let leaders = spread.look(&shared);
         // Where every node is impaired, nobody waits for another.
         let yields = shared.is_impaired() && !shared.able_to_lead().is_empty();
@@ -90,33 +95,57 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 let (shared, book) = (Arc::clone(&shared), Arc::clone(&book));
                 let to_lead = leaders.get(&group.id()).copied();
                 tokio::spawn(async move {
-                    step(&shared, &group, &status, to_lead, &book).await;
+                    if change_members(&shared, &group).await {
+                        lead_or_give(&shared, &group, (&status, to_lead), &book).await;
+                    }
                     book.lock().busy.remove(&group.id());
                 });
             }
         }
-        sleep(LOOK).await;
+        changes.wait(LOOK_MIN, LOOK).await;
     }
 }
 
-async fn step(shared: &Shared, group: &Group, status: &GroupStatus, to_lead: Option<NodeId>, book: &Mutex<Book>) {
-    let map = shared.catalog.read().shard_map().cloned();
-    let Some(members) = map.as_ref().and_then(|map| map.group(group.id())) else { return };
-    let wanted = &members.replicas;
-    let result = match next_change(group.id(), group.replica(), status, wanted) {
-        Some(change) => {
+/// Makes the members those of the map, and returns whether there was nothing to change. Waits a little for a new replica,
+/// so that a change of several steps does not take a look for each.
+async fn change_members(shared: &Shared, group: &Group) -> bool {
+    let until = Instant::now() + FOLLOW_MAX;
+    let mut has_changed = false;
+    loop {
+        let map = shared.catalog.read().shard_map().cloned();
+        let Some(members) = map.as_ref().and_then(|map| map.group(group.id())) else { return false };
+        let status = group.status();
+        let change = next_change(group.id(), group.replica(), &status, &members.replicas);
+        if change.is_none() && (!has_changed || are_as_wanted(group.id(), &status, &members.replicas)) {
+            return !has_changed;
+        }
+        has_changed = true;
+        if let Some(change) = change {
             tracing::info!(group = %group.id(), ?change, "changing members");
-            make(group, change).await
+            match make(group, change).await {
+                Ok(()) | Err(ChangeError::UnderWay) => {}
+                Err(ChangeError::NotLeader { .. }) => return false,
+                Err(ChangeError::Failed(why)) => {
+                    tracing::warn!(group = %group.id(), why, "a change of members; tried again");
+                    return false;
+                }
+            }
         }
-        None => {
-            lead_or_give(shared, group, (status, to_lead), book).await;
-            Ok(())
+        if Instant::now() >= until {
+            return false;
         }
-    };
-    match result {
-        Ok(()) | Err(ChangeError::NotLeader { .. } | ChangeError::UnderWay) => {}
-        Err(ChangeError::Failed(why)) => tracing::warn!(group = %group.id(), why, "a change of members; tried again"),
+        sleep(FOLLOW_EVERY).await;
     }
+}
+
+/// Whether a group has the members and voters of the map, and no others. Pure.
+fn are_as_wanted(group: GroupId, status: &GroupStatus, wanted: &[Replica]) -> bool {
+    let voters = voters_wanted(group, wanted);
+    let is_wanted = |member: &Member| {
+        let named = wanted.iter().any(|replica| replica.id == member.replica);
+        named && member.voter == voters.contains(&member.replica)
+    };
+    !status.joint && !status.changing && status.members.len() == wanted.len() && status.members.iter().all(is_wanted)
 }
 
 /// One step from what a group is to what it is to be.
@@ -304,6 +333,19 @@ mod tests {
         assert_eq!(next_change(SHARD, ReplicaId(1), &uncommitted, &wanted), None);
         let left = [members[..2].to_vec(), vec![member(9, false, 5)]].concat();
         assert_eq!(next(left, &[1, 2]), Some(Change::RemoveLearner(ReplicaId(9))));
+    }
+
+    #[test]
+    fn a_group_is_as_wanted_once_its_members_and_voters_are() {
+        let wanted = [1, 2, 3].map(replica);
+        let as_wanted = |status: &GroupStatus| are_as_wanted(SHARD, status, &wanted);
+        let three = vec![member(1, true, 1000), member(2, true, 1000), member(3, true, 0)];
+        assert!(as_wanted(&status(three.clone())));
+        assert!(!as_wanted(&GroupStatus { changing: true, ..status(three.clone()) }));
+        let learns = vec![member(1, true, 1000), member(2, true, 1000), member(3, false, 0)];
+        for members in [learns, three[..2].to_vec(), [three, vec![member(4, false, 0)]].concat()] {
+            assert!(!as_wanted(&status(members)));
+        }
     }
 
     #[test]

@@ -13,8 +13,8 @@ use assay_storage_model::catalog::{
     ShardMap,
 };
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
-use tokio::time::sleep;
 
+use super::CatalogChanges;
 use crate::Shared;
 use crate::authority::{now_micros, settings};
 use crate::join;
@@ -24,14 +24,21 @@ use crate::status::{GroupReport, OwnReport, ReplicaReport, groups_of, unsettled_
 
 /// How long a token is kept after it expired.
 const TOKENS_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// Longest and shortest pause between two plans.
 const PLAN_EVERY: Duration = Duration::from_millis(500);
+const PLAN_EVERY_MIN: Duration = Duration::from_millis(100);
 /// Groups whose members are being changed at the same time.
 const MOVES_AT_ONCE: usize = 2;
+/// The same for groups with at most [`NEW_GROUP_ENTRIES`] entries, which have next to nothing to send.
+const NEW_GROUPS_AT_ONCE: usize = 32;
+const NEW_GROUP_ENTRIES: u64 = 64;
 
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut heard: BTreeMap<NodeId, Instant> = BTreeMap::new();
+    let mut changes = CatalogChanges::from_now(&shared);
     loop {
-        sleep(PLAN_EVERY).await;
+        changes.wait(PLAN_EVERY_MIN, PLAN_EVERY).await;
+        changes = CatalogChanges::from_now(&shared);
         if !shared.hub.group(GroupId::CATALOG).is_some_and(|catalog| catalog.leads()) {
             heard.clear(); // who leads next gives everybody the whole time
             continue;
@@ -78,14 +85,30 @@ async fn step(shared: &Shared, reports: &BTreeMap<NodeId, OwnReport>, nodes: &No
     }
     let groups = groups_of(&map, reports);
     let moving = in_motion(&map, &groups, &nodes.able);
-    let room = MOVES_AT_ONCE.saturating_sub(moving.len());
-    let due = plan(&map, nodes, replicas).into_iter().filter(|one| !moving.contains(&one.group)).take(room);
-    for one in due.collect::<Vec<_>>() {
+    for one in due(plan(&map, nodes, replicas), &moving, &groups) {
         let members = groups.iter().find(|group| group.group == one.group && !group.changing);
         let members = members.map(|group| group.replicas.as_slice()).unwrap_or_default();
         place(shared, &map, one, members).await?;
     }
     Ok(())
+}
+
+/// The moves that are begun now, beside those that are under way. Pure.
+fn due(planned: Vec<Move>, moving: &BTreeSet<GroupId>, groups: &[GroupReport]) -> Vec<Move> {
+    let applied = |group: GroupId| groups.iter().find(|report| report.group == group)?.applied;
+    let is_new = |group: GroupId| applied(group).is_some_and(|applied| applied <= NEW_GROUP_ENTRIES);
+    let new = moving.iter().filter(|group| is_new(**group)).count();
+    let mut room_for_new = NEW_GROUPS_AT_ONCE.saturating_sub(new);
+    let mut room = MOVES_AT_ONCE.saturating_sub(moving.len() - new);
+    let mut due = Vec::new();
+    for one in planned.into_iter().filter(|one| !moving.contains(&one.group)) {
+        let room = if is_new(one.group) { &mut room_for_new } else { &mut room };
+        if *room > 0 {
+            *room -= 1;
+            due.push(one);
+        }
+    }
+    due
 }
 
 /// Groups that are not yet as the map has them. One that merely has no leader is not helped by waiting, nor is one that
@@ -226,6 +249,35 @@ mod tests {
         let able = Nodes { able: [1, 2, 3, 6].map(NodeId).into(), removed, ..Nodes::default() };
         let planned = plan(&map, &able, 3).into_iter().find(|one| one.group == GroupId::CATALOG).expect("a move");
         assert_eq!(planned.nodes, [1, 2, 3, 6].map(NodeId));
+    }
+
+    /// A cluster that has just been founded spreads its groups at once, and one that has data a few at a time.
+    #[test]
+    fn groups_without_data_move_together_and_others_a_few_at_a_time() {
+        let group = |number: u16| GroupId::of_shard(assay_storage_model::ShardId(number));
+        let planned = |count: u16| {
+            (0..count).map(|number| Move { group: group(number), epoch: 1, nodes: vec![NodeId(1)] }).collect::<Vec<_>>()
+        };
+        let report = |number: u16, applied: u64| GroupReport {
+            group: group(number),
+            shard: None,
+            leader: Some(NodeId(1)),
+            term: 1,
+            replicas: Vec::new(),
+            applied: Some(applied),
+            changing: false,
+        };
+        let none = BTreeSet::new();
+        let new: Vec<_> = (0..40).map(|number| report(number, 2)).collect();
+        assert_eq!(due(planned(40), &none, &new).len(), NEW_GROUPS_AT_ONCE);
+        let filled: Vec<_> = (0..40).map(|number| report(number, 1_000)).collect();
+        assert_eq!(due(planned(40), &none, &filled).len(), MOVES_AT_ONCE);
+        assert_eq!(due(planned(40), &none, &[]).len(), MOVES_AT_ONCE, "nobody has said how much there is");
+        let moving: BTreeSet<_> = (0..2).map(group).collect();
+        assert_eq!(due(planned(40), &moving, &filled), []);
+        let mixed: Vec<_> = (0..40).map(|number| report(number, if number < 2 { 1_000 } else { 2 })).collect();
+        let begun: Vec<_> = due(planned(10), &moving, &mixed).into_iter().map(|one| one.group).collect();
+        assert_eq!(begun, (2..10).map(group).collect::<Vec<_>>());
     }
 
     /// A group that was to move from node 3 to node 4 and goes back, because node 4 died before it was filled: with a new

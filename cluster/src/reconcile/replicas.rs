@@ -11,10 +11,10 @@ use std::time::Duration;
 use assay_storage_model::catalog::ShardMap;
 use assay_storage_model::{GroupId, ReplicaId, ShardId};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
-use super::LOOK;
 use super::scrub::dispensable;
+use super::{CatalogChanges, LOOK, LOOK_MIN};
 use crate::Shared;
 use crate::keeping::{KeptReplica, KeptState};
 use crate::starts::Floor;
@@ -27,11 +27,12 @@ const DAMAGED_AGAIN_AFTER: Duration = Duration::from_secs(5);
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut not_before: BTreeMap<GroupId, Instant> = BTreeMap::new();
     loop {
+        let changes = CatalogChanges::from_now(&shared);
         let map = shared.catalog.read().shard_map().cloned();
         if let Some(map) = map {
             step(&shared, &map, &mut not_before).await;
         }
-        sleep(LOOK).await;
+        changes.wait(LOOK_MIN, LOOK).await;
     }
 }
 

@@ -141,20 +141,24 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     shared.writes.sweep().map_err(OpenError::io("listing large writes"))?;
     tracing::info!(groups = shared.hub.all().len(), ms = began.elapsed().as_millis(), "every replica runs");
 
-    let upkeep = Upkeep::start(UpkeepParts {
-        config: config.clone(),
+    let upkeep = start_upkeep(&shared, runtime.handle(), &lock)?;
+    let reconcilers = Reconcilers::start(Arc::clone(&shared), damage, &runtime.handle());
+    ballast.await.map_err(|error| OpenError::io("making the ballast")(std::io::Error::other(error)))?;
+    Ok(Cluster { shared, upkeep, reconcilers, seals, runtime, _lock: lock })
+}
+
+fn start_upkeep(shared: &Shared, runtime: Handle, lock: &Arc<Lock>) -> Result<Upkeep, OpenError> {
+    let started = Upkeep::start(UpkeepParts {
+        config: shared.config.clone(),
         hub: shared.hub.clone(),
         log: shared.log.clone(),
         writes: Arc::clone(&shared.writes),
         admission: Arc::clone(&shared.parts.admission),
-        runtime: runtime.handle(),
-        lock: Arc::clone(&lock),
+        runtime,
+        lock: Arc::clone(lock),
         suspects: Arc::clone(shared.net.suspects()),
-    })
-    .map_err(OpenError::io("starting the upkeep"))?;
-    let reconcilers = Reconcilers::start(Arc::clone(&shared), damage, &runtime.handle());
-    ballast.await.map_err(|error| OpenError::io("making the ballast")(std::io::Error::other(error)))?;
-    Ok(Cluster { shared, upkeep, reconcilers, seals, runtime, _lock: lock })
+    });
+    started.map_err(OpenError::io("starting the upkeep"))
 }
 
 fn parts(config: &ClusterConfig, format: Format, (runtime, seals): (Handle, SealThreads), net: &Net) -> NodeParts {

@@ -11,7 +11,7 @@ use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_log::LogConfig;
 use assay_storage_model::ClusterId;
 
-use crate::wrapping::KeyWrap;
+use crate::certificates::key_wrap::KeyWrap;
 
 /// Shards of a cluster unless its founder says otherwise; fixed from then on.
 pub const SHARDS_DEFAULT: u16 = 16;

@@ -10,7 +10,7 @@ use assay_storage_model::{GroupId, ShardId, WriteFailure};
 use assay_storage_shard::ShardError;
 use thiserror::Error;
 
-use crate::home::HomeError;
+use crate::startup::data_dir::HomeError;
 
 #[derive(Debug, Error)]
 pub enum OpenError {

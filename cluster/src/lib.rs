@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! data directory
-//!   FORMAT        what this directory is: version, cluster, shards, and whether its founding ended (home)
-//!   NODE, PEERS, REPLICAS, tls/     who this node is, where the others are, what it has (keeping)
-//!   STARTS        the starts of this node and the last ones of others, and what must not run again (starts)
-//!   ACKNOWLEDGED  what followers of the groups led here have (acknowledged)
+//!   FORMAT        what this directory is: version, cluster, shards, and whether its founding ended (startup::data_dir)
+//!   NODE, PEERS, REPLICAS, tls/     who this node is, where the others are, what it has (startup::node_files)
+//!   STARTS        the starts of this node and the last ones of others, and what must not run again (stale_copies::starts)
+//!   ACKNOWLEDGED  what followers of the groups led here have (stale_copies::acknowledged)
 //!   LOCK          held while a process has it
 //!   BALLAST       room for a start on a disk that was full
 //!   log/          the logs and votes of all groups; log.watermark beside it
@@ -19,41 +19,20 @@
 //! and has applied all of it; one of several is open when its replicas run, and ready when it heard from the catalog
 //! (`Cluster::is_ready`). A founding that a crash cut short is begun again: until it ended nothing was acknowledged.
 //!
-//! Beside serving, reconcilers bring what is to what is wanted (`reconcile`): each compares the two and makes one step.
+//! Beside serving, reconcilers bring what is to what is wanted (`maintenance::reconcile`): each compares the two and makes one step.
 
-mod acknowledged;
-mod authorities;
-mod authority;
-mod behalf;
-mod checked;
+mod certificates;
 mod config;
 mod error;
-mod heard;
-mod home;
-mod hub;
-mod join;
-mod keeping;
-mod large;
-mod net;
-mod nodes;
-mod old_copy;
-mod operate;
-mod readings;
-mod reconcile;
-mod recover;
-mod removal;
+mod large_writes;
+mod maintenance;
+mod membership;
+mod monitoring;
+mod network;
 mod replicas;
-mod rotation;
 mod routing;
-mod service;
-mod start;
-mod start_histories;
-pub mod starts;
-mod status;
-mod strangers;
-mod upkeep;
-mod views;
-mod wrapping;
+mod stale_copies;
+mod startup;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -79,43 +58,44 @@ pub use assay_cluster_raft::{
 pub use assay_cluster_transport::{Fate, PeerCounts, Weather};
 pub use assay_storage_log::LogConfig;
 pub use assay_storage_shard::Held;
-pub use behalf::{AnswersFor, Deed, Guard, ServiceNames};
+pub use certificates::key_rotation::AuthorityStatus;
+pub use certificates::key_wrap::KeyWrap;
 pub use config::{
     CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, REPLICAS_DEFAULT, SHARDS_DEFAULT,
 };
 pub use error::OpenError;
-pub use heard::CATALOG_SILENCE_MAX;
-pub use home::{FORMAT_VERSION, Format, HomeError, Lock, read_format};
-pub use join::{JoinError, Joined, is_token, join};
-pub use keeping::{NodeFile, read_node, read_replicas};
-pub use nodes::{Feature, NodeProgram, NodeRecord, NodeState};
-pub use old_copy::{check_node_files, closed_groups, log_is_of_other_time};
-pub use operate::OperateError;
-pub use readings::{GroupReading, LogSyncs};
-pub use reconcile::PeersTime;
-pub use recover::{Recovery, recover, recovery};
-pub use rotation::AuthorityStatus;
+pub use maintenance::reconcile::PeersTime;
+pub use maintenance::upkeep::UpkeepCounts;
+pub use membership::join::{JoinError, Joined, is_token, join};
+pub use membership::nodes::{Feature, NodeProgram, NodeRecord, NodeState};
+pub use membership::operations::OperateError;
+pub use membership::recovery::{Recovery, recover, recovery};
+pub use monitoring::catalog_contact::CATALOG_SILENCE_MAX;
+pub use monitoring::readings::{GroupReading, LogSyncs};
+pub use monitoring::status::{ClusterStatus, GroupReport, NodeReport, ReplicaReport, Role};
+pub use routing::delegated::{AnswersFor, Deed, Guard, ServiceNames};
+pub use routing::service::{AskError, NoAnswer, Service};
+pub use routing::views::ViewError;
 pub use routing::{
     Attempt, Attempts, LeaderCall, LeaderMessage, LeaderRequest, Prefer, ROUTE_WAIT_MAX, RetryUntil, Round, Route,
     Unserved, decode_frames, encode_frames,
 };
-pub use service::{AskError, NoAnswer, Service};
-pub use status::{ClusterStatus, GroupReport, NodeReport, ReplicaReport, Role};
-pub use upkeep::UpkeepCounts;
-pub use views::ViewError;
-pub use wrapping::KeyWrap;
+pub use stale_copies::on_disk::{check_node_files, closed_groups, log_is_of_other_time};
+pub use stale_copies::starts;
+pub use startup::data_dir::{FORMAT_VERSION, Format, HomeError, Lock, read_format};
+pub use startup::node_files::{NodeFile, read_node, read_replicas};
 
-use crate::heard::CatalogHeard;
-use crate::hub::Hub;
-use crate::keeping::{Keeping, KeptReplica};
-use crate::large::BlobWrites;
-use crate::net::Net;
-use crate::reconcile::{Clocks, Health, Reconcilers, Spared};
-use crate::replicas::Resting;
+use crate::large_writes::BlobWrites;
+use crate::maintenance::reconcile::{Clocks, Health, Reconcilers, Spared};
+use crate::maintenance::upkeep::Upkeep;
+use crate::monitoring::catalog_contact::CatalogHeard;
+use crate::network::Net;
+use crate::replicas::Hub;
+use crate::replicas::lifecycle::Resting;
 use crate::routing::LeaderHints;
-use crate::start::ConsensusRuntime;
-use crate::start_histories::StartHistories;
-use crate::upkeep::Upkeep;
+use crate::stale_copies::start_histories::StartHistories;
+use crate::startup::node_files::{Keeping, KeptReplica};
+use crate::startup::open::ConsensusRuntime;
 
 /// What everything on this node shares.
 #[derive(Debug)]
@@ -166,7 +146,7 @@ pub struct Cluster {
 impl Cluster {
     /// Opens or founds the node.
     pub async fn open(config: ClusterConfig) -> Result<Cluster, OpenError> {
-        start::open(config).await
+        startup::open::open(config).await
     }
 
     pub fn id(&self) -> ClusterId {
@@ -188,7 +168,7 @@ impl Cluster {
 
     /// Whether the node is part of the cluster, and others know where it is.
     pub fn has_node(&self, node: NodeId) -> bool {
-        nodes::addresses(&self.shared.catalog.read()).contains_key(&node)
+        membership::nodes::addresses(&self.shared.catalog.read()).contains_key(&node)
     }
 
     pub(crate) fn net(&self) -> &Net {

@@ -1,8 +1,11 @@
 //! Routing of requests to the leader of a group: where it is, how it is asked, and when it is asked again.
 
 mod ask_leader;
+pub(crate) mod delegated;
 mod frames;
 mod hints;
+pub(crate) mod service;
+pub(crate) mod views;
 mod writes;
 
 use assay_storage_model::{GroupId, NodeId};
@@ -14,7 +17,7 @@ pub use frames::{decode_frames, encode_frames};
 pub(crate) use hints::LeaderHints;
 pub(crate) use writes::{PROPOSE, ProposeService};
 
-use crate::service::NoAnswer;
+use crate::routing::service::NoAnswer;
 use crate::{Cluster, Shared};
 
 /// Node that answers requests about a group.

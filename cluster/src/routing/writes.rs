@@ -22,8 +22,8 @@ use super::ask_leader::{
     ASKED_AGAIN_AFTER, Attempt, Attempts, LeaderCall, LeaderMessage, ROUTE_WAIT_MAX, RetryUntil, Round, Unserved,
 };
 use super::frames::{decode_frames, put_frames};
-use crate::behalf::ServiceNames;
-use crate::service::{AskError, NoAnswer, Service};
+use crate::routing::delegated::ServiceNames;
+use crate::routing::service::{AskError, NoAnswer, Service};
 use crate::{Cluster, Shared};
 
 pub(crate) const PROPOSE: &str = "cluster.propose";

@@ -9,8 +9,8 @@ use std::{fmt, panic, process, thread};
 use assay_storage_model::{GroupId, ReplicaId};
 use parking_lot::Mutex;
 
-use crate::apply::others_of;
-use crate::machine::{Machine, MachineError};
+use crate::apply::apply_thread::others_of;
+use crate::apply::machine::{Machine, MachineError};
 
 /// Workers of the consensus runtime, blocking ones included.
 pub const CONSENSUS_THREAD: &str = "assay-consensus";

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use openraft::{CommittedLeaderId, LogId, StoredMembership};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::encoding::{self, BadRecord};
-use crate::machine::Export;
+use crate::apply::machine::Export;
+use crate::log::encoding::{self, BadRecord};
 use crate::runtime::Runtime;
 
 openraft::declare_raft_types!(

@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::open_log;
-use crate::machine::memory::{MemoryMachine, Sealed};
+use crate::apply::machine::memory::{MemoryMachine, Sealed};
 use crate::{
     Admission, CacheBudget, Door, Founding, Group, GroupConfig, IncomingDir, LargeError, LargeWrite, LargeWrites,
     NoPeers, NodeParts, OnFatal, SealThreads, StartError, Throttle, Timing, WRITE_WAIT_MAX, Work,

@@ -19,8 +19,8 @@ use tokio::runtime::Handle;
 mod elections;
 
 use super::open_log;
-use crate::machine::Machine;
-use crate::machine::memory::{MemoryMachine, Sealed};
+use crate::apply::machine::Machine;
+use crate::apply::machine::memory::{MemoryMachine, Sealed};
 use crate::{
     Admission, CacheBudget, Chunks, FileWanted, Forced, Founding, Group, GroupConfig, IncomingDir, Keep, Message,
     NoLargeWrites, NodeParts, OnFatal, PeerError, Peers, ReceiveError, SealThreads, Throttle, Timing, Way, Work,

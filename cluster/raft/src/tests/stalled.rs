@@ -14,9 +14,9 @@ use openraft::{EntryPayload, Vote};
 use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 
-use crate::machine::memory::MemoryMachine;
+use crate::apply::machine::memory::MemoryMachine;
+use crate::network::wire::{AppendOf, AppendedOf, decode_appended, encode_append};
 use crate::types::{EntryBytes, EntryOf};
-use crate::wire::{AppendOf, AppendedOf, decode_appended, encode_append};
 use crate::{
     Admission, CacheBudget, Founding, Group, GroupConfig, IncomingDir, MessageKind, NoLargeWrites, NoPeers, NodeParts,
     OnFatal, ReceiveError, SealThreads, Throttle, Timing, Way, Work,

@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::inbound::ReceiveError;
+use crate::network::inbound::ReceiveError;
+use crate::network::wire::{AppendOf, AppendedOf};
 use crate::types::RaftOf;
-use crate::wire::{AppendOf, AppendedOf};
 
 /// Heartbeats at once. They are small; a leader sends the next after 180 ms, or when this one had no answer in 120 ms.
 const HEARTBEATS_MAX: usize = 8;

@@ -11,11 +11,11 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
-use crate::admission::WRITE_WAIT_MAX;
+use crate::write_path::admission::WRITE_WAIT_MAX;
 
 use crate::counters::Counters;
-use crate::proposer::Proposer;
-use crate::queue::{Answer, Batch, Payload, Queue, Waiting};
+use crate::write_path::command_queue::{Answer, Batch, Payload, Queue, Waiting};
+use crate::write_path::proposer::Proposer;
 
 /// A command that was taken in and not yet answered.
 #[derive(Debug)]

@@ -20,8 +20,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, VoteRequest, VoteResponse};
 use openraft::{EntryPayload, Vote};
 
-use crate::elections::PreVote;
-use crate::encoding::{
+use crate::leadership::elections::PreVote;
+use crate::log::encoding::{
     BadRecord, KIND_BLANK, KIND_MEMBERSHIP, KIND_NORMAL, Reader, TRAILER_BYTES, decode_record, decode_whole,
     encode_membership, put_count, put_log_id, put_vote,
 };

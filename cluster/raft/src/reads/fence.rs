@@ -25,7 +25,7 @@ use tokio::time::timeout;
 
 use crate::counters::Counters;
 use crate::error::FenceError;
-use crate::read_index::ReadIndex;
+use crate::reads::read_index::ReadIndex;
 
 /// How long a fence waits for its index to be applied.
 pub const FENCE_WAIT_MAX: Duration = Duration::from_secs(30);

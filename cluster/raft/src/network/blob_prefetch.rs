@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, timeout};
 
-use crate::large::LargeWrites;
+use crate::write_path::large_writes::LargeWrites;
 
 /// One blob on its way. Whoever still wants it begins again.
 const FETCH_MAX: Duration = Duration::from_secs(60);
@@ -85,7 +85,7 @@ mod tests {
     use futures::future::BoxFuture;
 
     use super::*;
-    use crate::large::{LargeError, LargeWrite};
+    use crate::write_path::large_writes::{LargeError, LargeWrite};
 
     /// Has nothing until it is told.
     #[derive(Debug, Default)]

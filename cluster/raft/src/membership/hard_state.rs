@@ -19,10 +19,10 @@ use assay_storage_model::{Applied, LogPosition, ReplicaId};
 use openraft::ServerState;
 use serde::{Deserialize, Serialize};
 
-use crate::encoding::{self, BadRecord};
 use crate::group::Group;
+use crate::log::encoding::{self, BadRecord};
+use crate::network::wire::VoteOf;
 use crate::types::{LogIdOf, log_id_of, position_of};
-use crate::wire::VoteOf;
 
 /// The term of a vote and the replica that it was given to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -7,9 +7,9 @@ use std::io;
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use thiserror::Error;
 
-use crate::log_store::LogStore;
-use crate::machine::Machine;
-use crate::standing::{self, LogPlace};
+use crate::apply::machine::Machine;
+use crate::log::log_store::LogStore;
+use crate::membership::hard_state::{self, LogPlace};
 use crate::types::{self, Home, LogIdOf, RaftOf};
 
 /// Whether a group is made now or was there.
@@ -83,7 +83,7 @@ pub(crate) fn check_log(
     let (sealed, membership) =
         types::applied_state(&applied).map_err(|error| StartError::Consensus { group, why: error.to_string() })?;
     let place = |id: Option<LogIdOf>| id.map(|id| LogPlace::of(types::position_of(&id)));
-    if let Some(why) = standing::disagree(place(log.last()), place(log.committed()), place(sealed)) {
+    if let Some(why) = hard_state::disagree(place(log.last()), place(log.committed()), place(sealed)) {
         return Err(StartError::OtherHistory { group, why });
     }
     let alone = membership.voter_ids().eq([replica.0]);

@@ -13,8 +13,8 @@ use parking_lot::{Condvar, Mutex};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
+use crate::apply::machine::{Machine, MachineError};
 use crate::fatal::SEAL_THREAD;
-use crate::machine::{Machine, MachineError};
 use crate::work::Work;
 
 /// Seals of one node that are written at the same time.
@@ -183,7 +183,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::machine::memory::{MemoryMachine, Sealed};
+    use crate::apply::machine::memory::{MemoryMachine, Sealed};
 
     /// Machines that seal until `release` is dropped.
     fn slow_machines(release: mpsc::Receiver<()>) -> [Arc<MemoryMachine>; SEALS_AT_ONCE] {

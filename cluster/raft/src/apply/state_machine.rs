@@ -14,11 +14,11 @@ use openraft::storage::RaftStateMachine;
 use openraft::{ErrorSubject, ErrorVerb, OptionalSend, RaftSnapshotBuilder};
 use tokio::sync::watch;
 
-use crate::apply::{AppliedNext, Applier};
+use crate::apply::apply_thread::{AppliedNext, Applier};
+use crate::apply::machine::{Machine, MachineError};
+use crate::apply::seal::{NotSealed, SealThreads};
 use crate::error::SealError;
 use crate::fatal::OnFatal;
-use crate::machine::{Machine, MachineError};
-use crate::seal::{NotSealed, SealThreads};
 use crate::types::{
     self, Consensus, EntryOf, LogIdOf, SnapshotFiles, SnapshotMetaOf, SnapshotOf, StorageErrorOf, StoredMembershipOf,
 };

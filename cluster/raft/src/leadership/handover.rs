@@ -16,11 +16,11 @@ use thiserror::Error;
 use tokio::time::{Instant, timeout};
 
 use crate::counters::Counters;
-use crate::deposed::yield_to;
 use crate::group::Group;
-use crate::inbound::node_of;
-use crate::peers::{Message, MessageKind, PeerError, Way};
-use crate::wire;
+use crate::leadership::higher_vote::yield_to;
+use crate::network::inbound::node_of;
+use crate::network::peers::{Message, MessageKind, PeerError, Way};
+use crate::network::wire;
 
 /// On a slow disk writes under way take longer to end, and the lead is to leave it all the same.
 const QUIET_WAIT_OF_SLOW_DISK: Duration = Duration::from_secs(6);

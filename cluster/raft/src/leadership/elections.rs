@@ -17,11 +17,11 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::group::Group;
-use crate::log_store::LogStore;
-use crate::peers::{Message, MessageKind, PeerError, Peers, Way};
+use crate::log::log_store::LogStore;
+use crate::network::peers::{Message, MessageKind, PeerError, Peers, Way};
+use crate::network::wire;
 use crate::timing::Timing;
 use crate::types::{LogIdOf, RaftOf, Replica};
-use crate::wire;
 
 /// What a replica knows about elections: when it last heard its leader, and whether others are to stand first.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::large::{LargeError, LargeWrite};
+use crate::write_path::large_writes::{LargeError, LargeWrite};
 
 /// Commands of one group that wait.
 pub const COMMANDS_WAITING_MAX: usize = 4096;

@@ -15,13 +15,13 @@ use openraft::error::{CheckIsLeaderError, RaftError};
 use tokio::sync::RwLock;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::elections::Elections;
 use crate::error::FenceError;
-use crate::inbound::node_of;
-use crate::peers::{Message, MessageKind, PeerError, Peers, Way};
+use crate::leadership::elections::Elections;
+use crate::network::inbound::node_of;
+use crate::network::peers::{Message, MessageKind, PeerError, Peers, Way};
+use crate::network::wire;
 use crate::timing::Timing;
 use crate::types::{Home, RaftOf, Replica};
-use crate::wire;
 
 const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(20);
 

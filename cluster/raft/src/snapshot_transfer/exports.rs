@@ -1,6 +1,6 @@
 //! Snapshots that this replica is sending: held until the receiver has fetched them, and read from where they lie.
 //!
-//! What is sent, and for a moment what was, keeps the entries behind it in the log: see [`crate::keep`].
+//! What is sent, and for a moment what was, keeps the entries behind it in the log: see [`crate::log::purge_retention`].
 //!
 //! The kept state is handed out like a file, behind the others; its number is the count of files.
 
@@ -16,9 +16,9 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::machine::Export;
-use crate::peers::{Chunks, FileWanted, PeerError};
-use crate::wire::{Offer, OfferedFile, VoteOf};
+use crate::apply::machine::Export;
+use crate::network::peers::{Chunks, FileWanted, PeerError};
+use crate::network::wire::{Offer, OfferedFile, VoteOf};
 use crate::work::Work;
 
 /// What one read of a file takes from the disk and one message carries.
@@ -59,7 +59,8 @@ impl Drop for Held {
 
 impl Held {
     pub fn offer(&self, vote: VoteOf) -> Offer {
-        let file = |file: &crate::machine::ExportFile| OfferedFile { name: file.name.clone(), length: file.length };
+        let file =
+            |file: &crate::apply::machine::ExportFile| OfferedFile { name: file.name.clone(), length: file.length };
         Offer {
             vote,
             export: self.number,
@@ -150,7 +151,7 @@ mod tests {
     use assay_storage_model::{Applied, LogPosition};
 
     use super::*;
-    use crate::machine::Hold;
+    use crate::apply::machine::Hold;
 
     #[tokio::test(start_paused = true)]
     async fn entries_are_needed_behind_what_is_sent_and_a_moment_longer() {

@@ -17,10 +17,10 @@ use futures::future::{BoxFuture, Shared};
 use openraft::raft::AppendEntriesResponse;
 use tokio::time::Instant;
 
-use crate::lag::payload_bytes;
-use crate::peers::PeerError;
+use crate::apply::backlog::payload_bytes;
+use crate::network::peers::PeerError;
+use crate::network::wire::{AppendOf, AppendedOf, VoteOf};
 use crate::types::LogIdOf;
-use crate::wire::{AppendOf, AppendedOf, VoteOf};
 
 /// Up to here an append is as quick as a heartbeat, and lost if it has no answer as soon. Above it travels in bulk.
 pub(crate) const QUICK_BYTES: u64 = 4 << 10;

@@ -7,9 +7,9 @@ use assay_storage_log::GroupLog;
 use assay_storage_model::{Applied, ReplicaId};
 use openraft::EntryPayload;
 
-use crate::encoding;
-use crate::large::blob_named;
+use crate::log::encoding;
 use crate::types::{self, MembershipOf};
+use crate::write_path::large_writes::blob_named;
 
 /// Of one read.
 const READ_BYTES_MAX: usize = 8 << 20;

@@ -14,9 +14,9 @@ use assay_storage_log::{GroupLog, LogRecord};
 use assay_storage_model::{LogPosition, NodeId, ReplicaId};
 use openraft::{CommittedLeaderId, EntryPayload, LogId, Vote};
 
-use crate::encoding::{self, BadRecord};
 use crate::fatal::OnFatal;
-use crate::journal::Journal;
+use crate::log::encoding::{self, BadRecord};
+use crate::log::journal::Journal;
 use crate::types::{EntryOf, Home, MembershipOf, log_id_of};
 use crate::work::Work;
 

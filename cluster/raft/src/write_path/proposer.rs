@@ -14,13 +14,13 @@ use tokio::runtime::Handle;
 use tokio::sync::{RwLock, oneshot, watch};
 use tokio::time::sleep;
 
-use crate::admission::Admission;
 use crate::counters::Counters;
 use crate::fatal::OnFatal;
-use crate::large::{LargeError, LargeWrite, LargeWrites};
 use crate::sabotaged;
 use crate::types::{EntryBytes, Home, RaftOf, Replica};
 use crate::work::Work;
+use crate::write_path::admission::Admission;
+use crate::write_path::large_writes::{LargeError, LargeWrite, LargeWrites};
 
 /// How long after the lead was lost an entry under way may still be found committed by the next leader.
 const ANSWERED_AFTER_LEAD: Duration = Duration::from_secs(2);

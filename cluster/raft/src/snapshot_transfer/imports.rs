@@ -24,10 +24,10 @@ use thiserror::Error;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::machine::{BadSnapshot, Machine};
-use crate::peers::{FileWanted, PeerError, Peers, Way};
-use crate::throttle::Throttle;
-use crate::wire::{Offer, OfferedFile};
+use crate::apply::machine::{BadSnapshot, Machine};
+use crate::network::peers::{FileWanted, PeerError, Peers, Way};
+use crate::network::wire::{Offer, OfferedFile};
+use crate::snapshot_transfer::throttle::Throttle;
 use crate::work::Work;
 
 /// The kept state of a group in memory while it is fetched.

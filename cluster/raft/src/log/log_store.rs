@@ -31,14 +31,14 @@ use openraft::{EntryPayload, ErrorSubject, ErrorVerb, LogState, OptionalSend, Ra
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
-use crate::cache::{CacheBudget, EntryCache};
-use crate::encoding::{self, BadRecord};
-use crate::journal::Journal;
-use crate::lag::Lag;
-use crate::large::{LargeWrites, blob_named};
-use crate::machine::Machine;
+use crate::apply::backlog::Lag;
+use crate::apply::machine::Machine;
+use crate::log::encoding::{self, BadRecord};
+use crate::log::entry_cache::{CacheBudget, EntryCache};
+use crate::log::journal::Journal;
 use crate::sabotaged::Late;
 use crate::types::{Consensus, EntryOf, LogIdOf, Replica, StorageErrorOf};
+use crate::write_path::large_writes::{LargeWrites, blob_named};
 
 /// What one message to a follower carries at most, unless a single entry is larger.
 pub(crate) const APPEND_BYTES_MAX: usize = 2 << 20;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use thiserror::Error;
 
-use crate::heading::WITHIN_MAX;
+use crate::call_headers::WITHIN_MAX;
 use crate::refusal::Refusal;
 
 /// One question to one node.

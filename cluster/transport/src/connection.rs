@@ -23,12 +23,12 @@ use tonic::Streaming;
 use tonic::body::Body;
 
 use crate::call::{Address, CallError, Processes};
+use crate::call_headers::{self, Form};
+use crate::certificate_names::server_name;
 use crate::frame::{Frame, MESSAGE_BYTES_MAX, frames_of_answer, request_body};
-use crate::heading::{self, Form};
-use crate::names::server_name;
+use crate::peer_counters::Traffic;
 use crate::refusal::{Refusal, RefusalCode};
-use crate::traffic::Traffic;
-use crate::wire::{PING_EVERY, Wire};
+use crate::socket::{PING_EVERY, Wire};
 
 /// What one call or stream may send ahead of its reader. An append of a mebibyte goes without waiting.
 pub(crate) const STREAM_WINDOW_BYTES: u32 = 2 << 20;
@@ -181,7 +181,7 @@ impl Connection {
         *request.version_mut() = Version::HTTP_2;
         *request.uri_mut() = uri;
         *request.headers_mut() = self.shared.headers.clone();
-        heading::add(request.headers_mut(), address, processes, within, bytes);
+        call_headers::add(request.headers_mut(), address, processes, within, bytes);
         Ok(request)
     }
 

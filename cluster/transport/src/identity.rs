@@ -17,8 +17,8 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
 
+use crate::certificate_names::{bears, node_name};
 use crate::error::TransportError;
-use crate::names::{bears, node_name};
 
 /// HTTP/2, said in the handshake.
 const PROTOCOL: &[u8] = b"h2";

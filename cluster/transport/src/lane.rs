@@ -18,11 +18,11 @@ use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+use crate::call_headers;
+use crate::certificate_names::node_name;
 use crate::connection::{Connection, Goal, NoConnection};
-use crate::heading;
 use crate::identity::Credentials;
-use crate::names::node_name;
-use crate::traffic::Traffic;
+use crate::peer_counters::Traffic;
 
 /// After the first failure; each further one doubles it.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
@@ -115,7 +115,7 @@ impl Lane {
             name: &node_name(*cluster, self.to),
             tls,
             within: *connect_within,
-            headers: heading::lasting(*cluster, Some(*node), Some(self.to)),
+            headers: call_headers::lasting(*cluster, Some(*node), Some(self.to)),
             traffic: Arc::clone(&self.traffic),
         })
         .await

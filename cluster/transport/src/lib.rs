@@ -27,39 +27,39 @@
 //! Nothing is retried: who knows what a call means decides that. Two exceptions: what was surely never heard, and calls
 //! that say that they may be heard twice. Both go through another node where the direct path is down (`path`, `relay`).
 
-mod authority;
 mod call;
+mod call_headers;
+mod certificate_authority;
+mod certificate_names;
 mod connection;
 mod error;
+mod fault_injection;
 mod frame;
 mod handlers;
-mod heading;
 mod identity;
+mod in_flight;
 mod join;
 mod lane;
-mod names;
-mod path;
 mod peer;
+mod peer_counters;
+mod reachability;
 mod refusal;
 mod relay;
-mod serve;
+mod serve_request;
 mod server;
-mod traffic;
+mod socket;
 mod transport;
-mod under_way;
-mod weather;
-mod wire;
 
-pub use authority::{Authority, CertificateRequest, new_request};
 pub use call::{Address, ByteStream, Call, CallError, Lane, Processes};
+pub use certificate_authority::{Authority, CertificateRequest, new_request};
 pub use error::TransportError;
+pub use fault_injection::{Fate, Weather};
 pub use frame::MESSAGE_BYTES_MAX;
 pub use handlers::{Handler, Handlers, Received, StreamHandler};
 pub use identity::{Identity, split_certificates};
 pub use join::join_call;
-pub use path::Patience;
+pub use peer_counters::PeerCounts;
+pub use reachability::Patience;
 pub use refusal::{Refusal, RefusalCode};
 pub use relay::{RELAY_CALL, RELAY_DELIVER};
-pub use traffic::PeerCounts;
 pub use transport::{SHUTDOWN_WITHIN, Transport, TransportConfig};
-pub use weather::{Fate, Weather};

@@ -10,13 +10,13 @@ use tokio::time::{Instant, timeout_at};
 use tonic::Streaming;
 
 use crate::call::{ByteStream, Call, CallError, Lane as LaneName};
+use crate::call_headers::Form;
 use crate::connection::{Connection, NoAnswer, Place, next_frame, only_frame};
 use crate::frame::{Frame, check_size};
-use crate::heading::Form;
 use crate::lane::{Dialer, Lane};
-use crate::path::Path;
+use crate::peer_counters::{PeerCounts, Traffic};
+use crate::reachability::Path;
 use crate::refusal::{Refusal, RefusalCode};
-use crate::traffic::{PeerCounts, Traffic};
 
 /// A connection can turn out to be gone before the request is written; then a new one is tried, once.
 const ATTEMPTS: usize = 2;

@@ -27,9 +27,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::call::{Address, ByteStream, Call, CallError, Lane, Processes};
+use crate::call_headers::Form;
 use crate::frame::MESSAGE_BYTES_MAX;
 use crate::handlers::Received;
-use crate::heading::Form;
 use crate::peer::Peer;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::transport::Transport;

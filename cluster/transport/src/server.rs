@@ -22,11 +22,11 @@ use crate::connection::{
     STREAM_WINDOW_BYTES, with_causes,
 };
 use crate::handlers::Handlers;
+use crate::in_flight::Counter;
 use crate::lane::Dialer;
-use crate::serve::{ROOM_UNIT_BYTES, Visitor};
-use crate::traffic::Traffic;
-use crate::under_way::Counter;
-use crate::wire::{PING_EVERY, Wire};
+use crate::peer_counters::Traffic;
+use crate::serve_request::{ROOM_UNIT_BYTES, Visitor};
+use crate::socket::{PING_EVERY, Wire};
 
 /// Accepted connections at once. A peer has two, and for a moment some that are about to end.
 const CONNECTIONS_MAX: usize = 1024;
@@ -244,7 +244,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::authority::{Authority, new_request};
+    use crate::certificate_authority::{Authority, new_request};
     use crate::frame::MESSAGE_BYTES_MAX;
     use crate::identity::{Credentials, Identity};
 

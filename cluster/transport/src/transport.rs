@@ -14,16 +14,16 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::call::{ByteStream, Call, CallError};
 use crate::error::TransportError;
+use crate::fault_injection::{Weather, send_under};
 use crate::handlers::{Handler, Handlers, StreamHandler};
 use crate::identity::{Credentials, Identity};
+use crate::in_flight::Counter;
 use crate::lane::Dialer;
-use crate::path::Patience;
 use crate::peer::Peer;
+use crate::peer_counters::PeerCounts;
+use crate::reachability::Patience;
 use crate::relay::Room;
 use crate::server::{Server, Stage};
-use crate::traffic::PeerCounts;
-use crate::under_way::Counter;
-use crate::weather::{Weather, send_under};
 
 /// A call that waits on after a ping was answered makes the node ping again after this.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
@@ -322,7 +322,7 @@ impl Transport {
         peer.ok_or_else(|| CallError::NotReached(format!("no address of node {to} is known")))
     }
 
-    fn weather(&self, to: NodeId, service: &str) -> Option<crate::weather::Fate> {
+    fn weather(&self, to: NodeId, service: &str) -> Option<crate::fault_injection::Fate> {
         self.inner.weather.as_ref().map(|weather| weather.fate(self.node(), to, service))
     }
 

@@ -20,10 +20,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use tonic::body::Body;
 
+use crate::call_headers::{Form, Heading};
+use crate::certificate_names::{bears, node_name};
 use crate::frame::{Frame, MESSAGE_BYTES_MAX, answer_body, check_size, frames_of_request, stream_body};
 use crate::handlers::{Handler, Received, StreamHandler};
-use crate::heading::{Form, Heading};
-use crate::names::{bears, node_name};
 use crate::refusal::{Refusal, RefusalCode};
 use crate::server::Server;
 

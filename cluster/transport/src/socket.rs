@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::traffic::Traffic;
+use crate::peer_counters::Traffic;
 
 /// Nothing read for so long: a ping goes out.
 pub(crate) const PING_EVERY: Duration = Duration::from_millis(700);

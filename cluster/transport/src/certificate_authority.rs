@@ -16,8 +16,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer};
 use rustls::server::ParsedCertificate;
 
+use crate::certificate_names::{any_name, node_name};
 use crate::error::TransportError;
-use crate::names::{any_name, node_name};
 
 /// How every Ed25519 key is written: this, then its 32 bytes (RFC 8410).
 const PUBLIC_KEY_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
@@ -175,7 +175,7 @@ fn wrong(what: &'static str, why: impl fmt::Display) -> TransportError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::bears;
+    use crate::certificate_names::bears;
 
     fn id(number: u8) -> ClusterId {
         format!("00000000-0000-0000-0000-0000000000{number:02}").parse().expect("an id")

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use assay_chaos::report::{Report, Verdict};
-use assay_chaos::worker::{self, WorkerArgs};
-use assay_chaos::{bit_flip, cluster, crash, disk_full, dump, http_crash, power_cut, sabotage, sim, sync_fails};
+use assay_chaos::single_node::worker::{self, WorkerArgs};
+use assay_chaos::single_node::{bit_flip, crash, disk_full, dump, power_cut, sync_fails};
+use assay_chaos::{cluster, http_crash, sabotage, sim};
 use assay_storage_model::sabotage as told;
 use clap::{Args, Parser, Subcommand};
 use cluster::Kind;

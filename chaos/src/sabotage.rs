@@ -14,8 +14,8 @@ use anyhow::{Context, ensure};
 use assay_storage_model::sabotage::{ALL, BUILT, Sabotage, VARIABLE};
 use serde_json::{Value, json};
 
-use crate::child::{self, Child, Next, myself};
-use crate::probe;
+use crate::capabilities;
+use crate::child_process::{self, Child, Next, myself};
 use crate::report::Report;
 
 /// A run that takes longer hangs.
@@ -191,10 +191,10 @@ fn wanted(only: &[String]) -> anyhow::Result<Vec<&'static Trial>> {
 
 /// The nodes of a cluster are that program.
 fn program_is_sabotaged(work: &Path) -> anyhow::Result<()> {
-    let program = probe::program()?;
+    let program = capabilities::program()?;
     let mut command = std::process::Command::new(&program);
     command.arg("--version");
-    let said = child::output(command, &work.join("version.stderr"), PROGRAM_WAIT)?;
+    let said = child_process::output(command, &work.join("version.stderr"), PROGRAM_WAIT)?;
     ensure!(said.contains("SABOTAGED BUILD"), "{} cannot be told to do wrong: {}", program.display(), said.trim());
     Ok(())
 }

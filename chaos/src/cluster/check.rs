@@ -3,6 +3,7 @@
 pub mod availability;
 mod convergence;
 mod exactly_once;
+pub(super) mod expected_rows;
 mod fold;
 pub mod linear;
 mod liveness;
@@ -21,11 +22,11 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::history::History;
-use super::journal::{Bodies, HISTORY};
-use super::rows::{Rows, write_of};
-use super::said::Said;
-use crate::history::{Event, load};
+use super::recording::event_log::{Bodies, HISTORY};
+use super::recording::events::Said;
+use super::recording::indexed_history::History;
+use super::workload::rows::{Rows, write_of};
+use crate::single_node::worker_history::{Event, load};
 use logs::Log;
 
 /// Findings told of one checker; the rest are counted.
@@ -146,11 +147,11 @@ pub mod hand_made {
     use std::collections::BTreeMap;
 
     use super::{CHECKERS, Evidence, Picture};
-    use crate::cluster::history::History;
-    use crate::cluster::model::Model;
-    use crate::cluster::rows::{Fold, Rows, merge, own, total};
-    use crate::cluster::said::{Ask, Phase, Row, Said, Told, Workload};
-    use crate::history::Event;
+    use crate::cluster::check::expected_rows::Model;
+    use crate::cluster::recording::events::{Ask, Phase, Row, Said, Told, Workload};
+    use crate::cluster::recording::indexed_history::History;
+    use crate::cluster::workload::rows::{Fold, Rows, merge, own, total};
+    use crate::single_node::worker_history::Event;
 
     /// One second of storm between any two events.
     pub const STEP: u64 = 1_000_000;

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::check::Evidence;
 use super::check::availability::{Gap, gaps};
-use super::history::{FaultRecord, Went};
-use super::said::{Phase, Said};
-use super::status::Status;
+use super::environment::status::Status;
+use super::recording::events::{Phase, Said};
+use super::recording::indexed_history::{FaultRecord, Went};
 
 pub fn of(evidence: &Evidence) -> Map<String, Value> {
     let mut figures = Map::new();
@@ -160,7 +160,7 @@ pub fn highest(evidence: &Evidence, metric: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::super::check::hand_made::{STEP, evidence, evidence_of, good, good_rows};
-    use super::super::said::Outcome;
+    use super::super::recording::events::Outcome;
     use super::*;
 
     #[test]

@@ -10,15 +10,15 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use tokio::time::{Instant, sleep};
 
-use super::dice::Dice;
-use super::doors::{OBJECTS, Wanted, key_of};
-use super::large::INLINE_BYTES_MAX;
+use super::large_writes::INLINE_BYTES_MAX;
+use super::object_access::{OBJECTS, Wanted, key_of};
+use super::randomness::Dice;
 use super::registers::Registers;
 use super::world::World;
-use crate::dump::digest;
-use crate::history::Said;
-use crate::rows::{RowSpec, large_write, random_write};
-use crate::store::Told;
+use crate::single_node::documents::{RowSpec, large_write, random_write};
+use crate::single_node::dump::digest;
+use crate::single_node::store::Told;
+use crate::single_node::worker_history::Said;
 
 /// Longer texts of rows are cut to this: simulations are many and small.
 const TEXT_MAX: u32 = 600;

@@ -7,11 +7,11 @@ use assay_cluster_raft::Keep;
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::copies;
-use super::dice::Dice;
-use super::kept::Cut;
-use super::net::Weather;
+use super::crash_disk::Cut;
+use super::network::Weather;
 use super::plan::Fault;
+use super::randomness::Dice;
+use super::stale_copies;
 use super::world::{World, groups};
 
 /// How long a wire is cut, or a disk slow, before all is mended at once.
@@ -88,7 +88,7 @@ async fn happen(world: &Arc<World>, fault: Fault, dice: &Dice) {
         }
         Fault::OldCopy | Fault::HotOldCopy if is_whole(world) => {
             let hot = fault == Fault::HotOldCopy;
-            tokio::spawn(copies::put_back(Arc::clone(world), dice.apart(), node, hot));
+            tokio::spawn(stale_copies::put_back(Arc::clone(world), dice.apart(), node, hot));
         }
         // One at a time: the cluster promises to live with the loss of a minority.
         Fault::Replace | Fault::Rebuild | Fault::OldCopy | Fault::HotOldCopy => {}

@@ -1,33 +1,33 @@
 //! The deterministic layer: a whole cluster in one thread, on simulated time, wires and disks, from one seed.
 //!
 //! ```text
-//! plan (seed) ─> clients ─> doors: the product's line of an object ─> Group: committer, openraft, log store, apply
-//!            └─> faults ─> world: machines ─> lives ─> replicas              │ wires (net)          │ shard, catalog
-//!                                                      log in memory (kept) <┘   disk, keyed stores <┘
+//! plan (seed) ─> clients ─> object_access: the product's line of an object ─> Group: committer, openraft, log store
+//!            └─> faults ─> world: machines ─> processes ─> replicas       │ wires (network)      │ apply, shard, catalog
+//!                                          log in memory (crash_disk) <───┘ disk, keyed stores <─┘
 //! ```
 //! What is simulated is the product's own code: objects' lines, consensus with its members, snapshots and handovers, the
 //! shard and the catalog. What stands below is given in memory: the log's file, the disk, the keyed store, the network,
 //! the clock. A crash takes a copy of what was durable at that moment and leaves the process, unheard, to its end.
 //!
-//! `facts` are looked at while it runs; in the end, with everything mended, the checkers of the other storms hold the
+//! `invariants` are looked at while it runs; in the end, with everything mended, the checkers of the other storms hold the
 //! history against what every node reads. One seed gives one trace, where tokio was built to let its dice be seeded
 //! (`--cfg tokio_unstable`, as `chaos/simulate` builds it).
 
+mod checked_machine;
 mod clients;
-mod copies;
-mod dice;
-mod doors;
-mod end;
-mod facts;
+mod crash_disk;
 mod faults;
-mod kept;
-mod large;
-mod life;
-mod machine;
-mod net;
+mod final_checks;
+mod invariants;
+mod large_writes;
+mod network;
+mod object_access;
 mod plan;
+mod process;
+mod randomness;
 mod registers;
-mod runs;
+mod seeds;
+mod stale_copies;
 mod trace;
 mod world;
 
@@ -38,11 +38,11 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep, timeout};
 
 use clients::{Client, Shared};
-use dice::Dice;
 use plan::Plan;
+use randomness::Dice;
 use world::{World, groups};
 
-pub use runs::{Options, run};
+pub use seeds::{Options, run};
 
 /// What one seed came to.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ pub fn simulate(seed: u64, keep_trace: bool) -> anyhow::Result<Outcome> {
         if timeout(SIMULATED_MAX, live(&world)).await.is_err() {
             world.facts.find(format!("it did not end within {} simulated seconds", SIMULATED_MAX.as_secs()));
         }
-        let history = crate::history::History::of(&world.history.lock());
+        let history = crate::single_node::worker_history::History::of(&world.history.lock());
         Outcome {
             seed,
             findings: world.facts.findings(),
@@ -125,7 +125,7 @@ async fn live(world: &Arc<World>) {
         }
     }
     world.mend();
-    end::check(world, &shared).await;
+    final_checks::check(world, &shared).await;
 }
 
 /// Looks again and again at what replicas say of themselves.

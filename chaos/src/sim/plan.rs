@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::dice::Dice;
+use super::randomness::Dice;
 
 /// How long faults come; then everything is mended, and the cluster has to show that it is whole.
 const FAULTS_FOR: Range<u64> = 4_000_000..12_000_000;

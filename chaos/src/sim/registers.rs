@@ -12,7 +12,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use super::machine::State;
+use super::checked_machine::State;
 use super::world::World;
 
 pub const REGISTERS: u64 = 3;

@@ -9,15 +9,15 @@ use assay_storage_model::{GroupId, LogPosition, NodeId, ReplicaId, ShardId};
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
-use super::copies::{OldCopy, rebuild_closed, start_of};
-use super::dice::Dice;
-use super::facts::Facts;
-use super::kept::{Cut, Kept};
-use super::life::Life;
-use super::net::Wires;
+use super::crash_disk::{Cut, Kept};
+use super::invariants::Facts;
+use super::network::Wires;
 use super::plan::Plan;
+use super::process::Life;
+use super::randomness::Dice;
+use super::stale_copies::{OldCopy, rebuild_closed, start_of};
 use super::trace::Trace;
-use crate::history::{Event, Said};
+use crate::single_node::worker_history::{Event, Said};
 
 /// Two shards: one is too few to see that groups do not disturb each other.
 pub const SHARDS: u16 = 2;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Evidence;
-use crate::cluster::history::{FaultRecord, Operation, Went};
-use crate::cluster::said::{Outcome, Phase};
+use crate::cluster::recording::events::{Outcome, Phase};
+use crate::cluster::recording::indexed_history::{FaultRecord, Operation, Went};
 
 /// A leader that is gone, cut off or held is replaced by then.
 pub const OUTAGE_MAX_MICROS: u64 = 10_000_000;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Evidence;
-use crate::cluster::said::{Phase, Said};
-use crate::cluster::status::{Group, Status};
+use crate::cluster::environment::status::{Group, Status};
+use crate::cluster::recording::events::{Phase, Said};
 
 /// Voters of a group, where there are as many nodes.
 const VOTERS: usize = 3;

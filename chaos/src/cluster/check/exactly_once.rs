@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Evidence;
-use crate::cluster::history::End;
+use crate::cluster::recording::indexed_history::End;
 
 pub fn check(evidence: &Evidence) -> Vec<String> {
     let mut findings = Vec::new();
@@ -48,8 +48,8 @@ fn conflict(evidence: &Evidence, write: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::hand_made::{evidence, evidence_of, found, good, good_rows, refused, rows, write};
-    use crate::cluster::rows::own;
-    use crate::cluster::said::Said;
+    use crate::cluster::recording::events::Said;
+    use crate::cluster::workload::rows::own;
 
     #[test]
     fn a_write_that_was_seen_under_two_ids_is_named() {

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Evidence;
-use crate::cluster::conductor::{RECOVERY_MAX, STREAK};
-use crate::cluster::history::{Operation, Went};
-use crate::cluster::said::{Phase, Said};
+use crate::cluster::faults::conductor::{RECOVERY_MAX, STREAK};
+use crate::cluster::recording::events::{Phase, Said};
+use crate::cluster::recording::indexed_history::{Operation, Went};
 
 const RECOVERY_MICROS: u64 = RECOVERY_MAX.as_secs() * 1_000_000;
 /// Fewer successes than this in half of the time are an outage, however calm it was.
@@ -122,7 +122,7 @@ fn grown(evidence: &Evidence, calm: u64, findings: &mut Vec<String>) {
 mod tests {
     use super::super::hand_made::{STEP, evidence_of, found, good, good_rows, info, one, write};
     use super::*;
-    use crate::cluster::said::Said;
+    use crate::cluster::recording::events::Said;
 
     /// The calm with so many writes acknowledged; at `broken` one is not. They are a second apart.
     fn calm(count: u64, broken: Option<u64>) -> Vec<Said> {

@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::Evidence;
-use crate::cluster::said::Said;
+use crate::cluster::recording::events::Said;
 
 /// What must not stand in a log.
 const ALARMS: [&str; 4] = ["panicked at", "stops:", "assertion", " ERROR "];
@@ -153,8 +153,8 @@ mod tests {
 
     use super::super::hand_made::{STEP, evidence, evidence_of, found, good, good_rows};
     use super::*;
-    use crate::cluster::history::FaultRecord;
-    use crate::cluster::said::Outcome;
+    use crate::cluster::recording::events::Outcome;
+    use crate::cluster::recording::indexed_history::FaultRecord;
 
     #[test]
     fn an_alarm_is_owed_only_under_its_own_fault() {

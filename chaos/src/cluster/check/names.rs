@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Evidence;
 use super::linear::{Call, Machine, Order, order};
-use crate::cluster::history::{Answered, AskRecord};
-use crate::cluster::said::{Ask, Told};
+use crate::cluster::recording::events::{Ask, Told};
+use crate::cluster::recording::indexed_history::{Answered, AskRecord};
 
 /// Which experiment has the name. Ids are those of the history.
 #[derive(Clone, Debug)]
@@ -152,7 +152,7 @@ fn rows(name: &str, asks: &[&AskRecord], findings: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::super::hand_made::{ask, evidence_of, found, good_rows, info, told};
-    use crate::cluster::said::{Ask, Said, Told};
+    use crate::cluster::recording::events::{Ask, Said, Told};
 
     fn made(op: u64, id: &str, found: bool) -> [Said; 2] {
         [ask(op, "n", Ask::Make), told(op, Told::Made { id: id.into(), found })]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Evidence, Picture};
-use crate::cluster::rows::write_of;
+use crate::cluster::workload::rows::write_of;
 
 pub fn check(evidence: &Evidence) -> Vec<String> {
     let mut findings = Vec::new();
@@ -58,7 +58,7 @@ fn one(evidence: &Evidence, object: &str, node: u8, picture: &Picture, findings:
 #[cfg(test)]
 mod tests {
     use super::super::hand_made::{evidence, evidence_of, found, good, good_rows, one, rows, two};
-    use crate::cluster::rows::own;
+    use crate::cluster::workload::rows::own;
 
     #[test]
     fn what_nobody_sent_is_named() {

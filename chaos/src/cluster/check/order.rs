@@ -33,7 +33,7 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::hand_made::{evidence_of, found, one, rows, two, write};
-    use crate::cluster::said::Said;
+    use crate::cluster::recording::events::Said;
 
     #[test]
     fn a_later_write_with_a_lower_id_is_named() {

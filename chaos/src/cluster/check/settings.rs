@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Evidence;
 use super::linear::{Call, Machine, Order, order};
-use crate::cluster::history::{Answered, AskRecord};
-use crate::cluster::said::{Ask, Told};
+use crate::cluster::recording::events::{Ask, Told};
+use crate::cluster::recording::indexed_history::{Answered, AskRecord};
 
 struct Register;
 
@@ -82,7 +82,7 @@ fn calls(asks: &[&AskRecord]) -> Vec<Call<Op>> {
 #[cfg(test)]
 mod tests {
     use super::super::hand_made::{ask, evidence_of, found, good_rows, info, told};
-    use crate::cluster::said::{Ask, Said, Told};
+    use crate::cluster::recording::events::{Ask, Said, Told};
 
     fn set(op: u64) -> [Said; 2] {
         [ask(op, "k", Ask::Set { value: op }), told(op, Told::Done)]

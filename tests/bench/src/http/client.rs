@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::message::{Chunks, Head, Length, read_head, request_head};
+use super::http_message::{Chunks, Head, Length, read_head, request_head};
 
 /// A server that takes longer than this is not measured but given up.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(60);

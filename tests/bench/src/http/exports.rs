@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::client::{Connection, Target};
 use super::client_runtime;
 use super::server_process::ServerProcess;
-use crate::grpc::Channel;
+use crate::http::grpc::Channel;
 use crate::process::cpu_between;
 use crate::report::{Report, Wanted};
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::client::Connection;
 use super::client_runtime;
-use super::load::{Loader, Options};
+use super::row_loader::{Loader, Options};
 use super::server_process::ServerProcess;
 use crate::process::Memory;
 use crate::report::{Report, Wanted, percentile};
@@ -205,7 +205,7 @@ mod tests {
 
     use super::super::client::Target;
     use super::*;
-    use crate::lanes::spawn;
+    use crate::client_threads::spawn;
 
     /// What a server that keeps its rows in a list answers; the cursor is the number of traces before it.
     #[derive(Default)]

@@ -12,7 +12,7 @@ use anyhow::Context;
 use assay_bench::generate::{GeneratedEvents, ObjectStream, Profile, Workload};
 use serde::Serialize;
 
-use super::drive::{Bodies, Driven, Lane, Pace, drive};
+use super::request_driver::{Bodies, Driven, Lane, Pace, drive};
 use super::server_process::ServerProcess;
 use super::{client_runtime, object_of_lane};
 use crate::process::{CpuSeconds, Memory, Process, cpu_between};

@@ -25,12 +25,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::client::{Connection, Target};
-use super::drive::{Bodies, Driven, Lane, Pace, drive};
+use super::request_driver::{Bodies, Driven, Lane, Pace, drive};
 use super::server_process::ServerProcess;
 use super::{client_runtime, object_of_lane};
-use crate::disk::SyncProbe;
 use crate::process::Process;
 use crate::report::{Report, Wanted, median, percentile};
+use crate::store::disk_limits::SyncProbe;
 
 /// How often what the server takes is offered.
 const FACTOR: f64 = 4.0;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::client::{Connection, Target};
 use super::client_runtime;
-use super::load::{Loader, Options};
+use super::row_loader::{Loader, Options};
 use super::server_process::ServerProcess;
 use crate::process::Memory;
 use crate::report::{Report, Wanted, median};

@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow, bail};
 use rustix::process::{Pid, Signal};
 
 use super::client::Target;
-use crate::lanes::spawn;
+use crate::client_threads::spawn;
 use crate::process::{CpuSeconds, Process, cpu_between};
 
 /// How long a server may take until it says that it is ready.

@@ -6,7 +6,7 @@ use assay_bench::generate::dice::{Dice, derive};
 use assay_bench::generate::words::Vocabulary;
 use assay_storage_model::event::format_micros;
 
-use super::feed::Feed;
+use super::event_feed::Feed;
 use super::spans::{put, skewed};
 
 /// Whether an event comes as the row it is inserted as, or alone, as the others load it.
@@ -159,7 +159,7 @@ fn key(seed: u64, letters: usize) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::feed::tests::all;
+    use super::super::event_feed::tests::all;
     use super::*;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::measured::{Measured, Times};
+use super::measurements::{Measured, Times};
 use super::queries::{Growth, Question};
 use super::{ASSAY, questions};
 use crate::report::{Report, Wanted};
@@ -119,7 +119,7 @@ pub fn table(measured: &[Measured], grown: Option<&Measured>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::measured::Beside;
+    use super::super::measurements::Beside;
     use super::super::queries::TRACES;
     use super::*;
 

@@ -10,18 +10,18 @@
 //!
 //! Rows are made again for each engine, and never held; what is asked for by its id (traces) is noted as they pass.
 
-mod answer;
-mod beside;
+mod assay;
+mod concurrent_inserts;
 mod documents;
-mod feed;
+mod event_feed;
+mod experiments;
 mod figures;
-mod measured;
-mod ours;
+mod measurements;
 mod peer;
 mod queries;
-mod releases;
+mod query_result;
+mod release_comparison;
 mod spans;
-mod trials;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,18 +33,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::{Memory, bytes_below};
 use crate::report::Report;
-use answer::{Answer, difference};
+use assay::{Objects, Ours};
 use documents::{Documents, Wrapped};
-use feed::write_lines;
-use measured::{Measured, Runs};
-use ours::{Objects, Ours};
+use event_feed::write_lines;
+use experiments::Trials;
+use measurements::{Measured, Runs};
 use peer::{Engine, Environment, Files, Peer};
 use queries::{EVENTS, EXPORT, Question, TRACES};
+use query_result::{Answer, difference};
 use spans::Spans;
-use trials::Trials;
 
 pub use figures::geometric_mean;
-pub use releases::{Turns, in_turns};
+pub use release_comparison::{Turns, in_turns};
 
 /// More than anybody waits for.
 const BESIDE_ROWS: u64 = 1 << 40;
@@ -242,7 +242,7 @@ fn ours(options: &Options, home: &Path, looker: Option<&Environment>) -> anyhow:
 }
 
 /// The questions again, but for the export, while rows come in at half of the pace at which all were loaded.
-fn beside(ours: &mut Ours, options: &Options, loaded: &Loaded) -> anyhow::Result<measured::Beside> {
+fn beside(ours: &mut Ours, options: &Options, loaded: &Loaded) -> anyhow::Result<measurements::Beside> {
     let wanted = loaded.json_bytes as f64 / loaded.seconds / 2.0;
     let inserting = ours.insert_beside(Spans::new(options.seed + 1, BESIDE_ROWS), wanted)?;
     let mut times = BTreeMap::new();
@@ -252,7 +252,7 @@ fn beside(ours: &mut Ours, options: &Options, loaded: &Loaded) -> anyhow::Result
         eprintln!("{ASSAY}: {} beside inserts: {:.2} ms", question.name, asked.p50());
         times.insert(question.name, asked);
     }
-    Ok(measured::Beside { wanted, taken: inserting.end()?, times })
+    Ok(measurements::Beside { wanted, taken: inserting.end()?, times })
 }
 
 /// Our log is written over and over within its budget, and beside it lies a file that keeps room for a full disk.
@@ -272,7 +272,7 @@ fn export(
     text: &str,
     dir: &Path,
     looker: Option<&Environment>,
-) -> anyhow::Result<(measured::Times, Vec<Answer>)> {
+) -> anyhow::Result<(measurements::Times, Vec<Answer>)> {
     let (times, files) = ours.export(text, &dir.with_extension("export"), Runs::EXPORT).context(EXPORT)?;
     let looked = looker.map(|looker| looker.look(&files)).transpose()?;
     files.iter().try_for_each(std::fs::remove_file)?;
@@ -359,7 +359,7 @@ fn export_of(
     engine: Engine,
     environment: &Environment,
     dir: &Path,
-) -> anyhow::Result<(measured::Times, Vec<Answer>)> {
+) -> anyhow::Result<(measurements::Times, Vec<Answer>)> {
     let file = dir.join(format!("{}.parquet", engine.name()));
     let question = questions().find(|question| question.name == EXPORT).context(EXPORT)?;
     let text = if engine == Engine::DuckDb { question.duckdb } else { question.clickhouse };

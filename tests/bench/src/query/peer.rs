@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::answer::Answer;
-use super::measured::{Runs, Times};
+use super::measurements::{Runs, Times};
+use super::query_result::Answer;
 use crate::process::Process;
 
 /// Every package at its version, and the program: whoever has this one has both.

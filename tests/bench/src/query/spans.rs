@@ -21,7 +21,7 @@ use assay_bench::generate::dice::{Dice, derive, hex};
 use assay_bench::generate::words::Vocabulary;
 use assay_storage_model::event::format_micros;
 
-use super::feed::Feed;
+use super::event_feed::Feed;
 
 pub const RARE_WORD: &str = "quetzalcoatlus";
 const RARE_WORD_EVERY: u64 = 10_000;

@@ -10,8 +10,8 @@ use assay_storage_model::event::parse_created;
 use assay_test_btql::{Data, Object};
 use serde_json::{Map, Value, json};
 
-use super::feed::Feed;
-use super::feed::tests::all;
+use super::event_feed::Feed;
+use super::event_feed::tests::all;
 use super::spans::{BIG_TRACE_SPANS, RARE_WORD};
 use super::*;
 

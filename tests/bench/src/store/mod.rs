@@ -2,8 +2,12 @@
 //! the same number of threads in the same run. Each side runs in a process of its own, so that memory, bytes
 //! written and CPU time are of that side alone; the sides take turns at going first.
 
+pub mod assay;
+pub(crate) mod disk_limits;
 pub mod peer;
-pub mod side;
+pub(crate) mod scale;
+pub(crate) mod single_node;
+pub(crate) mod soak;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +15,6 @@ use std::path::{Path, PathBuf};
 use assay_bench::generate::{Profile, Workload};
 use serde::{Deserialize, Serialize};
 
-use crate::disk;
 use crate::process::{CpuSeconds, Memory, Part};
 use crate::report::{Report, Wanted, median};
 
@@ -48,7 +51,7 @@ impl Task {
         let profile = self.profile.parse().map_err(anyhow::Error::msg)?;
         let mut workload = Workload::new(self.seed, profile, self.merges);
         // "Long ago" must lie within the run: half of what one object gets, at about 150 KB a write.
-        let writes = self.bytes / u64::from(crate::lanes::SHARDS) / 150_000;
+        let writes = self.bytes / u64::from(crate::client_threads::SHARDS) / 150_000;
         workload.late_writes = workload.late_writes.min(writes / 3);
         Ok(workload)
     }
@@ -77,7 +80,7 @@ pub struct Measured {
     /// Before the first write (the entries are in it) and after the last.
     pub memory_before: Memory,
     pub memory_after: Memory,
-    pub backlog: Vec<crate::house::Backlog>,
+    pub backlog: Vec<crate::store::single_node::Backlog>,
 }
 
 impl Measured {
@@ -98,7 +101,7 @@ struct Run {
 
 pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let mut report = Report::new("store");
-    let limit = disk::measure(dir, options.bytes.min(DISK_BYTES_MAX))?;
+    let limit = disk_limits::measure(dir, options.bytes.min(DISK_BYTES_MAX))?;
     report.detail("disk", limit)?;
     let mut runs = Vec::new();
     for number in 0..options.runs.max(1) {
@@ -127,7 +130,7 @@ fn one_run(options: &Options, dir: &Path, number: usize) -> anyhow::Result<Run> 
         let task = Task {
             dir: dir.clone(),
             bytes: options.bytes,
-            lanes: crate::lanes::lanes(options.threads),
+            lanes: crate::client_threads::lanes(options.threads),
             merges: options.merges,
             profile: options.profile.name().into(),
             seed: options.seed,

@@ -11,7 +11,7 @@ use protobuf::well_known_types::BytesValue;
 use raft_engine::{Config, Engine, LogBatch, MessageExt, ReadableSize, RecoveryMode};
 
 use super::{Measured, Task};
-use crate::lanes::{Lane, join, spawn};
+use crate::client_threads::{Lane, join, spawn};
 use crate::process::{Process, bytes_below, cpu_between};
 
 /// An entry as the engine keeps it: eight bytes of index, then the bytes.
@@ -51,7 +51,7 @@ pub fn run(task: &Task) -> anyhow::Result<Measured> {
     let engine = Arc::new(engine(&task.dir)?);
     let start = Arc::new(Barrier::new(task.lanes + 1));
     let mut threads = Vec::new();
-    let mut totals = super::side::Totals::default();
+    let mut totals = super::assay::Totals::default();
     for at in 0..task.lanes {
         let mut lane = Lane::new(&workload, 1, at, task.lanes);
         let mut entries = Vec::new();

@@ -12,8 +12,8 @@ use tokio::runtime::Runtime;
 use super::putters::{Putter, Values, drive};
 use super::tool::{Running, free_ports, program, version};
 use super::{Load, Side};
-use crate::grpc::{Channel, put_bytes};
 use crate::http::client::{Connection, Target};
+use crate::http::grpc::{Channel, put_bytes};
 
 const READY_WAIT_MAX: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);

@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use serde::Serialize;
 
-use super::answer::difference;
-use super::measured::Runs;
-use super::ours::Ours;
+use super::assay::Ours;
+use super::measurements::Runs;
 use super::queries::{EXPORT, Question};
+use super::query_result::difference;
 use super::{Loaded, Options, named, questions_of};
 use crate::report::median;
 

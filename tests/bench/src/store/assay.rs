@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use assay_bench::generate::{Counts, GeneratedEntry};
 
 use super::{Measured, Task};
-use crate::house::{Backlog, House};
-use crate::lanes::{Lane, join, spawn};
+use crate::client_threads::{Lane, join, spawn};
 use crate::process::{Process, bytes_below, cpu_between};
+use crate::store::single_node::{Backlog, House};
 
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
 

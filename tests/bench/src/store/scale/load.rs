@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use assay_bench::generate::{Profile, Workload};
 
 use super::{Loaded, MARK_ROWS, Said, Task};
-use crate::house::House;
-use crate::lanes::{Lane, join, spawn};
+use crate::client_threads::{Lane, join, spawn};
 use crate::process::{Process, bytes_below, say};
-use crate::store::side::Totals;
+use crate::store::assay::Totals;
+use crate::store::single_node::House;
 
 /// The log counts as at its budget from this share on; seals keep it from staying any nearer.
 const LOG_FULL: f64 = 0.9;

@@ -9,10 +9,10 @@ use assay_bench::generate::{Profile, Workload};
 use assay_storage_disk::{Disk, RealDisk};
 use serde::Serialize;
 
-use crate::house::{Backlog, House};
-use crate::lanes::{Lane, join, lanes, spawn};
+use crate::client_threads::{Lane, join, lanes, spawn};
 use crate::process::{CpuSeconds, Process, cpu_between};
 use crate::report::{Report, Wanted, percentile, slope};
+use crate::store::single_node::{Backlog, House};
 
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
 /// The soak ends early rather than leave the disk with less.

@@ -6,7 +6,7 @@ use assay_bench::generate::dice::{Dice, derive};
 use assay_bench::generate::words::Vocabulary;
 use assay_storage_model::event::format_micros;
 
-use super::feed::Feed;
+use super::event_feed::Feed;
 use super::spans::{Seconds, one_of, put, root_id, span_id};
 
 pub const CASES: u64 = 3000;
@@ -84,7 +84,7 @@ impl Feed for Trials {
 
 #[cfg(test)]
 mod tests {
-    use super::super::feed::tests::all;
+    use super::super::event_feed::tests::all;
     use super::*;
 
     #[test]

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::feed::Feed;
-use super::ours::{Inserted, insert};
+use super::assay::{Inserted, insert};
+use super::event_feed::Feed;
+use crate::client_threads::{join, spawn};
 use crate::http::client::Target;
 use crate::http::client_runtime;
-use crate::lanes::{join, spawn};
 
 /// A feed that goes on no faster than so many bytes a second, and ends when it is told to.
 struct Paced<F> {

@@ -15,9 +15,9 @@ use assay_storage_shard::Shard;
 use serde_json::Value;
 
 use super::{Answers, Task};
-use crate::house::House;
-use crate::lanes::shard_of;
+use crate::client_threads::shard_of;
 use crate::process::Process;
+use crate::store::single_node::House;
 
 const LOOKUPS_COLD: usize = 500;
 const LOOKUPS: usize = 5000;

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::lanes::spawn;
+use crate::client_threads::spawn;
 
 /// A body of a hundred rows has 200 KB; a larger one than this is refused by the library.
 const BODY_BYTES_MAX: usize = 64 << 20;

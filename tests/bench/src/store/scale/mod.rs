@@ -69,7 +69,7 @@ pub struct Loaded {
     pub write_bytes: u64,
     pub disk_bytes: u64,
     pub memory: Memory,
-    pub backlog: crate::house::Backlog,
+    pub backlog: crate::store::single_node::Backlog,
 }
 
 /// What the reading process measured.

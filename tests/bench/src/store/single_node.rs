@@ -14,7 +14,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
-use crate::lanes::{SHARDS, join, spawn};
+use crate::client_threads::{SHARDS, join, spawn};
 
 /// A refusal for want of room is asked again after this; the wait is part of what is measured.
 const BUSY_WAIT: Duration = Duration::from_millis(2);

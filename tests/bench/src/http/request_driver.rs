@@ -183,7 +183,7 @@ async fn one_lane(
 mod tests {
     use assay_bench::generate::{Profile, Workload};
 
-    use super::super::bare::tests::{started, written};
+    use super::super::bare_server::tests::{started, written};
     use super::super::client::tests::scripted;
     use super::*;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::query_result::Answer;
 use crate::process::Memory;
 use crate::report::median;
 

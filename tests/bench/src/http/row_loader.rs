@@ -12,8 +12,8 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::client::Target;
-use super::drive::Lane;
 use super::object_of_lane;
+use super::request_driver::Lane;
 
 /// Rows between two words about how far it is.
 const MARK_ROWS: u64 = 100_000;

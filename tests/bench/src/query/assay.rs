@@ -14,15 +14,15 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
 
-use super::answer::Answer;
-use super::beside::Beside;
-use super::feed::{Feed, next_body};
-use super::measured::{Runs, Times};
+use super::concurrent_inserts::Beside;
+use super::event_feed::{Feed, next_body};
+use super::measurements::{Runs, Times};
+use super::query_result::Answer;
+use crate::client_threads::{join, spawn};
 use crate::http::client::{Connection, Target};
 use crate::http::client_runtime;
-use crate::http::drive::Lane;
+use crate::http::request_driver::Lane;
 use crate::http::server_process::ServerProcess;
-use crate::lanes::{join, spawn};
 
 const PATH: &str = "/btql";
 /// Connections that insert. Few: rows then arrive about in the order of their time, as an application's do.

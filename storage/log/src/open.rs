@@ -27,10 +27,10 @@ use crate::error::{Corruption, LogError};
 use crate::files;
 use crate::frame::engine_index;
 use crate::group::{Group, GroupLog};
-use crate::judge::{self, Cut};
-use crate::notes::{COMMITTED_KEY, HEAD_KEY, OPENED_KEY, OWN_GROUP, VOTE_KEY, Vote, encode_committed};
+use crate::group_metadata::{COMMITTED_KEY, HEAD_KEY, OPENED_KEY, OWN_GROUP, VOTE_KEY, Vote, encode_committed};
+use crate::integrity::{self, Cut};
+use crate::recovery_scan::survey;
 use crate::round::Round;
-use crate::survey::survey;
 use crate::watermark::{self, Level, Watermark};
 use crate::writer::{Shared, Work, Writer};
 use crate::{Arrived, LogConfig, QUEUED_BYTES_MAX};
@@ -74,8 +74,8 @@ impl Log {
         let path = watermark::path_beside(dir)?;
         let levels = load_or_create(&*disk, dir, &path)?;
         let survey = survey(&*files, dir)?;
-        let judgement = judge::judge(dir, &survey, &levels);
-        if let Some(corruption) = judge::worst(&judgement.corruptions) {
+        let judgement = integrity::judge(dir, &survey, &levels);
+        if let Some(corruption) = integrity::worst(&judgement.corruptions) {
             return Err(corruption.into());
         }
         levels.torn.iter().for_each(|what| tracing::warn!(what, "after a power cut this is normal"));

@@ -10,9 +10,9 @@ use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use assay_storage_segments::{Columns, OwnedRow, SoughtId};
 use bytes::Bytes;
 
+use crate::annotations::audit_data;
 use crate::error::ShardError;
 use crate::memory::MemoryRow;
-use crate::notes::audit_data;
 use crate::read::{Event, View, memory_event, segment_event};
 use crate::text::Text;
 

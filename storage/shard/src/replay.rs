@@ -14,7 +14,7 @@ use assay_storage_segments::{Columns, OwnedRow};
 use bytes::Bytes;
 
 use crate::error::ShardError;
-use crate::live::LiveSegment;
+use crate::live_segment::LiveSegment;
 use crate::memory::{Generation, MemoryRow};
 use crate::read::{View, memory_event, segment_event};
 use crate::text::Text;

@@ -10,7 +10,7 @@ use assay_storage_model::Applied;
 use assay_storage_segments::verify;
 
 use crate::Shard;
-use crate::live::LiveSegment;
+use crate::live_segment::LiveSegment;
 
 /// How often a segment whose files changed under the look is looked at again.
 const LOOKS_MAX: usize = 4;

@@ -15,7 +15,7 @@ use super::cache::{ColumnCache, What};
 use super::compact::compact;
 use super::{Chunk, Rows, Sought, Unit, is_few, part_of};
 use crate::error::ShardError;
-use crate::live::LiveSegment;
+use crate::live_segment::LiveSegment;
 use crate::memory::is_row;
 
 #[derive(Clone, Debug)]

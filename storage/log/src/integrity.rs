@@ -10,8 +10,8 @@ use assay_storage_model::GroupId;
 use assay_storage_model::sabotage::{self, Sabotage};
 
 use crate::error::Corruption;
+use crate::recovery_scan::{Found, Survey};
 use crate::scan::{End, Scanned};
-use crate::survey::{Found, Survey};
 use crate::watermark::{Level, Levels};
 
 /// What has to be done before the engine may open the directory, and what is to be said of it.

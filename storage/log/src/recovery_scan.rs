@@ -15,7 +15,7 @@ use crate::error::LogError;
 use crate::files::{self, LogFile, Queue};
 use crate::frame::Mark;
 use crate::group::Group;
-use crate::notes::{self, COMMITTED_KEY, HEAD_KEY, Head, OWN_GROUP, VOTE_KEY, Vote};
+use crate::group_metadata::{self, COMMITTED_KEY, HEAD_KEY, Head, OWN_GROUP, VOTE_KEY, Vote};
 use crate::scan::{self, Item, Scanned};
 
 /// The key under which the engine marks batches that belong together.
@@ -222,7 +222,7 @@ fn found(table: Table) -> Found {
         note(VOTE_KEY, Vote::decode(value).map(|vote| group.vote = Some(vote)));
     }
     if let Some(value) = values.get(COMMITTED_KEY) {
-        note(COMMITTED_KEY, notes::decode_committed(value).map(|bytes| group.committed = Some(bytes)));
+        note(COMMITTED_KEY, group_metadata::decode_committed(value).map(|bytes| group.committed = Some(bytes)));
     }
     let from = group.head.purged.as_ref().map_or(first, |purged| purged.index.saturating_add(1));
     let to = group.head.end.unwrap_or(u64::MAX);

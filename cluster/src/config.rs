@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster_raft::{OnFatal, Timing};
-use assay_cluster_transport::Weather;
+use assay_cluster_transport::FaultInjector;
 use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_log::LogConfig;
 use assay_storage_model::ClusterId;
@@ -96,7 +96,7 @@ pub struct ClusterConfig {
     /// Wraps the key of the cluster's authority. Without it a founder makes no authority, and so lets no other node in.
     pub keys: Option<Arc<dyn KeyWrap>>,
     /// What befalls calls to other nodes, in tests and storms.
-    pub weather: Option<Arc<dyn Weather>>,
+    pub fault_injector: Option<Arc<dyn FaultInjector>>,
     /// What happens when this node must not go on.
     pub on_fatal: OnFatal,
 }
@@ -122,7 +122,7 @@ impl Default for ClusterConfig {
             kv_cache_bytes: KV_CACHE_BYTES,
             disk: Arc::new(RealDisk),
             keys: None,
-            weather: None,
+            fault_injector: None,
             on_fatal: OnFatal::default(),
         }
     }

@@ -55,7 +55,7 @@ pub use assay_cluster_raft::{
     BadTiming, Counts, FenceError, GroupStatus, OnFatal, Pending, SealError, Timing, contradiction_in,
     install_abort_hook,
 };
-pub use assay_cluster_transport::{Fate, PeerCounts, Weather};
+pub use assay_cluster_transport::{CallFaults, FaultInjector, PeerCounts};
 pub use assay_storage_log::LogConfig;
 pub use assay_storage_shard::Held;
 pub use certificates::key_rotation::AuthorityStatus;

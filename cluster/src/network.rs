@@ -397,7 +397,7 @@ pub(crate) mod tests {
             let identity = Identity { authority_pem: authority.certificate_pem().to_owned(), certificate_pem, key_pem };
             let listen = SocketAddr::from(([127, 0, 0, 1], 0));
             let (patience, runtime) = (Patience::default(), Handle::current());
-            let config = TransportConfig { cluster, node, listen, identity, weather: None, patience, runtime };
+            let config = TransportConfig { cluster, node, listen, identity, fault_injector: None, patience, runtime };
             Transport::start(config, handlers).expect("a transport")
         };
         let (own, other) = (start(NodeId(1), Handlers::new()), start(OTHER, answers));

@@ -169,7 +169,8 @@ fn impostor(cluster: &Cluster, authority: &Authority, node: NodeId, address: &st
     let identity = Identity { authority_pem, certificate_pem, key_pem };
     let listen = ([127, 0, 0, 1], 0).into();
     let (patience, runtime) = (Patience::default(), Handle::current());
-    let config = TransportConfig { cluster: cluster.id(), node, listen, identity, weather: None, patience, runtime };
+    let config =
+        TransportConfig { cluster: cluster.id(), node, listen, identity, fault_injector: None, patience, runtime };
     let transport = Transport::start(config, Handlers::new()).expect("listens");
     transport.set_addresses(std::collections::BTreeMap::from([(NodeId(1), address.to_owned())]));
     transport

@@ -346,7 +346,7 @@ impl Shared {
             node: self.node,
             listen: peer.listen,
             identity,
-            weather: self.config.weather.clone(),
+            fault_injector: self.config.fault_injector.clone(),
             patience: patience(self.config.timing),
             runtime: self.parts.runtime.clone(),
         };

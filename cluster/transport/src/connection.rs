@@ -85,7 +85,7 @@ pub(crate) enum NoAnswer {
 
 /// Whom to dial, and as whom.
 #[derive(Debug)]
-pub(crate) struct Goal<'a> {
+pub(crate) struct DialTarget<'a> {
     /// `host:port`.
     pub(crate) address: &'a str,
     /// What the other side's certificate has to bear.
@@ -101,10 +101,10 @@ pub(crate) struct Goal<'a> {
 #[derive(Clone)]
 pub(crate) struct Connection {
     requests: SendRequest<Body>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionState>,
 }
 
-struct Shared {
+struct ConnectionState {
     headers: HeaderMap,
     /// `https://` and the name of the other side.
     origin: String,
@@ -115,14 +115,14 @@ struct Shared {
 
 /// A place among what is under way on a connection; held until the answer is whole.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ExchangePermit {
     _under_way: OwnedSemaphorePermit,
     _body: OwnedSemaphorePermit,
 }
 
 impl Connection {
     /// Dials and greets; must run within the runtime that is to drive the connection.
-    pub(crate) async fn make(goal: Goal<'_>) -> Result<Connection, NoConnection> {
+    pub(crate) async fn make(goal: DialTarget<'_>) -> Result<Connection, NoConnection> {
         let within = goal.within;
         let ends = Instant::now() + within;
         let address = goal.address.to_owned();
@@ -156,13 +156,13 @@ impl Connection {
     }
 
     /// When its turn comes.
-    pub(crate) async fn place(&self, form: Form, body_bytes: usize) -> Place {
+    pub(crate) async fn place(&self, form: Form, body_bytes: usize) -> ExchangePermit {
         const NEVER_CLOSED: &str = "the semaphore is never closed";
         let under_way = if form == Form::Stream { &self.shared.streams } else { &self.shared.calls };
         let under_way = Arc::clone(under_way).acquire_owned().await.expect(NEVER_CLOSED);
         let units = u32::try_from(body_bytes / BODY_UNIT_BYTES).expect("checked against the largest message");
         let body = Arc::clone(&self.shared.bodies).acquire_many_owned(units).await.expect(NEVER_CLOSED);
-        Place { _under_way: under_way, _body: body }
+        ExchangePermit { _under_way: under_way, _body: body }
     }
 
     pub(crate) fn request(
@@ -227,7 +227,7 @@ pub(crate) async fn next_frame(frames: &mut Streaming<Frame>) -> Result<Frame, N
     }
 }
 
-async fn dial(goal: Goal<'_>) -> Result<Connection, String> {
+async fn dial(goal: DialTarget<'_>) -> Result<Connection, String> {
     let socket = TcpStream::connect(goal.address).await.map_err(|error| error.to_string())?;
     let wire = Wire::new(socket, goal.traffic).map_err(|error| error.to_string())?;
     let secured = TlsConnector::from(goal.tls).connect(server_name(goal.name), wire).await;
@@ -254,7 +254,7 @@ async fn dial(goal: Goal<'_>) -> Result<Connection, String> {
         }
     });
     let places = |places| Arc::new(Semaphore::new(places));
-    let shared = Shared {
+    let shared = ConnectionState {
         headers: goal.headers,
         origin: format!("https://{}", goal.name),
         calls: places(CALLS_MAX),

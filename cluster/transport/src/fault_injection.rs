@@ -1,4 +1,4 @@
-//! What happens to a call on its way, as a test or a storm wishes. Without weather nothing of this is on the path.
+//! Fault injection: loss, delay and duplication of calls, for tests. Without an injector calls take the plain path.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::call::CallError;
 
-/// Decides over each call and each opening of a stream, at the caller.
-pub trait Weather: Send + Sync + fmt::Debug {
-    fn fate(&self, from: NodeId, to: NodeId, service: &str) -> Fate;
+/// Chooses the faults of each call and of each opening of a stream, at the caller.
+pub trait FaultInjector: Send + Sync + fmt::Debug {
+    fn faults(&self, from: NodeId, to: NodeId, service: &str) -> CallFaults;
 }
 
-/// The default is fair weather.
+/// Faults of one call. The default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fate {
+pub struct CallFaults {
     /// The receiver never hears of it.
     pub lose_request: bool,
     /// The receiver does it, the caller never hears of it.
@@ -27,21 +27,21 @@ pub struct Fate {
     pub duplicate: bool,
 }
 
-/// Sends under this fate: what is lost is silent until the caller's time is over, as on a real network.
-pub(crate) async fn send_under<Answer: Send>(
-    fate: Fate,
+/// Sends with these faults: what is lost is silent until the caller's time is over, as on a real network.
+pub(crate) async fn send_with_faults<Answer: Send>(
+    faults: CallFaults,
     ends: Instant,
     send: impl Future<Output = Result<Answer, CallError>> + Send,
 ) -> Result<Answer, CallError> {
     let on_the_way = async {
-        sleep(fate.delay_before).await;
-        if fate.lose_request {
+        sleep(faults.delay_before).await;
+        if faults.lose_request {
             return std::future::pending().await;
         }
         let answer = send.await;
-        sleep(fate.delay_after).await;
-        // What failed fails as it did: the weather takes answers away and gives none.
-        if fate.lose_answer && answer.is_ok() { std::future::pending().await } else { answer }
+        sleep(faults.delay_after).await;
+        // What failed fails as it did: faults take answers away and give none.
+        if faults.lose_answer && answer.is_ok() { std::future::pending().await } else { answer }
     };
     timeout_at(ends, on_the_way.boxed()).await.unwrap_or_else(|_| Err(CallError::Lost("no answer in time".into())))
 }

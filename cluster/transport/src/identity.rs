@@ -1,5 +1,5 @@
 //! A node's certificate and key, and what TLS makes of them. TLS 1.3 alone, both sides show a certificate of the
-//! cluster's authority; a caller may show none, and then reaches open calls only (`serve`).
+//! cluster's authority; a caller may show none, and then reaches open calls only (`serve_request`).
 //!
 //! Sessions are never resumed: each connection is checked anew, with the certificates of its day.
 

@@ -1,22 +1,22 @@
-//! How much is under way, for one who waits until nothing is.
+//! Counter of operations in flight, for a shutdown that waits until there are none.
 
 use tokio::sync::watch;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Counter(watch::Sender<usize>);
+pub(crate) struct InFlightCounter(watch::Sender<usize>);
 
-/// Counts until it is dropped.
+/// One operation in flight, counted until it is dropped.
 #[derive(Debug)]
-pub(crate) struct UnderWay(watch::Sender<usize>);
+pub(crate) struct InFlight(watch::Sender<usize>);
 
-impl Counter {
-    pub(crate) fn new() -> Counter {
-        Counter(watch::Sender::new(0))
+impl InFlightCounter {
+    pub(crate) fn new() -> InFlightCounter {
+        InFlightCounter(watch::Sender::new(0))
     }
 
-    pub(crate) fn begin(&self) -> UnderWay {
+    pub(crate) fn begin(&self) -> InFlight {
         self.0.send_modify(|count| *count += 1);
-        UnderWay(self.0.clone())
+        InFlight(self.0.clone())
     }
 
     pub(crate) async fn until_none(&self) {
@@ -25,7 +25,7 @@ impl Counter {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::call::{Call, CallError};
 use crate::call_headers::{self, Form};
 use crate::certificate_names::any_name;
-use crate::connection::{Connection, Goal, NoAnswer, only_frame};
+use crate::connection::{Connection, DialTarget, NoAnswer, only_frame};
 use crate::frame::{Frame, check_size};
 use crate::identity::client_without_certificate;
 use crate::peer_counters::Traffic;
@@ -22,7 +22,7 @@ pub async fn join_call(authority_pem: &str, cluster: ClusterId, address: &str, c
     let bad = |why: String| CallError::Refused(Refusal::new(RefusalCode::BadRequest, why));
     check_size(&call.body).map_err(bad)?;
     let tls = client_without_certificate(authority_pem).map_err(|error| CallError::NotReached(error.to_string()))?;
-    let goal = Goal {
+    let goal = DialTarget {
         address,
         name: &any_name(cluster),
         tls: Arc::new(tls),

@@ -42,12 +42,12 @@ impl Default for Patience {
 
 #[derive(Debug)]
 pub(crate) struct Path {
-    state: Mutex<State>,
+    state: Mutex<PathState>,
     down: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PathState {
     /// When the oldest call began that no answer came after.
     unanswered_since: Option<Instant>,
     examined: bool,

@@ -60,19 +60,19 @@ const _: () = assert!(RELAYED_BYTES_MAX < BODIES_BYTES_MAX);
 
 /// What a node has room to pass on.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct RelayBudget {
     calls: Arc<Semaphore>,
     bodies: Arc<Semaphore>,
 }
 
-impl Default for Room {
-    fn default() -> Room {
+impl Default for RelayBudget {
+    fn default() -> RelayBudget {
         let places = |places| Arc::new(Semaphore::new(places));
-        Room { calls: places(RELAYED_AT_ONCE_MAX), bodies: places(BODIES_BYTES_MAX / BODY_UNIT_BYTES) }
+        RelayBudget { calls: places(RELAYED_AT_ONCE_MAX), bodies: places(BODIES_BYTES_MAX / BODY_UNIT_BYTES) }
     }
 }
 
-impl Room {
+impl RelayBudget {
     fn take(&self, body_bytes: usize) -> Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)> {
         let units = u32::try_from(body_bytes / BODY_UNIT_BYTES).ok()?;
         let call = Arc::clone(&self.calls).try_acquire_owned().ok()?;
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_relay_carries_no_more_than_it_has_room_for() {
-        let room = Room::default();
+        let room = RelayBudget::default();
         let first = room.take(BODIES_BYTES_MAX / 2 + 1).expect("room");
         assert!(room.take(BODIES_BYTES_MAX / 2 + BODY_UNIT_BYTES).is_none());
         drop(first);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster_raft::Keep;
+use assay_cluster_raft::LogRetention;
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -123,7 +123,7 @@ fn purge_all(world: &Arc<World>) {
             tokio::spawn(async move {
                 // It may stop meanwhile.
                 if running.group.seal().await.is_ok() {
-                    drop(running.group.purge(Keep::Nothing).await);
+                    drop(running.group.purge(LogRetention::Nothing).await);
                 }
             });
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 
 use assay_cluster::starts::Registry;
 use assay_cluster_raft::{
-    Admission, CacheBudget, Founding, Group, GroupConfig, IncomingDir, LargeWrites, Machine, NoLargeWrites, NodeParts,
+    Admission, Bootstrap, CacheBudget, Group, GroupConfig, IncomingDir, LargeWrites, Machine, NoLargeWrites, NodeParts,
     OnFatal, SealThreads, Throttle, Timing, Work,
 };
 use assay_storage_blobs::Blobs;
@@ -148,9 +148,9 @@ impl Life {
     ) -> Result<(), String> {
         let state = self.open(group, place.replica).map_err(|error| format!("opening group {group}: {error}"))?;
         let founding = match &place.founders {
-            _ if self.kept.log.has_vote(group) => Founding::Before,
-            Some(members) => Founding::Now(members.clone()),
-            None => Founding::Joining,
+            _ if self.kept.log.has_vote(group) => Bootstrap::Before,
+            Some(members) => Bootstrap::Now(members.clone()),
+            None => Bootstrap::Joining,
         };
         let (weak, life) = (Arc::downgrade(world), Arc::downgrade(self));
         let machine: Arc<dyn Machine> = Arc::new(Watched {

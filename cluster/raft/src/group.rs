@@ -25,12 +25,12 @@ use crate::counters::Counters;
 use crate::error::{FenceError, SealError};
 use crate::fatal::OnFatal;
 use crate::leadership::elections::{Candidate, Elections, guard_elections};
-use crate::leadership::higher_vote::{Deposed, step_down};
+use crate::leadership::higher_vote::{HigherVotes, step_down};
 use crate::log::entry_cache::CacheBudget;
 use crate::log::journal::Journal;
 use crate::log::log_store::LogStore;
-use crate::log::purge_retention::{Keep, Nearer};
-use crate::membership::bootstrap::{Founding, StartError, check_log, elect_alone, initialize};
+use crate::log::purge_retention::{LogRetention, Nearer};
+use crate::membership::bootstrap::{Bootstrap, StartError, check_log, elect_alone, initialize};
 use crate::network::append_limit::Appends;
 use crate::network::blob_prefetch::Ahead;
 use crate::network::inbound::{Inbound, ReceiveError};
@@ -90,7 +90,7 @@ pub struct NodeParts {
 pub struct GroupConfig {
     pub group: GroupId,
     pub replica: ReplicaId,
-    pub founding: Founding,
+    pub founding: Bootstrap,
     pub log: GroupLog,
     pub machine: Arc<dyn Machine>,
     pub large: Arc<dyn LargeWrites>,
@@ -100,10 +100,10 @@ pub struct GroupConfig {
 /// A running replica. Dropping it without [`Group::shutdown`] is as safe as a crash.
 #[derive(Clone)]
 pub struct Group {
-    shared: Arc<Shared>,
+    shared: Arc<GroupInner>,
 }
 
-struct Shared {
+struct GroupInner {
     group: GroupId,
     replica: ReplicaId,
     raft: RaftOf,
@@ -124,9 +124,9 @@ struct Shared {
     nearer: parking_lot::Mutex<Nearer>,
 }
 
-impl Shared {
+impl GroupInner {
     fn candidate(&self) -> Candidate<'_> {
-        let Shared { group, replica, raft, log, inbound, .. } = self;
+        let GroupInner { group, replica, raft, log, inbound, .. } = self;
         let (peers, elections) = (&inbound.peers, &inbound.elections);
         Candidate { group: *group, replica: *replica, raft, log, peers, elections }
     }
@@ -151,7 +151,7 @@ impl Group {
     fn watch(&self, votes: watch::Receiver<Option<Vote<Replica>>>) {
         let runtime = &self.shared.proposer.runtime;
         runtime.spawn(step_down(Arc::downgrade(&self.shared), |shared| &shared.raft, votes));
-        runtime.spawn(guard_elections(Arc::downgrade(&self.shared), Shared::candidate));
+        runtime.spawn(guard_elections(Arc::downgrade(&self.shared), GroupInner::candidate));
     }
 
     pub fn id(&self) -> GroupId {
@@ -188,7 +188,7 @@ impl Group {
 
     /// A message of another replica of the group, answered in bytes. Must run on the runtime of consensus.
     pub async fn receive(&self, way: Way, kind: MessageKind, body: Bytes) -> Result<Bytes, ReceiveError> {
-        let Shared { raft, asked, read_index, inbound, .. } = &*self.shared;
+        let GroupInner { raft, asked, read_index, inbound, .. } = &*self.shared;
         inbound.receive(raft, (asked, read_index), way, kind, body).await
     }
 
@@ -281,7 +281,7 @@ impl Group {
             Some(Ok(applied)) => {
                 Counters::add(&self.shared.proposer.counters.seals, 1);
                 self.wait_noticed(&applied).await;
-                self.purge(Keep::Some).await?;
+                self.purge(LogRetention::Some).await?;
                 Ok(applied)
             }
             Some(Err(why)) => Err(why),
@@ -299,10 +299,10 @@ impl Group {
     }
 
     /// Lets go of log entries that are sealed.
-    pub async fn purge(&self, keep: Keep) -> Result<(), SealError> {
+    pub async fn purge(&self, keep: LogRetention) -> Result<(), SealError> {
         let Some(sealed) = self.shared.machine.sealed().position else { return Ok(()) };
-        let few = if keep == Keep::Some && !self.is_alone() { ENTRIES_KEPT } else { 0 };
-        let needed = if keep == Keep::Nothing { None } else { self.needed_behind() };
+        let few = if keep == LogRetention::Some && !self.is_alone() { ENTRIES_KEPT } else { 0 };
+        let needed = if keep == LogRetention::Nothing { None } else { self.needed_behind() };
         let Some(up_to) = sealed.index.checked_sub(few) else { return Ok(()) };
         let up_to = needed.map_or(up_to, |needed| needed.min(up_to));
         let purged = self.shared.raft.trigger().purge_log(up_to).await;
@@ -487,7 +487,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
     let consensus = consensus_config(&node.cluster_name, node.timing).map_err(stopped)?;
     let exports = Exports::new(incoming.disk.clone(), node.work.clone());
     let incoming = Incoming::new(incoming, Arc::clone(&node.throttle), node.work.clone()).await.map_err(io_failed)?;
-    let deposed = Deposed::default();
+    let deposed = HigherVotes::default();
     let told = deposed.subscribe();
     let network = Network { group, replica, peers: Arc::clone(&node.peers), exports: exports.clone(), deposed };
     let raft = RaftOf::new(replica.0, consensus, network, log.clone(), state_machine).await;
@@ -543,7 +543,7 @@ impl Started {
         let [fences, asked] = [(); 2].map(|()| Fences::new(applied.clone(), runtime.clone(), Arc::clone(&counters)));
         let proposer = Proposer { raft: raft.clone(), leading, admission, large, counters, runtime, work, fatal, gate };
         let committer = Committer::start(proposer.clone());
-        let shared = Shared {
+        let shared = GroupInner {
             group,
             replica,
             raft,

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use assay_cluster_raft::fatal::{COMPACTION_THREAD, UPKEEP_THREAD};
 use assay_cluster_raft::machine::{disk_was_full, files_ran_out};
-use assay_cluster_raft::{Admission, Door, Keep, SealError};
+use assay_cluster_raft::{Admission, AdmissionState, LogRetention, SealError};
 use assay_storage_disk::{REFUSE_WRITES_BELOW_PERCENT, Room, admit};
 use assay_storage_log::Log;
 use assay_storage_model::sabotage::{self, Sabotage};
@@ -204,7 +204,7 @@ impl Looking {
         let mut disk_due = Instant::now();
         let mut pinned = BTreeSet::new();
         let mut no_space = None;
-        let mut keep = Keep::Needed;
+        let mut keep = LogRetention::Needed;
         while !self.shared.stopped() {
             let now = Instant::now();
             if now >= disk_due {
@@ -216,12 +216,16 @@ impl Looking {
                 }
                 self.release_cached();
                 let log_max = self.config.log.budget_bytes.saturating_mul(LOG_STRETCH);
-                keep = if !pinned.is_empty() && self.log.bytes() > log_max { Keep::Nothing } else { Keep::Needed };
+                keep = if !pinned.is_empty() && self.log.bytes() > log_max {
+                    LogRetention::Nothing
+                } else {
+                    LogRetention::Needed
+                };
                 self.purge(&pinned, keep);
                 self.erase(now, no_space.is_none());
             }
             let reports = self.reports(now, &pinned, keep);
-            self.set_door(&reports, no_space.clone());
+            self.update_admission(&reports, no_space.clone());
             let budget = Budget { memory_bytes: self.config.memory_budget_bytes, age: self.config.seal_age };
             for group in decide(&reports, &budget) {
                 self.seal(group, pinned.contains(&group).then_some(keep));
@@ -230,7 +234,7 @@ impl Looking {
         }
     }
 
-    fn reports(&mut self, now: Instant, pinned: &BTreeSet<GroupId>, keep: Keep) -> Vec<GroupReport> {
+    fn reports(&mut self, now: Instant, pinned: &BTreeSet<GroupId>, keep: LogRetention) -> Vec<GroupReport> {
         let sealing = self.shared.sealing.lock().clone();
         let groups = self.hub.groups();
         self.dirty_since.retain(|id, _| groups.iter().any(|group| group.id() == *id));
@@ -252,21 +256,21 @@ impl Looking {
                 dirty,
                 age,
                 // A seal would not help where others need what is sealed already.
-                pinned: pinned.contains(&id) && (keep == Keep::Nothing || !group.keeps_needed()),
+                pinned: pinned.contains(&id) && (keep == LogRetention::Nothing || !group.keeps_needed()),
                 sealing: sealing.contains(&id),
             });
         }
         reports
     }
 
-    fn set_door(&self, reports: &[GroupReport], no_space: Option<String>) {
+    fn update_admission(&self, reports: &[GroupReport], no_space: Option<String>) {
         let memory: u64 = reports.iter().map(|report| report.memory_bytes).sum();
         let pressed = memory >= self.config.memory_budget_bytes / 100 * PRESSED_PERCENT;
         self.shared.pressed.store(pressed, Ordering::Relaxed);
-        self.admission.set_door(match no_space {
-            Some(why) => Door::NoSpace(why),
-            None if memory >= self.config.memory_budget_bytes * 2 => Door::Wait,
-            None => Door::Open,
+        self.admission.set_state(match no_space {
+            Some(why) => AdmissionState::NoSpace(why),
+            None if memory >= self.config.memory_budget_bytes * 2 => AdmissionState::Wait,
+            None => AdmissionState::Open,
         });
     }
 
@@ -291,7 +295,7 @@ impl Looking {
     }
 
     /// Groups that have sealed everything, and keep old files of the log for replicas that lag.
-    fn purge(&self, pinned: &BTreeSet<GroupId>, keep: Keep) {
+    fn purge(&self, pinned: &BTreeSet<GroupId>, keep: LogRetention) {
         for group in pinned.iter().filter_map(|id| self.hub.group(*id)) {
             if group.unsealed_entries() == 0 && group.sealed_in_log() > 0 {
                 self.runtime.spawn(async move {
@@ -330,7 +334,7 @@ impl Looking {
     }
 
     /// `pinning` says what is to be left of the log, where its old files are kept by this group.
-    fn seal(&mut self, id: GroupId, pinning: Option<Keep>) {
+    fn seal(&mut self, id: GroupId, pinning: Option<LogRetention>) {
         let Some(group) = self.hub.group(id) else { return };
         self.shared.sealing.lock().insert(id);
         self.dirty_since.remove(&id);

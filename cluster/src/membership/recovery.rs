@@ -2,7 +2,7 @@
 //!
 //! Done on a directory that no node runs on. First everything is looked at: each replica must have entries in its log, and
 //! a state that opens and reaches them. Then `RECOVERING` is written, every replica gets a new number, and is made the
-//! only one of its group (`Forced`). The next start leads everything alone, gives the other nodes up and takes their
+//! only one of its group (`ForcedRecovery`). The next start leads everything alone, gives the other nodes up and takes their
 //! replicas from the map before anything else can happen, and then removes the file. Asked again it does the same again.
 //!
 //! The directories of the nodes that were given up must never be started again: together they may still be a majority.
@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use assay_cluster_raft::{Forced, Recorded};
+use assay_cluster_raft::{ForcedRecovery, RecordedGroup};
 use assay_storage_blobs::Blobs;
 use assay_storage_catalog::{Catalog, CatalogConfig};
 use assay_storage_disk::SharedDisk;
@@ -132,7 +132,7 @@ enum Had {
 
 fn had(log: &Log, kept: &KeptReplica, sealed: &Applied) -> Result<Had, OpenError> {
     let failed = || OpenError::io(format!("reading the log of group {}", kept.group));
-    let recorded = Recorded::read(&log.group(kept.group)).map_err(failed())?;
+    let recorded = RecordedGroup::read(&log.group(kept.group)).map_err(failed())?;
     let reaches = sealed.position.map(|position| position.index);
     if (!recorded.has_entries && reaches.is_none()) || recorded.purged > reaches {
         return Ok(Had::Nothing);
@@ -196,7 +196,7 @@ pub async fn recover(config: &ClusterConfig) -> Result<Recovery, OpenError> {
     for (number, replica) in (next_replica.0.saturating_add(NUMBERS_SKIPPED)..).zip(&mut kept) {
         replica.replica = ReplicaId(number);
         let state = sealed.get(&replica.group).copied().flatten();
-        let planned = Forced::plan(log.group(replica.group), replica.replica, recovery.node, state);
+        let planned = ForcedRecovery::plan(log.group(replica.group), replica.replica, recovery.node, state);
         forced.push((replica.group, planned.map_err(OpenError::io(format!("group {}", replica.group)))?));
     }
     let marker = keeping.dir.join(RECOVERING);
@@ -229,7 +229,7 @@ pub(crate) fn check_recovery(config: &ClusterConfig, kept: &[KeptReplica], log: 
         return Ok(());
     }
     for replica in kept {
-        let recorded = Recorded::read(&log.group(replica.group));
+        let recorded = RecordedGroup::read(&log.group(replica.group));
         let recorded = recorded.map_err(OpenError::io(format!("reading the log of group {}", replica.group)))?;
         // Where it is sealed and purged by now, the group has led alone.
         if recorded.voters.is_some_and(|voters| !voters.iter().eq([&replica.replica])) {

@@ -32,7 +32,7 @@ const REFUSED_FOR: Duration = Duration::from_secs(2);
 const NUMBERS_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum VouchState {
     /// Somebody asks for it; nobody was asked yet.
     Wanted,
     VouchedUntil(Instant),
@@ -41,39 +41,39 @@ enum Standing {
 
 /// Numbers without a record here that have called.
 #[derive(Debug, Default)]
-pub(crate) struct Strangers(Mutex<BTreeMap<NodeId, Standing>>);
+pub(crate) struct Strangers(Mutex<BTreeMap<NodeId, VouchState>>);
 
 impl Strangers {
     /// Whether a known node vouched for the number; where nobody was asked lately, somebody will be.
     pub fn is_vouched(&self, node: NodeId, now: Instant) -> bool {
         let mut numbers = self.0.lock();
         match numbers.get(&node) {
-            Some(Standing::VouchedUntil(until)) if now < *until => return true,
-            Some(Standing::RefusedUntil(until)) if now < *until => return false,
-            Some(Standing::Wanted) => return false,
+            Some(VouchState::VouchedUntil(until)) if now < *until => return true,
+            Some(VouchState::RefusedUntil(until)) if now < *until => return false,
+            Some(VouchState::Wanted) => return false,
             Some(_) | None => {}
         }
         if numbers.len() >= NUMBERS_MAX {
             numbers.retain(|_, standing| match standing {
-                Standing::Wanted => true,
-                Standing::VouchedUntil(until) | Standing::RefusedUntil(until) => now < *until,
+                VouchState::Wanted => true,
+                VouchState::VouchedUntil(until) | VouchState::RefusedUntil(until) => now < *until,
             });
         }
         if numbers.len() < NUMBERS_MAX {
-            numbers.insert(node, Standing::Wanted);
+            numbers.insert(node, VouchState::Wanted);
         }
         false
     }
 
     fn wanted(&self) -> Vec<NodeId> {
         let numbers = self.0.lock();
-        numbers.iter().filter(|(_, standing)| **standing == Standing::Wanted).map(|(node, _)| *node).collect()
+        numbers.iter().filter(|(_, standing)| **standing == VouchState::Wanted).map(|(node, _)| *node).collect()
     }
 
     fn answered(&self, node: NodeId, vouched: bool, now: Instant) {
         let standing = match vouched {
-            true => Standing::VouchedUntil(now + VOUCHED_FOR),
-            false => Standing::RefusedUntil(now + REFUSED_FOR),
+            true => VouchState::VouchedUntil(now + VOUCHED_FOR),
+            false => VouchState::RefusedUntil(now + REFUSED_FOR),
         };
         self.0.lock().insert(node, standing);
     }

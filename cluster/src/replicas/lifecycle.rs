@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use assay_cluster_raft::{
-    Founding, Group, GroupConfig, IncomingDir, LargeWrites, Machine, NoLargeWrites, Recorded, StartError,
+    Bootstrap, Group, GroupConfig, IncomingDir, LargeWrites, Machine, NoLargeWrites, RecordedGroup, StartError,
 };
 use assay_storage_log::Log;
 use assay_storage_model::catalog::ShardMap;
@@ -60,7 +60,7 @@ pub(crate) fn close_damaged(
     map: Option<&ShardMap>,
     node: NodeId,
 ) -> Result<Option<Closed>, OpenError> {
-    let recorded = Recorded::read(&log.group(kept.group));
+    let recorded = RecordedGroup::read(&log.group(kept.group));
     let recorded = recorded.map_err(OpenError::io(format!("reading the log of group {}", kept.group)))?;
     let placed = map.and_then(|map| map.group(kept.group));
     let others = match (&recorded.voters, placed) {
@@ -160,7 +160,7 @@ impl Shared {
         group: GroupId,
         replica: ReplicaId,
         dir: &str,
-        founding: Founding,
+        founding: Bootstrap,
         shard: Option<Arc<Shard>>,
     ) -> Result<Group, StartError> {
         let machine: Arc<dyn Machine> = match &shard {
@@ -269,7 +269,7 @@ impl Shared {
             }
         })?;
         let Some(dir) = dir else { return Ok(()) };
-        self.start_replica(GroupId::CATALOG, replica, &dir, Founding::Joining, None).await?;
+        self.start_replica(GroupId::CATALOG, replica, &dir, Bootstrap::Joining, None).await?;
         tracing::info!(%replica, "a new copy of the catalog waits for its group's leader");
         Ok(())
     }
@@ -303,7 +303,7 @@ impl Shared {
         {
             self.resting.damaged.lock().insert((group, replica));
         }
-        self.start_replica(group, replica, &dir, Founding::Joining, Some(opened?)).await?;
+        self.start_replica(group, replica, &dir, Bootstrap::Joining, Some(opened?)).await?;
         tracing::info!(%group, %replica, "a new replica waits for its group's leader");
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use assay_cluster_raft::{Standing, Way};
+use assay_cluster_raft::{HardState, Way};
 use assay_cluster_transport::{Call, CallError, Processes, RefusalCode};
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use bytes::Bytes;
@@ -233,7 +233,7 @@ impl StartHistories {
             (registry.own(), registry.kept().history.clone())
         };
         let reading = Arc::clone(shared);
-        let replicas = tokio::task::spawn_blocking(move || standings(&reading)).await;
+        let replicas = tokio::task::spawn_blocking(move || hard_states(&reading)).await;
         let replicas = replicas.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         let introduction = Introduction { start, history, replicas };
         let message = Message { introduction, verdict: self.registry.lock().verdict_on(to) };
@@ -309,17 +309,17 @@ fn say(node: NodeId, verdict: &Verdict, before: Option<&Verdict>) {
 }
 
 /// What each replica of this node has now. Blocking.
-fn standings(shared: &Shared) -> std::io::Result<Vec<(GroupId, ReplicaId, Standing)>> {
+fn hard_states(shared: &Shared) -> std::io::Result<Vec<(GroupId, ReplicaId, HardState)>> {
     let kept: Vec<KeptReplica> = shared.kept.lock().clone();
     let kept = kept.into_iter().filter(|one| one.state == KeptState::Kept);
-    let standing = |one: KeptReplica| {
+    let hard_state = |one: KeptReplica| {
         let sealed = match one.group.shard() {
             Some(shard) => shared.hub.shard(shard).and_then(|shard| shard.sealed().position),
             None => shared.catalog.sealed().position,
         };
-        Ok((one.group, one.replica, Standing::read(&shared.log.group(one.group), sealed)?))
+        Ok((one.group, one.replica, HardState::read(&shared.log.group(one.group), sealed)?))
     };
-    kept.map(standing).collect()
+    kept.map(hard_state).collect()
 }
 
 /// Answers another node that introduces itself.

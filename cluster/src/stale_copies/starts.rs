@@ -34,7 +34,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use assay_cluster_raft::{Acknowledged, Standing};
+use assay_cluster_raft::{Acknowledged, HardState};
 use assay_storage_model::sabotage::{self, Sabotage};
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use serde::{Deserialize, Serialize};
@@ -168,7 +168,7 @@ impl Kept {
 pub struct Introduction {
     pub start: StartId,
     pub history: Vec<StartId>,
-    pub replicas: Vec<(GroupId, ReplicaId, Standing)>,
+    pub replicas: Vec<(GroupId, ReplicaId, HardState)>,
 }
 
 /// What a node thinks of a process that introduced itself.
@@ -378,8 +378,8 @@ impl Registry {
             Some(seen) if !said.history.contains(&seen) && seen != said.start => Found::Lacks(seen),
             _ => Found::Accepted,
         };
-        let lacks = |(group, replica, standing): &(GroupId, ReplicaId, Standing)| {
-            let why = standing.lacks(&acknowledged(*group, *replica)?)?;
+        let lacks = |(group, replica, hard_state): &(GroupId, ReplicaId, HardState)| {
+            let why = hard_state.lacks(&acknowledged(*group, *replica)?)?;
             Some((*group, *replica, why))
         };
         let before = self.peers.get(&from).filter(|peer| peer.judged == Some(said.start));

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use assay_cluster_placement::first_map;
 use assay_cluster_raft::fatal::CONSENSUS_THREAD;
-use assay_cluster_raft::{Admission, CacheBudget, Counters, Founding, Group, NodeParts, SealThreads, Throttle, Work};
+use assay_cluster_raft::{Admission, Bootstrap, CacheBudget, Counters, Group, NodeParts, SealThreads, Throttle, Work};
 use assay_storage_blobs::Blobs;
 use assay_storage_catalog::{Catalog, CatalogConfig};
 use assay_storage_disk::Ballast;
@@ -308,16 +308,16 @@ async fn start_groups(
     let mut starting = JoinSet::new();
     for (kept, shard) in replicas {
         let founding = match (format.founded, shared.node == FOUNDER) {
-            (false, true) => Founding::Now(vec![(kept.replica, FOUNDER)]),
+            (false, true) => Bootstrap::Now(vec![(kept.replica, FOUNDER)]),
             (true, true)
                 if founding_map(format)
                     .group(kept.group)
                     .is_some_and(|members| members.replicas[0].id == kept.replica) =>
             {
-                Founding::Before
+                Bootstrap::Before
             }
             // It came later, and may not have heard of its group before it stopped.
-            _ => Founding::Joining,
+            _ => Bootstrap::Joining,
         };
         let shared = Arc::clone(shared);
         starting.spawn(async move { shared.start_replica(kept.group, kept.replica, &kept.dir, founding, shard).await });

@@ -34,7 +34,7 @@ const BATCHES_WAITING_MAX: usize = 1;
 /// The index up to which a group applied, plus one; 0 before its first entry.
 pub(crate) type AppliedNext = watch::Sender<u64>;
 
-struct Batch {
+struct ApplyBatch {
     entries: Vec<EntryOf>,
     answer: oneshot::Sender<Result<Vec<Vec<Outcome>>, MachineError>>,
 }
@@ -42,7 +42,7 @@ struct Batch {
 /// Where the worker of consensus hands batches over. The thread ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Applier {
-    batches: mpsc::Sender<Batch>,
+    batches: mpsc::Sender<ApplyBatch>,
     machine: Arc<dyn Machine>,
     large: Arc<dyn LargeWrites>,
     group: GroupId,
@@ -104,7 +104,7 @@ impl Applier {
         let last = entries.last().map_or(0, |entry| entry.log_id.index);
         self.gather(&entries).await?;
         let (answer, outcomes) = oneshot::channel();
-        let sent = self.batches.send(Batch { entries, answer }).await;
+        let sent = self.batches.send(ApplyBatch { entries, answer }).await;
         let result = match sent {
             Ok(()) => outcomes.await.unwrap_or_else(|_| Err(MachineError::fatal("the apply thread panicked"))),
             Err(_) => Err(MachineError::fatal("the apply thread is gone")),
@@ -135,8 +135,8 @@ pub(crate) fn others_of(machine: &dyn Machine, replica: ReplicaId) -> Result<Vec
     Ok(others.map(|(_, home)| NodeId(home.node)).collect())
 }
 
-fn run(mut batches: mpsc::Receiver<Batch>, machine: &dyn Machine, applied: &AppliedNext) {
-    while let Some(Batch { entries, answer }) = batches.blocking_recv() {
+fn run(mut batches: mpsc::Receiver<ApplyBatch>, machine: &dyn Machine, applied: &AppliedNext) {
+    while let Some(ApplyBatch { entries, answer }) = batches.blocking_recv() {
         let result = apply_all(entries, machine, applied);
         let failed = result.is_err();
         // The worker is gone only when its group shuts down.
@@ -149,11 +149,11 @@ fn run(mut batches: mpsc::Receiver<Batch>, machine: &dyn Machine, applied: &Appl
 
 async fn run_in_place(
     work: Work,
-    mut batches: mpsc::Receiver<Batch>,
+    mut batches: mpsc::Receiver<ApplyBatch>,
     machine: Arc<dyn Machine>,
     applied: Arc<AppliedNext>,
 ) {
-    while let Some(Batch { entries, answer }) = batches.recv().await {
+    while let Some(ApplyBatch { entries, answer }) = batches.recv().await {
         let (machine, applied) = (Arc::clone(&machine), Arc::clone(&applied));
         let done = work.run(move || apply_all(entries, &*machine, &applied)).await;
         let result = done.unwrap_or_else(|error| Err(MachineError::fatal(error)));

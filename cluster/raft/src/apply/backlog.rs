@@ -19,18 +19,18 @@ pub const UNAPPLIED_BYTES_MAX: u64 = 64 << 20;
 /// Entries between the log and apply. Those that were in the log before this process are not counted.
 #[derive(Debug, Default)]
 pub(crate) struct Lag {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<UnappliedEntries>,
     less: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct UnappliedEntries {
     /// Index and bytes, in the order of the log.
     entries: VecDeque<(u64, u64)>,
     bytes: u64,
 }
 
-impl Waiting {
+impl UnappliedEntries {
     fn push(&mut self, index: u64, bytes: u64) {
         self.entries.push_back((index, bytes));
         self.bytes += bytes;

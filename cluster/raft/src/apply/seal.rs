@@ -48,18 +48,18 @@ enum Seals {
 
 #[derive(Debug)]
 struct Handle {
-    queue: Arc<Queue>,
+    queue: Arc<SealQueue>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 #[derive(Default)]
-struct Queue {
-    state: Mutex<State>,
+struct SealQueue {
+    state: Mutex<SealQueueState>,
     wake: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct SealQueueState {
     /// At most one for each group.
     orders: VecDeque<Order>,
     closed: bool,
@@ -72,13 +72,13 @@ impl Order {
     }
 }
 
-impl fmt::Debug for Queue {
+impl fmt::Debug for SealQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue").field("waiting", &self.state.lock().orders.len()).finish_non_exhaustive()
+        f.debug_struct("SealQueue").field("waiting", &self.state.lock().orders.len()).finish_non_exhaustive()
     }
 }
 
-impl Queue {
+impl SealQueue {
     /// The next order; none once the queue is closed.
     fn next(&self) -> Option<Order> {
         let mut state = self.state.lock();
@@ -118,7 +118,7 @@ impl Queue {
 impl SealThreads {
     /// Each thread keeps a clone of `hold` until it ends: what must not be let go of while one writes.
     pub fn start(hold: impl Clone + Send + 'static) -> io::Result<SealThreads> {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(SealQueue::default());
         let handle = Handle { queue: Arc::clone(&queue), threads: Mutex::default() };
         for _ in 0..SEALS_AT_ONCE {
             let (queue, hold) = (Arc::clone(&queue), hold.clone());

@@ -19,9 +19,9 @@ const BEYOND_ANY_LOG: u64 = u64::MAX - 1;
 
 /// Where the highest vote goes that an answer named.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Deposed(Arc<watch::Sender<Option<Vote<Replica>>>>);
+pub(crate) struct HigherVotes(Arc<watch::Sender<Option<Vote<Replica>>>>);
 
-impl Deposed {
+impl HigherVotes {
     pub fn tell(&self, vote: Vote<Replica>) {
         self.0.send_if_modified(|told| {
             let is_higher = told.is_none_or(|told| vote > told);

@@ -49,18 +49,18 @@ const INSTALLED_LOOK: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Debug)]
 pub(crate) struct LogStore {
-    shared: Arc<Shared>,
+    shared: Arc<LogStoreState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct LogStoreState {
     group: GroupId,
     replica: ReplicaId,
     journal: Journal,
     large: Arc<dyn LargeWrites>,
     /// Says what is sealed. None where all that is purged is.
     machine: Option<Arc<dyn Machine>>,
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredState>,
     /// Held while the disk gives entries up: L1.
     giving_up: tokio::sync::Mutex<GivingUp>,
     cache: Mutex<EntryCache>,
@@ -76,7 +76,7 @@ struct GivingUp {
 
 /// What is on disk beside the entries.
 #[derive(Clone, Debug, Default)]
-struct Kept {
+struct StoredState {
     vote: Option<Vote<Replica>>,
     committed: Option<LogIdOf>,
     purged: Option<LogIdOf>,
@@ -101,7 +101,7 @@ impl LogStore {
             kept.vote.map(|vote| if vote.leader_id().voted_for() == Some(replica.0) { candidate(vote) } else { vote });
         let cache = Mutex::new(EntryCache::new(budget));
         let (kept, giving_up, late) = (Mutex::new(kept), Default::default(), Late::default());
-        let shared = Shared { group, replica, journal, large, machine, kept, giving_up, cache, lag, late };
+        let shared = LogStoreState { group, replica, journal, large, machine, kept, giving_up, cache, lag, late };
         Ok(LogStore { shared: Arc::new(shared) })
     }
 
@@ -227,7 +227,7 @@ fn candidate(vote: Vote<Replica>) -> Vote<Replica> {
     Vote { leader_id: *vote.leader_id(), committed: false }
 }
 
-async fn load(journal: &Journal) -> io::Result<Kept> {
+async fn load(journal: &Journal) -> io::Result<StoredState> {
     let state = journal.state();
     let damaged = |what: &str, error: BadRecord| journal.broken(format_args!("{what}: {error}"));
     let vote = state.vote.as_deref().map(encoding::decode_vote).transpose();
@@ -243,7 +243,7 @@ async fn load(journal: &Journal) -> io::Result<Kept> {
         }
         _ => purged,
     };
-    Ok(Kept {
+    Ok(StoredState {
         vote: vote.map_err(|error| damaged("the vote", error))?,
         committed: committed.map_err(|error| damaged("the committed position", error))?,
         first: state.first.max(next_index(purged)),
@@ -439,7 +439,7 @@ impl LogStore {
 }
 
 /// L5. Whoever stops keeping the log ends this as well.
-async fn give_up_when_sealed(shared: Weak<Shared>) {
+async fn give_up_when_sealed(shared: Weak<LogStoreState>) {
     loop {
         sleep(INSTALLED_LOOK).await;
         let Some(store) = shared.upgrade().map(|shared| LogStore { shared }) else { return };

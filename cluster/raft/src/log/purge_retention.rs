@@ -17,7 +17,7 @@ const STANDS_STILL_AFTER: Duration = Duration::from_secs(10);
 
 /// What a purge leaves of what is sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
+pub enum LogRetention {
     /// What members need, and a few entries for those that are away for a moment.
     Some,
     /// What members need.

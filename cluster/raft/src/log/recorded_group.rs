@@ -15,7 +15,7 @@ use crate::write_path::large_writes::blob_named;
 const READ_BYTES_MAX: usize = 8 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedGroup {
     /// Whether the replica ever had an entry, also where all of them were purged. A vote alone is none.
     pub has_entries: bool,
     /// The last entry that is not there any more: the state must reach it.
@@ -26,14 +26,14 @@ pub struct Recorded {
     pub blobs: Vec<(u64, [u8; 32])>,
 }
 
-impl Recorded {
+impl RecordedGroup {
     /// Blocking: reads the whole log of the group.
-    pub fn read(log: &GroupLog) -> io::Result<Recorded> {
+    pub fn read(log: &GroupLog) -> io::Result<RecordedGroup> {
         let state = log.state();
-        let mut found = Recorded {
+        let mut found = RecordedGroup {
             has_entries: state.has_entries(),
             purged: state.purged.map(|purged| purged.index),
-            ..Recorded::default()
+            ..RecordedGroup::default()
         };
         let Some((last, _)) = state.last else { return Ok(found) };
         let mut next = state.first;

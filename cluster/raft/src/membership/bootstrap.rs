@@ -14,7 +14,7 @@ use crate::types::{self, Home, LogIdOf, RaftOf};
 
 /// Whether a group is made now or was there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Founding {
+pub enum Bootstrap {
     /// This is the group's first start; these are its first members.
     Now(Vec<(ReplicaId, NodeId)>),
     /// The replica was there: an empty log would mean that it was lost.
@@ -44,8 +44,8 @@ pub enum StartError {
 }
 
 /// Founds the group, once.
-pub(crate) async fn initialize(raft: &RaftOf, founding: Founding) -> Result<(), String> {
-    let Founding::Now(members) = founding else { return Ok(()) };
+pub(crate) async fn initialize(raft: &RaftOf, founding: Bootstrap) -> Result<(), String> {
+    let Bootstrap::Now(members) = founding else { return Ok(()) };
     if raft.is_initialized().await.map_err(|fatal| fatal.to_string())? {
         return Ok(());
     }
@@ -71,13 +71,13 @@ pub(crate) async fn elect_alone(raft: &RaftOf, replica: ReplicaId) -> Result<(),
 pub(crate) fn check_log(
     group: GroupId,
     replica: ReplicaId,
-    founding: &Founding,
+    founding: &Bootstrap,
     log: &LogStore,
     machine: &dyn Machine,
 ) -> Result<(), StartError> {
     let applied = machine.applied();
-    let had_something = *founding == Founding::Before || applied.position.is_some();
-    if had_something && !matches!(founding, Founding::Now(_)) && log.is_new() {
+    let had_something = *founding == Bootstrap::Before || applied.position.is_some();
+    if had_something && !matches!(founding, Bootstrap::Now(_)) && log.is_new() {
         return Err(StartError::LogGone(group));
     }
     let (sealed, membership) =

@@ -27,7 +27,7 @@ pub const TERMS_SKIPPED: u64 = 1 << 20;
 
 /// What is to be written, found out without writing anything: a recovery of many groups first looks at all of them.
 #[derive(Clone, Debug)]
-pub struct Forced {
+pub struct ForcedRecovery {
     log: GroupLog,
     replica: ReplicaId,
     node: NodeId,
@@ -38,10 +38,15 @@ pub struct Forced {
     term: u64,
 }
 
-impl Forced {
+impl ForcedRecovery {
     /// To be called while nothing runs on the log. `replica` is the number under which it goes on, `sealed` the position
     /// that its state has reached.
-    pub fn plan(log: GroupLog, replica: ReplicaId, node: NodeId, sealed: Option<LogPosition>) -> io::Result<Forced> {
+    pub fn plan(
+        log: GroupLog,
+        replica: ReplicaId,
+        node: NodeId,
+        sealed: Option<LogPosition>,
+    ) -> io::Result<ForcedRecovery> {
         let group = log.group();
         let state = log.state();
         let damaged = |error: BadRecord| io::Error::new(io::ErrorKind::InvalidData, error.to_string());
@@ -56,12 +61,12 @@ impl Forced {
         let highest = vote.map_or(0, |vote| vote.leader_id.term).max(last_term);
         let used_up = || io::Error::other(format!("group {group} has used up its terms"));
         let term = highest.checked_add(TERMS_SKIPPED).ok_or_else(used_up)?;
-        Ok(Forced { log, replica, node, follow, index: last_index + 1, term })
+        Ok(ForcedRecovery { log, replica, node, follow, index: last_index + 1, term })
     }
 
     /// Doing it again adds another such entry and changes nothing else.
     pub async fn write(self) -> io::Result<()> {
-        let Forced { log, replica, node, follow, index, term } = self;
+        let ForcedRecovery { log, replica, node, follow, index, term } = self;
         let group = log.group();
         let journal =
             Journal::new(log, Work::Threads, OnFatal::call(move |why| tracing::error!(%group, why, "the log failed")));

@@ -1,7 +1,7 @@
 //! What a replica has promised its group, and whether a later look at the same replica still shows it.
 //!
 //! A leader writes down what each follower acknowledged ([`Acknowledged`]). A replica says at a start of its node what it
-//! has ([`Standing`]). One that has less was put back from an older copy of its disk: it forgot votes or entries, and the
+//! has ([`HardState`]). One that has less was put back from an older copy of its disk: it forgot votes or entries, and the
 //! group must not count on it again under its number.
 //!
 //! A follower that acknowledged an entry in some term keeps it while that term's leader sends to it. Only the leader of a
@@ -63,7 +63,7 @@ impl fmt::Display for LogPlace {
 
 /// What a replica has durably: its last vote and the end of its log, or of its state where that reaches further.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct HardState {
     pub vote: Option<VoteFor>,
     pub last: Option<LogPlace>,
 }
@@ -87,10 +87,10 @@ impl Acknowledged {
     }
 }
 
-impl Standing {
+impl HardState {
     /// Reads it from the log of a group. `sealed` is how far the state reaches without the log. To be called before
     /// consensus runs on the log.
-    pub fn read(log: &GroupLog, sealed: Option<LogPosition>) -> io::Result<Standing> {
+    pub fn read(log: &GroupLog, sealed: Option<LogPosition>) -> io::Result<HardState> {
         let damaged = |error: BadRecord| io::Error::new(io::ErrorKind::InvalidData, error.to_string());
         let state = log.state();
         let vote = state.vote.as_deref().map(encoding::decode_vote).transpose().map_err(damaged)?;
@@ -103,7 +103,7 @@ impl Standing {
             last = Some(id.map_err(damaged)?);
         }
         let last = last.max(sealed.map(log_id_of));
-        Ok(Standing { vote: vote.as_ref().map(VoteFor::of), last: last.as_ref().map(LogPlace::of_id) })
+        Ok(HardState { vote: vote.as_ref().map(VoteFor::of), last: last.as_ref().map(LogPlace::of_id) })
     }
 
     /// What of `acknowledged` this replica has no longer; none where it has all of it.
@@ -134,10 +134,10 @@ impl Standing {
 /// A state that is ahead of its log is usual where a snapshot was installed. It is then also newer: no log of a group has
 /// a higher term at a lower index.
 pub fn contradiction(log: &GroupLog, sealed: &Applied) -> io::Result<Option<String>> {
-    let standing = Standing::read(log, None)?;
+    let hard_state = HardState::read(log, None)?;
     let committed = log.state().committed.as_deref().map(encoding::decode_log_id).transpose();
     let committed = committed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-    Ok(disagree(standing.last, committed.as_ref().map(LogPlace::of_id), sealed.position.map(LogPlace::of)))
+    Ok(disagree(hard_state.last, committed.as_ref().map(LogPlace::of_id), sealed.position.map(LogPlace::of)))
 }
 
 /// [`contradiction`] of what a report on a log has read: `last` is index and term of its last record.
@@ -210,15 +210,15 @@ mod tests {
         VoteFor { term, replica: 1 }
     }
 
-    fn has(voted: u64, term: u64, index: u64) -> Standing {
-        Standing { vote: Some(vote(voted)), last: Some(place(term, index)) }
+    fn has(voted: u64, term: u64, index: u64) -> HardState {
+        HardState { vote: Some(vote(voted)), last: Some(place(term, index)) }
     }
 
     #[test]
     fn whoever_has_what_it_acknowledged_is_not_refused() {
         let acknowledged = Acknowledged { vote: vote(5), matched: place(5, 100), committed: Some(place(5, 90)) };
-        for standing in [has(5, 5, 100), has(5, 5, 500), has(6, 6, 95), has(9, 7, 90), has(6, 5, 99)] {
-            assert_eq!(standing.lacks(&acknowledged), None, "{standing:?}");
+        for hard_state in [has(5, 5, 100), has(5, 5, 500), has(6, 6, 95), has(9, 7, 90), has(6, 5, 99)] {
+            assert_eq!(hard_state.lacks(&acknowledged), None, "{hard_state:?}");
         }
         let nothing = Acknowledged { vote: vote(5), matched: place(4, 3), committed: None };
         assert_eq!(has(6, 2, 1).lacks(&nothing), None, "the leader of term 6 may take back what is not committed");
@@ -227,8 +227,8 @@ mod tests {
     #[test]
     fn a_vote_a_log_or_a_commit_that_went_back_is_named() {
         let acknowledged = Acknowledged { vote: vote(5), matched: place(5, 100), committed: Some(place(5, 90)) };
-        for (standing, what) in [
-            (Standing::default(), "voted in term 5 and now votes in term 0"),
+        for (hard_state, what) in [
+            (HardState::default(), "voted in term 5 and now votes in term 0"),
             (has(4, 4, 300), "voted in term 5 and now votes in term 4"),
             (has(5, 5, 99), "acknowledged entry 100 of term 5 and now ends at entry 99"),
             (has(5, 4, 99), "now ends at entry 99 of term 4"),
@@ -236,7 +236,7 @@ mod tests {
             (has(6, 6, 89), "committed, and now ends at entry 89 of term 6"),
             (has(6, 4, 95), "committed, and now ends at entry 95 of term 4"),
         ] {
-            let why = standing.lacks(&acknowledged).unwrap_or_else(|| panic!("{standing:?} is not refused"));
+            let why = hard_state.lacks(&acknowledged).unwrap_or_else(|| panic!("{hard_state:?} is not refused"));
             assert!(why.contains(what), "{why}");
         }
     }

@@ -32,7 +32,7 @@ const BYTES_PER_SECOND_MIN: u64 = 128 << 10;
 /// After this time without an answer a heartbeat is sent beside it.
 const QUIET_MAX: Duration = Duration::from_millis(60);
 
-pub(crate) type Answer = Shared<BoxFuture<'static, Result<Bytes, PeerError>>>;
+pub(crate) type AppendResponse = Shared<BoxFuture<'static, Result<Bytes, PeerError>>>;
 
 /// An append that is under way, polled only by those who wait for it: let go of, it ends.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct LongAppend {
     prev: Option<LogIdOf>,
     last: LogIdOf,
     begun: Instant,
-    pub answer: Answer,
+    pub answer: AppendResponse,
 }
 
 pub(crate) fn bytes_of(append: &AppendOf) -> u64 {

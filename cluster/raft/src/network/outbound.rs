@@ -14,7 +14,7 @@ use openraft::{OptionalSend, Vote};
 use thiserror::Error;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::leadership::higher_vote::Deposed;
+use crate::leadership::higher_vote::HigherVotes;
 use crate::log::encoding::BadRecord;
 use crate::network::long_append::{LongAppend, QUICK_BYTES, bytes_of, time_for};
 use crate::network::peers::{Message, MessageKind, PeerError, Peers, Way};
@@ -31,7 +31,7 @@ pub(crate) struct Network {
     pub replica: ReplicaId,
     pub peers: Arc<dyn Peers>,
     pub exports: Exports,
-    pub deposed: Deposed,
+    pub deposed: HigherVotes,
 }
 
 #[derive(Debug)]
@@ -249,7 +249,7 @@ mod tests {
         let exports = Exports::new(Arc::new(RealDisk), Work::Threads);
         let peers = Arc::new(Linked(Arc::clone(&link)));
         let mut network =
-            Network { group: GroupId(16), replica: ReplicaId(1), peers, exports, deposed: Deposed::default() };
+            Network { group: GroupId(16), replica: ReplicaId(1), peers, exports, deposed: HigherVotes::default() };
         let peer = network.new_client(2, &Home { node: 2 }).await;
         (link, peer)
     }

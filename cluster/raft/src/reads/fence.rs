@@ -41,12 +41,12 @@ type Waiter = oneshot::Sender<FenceResult>;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Fences {
-    shared: Arc<Shared>,
+    shared: Arc<FencesState>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct FencesState {
+    waiting: Mutex<FenceQueue>,
     /// Applied index plus one.
     applied: watch::Receiver<u64>,
     runtime: Handle,
@@ -55,7 +55,7 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct FenceQueue {
     next_round: Vec<Waiter>,
     /// Whether a task begins the next round as soon as it may.
     has_task: bool,
@@ -65,7 +65,7 @@ struct Waiting {
 
 /// When the rounds are cut off, by a runtime that shuts down, who waits for the next one must not wait for ever.
 struct Rounds {
-    shared: Arc<Shared>,
+    shared: Arc<FencesState>,
     /// Said under the lock that ends them: whoever asks after that begins rounds of its own, which are not ours to end.
     ended: bool,
 }
@@ -97,7 +97,7 @@ impl Drop for Rounds {
 impl Fences {
     pub fn new(applied: watch::Receiver<u64>, runtime: Handle, counters: Arc<Counters>) -> Fences {
         let places = Arc::new(Semaphore::new(ROUNDS_AT_ONCE_MAX));
-        Fences { shared: Arc::new(Shared { waiting: Mutex::default(), applied, runtime, counters, places }) }
+        Fences { shared: Arc::new(FencesState { waiting: Mutex::default(), applied, runtime, counters, places }) }
     }
 
     /// Returns when this replica has applied what the next round finds.
@@ -194,18 +194,18 @@ mod tests {
     use tokio::sync::Semaphore;
 
     /// Rounds that end one by one, when the test lets them; each finds what was committed when it began.
-    struct Harness {
+    struct FenceHarness {
         fences: Fences,
         committed: Arc<AtomicU64>,
         allowed: Arc<Semaphore>,
         applied: watch::Sender<u64>,
     }
 
-    impl Harness {
-        fn new() -> Harness {
+    impl FenceHarness {
+        fn new() -> FenceHarness {
             let applied = watch::Sender::new(0);
             let fences = Fences::new(applied.subscribe(), Handle::current(), Arc::default());
-            Harness { fences, committed: Arc::default(), allowed: Arc::new(Semaphore::new(0)), applied }
+            FenceHarness { fences, committed: Arc::default(), allowed: Arc::new(Semaphore::new(0)), applied }
         }
 
         fn ask(&self) -> oneshot::Receiver<FenceResult> {
@@ -229,7 +229,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_asks_during_a_round_is_answered_by_the_next() {
-        let rounds = Harness::new();
+        let rounds = FenceHarness::new();
         rounds.applied.send_replace(100);
         let first = rounds.ask();
         rounds.round_begins(1).await;
@@ -245,7 +245,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_long_round_does_not_hold_up_the_next() {
-        let rounds = Harness::new();
+        let rounds = FenceHarness::new();
         rounds.applied.send_replace(100);
         let begun = tokio::time::Instant::now();
         let mut long = rounds.ask();
@@ -267,7 +267,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn rounds_under_way_are_limited() {
-        let rounds = Harness::new();
+        let rounds = FenceHarness::new();
         rounds.applied.send_replace(100);
         let mut asked = Vec::new();
         for round in 1..=ROUNDS_AT_ONCE_MAX {
@@ -287,7 +287,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_waits_for_apply_and_holds_nobody_up() {
-        let rounds = Harness::new();
+        let rounds = FenceHarness::new();
         rounds.committed.store(9, Ordering::SeqCst);
         rounds.allowed.add_permits(10);
         let mut early = rounds.ask();
@@ -320,7 +320,7 @@ mod tests {
 
     #[tokio::test]
     async fn rounds_that_are_cut_off_answer_nobody() {
-        let rounds = Harness::new();
+        let rounds = FenceHarness::new();
         let under_way = rounds.ask();
         rounds.round_begins(1).await;
         let waiting = rounds.ask();

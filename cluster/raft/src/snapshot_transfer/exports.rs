@@ -28,11 +28,11 @@ const NOTICED_WITHIN: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Exports {
-    shared: Arc<Shared>,
+    shared: Arc<ExportsState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ExportsState {
     disk: SharedDisk,
     work: Work,
     held: Mutex<HashMap<u64, Arc<Export>>>,
@@ -43,13 +43,13 @@ struct Shared {
 
 /// An export that can be fetched while this lives.
 #[derive(Debug)]
-pub(crate) struct Held {
-    shared: Arc<Shared>,
+pub(crate) struct HeldExport {
+    shared: Arc<ExportsState>,
     number: u64,
     export: Arc<Export>,
 }
 
-impl Drop for Held {
+impl Drop for HeldExport {
     fn drop(&mut self) {
         let position = self.export.applied.position.map_or(0, |position| position.index);
         *self.shared.let_go.lock() = Some((position, Instant::now()));
@@ -57,7 +57,7 @@ impl Drop for Held {
     }
 }
 
-impl Held {
+impl HeldExport {
     pub fn offer(&self, vote: VoteOf) -> Offer {
         let file =
             |file: &crate::apply::machine::ExportFile| OfferedFile { name: file.name.clone(), length: file.length };
@@ -74,7 +74,7 @@ impl Held {
 impl Exports {
     pub fn new(disk: SharedDisk, work: Work) -> Exports {
         let (held, let_go, next) = (Mutex::default(), Mutex::default(), AtomicU64::new(1));
-        Exports { shared: Arc::new(Shared { disk, work, held, let_go, next }) }
+        Exports { shared: Arc::new(ExportsState { disk, work, held, let_go, next }) }
     }
 
     /// The position behind which entries are needed for what is sent.
@@ -85,11 +85,11 @@ impl Exports {
         sent.chain(let_go.map(|(position, _)| position)).min()
     }
 
-    pub fn hold(&self, export: Export) -> Held {
+    pub fn hold(&self, export: Export) -> HeldExport {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let export = Arc::new(export);
         self.shared.held.lock().insert(number, Arc::clone(&export));
-        Held { shared: Arc::clone(&self.shared), number, export }
+        HeldExport { shared: Arc::clone(&self.shared), number, export }
     }
 
     /// The bytes of one file, read chunk by chunk as they are taken.

@@ -17,7 +17,7 @@ pub const WRITE_WAIT_MAX: Duration = Duration::from_secs(30);
 const DISK_BYTES_PER_BYTE: i64 = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum AdmissionState {
     Open,
     /// Memory is used up: writes wait for a seal.
     Wait,
@@ -27,14 +27,14 @@ pub enum Door {
 
 #[derive(Debug)]
 pub struct Admission {
-    door: watch::Sender<Door>,
+    state: watch::Sender<AdmissionState>,
     /// Bytes that may still be written before the disk counts as full.
     room: AtomicI64,
 }
 
 impl Default for Admission {
     fn default() -> Self {
-        Admission { door: watch::Sender::new(Door::Open), room: AtomicI64::new(i64::MAX) }
+        Admission { state: watch::Sender::new(AdmissionState::Open), room: AtomicI64::new(i64::MAX) }
     }
 }
 
@@ -45,23 +45,23 @@ impl Admission {
         self.room.store(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Release);
     }
 
-    pub fn set_door(&self, door: Door) {
-        self.door.send_if_modified(|current| {
-            let changed = *current != door;
-            *current = door;
+    pub fn set_state(&self, state: AdmissionState) {
+        self.state.send_if_modified(|current| {
+            let changed = *current != state;
+            *current = state;
             changed
         });
     }
 
     /// Returns when an entry of `bytes` may be proposed; it is busy where there is no memory before the deadline.
     pub(crate) async fn pass(&self, bytes: usize, until: Instant) -> Result<(), NotWritten> {
-        let mut door = self.door.subscribe();
-        let open = door.wait_for(|door| *door != Door::Wait);
+        let mut state = self.state.subscribe();
+        let open = state.wait_for(|state| *state != AdmissionState::Wait);
         match timeout_at(until, open).await {
             Err(_) => return Err(NotWritten::busy("memory is used up, and sealing does not keep up")),
             Ok(Err(_)) => return Err(NotWritten::Closing),
-            Ok(Ok(door)) => {
-                if let Door::NoSpace(why) = &*door {
+            Ok(Ok(state)) => {
+                if let AdmissionState::NoSpace(why) = &*state {
                     return Err(NotWritten::NoSpace(why.clone()));
                 }
             }
@@ -77,15 +77,15 @@ impl Admission {
     /// Whether there is memory for entries that another replica sends; waits for it a little. A full disk is no reason to
     /// refuse those: they were committed, and there is room kept for them.
     pub(crate) async fn memory_is_open(&self, wait: Duration) -> bool {
-        let mut door = self.door.subscribe();
-        matches!(tokio::time::timeout(wait, door.wait_for(|door| *door != Door::Wait)).await, Ok(Ok(_)))
+        let mut state = self.state.subscribe();
+        matches!(tokio::time::timeout(wait, state.wait_for(|state| *state != AdmissionState::Wait)).await, Ok(Ok(_)))
     }
 
     /// Refuses at once what would be refused anyway.
     pub(crate) fn refusal(&self) -> Option<NotWritten> {
-        match &*self.door.borrow() {
-            Door::NoSpace(why) => Some(NotWritten::NoSpace(why.clone())),
-            Door::Open | Door::Wait => None,
+        match &*self.state.borrow() {
+            AdmissionState::NoSpace(why) => Some(NotWritten::NoSpace(why.clone())),
+            AdmissionState::Open | AdmissionState::Wait => None,
         }
     }
 }
@@ -102,10 +102,10 @@ mod tests {
     #[tokio::test]
     async fn a_full_disk_refuses_at_once_and_an_emptied_one_lets_in() {
         let admission = Admission::default();
-        admission.set_door(Door::NoSpace("full".into()));
+        admission.set_state(AdmissionState::NoSpace("full".into()));
         assert_eq!(admission.pass(1, soon()).await, Err(NotWritten::NoSpace("full".into())));
         assert!(admission.refusal().is_some());
-        admission.set_door(Door::Open);
+        admission.set_state(AdmissionState::Open);
         assert_eq!((admission.pass(1, soon()).await, admission.refusal()), (Ok(()), None));
     }
 
@@ -114,21 +114,21 @@ mod tests {
         let admission = Admission::default();
         admission.set_room(1_000);
         assert_eq!(admission.pass(200, soon()).await, Ok(()));
-        admission.set_door(Door::Open);
+        admission.set_state(AdmissionState::Open);
         assert!(matches!(admission.pass(200, soon()).await, Err(NotWritten::NoSpace(_))));
     }
 
     #[tokio::test]
     async fn without_memory_writes_wait_for_it() {
         let admission = Arc::new(Admission::default());
-        admission.set_door(Door::Wait);
+        admission.set_state(AdmissionState::Wait);
         let waiting = tokio::spawn({
             let admission = Arc::clone(&admission);
             async move { admission.pass(1, soon()).await }
         });
         tokio::time::sleep(Duration::from_millis(20)).await;
         assert!(!waiting.is_finished());
-        admission.set_door(Door::Open);
+        admission.set_state(AdmissionState::Open);
         assert_eq!(waiting.await.unwrap(), Ok(()));
     }
 }

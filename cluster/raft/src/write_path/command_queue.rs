@@ -23,7 +23,7 @@ const COMMAND_FRAME_BYTES: usize = 4;
 /// What an entry has before its first command.
 const ENTRY_FRAME_BYTES: usize = 5;
 
-pub(crate) type Answer = oneshot::Sender<WriteOutcome>;
+pub(crate) type OutcomeSender = oneshot::Sender<WriteOutcome>;
 
 #[derive(Debug)]
 pub(crate) enum Payload {
@@ -45,28 +45,28 @@ impl Payload {
 }
 
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingCommand {
     pub payload: Payload,
     /// When it no longer waits.
     pub until: Instant,
-    pub answer: Answer,
+    pub answer: OutcomeSender,
 }
 
 /// What becomes one entry.
 #[derive(Debug)]
-pub(crate) enum Batch {
-    Inline { commands: Vec<Bytes>, answers: Vec<Answer> },
-    Large { blob: oneshot::Receiver<Result<LargeWrite, LargeError>>, answer: Answer },
+pub(crate) enum EntryBatch {
+    Inline { commands: Vec<Bytes>, answers: Vec<OutcomeSender> },
+    Large { blob: oneshot::Receiver<Result<LargeWrite, LargeError>>, answer: OutcomeSender },
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
-    waiting: VecDeque<Waiting>,
+pub(crate) struct CommandQueue {
+    waiting: VecDeque<WaitingCommand>,
     bytes: usize,
     closed: bool,
 }
 
-impl Queue {
+impl CommandQueue {
     pub fn check(&self, bytes: usize) -> Result<(), NotWritten> {
         if self.closed {
             return Err(NotWritten::Closing);
@@ -78,7 +78,7 @@ impl Queue {
         Ok(())
     }
 
-    pub fn push(&mut self, waiting: Waiting) {
+    pub fn push(&mut self, waiting: WaitingCommand) {
         self.bytes += waiting.payload.bytes();
         self.waiting.push_back(waiting);
     }
@@ -105,7 +105,7 @@ impl Queue {
     }
 
     /// Takes what becomes the next entry.
-    pub fn take(&mut self) -> Option<Batch> {
+    pub fn take(&mut self) -> Option<EntryBatch> {
         let (mut commands, mut answers) = (Vec::new(), Vec::new());
         let mut entry_bytes = ENTRY_FRAME_BYTES;
         while let Some(next) = self.waiting.front() {
@@ -114,10 +114,10 @@ impl Queue {
             if !commands.is_empty() && !fits {
                 break; // Q1, Q2
             }
-            let Waiting { payload, answer, .. } = self.waiting.pop_front()?;
+            let WaitingCommand { payload, answer, .. } = self.waiting.pop_front()?;
             self.bytes -= payload.bytes();
             match payload {
-                Payload::Large { blob, .. } => return Some(Batch::Large { blob, answer }),
+                Payload::Large { blob, .. } => return Some(EntryBatch::Large { blob, answer }),
                 Payload::Inline(command) => {
                     entry_bytes = grown;
                     commands.push(command);
@@ -125,7 +125,7 @@ impl Queue {
                 }
             }
         }
-        (!commands.is_empty()).then_some(Batch::Inline { commands, answers })
+        (!commands.is_empty()).then_some(EntryBatch::Inline { commands, answers })
     }
 
     /// The first deadline of a command that waits.
@@ -134,8 +134,8 @@ impl Queue {
     }
 
     /// Takes the commands out whose deadline has passed.
-    pub fn take_late(&mut self, now: Instant) -> Vec<Answer> {
-        let (late, waiting): (VecDeque<Waiting>, VecDeque<Waiting>) =
+    pub fn take_late(&mut self, now: Instant) -> Vec<OutcomeSender> {
+        let (late, waiting): (VecDeque<WaitingCommand>, VecDeque<WaitingCommand>) =
             self.waiting.drain(..).partition(|waiting| waiting.until <= now);
         self.waiting = waiting;
         self.bytes -= late.iter().map(|waiting| waiting.payload.bytes()).sum::<usize>();
@@ -163,30 +163,32 @@ mod tests {
 
     const WAIT: std::time::Duration = std::time::Duration::from_secs(30);
 
-    fn queue_of(sizes: &[usize]) -> Queue {
-        let mut queue = Queue::default();
+    fn queue_of(sizes: &[usize]) -> CommandQueue {
+        let mut queue = CommandQueue::default();
         for size in sizes {
             push(&mut queue, Payload::Inline(Bytes::from(vec![0; *size])));
         }
         queue
     }
 
-    fn push_large(queue: &mut Queue, bytes: usize) {
+    fn push_large(queue: &mut CommandQueue, bytes: usize) {
         let (_, blob) = oneshot::channel();
         push(queue, Payload::Large { bytes, blob });
     }
 
-    fn push(queue: &mut Queue, payload: Payload) {
-        queue.push(Waiting { payload, until: Instant::now() + WAIT, answer: oneshot::channel().0 });
+    fn push(queue: &mut CommandQueue, payload: Payload) {
+        queue.push(WaitingCommand { payload, until: Instant::now() + WAIT, answer: oneshot::channel().0 });
     }
 
     /// The sizes of the commands of each entry; a large one as `large`.
-    fn entries(mut queue: Queue) -> Vec<String> {
+    fn entries(mut queue: CommandQueue) -> Vec<String> {
         let mut found = Vec::new();
         while let Some(batch) = queue.take() {
             found.push(match batch {
-                Batch::Inline { commands, .. } => format!("{:?}", commands.iter().map(Bytes::len).collect::<Vec<_>>()),
-                Batch::Large { .. } => "large".into(),
+                EntryBatch::Inline { commands, .. } => {
+                    format!("{:?}", commands.iter().map(Bytes::len).collect::<Vec<_>>())
+                }
+                EntryBatch::Large { .. } => "large".into(),
             });
         }
         assert_eq!(queue.bytes, 0);
@@ -212,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_is_busy_and_an_empty_one_takes_any_command() {
-        let mut queue = Queue::default();
+        let mut queue = CommandQueue::default();
         assert_eq!(queue.check(60 << 20), Ok(()));
         push_large(&mut queue, 60 << 20);
         assert!(matches!(queue.check(1), Err(NotWritten::Busy(_))));
@@ -224,7 +226,7 @@ mod tests {
     fn a_command_whose_deadline_passed_is_taken_out_from_between_the_others() {
         let mut queue = queue_of(&[1]);
         let (now, (answer, mut late)) = (Instant::now(), oneshot::channel());
-        queue.push(Waiting { payload: Payload::Inline(Bytes::from_static(b"ab")), until: now, answer });
+        queue.push(WaitingCommand { payload: Payload::Inline(Bytes::from_static(b"ab")), until: now, answer });
         push(&mut queue, Payload::Inline(Bytes::from_static(b"abc")));
         assert_eq!(queue.first_deadline(), Some(now));
         assert_eq!(queue.take_late(now - WAIT).len(), 0);

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::write_path::admission::WRITE_WAIT_MAX;
 
 use crate::counters::Counters;
-use crate::write_path::command_queue::{Answer, Batch, Payload, Queue, Waiting};
+use crate::write_path::command_queue::{CommandQueue, EntryBatch, OutcomeSender, Payload, WaitingCommand};
 use crate::write_path::proposer::Proposer;
 
 /// A command that was taken in and not yet answered.
@@ -30,13 +30,13 @@ impl Pending {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Committer {
-    shared: Arc<Shared>,
+    shared: Arc<CommitterState>,
     proposer: Proposer,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    queue: Mutex<Queue>,
+struct CommitterState {
+    queue: Mutex<CommandQueue>,
     changed: Notify,
     /// Told when commands were taken out.
     room: Notify,
@@ -45,7 +45,7 @@ struct Shared {
 }
 
 /// However the committer ends, nobody may wait for it after that.
-struct UntilEnd(Arc<Shared>);
+struct UntilEnd(Arc<CommitterState>);
 
 impl Drop for UntilEnd {
     fn drop(&mut self) {
@@ -92,7 +92,7 @@ impl Committer {
         } else {
             Payload::Inline(command)
         };
-        queue.push(Waiting { payload, until, answer });
+        queue.push(WaitingCommand { payload, until, answer });
         drop(queue);
         self.shared.changed.notify_one();
         Ok(Pending(pending))
@@ -111,7 +111,7 @@ impl Committer {
         let _ = self.shared.ended.subscribe().wait_for(|ended| *ended).await;
     }
 
-    async fn next(&self) -> Option<Batch> {
+    async fn next(&self) -> Option<EntryBatch> {
         loop {
             let (bytes, deadline, empty, closed) = {
                 let queue = self.shared.queue.lock();
@@ -155,31 +155,31 @@ async fn run(committer: Committer, _until_end: UntilEnd) {
     let proposer = &committer.proposer;
     while let Some(batch) = committer.next().await {
         match batch {
-            Batch::Inline { commands, answers } => {
+            EntryBatch::Inline { commands, answers } => {
                 let mut entry = EntryBuilder::for_lengths(commands.iter().map(Bytes::len));
                 commands.iter().for_each(|command| entry.push(command));
                 let bytes = commands.iter().map(Bytes::len).sum();
                 drop(commands);
                 answer_all(proposer.propose(entry.finish(), answers.len(), bytes).await, answers);
             }
-            Batch::Large { blob, answer } => answer_all(proposer.propose_large(blob, 1).await, vec![answer]),
+            EntryBatch::Large { blob, answer } => answer_all(proposer.propose_large(blob, 1).await, vec![answer]),
         }
     }
 }
 
 /// Whoever asked may have given up; the command stands all the same.
-fn answer_all(result: Result<Vec<Outcome>, WriteFailure>, answers: Vec<Answer>) {
+fn answer_all(result: Result<Vec<Outcome>, WriteFailure>, answers: Vec<OutcomeSender>) {
     match result {
         Ok(outcomes) => answers.into_iter().zip(outcomes).for_each(|(answer, outcome)| drop(answer.send(Ok(outcome)))),
         Err(error) => answers.into_iter().for_each(|answer| drop(answer.send(Err(error.clone())))),
     }
 }
 
-impl Batch {
+impl EntryBatch {
     fn refuse(self, why: NotWritten) {
         let answers = match self {
-            Batch::Inline { answers, .. } => answers,
-            Batch::Large { answer, .. } => vec![answer],
+            EntryBatch::Inline { answers, .. } => answers,
+            EntryBatch::Large { answer, .. } => vec![answer],
         };
         answers.into_iter().for_each(|answer| drop(answer.send(Err(why.clone().into()))));
     }

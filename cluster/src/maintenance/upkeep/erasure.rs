@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use assay_cluster_raft::Keep;
+use assay_cluster_raft::LogRetention;
 use assay_storage_model::GroupId;
 use parking_lot::Mutex;
 
@@ -111,7 +111,7 @@ async fn purge(hub: &Hub, id: GroupId) -> Result<(), String> {
     group.seal().await.map_err(|why| why.to_string())?;
     let until = Instant::now() + PURGED_WITHIN;
     loop {
-        group.purge(Keep::Nothing).await.map_err(|why| why.to_string())?;
+        group.purge(LogRetention::Nothing).await.map_err(|why| why.to_string())?;
         if group.sealed_in_log() == 0 {
             return Ok(());
         }

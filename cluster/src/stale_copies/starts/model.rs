@@ -133,9 +133,9 @@ impl Model {
     fn introduction(&self, at: usize) -> Introduction {
         let Running { registry, dir, .. } = &self.running[at];
         let place = LogPlace { term: 1, replica: 1, index: 1 };
-        let standing = Standing { vote: Some(VoteFor { term: 1, replica: 1 }), last: Some(place) };
+        let hard_state = HardState { vote: Some(VoteFor { term: 1, replica: 1 }), last: Some(place) };
         let history = registry.kept().history.clone();
-        Introduction { start: registry.own(), history, replicas: vec![(GROUP, dir.replica, standing)] }
+        Introduction { start: registry.own(), history, replicas: vec![(GROUP, dir.replica, hard_state)] }
     }
 
     fn exchange(&mut self, from: usize, to: usize) {
@@ -333,7 +333,7 @@ fn a_replica_that_lacks_what_it_acknowledged_is_refused_and_judged_once_a_proces
     let vote = VoteFor { term: 1, replica: 1 };
     let known = |index| Some(Acknowledged { vote, matched: place(index), committed: None });
     let mut with = said(&[5]);
-    with.replicas = vec![(THEIRS.0, THEIRS.1, Standing { vote: Some(vote), last: Some(place(10)) })];
+    with.replicas = vec![(THEIRS.0, THEIRS.1, HardState { vote: Some(vote), last: Some(place(10)) })];
     let mut judge = registry(&[1], &[]);
     let verdict = judge.judge(NodeId(2), &with, None, |_, _| known(10));
     assert!(verdict.refused.is_empty());

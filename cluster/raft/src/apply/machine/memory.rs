@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize};
 use super::{BadSnapshot, Export, Machine, MachineError};
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct MemoryState {
     pub applied: Applied,
     pub commands: Vec<Bytes>,
 }
 
 /// What is durable of a [`MemoryMachine`].
-pub(crate) type Sealed = Arc<Mutex<State>>;
+pub(crate) type Sealed = Arc<Mutex<MemoryState>>;
 
 #[derive(Debug, Default)]
 pub(crate) struct MemoryMachine {
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
     sealed: Sealed,
 }
 
@@ -93,20 +93,25 @@ impl Machine for MemoryMachine {
     fn export(&self) -> Result<Export, MachineError> {
         let sealed = self.sealed.lock();
         let commands = sealed.commands.iter().map(|command| command.to_vec()).collect();
-        let kept = Kept { position: sealed.applied.position, membership: sealed.applied.membership.clone(), commands };
+        let kept = MemorySnapshot {
+            position: sealed.applied.position,
+            membership: sealed.applied.membership.clone(),
+            commands,
+        };
         let kept = serde_json::to_vec(&kept).map_err(MachineError::fatal)?.into();
         Ok(Export { applied: sealed.applied.clone(), kept, ..Export::default() })
     }
 
     fn check(&self, kept: &[u8], _incoming: Option<&Path>) -> Result<(), BadSnapshot> {
-        let read = serde_json::from_slice::<Kept>(kept);
+        let read = serde_json::from_slice::<MemorySnapshot>(kept);
         read.map(drop).map_err(|error| BadSnapshot::Damaged(error.to_string()))
     }
 
     fn install(&self, kept: &[u8], _incoming: Option<&Path>) -> Result<(), MachineError> {
-        let Kept { position, membership, commands } = serde_json::from_slice(kept).map_err(MachineError::fatal)?;
+        let MemorySnapshot { position, membership, commands } =
+            serde_json::from_slice(kept).map_err(MachineError::fatal)?;
         let commands = commands.into_iter().map(Bytes::from).collect();
-        let state = State { applied: Applied { position, membership }, commands };
+        let state = MemoryState { applied: Applied { position, membership }, commands };
         *self.sealed.lock() = state.clone();
         *self.state.lock() = state;
         Ok(())
@@ -114,7 +119,7 @@ impl Machine for MemoryMachine {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct MemorySnapshot {
     position: Option<LogPosition>,
     membership: Vec<u8>,
     commands: Vec<Vec<u8>>,

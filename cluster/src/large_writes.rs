@@ -23,7 +23,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use parking_lot::{Mutex, RwLock};
 
-use crate::network::Net;
+use crate::network::Network;
 use crate::routing::service::{NoAnswer, Service};
 
 pub(crate) const PUT: &str = "blob.put";
@@ -115,9 +115,9 @@ impl Drop for Hold {
 
 /// What consensus is given; the count of uses is shared. Blobs of others come and go over the network.
 #[derive(Clone, Debug)]
-pub(crate) struct LargeDoor {
+pub(crate) struct ClusterLargeWrites {
     pub writes: Arc<BlobWrites>,
-    pub net: Net,
+    pub net: Network,
 }
 
 impl BlobWrites {
@@ -188,7 +188,7 @@ impl BlobWrites {
     }
 }
 
-impl LargeWrites for LargeDoor {
+impl LargeWrites for ClusterLargeWrites {
     fn put(&self, framed: &Bytes) -> Result<LargeWrite, LargeError> {
         let writes = &self.writes;
         let _shared = writes.gate.read();
@@ -261,7 +261,7 @@ async fn blocking<T: Send + 'static>(
 
 async fn spread(
     writes: Arc<BlobWrites>,
-    net: Net,
+    net: Network,
     name: BlobName,
     length: u64,
     others: Vec<NodeId>,
@@ -290,7 +290,7 @@ async fn spread(
 }
 
 /// Sends a blob to one other node. Where that has no room for it now it is sent again, for as long as one call may take.
-async fn put_to(net: Net, node: NodeId, body: Bytes) -> Result<Bytes, CallError> {
+async fn put_to(net: Network, node: NodeId, body: Bytes) -> Result<Bytes, CallError> {
     let began = Instant::now();
     loop {
         let within = SPREAD_MAX.saturating_sub(began.elapsed());
@@ -317,7 +317,7 @@ fn wanted(name: BlobName, length: u64) -> Bytes {
 /// which would end this node at each of its starts. Where there is no other node at all, that is how it has to be.
 async fn ensure(
     writes: Arc<BlobWrites>,
-    net: Net,
+    net: Network,
     name: BlobName,
     length: u64,
     others: Vec<NodeId>,
@@ -406,17 +406,17 @@ mod tests {
     #[test]
     fn a_blob_lives_while_it_is_held_or_named() {
         let writes = writes();
-        let door = LargeDoor { writes: Arc::clone(&writes), net: Net::default() };
-        let written = door.put(&Bytes::from_static(b"large")).expect("puts");
+        let large_writes = ClusterLargeWrites { writes: Arc::clone(&writes), net: Network::default() };
+        let written = large_writes.put(&Bytes::from_static(b"large")).expect("puts");
         let name = BlobName(written.hash);
-        door.named(GROUP, 3, written.hash);
+        large_writes.named(GROUP, 3, written.hash);
         drop(written.hold);
         writes.sweep().expect("sweeps");
         assert_eq!(writes.collect().expect("collects"), 0);
-        door.named(GROUP, 3, name.0);
-        door.purged(GROUP, 2);
+        large_writes.named(GROUP, 3, name.0);
+        large_writes.purged(GROUP, 2);
         assert_eq!(writes.collect().expect("collects"), 0);
-        door.purged(GROUP, 3);
+        large_writes.purged(GROUP, 3);
         assert_eq!(writes.collect().expect("collects"), 1);
         assert!(!writes.blobs.contains(name).expect("looks"));
     }
@@ -424,15 +424,15 @@ mod tests {
     #[test]
     fn what_others_sent_ahead_stays_until_its_entry_has_come_and_gone() {
         let writes = writes();
-        let door = LargeDoor { writes: Arc::clone(&writes), net: Net::default() };
+        let large_writes = ClusterLargeWrites { writes: Arc::clone(&writes), net: Network::default() };
         let name = BlobName::of(b"ahead");
         assert!(!writes.expect_here(name).expect("looks"));
         writes.expect(b"ahead").expect("keeps");
         assert!(writes.expect_here(name).expect("looks"), "and once more, as a message that is sent again");
         assert_eq!(writes.collect().expect("collects"), 0);
-        door.named(GROUP, 7, name.0);
+        large_writes.named(GROUP, 7, name.0);
         assert_eq!(writes.collect().expect("collects"), 0);
-        door.purged(GROUP, 7);
+        large_writes.purged(GROUP, 7);
         assert_eq!(writes.collect().expect("collects"), 1, "its entry came, and nothing else holds it");
     }
 
@@ -453,11 +453,11 @@ mod tests {
         };
         let (net, _other) = with_other(Handlers::new().call(GET, Arc::new(answer)));
         let length = CONTENT.len() as u64;
-        let door = LargeDoor { writes: BlobWrites::new(Arc::new(open())), net };
-        assert!(door.writes.blobs.get(name, length).is_err());
+        let large_writes = ClusterLargeWrites { writes: BlobWrites::new(Arc::new(open())), net };
+        assert!(large_writes.writes.blobs.get(name, length).is_err());
         for _ in 0..2 {
-            door.ensure(name.0, length, vec![OTHER]).await.expect("fetches");
-            assert_eq!(door.writes.blobs.get(name, length).expect("is whole"), CONTENT);
+            large_writes.ensure(name.0, length, vec![OTHER]).await.expect("fetches");
+            assert_eq!(large_writes.writes.blobs.get(name, length).expect("is whole"), CONTENT);
         }
         assert_eq!(asked.load(Ordering::Relaxed), 1);
         assert_eq!(open().get(name, length).expect("stays whole"), CONTENT);
@@ -467,8 +467,8 @@ mod tests {
     async fn a_node_that_is_alone_says_that_a_blob_is_damaged_and_does_not_wait() {
         let writes = writes();
         let name = BlobName::of(b"nowhere");
-        let door = LargeDoor { writes, net: Net::default() };
-        let Err(LargeError::Failed(why)) = door.ensure(name.0, 7, Vec::new()).await else { panic!("it is not there") };
+        let large_writes = ClusterLargeWrites { writes, net: Network::default() };
+        let Err(LargeError::Failed(why)) = large_writes.ensure(name.0, 7, Vec::new()).await else { panic!("it is not there") };
         assert!(why.contains("no other node"), "{why}");
     }
 

@@ -73,7 +73,7 @@ pub use membership::recovery::{Recovery, recover, recovery};
 pub use monitoring::catalog_contact::CATALOG_SILENCE_MAX;
 pub use monitoring::readings::{GroupReading, LogSyncs};
 pub use monitoring::status::{ClusterStatus, GroupReport, NodeReport, ReplicaReport, Role};
-pub use routing::delegated::{AnswersFor, Deed, Guard, ServiceNames};
+pub use routing::delegated::{DelegatedService, Guard, ObjectAccess, ServiceNames};
 pub use routing::service::{AskError, NoAnswer, Service};
 pub use routing::views::ViewError;
 pub use routing::{
@@ -89,12 +89,12 @@ use crate::large_writes::BlobWrites;
 use crate::maintenance::reconcile::{Clocks, Health, Reconcilers, Spared};
 use crate::maintenance::upkeep::Upkeep;
 use crate::monitoring::catalog_contact::CatalogHeard;
-use crate::network::Net;
-use crate::replicas::Hub;
-use crate::replicas::lifecycle::Resting;
+use crate::network::Network;
+use crate::replicas::Replicas;
+use crate::replicas::lifecycle::RestingReplicas;
 use crate::routing::LeaderHints;
 use crate::stale_copies::start_histories::StartHistories;
-use crate::startup::node_files::{Keeping, KeptReplica};
+use crate::startup::node_files::{KeptReplica, NodeFiles};
 use crate::startup::open::ConsensusRuntime;
 
 /// What everything on this node shares.
@@ -104,15 +104,15 @@ pub(crate) struct Shared {
     pub node: NodeId,
     pub shards: u16,
     pub config: ClusterConfig,
-    pub hub: Hub,
+    pub replicas: Replicas,
     pub catalog: Arc<Catalog>,
-    pub net: Net,
+    pub net: Network,
     pub hints: LeaderHints,
     pub log: Log,
     pub blobs: Arc<Blobs>,
     pub writes: Arc<BlobWrites>,
     pub parts: NodeParts,
-    pub keeping: Keeping,
+    pub node_files: NodeFiles,
     /// What `REPLICAS` says.
     pub kept: Mutex<Vec<KeptReplica>>,
     /// Groups whose replica here is being taken away.
@@ -122,7 +122,7 @@ pub(crate) struct Shared {
     /// What time it is at the other nodes.
     pub clocks: Clocks,
     /// Replicas that do not run.
-    pub resting: Resting,
+    pub resting: RestingReplicas,
     pub catalog_heard: CatalogHeard,
     /// Which processes of other nodes are heard, and which replicas here must not run.
     pub start_histories: Arc<StartHistories>,
@@ -171,7 +171,7 @@ impl Cluster {
         membership::nodes::addresses(&self.shared.catalog.read()).contains_key(&node)
     }
 
-    pub(crate) fn net(&self) -> &Net {
+    pub(crate) fn net(&self) -> &Network {
         &self.shared.net
     }
 
@@ -186,7 +186,7 @@ impl Cluster {
 
     /// The shard's replica on this node, if there is one.
     pub fn shard(&self, shard: ShardId) -> Option<Arc<Shard>> {
-        self.shared.hub.shard(shard)
+        self.shared.replicas.shard(shard)
     }
 
     /// A reader met damage in the shard's replica on this node: it is looked at now, and rebuilt where the others can do
@@ -205,7 +205,7 @@ impl Cluster {
 
     /// The group's replica on this node, if there is one.
     pub fn group(&self, group: GroupId) -> Option<Group> {
-        self.shared.hub.group(group)
+        self.shared.replicas.group(group)
     }
 
     /// Whether reads can be asked of the group's replica on this node: it is there, and is no learner that may be far behind.
@@ -238,7 +238,7 @@ impl Cluster {
 
     /// Whether this node has the catalog to itself, as far as it knows.
     pub fn is_alone(&self) -> bool {
-        self.shared.hub.group(GroupId::CATALOG).is_some_and(|catalog| catalog.is_alone() && catalog.leads())
+        self.shared.replicas.group(GroupId::CATALOG).is_some_and(|catalog| catalog.is_alone() && catalog.leads())
     }
 
     /// Whether this node heard from the catalog's majority lately.
@@ -279,13 +279,13 @@ impl Cluster {
         if !self.hears_catalog() {
             why.push(self.catalog_silence());
         }
-        let groups = self.shared.hub.groups();
+        let groups = self.shared.replicas.groups();
         let lost = groups.iter().filter(|group| !group.is_joining() && !group.status().is_led()).count();
         if lost > 0 {
             why.push(format!("{lost} of {} groups have no leader", groups.len()));
         }
         why.extend(self.shared.start_histories.against().into_iter().map(|(node, found)| found.why_not(node)));
-        if self.shared.hub.group(GroupId::CATALOG).is_none() {
+        if self.shared.replicas.group(GroupId::CATALOG).is_none() {
             why.push("this node's copy of the catalog is closed and has yet to be rebuilt".to_owned());
         }
         why
@@ -324,7 +324,7 @@ impl Cluster {
         self.reconcilers.stop().await;
         self.hand_over_all().await;
         self.upkeep.stop();
-        let groups = self.shared.hub.groups();
+        let groups = self.shared.replicas.groups();
         for group in &groups {
             group.shutdown().await;
         }
@@ -358,7 +358,8 @@ impl Shared {
     }
 
     pub fn hears_catalog(&self) -> bool {
-        let alone = || self.hub.group(GroupId::CATALOG).is_some_and(|catalog| catalog.is_alone() && catalog.leads());
+        let alone =
+            || self.replicas.group(GroupId::CATALOG).is_some_and(|catalog| catalog.is_alone() && catalog.leads());
         self.catalog_heard.is_fresh() || alone()
     }
 }

@@ -22,8 +22,8 @@ use tokio::time::Instant;
 
 use crate::maintenance::reconcile::Suspects;
 use crate::membership::nodes::{Membership, Removed};
-use crate::membership::unknown_nodes::Strangers;
-use crate::replicas::Hub;
+use crate::membership::unknown_nodes::UnknownNodes;
+use crate::replicas::Replicas;
 use crate::routing::delegated::{Guard, UNNAMED_ANSWERED_FOR};
 use crate::stale_copies::start_histories::StartHistories;
 use crate::stale_copies::starts::{Consequence, Stop};
@@ -40,12 +40,12 @@ const COMPARE_FIRST: &[u8] = b"compare starts";
 const SENT_TIMES_MAX: u32 = 2;
 
 #[derive(Clone, Default)]
-pub(crate) struct Net {
+pub(crate) struct Network {
     transport: Arc<OnceLock<Transport>>,
     /// Their certificates stay good; what they say is not heard any more.
     removed: Arc<RwLock<Removed>>,
     /// Nodes that the catalog here does not know.
-    strangers: Arc<Strangers>,
+    strangers: Arc<UnknownNodes>,
     /// Since when every node says on whose behalf it asks; none while one does not.
     named_since: Arc<Mutex<Option<Instant>>>,
     guard: Arc<RwLock<Option<Arc<dyn Guard>>>>,
@@ -54,7 +54,7 @@ pub(crate) struct Net {
     start_histories: Arc<OnceLock<Arc<StartHistories>>>,
 }
 
-impl fmt::Debug for Net {
+impl fmt::Debug for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Net").field("connected", &self.transport.get().is_some()).finish()
     }
@@ -64,7 +64,7 @@ fn no_transport() -> String {
     "this node was given no address for other nodes".into()
 }
 
-impl Net {
+impl Network {
     pub fn set_removed(&self, removed: Removed) {
         let mut since = self.named_since.lock();
         *since = removed.all_name_principals().then(|| since.unwrap_or_else(Instant::now));
@@ -105,7 +105,7 @@ impl Net {
     }
 
     /// Nodes that the catalog here does not know.
-    pub fn strangers(&self) -> &Arc<Strangers> {
+    pub fn strangers(&self) -> &Arc<UnknownNodes> {
         &self.strangers
     }
 
@@ -143,16 +143,19 @@ impl Net {
     }
 
     /// Groups of this node can be reached from here on.
-    pub fn open(&self, transport: Transport, hub: &Hub) {
-        let mut doors =
-            Handlers::new().stream(SNAPSHOT_FILE, Arc::new(FileDoor { hub: hub.clone(), net: self.clone() }));
+    pub fn open(&self, transport: Transport, replicas: &Replicas) {
+        let mut handlers = Handlers::new()
+            .stream(SNAPSHOT_FILE, Arc::new(SnapshotFileService { replicas: replicas.clone(), net: self.clone() }));
         for kind in MessageKind::ALL {
-            doors = doors.call(kind.name(), Arc::new(GroupDoor { hub: hub.clone(), net: self.clone(), kind }));
+            handlers = handlers.call(
+                kind.name(),
+                Arc::new(GroupMessageService { replicas: replicas.clone(), net: self.clone(), kind }),
+            );
         }
-        let relay = |deliver| Arc::new(RelayDoor { net: self.clone(), transport: transport.clone(), deliver });
-        let doors = doors.call(RELAY_CALL, relay(false)).call(RELAY_DELIVER, relay(true));
-        let doors = doors.stream(RELAY_CALL, relay(false)).stream(RELAY_DELIVER, relay(true));
-        transport.register(doors);
+        let relay = |deliver| Arc::new(RelayService { net: self.clone(), transport: transport.clone(), deliver });
+        let handlers = handlers.call(RELAY_CALL, relay(false)).call(RELAY_DELIVER, relay(true));
+        let handlers = handlers.stream(RELAY_CALL, relay(false)).stream(RELAY_DELIVER, relay(true));
+        transport.register(handlers);
         // Set once, by the start.
         let _ = self.transport.set(transport);
     }
@@ -188,7 +191,7 @@ fn address_of(way: Way) -> Option<Address> {
     Some(Address { group: way.group, from: way.from, to: way.to })
 }
 
-impl Peers for Net {
+impl Peers for Network {
     fn send(&self, message: Message) -> BoxFuture<'static, Result<Bytes, PeerError>> {
         let net = self.clone();
         let Message { way, kind, body, within } = message;
@@ -245,14 +248,14 @@ impl Peers for Net {
 
 /// Where calls come in that another node passes on, and those that this node is to pass on.
 #[derive(Debug)]
-struct RelayDoor {
-    net: Net,
+struct RelayService {
+    net: Network,
     transport: Transport,
     /// The call is for this node.
     deliver: bool,
 }
 
-impl Handler for RelayDoor {
+impl Handler for RelayService {
     fn call(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
         match self.net.check(&received) {
             Err(refusal) => async move { Err(refusal) }.boxed(),
@@ -262,7 +265,7 @@ impl Handler for RelayDoor {
     }
 }
 
-impl StreamHandler for RelayDoor {
+impl StreamHandler for RelayService {
     fn stream(&self, received: Received) -> ChunkStream {
         match self.net.check(&received) {
             Err(refusal) => futures::stream::iter([Err(refusal)]).boxed(),
@@ -274,9 +277,9 @@ impl StreamHandler for RelayDoor {
 
 /// Where messages for the groups of this node come in.
 #[derive(Debug)]
-struct GroupDoor {
-    hub: Hub,
-    net: Net,
+struct GroupMessageService {
+    replicas: Replicas,
+    net: Network,
     kind: MessageKind,
 }
 
@@ -285,13 +288,17 @@ fn refuse(code: RefusalCode, why: impl Into<String>) -> Refusal {
 }
 
 /// The way back to the sender, if the replica that is meant is here.
-fn arrived(hub: &Hub, net: &Net, received: &Received) -> Result<(assay_cluster_raft::Group, Way), Refusal> {
+fn arrived(
+    replicas: &Replicas,
+    net: &Network,
+    received: &Received,
+) -> Result<(assay_cluster_raft::Group, Way), Refusal> {
     net.check(received)?;
     let bad = || refuse(RefusalCode::BadRequest, "a message to a group names sender and receiver");
     let (Some(address), Some(node)) = (received.address, received.from) else { return Err(bad()) };
     let Address { group, from, to } = address;
     let not_here = || refuse(RefusalCode::NotHere, format!("replica {to} of group {group} is not on this node"));
-    let found = hub.replica(group, to).ok_or_else(not_here)?;
+    let found = replicas.replica(group, to).ok_or_else(not_here)?;
     let way = Way { group, from: to, to: from, node };
     if let Some(start_histories) = net.start_histories() {
         start_histories.way_in(way, received.processes).map_err(|stop| {
@@ -302,9 +309,9 @@ fn arrived(hub: &Hub, net: &Net, received: &Received) -> Result<(assay_cluster_r
     Ok((found, way))
 }
 
-impl Handler for GroupDoor {
+impl Handler for GroupMessageService {
     fn call(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
-        let arrived = arrived(&self.hub, &self.net, &received);
+        let arrived = arrived(&self.replicas, &self.net, &received);
         let (kind, net) = (self.kind, self.net.clone());
         async move {
             let (group, way) = arrived?;
@@ -317,7 +324,7 @@ impl Handler for GroupDoor {
     }
 }
 
-impl Net {
+impl Network {
     /// A replica whose group went on without what it has committed must not go on.
     fn look_at(&self, way: Way, error: &ReceiveError) {
         if let (ReceiveError::OtherHistory(why), Some(start_histories)) = (error, self.start_histories()) {
@@ -344,9 +351,9 @@ fn refusal_of(error: ReceiveError) -> Refusal {
 }
 
 #[derive(Debug)]
-struct FileDoor {
-    hub: Hub,
-    net: Net,
+struct SnapshotFileService {
+    replicas: Replicas,
+    net: Network,
 }
 
 fn file_wanted(body: &[u8]) -> Option<FileWanted> {
@@ -358,9 +365,9 @@ fn file_wanted(body: &[u8]) -> Option<FileWanted> {
 
 type ChunkStream = BoxStream<'static, Result<Bytes, Refusal>>;
 
-impl StreamHandler for FileDoor {
+impl StreamHandler for SnapshotFileService {
     fn stream(&self, received: Received) -> ChunkStream {
-        let arrived = arrived(&self.hub, &self.net, &received);
+        let arrived = arrived(&self.replicas, &self.net, &received);
         let opened = async move {
             let (group, _) = arrived?;
             let bad = || refuse(RefusalCode::BadRequest, "a request for a file that does not read");
@@ -388,7 +395,7 @@ pub(crate) mod tests {
     pub const OTHER: NodeId = NodeId(2);
 
     /// A node that reaches one other, which answers to this.
-    pub fn with_other(answers: Handlers) -> (Net, Transport) {
+    pub fn with_other(answers: Handlers) -> (Network, Transport) {
         let cluster = ClusterId(Uuid::from_u128(7));
         let authority = Authority::new(cluster).expect("an authority");
         let start = |node, handlers| {
@@ -402,13 +409,13 @@ pub(crate) mod tests {
         };
         let (own, other) = (start(NodeId(1), Handlers::new()), start(OTHER, answers));
         own.set_addresses(BTreeMap::from([(OTHER, other.local_addr().to_string())]));
-        let net = Net::default();
-        net.open(own, &Hub::default());
+        let net = Network::default();
+        net.open(own, &Replicas::default());
         (net, other)
     }
 
     /// What a replica at the other node answers to a snapshot.
-    async fn send_snapshot(group: GroupId, answer: ReceiveError) -> (Net, Result<Bytes, PeerError>) {
+    async fn send_snapshot(group: GroupId, answer: ReceiveError) -> (Network, Result<Bytes, PeerError>) {
         let refuse = move |_: Received| {
             let refusal = refusal_of(answer.clone());
             async move { Err::<Bytes, _>(refusal) }

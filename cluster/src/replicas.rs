@@ -11,23 +11,23 @@ use assay_storage_shard::Shard;
 use parking_lot::RwLock;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Hosted {
+pub(crate) struct HostedReplica {
     pub group: Group,
     /// None of the catalog.
     pub shard: Option<Arc<Shard>>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Hub {
-    hosted: Arc<RwLock<BTreeMap<GroupId, Hosted>>>,
+pub(crate) struct Replicas {
+    hosted: Arc<RwLock<BTreeMap<GroupId, HostedReplica>>>,
 }
 
-impl Hub {
-    pub fn add(&self, hosted: Hosted) {
+impl Replicas {
+    pub fn add(&self, hosted: HostedReplica) {
         self.hosted.write().insert(hosted.group.id(), hosted);
     }
 
-    pub fn remove(&self, group: GroupId) -> Option<Hosted> {
+    pub fn remove(&self, group: GroupId) -> Option<HostedReplica> {
         self.hosted.write().remove(&group)
     }
 
@@ -45,7 +45,7 @@ impl Hub {
     }
 
     /// By group.
-    pub fn all(&self) -> Vec<Hosted> {
+    pub fn all(&self) -> Vec<HostedReplica> {
         self.hosted.read().values().cloned().collect()
     }
 

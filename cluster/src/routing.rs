@@ -43,7 +43,7 @@ impl Shared {
     /// Learns the leader from a voting replica on this node. A node without one asks the members in turn, until one leads
     /// or names the leader.
     pub fn route(&self, group: GroupId) -> Route {
-        let Some(found) = self.hub.group(group) else { return self.guess(group) };
+        let Some(found) = self.replicas.group(group) else { return self.guess(group) };
         if found.leads() {
             return Route::Here;
         }

@@ -26,7 +26,7 @@ const IN_USE: std::ops::Range<u64> = 200_000..2_000_000;
 #[derive(Debug)]
 pub struct OldCopy {
     pub kept: Kept,
-    pub starts: starts::Kept,
+    pub starts: starts::KeptStarts,
     pub replicas: BTreeMap<GroupId, ReplicaId>,
 }
 

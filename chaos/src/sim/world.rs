@@ -51,7 +51,7 @@ pub struct Place {
 struct Machine {
     kept: Kept,
     /// Durable as soon as they are changed.
-    starts: starts::Kept,
+    starts: starts::KeptStarts,
     places: BTreeMap<GroupId, Place>,
     life: Option<Arc<Life>>,
     lives: u32,
@@ -258,7 +258,7 @@ impl World {
     }
 
     /// What a process writes down of starts.
-    pub fn keep_starts(&self, life: &Life, kept: starts::Kept) {
+    pub fn keep_starts(&self, life: &Life, kept: starts::KeptStarts) {
         if let Some(machine) = self.machines.lock().get_mut(&life.node).filter(|_| !life.is_dead()) {
             machine.starts = kept;
         }

@@ -50,7 +50,7 @@ pub(crate) struct NextAuthority {
 
 /// What a node has to change about the certificates in its directory.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Due {
+pub(crate) enum CertificateChange {
     Nothing,
     /// It is to trust these, and keeps its own certificate.
     Trust(String),
@@ -60,7 +60,7 @@ pub(crate) enum Due {
 
 /// What a node states about its certificates.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shown {
+pub(crate) struct StatedCertificates {
     pub trusts: Vec<String>,
     pub certified_by: Option<String>,
 }
@@ -139,9 +139,9 @@ impl Authorities {
     }
 
     /// What a node that keeps this has to change. A certificate of an operator's own authority stays as it is.
-    pub fn due(&self, kept: &Identity, valid: Duration) -> Result<Due, TransportError> {
+    pub fn due(&self, kept: &Identity, valid: Duration) -> Result<CertificateChange, TransportError> {
         if self.issuer_of(kept)?.is_none() {
-            return Ok(Due::Nothing);
+            return Ok(CertificateChange::Nothing);
         }
         let own = split_certificates(&kept.authority_pem)?;
         let before: Vec<String> = own.iter().map(|(_, der)| fingerprint(der)).collect();
@@ -157,9 +157,9 @@ impl Authorities {
         let left = kept.runs_out()?.duration_since(SystemTime::now()).unwrap_or_default();
         let trusted = if same_trust { kept.authority_pem.clone() } else { trusted };
         Ok(match is_due(left, valid) || !kept.is_by(&self.certificate_pem)? {
-            true => Due::Certificate(trusted),
-            false if same_trust => Due::Nothing,
-            false => Due::Trust(trusted),
+            true => CertificateChange::Certificate(trusted),
+            false if same_trust => CertificateChange::Nothing,
+            false => CertificateChange::Trust(trusted),
         })
     }
 
@@ -173,12 +173,12 @@ impl Authorities {
         Ok(None)
     }
 
-    pub fn shown(&self, identity: &Identity) -> Result<Shown, TransportError> {
-        Ok(Shown { trusts: Shown::of(identity)?, certified_by: self.issuer_of(identity)? })
+    pub fn shown(&self, identity: &Identity) -> Result<StatedCertificates, TransportError> {
+        Ok(StatedCertificates { trusts: StatedCertificates::of(identity)?, certified_by: self.issuer_of(identity)? })
     }
 }
 
-impl Shown {
+impl StatedCertificates {
     fn of(identity: &Identity) -> Result<Vec<String>, TransportError> {
         Ok(split_certificates(&identity.authority_pem)?.iter().map(|(_, der)| fingerprint(der)).collect())
     }
@@ -251,9 +251,9 @@ mod tests {
         fn take_up(&mut self, node: usize) {
             let kept = &mut self.kept[node - 1];
             match self.body.due(kept, VALID).expect("reads") {
-                Due::Nothing => {}
-                Due::Trust(trusted) => kept.authority_pem = trusted,
-                Due::Certificate(trusted) => {
+                CertificateChange::Nothing => {}
+                CertificateChange::Trust(trusted) => kept.authority_pem = trusted,
+                CertificateChange::Certificate(trusted) => {
                     let request =
                         assay_cluster_transport::CertificateRequest::of_key(&kept.key_pem).expect("a request");
                     let current =
@@ -267,7 +267,7 @@ mod tests {
 
         fn records(&self) -> Vec<NodeRecord> {
             let record = |(node, kept): (u64, &Identity)| {
-                let Shown { trusts, certified_by } = self.body.shown(kept).expect("reads");
+                let StatedCertificates { trusts, certified_by } = self.body.shown(kept).expect("reads");
                 let program = NodeProgram { keys: Some(Vec::new()), trusts, certified_by, ..NodeProgram::own() };
                 NodeRecord { node: NodeId(node), address: None, state: NodeState::Active, program: Some(program) }
             };

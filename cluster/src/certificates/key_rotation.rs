@@ -32,7 +32,7 @@ impl Shared {
     /// leads the catalog.
     pub async fn tend_authorities(&self) -> Result<(), OperateError> {
         self.open_for_all().await?;
-        if !self.hub.group(GroupId::CATALOG).is_some_and(|catalog| catalog.leads()) {
+        if !self.replicas.group(GroupId::CATALOG).is_some_and(|catalog| catalog.leads()) {
             return Ok(());
         }
         let (body, record, nodes, lacks) = {

@@ -27,18 +27,18 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::Shared;
-use crate::certificates::authority_records::{Authorities, Due, Shown};
+use crate::certificates::authority_records::{Authorities, CertificateChange, StatedCertificates};
 use crate::certificates::key_wrap::KeyWrap;
 use crate::error::OpenError;
 use crate::large_writes::{self, BlobService};
 use crate::maintenance::reconcile::{
-    CLOCK, DIGEST, Digests, HEALTH, INTRODUCE, Introductions, OwnClock, OwnHealth, PLACED, Placed, QUARANTINE,
-    Quarantines, SPARE, Spares,
+    CLOCK, ClockService, DIGEST, DigestService, HEALTH, HealthService, INTRODUCE, IntroductionService, PLACED,
+    PlacementService, QUARANTINE, QuarantineService, SPARE, SpareService,
 };
-use crate::membership::join::JoinDoor;
+use crate::membership::join::JoinService;
 use crate::membership::nodes::{self, NodeProgram, NodeRecord, NodeState};
-use crate::membership::unknown_nodes::{VOUCH, Voucher};
-use crate::monitoring::status::{Reports, STATUS};
+use crate::membership::unknown_nodes::{VOUCH, VoucherService};
+use crate::monitoring::status::{ReportService, STATUS};
 use crate::routing::service::{NoAnswer, Service};
 use crate::routing::{PROPOSE, ProposeService};
 use crate::stale_copies::start_histories::{START_HISTORY, START_ID, StartHistoryService, StartIdService};
@@ -160,7 +160,7 @@ impl Shared {
         let keys = self.config.keys.as_ref().map(|keys| keys.ids()).unwrap_or_default();
         let identity = self.net.transport().map(|transport| transport.identity());
         let shown = identity.and_then(|identity| self.authorities().ok()?.shown(&identity).ok()).unwrap_or_default();
-        let Shown { trusts, certified_by } = shown;
+        let StatedCertificates { trusts, certified_by } = shown;
         NodeProgram { keys: Some(keys), trusts, certified_by, ..NodeProgram::own() }
     }
 
@@ -225,35 +225,35 @@ impl Shared {
             Err(OpenError::NoAuthority) => None,
             Err(error) => return Err(error),
         };
-        let Some(kept) = self.keeping.identity()? else {
+        let Some(kept) = self.node_files.identity()? else {
             let Some(authority) = authority else { return Ok(None) };
             let (key_pem, request) = new_request()?;
             let certificate_pem = authority.issue(self.node, &request, self.config.certificate_valid)?;
             let made = Identity { authority_pem: self.authorities()?.trusted(), certificate_pem, key_pem };
-            self.keeping.set_identity(&made)?;
+            self.node_files.set_identity(&made)?;
             return Ok(Some(made));
         };
         let due = self.due(&kept)?;
         let kept = match (due, authority) {
-            (Due::Nothing, _) => kept,
-            (Due::Trust(authority_pem), _) => self.keep_trust(kept, authority_pem)?,
-            (Due::Certificate(authority_pem), Some(authority)) => {
+            (CertificateChange::Nothing, _) => kept,
+            (CertificateChange::Trust(authority_pem), _) => self.keep_trust(kept, authority_pem)?,
+            (CertificateChange::Certificate(authority_pem), Some(authority)) => {
                 let request = CertificateRequest::of_key(&kept.key_pem)?;
                 let certificate = authority.issue(self.node, &request, self.config.certificate_valid)?;
                 self.keep_certificate(kept, authority_pem, certificate)?
             }
             // Another node is asked for one once it can be reached.
-            (Due::Certificate(authority_pem), None) => self.keep_trust(kept, authority_pem)?,
+            (CertificateChange::Certificate(authority_pem), None) => self.keep_trust(kept, authority_pem)?,
         };
         let is_over = kept.runs_out()? <= SystemTime::now();
         Ok(Some(kept).filter(|_| !is_over))
     }
 
     /// What is to be changed about the certificates in this node's directory.
-    fn due(&self, kept: &Identity) -> Result<Due, OpenError> {
+    fn due(&self, kept: &Identity) -> Result<CertificateChange, OpenError> {
         match self.authorities() {
             Ok(body) => Ok(body.due(kept, self.config.certificate_valid)?),
-            Err(OpenError::NoAuthority) => Ok(Due::Nothing),
+            Err(OpenError::NoAuthority) => Ok(CertificateChange::Nothing),
             Err(error) => Err(error),
         }
     }
@@ -261,13 +261,15 @@ impl Shared {
     /// Brings the certificates in this node's directory up to date, asking another node where this one cannot issue.
     pub async fn renew(self: &Arc<Self>) -> Result<Identity, OpenError> {
         let looked = self.blocking(|shared| {
-            let kept = shared.keeping.identity()?.ok_or(OpenError::NoIdentity)?;
+            let kept = shared.node_files.identity()?.ok_or(OpenError::NoIdentity)?;
             Ok((shared.due(&kept)?, kept))
         });
         match looked.await? {
-            (Due::Nothing, kept) => Ok(kept),
-            (Due::Trust(authority_pem), kept) => self.blocking(|shared| shared.keep_trust(kept, authority_pem)).await,
-            (Due::Certificate(authority_pem), kept) => {
+            (CertificateChange::Nothing, kept) => Ok(kept),
+            (CertificateChange::Trust(authority_pem), kept) => {
+                self.blocking(|shared| shared.keep_trust(kept, authority_pem)).await
+            }
+            (CertificateChange::Certificate(authority_pem), kept) => {
                 let request = CertificateRequest::of_key(&kept.key_pem)?;
                 match self.issue(self.node, &request).await {
                     Ok(certificate) => {
@@ -285,7 +287,7 @@ impl Shared {
 
     /// What this node keeps in its directory.
     pub async fn kept_identity(self: &Arc<Self>) -> Result<Identity, OpenError> {
-        self.blocking(|shared| shared.keeping.identity()?.ok_or(OpenError::NoIdentity)).await
+        self.blocking(|shared| shared.node_files.identity()?.ok_or(OpenError::NoIdentity)).await
     }
 
     async fn blocking<T: Send + 'static>(
@@ -301,7 +303,7 @@ impl Shared {
         if kept.authority_pem == authority_pem {
             return Ok(kept);
         }
-        self.keeping.set_authority(&authority_pem)?;
+        self.node_files.set_authority(&authority_pem)?;
         tracing::info!("this node trusts other certificate authorities of the cluster than before");
         Ok(Identity { authority_pem, ..kept })
     }
@@ -314,17 +316,17 @@ impl Shared {
     ) -> Result<Identity, OpenError> {
         let left = kept.runs_out()?.duration_since(SystemTime::now()).unwrap_or_default();
         let kept = self.keep_trust(kept, authority_pem)?;
-        self.keeping.set_certificate(&certificate_pem)?;
+        self.node_files.set_certificate(&certificate_pem)?;
         tracing::info!(seconds_left = left.as_secs(), "this node's certificate was made anew");
         Ok(Identity { certificate_pem, ..kept })
     }
 
     /// Where others reach this node: what it is told now, else what it was told before, which it keeps.
     fn own_address(&self) -> Result<Option<String>, OpenError> {
-        let kept = self.keeping.node()?;
+        let kept = self.node_files.node()?;
         match &self.config.peer {
             Some(peer) if kept.address.as_ref() != Some(&peer.address) => {
-                self.keeping.set_node(&NodeFile { node: self.node, address: Some(peer.address.clone()) })?;
+                self.node_files.set_node(&NodeFile { node: self.node, address: Some(peer.address.clone()) })?;
                 Ok(Some(peer.address.clone()))
             }
             Some(peer) => Ok(Some(peer.address.clone())),
@@ -350,36 +352,37 @@ impl Shared {
             patience: patience(self.config.timing),
             runtime: self.parts.runtime.clone(),
         };
-        let handlers = Handlers::new().open_call(crate::membership::join::JOIN, Arc::new(JoinDoor(Arc::clone(self))));
+        let handlers =
+            Handlers::new().open_call(crate::membership::join::JOIN, Arc::new(JoinService(Arc::clone(self))));
         let transport = Transport::start(config, handlers)?;
         transport.set_addresses(self.known_addresses()?);
         tracing::info!(listen = %transport.local_addr(), address = %peer.address, "other nodes can reach this one");
-        self.net.open(transport, &self.hub);
+        self.net.open(transport, &self.replicas);
         self.register_services();
         Ok(())
     }
 
     fn register_services(self: &Arc<Self>) {
         self.serve(PROPOSE, Arc::new(ProposeService(Arc::clone(self))));
-        self.serve(STATUS, Arc::new(Reports(Arc::clone(self))));
-        self.serve(DIGEST, Arc::new(Digests(Arc::clone(self))));
-        self.serve(QUARANTINE, Arc::new(Quarantines(Arc::clone(self))));
-        self.serve(SPARE, Arc::new(Spares(Arc::clone(self))));
-        self.serve(CLOCK, Arc::new(OwnClock));
+        self.serve(STATUS, Arc::new(ReportService(Arc::clone(self))));
+        self.serve(DIGEST, Arc::new(DigestService(Arc::clone(self))));
+        self.serve(QUARANTINE, Arc::new(QuarantineService(Arc::clone(self))));
+        self.serve(SPARE, Arc::new(SpareService(Arc::clone(self))));
+        self.serve(CLOCK, Arc::new(ClockService));
         self.serve(START_HISTORY, Arc::new(StartHistoryService(Arc::clone(&self.start_histories))));
         self.serve(START_ID, Arc::new(StartIdService(Arc::clone(&self.start_histories))));
-        self.serve(PLACED, Arc::new(Placed(Arc::clone(self))));
+        self.serve(PLACED, Arc::new(PlacementService(Arc::clone(self))));
         self.serve(CERTIFY, Arc::new(Certifier(Arc::clone(self))));
-        self.serve(VOUCH, Arc::new(Voucher(Arc::clone(self))));
-        self.serve(HEALTH, Arc::new(OwnHealth(Arc::clone(self))));
-        self.serve(INTRODUCE, Arc::new(Introductions(Arc::clone(self))));
+        self.serve(VOUCH, Arc::new(VoucherService(Arc::clone(self))));
+        self.serve(HEALTH, Arc::new(HealthService(Arc::clone(self))));
+        self.serve(INTRODUCE, Arc::new(IntroductionService(Arc::clone(self))));
         self.serve(large_writes::PUT, Arc::new(BlobService::Put(Arc::clone(&self.writes))));
         self.serve(large_writes::GET, Arc::new(BlobService::Get(Arc::clone(&self.writes))));
     }
 
     /// The catalog's, and where that has not come yet those that were kept.
     pub fn known_addresses(&self) -> Result<BTreeMap<NodeId, String>, OpenError> {
-        let mut addresses = self.keeping.peers()?;
+        let mut addresses = self.node_files.peers()?;
         addresses.extend(nodes::addresses(&self.catalog.read()));
         addresses.remove(&self.node);
         Ok(addresses)
@@ -392,10 +395,10 @@ impl Shared {
 
     /// Whether this node is all there is of its cluster: every group has one member, which is here.
     pub async fn is_alone(&self) -> bool {
-        if self.hub.group(GroupId::CATALOG).is_none() {
+        if self.replicas.group(GroupId::CATALOG).is_none() {
             return false; // it is closed, and others have it
         }
-        for group in self.hub.groups() {
+        for group in self.replicas.groups() {
             if group.count_members().await != Some(1) {
                 return false;
             }

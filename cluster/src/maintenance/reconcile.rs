@@ -39,11 +39,11 @@ use tokio::task::JoinHandle;
 use crate::Shared;
 
 pub use clocks::PeersTime;
-pub(crate) use clocks::{CLOCK, Clocks, OwnClock};
-pub(crate) use health::{HEALTH, Health, OwnHealth};
-pub(crate) use introductions::{INTRODUCE, Introductions};
-pub(crate) use refusals::{PLACED, Placed};
-pub(crate) use scrub::{DIGEST, Digests, QUARANTINE, Quarantines, SPARE, Spared, Spares, Suspects};
+pub(crate) use clocks::{CLOCK, ClockService, Clocks};
+pub(crate) use health::{HEALTH, Health, HealthService};
+pub(crate) use introductions::{INTRODUCE, IntroductionService};
+pub(crate) use refusals::{PLACED, PlacementService};
+pub(crate) use scrub::{DIGEST, DigestService, QUARANTINE, QuarantineService, SPARE, SpareService, Spared, Suspects};
 
 /// Between two looks of each reconciler.
 const LOOK: Duration = Duration::from_millis(250);

@@ -33,10 +33,10 @@ use tokio::runtime::Handle;
 use crate::config::ClusterConfig;
 use crate::large_writes::BlobWrites;
 use crate::maintenance::reconcile::Suspects;
-use crate::replicas::Hub;
+use crate::replicas::Replicas;
 use crate::startup::data_dir::Lock;
 use erasure::Erasing;
-use seal_choice::{Budget, GroupReport, decide};
+use seal_choice::{Budget, SealCandidate, decide};
 
 /// Between two looks at the node.
 const LOOK: Duration = Duration::from_millis(25);
@@ -82,7 +82,7 @@ struct Counts {
 
 pub(crate) struct UpkeepParts {
     pub config: ClusterConfig,
-    pub hub: Hub,
+    pub replicas: Replicas,
     pub log: Log,
     pub writes: Arc<BlobWrites>,
     pub admission: Arc<Admission>,
@@ -95,11 +95,11 @@ pub(crate) struct UpkeepParts {
 /// A handle on the threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Upkeep {
-    shared: Arc<Shared>,
+    shared: Arc<UpkeepState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct UpkeepState {
     stop: AtomicBool,
     /// Memory is short.
     pressed: AtomicBool,
@@ -114,7 +114,7 @@ struct Shared {
 
 impl Upkeep {
     pub fn start(parts: UpkeepParts) -> io::Result<Upkeep> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(UpkeepState {
             stop: AtomicBool::new(false),
             pressed: AtomicBool::new(false),
             counts: Counts::default(),
@@ -125,7 +125,7 @@ impl Upkeep {
         });
         let compacting = Compacting {
             shared: Arc::clone(&shared),
-            hub: parts.hub.clone(),
+            replicas: parts.replicas.clone(),
             config: parts.config.clone(),
             suspects: Arc::clone(&parts.suspects),
             not_before: RefCell::default(),
@@ -136,11 +136,11 @@ impl Upkeep {
             compacting.run();
             drop(held);
         })?;
-        let UpkeepParts { config, hub, log, writes, admission, runtime, lock, suspects: _ } = parts;
+        let UpkeepParts { config, replicas, log, writes, admission, runtime, lock, suspects: _ } = parts;
         let looking = Looking {
             shared: Arc::clone(&shared),
             config,
-            hub,
+            replicas,
             log,
             writes,
             admission,
@@ -181,16 +181,16 @@ impl Upkeep {
     }
 }
 
-impl Shared {
+impl UpkeepState {
     fn stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 }
 
 struct Looking {
-    shared: Arc<Shared>,
+    shared: Arc<UpkeepState>,
     config: ClusterConfig,
-    hub: Hub,
+    replicas: Replicas,
     log: Log,
     writes: Arc<BlobWrites>,
     admission: Arc<Admission>,
@@ -234,9 +234,9 @@ impl Looking {
         }
     }
 
-    fn reports(&mut self, now: Instant, pinned: &BTreeSet<GroupId>, keep: LogRetention) -> Vec<GroupReport> {
+    fn reports(&mut self, now: Instant, pinned: &BTreeSet<GroupId>, keep: LogRetention) -> Vec<SealCandidate> {
         let sealing = self.shared.sealing.lock().clone();
-        let groups = self.hub.groups();
+        let groups = self.replicas.groups();
         self.dirty_since.retain(|id, _| groups.iter().any(|group| group.id() == *id));
         let mut reports = Vec::with_capacity(groups.len());
         for group in &groups {
@@ -250,7 +250,7 @@ impl Looking {
                 }
             };
             let memory_bytes = group.machine().memory_bytes() as u64;
-            reports.push(GroupReport {
+            reports.push(SealCandidate {
                 group: id,
                 memory_bytes,
                 dirty,
@@ -263,7 +263,7 @@ impl Looking {
         reports
     }
 
-    fn update_admission(&self, reports: &[GroupReport], no_space: Option<String>) {
+    fn update_admission(&self, reports: &[SealCandidate], no_space: Option<String>) {
         let memory: u64 = reports.iter().map(|report| report.memory_bytes).sum();
         let pressed = memory >= self.config.memory_budget_bytes / 100 * PRESSED_PERCENT;
         self.shared.pressed.store(pressed, Ordering::Relaxed);
@@ -296,7 +296,7 @@ impl Looking {
 
     /// Groups that have sealed everything, and keep old files of the log for replicas that lag.
     fn purge(&self, pinned: &BTreeSet<GroupId>, keep: LogRetention) {
-        for group in pinned.iter().filter_map(|id| self.hub.group(*id)) {
+        for group in pinned.iter().filter_map(|id| self.replicas.group(*id)) {
             if group.unsealed_entries() == 0 && group.sealed_in_log() > 0 {
                 self.runtime.spawn(async move {
                     if let Err(why) = group.purge(keep).await {
@@ -310,8 +310,8 @@ impl Looking {
     /// The log is copied by this thread, which alone gives its files back, and where there is room for a copy.
     fn erase(&self, now: Instant, has_room: bool) {
         let erasing = &self.shared.erasing;
-        if let Some(shards) = erasing.look(&self.hub, self.config.erase_after, now) {
-            self.runtime.spawn(Arc::clone(erasing).purge(self.hub.clone(), shards));
+        if let Some(shards) = erasing.look(&self.replicas, self.config.erase_after, now) {
+            self.runtime.spawn(Arc::clone(erasing).purge(self.replicas.clone(), shards));
         }
         if has_room {
             erasing.take_purged(|| self.log.renew());
@@ -320,7 +320,7 @@ impl Looking {
 
     /// The generations sealed last stay for a while as a cache; together they stay bounded.
     fn release_cached(&self) {
-        let shards = self.hub.shards();
+        let shards = self.replicas.shards();
         let mut cached: Vec<_> = shards.iter().map(|shard| (shard.cached_bytes(), shard)).collect();
         let mut total: usize = cached.iter().map(|(bytes, _)| bytes).sum();
         cached.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
@@ -335,7 +335,7 @@ impl Looking {
 
     /// `pinning` says what is to be left of the log, where its old files are kept by this group.
     fn seal(&mut self, id: GroupId, pinning: Option<LogRetention>) {
-        let Some(group) = self.hub.group(id) else { return };
+        let Some(group) = self.replicas.group(id) else { return };
         self.shared.sealing.lock().insert(id);
         self.dirty_since.remove(&id);
         let shared = Arc::clone(&self.shared);
@@ -363,8 +363,8 @@ impl Looking {
 }
 
 struct Compacting {
-    shared: Arc<Shared>,
-    hub: Hub,
+    shared: Arc<UpkeepState>,
+    replicas: Replicas,
     config: ClusterConfig,
     suspects: Arc<Suspects>,
     /// Shards in which damage was met. Reads and seals go on until the replica is given up.
@@ -395,11 +395,11 @@ impl Compacting {
 
     /// One shard after the other, each held no longer than its own turn: a replica that leaves waits for whoever holds it.
     fn each_shard(&self, work: &dyn Fn(ShardId, &Shard)) {
-        for id in self.hub.ids().into_iter().filter_map(GroupId::shard) {
+        for id in self.replicas.ids().into_iter().filter_map(GroupId::shard) {
             if self.shared.stopped() {
                 return;
             }
-            if let Some(shard) = self.hub.shard(id).filter(|_| self.may_work_on(id)) {
+            if let Some(shard) = self.replicas.shard(id).filter(|_| self.may_work_on(id)) {
                 work(id, &shard);
             }
         }
@@ -432,7 +432,7 @@ impl Compacting {
     fn erase(&self) {
         for id in self.shared.erasing.take_renewed() {
             let Some(id) = id.shard().filter(|shard| self.may_work_on(*shard)) else { continue };
-            let Some(shard) = self.hub.shard(id) else { continue };
+            let Some(shard) = self.replicas.shard(id) else { continue };
             shard.release_cached();
             let mut looked = BTreeSet::new();
             while !self.shared.stopped() && self.did(id, shard.erase(&mut looked, &self.pace(&shard))) {}

@@ -35,7 +35,7 @@ use crate::certificates::node_certificates::now_micros;
 use crate::membership::nodes::{self, NodeProgram, NodeRecord, NodeState, Removed};
 use crate::membership::operations::OperateError;
 use crate::startup::data_dir::{Format, HomeError, Lock, read_format, write_format};
-use crate::startup::node_files::{Keeping, KeptReplica, KeptState, NodeFile};
+use crate::startup::node_files::{KeptReplica, KeptState, NodeFile, NodeFiles};
 use crate::{Cluster, Shared};
 
 pub(crate) const JOIN: &str = "cluster.join";
@@ -182,16 +182,16 @@ impl Cluster {
 /// Lets a directory join the cluster of a token. The node is not started; doing it again is answered as before.
 pub async fn join(disk: SharedDisk, dir: &Path, token: &str, address: &str) -> Result<Joined, JoinError> {
     let token = Token::decode(token)?;
-    let keeping = Keeping { disk: disk.clone(), dir: dir.to_owned() };
+    let node_files = NodeFiles { disk: disk.clone(), dir: dir.to_owned() };
     // A node that joined may run, and hold the lock: it is asked for only by who has something to do.
-    if let Some(before) = joined_before(&keeping, token.cluster)? {
+    if let Some(before) = joined_before(&node_files, token.cluster)? {
         return Ok(before);
     }
     let io = |source| JoinError::Home(HomeError::Io { doing: format!("making {}", dir.display()), source });
     disk.create_dir_all(dir).map_err(io)?;
     let _lock = Lock::take(dir)?;
     // Another process may have been faster.
-    if let Some(before) = joined_before(&keeping, token.cluster)? {
+    if let Some(before) = joined_before(&node_files, token.cluster)? {
         return Ok(before);
     }
     crate::startup::data_dir::check_empty(&*disk, dir)?;
@@ -208,17 +208,17 @@ pub async fn join(disk: SharedDisk, dir: &Path, token: &str, address: &str) -> R
     let answer = join_call(&token.authority, token.cluster, &token.address, call).await;
     let answer = answer.map_err(|error| refused(error.to_string()))?;
     let admitted: Admission = serde_json::from_slice(&answer).map_err(|error| refused(error.to_string()))?;
-    keep(&keeping, key_pem, admitted, address)
+    keep(&node_files, key_pem, admitted, address)
 }
 
 /// What a directory is already; none of one that may join. The format file is the last that a join writes, so it needs no
 /// lock to be believed.
-fn joined_before(keeping: &Keeping, cluster: ClusterId) -> Result<Option<Joined>, JoinError> {
-    match read_format(&*keeping.disk, &keeping.dir)? {
+fn joined_before(node_files: &NodeFiles, cluster: ClusterId) -> Result<Option<Joined>, JoinError> {
+    match read_format(&*node_files.disk, &node_files.dir)? {
         Some(found) if found.cluster == cluster => {
-            Ok(Some(Joined { cluster, node: keeping.node()?.node, before: true }))
+            Ok(Some(Joined { cluster, node: node_files.node()?.node, before: true }))
         }
-        Some(found) => Err(JoinError::Other { dir: keeping.dir.clone(), found: found.cluster }),
+        Some(found) => Err(JoinError::Other { dir: node_files.dir.clone(), found: found.cluster }),
         None => Ok(None),
     }
 }
@@ -240,34 +240,34 @@ fn kept_key(dir: &Path) -> Result<(String, CertificateRequest), JoinError> {
     Ok((key, request))
 }
 
-fn keep(keeping: &Keeping, key_pem: String, admitted: Admission, address: &str) -> Result<Joined, JoinError> {
+fn keep(node_files: &NodeFiles, key_pem: String, admitted: Admission, address: &str) -> Result<Joined, JoinError> {
     let Admission { cluster, node, catalog_replica, shards, authority, certificate, peers } = admitted;
-    keeping.set_identity(&Identity { authority_pem: authority, certificate_pem: certificate, key_pem })?;
-    keeping.set_peers(&peers.into_iter().map(|(node, at)| (NodeId(node), at)).collect())?;
+    node_files.set_identity(&Identity { authority_pem: authority, certificate_pem: certificate, key_pem })?;
+    node_files.set_peers(&peers.into_iter().map(|(node, at)| (NodeId(node), at)).collect())?;
     let catalog = KeptReplica {
         group: GroupId::CATALOG,
         replica: catalog_replica,
         dir: "catalog".into(),
         state: KeptState::Kept,
     };
-    keeping.set_replicas(&[catalog])?;
-    keeping.set_node(&NodeFile { node, address: Some(address.to_owned()) })?;
+    node_files.set_replicas(&[catalog])?;
+    node_files.set_node(&NodeFile { node, address: Some(address.to_owned()) })?;
     // Last: a directory with this file has joined.
-    write_format(&*keeping.disk, &keeping.dir, &Format { cluster, shards, founded: true })?;
-    let _ = std::fs::remove_file(keeping.dir.join("JOINING.tmp")); // of no use any more
+    write_format(&*node_files.disk, &node_files.dir, &Format { cluster, shards, founded: true })?;
+    let _ = std::fs::remove_file(node_files.dir.join("JOINING.tmp")); // of no use any more
     Ok(Joined { cluster, node, before: false })
 }
 
 /// Where new nodes knock. Any node lets them in, through the catalog.
-pub(crate) struct JoinDoor(pub Arc<Shared>);
+pub(crate) struct JoinService(pub Arc<Shared>);
 
-impl fmt::Debug for JoinDoor {
+impl fmt::Debug for JoinService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JoinDoor")
     }
 }
 
-impl Handler for JoinDoor {
+impl Handler for JoinService {
     fn call(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
         let shared = Arc::clone(&self.0);
         async move {
@@ -284,7 +284,7 @@ impl Handler for JoinDoor {
 impl Shared {
     async fn admit(self: &Arc<Self>, request: Request) -> Result<Admission, String> {
         let key = CertificateRequest::from_pem(&request.key).map_err(|error| error.to_string())?;
-        let catalog = self.hub.group(GroupId::CATALOG).ok_or("the catalog is not on this node")?;
+        let catalog = self.replicas.group(GroupId::CATALOG).ok_or("the catalog is not on this node")?;
         catalog.fence().await.map_err(|error| format!("the catalog does not answer: {error}"))?;
         let token = self.catalog.read().find(&token_key(&request.secret)).cloned();
         let token = token.ok_or("its token is not known here; make a new one with `assay cluster token`")?;
@@ -479,8 +479,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let disk: SharedDisk = Arc::new(assay_storage_disk::RealDisk);
         let (cluster, other) = (ClusterId(Uuid::from_u128(7)), ClusterId(Uuid::from_u128(8)));
-        let keeping = Keeping { disk: disk.clone(), dir: dir.path().to_owned() };
-        keeping.set_node(&NodeFile { node: NodeId(2), address: Some("127.0.0.1:2".into()) }).expect("writes");
+        let node_files = NodeFiles { disk: disk.clone(), dir: dir.path().to_owned() };
+        node_files.set_node(&NodeFile { node: NodeId(2), address: Some("127.0.0.1:2".into()) }).expect("writes");
         write_format(&*disk, dir.path(), &Format { cluster, shards: 4, founded: true }).expect("writes");
         let _running = Lock::take(dir.path()).expect("free");
 

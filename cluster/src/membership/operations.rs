@@ -109,7 +109,7 @@ impl Cluster {
 
     /// Gives away what this node leads, all groups side by side; who cannot be given away is found by an election later.
     pub(crate) async fn hand_over_all(&self) {
-        let leads = self.shared.hub.groups().into_iter().filter(Group::leads).collect::<Vec<_>>();
+        let leads = self.shared.replicas.groups().into_iter().filter(Group::leads).collect::<Vec<_>>();
         if leads.is_empty() {
             return;
         }

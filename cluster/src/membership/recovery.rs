@@ -31,7 +31,7 @@ use crate::membership::nodes::{self, NodeRecord, NodeState, Removed};
 use crate::replicas::lifecycle::open_shard;
 use crate::stale_copies::starts;
 use crate::startup::data_dir::{Format, HomeError, Lock, read_format};
-use crate::startup::node_files::{Keeping, KeptReplica, KeptState};
+use crate::startup::node_files::{KeptReplica, KeptState, NodeFiles};
 use crate::startup::open::kept_replicas;
 
 const RECOVERING: &str = "RECOVERING";
@@ -60,7 +60,7 @@ pub struct Recovery {
 }
 
 struct Opened {
-    keeping: Keeping,
+    node_files: NodeFiles,
     kept: Vec<KeptReplica>,
     recovery: Recovery,
     /// How far the state of each replica reaches.
@@ -80,9 +80,9 @@ fn open(config: &ClusterConfig) -> Result<Opened, OpenError> {
     let (disk, dir): (SharedDisk, _) = (config.disk.clone(), config.data_dir.clone());
     let lock = Lock::take(&dir)?;
     let format = read_format(disk.as_ref(), &dir)?.ok_or_else(|| HomeError::NotOurs(dir.clone()))?;
-    let keeping = Keeping { disk: disk.clone(), dir: dir.clone() };
-    let node = keeping.node()?.node;
-    let mut kept = kept_replicas(&keeping, format)?;
+    let node_files = NodeFiles { disk: disk.clone(), dir: dir.clone() };
+    let node = node_files.node()?.node;
+    let mut kept = kept_replicas(&node_files, format)?;
     let highest = kept.iter().map(|replica| replica.replica.0).max().unwrap_or(0);
     kept.retain(|replica| replica.state == KeptState::Kept);
     kept.sort_by_key(|replica| replica.group);
@@ -95,7 +95,7 @@ fn open(config: &ClusterConfig) -> Result<Opened, OpenError> {
     })?;
     let state = catalog.read();
     // Those that were written down last; the catalog is as old as its last seal here.
-    let mut others: BTreeSet<NodeId> = match keeping.kept_peers()? {
+    let mut others: BTreeSet<NodeId> = match node_files.kept_peers()? {
         Some(peers) => peers.into_keys().collect(),
         None => nodes::addresses(&state).into_keys().collect(),
     };
@@ -119,7 +119,7 @@ fn open(config: &ClusterConfig) -> Result<Opened, OpenError> {
         catalog_not_voting: !catalog_votes,
     };
     look_at_shards(config, format, &kept, &log, &mut recovery, &mut sealed)?;
-    Ok(Opened { keeping, kept, recovery, sealed, next_replica, log, _lock: lock })
+    Ok(Opened { node_files, kept, recovery, sealed, next_replica, log, _lock: lock })
 }
 
 /// What this node has of a group.
@@ -187,7 +187,7 @@ pub async fn recover(config: &ClusterConfig) -> Result<Recovery, OpenError> {
         tokio::task::spawn_blocking(move || open(&config))
     };
     let opened = opening.await.map_err(|error| OpenError::io("opening the store")(std::io::Error::other(error)))??;
-    let Opened { keeping, mut kept, recovery, sealed, next_replica, log, _lock } = opened;
+    let Opened { node_files, mut kept, recovery, sealed, next_replica, log, _lock } = opened;
     if !recovery.lost.is_empty() {
         return Err(OpenError::NotAllHere(recovery.lost));
     }
@@ -199,15 +199,16 @@ pub async fn recover(config: &ClusterConfig) -> Result<Recovery, OpenError> {
         let planned = ForcedRecovery::plan(log.group(replica.group), replica.replica, recovery.node, state);
         forced.push((replica.group, planned.map_err(OpenError::io(format!("group {}", replica.group)))?));
     }
-    let marker = keeping.dir.join(RECOVERING);
-    let written = assay_storage_disk::replace_whole(&*keeping.disk, &marker, b"the next start finishes a recovery\n");
+    let marker = node_files.dir.join(RECOVERING);
+    let written =
+        assay_storage_disk::replace_whole(&*node_files.disk, &marker, b"the next start finishes a recovery\n");
     written.map_err(OpenError::io(format!("writing {}", marker.display())))?;
     // A replica with its new number and its old log is no member of its group: it does nothing, if this ends here.
-    keeping.set_replicas(&kept)?;
+    node_files.set_replicas(&kept)?;
     // Every number is new now, and this node is all there is.
-    if let Some(before) = starts::read(&*keeping.disk, &keeping.dir)? {
-        let kept = starts::Kept { closed: BTreeSet::new(), floor: starts::Floor::None, ..before };
-        starts::write(&*keeping.disk, &keeping.dir, &kept)?;
+    if let Some(before) = starts::read(&*node_files.disk, &node_files.dir)? {
+        let kept = starts::KeptStarts { closed: BTreeSet::new(), floor: starts::Floor::None, ..before };
+        starts::write(&*node_files.disk, &node_files.dir, &kept)?;
     }
     for (group, forced) in forced {
         forced.write().await.map_err(OpenError::io(format!("group {group}")))?;
@@ -262,7 +263,7 @@ impl Shared {
             tracing::warn!(%node, "given up by a recovery");
         }
         self.net.set_removed(Removed::of(&self.catalog.read()));
-        for group in self.hub.groups() {
+        for group in self.replicas.groups() {
             let map = self.catalog.read().shard_map().cloned().ok_or(OpenError::NoCatalog)?;
             let Some(members) = map.group(group.id()) else { continue };
             let own = Replica { id: group.replica(), node: self.node };
@@ -281,7 +282,7 @@ impl Shared {
     /// What the lost side may have given out is not given out again, and a node whose number is among it is no part of
     /// the cluster.
     async fn skip_numbers(self: &Arc<Self>) -> Result<(), OpenError> {
-        let own = self.hub.groups().iter().map(|group| group.replica().0).max().unwrap_or(0);
+        let own = self.replicas.groups().iter().map(|group| group.replica().0).max().unwrap_or(0);
         let mut nodes_skipped = NUMBERS_SKIPPED;
         loop {
             let nodes = u32::try_from(nodes_skipped).unwrap_or(IDS_GIVEN_MAX);

@@ -41,9 +41,9 @@ enum VouchState {
 
 /// Numbers without a record here that have called.
 #[derive(Debug, Default)]
-pub(crate) struct Strangers(Mutex<BTreeMap<NodeId, VouchState>>);
+pub(crate) struct UnknownNodes(Mutex<BTreeMap<NodeId, VouchState>>);
 
-impl Strangers {
+impl UnknownNodes {
     /// Whether a known node vouched for the number; where nobody was asked lately, somebody will be.
     pub fn is_vouched(&self, node: NodeId, now: Instant) -> bool {
         let mut numbers = self.0.lock();
@@ -103,9 +103,9 @@ async fn is_known_elsewhere(shared: &Shared, node: NodeId) -> bool {
 
 /// Says whether the catalog of this node knows a number.
 #[derive(Debug)]
-pub(crate) struct Voucher(pub Arc<Shared>);
+pub(crate) struct VoucherService(pub Arc<Shared>);
 
-impl Service for Voucher {
+impl Service for VoucherService {
     fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let bad = || NoAnswer::Refused("the question about a node cannot be decoded".into());
         let node = <[u8; 8]>::try_from(&body[..]).map(u64::from_le_bytes).map(NodeId).map_err(|_| bad());
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_number_is_refused_until_somebody_vouches_and_asked_for_again_later() {
-        let (strangers, node, now) = (Strangers::default(), NodeId(99), Instant::now());
+        let (strangers, node, now) = (UnknownNodes::default(), NodeId(99), Instant::now());
         assert!(!strangers.is_vouched(node, now));
         assert_eq!(strangers.wanted(), [node]);
         strangers.answered(node, false, now);
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn many_numbers_do_not_take_more_memory() {
-        let (strangers, now) = (Strangers::default(), Instant::now());
+        let (strangers, now) = (UnknownNodes::default(), Instant::now());
         for node in 0..10_000 {
             assert!(!strangers.is_vouched(NodeId(node), now));
         }

@@ -52,7 +52,7 @@ fn reading_of(shard: Option<ShardId>, status: &GroupStatus) -> GroupReading {
 
 impl Cluster {
     pub fn readings(&self) -> Vec<GroupReading> {
-        let groups = self.shared.hub.groups();
+        let groups = self.shared.replicas.groups();
         let reading = |group: &assay_cluster_raft::Group| {
             let (waiting, unapplied_bytes) = (group.waiting_commands() as u64, group.unapplied_bytes());
             GroupReading { waiting, unapplied_bytes, ..reading_of(group.id().shard(), &group.status()) }

@@ -112,7 +112,7 @@ pub(crate) const CLOSE_ENTRIES: u64 = 200;
 impl Shared {
     pub fn own_report(&self) -> OwnReport {
         let mut led = Vec::new();
-        for group in self.hub.groups() {
+        for group in self.replicas.groups() {
             let status = group.status();
             if !status.leads_confirmed() {
                 continue;
@@ -136,7 +136,8 @@ impl Shared {
         let (kept, ending) = (self.kept.lock(), self.ending.lock());
         let lost = kept.iter().filter(|kept| kept.state == KeptState::Lost && !ending.contains(&kept.group));
         let lost = lost.map(|kept| (kept.group, kept.replica)).collect();
-        let rests = kept.iter().filter(|kept| kept.state == KeptState::Kept && self.hub.group(kept.group).is_none());
+        let rests =
+            kept.iter().filter(|kept| kept.state == KeptState::Kept && self.replicas.group(kept.group).is_none());
         let resting = rests.map(|kept| (kept.group, kept.replica)).collect();
         OwnReport { led, lost, resting }
     }
@@ -277,9 +278,9 @@ impl Cluster {
 
 /// Says how the groups of this node are.
 #[derive(Debug)]
-pub(crate) struct Reports(pub Arc<Shared>);
+pub(crate) struct ReportService(pub Arc<Shared>);
 
-impl Service for Reports {
+impl Service for ReportService {
     fn answer(&self, _from: NodeId, _body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let report = self.0.own_report();
         async move { Ok(Bytes::from(serde_json::to_vec(&report).expect("plain data encodes"))) }.boxed()

@@ -26,9 +26,9 @@ use tokio::time::{Instant, sleep};
 use crate::Shared;
 use crate::config::ClusterConfig;
 use crate::error::OpenError;
-use crate::large_writes::LargeDoor;
-use crate::replicas::Hosted;
-use crate::startup::node_files::{Keeping, KeptReplica, KeptState, dir_of};
+use crate::large_writes::ClusterLargeWrites;
+use crate::replicas::HostedReplica;
+use crate::startup::node_files::{KeptReplica, KeptState, NodeFiles, dir_of};
 
 /// Below the directory of the replica that fetches.
 const INCOMING: &str = "incoming";
@@ -39,14 +39,14 @@ const LEAVING_LET_GO_MAX: Duration = Duration::from_secs(2);
 
 /// Replicas of this node that do not run, beside what `REPLICAS` says of them.
 #[derive(Debug, Default)]
-pub(crate) struct Resting {
+pub(crate) struct RestingReplicas {
     damaged: Mutex<BTreeSet<(GroupId, ReplicaId)>>,
     /// Shards of replicas that ended, as long as somebody may still hold them.
     held: Mutex<BTreeMap<GroupId, Weak<Shard>>>,
 }
 
 /// A replica that stays closed, and the blobs that its log needs if it is ever opened again.
-pub(crate) struct Closed {
+pub(crate) struct ClosedReplica {
     pub group: GroupId,
     pub replica: ReplicaId,
     pub blobs: Vec<(u64, [u8; 32])>,
@@ -55,11 +55,11 @@ pub(crate) struct Closed {
 /// Decides about a damaged replica at a start: it stays closed where others vote in its group. Where nobody else can have
 /// what it has, the node does not start without it. Blocking.
 pub(crate) fn close_damaged(
-    (log, keeping): (&Log, &Keeping),
+    (log, node_files): (&Log, &NodeFiles),
     kept: &KeptReplica,
     map: Option<&ShardMap>,
     node: NodeId,
-) -> Result<Option<Closed>, OpenError> {
+) -> Result<Option<ClosedReplica>, OpenError> {
     let recorded = RecordedGroup::read(&log.group(kept.group));
     let recorded = recorded.map_err(OpenError::io(format!("reading the log of group {}", kept.group)))?;
     let placed = map.and_then(|map| map.group(kept.group));
@@ -68,9 +68,9 @@ pub(crate) fn close_damaged(
         // Purged with what is sealed; the map says where the group is to be, and was, as this node heard last.
         (None, Some(members)) => members.replicas.iter().any(|replica| replica.node != node),
         // The catalog here was not sealed since this node joined. Others may have it, and closed it costs nothing.
-        (None, None) => !keeping.peers()?.is_empty(),
+        (None, None) => !node_files.peers()?.is_empty(),
     };
-    Ok(others.then_some(Closed { group: kept.group, replica: kept.replica, blobs: recorded.blobs }))
+    Ok(others.then_some(ClosedReplica { group: kept.group, replica: kept.replica, blobs: recorded.blobs }))
 }
 
 pub(crate) fn open_shard(
@@ -89,32 +89,32 @@ pub(crate) fn open_shard(
 }
 
 /// Sets the directory of a damaged replica aside, where an operator may look into it; the one of before goes. Blocking.
-fn set_aside(keeping: &Keeping, replica: &KeptReplica) -> Result<(), OpenError> {
-    let (from, to) = (keeping.dir.join(&replica.dir), keeping.dir.join(format!("{}.damaged", replica.dir)));
+fn set_aside(node_files: &NodeFiles, replica: &KeptReplica) -> Result<(), OpenError> {
+    let (from, to) = (node_files.dir.join(&replica.dir), node_files.dir.join(format!("{}.damaged", replica.dir)));
     let failed = || OpenError::io(format!("setting {} aside", from.display()));
-    if !keeping.disk.exists(&from).map_err(failed())? {
+    if !node_files.disk.exists(&from).map_err(failed())? {
         return Ok(());
     }
-    if keeping.disk.exists(&to).map_err(failed())? {
-        keeping.disk.remove_dir_all(&to).map_err(failed())?;
+    if node_files.disk.exists(&to).map_err(failed())? {
+        node_files.disk.remove_dir_all(&to).map_err(failed())?;
     }
-    keeping.disk.rename(&from, &to).map_err(failed())?;
-    keeping.disk.sync_dir(assay_storage_disk::parent_of(&to)).map_err(failed())
+    node_files.disk.rename(&from, &to).map_err(failed())?;
+    node_files.disk.sync_dir(assay_storage_disk::parent_of(&to)).map_err(failed())
 }
 
 /// What a crash left of replicas that were on their way out. Blocking.
-pub(crate) fn finish_leaving(keeping: &Keeping, kept: &mut [KeptReplica], log: &Log) -> Result<(), OpenError> {
+pub(crate) fn finish_leaving(node_files: &NodeFiles, kept: &mut [KeptReplica], log: &Log) -> Result<(), OpenError> {
     let leaving: Vec<_> = kept.iter().filter(|replica| replica.state == KeptState::Leaving).cloned().collect();
     for replica in leaving {
         forget_log(log, replica.group)?;
-        remove_dir(keeping, &replica)?;
+        remove_dir(node_files, &replica)?;
         let left = kept.iter_mut().filter(|other| other.replica == replica.replica);
         left.for_each(|left| left.state = KeptState::Lost);
-        keeping.set_replicas(kept)?;
+        node_files.set_replicas(kept)?;
     }
     for replica in kept.iter().filter(|replica| replica.state == KeptState::Lost) {
         forget_log(log, replica.group)?;
-        set_aside(keeping, replica)?;
+        set_aside(node_files, replica)?;
     }
     Ok(())
 }
@@ -128,11 +128,11 @@ fn forget_log(log: &Log, group: GroupId) -> Result<(), OpenError> {
     }
 }
 
-fn remove_dir(keeping: &Keeping, replica: &KeptReplica) -> Result<(), OpenError> {
-    let dir = keeping.dir.join(&replica.dir);
+fn remove_dir(node_files: &NodeFiles, replica: &KeptReplica) -> Result<(), OpenError> {
+    let dir = node_files.dir.join(&replica.dir);
     let failed = || OpenError::io(format!("removing {}", dir.display()));
-    if keeping.disk.exists(&dir).map_err(failed())? {
-        keeping.disk.remove_dir_all(&dir).map_err(failed())?;
+    if node_files.disk.exists(&dir).map_err(failed())? {
+        node_files.disk.remove_dir_all(&dir).map_err(failed())?;
     }
     Ok(())
 }
@@ -168,14 +168,14 @@ impl Shared {
             None => self.catalog.clone(),
         };
         let large: Arc<dyn LargeWrites> = match group.shard() {
-            Some(_) => Arc::new(LargeDoor { writes: Arc::clone(&self.writes), net: self.net.clone() }),
+            Some(_) => Arc::new(ClusterLargeWrites { writes: Arc::clone(&self.writes), net: self.net.clone() }),
             None => Arc::new(NoLargeWrites),
         };
         let incoming =
             IncomingDir { disk: self.config.disk.clone(), dir: self.config.data_dir.join(dir).join(INCOMING) };
         let config = GroupConfig { group, replica, founding, log: self.log.group(group), machine, large, incoming };
         let started = Group::start(config, self.parts.clone()).await?;
-        self.hub.add(Hosted { group: started.clone(), shard });
+        self.replicas.add(HostedReplica { group: started.clone(), shard });
         Ok(started)
     }
 
@@ -184,7 +184,7 @@ impl Shared {
         let mut kept = self.kept.lock();
         let mut next = kept.clone();
         change(&mut next);
-        self.keeping.set_replicas(&next)?;
+        self.node_files.set_replicas(&next)?;
         *kept = next;
         Ok(())
     }
@@ -205,17 +205,17 @@ impl Shared {
     }
 
     /// Keeps a damaged replica closed, and what its log needs on the disk.
-    pub fn keep_closed(&self, closed: Closed) {
-        let Closed { group, replica, blobs } = closed;
-        let door = LargeDoor { writes: Arc::clone(&self.writes), net: self.net.clone() };
-        blobs.into_iter().for_each(|(index, hash)| door.named(group, index, hash));
+    pub fn keep_closed(&self, closed: ClosedReplica) {
+        let ClosedReplica { group, replica, blobs } = closed;
+        let large_writes = ClusterLargeWrites { writes: Arc::clone(&self.writes), net: self.net.clone() };
+        blobs.into_iter().for_each(|(index, hash)| large_writes.named(group, index, hash));
         self.resting.damaged.lock().insert((group, replica));
     }
 
     /// Stops a replica that must not run again, and keeps all that it has. It is given up when others do without it.
     pub async fn close_replica(&self, group: GroupId, replica: ReplicaId) {
         self.resting.damaged.lock().insert((group, replica));
-        if self.hub.replica(group, replica).is_some()
+        if self.replicas.replica(group, replica).is_some()
             && let Err(error) = self.stop_replica(group, replica, LEAVING_LET_GO_MAX).await
         {
             // Its consensus has ended. Whoever gives it up waits for its readers again.
@@ -332,16 +332,16 @@ impl Shared {
             self.write_down(|kept| kept.iter_mut().filter(|kept| is_it(kept)).for_each(|kept| kept.state = state))?;
         }
         self.stop_replica(group, replica, let_go_max).await?;
-        let door = LargeDoor { writes: Arc::clone(&self.writes), net: self.net.clone() };
-        door.purged(group, u64::MAX);
+        let large_writes = ClusterLargeWrites { writes: Arc::clone(&self.writes), net: self.net.clone() };
+        large_writes.purged(group, u64::MAX);
         let (forgotten, removed) = oneshot::channel();
         self.log.group(group).remove(Box::new(move |result| drop(forgotten.send(result))));
         let stopped = || OpenError::io("forgetting a group's log")(std::io::Error::other("the log has stopped"));
         removed.await.map_err(|_| stopped())??;
-        let keeping = self.keeping.clone();
+        let node_files = self.node_files.clone();
         let removing = tokio::task::spawn_blocking(move || match state {
-            KeptState::Lost => set_aside(&keeping, &leaving),
-            KeptState::Kept | KeptState::Leaving => remove_dir(&keeping, &leaving),
+            KeptState::Lost => set_aside(&node_files, &leaving),
+            KeptState::Kept | KeptState::Leaving => remove_dir(&node_files, &leaving),
         });
         removing.await.map_err(|error| OpenError::io("removing a replica")(std::io::Error::other(error)))??;
         self.resting.damaged.lock().remove(&(group, replica));
@@ -358,9 +358,9 @@ impl Shared {
 
     /// Ends consensus of the replica, if it runs, and returns when nobody holds its files any more.
     async fn stop_replica(&self, group: GroupId, replica: ReplicaId, let_go_max: Duration) -> Result<(), OpenError> {
-        if let Some(Hosted { group: stopped, shard }) = self.hub.remove(group) {
+        if let Some(HostedReplica { group: stopped, shard }) = self.replicas.remove(group) {
             if let Some(shard) = &shard {
-                // Whoever asks again finds nothing in the hub, and must wait for the same holders.
+                // Whoever asks again finds nothing here, and must wait for the same holders.
                 self.resting.held.lock().insert(group, Arc::downgrade(shard));
             }
             stopped.shutdown().await;

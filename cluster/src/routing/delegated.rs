@@ -34,18 +34,23 @@ pub struct ServiceNames {
 
 /// What is to be done to objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum ObjectAccess {
     Read,
     Write,
 }
 
 /// Decides whether a principal may do something, with the catalog of this node.
 pub trait Guard: Send + Sync + fmt::Debug + 'static {
-    fn check(&self, principal: Bytes, deed: Deed, objects: Vec<ObjectKey>) -> BoxFuture<'static, Result<(), String>>;
+    fn check(
+        &self,
+        principal: Bytes,
+        access: ObjectAccess,
+        objects: Vec<ObjectKey>,
+    ) -> BoxFuture<'static, Result<(), String>>;
 }
 
 /// Answers a service that is asked on somebody's behalf. `principal` is none where a node before 0.5.0 asks.
-pub trait AnswersFor: Send + Sync + fmt::Debug + 'static {
+pub trait DelegatedService: Send + Sync + fmt::Debug + 'static {
     fn answer_for(
         &self,
         principal: Option<Bytes>,
@@ -57,12 +62,12 @@ pub trait AnswersFor: Send + Sync + fmt::Debug + 'static {
 
 /// One of the two names.
 #[derive(Debug)]
-struct Named {
-    answers: Arc<dyn AnswersFor>,
+struct NamedService {
+    answers: Arc<dyn DelegatedService>,
     has_principal: bool,
 }
 
-impl Service for Named {
+impl Service for NamedService {
     fn answer(&self, from: NodeId, body: Bytes, within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         if !self.has_principal {
             return self.answers.answer_for(None, from, body, within);
@@ -102,9 +107,9 @@ impl Cluster {
     }
 
     /// From here on this node answers the service by both of its names.
-    pub fn serve_on_behalf(&self, names: ServiceNames, answers: Arc<dyn AnswersFor>) {
-        self.serve(names.plain, Arc::new(Named { answers: Arc::clone(&answers), has_principal: false }));
-        self.serve(names.on_behalf, Arc::new(Named { answers, has_principal: true }));
+    pub fn serve_on_behalf(&self, names: ServiceNames, answers: Arc<dyn DelegatedService>) {
+        self.serve(names.plain, Arc::new(NamedService { answers: Arc::clone(&answers), has_principal: false }));
+        self.serve(names.on_behalf, Arc::new(NamedService { answers, has_principal: true }));
     }
 
     /// By which name the node is asked, and with which body.
@@ -118,7 +123,12 @@ impl Cluster {
     }
 
     /// Whether a principal may do something to objects here, as the catalog of this node has it.
-    pub async fn check(&self, principal: Option<Bytes>, deed: Deed, objects: Vec<ObjectKey>) -> Result<(), NoAnswer> {
+    pub async fn check(
+        &self,
+        principal: Option<Bytes>,
+        access: ObjectAccess,
+        objects: Vec<ObjectKey>,
+    ) -> Result<(), NoAnswer> {
         let net = &self.shared.net;
         let Some(principal) = principal else {
             return match net.answers_unnamed() {
@@ -128,7 +138,7 @@ impl Cluster {
         };
         // Before its start is done this node is asked again a moment later.
         let guard = net.guard().ok_or(NoAnswer::NotLeader { leader: None })?;
-        guard.check(principal, deed, objects).await.map_err(NoAnswer::Refused)
+        guard.check(principal, access, objects).await.map_err(NoAnswer::Refused)
     }
 }
 

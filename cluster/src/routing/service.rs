@@ -11,7 +11,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use thiserror::Error;
 
-use crate::network::Net;
+use crate::network::Network;
 use crate::{Cluster, Shared};
 
 /// A larger question goes where it holds no heartbeat up.
@@ -55,12 +55,12 @@ pub trait Service: Send + Sync + fmt::Debug + 'static {
 }
 
 #[derive(Debug)]
-struct Door {
+struct ServiceHandler {
     answers: Arc<dyn Service>,
-    net: Net,
+    net: Network,
 }
 
-impl Handler for Door {
+impl Handler for ServiceHandler {
     fn call(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
         let checked = self.net.check(&received);
         let Received { from, body, within, .. } = received;
@@ -90,7 +90,8 @@ impl Handler for Door {
 impl Shared {
     pub fn serve(&self, service: &'static str, answers: Arc<dyn Service>) {
         if let Some(transport) = self.net.transport() {
-            transport.register(Handlers::new().call(service, Arc::new(Door { answers, net: self.net.clone() })));
+            transport
+                .register(Handlers::new().call(service, Arc::new(ServiceHandler { answers, net: self.net.clone() })));
         }
     }
 

@@ -24,16 +24,16 @@ const WHAT: &str = "acknowledged";
 type Entries = BTreeMap<Name, Acknowledged>;
 
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct AcknowledgedTable {
     entries: Mutex<Entries>,
     /// What the file has.
     written: Mutex<Entries>,
 }
 
-impl Table {
-    pub fn open(disk: &dyn Disk, dir: &Path) -> Result<Table, HomeError> {
+impl AcknowledgedTable {
+    pub fn open(disk: &dyn Disk, dir: &Path) -> Result<AcknowledgedTable, HomeError> {
         let entries = read(disk, dir)?;
-        Ok(Table { written: Mutex::new(entries.clone()), entries: Mutex::new(entries) })
+        Ok(AcknowledgedTable { written: Mutex::new(entries.clone()), entries: Mutex::new(entries) })
     }
 
     pub fn get(&self, name: Name) -> Option<Acknowledged> {
@@ -72,7 +72,7 @@ impl Shared {
 
     /// Takes over what a leader here knows now.
     pub fn note_acknowledged(&self, group: GroupId) {
-        let Some(found) = self.hub.group(group) else { return };
+        let Some(found) = self.replicas.group(group) else { return };
         for (replica, acknowledged) in found.acknowledged() {
             self.start_histories.table.note((group, replica), acknowledged);
         }
@@ -129,17 +129,17 @@ mod tests {
     #[test]
     fn what_was_acknowledged_reads_back_and_only_grows() {
         let dir = tempfile::tempdir().expect("a directory");
-        let table = Table::open(&RealDisk, dir.path()).expect("there is none");
+        let table = AcknowledgedTable::open(&RealDisk, dir.path()).expect("there is none");
         let (one, other) = ((GroupId(16), ReplicaId(7)), (GroupId(1), ReplicaId(u64::MAX)));
         table.note(one, acknowledged(9, true));
         table.note(one, acknowledged(8, false));
         table.note(other, acknowledged(3, false));
         table.write(&RealDisk, dir.path()).expect("writes");
-        let back = Table::open(&RealDisk, dir.path()).expect("reads");
+        let back = AcknowledgedTable::open(&RealDisk, dir.path()).expect("reads");
         assert_eq!((back.get(one), back.get(other)), (Some(acknowledged(9, true)), Some(acknowledged(3, false))));
         back.retain(|name| name == one);
         back.write(&RealDisk, dir.path()).expect("writes");
-        let back = Table::open(&RealDisk, dir.path()).expect("reads");
+        let back = AcknowledgedTable::open(&RealDisk, dir.path()).expect("reads");
         assert_eq!((back.get(one), back.get(other)), (Some(acknowledged(9, true)), None));
     }
 }

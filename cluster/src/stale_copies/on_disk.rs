@@ -11,17 +11,17 @@ use assay_storage_model::{Applied, GroupId, NodeId};
 use uuid::Uuid;
 
 use crate::error::OpenError;
-use crate::replicas::lifecycle::{Closed, close_damaged};
+use crate::replicas::lifecycle::{ClosedReplica, close_damaged};
 use crate::stale_copies::acknowledged;
-use crate::stale_copies::starts::{self, Kept, Name, StartId, fits, read_marker, write_marker};
+use crate::stale_copies::starts::{self, KeptStarts, Name, StartId, fits, read_marker, write_marker};
 use crate::startup::data_dir::HomeError;
-use crate::startup::node_files::{Keeping, KeptReplica, KeptState};
+use crate::startup::node_files::{KeptReplica, KeptState, NodeFiles};
 
 /// Groups whose replica in a directory must not run again, although it is there. Needs no lock.
 pub fn closed_groups(disk: SharedDisk, dir: &Path) -> Result<Vec<GroupId>, HomeError> {
-    let keeping = Keeping { disk, dir: dir.to_owned() };
-    let closed = starts::read(&*keeping.disk, dir)?.unwrap_or_default().closed;
-    let kept = keeping.replicas()?.unwrap_or_default();
+    let node_files = NodeFiles { disk, dir: dir.to_owned() };
+    let closed = starts::read(&*node_files.disk, dir)?.unwrap_or_default().closed;
+    let kept = node_files.replicas()?.unwrap_or_default();
     let must_not = |one: &&KeptReplica| one.state == KeptState::Kept && closed.contains(&(one.group, one.replica));
     Ok(kept.iter().filter(must_not).map(|one| one.group).collect())
 }
@@ -29,12 +29,12 @@ pub fn closed_groups(disk: SharedDisk, dir: &Path) -> Result<Vec<GroupId>, HomeE
 /// Files in which a node keeps what it knows of itself and of others, each with the error that a start would meet. Needs
 /// no lock.
 pub fn check_node_files(disk: SharedDisk, dir: &Path) -> Vec<(&'static str, HomeError)> {
-    let keeping = Keeping { disk, dir: dir.to_owned() };
-    let disk = &*keeping.disk;
+    let node_files = NodeFiles { disk, dir: dir.to_owned() };
+    let disk = &*node_files.disk;
     let read = [
-        ("NODE", keeping.node().err()),
-        ("PEERS", keeping.kept_peers().err()),
-        ("REPLICAS", keeping.replicas().err()),
+        ("NODE", node_files.node().err()),
+        ("PEERS", node_files.kept_peers().err()),
+        ("REPLICAS", node_files.replicas().err()),
         ("STARTS", starts::read(disk, dir).err()),
         ("log/START", read_marker(disk, &dir.join("log")).err()),
         ("ACKNOWLEDGED", acknowledged::read(disk, dir).err()),
@@ -53,11 +53,11 @@ pub fn log_is_of_other_time(disk: &dyn Disk, dir: &Path) -> bool {
 /// A start that nobody has heard of yet.
 pub(crate) struct Beginning<'a> {
     log: &'a Log,
-    keeping: &'a Keeping,
+    node_files: &'a NodeFiles,
     log_dir: PathBuf,
     map: Option<&'a ShardMap>,
     node: NodeId,
-    before: Kept,
+    before: KeptStarts,
     start: StartId,
     /// The start that the log was used by, where this directory has never heard of it, or where the log lacks the last.
     strange: Option<StartId>,
@@ -66,17 +66,17 @@ pub(crate) struct Beginning<'a> {
 
 impl<'a> Beginning<'a> {
     pub fn new(
-        (log, keeping): (&'a Log, &'a Keeping),
+        (log, node_files): (&'a Log, &'a NodeFiles),
         log_dir: &Path,
         map: Option<&'a ShardMap>,
         node: NodeId,
     ) -> Result<Beginning<'a>, OpenError> {
-        let before = starts::read(&*keeping.disk, &keeping.dir)?.unwrap_or_default();
+        let before = starts::read(&*node_files.disk, &node_files.dir)?.unwrap_or_default();
         let start = StartId(Uuid::new_v4().as_u128());
-        let marker = read_marker(&*keeping.disk, log_dir)?;
+        let marker = read_marker(&*node_files.disk, log_dir)?;
         let strange = (!fits(&before.history, marker)).then(|| marker.map_or(start, |(_, current)| current));
         let closed = before.closed.clone();
-        Ok(Beginning { log, keeping, log_dir: log_dir.to_owned(), map, node, before, start, strange, closed })
+        Ok(Beginning { log, node_files, log_dir: log_dir.to_owned(), map, node, before, start, strange, closed })
     }
 
     /// Every replica is closed where the log is of another time than the rest: its votes and its last entries may be gone.
@@ -85,7 +85,7 @@ impl<'a> Beginning<'a> {
             return Ok(());
         }
         for replica in kept.iter().filter(|replica| replica.state == KeptState::Kept) {
-            if close_damaged((self.log, self.keeping), replica, self.map, self.node)?.is_none() {
+            if close_damaged((self.log, self.node_files), replica, self.map, self.node)?.is_none() {
                 return Err(OpenError::LogOfOtherTime(replica.group));
             }
             self.closed.insert((replica.group, replica.replica));
@@ -98,11 +98,11 @@ impl<'a> Beginning<'a> {
     }
 
     /// A replica that must not run, unless nobody else has it.
-    pub fn closed(&self, replica: &KeptReplica) -> Result<Option<Closed>, OpenError> {
+    pub fn closed(&self, replica: &KeptReplica) -> Result<Option<ClosedReplica>, OpenError> {
         if !self.closed.contains(&(replica.group, replica.replica)) {
             return Ok(None);
         }
-        let stays = close_damaged((self.log, self.keeping), replica, self.map, self.node)?;
+        let stays = close_damaged((self.log, self.node_files), replica, self.map, self.node)?;
         if stays.is_some() {
             tracing::error!(group = %replica.group, replica = %replica.replica, "a replica that must not vote stays closed");
         }
@@ -110,11 +110,15 @@ impl<'a> Beginning<'a> {
     }
 
     /// A replica whose group went on without what it has committed.
-    pub fn of_other_history(&mut self, replica: &KeptReplica, sealed: &Applied) -> Result<Option<Closed>, OpenError> {
+    pub fn of_other_history(
+        &mut self,
+        replica: &KeptReplica,
+        sealed: &Applied,
+    ) -> Result<Option<ClosedReplica>, OpenError> {
         let found = contradiction(&self.log.group(replica.group), sealed);
         let found = found.map_err(OpenError::io(format!("reading the log of group {}", replica.group)))?;
         let Some(why) = found else { return Ok(None) };
-        let stays = close_damaged((self.log, self.keeping), replica, self.map, self.node)?;
+        let stays = close_damaged((self.log, self.node_files), replica, self.map, self.node)?;
         if stays.is_some() {
             let KeptReplica { group, replica, .. } = replica;
             tracing::error!(%group, %replica, why, "a replica is of another history of its group and stays closed");
@@ -124,15 +128,15 @@ impl<'a> Beginning<'a> {
     }
 
     /// Makes the start durable: at the log first, so that a crash in between is told from a log of another time.
-    pub fn write(self) -> Result<Kept, OpenError> {
-        let Beginning { keeping, log_dir, before, start, strange, closed, .. } = self;
-        let disk = &*keeping.disk;
+    pub fn write(self) -> Result<KeptStarts, OpenError> {
+        let Beginning { node_files, log_dir, before, start, strange, closed, .. } = self;
+        let disk = &*node_files.disk;
         write_marker(disk, &log_dir, before.history.last().copied(), start)?;
         let kept = match strange {
             Some(strange) => before.as_old_copy(strange, start, closed),
             None => before.begun(start).with_closed(closed),
         };
-        starts::write(disk, &keeping.dir, &kept)?;
+        starts::write(disk, &node_files.dir, &kept)?;
         Ok(kept)
     }
 }

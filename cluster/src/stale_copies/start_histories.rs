@@ -18,11 +18,11 @@ use tokio::time::{Instant, timeout};
 use crate::Shared;
 use crate::error::OpenError;
 use crate::routing::service::{NoAnswer, Service};
-use crate::stale_copies::acknowledged::Table;
+use crate::stale_copies::acknowledged::AcknowledgedTable;
 use crate::stale_copies::starts::{
-    self, Consequence, Found, HISTORY_MAX, Introduction, Kept, Message, Registry, StartId, Stop, Verdict,
+    self, Consequence, HISTORY_MAX, Introduction, KeptStarts, Message, Registry, StartId, StartVerdict, Stop, Verdict,
 };
-use crate::startup::node_files::{Keeping, KeptReplica, KeptState};
+use crate::startup::node_files::{KeptReplica, KeptState, NodeFiles};
 
 pub(crate) const START_HISTORY: &str = "cluster.start-history";
 pub(crate) const START_ID: &str = "cluster.start-id";
@@ -42,7 +42,7 @@ type ExchangeTurn = Arc<tokio::sync::Mutex<Option<Instant>>>;
 #[derive(Debug)]
 pub(crate) struct StartHistories {
     registry: Mutex<Registry>,
-    keeping: Keeping,
+    node_files: NodeFiles,
     shared: OnceLock<Weak<Shared>>,
     /// One change of what is kept at a time.
     writing: tokio::sync::Mutex<()>,
@@ -51,7 +51,7 @@ pub(crate) struct StartHistories {
     consequences: Mutex<Vec<Consequence>>,
     told: Notify,
     /// What followers of groups led here acknowledged.
-    pub table: Table,
+    pub table: AcknowledgedTable,
 }
 
 fn other(error: impl std::fmt::Display) -> OpenError {
@@ -59,12 +59,12 @@ fn other(error: impl std::fmt::Display) -> OpenError {
 }
 
 impl StartHistories {
-    pub fn new(keeping: Keeping, kept: Kept, table: Table) -> Result<StartHistories, OpenError> {
-        let others = keeping.peers()?.into_keys();
+    pub fn new(node_files: NodeFiles, kept: KeptStarts, table: AcknowledgedTable) -> Result<StartHistories, OpenError> {
+        let others = node_files.peers()?.into_keys();
         let registry = Mutex::new(Registry::new(kept, others));
         Ok(StartHistories {
             registry,
-            keeping,
+            node_files,
             shared: OnceLock::new(),
             writing: tokio::sync::Mutex::default(),
             turns: Mutex::default(),
@@ -101,7 +101,7 @@ impl StartHistories {
         self.registry.lock().kept().floor
     }
 
-    pub fn against(&self) -> Vec<(NodeId, Found)> {
+    pub fn against(&self) -> Vec<(NodeId, StartVerdict)> {
         self.registry.lock().against()
     }
 
@@ -138,7 +138,7 @@ impl StartHistories {
     }
 
     /// Changes what is kept, on the disk first. None where there is nothing to change.
-    pub async fn change(&self, change: impl FnOnce(&Kept) -> Kept) -> Result<(), OpenError> {
+    pub async fn change(&self, change: impl FnOnce(&KeptStarts) -> KeptStarts) -> Result<(), OpenError> {
         let _one = self.writing.lock().await;
         let next = change(self.registry.lock().kept());
         self.write(next.clone()).await?;
@@ -147,9 +147,9 @@ impl StartHistories {
     }
 
     /// For whoever holds `writing`.
-    async fn write(&self, next: Kept) -> Result<(), OpenError> {
-        let keeping = self.keeping.clone();
-        let written = tokio::task::spawn_blocking(move || starts::write(&*keeping.disk, &keeping.dir, &next));
+    async fn write(&self, next: KeptStarts) -> Result<(), OpenError> {
+        let node_files = self.node_files.clone();
+        let written = tokio::task::spawn_blocking(move || starts::write(&*node_files.disk, &node_files.dir, &next));
         Ok(written.await.map_err(other)??)
     }
 
@@ -218,7 +218,7 @@ impl StartHistories {
             let said: Message = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
             let answering = Some(said.introduction.start);
             let verdict = self.take(&shared, node, said, answering).await.map_err(|error| error.to_string())?;
-            let agreed = verdict.found == Found::Accepted && verdict.refused.is_empty();
+            let agreed = verdict.found == StartVerdict::Accepted && verdict.refused.is_empty();
             // The other node has to hear what is wrong with it.
             if told || agreed {
                 break;
@@ -291,17 +291,17 @@ fn say(node: NodeId, verdict: &Verdict, before: Option<&Verdict>) {
         return;
     }
     match verdict.found {
-        Found::Accepted => {
+        StartVerdict::Accepted => {
             tracing::info!(%node, start = %verdict.about, "a node introduced itself");
             for (group, replica, why) in &verdict.refused {
                 tracing::error!(%node, %group, %replica, why, "a replica there lacks what it had acknowledged and is refused");
             }
         }
-        Found::Lacks(seen) => tracing::error!(
+        StartVerdict::Lacks(seen) => tracing::error!(
             %node, start = %verdict.about, %seen,
             "a node is refused: it runs on an older copy of its data directory, which a later start had used"
         ),
-        Found::StillThere(other) => tracing::error!(
+        StartVerdict::StillThere(other) => tracing::error!(
             %node, start = %verdict.about, %other,
             "a process that says that it is this node is refused: another one answers at the node's address"
         ),
@@ -314,7 +314,7 @@ fn hard_states(shared: &Shared) -> std::io::Result<Vec<(GroupId, ReplicaId, Hard
     let kept = kept.into_iter().filter(|one| one.state == KeptState::Kept);
     let hard_state = |one: KeptReplica| {
         let sealed = match one.group.shard() {
-            Some(shard) => shared.hub.shard(shard).and_then(|shard| shard.sealed().position),
+            Some(shard) => shared.replicas.shard(shard).and_then(|shard| shard.sealed().position),
             None => shared.catalog.sealed().position,
         };
         Ok((one.group, one.replica, HardState::read(&shared.log.group(one.group), sealed)?))

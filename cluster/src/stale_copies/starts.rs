@@ -88,7 +88,7 @@ pub type Name = (GroupId, ReplicaId);
 
 /// What a node keeps of starts, its own and those of others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptStarts {
     /// Oldest first. The last one is of the process that runs.
     pub history: Vec<StartId>,
     /// The last start of each other node that was accepted here.
@@ -110,10 +110,10 @@ pub enum Floor {
     At(ReplicaId),
 }
 
-impl Kept {
+impl KeptStarts {
     /// The content for a process that starts now.
     #[must_use]
-    pub fn begun(&self, start: StartId) -> Kept {
+    pub fn begun(&self, start: StartId) -> KeptStarts {
         let mut next = self.clone();
         next.history.push(start);
         let over = next.history.len().saturating_sub(HISTORY_MAX);
@@ -124,7 +124,12 @@ impl Kept {
     /// C3: the content of a node that closes these replicas because its history lacks `missing`. The process goes on as
     /// `fresh`: a copy that was made before this write has the id that it began with, and must not pass for this one.
     #[must_use]
-    pub fn as_old_copy(&self, missing: StartId, fresh: StartId, replicas: impl IntoIterator<Item = Name>) -> Kept {
+    pub fn as_old_copy(
+        &self,
+        missing: StartId,
+        fresh: StartId,
+        replicas: impl IntoIterator<Item = Name>,
+    ) -> KeptStarts {
         let mut next = self.with_closed(replicas);
         next.floor = Floor::Unknown;
         if missing != fresh && !next.history.contains(&missing) {
@@ -134,7 +139,7 @@ impl Kept {
     }
 
     #[must_use]
-    pub fn with_closed(&self, replicas: impl IntoIterator<Item = Name>) -> Kept {
+    pub fn with_closed(&self, replicas: impl IntoIterator<Item = Name>) -> KeptStarts {
         let mut next = self.clone();
         next.closed.extend(replicas);
         next
@@ -142,8 +147,8 @@ impl Kept {
 
     /// The content of a node that heard which number will be given next: everything below may have run here.
     #[must_use]
-    pub fn with_floor(&self, next_replica: ReplicaId) -> Kept {
-        Kept { floor: Floor::At(next_replica), ..self.clone() }
+    pub fn with_floor(&self, next_replica: ReplicaId) -> KeptStarts {
+        KeptStarts { floor: Floor::At(next_replica), ..self.clone() }
     }
 
     /// Whether a replica of this number is surely new to this node.
@@ -156,7 +161,7 @@ impl Kept {
     }
 
     #[must_use]
-    fn with_seen(&self, node: NodeId, start: StartId) -> Kept {
+    fn with_seen(&self, node: NodeId, start: StartId) -> KeptStarts {
         let mut next = self.clone();
         next.seen.insert(node, start);
         next
@@ -176,14 +181,14 @@ pub struct Introduction {
 pub struct Verdict {
     /// The process that this is about.
     pub about: StartId,
-    pub found: Found,
+    pub found: StartVerdict,
     /// Replicas that lack what they had acknowledged, and what that was.
     pub refused: Vec<(GroupId, ReplicaId, String)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Found {
+pub enum StartVerdict {
     Accepted,
     /// The history lacks the last start that was seen of the node.
     Lacks(StartId),
@@ -191,15 +196,15 @@ pub enum Found {
     StillThere(StartId),
 }
 
-impl Found {
+impl StartVerdict {
     /// Why `by` does not accept this process, for people.
     pub fn why_not(self, by: NodeId) -> String {
         match self {
-            Found::Accepted => format!("node {by} accepts this node"),
-            Found::Lacks(seen) => {
+            StartVerdict::Accepted => format!("node {by} accepts this node"),
+            StartVerdict::Lacks(seen) => {
                 format!("node {by} refuses this node: its data directory is an older copy, which lacks start {seen}")
             }
-            Found::StillThere(other) => format!(
+            StartVerdict::StillThere(other) => format!(
                 "node {by} refuses this node: another process answers at its address (start {other}). Stop one of them"
             ),
         }
@@ -252,7 +257,7 @@ struct Peer {
     /// It has accepted this process once.
     accepted: bool,
     /// Why it does not accept it now.
-    against: Option<Found>,
+    against: Option<StartVerdict>,
 }
 
 impl Peer {
@@ -286,7 +291,7 @@ impl fmt::Display for Stop {
 #[derive(Debug)]
 pub struct Registry {
     own: StartId,
-    kept: Kept,
+    kept: KeptStarts,
     peers: BTreeMap<NodeId, Peer>,
     /// C6: nodes that were known at the start and have neither compared nor failed to answer.
     waits_for: BTreeSet<NodeId>,
@@ -296,7 +301,7 @@ pub struct Registry {
 
 impl Registry {
     /// Makes the registry of a process whose start is the last in the history. The `others` are nodes that may know it.
-    pub fn new(kept: Kept, others: impl IntoIterator<Item = NodeId>) -> Registry {
+    pub fn new(kept: KeptStarts, others: impl IntoIterator<Item = NodeId>) -> Registry {
         let own = kept.history.last().copied().unwrap_or(StartId(0));
         Registry { own, kept, peers: BTreeMap::new(), waits_for: others.into_iter().collect(), suspended: false }
     }
@@ -305,7 +310,7 @@ impl Registry {
         self.own
     }
 
-    pub fn kept(&self) -> &Kept {
+    pub fn kept(&self) -> &KeptStarts {
         &self.kept
     }
 
@@ -371,12 +376,12 @@ impl Registry {
         let seen = self.kept.seen.get(&from).copied();
         let is_new = seen != Some(said.start);
         let found = match seen {
-            _ if trusts_all() => Found::Accepted,
+            _ if trusts_all() => StartVerdict::Accepted,
             Some(_) if is_new && answering.is_some_and(|other| other != said.start) => {
-                Found::StillThere(answering.unwrap_or(said.start))
+                StartVerdict::StillThere(answering.unwrap_or(said.start))
             }
-            Some(seen) if !said.history.contains(&seen) && seen != said.start => Found::Lacks(seen),
-            _ => Found::Accepted,
+            Some(seen) if !said.history.contains(&seen) && seen != said.start => StartVerdict::Lacks(seen),
+            _ => StartVerdict::Accepted,
         };
         let lacks = |(group, replica, hard_state): &(GroupId, ReplicaId, HardState)| {
             let why = hard_state.lacks(&acknowledged(*group, *replica)?)?;
@@ -384,7 +389,7 @@ impl Registry {
         };
         let before = self.peers.get(&from).filter(|peer| peer.judged == Some(said.start));
         let refused = match found {
-            Found::Accepted if !trusts_logs() => {
+            StartVerdict::Accepted if !trusts_logs() => {
                 before.map_or_else(|| said.replicas.iter().filter_map(lacks).collect(), |before| before.refused.clone())
             }
             _ => Vec::new(),
@@ -393,8 +398,8 @@ impl Registry {
     }
 
     /// What has to be durable before this verdict is acted on; none where it is.
-    pub fn to_keep(&self, from: NodeId, verdict: &Verdict) -> Option<Kept> {
-        let accepted = verdict.found == Found::Accepted;
+    pub fn to_keep(&self, from: NodeId, verdict: &Verdict) -> Option<KeptStarts> {
+        let accepted = verdict.found == StartVerdict::Accepted;
         let known = self.kept.seen.get(&from) == Some(&verdict.about);
         (accepted && !known).then(|| self.kept.with_seen(from, verdict.about))
     }
@@ -406,13 +411,13 @@ impl Registry {
         }
         let peer = self.peers.entry(from).or_default();
         match verdict.found {
-            Found::Accepted => {
+            StartVerdict::Accepted => {
                 peer.process = Process::Compared(verdict.about);
                 peer.judged = Some(verdict.about);
                 peer.refused.clone_from(&verdict.refused);
             }
             // The process that was compared before stays the one that is heard.
-            Found::Lacks(_) | Found::StillThere(_) => {}
+            StartVerdict::Lacks(_) | StartVerdict::StillThere(_) => {}
         }
         peer.verdict = Some(verdict);
     }
@@ -424,9 +429,9 @@ impl Registry {
         }
         self.waits_for.remove(&from);
         let (known, peer) = (self.kept.history.clone(), self.peers.entry(from).or_default());
-        peer.against = Some(verdict.found).filter(|found| *found != Found::Accepted);
+        peer.against = Some(verdict.found).filter(|found| *found != StartVerdict::Accepted);
         match verdict.found {
-            Found::Accepted => {
+            StartVerdict::Accepted => {
                 peer.accepted = true;
                 let close = |(group, replica, why): &(GroupId, ReplicaId, String)| Consequence::Close {
                     by: from,
@@ -441,17 +446,17 @@ impl Registry {
                     .filter(|(group, replica, _)| !self.kept.closed.contains(&(*group, *replica)));
                 new.map(close).collect()
             }
-            Found::Lacks(instead) if peer.accepted => vec![Consequence::Stop { by: from, instead }],
-            Found::Lacks(missing) if !known.contains(&missing) => {
+            StartVerdict::Lacks(instead) if peer.accepted => vec![Consequence::Stop { by: from, instead }],
+            StartVerdict::Lacks(missing) if !known.contains(&missing) => {
                 self.suspended = true;
                 vec![Consequence::CloseAll { by: from, missing }]
             }
-            Found::Lacks(_) | Found::StillThere(_) => Vec::new(),
+            StartVerdict::Lacks(_) | StartVerdict::StillThere(_) => Vec::new(),
         }
     }
 
     /// This content is durable.
-    pub fn keep(&mut self, kept: Kept) {
+    pub fn keep(&mut self, kept: KeptStarts) {
         // What made this directory an old copy is in its history now, with all replicas closed.
         self.suspended &= kept.history.last() == Some(&self.own);
         self.own = kept.history.last().copied().unwrap_or(self.own);
@@ -495,7 +500,7 @@ impl Registry {
     }
 
     /// Which nodes do not accept this process, and why.
-    pub fn against(&self) -> Vec<(NodeId, Found)> {
+    pub fn against(&self) -> Vec<(NodeId, StartVerdict)> {
         self.peers.iter().filter_map(|(node, peer)| Some((*node, peer.against?))).collect()
     }
 }

@@ -51,20 +51,20 @@ pub(crate) struct KeptReplica {
 
 /// The files of one data directory.
 #[derive(Clone, Debug)]
-pub(crate) struct Keeping {
+pub(crate) struct NodeFiles {
     pub disk: SharedDisk,
     pub dir: PathBuf,
 }
 
 /// Who the node of a directory is that has a format file; needs no lock, for it is replaced whole.
 pub fn read_node(disk: SharedDisk, dir: &Path) -> Result<NodeFile, HomeError> {
-    Keeping { disk, dir: dir.to_owned() }.node()
+    NodeFiles { disk, dir: dir.to_owned() }.node()
 }
 
 /// The groups whose replicas a directory has to have, and where below it; none in a directory of before there were several
 /// nodes. Needs no lock.
 pub fn read_replicas(disk: SharedDisk, dir: &Path) -> Result<Option<Vec<(GroupId, String)>>, HomeError> {
-    let kept = Keeping { disk, dir: dir.to_owned() }.replicas()?;
+    let kept = NodeFiles { disk, dir: dir.to_owned() }.replicas()?;
     let there = |replicas: Vec<KeptReplica>| {
         let kept = replicas.into_iter().filter(|replica| replica.state == KeptState::Kept);
         kept.map(|replica| (replica.group, replica.dir)).collect()
@@ -72,7 +72,7 @@ pub fn read_replicas(disk: SharedDisk, dir: &Path) -> Result<Option<Vec<(GroupId
     Ok(kept.map(there))
 }
 
-impl Keeping {
+impl NodeFiles {
     fn damaged(&self, file: &str, what: &str) -> HomeError {
         HomeError::Damaged { path: self.dir.join(file), what: what.to_owned() }
     }

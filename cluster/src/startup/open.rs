@@ -31,16 +31,16 @@ use crate::maintenance::reconcile::{Clocks, Health, Reconcilers, Spared};
 use crate::maintenance::upkeep::{Upkeep, UpkeepParts};
 use crate::membership::recovery::check_recovery;
 use crate::monitoring::catalog_contact::CatalogHeard;
-use crate::network::Net;
-use crate::replicas::Hub;
-use crate::replicas::lifecycle::{Closed, Resting, close_damaged, finish_leaving, open_shard};
+use crate::network::Network;
+use crate::replicas::Replicas;
+use crate::replicas::lifecycle::{ClosedReplica, RestingReplicas, close_damaged, finish_leaving, open_shard};
 use crate::routing::LeaderHints;
-use crate::stale_copies::acknowledged::Table;
+use crate::stale_copies::acknowledged::AcknowledgedTable;
 use crate::stale_copies::on_disk::Beginning;
 use crate::stale_copies::start_histories::StartHistories;
 use crate::stale_copies::starts;
 use crate::startup::data_dir::{Format, Lock, check_before_lock, read_or_found, write_format};
-use crate::startup::node_files::{FOUNDER, Keeping, KeptReplica, KeptState, NodeFile, replicas_of_founder};
+use crate::startup::node_files::{FOUNDER, KeptReplica, KeptState, NodeFile, NodeFiles, replicas_of_founder};
 use crate::{Cluster, Shared};
 
 const CONSENSUS_THREADS: usize = 2;
@@ -54,11 +54,11 @@ struct States {
     /// With the state of each shard.
     replicas: Vec<(KeptReplica, Option<Arc<Shard>>)>,
     /// Damaged ones.
-    closed: Vec<Closed>,
+    closed: Vec<ClosedReplica>,
     /// What `REPLICAS` says.
     kept: Vec<KeptReplica>,
     /// What `STARTS` says, this start included.
-    starts: starts::Kept,
+    starts: starts::KeptStarts,
 }
 
 /// Damaged replicas that wait to be closed. Each is reported once, and a node has at most one of each group.
@@ -68,7 +68,7 @@ const DAMAGED_MAX: usize = SHARDS_MAX + 1;
 struct Home {
     lock: Lock,
     format: Format,
-    keeping: Keeping,
+    node_files: NodeFiles,
     node: NodeFile,
 }
 
@@ -80,17 +80,17 @@ pub(crate) fn open(config: ClusterConfig) -> BoxFuture<'static, Result<Cluster, 
 
 async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     let began = Instant::now();
-    let Home { lock, format, keeping, node } = take_home(&config)?;
+    let Home { lock, format, node_files, node } = take_home(&config)?;
     let config = with_kept_address(config, &node)?;
-    let states = states(&config, &keeping, format, node.node).await?;
+    let states = states(&config, &node_files, format, node.node).await?;
     tracing::info!(cluster = %format.cluster, node = %node.node, ms = began.elapsed().as_millis(), "store opened");
 
     let runtime = ConsensusRuntime::start()?;
     let lock = Arc::new(lock);
     let seals = SealThreads::start(Arc::clone(&lock)).map_err(OpenError::io("starting the threads that seal"))?;
-    let net = Net::default();
-    let table = Table::open(&*config.disk, &config.data_dir)?;
-    let start_histories = Arc::new(StartHistories::new(keeping.clone(), states.starts, table)?);
+    let net = Network::default();
+    let table = AcknowledgedTable::open(&*config.disk, &config.data_dir)?;
+    let start_histories = Arc::new(StartHistories::new(node_files.clone(), states.starts, table)?);
     net.compare(Arc::clone(&start_histories));
     let (damaged, damage) = mpsc::channel(DAMAGED_MAX);
     let mut parts = parts(&config, format, (runtime.handle(), seals.clone()), &net);
@@ -102,7 +102,7 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
         node: node.node,
         shards: format.shards,
         config: config.clone(),
-        hub: Hub::default(),
+        replicas: Replicas::default(),
         catalog: states.catalog,
         net,
         hints: LeaderHints::default(),
@@ -112,10 +112,10 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
         parts,
         kept: Mutex::new(states.kept),
         ending: Mutex::default(),
-        keeping,
+        node_files,
         spared: Spared::default(),
         clocks: Clocks::default(),
-        resting: Resting::default(),
+        resting: RestingReplicas::default(),
         catalog_heard: CatalogHeard::default(),
         start_histories,
         health: Health::default(),
@@ -132,11 +132,11 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
         return Err(OpenError::NoCertificate);
     }
     shared.writes.sweep().map_err(OpenError::io("listing large writes"))?;
-    tracing::info!(groups = shared.hub.all().len(), ms = began.elapsed().as_millis(), "every replica runs");
+    tracing::info!(groups = shared.replicas.all().len(), ms = began.elapsed().as_millis(), "every replica runs");
 
     let upkeep = Upkeep::start(UpkeepParts {
         config: config.clone(),
-        hub: shared.hub.clone(),
+        replicas: shared.replicas.clone(),
         log: shared.log.clone(),
         writes: Arc::clone(&shared.writes),
         admission: Arc::clone(&shared.parts.admission),
@@ -149,7 +149,7 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     Ok(Cluster { shared, upkeep, reconcilers, seals, runtime, _lock: lock })
 }
 
-fn parts(config: &ClusterConfig, format: Format, (runtime, seals): (Handle, SealThreads), net: &Net) -> NodeParts {
+fn parts(config: &ClusterConfig, format: Format, (runtime, seals): (Handle, SealThreads), net: &Network) -> NodeParts {
     NodeParts {
         cluster_name: format.cluster.to_string(),
         timing: config.timing,
@@ -187,9 +187,9 @@ fn take_home(config: &ClusterConfig) -> Result<Home, OpenError> {
     let new = Format { cluster, shards: config.shards, founded: false };
     let format = read_or_found(config.disk.as_ref(), dir, new, config.cluster)?;
     reserve_ballast(config, dir);
-    let keeping = Keeping { disk: config.disk.clone(), dir: dir.clone() };
-    let node = keeping.node()?;
-    Ok(Home { lock, format, keeping, node })
+    let node_files = NodeFiles { disk: config.disk.clone(), dir: dir.clone() };
+    let node = node_files.node()?;
+    Ok(Home { lock, format, node_files, node })
 }
 
 /// Room for a start on a disk that was full. Going without it is said, not fatal: a full disk must be able to start.
@@ -205,24 +205,34 @@ fn founding_map(format: Format) -> ShardMap {
 }
 
 /// Which replicas a directory has; one that never got or lost any has those of its founding.
-pub(crate) fn kept_replicas(keeping: &Keeping, format: Format) -> Result<Vec<KeptReplica>, OpenError> {
-    Ok(keeping.replicas()?.unwrap_or_else(|| replicas_of_founder(&founding_map(format))))
+pub(crate) fn kept_replicas(node_files: &NodeFiles, format: Format) -> Result<Vec<KeptReplica>, OpenError> {
+    Ok(node_files.replicas()?.unwrap_or_else(|| replicas_of_founder(&founding_map(format))))
 }
 
-async fn states(config: &ClusterConfig, keeping: &Keeping, format: Format, node: NodeId) -> Result<States, OpenError> {
-    let (config, keeping) = (config.clone(), keeping.clone());
-    let opening = tokio::task::spawn_blocking(move || open_states(&config, &keeping, format, node)).await;
+async fn states(
+    config: &ClusterConfig,
+    node_files: &NodeFiles,
+    format: Format,
+    node: NodeId,
+) -> Result<States, OpenError> {
+    let (config, node_files) = (config.clone(), node_files.clone());
+    let opening = tokio::task::spawn_blocking(move || open_states(&config, &node_files, format, node)).await;
     opening.map_err(|error| OpenError::io("opening the store")(std::io::Error::other(error)))?
 }
 
-fn open_states(config: &ClusterConfig, keeping: &Keeping, format: Format, node: NodeId) -> Result<States, OpenError> {
+fn open_states(
+    config: &ClusterConfig,
+    node_files: &NodeFiles,
+    format: Format,
+    node: NodeId,
+) -> Result<States, OpenError> {
     let dir = &config.data_dir;
     let disk = &config.disk;
     let log = Log::open(disk.clone(), &dir.join("log"), config.log.clone())?;
     let blobs = Blobs::open(disk.clone(), &dir.join("blobs")).map_err(OpenError::io("opening the blobs"))?;
     let blobs = Arc::new(blobs);
-    let mut kept = kept_replicas(keeping, format)?;
-    finish_leaving(keeping, &mut kept, &log)?;
+    let mut kept = kept_replicas(node_files, format)?;
+    finish_leaving(node_files, &mut kept, &log)?;
     check_recovery(config, &kept, &log)?;
     let catalog_dir = kept.iter().find(|replica| replica.group == GroupId::CATALOG);
     let catalog_dir = catalog_dir.ok_or(OpenError::NoCatalog)?.dir.clone();
@@ -234,7 +244,7 @@ fn open_states(config: &ClusterConfig, keeping: &Keeping, format: Format, node: 
     let mut replicas = Vec::with_capacity(kept.len());
     let mut closed = Vec::new();
     let map = catalog.read().shard_map().cloned();
-    let mut beginning = Beginning::new((&log, keeping), &dir.join("log"), map.as_deref(), node)?;
+    let mut beginning = Beginning::new((&log, node_files), &dir.join("log"), map.as_deref(), node)?;
     beginning.look_at_log(&kept)?;
     for replica in kept.iter().filter(|replica| replica.state == KeptState::Kept).cloned() {
         if let Some(stays) = beginning.closed(&replica)? {
@@ -252,7 +262,7 @@ fn open_states(config: &ClusterConfig, keeping: &Keeping, format: Format, node: 
             }
             // Whatever else keeps it from opening passes or is mended: giving a whole replica up could cost its quorum.
             Err(OpenError::Shard { shard, source }) if source.is_damage() => {
-                match close_damaged((&log, keeping), &replica, map.as_deref(), node)? {
+                match close_damaged((&log, node_files), &replica, map.as_deref(), node)? {
                     Some(stays) => {
                         let replica = replica.replica;
                         tracing::error!(%shard, %replica, %source, "a replica is damaged and stays closed");
@@ -331,14 +341,14 @@ async fn start_groups(
 /// A node that is all there is of its cluster leads everything, and finishes its founding.
 async fn lead_all(shared: &Arc<Shared>, format: Format) -> Result<(), OpenError> {
     let mut leading = JoinSet::new();
-    for group in shared.hub.groups() {
+    for group in shared.replicas.groups() {
         leading.spawn(async move { group.lead().await });
     }
     while let Some(led) = leading.join_next().await {
         led.map_err(|error| OpenError::io("waiting for a group")(std::io::Error::other(error)))??;
     }
     let map = founding_map(format);
-    let catalog = shared.hub.group(GroupId::CATALOG).ok_or(OpenError::NoCatalog)?;
+    let catalog = shared.replicas.group(GroupId::CATALOG).ok_or(OpenError::NoCatalog)?;
     if !format.founded {
         set_map(&catalog, &map).await?;
     }

@@ -75,9 +75,9 @@ impl Cluster {
 
 /// Says what this machine's clock says.
 #[derive(Debug)]
-pub(crate) struct OwnClock;
+pub(crate) struct ClockService;
 
-impl Service for OwnClock {
+impl Service for ClockService {
     fn answer(&self, _from: NodeId, _body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         async move { Ok(Bytes::copy_from_slice(&now_micros().to_le_bytes())) }.boxed()
     }

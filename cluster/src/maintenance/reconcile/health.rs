@@ -171,9 +171,9 @@ async fn condition(shared: &Shared, node: NodeId) -> Option<Condition> {
 
 /// Answers how this node is.
 #[derive(Debug)]
-pub(crate) struct OwnHealth(pub Arc<Shared>);
+pub(crate) struct HealthService(pub Arc<Shared>);
 
-impl Service for OwnHealth {
+impl Service for HealthService {
     fn answer(&self, _from: NodeId, _body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let condition = Condition { slow_disk: self.0.is_impaired() };
         async move { Ok(Bytes::from(serde_json::to_vec(&condition).expect("plain data encodes"))) }.boxed()

@@ -53,7 +53,7 @@ async fn hear(shared: &Shared) {
 }
 
 async fn listen(shared: &Shared) {
-    let Some(catalog) = shared.hub.group(GroupId::CATALOG) else { return };
+    let Some(catalog) = shared.replicas.group(GroupId::CATALOG) else { return };
     let asked = Instant::now();
     match catalog.fence().await {
         Ok(_) => shared.heard_catalog(asked),
@@ -73,7 +73,7 @@ fn tell_addresses(shared: &Shared, known: &mut Option<BTreeMap<NodeId, String>>)
     if let Some(transport) = shared.net.transport() {
         transport.set_addresses(addresses.clone());
     }
-    match shared.keeping.set_peers(&addresses) {
+    match shared.node_files.set_peers(&addresses) {
         Ok(()) => *known = Some(addresses),
         Err(error) => tracing::warn!(%error, "the addresses of other nodes could not be written down"),
     }
@@ -82,7 +82,7 @@ fn tell_addresses(shared: &Shared, known: &mut Option<BTreeMap<NodeId, String>>)
 /// A catalog that has not come yet knows nobody; one that was heard and knows nobody is that of a node which is alone now.
 /// It must not count on others then: what is damaged on it cannot be rebuilt from them.
 fn may_be_told(shared: &Shared, addresses: &BTreeMap<NodeId, String>) -> bool {
-    !addresses.is_empty() || (shared.hears_catalog() && shared.keeping.peers().is_ok_and(|kept| !kept.is_empty()))
+    !addresses.is_empty() || (shared.hears_catalog() && shared.node_files.peers().is_ok_and(|kept| !kept.is_empty()))
 }
 
 /// The others are told where this node is now, and what its program can do. The catalog is changed by whoever hears it: a
@@ -187,9 +187,9 @@ impl Drop for TrialAddress<'_> {
 /// The caller is proven by its certificate. A second process with a copy of that node's directory has the same one: so
 /// the address is taken only where nobody answers at the known one.
 #[derive(Debug)]
-pub(crate) struct Introductions(pub Arc<Shared>);
+pub(crate) struct IntroductionService(pub Arc<Shared>);
 
-impl Introductions {
+impl IntroductionService {
     async fn take(shared: &Shared, from: NodeId, body: &[u8]) -> Result<(), String> {
         let address = std::str::from_utf8(body).map_err(|_| "the address is no text")?;
         PeerConfig::new(address, None)?;
@@ -216,7 +216,7 @@ impl Introductions {
     }
 }
 
-impl Service for Introductions {
+impl Service for IntroductionService {
     fn answer(&self, from: NodeId, body: Bytes, within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let shared = Arc::clone(&self.0);
         async move {

@@ -75,7 +75,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
         let leaders = spread.look(&shared);
         // Where every node is impaired, nobody waits for another.
         let yields = shared.is_impaired() && !shared.able_to_lead().is_empty();
-        for group in shared.hub.groups() {
+        for group in shared.replicas.groups() {
             group.yield_elections(yields);
             let status = group.status();
             if !status.leads {

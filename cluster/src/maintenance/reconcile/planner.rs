@@ -32,7 +32,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let mut heard: BTreeMap<NodeId, Instant> = BTreeMap::new();
     loop {
         sleep(PLAN_EVERY).await;
-        if !shared.hub.group(GroupId::CATALOG).is_some_and(|catalog| catalog.leads()) {
+        if !shared.replicas.group(GroupId::CATALOG).is_some_and(|catalog| catalog.leads()) {
             heard.clear(); // who leads next gives everybody the whole time
             continue;
         }

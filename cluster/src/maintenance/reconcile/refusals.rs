@@ -97,7 +97,7 @@ async fn close_all(shared: &Arc<Shared>, by: NodeId, missing: StartId) -> Result
         kept.iter().filter(|one| one.state == KeptState::Kept).map(|one| (one.group, one.replica)).collect()
     };
     // Whoever votes alone has what there is, and asks nobody.
-    let alone = |(group, _): &Name| shared.hub.group(*group).is_some_and(|found| found.is_alone());
+    let alone = |(group, _): &Name| shared.replicas.group(*group).is_some_and(|found| found.is_alone());
     let (alone, closed): (Vec<Name>, Vec<Name>) = kept.into_iter().partition(alone);
     let (before, fresh) = (shared.start_histories.own(), StartId(Uuid::new_v4().as_u128()));
     // In the order of a start, so that a crash in between is none of the log's.
@@ -123,7 +123,7 @@ async fn close_all(shared: &Arc<Shared>, by: NodeId, missing: StartId) -> Result
 
 async fn close(shared: &Arc<Shared>, by: NodeId, name: Name, why: &str, diverged: bool) -> Result<(), OpenError> {
     let (group, replica) = name;
-    let found = shared.hub.replica(group, replica);
+    let found = shared.replicas.replica(group, replica);
     let is_kept = shared.kept_of(group).is_some_and(|kept| kept.replica == replica && kept.state == KeptState::Kept);
     if shared.start_histories.is_closed(group, replica) || !is_kept {
         return Ok(());
@@ -164,14 +164,14 @@ struct PlacedThere {
 
 /// Says what the catalog has of the node that asks, and nothing that could be old.
 #[derive(Debug)]
-pub(crate) struct Placed(pub Arc<Shared>);
+pub(crate) struct PlacementService(pub Arc<Shared>);
 
-impl Service for Placed {
+impl Service for PlacementService {
     fn answer(&self, from: NodeId, _body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let shared = Arc::clone(&self.0);
         async move {
             let refused = |why: String| NoAnswer::Refused(why);
-            let catalog = shared.hub.group(GroupId::CATALOG);
+            let catalog = shared.replicas.group(GroupId::CATALOG);
             let catalog = catalog.ok_or_else(|| refused("the catalog is closed here".into()))?;
             catalog.fence().await.map_err(|error| refused(error.to_string()))?;
             let placed = {
@@ -244,7 +244,7 @@ async fn ask(shared: &Shared) -> Result<PlacedThere, String> {
 pub(super) async fn keep_acknowledged(shared: Arc<Shared>) {
     loop {
         sleep(WRITTEN_EVERY).await;
-        shared.hub.ids().into_iter().for_each(|group| shared.note_acknowledged(group));
+        shared.replicas.ids().into_iter().for_each(|group| shared.note_acknowledged(group));
         if shared.hears_catalog() {
             forget_gone(&shared);
         }
@@ -263,7 +263,7 @@ pub(super) async fn keep_acknowledged(shared: Arc<Shared>) {
 fn forget_gone(shared: &Shared) {
     let Some(map) = shared.catalog.read().shard_map().cloned() else { return };
     let members: BTreeSet<Name> = {
-        let groups = shared.hub.groups();
+        let groups = shared.replicas.groups();
         let of = |group: &assay_cluster_raft::Group| {
             let id = group.id();
             group.status().members.into_iter().map(move |member| (id, member.replica)).collect::<Vec<_>>()

@@ -51,7 +51,7 @@ async fn step(shared: &Arc<Shared>, map: &ShardMap, not_before: &mut BTreeMap<Gr
             continue;
         }
         let wanted = members.replicas.iter().find(|replica| replica.node == shared.node).map(|replica| replica.id);
-        let runs = shared.hub.group(group).map(|found| found.replica());
+        let runs = shared.replicas.group(group).map(|found| found.replica());
         let kept = shared.kept_of(group);
         let damaged = kept.as_ref().is_some_and(|kept| shared.is_damaged(group, kept.replica));
         let work = next(kept, runs.is_some(), damaged, wanted);

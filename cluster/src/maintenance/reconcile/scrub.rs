@@ -92,7 +92,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             group = shared.net.suspects().next() => {
                 let now = Instant::now();
                 looked.retain(|_, at| now < *at + SUSPECTED_AGAIN_AFTER);
-                if let Some(replica) = shared.hub.group(group).map(|found| found.replica())
+                if let Some(replica) = shared.replicas.group(group).map(|found| found.replica())
                     && looked.insert((group, replica), now).is_none()
                 {
                     tracing::warn!(%group, %replica, "damage was met; looking");
@@ -102,7 +102,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             }
         }
         due = Instant::now() + shared.config.scrub_every;
-        let replicas: Vec<_> = shared.hub.groups().iter().map(|group| (group.id(), group.replica())).collect();
+        let replicas: Vec<_> = shared.replicas.groups().iter().map(|group| (group.id(), group.replica())).collect();
         for (group, replica) in replicas {
             look_at(&shared, group, replica).await;
         }
@@ -110,10 +110,10 @@ pub(super) async fn run(shared: Arc<Shared>) {
 }
 
 async fn look_at(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) {
-    let Some(shard) = group.shard().and_then(|shard| shared.hub.shard(shard)) else { return };
+    let Some(shard) = group.shard().and_then(|shard| shared.replicas.shard(shard)) else { return };
     let findings = read_all(shared, group, replica, shard).await;
     if findings.is_empty() {
-        if let Some(found) = shared.hub.replica(group, replica).filter(Group::leads) {
+        if let Some(found) = shared.replicas.replica(group, replica).filter(Group::leads) {
             compare(shared, &found).await;
         }
         return;
@@ -127,7 +127,7 @@ async fn read_all(shared: &Arc<Shared>, id: GroupId, replica: ReplicaId, shard: 
     let shared = Arc::clone(shared);
     let reading = tokio::task::spawn_blocking(move || {
         let pace = |bytes: u64| {
-            let goes_on = !shared.is_closing() && shared.hub.replica(id, replica).is_some();
+            let goes_on = !shared.is_closing() && shared.replicas.replica(id, replica).is_some();
             if goes_on {
                 std::thread::sleep(Duration::from_secs_f64(bytes as f64 / SCRUB_BYTES_A_SECOND as f64));
             }
@@ -140,7 +140,7 @@ async fn read_all(shared: &Arc<Shared>, id: GroupId, replica: ReplicaId, shard: 
 
 /// Gives this node's replica up, if the others can do without it.
 async fn quarantine(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) {
-    let Some(found) = shared.hub.replica(group, replica) else { return };
+    let Some(found) = shared.replicas.replica(group, replica) else { return };
     if found.leads() {
         let Some(successor) = shared.first_there(shared.successors(&found)).await else {
             tracing::error!(%group, %replica, "this replica is damaged and nobody else can lead its group");
@@ -221,9 +221,9 @@ fn goes_without(led: &GroupReport, replica: ReplicaId, reports: &BTreeMap<NodeId
 
 /// Says whether a group that is led here can do without a replica.
 #[derive(Debug)]
-pub(crate) struct Spares(pub Arc<Shared>);
+pub(crate) struct SpareService(pub Arc<Shared>);
 
-impl Service for Spares {
+impl Service for SpareService {
     fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let shared = Arc::clone(&self.0);
         async move {
@@ -293,15 +293,15 @@ async fn ask_digest(shared: &Shared, group: GroupId, node: NodeId) -> Option<Com
 }
 
 fn own_digest(shared: &Shared, group: GroupId) -> Option<Compared> {
-    let digest = shared.hub.shard(group.shard()?)?.digest();
+    let digest = shared.replicas.shard(group.shard()?)?.digest();
     Some(Compared { position: digest.applied.position, digest: digest.digest })
 }
 
 /// Says what a replica of this node applied.
 #[derive(Debug)]
-pub(crate) struct Digests(pub Arc<Shared>);
+pub(crate) struct DigestService(pub Arc<Shared>);
 
-impl Service for Digests {
+impl Service for DigestService {
     fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let shared = Arc::clone(&self.0);
         async move {
@@ -317,9 +317,9 @@ impl Service for Digests {
 
 /// Hears from a leader that a replica of this node is damaged.
 #[derive(Debug)]
-pub(crate) struct Quarantines(pub Arc<Shared>);
+pub(crate) struct QuarantineService(pub Arc<Shared>);
 
-impl Service for Quarantines {
+impl Service for QuarantineService {
     fn answer(&self, from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let shared = Arc::clone(&self.0);
         async move {

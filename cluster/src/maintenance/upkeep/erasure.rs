@@ -13,7 +13,7 @@ use assay_cluster_raft::LogRetention;
 use assay_storage_model::GroupId;
 use parking_lot::Mutex;
 
-use crate::replicas::Hub;
+use crate::replicas::Replicas;
 
 /// How long consensus may take to let go of a group's log.
 const PURGED_WITHIN: Duration = Duration::from_secs(10);
@@ -41,16 +41,16 @@ enum Step {
 
 impl Erasing {
     /// What is to be done now: the shards of a round that begins.
-    pub fn look(&self, hub: &Hub, after: Duration, now: Instant) -> Option<BTreeSet<GroupId>> {
+    pub fn look(&self, replicas: &Replicas, after: Duration, now: Instant) -> Option<BTreeSet<GroupId>> {
         let mut step = self.step.lock();
         match *step {
-            Step::Idle if hub.shards().iter().any(|shard| shard.has_remains()) => *step = Step::Due(now),
+            Step::Idle if replicas.shards().iter().any(|shard| shard.has_remains()) => *step = Step::Due(now),
             Step::Due(since) if now.duration_since(since) >= after => {
                 let with = |id: &GroupId| {
-                    let shard = id.shard().and_then(|shard| hub.shard(shard));
+                    let shard = id.shard().and_then(|shard| replicas.shard(shard));
                     shard.is_some_and(|shard| shard.take_remains())
                 };
-                let shards: BTreeSet<_> = hub.ids().into_iter().filter(with).collect();
+                let shards: BTreeSet<_> = replicas.ids().into_iter().filter(with).collect();
                 *step = Step::Purging;
                 return Some(shards);
             }
@@ -83,14 +83,14 @@ impl Erasing {
     }
 
     /// Seals the shards and lets go of their logs.
-    pub async fn purge(self: Arc<Self>, hub: Hub, shards: BTreeSet<GroupId>) {
+    pub async fn purge(self: Arc<Self>, replicas: Replicas, shards: BTreeSet<GroupId>) {
         let mut purged = BTreeSet::new();
         for id in shards {
-            match purge(&hub, id).await {
+            match purge(&replicas, id).await {
                 Ok(()) => drop(purged.insert(id)),
                 Err(why) => {
                     tracing::warn!(group = %id, why, "rows of deleted objects stay in files for now; this is tried again");
-                    remains(&hub, id);
+                    remains(&replicas, id);
                 }
             }
         }
@@ -99,15 +99,15 @@ impl Erasing {
 }
 
 /// For the next round.
-pub(super) fn remains(hub: &Hub, id: GroupId) {
-    if let Some(shard) = id.shard().and_then(|shard| hub.shard(shard)) {
+pub(super) fn remains(replicas: &Replicas, id: GroupId) {
+    if let Some(shard) = id.shard().and_then(|shard| replicas.shard(shard)) {
         shard.remains();
     }
 }
 
-async fn purge(hub: &Hub, id: GroupId) -> Result<(), String> {
+async fn purge(replicas: &Replicas, id: GroupId) -> Result<(), String> {
     // A replica that left took its files along.
-    let Some(group) = hub.group(id) else { return Ok(()) };
+    let Some(group) = replicas.group(id) else { return Ok(()) };
     group.seal().await.map_err(|why| why.to_string())?;
     let until = Instant::now() + PURGED_WITHIN;
     loop {

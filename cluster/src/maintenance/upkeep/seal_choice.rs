@@ -24,7 +24,7 @@ pub struct Budget {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct GroupReport {
+pub struct SealCandidate {
     pub group: GroupId,
     pub memory_bytes: u64,
     /// It has entries that are not sealed.
@@ -35,18 +35,18 @@ pub struct GroupReport {
     pub sealing: bool,
 }
 
-pub fn decide(groups: &[GroupReport], budget: &Budget) -> Vec<GroupId> {
+pub fn decide(groups: &[SealCandidate], budget: &Budget) -> Vec<GroupId> {
     let idle = || groups.iter().filter(|report| report.dirty && !report.sealing);
-    let is_due = |report: &&GroupReport| {
+    let is_due = |report: &&SealCandidate| {
         let is_much = report.group == GroupId::CATALOG && report.memory_bytes >= CATALOG_BYTES_MAX; // D4
         is_much || report.pinned || report.age >= budget.age // D3
     };
     let mut chosen: Vec<GroupId> = idle().filter(is_due).map(|report| report.group).collect();
-    let leaving = |chosen: &[GroupId], report: &GroupReport| report.sealing || chosen.contains(&report.group);
+    let leaving = |chosen: &[GroupId], report: &SealCandidate| report.sealing || chosen.contains(&report.group);
     let staying = groups.iter().filter(|report| !leaving(&chosen, report)).map(|report| report.memory_bytes);
     let mut staying: u64 = staying.sum();
     let under_way = groups.iter().filter(|report| leaving(&chosen, report)).count();
-    let mut largest: Vec<&GroupReport> = idle().filter(|report| !chosen.contains(&report.group)).collect();
+    let mut largest: Vec<&SealCandidate> = idle().filter(|report| !chosen.contains(&report.group)).collect();
     largest.sort_by_key(|report| (std::cmp::Reverse(report.memory_bytes), report.group));
     for report in largest.into_iter().take(SEALS_FOR_MEMORY_MAX.saturating_sub(under_way)) {
         if staying < budget.memory_bytes || report.memory_bytes == 0 {
@@ -64,8 +64,8 @@ mod tests {
 
     const BUDGET: Budget = Budget { memory_bytes: 100, age: Duration::from_secs(60) };
 
-    fn report(group: u64, memory_bytes: u64) -> GroupReport {
-        GroupReport {
+    fn report(group: u64, memory_bytes: u64) -> SealCandidate {
+        SealCandidate {
             group: GroupId(group),
             memory_bytes,
             dirty: true,
@@ -75,7 +75,7 @@ mod tests {
         }
     }
 
-    fn chosen(groups: &[GroupReport]) -> Vec<u64> {
+    fn chosen(groups: &[SealCandidate]) -> Vec<u64> {
         decide(groups, &BUDGET).into_iter().map(|group| group.0).collect()
     }
 
@@ -92,27 +92,27 @@ mod tests {
 
     #[test]
     fn what_is_being_sealed_counts_as_gone() {
-        let sealing = GroupReport { sealing: true, ..report(1, 90) };
+        let sealing = SealCandidate { sealing: true, ..report(1, 90) };
         assert_eq!(chosen(&[sealing, report(2, 60)]), [0; 0]);
         assert_eq!(chosen(&[sealing, report(2, 60), report(3, 50)]), [2]);
-        let others = (4..).take(SEALS_FOR_MEMORY_MAX).map(|group| GroupReport { sealing: true, ..report(group, 90) });
-        let groups: Vec<GroupReport> = others.chain([report(2, 60), report(3, 50)]).collect();
+        let others = (4..).take(SEALS_FOR_MEMORY_MAX).map(|group| SealCandidate { sealing: true, ..report(group, 90) });
+        let groups: Vec<SealCandidate> = others.chain([report(2, 60), report(3, 50)]).collect();
         assert_eq!(chosen(&groups), [0; 0], "as many as are written, and one more");
     }
 
     #[test]
     fn the_catalog_seals_little_at_a_time() {
         let budget = Budget { memory_bytes: u64::MAX, ..BUDGET };
-        let of = |bytes| GroupReport { group: GroupId::CATALOG, ..report(0, bytes) };
+        let of = |bytes| SealCandidate { group: GroupId::CATALOG, ..report(0, bytes) };
         assert_eq!(decide(&[of(CATALOG_BYTES_MAX - 1), report(7, CATALOG_BYTES_MAX)], &budget), []);
         assert_eq!(decide(&[of(CATALOG_BYTES_MAX)], &budget), [GroupId::CATALOG]);
     }
 
     #[test]
     fn the_old_and_those_that_pin_the_log_seal_however_small() {
-        let old = GroupReport { age: BUDGET.age, ..report(1, 0) };
-        let pinning = GroupReport { pinned: true, ..report(2, 1) };
-        let clean = GroupReport { dirty: false, pinned: true, ..report(3, 0) };
+        let old = SealCandidate { age: BUDGET.age, ..report(1, 0) };
+        let pinning = SealCandidate { pinned: true, ..report(2, 1) };
+        let clean = SealCandidate { dirty: false, pinned: true, ..report(3, 0) };
         assert_eq!(chosen(&[old, pinning, clean]), [1, 2]);
     }
 }

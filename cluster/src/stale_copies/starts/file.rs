@@ -15,7 +15,7 @@ use std::path::Path;
 use assay_storage_disk::Disk;
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 
-use super::{Floor, Kept, StartId};
+use super::{Floor, KeptStarts, StartId};
 use crate::startup::checksummed_file;
 use crate::startup::data_dir::HomeError;
 
@@ -25,10 +25,10 @@ const MARKER: &str = "START";
 const MARKER_WHAT: &str = "start of a log";
 
 /// None in a directory that was never opened by a program from 0.5 on.
-pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Kept>, HomeError> {
+pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<KeptStarts>, HomeError> {
     let path = dir.join(FILE);
     let Some(lines) = checksummed_file::read(disk, &path, WHAT)? else { return Ok(None) };
-    let mut kept = Kept::default();
+    let mut kept = KeptStarts::default();
     for (name, value) in lines {
         let known = take(&mut kept, &name, &value);
         known.ok_or_else(|| HomeError::Damaged {
@@ -39,7 +39,7 @@ pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Kept>, HomeErro
     Ok(Some(kept))
 }
 
-fn take(kept: &mut Kept, name: &str, value: &str) -> Option<()> {
+fn take(kept: &mut KeptStarts, name: &str, value: &str) -> Option<()> {
     let two = || value.split_once(' ');
     match name {
         "start" => kept.history.push(value.parse().ok()?),
@@ -58,7 +58,7 @@ fn take(kept: &mut Kept, name: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-pub(crate) fn write(disk: &dyn Disk, dir: &Path, kept: &Kept) -> Result<(), HomeError> {
+pub(crate) fn write(disk: &dyn Disk, dir: &Path, kept: &KeptStarts) -> Result<(), HomeError> {
     let line = |name: &str, value: String| (name.to_owned(), value);
     let mut lines: Vec<_> = kept.history.iter().map(|start| line("start", start.to_string())).collect();
     lines.extend(kept.seen.iter().map(|(node, start)| line("seen", format!("{node} {start}"))));
@@ -113,7 +113,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         assert_eq!(read(&RealDisk, dir.path()).expect("reads"), None);
         for floor in [Floor::None, Floor::Unknown, Floor::At(ReplicaId(77))] {
-            let kept = Kept {
+            let kept = KeptStarts {
                 history: vec![StartId(1), StartId(u128::MAX), StartId(0)],
                 seen: [(NodeId(2), StartId(9)), (NodeId(3), StartId(8))].into(),
                 closed: [(GroupId(16), ReplicaId(4)), (GroupId(1), ReplicaId(4))].into(),

@@ -16,7 +16,7 @@ const GROUP: GroupId = GroupId(16);
 /// A directory, with what is really on it.
 #[derive(Clone, Debug)]
 struct Dir {
-    kept: Kept,
+    kept: KeptStarts,
     /// Starts that are on this disk, whatever the history says.
     really: BTreeSet<StartId>,
     replica: ReplicaId,
@@ -49,7 +49,7 @@ struct Model {
 
 impl Model {
     fn new(seed: u64) -> Model {
-        let dir = |node| Dir { kept: Kept::default(), really: BTreeSet::new(), replica: ReplicaId(node) };
+        let dir = |node| Dir { kept: KeptStarts::default(), really: BTreeSet::new(), replica: ReplicaId(node) };
         Model {
             dice: StdRng::seed_from_u64(seed),
             dirs: (1..=NODES).map(|node| (NodeId(node), dir(node))).collect(),
@@ -179,7 +179,7 @@ impl Model {
         }
         registry.judged(node, verdict.clone());
         assert_eq!(registry.kept(), &dir.kept);
-        if verdict.found == Found::Accepted && !registry.is_closed((GROUP, replica)) {
+        if verdict.found == StartVerdict::Accepted && !registry.is_closed((GROUP, replica)) {
             self.accepted.entry((*by, node)).or_default().push((said.start, replica));
         }
         verdict
@@ -249,7 +249,7 @@ fn nobody_hears_a_replica_whose_disk_lacks_a_start_that_was_accepted() {
 }
 
 fn registry(history: &[u128], others: &[u64]) -> Registry {
-    let kept = Kept { history: history.iter().copied().map(StartId).collect(), ..Kept::default() };
+    let kept = KeptStarts { history: history.iter().copied().map(StartId).collect(), ..KeptStarts::default() };
     Registry::new(kept, others.iter().copied().map(NodeId))
 }
 
@@ -260,7 +260,7 @@ fn said(history: &[u128]) -> Introduction {
 
 fn accept(registry: &mut Registry, from: u64, said: &Introduction) {
     let verdict = registry.judge(NodeId(from), said, None, |_, _| None);
-    assert_eq!(verdict.found, Found::Accepted);
+    assert_eq!(verdict.found, StartVerdict::Accepted);
     registry.judged(NodeId(from), verdict);
 }
 
@@ -287,10 +287,10 @@ fn programs_of_before_are_heard_as_before() {
 fn nothing_is_said_before_those_who_answer_have_compared() {
     let mut new = registry(&[7], &[2, 3]);
     accept(&mut new, 2, &said(&[9]));
-    let accepted = Verdict { about: StartId(7), found: Found::Accepted, refused: Vec::new() };
+    let accepted = Verdict { about: StartId(7), found: StartVerdict::Accepted, refused: Vec::new() };
     assert!(new.heard(NodeId(2), &accepted).is_empty());
     assert_eq!(new.outgoing(NodeId(2), OWN, THEIRS), Err(Stop::Comparing), "node 3 may have seen a later start");
-    let lacks = Verdict { found: Found::Lacks(StartId(8)), ..accepted.clone() };
+    let lacks = Verdict { found: StartVerdict::Lacks(StartId(8)), ..accepted.clone() };
     let closes = Consequence::CloseAll { by: NodeId(3), missing: StartId(8) };
     assert_eq!(new.heard(NodeId(3), &lacks), [closes]);
     assert_eq!(new.outgoing(NodeId(2), OWN, THEIRS), Err(Stop::Comparing), "until that is durable");
@@ -311,18 +311,18 @@ fn of_two_that_run_from_one_directory_the_one_that_was_replaced_stops() {
     let mut judge = registry(&[1], &[]);
     accept(&mut judge, 2, &said(&[5]));
     let verdict = judge.judge(NodeId(2), &said(&[5, 6]), Some(StartId(5)), |_, _| None);
-    assert_eq!(verdict.found, Found::StillThere(StartId(5)));
+    assert_eq!(verdict.found, StartVerdict::StillThere(StartId(5)));
     judge.judged(NodeId(2), verdict);
     assert_eq!(judge.outgoing(NodeId(2), OWN, THEIRS), Ok(Some(StartId(5))), "the first one is heard as before");
     let verdict = judge.judge(NodeId(2), &said(&[5, 6]), None, |_, _| None);
-    assert_eq!(verdict.found, Found::Accepted, "the first one does not answer any more");
+    assert_eq!(verdict.found, StartVerdict::Accepted, "the first one does not answer any more");
     judge.judged(NodeId(2), verdict);
 
     let mut first = registry(&[5], &[]);
-    let accepted = Verdict { about: StartId(5), found: Found::Accepted, refused: Vec::new() };
+    let accepted = Verdict { about: StartId(5), found: StartVerdict::Accepted, refused: Vec::new() };
     assert!(first.heard(NodeId(1), &accepted).is_empty());
     let verdict = judge.judge(NodeId(2), &said(&[5]), Some(StartId(5)), |_, _| None);
-    assert_eq!(verdict.found, Found::Lacks(StartId(6)));
+    assert_eq!(verdict.found, StartVerdict::Lacks(StartId(6)));
     let stops = Consequence::Stop { by: NodeId(1), instead: StartId(6) };
     assert_eq!(first.heard(NodeId(1), &verdict), [stops]);
 }
@@ -354,7 +354,7 @@ fn a_replica_that_lacks_what_it_acknowledged_is_refused_and_judged_once_a_proces
 
 #[test]
 fn a_history_keeps_the_last_starts() {
-    let mut kept = Kept::default();
+    let mut kept = KeptStarts::default();
     for start in 0..2 * HISTORY_MAX as u128 {
         kept = kept.begun(StartId(start));
     }

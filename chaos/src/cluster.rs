@@ -35,14 +35,14 @@ use serde_json::{Map, json};
 
 use crate::report::{Report, Verdict};
 use check::{Evidence, Findings};
-use environment::fault_support::Means;
+use environment::fault_support::FaultSupport;
 use environment::world::{API_KEY, Plan, World};
 use faults::conductor::Conductor;
 use faults::fault::{CALM_SECONDS, Planned, WARM_MS, promised};
 use recording::event_log::Journal;
-use recording::events::{Outcome, Phase, Said};
+use recording::events::{Outcome, Phase, RunEvent};
 use recording::indexed_history::{End, Went, WriteRecord};
-use workload::shared::Stage;
+use workload::shared::ClientContext;
 
 pub use faults::fault::Kind;
 pub use scenario::{far_apart, old_leader, upgrade};
@@ -126,21 +126,21 @@ fn prepare<'a>(
         memory_budget_bytes: rng.random_range(MEMORY_BUDGET_BYTES),
     };
     let journal = Journal::create(dir)?;
-    journal.say(Said::Run { seed: options.seed, seconds: options.seconds, nodes: plan.nodes, shards: plan.shards });
-    journal.say(Said::Phase { phase: Phase::Setup });
-    let mut world = World::create(dir, plan, Means::probe())?;
+    journal.say(RunEvent::Run { seed: options.seed, seconds: options.seconds, nodes: plan.nodes, shards: plan.shards });
+    journal.say(RunEvent::Phase { phase: Phase::Setup });
+    let mut world = World::create(dir, plan, FaultSupport::probe())?;
     let kinds = possible(&wanted, options.nodes, &world.means, report);
     let planned = faults::fault::schedule(rng.random(), options.seconds, &kinds);
     if planned.iter().any(|one| one.kind == Kind::Clock) {
         world.show_clocks()?;
     }
     wanted_coverage(options, promised(&planned, options.seconds), report);
-    let stage = Arc::new(Stage::new(journal, API_KEY.to_owned(), world.nodes_at()));
+    let stage = Arc::new(ClientContext::new(journal, API_KEY.to_owned(), world.nodes_at()));
     Ok((Conductor::new(world, stage, interrupted), planned))
 }
 
 /// Of the faults that are wanted, those that can be done here; the others are reported.
-fn possible(wanted: &BTreeSet<Kind>, nodes: u8, means: &Means, report: &mut Report) -> BTreeSet<Kind> {
+fn possible(wanted: &BTreeSet<Kind>, nodes: u8, means: &FaultSupport, report: &mut Report) -> BTreeSet<Kind> {
     let mut possible = BTreeSet::new();
     for kind in wanted {
         let lacks = kind.need().and_then(|need| means.lacks(need));
@@ -190,22 +190,22 @@ fn play(
     rng: &mut ChaCha8Rng,
 ) -> anyhow::Result<()> {
     conductor.world.found().context("founding the cluster")?;
-    under_load(conductor, &workload::workloads::ALL, rng, |conductor| weather(conductor, options, planned))
+    under_load(conductor, &workload::workloads::ALL, rng, |conductor| storm_and_calm(conductor, options, planned))
 }
 
-/// Runs clients for as long as `weather` takes; then the last look.
+/// Runs clients for as long as `attack` takes; then the last look.
 fn under_load(
     conductor: &mut Conductor<'_>,
     mix: &workload::workloads::WorkloadMix,
     rng: &mut ChaCha8Rng,
-    weather: impl FnOnce(&mut Conductor<'_>) -> anyhow::Result<()>,
+    attack: impl FnOnce(&mut Conductor<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let stage = Arc::clone(&conductor.stage);
     let clients = workload::workloads::start(&stage, mix, rng)?;
-    let weather = weather(conductor);
+    let attacked = attack(conductor);
     stage.stop();
     let joined = join(clients);
-    weather.and(joined)?;
+    attacked.and(joined)?;
     conclude(conductor)
 }
 
@@ -219,7 +219,7 @@ fn conclude(conductor: &mut Conductor<'_>) -> anyhow::Result<()> {
 }
 
 /// The storm and the calm after it.
-fn weather(conductor: &mut Conductor<'_>, options: &Options, planned: &[Planned]) -> anyhow::Result<()> {
+fn storm_and_calm(conductor: &mut Conductor<'_>, options: &Options, planned: &[Planned]) -> anyhow::Result<()> {
     let begun = Instant::now();
     let calm = Duration::from_secs(CALM_SECONDS.min(options.seconds));
     conductor.stage.enter(Phase::Storm);

@@ -468,7 +468,9 @@ mod tests {
         let writes = writes();
         let name = BlobName::of(b"nowhere");
         let large_writes = ClusterLargeWrites { writes, net: Network::default() };
-        let Err(LargeError::Failed(why)) = large_writes.ensure(name.0, 7, Vec::new()).await else { panic!("it is not there") };
+        let Err(LargeError::Failed(why)) = large_writes.ensure(name.0, 7, Vec::new()).await else {
+            panic!("it is not there")
+        };
         assert!(why.contains("no other node"), "{why}");
     }
 

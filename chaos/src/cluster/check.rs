@@ -23,8 +23,8 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::recording::event_log::{Bodies, HISTORY};
-use super::recording::events::Said;
-use super::recording::indexed_history::History;
+use super::recording::events::RunEvent;
+use super::recording::indexed_history::RunHistory;
 use super::workload::rows::{Rows, write_of};
 use crate::single_node::worker_history::{Event, load};
 use logs::Log;
@@ -43,7 +43,7 @@ pub struct Picture {
 /// Everything a run left behind.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    pub history: History,
+    pub history: RunHistory,
     pub pictures: BTreeMap<(String, u8), Picture>,
     /// Under which ids each write was ever seen; one if all is well.
     pub xacts: BTreeMap<u64, BTreeSet<u64>>,
@@ -54,8 +54,8 @@ pub struct Evidence {
 impl Evidence {
     /// Of a run that ended, from its directory.
     pub fn load(dir: &Path) -> anyhow::Result<Evidence> {
-        let events: Vec<Event<Said>> = load(&dir.join(HISTORY)).context("reading the history")?;
-        let history = History::of(&events);
+        let events: Vec<Event<RunEvent>> = load(&dir.join(HISTORY)).context("reading the history")?;
+        let history = RunHistory::of(&events);
         drop(events);
         let bodies = Bodies::of(dir);
         let looks: BTreeSet<u64> = history.looks.values().copied().collect();
@@ -72,7 +72,7 @@ impl Evidence {
         Ok(evidence)
     }
 
-    pub fn of(history: History, pictures: BTreeMap<(String, u8), Picture>) -> Evidence {
+    pub fn of(history: RunHistory, pictures: BTreeMap<(String, u8), Picture>) -> Evidence {
         let mut xacts: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         let own = pictures.values().flat_map(|picture| &picture.rows);
         for (write, xact) in own.filter_map(|(id, row)| Some((write_of(id)?, row.xact))) {
@@ -148,32 +148,32 @@ pub mod hand_made {
 
     use super::{CHECKERS, Evidence, Picture};
     use crate::cluster::check::expected_rows::Model;
-    use crate::cluster::recording::events::{Ask, Phase, Row, Said, Told, Workload};
-    use crate::cluster::recording::indexed_history::History;
+    use crate::cluster::recording::events::{Ask, ControlReply, Phase, Row, RunEvent, Workload};
+    use crate::cluster::recording::indexed_history::RunHistory;
     use crate::cluster::workload::rows::{Fold, Rows, merge, own, total};
     use crate::single_node::worker_history::Event;
 
     /// One second of storm between any two events.
     pub const STEP: u64 = 1_000_000;
 
-    pub fn write(op: u64, write: u64, key: Option<u64>, rows: &[Row]) -> Said {
-        Said::Write { op, client: 1, node: 1, object: "set-0-0".into(), write, key, rows: rows.to_vec() }
+    pub fn write(op: u64, write: u64, key: Option<u64>, rows: &[Row]) -> RunEvent {
+        RunEvent::Write { op, client: 1, node: 1, object: "set-0-0".into(), write, key, rows: rows.to_vec() }
     }
 
-    pub fn info(op: u64) -> Said {
-        Said::Info { op, status: Some(503), why: "who knows".into() }
+    pub fn info(op: u64) -> RunEvent {
+        RunEvent::Info { op, status: Some(503), why: "who knows".into() }
     }
 
-    pub fn refused(op: u64, status: u16) -> Said {
-        Said::Fail { op, status: Some(status), why: "no".into() }
+    pub fn refused(op: u64, status: u16) -> RunEvent {
+        RunEvent::Fail { op, status: Some(status), why: "no".into() }
     }
 
     /// A read of what these writes make, by a client that sees all of them for the first time.
-    pub fn read(op: u64, asked: Option<u64>, version: u64, writes: &[(u64, &[Row])]) -> [Said; 2] {
+    pub fn read(op: u64, asked: Option<u64>, version: u64, writes: &[(u64, &[Row])]) -> [RunEvent; 2] {
         let mut model = Model::default();
         writes.iter().for_each(|(xact, rows)| model.write(*xact, rows));
         let seen = writes.iter().map(|(xact, rows)| (own_of(rows), *xact)).collect();
-        let found = Said::Found {
+        let found = RunEvent::Found {
             op,
             version,
             raw: format!("raw {version}"),
@@ -182,19 +182,19 @@ pub mod hand_made {
             total: total(&model.rows),
             seen,
         };
-        [Said::Read { op, client: 2, node: 1, object: "set-0-0".into(), version: asked }, found]
+        [RunEvent::Read { op, client: 2, node: 1, object: "set-0-0".into(), version: asked }, found]
     }
 
     fn own_of(rows: &[Row]) -> u64 {
         rows.iter().find_map(|row| super::write_of(&row.id)).expect("an own row")
     }
 
-    pub fn ask(op: u64, key: &str, ask: Ask) -> Said {
-        Said::Ask { op, client: 3, node: 1, key: key.into(), ask }
+    pub fn ask(op: u64, key: &str, ask: Ask) -> RunEvent {
+        RunEvent::Ask { op, client: 3, node: 1, key: key.into(), ask }
     }
 
-    pub fn told(op: u64, told: Told) -> Said {
-        Said::Told { op, told }
+    pub fn told(op: u64, told: ControlReply) -> RunEvent {
+        RunEvent::Told { op, told }
     }
 
     pub fn one() -> Vec<Row> {
@@ -206,17 +206,17 @@ pub mod hand_made {
     }
 
     /// Two writes acknowledged, one of them sent twice; one refused; one unknown that is not there; two reads.
-    pub fn good() -> Vec<Said> {
+    pub fn good() -> Vec<RunEvent> {
         let (one, two, other) = (one(), two(), vec![own(30, 0)]);
         let mut said = vec![
-            Said::Phase { phase: Phase::Storm },
-            Said::Object { object: "set-0-0".into(), workload: Workload::Set, path: "/".into() },
+            RunEvent::Phase { phase: Phase::Storm },
+            RunEvent::Object { object: "set-0-0".into(), workload: Workload::Set, path: "/".into() },
             write(1, 10, Some(10), &one),
-            Said::Ok { op: 1 },
+            RunEvent::Ok { op: 1 },
             write(2, 20, None, &two),
-            Said::Ok { op: 2 },
+            RunEvent::Ok { op: 2 },
             write(3, 10, Some(10), &one),
-            Said::Ok { op: 3 },
+            RunEvent::Ok { op: 3 },
             write(4, 30, None, &other),
             refused(4, 429),
             write(5, 40, None, &[own(40, 0)]),
@@ -227,10 +227,10 @@ pub mod hand_made {
         said
     }
 
-    pub fn history(said: &[Said]) -> History {
-        let events: Vec<Event<Said>> =
+    pub fn history(said: &[RunEvent]) -> RunHistory {
+        let events: Vec<Event<RunEvent>> =
             (0..).zip(said).map(|(place, said)| Event { t: place * STEP, said: said.clone() }).collect();
-        History::of(&events)
+        RunHistory::of(&events)
     }
 
     /// What every node has after these writes.
@@ -241,7 +241,7 @@ pub mod hand_made {
     }
 
     /// Of one object that two nodes have alike.
-    pub fn evidence_of(said: &[Said], rows: &Rows) -> Evidence {
+    pub fn evidence_of(said: &[RunEvent], rows: &Rows) -> Evidence {
         let picture = Picture { version: 105, raw: Fold::of(rows).text(), rows: rows.clone() };
         let pictures = [1, 2].map(|node| (("set-0-0".to_owned(), node), picture.clone()));
         Evidence::of(history(said), BTreeMap::from(pictures))

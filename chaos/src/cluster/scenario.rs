@@ -12,13 +12,13 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use tempfile::TempDir;
 
-use super::environment::fault_support::{Means, Need};
+use super::environment::fault_support::{FaultSupport, Need};
 use super::environment::world::{API_KEY, Plan, World};
 use super::faults::conductor::Conductor;
 use super::judge;
 use super::recording::event_log::Journal;
-use super::recording::events::{Phase, Said};
-use super::workload::shared::{Patience, Stage};
+use super::recording::events::{Phase, RunEvent};
+use super::workload::shared::{ClientContext, Patience};
 use crate::report::{Report, Verdict};
 
 /// What a story starts with.
@@ -33,33 +33,33 @@ pub struct Opening {
 }
 
 #[derive(Debug)]
-pub struct Story<'a> {
+pub struct Scenario<'a> {
     // Processes before the directory they write to.
     pub conductor: Conductor<'a>,
     dir: TempDir,
 }
 
-impl<'a> Story<'a> {
+impl<'a> Scenario<'a> {
     /// Makes the nodes; none runs. Returns nothing, and reports it, where this machine lacks what the story needs.
     pub fn open(
         opening: Opening,
         interrupted: &'a AtomicBool,
         report: &mut Report,
-    ) -> anyhow::Result<Option<Story<'a>>> {
+    ) -> anyhow::Result<Option<Scenario<'a>>> {
         let Opening { seed, seconds, plan, need, patience } = opening;
         let dir = tempfile::Builder::new().prefix("assay-chaos-run-").tempdir().context("making a directory")?;
         let journal = Journal::create(dir.path())?;
-        journal.say(Said::Run { seed, seconds, nodes: plan.nodes, shards: plan.shards });
-        journal.say(Said::Phase { phase: Phase::Setup });
-        let world = World::create(dir.path(), plan, Means::probe())?;
+        journal.say(RunEvent::Run { seed, seconds, nodes: plan.nodes, shards: plan.shards });
+        journal.say(RunEvent::Phase { phase: Phase::Setup });
+        let world = World::create(dir.path(), plan, FaultSupport::probe())?;
         if let Some(lacks) = need.and_then(|need| world.means.lacks(need)) {
             report.not_covered.push(lacks.to_owned());
             return Ok(None);
         }
-        let mut stage = Stage::new(journal, API_KEY.to_owned(), world.nodes_at());
+        let mut stage = ClientContext::new(journal, API_KEY.to_owned(), world.nodes_at());
         stage.patience = patience;
         let conductor = Conductor::new(world, Arc::new(stage), interrupted);
-        Ok(Some(Story { conductor, dir }))
+        Ok(Some(Scenario { conductor, dir }))
     }
 
     /// Plays the story, then holds what it left against the checkers and against `further`. Returns the directory of a

@@ -12,8 +12,8 @@ use assay_storage_model::{Applied, GroupId, LogPosition, ReplicaId};
 use assay_storage_shard::Shard;
 use bytes::Bytes;
 
-use super::process::Life;
-use super::world::World;
+use super::process::SimProcess;
+use super::world::SimWorld;
 
 /// What a group keeps.
 #[derive(Clone, Debug)]
@@ -40,8 +40,8 @@ impl State {
 
 #[derive(Debug)]
 pub struct Watched {
-    pub world: Weak<World>,
-    pub life: Weak<Life>,
+    pub world: Weak<SimWorld>,
+    pub life: Weak<SimProcess>,
     pub group: GroupId,
     pub replica: ReplicaId,
     pub state: State,

@@ -23,17 +23,17 @@ pub enum Cut {
 
 /// The log, the files and the keyed stores of a machine. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Kept {
+pub struct MachineDisk {
     pub log: SimulatedFiles,
     pub disk: SimulatedDisk,
     pub kvs: MemoryKvs,
 }
 
-impl Kept {
+impl MachineDisk {
     /// What another process finds when this one ends now. It goes on here as if nothing had happened.
-    pub fn after(&self, cut: Cut, dice: &Dice) -> Kept {
+    pub fn after(&self, cut: Cut, dice: &Dice) -> MachineDisk {
         match cut {
-            Cut::Kill => Kept {
+            Cut::Kill => MachineDisk {
                 log: self.log.after_kill(),
                 disk: self.disk.power_cut(assay_storage_disk::SEED_KEEPS_ALL),
                 kvs: self.kvs.power_cut(),
@@ -43,7 +43,7 @@ impl Kept {
                     .log
                     .after_power_cut(|changes| usize::try_from(dice.below(changes as u64 + 1)).unwrap_or(changes));
                 let disk = self.disk.power_cut(dice.with(rand::Rng::random));
-                Kept { log, disk, kvs: self.kvs.power_cut() }
+                MachineDisk { log, disk, kvs: self.kvs.power_cut() }
             }
         }
     }
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_chosen_step_is_reached_once_and_before_it_is_made() {
-        let kept = Kept::default();
+        let kept = MachineDisk::default();
         let left = Arc::new(parking_lot::Mutex::new(None));
         let point = CrashPoint::new({
             let (kept, left) = (kept.clone(), Arc::clone(&left));

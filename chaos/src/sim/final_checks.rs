@@ -9,14 +9,14 @@ use assay_storage_shard::View;
 use tokio::time::{Instant, sleep};
 
 use super::checked_machine::State;
-use super::clients::Shared;
-use super::object_access::{OBJECTS, Wanted, group_of, key_of};
-use super::world::{World, groups};
+use super::clients::SimClients;
+use super::object_access::{OBJECTS, SimWrite, group_of, key_of};
+use super::world::{SimWorld, groups};
 use crate::single_node::documents::RowSpec;
 use crate::single_node::dump::{Dump, digest, print_end, print_object};
-use crate::single_node::store::Told;
+use crate::single_node::store::StoreReply;
 use crate::single_node::store_checks;
-use crate::single_node::worker_history::{History, Said};
+use crate::single_node::worker_history::{WorkerEvent, WorkerHistory};
 
 /// Promise P12: after the last mending everything is served within this.
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Versions of one object that are read in the end, beside the newest.
 const VERSIONS_READ: usize = 4;
 
-pub async fn check(world: &Arc<World>, shared: &Shared) {
+pub async fn check(world: &Arc<SimWorld>, shared: &SimClients) {
     if !come_together(world).await || !serve(world).await || !come_together(world).await {
         return;
     }
@@ -47,7 +47,7 @@ pub async fn check(world: &Arc<World>, shared: &Shared) {
     let dumped = dump(world, one, &versions).and_then(|text| Dump::parse(&text));
     match dumped {
         Ok(dump) => {
-            let history = History::of(&world.history.lock());
+            let history = WorkerHistory::of(&world.history.lock());
             store_checks::all(&history, &dump).into_iter().for_each(|finding| world.facts.find(finding));
         }
         Err(error) => world.facts.find(format!("what node {one} reads does not fit together: {error:#}")),
@@ -55,7 +55,7 @@ pub async fn check(world: &Arc<World>, shared: &Shared) {
 }
 
 /// A few of the versions that clients saw: all of them would take most of the time.
-fn some_versions(world: &World, shared: &Shared, object: u8) -> Vec<u64> {
+fn some_versions(world: &SimWorld, shared: &SimClients, object: u8) -> Vec<u64> {
     let all = shared.versions_of(object);
     let mut some: Vec<u64> = (0..VERSIONS_READ).filter_map(|_| world.dice.pick(&all)).collect();
     some.sort_unstable();
@@ -64,7 +64,7 @@ fn some_versions(world: &World, shared: &Shared, object: u8) -> Vec<u64> {
 }
 
 /// Waits until every node runs and every group's replicas have all that its leader has.
-async fn come_together(world: &Arc<World>) -> bool {
+async fn come_together(world: &Arc<SimWorld>) -> bool {
     let until = Instant::now() + SERVED_WITHIN;
     loop {
         let why = match apart(world) {
@@ -79,7 +79,7 @@ async fn come_together(world: &Arc<World>) -> bool {
     }
 }
 
-fn apart(world: &World) -> Option<String> {
+fn apart(world: &SimWorld) -> Option<String> {
     let (lives, nodes) = (world.lives(), world.nodes());
     if lives.len() < nodes.len() {
         return Some(format!("{} of {} nodes run", lives.len(), nodes.len()));
@@ -114,7 +114,7 @@ fn apart(world: &World) -> Option<String> {
 
 /// Every object is written and read through every node. A leader may still change meanwhile, and with it an answer fail:
 /// what is promised is that it is served in the end.
-async fn serve(world: &Arc<World>) -> bool {
+async fn serve(world: &Arc<SimWorld>) -> bool {
     let until = Instant::now() + SERVED_WITHIN;
     for node in world.nodes() {
         for object in 0..OBJECTS {
@@ -132,7 +132,7 @@ async fn serve(world: &Arc<World>) -> bool {
     true
 }
 
-async fn serve_once(world: &Arc<World>, node: NodeId, object: u8, tries: u32) -> Result<(), String> {
+async fn serve_once(world: &Arc<SimWorld>, node: NodeId, object: u8, tries: u32) -> Result<(), String> {
     let op = format!("end.{node}.{object}.{tries}");
     let id = format!("end-{node}");
     let rows = vec![RowSpec {
@@ -145,24 +145,24 @@ async fn serve_once(world: &Arc<World>, node: NodeId, object: u8, tries: u32) ->
         pad: 0,
         rule: 0,
     }];
-    let wanted = Wanted { object, request: None, name: op.clone(), rows: rows.clone() };
-    world.say(Said::Invoke { op: op.clone(), client: u32::MAX, object, request: None, other: false, rows });
+    let wanted = SimWrite { object, request: None, name: op.clone(), rows: rows.clone() };
+    world.say(WorkerEvent::Invoke { op: op.clone(), client: u32::MAX, object, request: None, other: false, rows });
     match world.write(node, &wanted).await {
-        Told::Written { xact, again } => world.say(Said::Ok { op, xact: xact.0, again }),
-        Told::Refused { why } => {
-            world.say(Said::Refused { op, why: why.clone() });
+        StoreReply::Written { xact, again } => world.say(WorkerEvent::Ok { op, xact: xact.0, again }),
+        StoreReply::Refused { why } => {
+            world.say(WorkerEvent::Refused { op, why: why.clone() });
             return Err(format!("a write is refused: {why}"));
         }
         told => {
             let why = format!("{told:?}");
-            world.say(Said::Unknown { op, why: why.clone() });
+            world.say(WorkerEvent::Unknown { op, why: why.clone() });
             return Err(format!("a write is answered with {why}"));
         }
     }
     world.view(node, object).await.map(drop).map_err(|why| format!("a read is refused: {why}"))
 }
 
-fn view_of(world: &World, node: NodeId, object: u8) -> anyhow::Result<View> {
+fn view_of(world: &SimWorld, node: NodeId, object: u8) -> anyhow::Result<View> {
     let running = world.life(node).and_then(|life| life.running(group_of(object)));
     match running.map(|running| running.state) {
         Some(State::Shard(shard)) => Ok(shard.view()),
@@ -171,7 +171,7 @@ fn view_of(world: &World, node: NodeId, object: u8) -> anyhow::Result<View> {
 }
 
 /// Of every object, at its newest version and at these.
-fn digests(world: &World, node: NodeId, versions: &[Vec<u64>]) -> anyhow::Result<Vec<String>> {
+fn digests(world: &SimWorld, node: NodeId, versions: &[Vec<u64>]) -> anyhow::Result<Vec<String>> {
     let mut digests = Vec::new();
     for (object, versions) in (0..OBJECTS).zip(versions) {
         let view = view_of(world, node, object)?;
@@ -182,7 +182,7 @@ fn digests(world: &World, node: NodeId, versions: &[Vec<u64>]) -> anyhow::Result
     Ok(digests)
 }
 
-fn dump(world: &World, node: NodeId, versions: &[Vec<u64>]) -> anyhow::Result<String> {
+fn dump(world: &SimWorld, node: NodeId, versions: &[Vec<u64>]) -> anyhow::Result<String> {
     let mut out = Vec::new();
     let others: Vec<String> = world.nodes().iter().map(|node| format!("end-{node}")).collect();
     for (object, versions) in (0..OBJECTS).zip(versions) {

@@ -13,21 +13,21 @@ use parking_lot::Mutex;
 const FINDINGS_MAX: usize = 20;
 
 #[derive(Debug, Default)]
-pub struct Facts(Mutex<Known>);
+pub struct Facts(Mutex<InvariantState>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct InvariantState {
     findings: Vec<String>,
     /// A term may have several in turn, which differ in their replica; their entries are told apart by it.
     leaders: BTreeSet<(GroupId, u64, ReplicaId)>,
     entries: BTreeMap<(GroupId, u64), (LogPosition, u64)>,
     states: BTreeMap<(GroupId, u64), u128>,
-    said: BTreeMap<(NodeId, u32, GroupId, ReplicaId), Said>,
+    said: BTreeMap<(NodeId, u32, GroupId, ReplicaId), ReportedProgress>,
 }
 
 /// What a replica last said of itself.
 #[derive(Clone, Copy, Debug, Default)]
-struct Said {
+struct ReportedProgress {
     term: u64,
     applied: Option<u64>,
     sealed: Option<u64>,
@@ -80,7 +80,12 @@ impl Facts {
     }
 
     pub fn status(&self, node: NodeId, life: u32, group: GroupId, replica: ReplicaId, status: &GroupStatus) {
-        let now = Said { term: status.term, applied: status.applied, sealed: status.sealed, purged: status.purged };
+        let now = ReportedProgress {
+            term: status.term,
+            applied: status.applied,
+            sealed: status.sealed,
+            purged: status.purged,
+        };
         let who = format!("group {group}: replica {replica} on node {node}");
         let before = {
             let mut known = self.0.lock();

@@ -16,8 +16,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::time::sleep;
 
-use super::process::Life;
-use super::world::World;
+use super::process::SimProcess;
+use super::world::SimWorld;
 
 /// Low, so that small simulations have some.
 pub const INLINE_BYTES_MAX: usize = 3 << 10;
@@ -25,8 +25,8 @@ const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub struct Large {
-    pub world: Weak<World>,
-    pub life: Weak<Life>,
+    pub world: Weak<SimWorld>,
+    pub life: Weak<SimProcess>,
 }
 
 /// What a process knows of the blobs on its disk.
@@ -54,7 +54,7 @@ impl Names {
     }
 }
 
-impl Life {
+impl SimProcess {
     /// After a start, when all logs have said what they name.
     pub fn sweep_blobs(&self) {
         let Ok(listed) = self.blobs.list() else { return };
@@ -73,7 +73,7 @@ impl Life {
 
 /// Keeps a blob until its entry names it.
 struct Hold {
-    life: Weak<Life>,
+    life: Weak<SimProcess>,
     hash: [u8; 32],
 }
 
@@ -104,7 +104,7 @@ fn failed(error: impl ToString) -> LargeError {
 }
 
 impl Large {
-    fn both(&self) -> Result<(std::sync::Arc<World>, std::sync::Arc<Life>), LargeError> {
+    fn both(&self) -> Result<(std::sync::Arc<SimWorld>, std::sync::Arc<SimProcess>), LargeError> {
         let both = self.world.upgrade().zip(self.life.upgrade());
         both.ok_or_else(|| failed("the simulation has ended"))
     }

@@ -37,16 +37,16 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep, timeout};
 
-use clients::{Client, Shared};
-use plan::Plan;
+use clients::{SimClient, SimClients};
+use plan::SimPlan;
 use randomness::Dice;
-use world::{World, groups};
+use world::{SimWorld, groups};
 
 pub use seeds::{Options, run};
 
 /// What one seed came to.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct SimOutcome {
     pub seed: u64,
     pub findings: Vec<String>,
     /// Of the trace.
@@ -79,18 +79,18 @@ fn runtime(seed: u64) -> std::io::Result<Runtime> {
 }
 
 /// Runs one seed to its end on this thread.
-pub fn simulate(seed: u64, keep_trace: bool) -> anyhow::Result<Outcome> {
+pub fn simulate(seed: u64, keep_trace: bool) -> anyhow::Result<SimOutcome> {
     assay_cluster_raft::seed_elections(seed);
     let runtime = runtime(seed)?;
-    let plan = Plan::of(seed);
+    let plan = SimPlan::of(seed);
     let faults = plan.faults.len();
     let outcome = runtime.block_on(async move {
-        let world = World::new(plan, Dice::new(!seed), keep_trace);
+        let world = SimWorld::new(plan, Dice::new(!seed), keep_trace);
         if timeout(SIMULATED_MAX, live(&world)).await.is_err() {
             world.facts.find(format!("it did not end within {} simulated seconds", SIMULATED_MAX.as_secs()));
         }
-        let history = crate::single_node::worker_history::History::of(&world.history.lock());
-        Outcome {
+        let history = crate::single_node::worker_history::WorkerHistory::of(&world.history.lock());
+        SimOutcome {
             seed,
             findings: world.facts.findings(),
             digest: world.trace.digest(),
@@ -105,8 +105,8 @@ pub fn simulate(seed: u64, keep_trace: bool) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-async fn live(world: &Arc<World>) {
-    let shared = Arc::new(Shared::default());
+async fn live(world: &Arc<SimWorld>) {
+    let shared = Arc::new(SimClients::default());
     world.found().await;
     tokio::spawn(watch(Arc::clone(world)));
     for group in groups() {
@@ -115,7 +115,8 @@ async fn live(world: &Arc<World>) {
     let until = Instant::now() + world.plan.faults_end;
     let mut clients = Vec::new();
     for number in 0..world.plan.clients {
-        let client = Client { number, world: Arc::clone(world), shared: Arc::clone(&shared), dice: world.dice.apart() };
+        let client =
+            SimClient { number, world: Arc::clone(world), shared: Arc::clone(&shared), dice: world.dice.apart() };
         clients.push(tokio::spawn(client.run(until)));
     }
     faults::run(Arc::clone(world), world.dice.apart()).await;
@@ -129,7 +130,7 @@ async fn live(world: &Arc<World>) {
 }
 
 /// Looks again and again at what replicas say of themselves.
-async fn watch(world: Arc<World>) {
+async fn watch(world: Arc<SimWorld>) {
     loop {
         for life in world.lives() {
             for group in groups() {

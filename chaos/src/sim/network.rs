@@ -15,9 +15,9 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::process::Life;
+use super::process::SimProcess;
 use super::stale_copies::introduce;
-use super::world::World;
+use super::world::SimWorld;
 
 /// What a refused connection takes.
 const REFUSED_AFTER: Duration = Duration::from_micros(300);
@@ -31,12 +31,12 @@ pub struct Wires(Mutex<State>);
 struct State {
     /// From one node to another.
     cut: BTreeSet<(NodeId, NodeId)>,
-    weather: Weather,
+    faults: NetworkFaults,
 }
 
 /// How messages fare, in messages of a thousand; and how much later they may come, in microseconds.
 #[derive(Clone, Debug, Default)]
-pub struct Weather {
+pub struct NetworkFaults {
     pub lost: u64,
     pub twice: u64,
     pub late: u64,
@@ -48,8 +48,8 @@ impl Wires {
         self.0.lock().cut.extend(pairs);
     }
 
-    pub fn set_weather(&self, weather: Weather) {
-        self.0.lock().weather = weather;
+    pub fn set_faults(&self, faults: NetworkFaults) {
+        self.0.lock().faults = faults;
     }
 
     pub fn mend(&self) {
@@ -60,20 +60,20 @@ impl Wires {
         !self.0.lock().cut.contains(&(from, to))
     }
 
-    fn weather(&self) -> Weather {
-        self.0.lock().weather.clone()
+    fn faults(&self) -> NetworkFaults {
+        self.0.lock().faults.clone()
     }
 }
 
-impl World {
+impl SimWorld {
     /// A message on its way: the process that it reaches, if it reaches one.
-    pub async fn pass(&self, from: &Life, to: NodeId) -> Option<Arc<Life>> {
-        let weather = self.wires.weather();
+    pub async fn pass(&self, from: &SimProcess, to: NodeId) -> Option<Arc<SimProcess>> {
+        let faults = self.wires.faults();
         let mut takes = self.dice.micros(&self.plan.wire);
-        if self.dice.per_mille(weather.late) {
-            takes += self.dice.micros(&weather.late_by);
+        if self.dice.per_mille(faults.late) {
+            takes += self.dice.micros(&faults.late_by);
         }
-        let lost = self.dice.per_mille(weather.lost) || from.is_dead() || !self.wires.is_open(from.node, to);
+        let lost = self.dice.per_mille(faults.lost) || from.is_dead() || !self.wires.is_open(from.node, to);
         sleep(takes).await;
         if lost || !self.wires.is_open(from.node, to) {
             return None;
@@ -82,7 +82,7 @@ impl World {
     }
 
     /// Asks a group's replica on another node, and waits no longer than `within` for the answer.
-    async fn ask(self: Arc<Self>, from: Arc<Life>, message: Message) -> Result<Bytes, PeerError> {
+    async fn ask(self: Arc<Self>, from: Arc<SimProcess>, message: Message) -> Result<Bytes, PeerError> {
         let Message { way, kind, body, within } = message;
         let until = Instant::now() + within;
         let refused = || PeerError::Unreachable("nobody is there".into());
@@ -90,7 +90,7 @@ impl World {
             sleep(REFUSED_AFTER).await;
             return Err(refused());
         }
-        if self.dice.per_mille(self.wires.weather().twice) {
+        if self.dice.per_mille(self.wires.faults().twice) {
             tokio::spawn(Arc::clone(&self).again(Arc::clone(&from), way, kind, body.clone()));
         }
         let (own, theirs) = ((way.group, way.from), (way.group, way.to));
@@ -138,7 +138,13 @@ impl World {
     }
 
     /// The same message once more, whose answer nobody waits for.
-    async fn again(self: Arc<Self>, from: Arc<Life>, way: Way, kind: assay_cluster_raft::MessageKind, body: Bytes) {
+    async fn again(
+        self: Arc<Self>,
+        from: Arc<SimProcess>,
+        way: Way,
+        kind: assay_cluster_raft::MessageKind,
+        body: Bytes,
+    ) {
         if let Some(there) = self.pass(&from, way.node).await
             && let Some(group) = there.replica(way.group, way.to)
             && let Ok(meant) = from.way_out(way.node, (way.group, way.from), (way.group, way.to))
@@ -171,12 +177,12 @@ async fn received(
 /// The wires as one process has them.
 #[derive(Debug)]
 pub struct Wired {
-    pub world: Weak<World>,
-    pub life: Weak<Life>,
+    pub world: Weak<SimWorld>,
+    pub life: Weak<SimProcess>,
 }
 
 impl Wired {
-    fn both(&self) -> Option<(Arc<World>, Arc<Life>)> {
+    fn both(&self) -> Option<(Arc<SimWorld>, Arc<SimProcess>)> {
         Some((self.world.upgrade()?, self.life.upgrade()?))
     }
 }
@@ -213,8 +219,8 @@ impl Peers for Wired {
 
 /// A piece of a file on its way.
 async fn passed(
-    world: Arc<World>,
-    there: Arc<Life>,
+    world: Arc<SimWorld>,
+    there: Arc<SimProcess>,
     to: NodeId,
     chunk: Result<Bytes, PeerError>,
 ) -> Result<Bytes, PeerError> {
@@ -222,7 +228,7 @@ async fn passed(
     chunk
 }
 
-impl Life {
+impl SimProcess {
     pub fn replica(&self, group: GroupId, replica: ReplicaId) -> Option<assay_cluster_raft::Group> {
         let groups = self.groups.read();
         groups.get(&group).filter(|found| found.group.replica() == replica).map(|found| found.group.clone())

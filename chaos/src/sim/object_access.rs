@@ -15,10 +15,10 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::checked_machine::State;
-use super::process::{Life, Running};
-use super::world::{SHARDS, World};
+use super::process::{Running, SimProcess};
+use super::world::{SHARDS, SimWorld};
 use crate::single_node::documents::{RowSpec, request_id, write_command};
-use crate::single_node::store::{Told, object_key};
+use crate::single_node::store::{StoreReply, object_key};
 
 /// Objects of a simulation.
 pub const OBJECTS: u8 = 4;
@@ -44,12 +44,12 @@ struct Inner {
 struct Made {
     command: Bytes,
     request: Option<RequestId>,
-    answer: oneshot::Sender<Told>,
+    answer: oneshot::Sender<StoreReply>,
 }
 
 /// A write as a client means it.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct SimWrite {
     pub object: u8,
     pub request: Option<String>,
     /// What its rows bear, to be found by.
@@ -65,17 +65,17 @@ pub fn key_of(object: u8) -> ObjectKey {
     object_key(object).expect("an id that parses")
 }
 
-fn refused(why: impl ToString) -> Told {
-    Told::Refused { why: why.to_string() }
+fn refused(why: impl ToString) -> StoreReply {
+    StoreReply::Refused { why: why.to_string() }
 }
 
-fn unknown(why: impl ToString) -> Told {
-    Told::Unknown { why: why.to_string() }
+fn unknown(why: impl ToString) -> StoreReply {
+    StoreReply::Unknown { why: why.to_string() }
 }
 
-impl World {
+impl SimWorld {
     /// What a client of this node is told.
-    pub async fn write(self: &Arc<Self>, node: NodeId, wanted: &Wanted) -> Told {
+    pub async fn write(self: &Arc<Self>, node: NodeId, wanted: &SimWrite) -> StoreReply {
         let Some(life) = self.life(node) else { return refused("nobody listens") };
         let answer = async {
             let mut told = refused("nobody leads");
@@ -96,7 +96,7 @@ impl World {
     }
 
     /// An error where it was surely not written and another try may do better.
-    async fn write_once(self: &Arc<Self>, life: &Arc<Life>, wanted: &Wanted) -> Result<Told, Told> {
+    async fn write_once(self: &Arc<Self>, life: &Arc<SimProcess>, wanted: &SimWrite) -> Result<StoreReply, StoreReply> {
         let group = group_of(wanted.object);
         let running = life.running(group).ok_or_else(|| refused("the replica is not here"))?;
         if running.group.leads() {
@@ -118,14 +118,19 @@ impl World {
         }
     }
 
-    async fn enter(self: &Arc<Self>, life: &Arc<Life>, running: &Running, wanted: &Wanted) -> Result<Told, Told> {
+    async fn enter(
+        self: &Arc<Self>,
+        life: &Arc<SimProcess>,
+        running: &Running,
+        wanted: &SimWrite,
+    ) -> Result<StoreReply, StoreReply> {
         let State::Shard(shard) = &running.state else { return Ok(unknown("no shard")) };
         let lines = Arc::clone(life.lines.lock().entry(wanted.object).or_default());
         let request = wanted.request.as_deref().map(|request| request_id(request, &wanted.rows));
         let entered = lines.0.lock().line.enter(self.clock(life.node), shard.last(), request.as_ref());
         let (number, assigned) = match entered {
-            Entered::Known { xact } => return Ok(Told::Written { xact, again: true }),
-            Entered::Reused { xact } => return Ok(Told::Reused { xact }),
+            Entered::Known { xact } => return Ok(StoreReply::Written { xact, again: true }),
+            Entered::Reused { xact } => return Ok(StoreReply::Reused { xact }),
             Entered::Go { number, assigned } => (number, assigned),
         };
         let (answer, told) = oneshot::channel();
@@ -141,12 +146,12 @@ impl World {
         });
         match told.await {
             Err(_) => Ok(unknown("the process ended")),
-            Ok(told @ Told::Refused { .. }) => Err(told),
+            Ok(told @ StoreReply::Refused { .. }) => Err(told),
             Ok(told) => Ok(told),
         }
     }
 
-    async fn make(&self, shard: &Arc<Shard>, wanted: &Wanted, assigned: Xact) -> Bytes {
+    async fn make(&self, shard: &Arc<Shard>, wanted: &SimWrite, assigned: Xact) -> Bytes {
         let key = key_of(wanted.object);
         let merged = wanted.rows.iter().filter(|row| row.action == Action::Merge).map(|row| row.id.as_str());
         let merged: Vec<&str> = merged.collect();
@@ -205,7 +210,7 @@ fn submit(lines: &Arc<Lines>, running: &Running) {
                 let lines = Arc::clone(lines);
                 tokio::spawn(async move {
                     let told = told_of(pending.outcome().await);
-                    if let (Some(request), Told::Written { xact, .. }) = (&request, &told) {
+                    if let (Some(request), StoreReply::Written { xact, .. }) = (&request, &told) {
                         lines.0.lock().line.settled(request, *xact);
                     }
                     drop(answer.send(told));
@@ -215,13 +220,13 @@ fn submit(lines: &Arc<Lines>, running: &Running) {
     }
 }
 
-fn told_of(outcome: WriteOutcome) -> Told {
+fn told_of(outcome: WriteOutcome) -> StoreReply {
     match outcome {
-        Ok(Outcome::Written { xact }) => Told::Written { xact, again: false },
-        Ok(Outcome::Duplicate { xact }) => Told::Written { xact, again: true },
-        Ok(Outcome::KeyReused { xact }) => Told::Reused { xact },
-        Ok(other) => Told::Unknown { why: format!("an answer that is none: {other:?}") },
+        Ok(Outcome::Written { xact }) => StoreReply::Written { xact, again: false },
+        Ok(Outcome::Duplicate { xact }) => StoreReply::Written { xact, again: true },
+        Ok(Outcome::KeyReused { xact }) => StoreReply::Reused { xact },
+        Ok(other) => StoreReply::Unknown { why: format!("an answer that is none: {other:?}") },
         Err(WriteFailure::NotWritten(why)) => refused(why),
-        Err(WriteFailure::Unknown { why }) => Told::Unknown { why },
+        Err(WriteFailure::Unknown { why }) => StoreReply::Unknown { why },
     }
 }

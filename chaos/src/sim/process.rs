@@ -26,21 +26,21 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use super::checked_machine::{State, Watched};
-use super::crash_disk::{CrashPoint, Kept, WatchedDisk, WatchedKvs};
+use super::crash_disk::{CrashPoint, MachineDisk, WatchedDisk, WatchedKvs};
 use super::large_writes::{Large, Names};
 use super::network::Wired;
 use super::object_access::Lines;
 use super::stale_copies::introduce_all;
-use super::world::{Place, World};
+use super::world::{ReplicaPlacement, SimWorld};
 
 /// Every so many looks a shard's segments are merged as far as they can be.
 const COMPACTED_ONE_IN: u64 = 4;
 
-pub struct Life {
+pub struct SimProcess {
     pub node: NodeId,
     /// Which of the node's processes this is.
     pub number: u32,
-    pub kept: Kept,
+    pub kept: MachineDisk,
     pub blobs: Arc<Blobs>,
     pub names: Mutex<Names>,
     pub groups: RwLock<BTreeMap<GroupId, Running>>,
@@ -64,20 +64,20 @@ pub struct Running {
     pub state: State,
 }
 
-impl fmt::Debug for Life {
+impl fmt::Debug for SimProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Life").field("node", &self.node).field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("SimProcess").field("node", &self.node).field("number", &self.number).finish_non_exhaustive()
     }
 }
 
-impl Life {
+impl SimProcess {
     /// A process over what the node has on its disk; nothing runs yet.
     pub fn begin(
-        world: &Arc<World>,
+        world: &Arc<SimWorld>,
         node: NodeId,
         number: u32,
-        (kept, starts): (Kept, Registry),
-    ) -> Result<Arc<Life>, String> {
+        (kept, starts): (MachineDisk, Registry),
+    ) -> Result<Arc<SimProcess>, String> {
         let weak = Arc::downgrade(world);
         let point = CrashPoint::new(move || {
             if let Some(world) = weak.upgrade() {
@@ -91,7 +91,7 @@ impl Life {
             let arrived = Arc::clone(&arrived);
             Arc::new(move || arrived.notify_one())
         });
-        let life = Arc::new(Life {
+        let life = Arc::new(SimProcess {
             node,
             number,
             kept,
@@ -142,9 +142,9 @@ impl Life {
     /// Runs the replica that has this place; an error where it does not start although the process lives.
     pub async fn start_replica(
         self: &Arc<Self>,
-        world: &Arc<World>,
+        world: &Arc<SimWorld>,
         group: GroupId,
-        place: &Place,
+        place: &ReplicaPlacement,
     ) -> Result<(), String> {
         let state = self.open(group, place.replica).map_err(|error| format!("opening group {group}: {error}"))?;
         let founding = match &place.founders {
@@ -190,7 +190,7 @@ impl Life {
         Shard::open(config).map(State::Shard).map_err(|error| error.to_string())
     }
 
-    fn parts(self: &Arc<Self>, world: &Arc<World>) -> NodeParts {
+    fn parts(self: &Arc<Self>, world: &Arc<SimWorld>) -> NodeParts {
         let (weak, life) = (Arc::downgrade(world), Arc::downgrade(self));
         let work = Work::InPlace({
             let (dice, takes) = (world.dice.apart(), world.plan.work.clone());
@@ -231,7 +231,7 @@ impl Life {
 }
 
 /// A process ended itself. Nothing in a simulation gives it a reason to.
-fn ended(world: &Weak<World>, life: &Weak<Life>, why: &str) {
+fn ended(world: &Weak<SimWorld>, life: &Weak<SimProcess>, why: &str) {
     let Some((world, life)) = world.upgrade().zip(life.upgrade()) else { return };
     if !life.is_dead() {
         world.facts.find(format!("node {} ended itself: {why}", life.node));
@@ -240,7 +240,7 @@ fn ended(world: &Weak<World>, life: &Weak<Life>, why: &str) {
 }
 
 /// The log's writer: what waits is written, and then synced, for all groups at once.
-async fn write_log(world: Weak<World>, life: Arc<Life>, mut rounds: Rounds, arrived: Arc<Notify>) {
+async fn write_log(world: Weak<SimWorld>, life: Arc<SimProcess>, mut rounds: Rounds, arrived: Arc<Notify>) {
     loop {
         tokio::select! {
             biased;
@@ -260,7 +260,7 @@ async fn write_log(world: Weak<World>, life: Arc<Life>, mut rounds: Rounds, arri
     rounds.fail("the process has ended");
 }
 
-async fn upkeep(world: Weak<World>, life: Arc<Life>) {
+async fn upkeep(world: Weak<SimWorld>, life: Arc<SimProcess>) {
     while !life.is_dead() {
         let Some(strong) = world.upgrade() else { break };
         let (rest, dice) = (strong.dice.micros(&strong.plan.seal), strong.dice.clone());

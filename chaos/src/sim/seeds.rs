@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use parking_lot::Mutex;
 
-use super::{Outcome, REPEATABLE, simulate};
+use super::{REPEATABLE, SimOutcome, simulate};
 use crate::report::Report;
 
 /// Every so many seeds one is run twice, and must do the same.
@@ -59,7 +59,7 @@ pub struct Options {
 
 #[derive(Debug, Default)]
 struct Sum {
-    failures: Vec<Outcome>,
+    failures: Vec<SimOutcome>,
     entries: usize,
     elections: usize,
     acknowledged: usize,
@@ -68,7 +68,7 @@ struct Sum {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SeedRuns {
     next: AtomicU64,
     done: AtomicU64,
     stop: AtomicBool,
@@ -84,7 +84,7 @@ pub fn run(options: &Options, first: u64, report: &mut Report) -> anyhow::Result
     }
     let began = Instant::now();
     let threads = options.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).max(1);
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SeedRuns {
         next: AtomicU64::new(0),
         done: AtomicU64::new(0),
         stop: AtomicBool::new(false),
@@ -119,7 +119,7 @@ fn seed_of(place: u64, first: u64) -> u64 {
     }
 }
 
-fn work(number: usize, shared: &Shared, options: &Options, first: u64, began: Instant) -> anyhow::Result<()> {
+fn work(number: usize, shared: &SeedRuns, options: &Options, first: u64, began: Instant) -> anyhow::Result<()> {
     let alone = options.seeds == 1 && options.seconds.is_none();
     let skipped = if alone { REGRESSIONS.len() as u64 } else { 0 };
     let enough = |done: u64| match options.seconds {
@@ -147,7 +147,7 @@ fn work(number: usize, shared: &Shared, options: &Options, first: u64, began: In
         sum.acknowledged += outcome.acknowledged;
         sum.faults += outcome.faults;
         sum.twice += u64::from(again);
-        let mut outcome = Outcome { trace: String::new(), ..outcome };
+        let mut outcome = SimOutcome { trace: String::new(), ..outcome };
         if digest != outcome.digest {
             outcome.findings.push("run twice, it did not do the same".into());
         }
@@ -159,7 +159,7 @@ fn work(number: usize, shared: &Shared, options: &Options, first: u64, began: In
     }
 }
 
-fn tell(shared: &Shared, report: &mut Report) {
+fn tell(shared: &SeedRuns, report: &mut Report) {
     let (sum, seeds) = (shared.sum.lock(), shared.done.load(Ordering::Relaxed));
     if let Some(first) = sum.failures.first() {
         report.replay = format!("chaos/simulate --seeds 1 --seed {}", first.seed);

@@ -9,11 +9,11 @@ use assay_cluster::starts::{self, Consequence, Introduction, Name, StartId, Stop
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use tokio::time::{Instant, sleep};
 
-use super::crash_disk::{Cut, Kept};
+use super::crash_disk::{Cut, MachineDisk};
 use super::faults::is_whole;
-use super::process::Life;
+use super::process::SimProcess;
 use super::randomness::Dice;
-use super::world::World;
+use super::world::SimWorld;
 
 /// Between two looks of a process at nodes that it has yet to be compared with.
 const LOOK: Duration = Duration::from_millis(100);
@@ -25,7 +25,7 @@ const IN_USE: std::ops::Range<u64> = 200_000..2_000_000;
 /// A disk as it was.
 #[derive(Debug)]
 pub struct OldCopy {
-    pub kept: Kept,
+    pub kept: MachineDisk,
     pub starts: starts::KeptStarts,
     pub replicas: BTreeMap<GroupId, ReplicaId>,
 }
@@ -36,7 +36,7 @@ pub fn start_of(node: NodeId, number: u32) -> StartId {
 }
 
 /// Puts a machine back to what it was before a start that every other node has seen, if all is well until then.
-pub async fn put_back(world: Arc<World>, dice: Dice, node: NodeId, hot: bool) {
+pub async fn put_back(world: Arc<SimWorld>, dice: Dice, node: NodeId, hot: bool) {
     // Other faults may have come before this task ran.
     let Some(copy) = is_whole(&world).then(|| world.copy(node, hot)).flatten() else { return };
     let until = Instant::now() + SEEN_WITHIN;
@@ -56,7 +56,7 @@ pub async fn put_back(world: Arc<World>, dice: Dice, node: NodeId, hot: bool) {
 }
 
 /// Compares a process with all others, until it has.
-pub async fn introduce_all(world: std::sync::Weak<World>, life: Arc<Life>) {
+pub async fn introduce_all(world: std::sync::Weak<SimWorld>, life: Arc<SimProcess>) {
     let began = Instant::now();
     while !life.is_dead() {
         let Some(world) = world.upgrade() else { return };
@@ -73,7 +73,7 @@ pub async fn introduce_all(world: std::sync::Weak<World>, life: Arc<Life>) {
 }
 
 /// One exchange, as far as it gets.
-pub async fn introduce(world: &Arc<World>, from: &Arc<Life>, to: NodeId) {
+pub async fn introduce(world: &Arc<SimWorld>, from: &Arc<SimProcess>, to: NodeId) {
     let Some(there) = world.pass(from, to).await else { return };
     let on_from = judge(world, &there, from.node, &introduction(from));
     let Some(back) = world.pass(&there, from.node).await.filter(|back| back.number == from.number) else { return };
@@ -83,12 +83,12 @@ pub async fn introduce(world: &Arc<World>, from: &Arc<Life>, to: NodeId) {
 }
 
 /// Only one process of a node runs at a time here, so it answers itself. What logs lack is left to other tests.
-fn introduction(life: &Life) -> Introduction {
+fn introduction(life: &SimProcess) -> Introduction {
     let starts = life.starts.lock();
     Introduction { start: starts.own(), history: starts.kept().history.clone(), replicas: Vec::new() }
 }
 
-fn judge(world: &World, by: &Life, node: NodeId, said: &Introduction) -> Verdict {
+fn judge(world: &SimWorld, by: &SimProcess, node: NodeId, said: &Introduction) -> Verdict {
     let mut starts = by.starts.lock();
     let verdict = starts.judge(node, said, Some(said.start), |_, _| None);
     if let Some(kept) = starts.to_keep(node, &verdict) {
@@ -98,7 +98,7 @@ fn judge(world: &World, by: &Life, node: NodeId, said: &Introduction) -> Verdict
     verdict
 }
 
-fn hear(world: &Arc<World>, life: &Arc<Life>, by: NodeId, verdict: &Verdict) {
+fn hear(world: &Arc<SimWorld>, life: &Arc<SimProcess>, by: NodeId, verdict: &Verdict) {
     let consequences = life.starts.lock().heard(by, verdict);
     for consequence in consequences {
         let Consequence::CloseAll { missing, .. } = consequence else {
@@ -118,7 +118,7 @@ fn hear(world: &Arc<World>, life: &Arc<Life>, by: NodeId, verdict: &Verdict) {
 }
 
 /// Makes each replica of a process anew that it has closed. A crash before the end has it done at the next start.
-pub async fn rebuild_closed(world: &Arc<World>, life: &Arc<Life>) {
+pub async fn rebuild_closed(world: &Arc<SimWorld>, life: &Arc<SimProcess>) {
     for (group, replica) in world.replicas_of(life.node) {
         let is_closed = life.starts.lock().is_closed((group, replica));
         if is_closed && !life.is_dead() {
@@ -127,14 +127,14 @@ pub async fn rebuild_closed(world: &Arc<World>, life: &Arc<Life>) {
     }
 }
 
-impl Life {
+impl SimProcess {
     /// Whether a message may leave for another node, and for which of its processes.
     pub fn way_out(&self, to: NodeId, own: Name, theirs: Name) -> Result<Option<StartId>, Stop> {
         self.starts.lock().outgoing(to, own, theirs)
     }
 
     /// Whether a message of that process may be taken.
-    pub fn way_in(&self, from: &Life, meant: Option<StartId>, (own, theirs): (Name, Name)) -> Result<(), Stop> {
+    pub fn way_in(&self, from: &SimProcess, meant: Option<StartId>, (own, theirs): (Name, Name)) -> Result<(), Stop> {
         let start = from.starts.lock().own();
         self.starts.lock().incoming(from.node, Some((start, meant)), own, theirs)
     }

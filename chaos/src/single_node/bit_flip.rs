@@ -24,9 +24,9 @@ use crate::capabilities;
 use crate::directory_copies::copy;
 use crate::report::Report;
 use crate::single_node::dump::Dump;
-use crate::single_node::harness::{self, Life, Opened, Orders, Scene};
+use crate::single_node::harness::{self, Opened, Orders, StoreHarness, WorkerLife};
 use crate::single_node::store_checks;
-use crate::single_node::worker_history::{History, Said};
+use crate::single_node::worker_history::{WorkerEvent, WorkerHistory};
 
 /// Operations of each of two lives: the first leaves segments, the second marks on them, and a log that goes on behind.
 const OPERATIONS: u32 = 350;
@@ -78,7 +78,7 @@ struct Subject {
     killed: bool,
     expected: Dump,
     versions: Vec<(u8, u64)>,
-    history: History,
+    history: WorkerHistory,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ fn after(ends: &[(bool, u32)], seed: u64, report: &mut Report) -> anyhow::Result
         if count == 0 {
             continue;
         }
-        let mut scene = Scene::new(rng.random(), None)?;
+        let mut scene = StoreHarness::new(rng.random(), None)?;
         let Some(subject) = prepare(&mut scene, killed, &mut rng, report)? else {
             kept.push(scene.keep());
             continue;
@@ -136,7 +136,7 @@ fn after(ends: &[(bool, u32)], seed: u64, report: &mut Report) -> anyhow::Result
 
 /// A directory with every kind of file, stopped; none if it is not even right without a flip.
 fn prepare(
-    scene: &mut Scene,
+    scene: &mut StoreHarness,
     killed: bool,
     rng: &mut ChaCha8Rng,
     report: &mut Report,
@@ -165,7 +165,7 @@ fn prepare(
 }
 
 /// One life of the worker, to a clean stop or to a kill; false where it did not go as it should.
-fn live(scene: &mut Scene, killed: bool, report: &mut Report) -> anyhow::Result<bool> {
+fn live(scene: &mut StoreHarness, killed: bool, report: &mut Report) -> anyhow::Result<bool> {
     let operations = (!killed).then_some(OPERATIONS);
     let orders = Orders { operations, clients: Some(8), upkeep_after: Some(SEAL_AFTER), ..Orders::default() };
     let mut worker = scene.start_worker(&orders)?;
@@ -175,8 +175,8 @@ fn live(scene: &mut Scene, killed: bool, report: &mut Report) -> anyhow::Result<
     let until = Instant::now() + STOP_MAX;
     if killed {
         let answers = std::cell::Cell::new(0);
-        let enough = |said: &Said| {
-            answers.set(answers.get() + u32::from(matches!(said, Said::Ok { .. })));
+        let enough = |said: &WorkerEvent| {
+            answers.set(answers.get() + u32::from(matches!(said, WorkerEvent::Ok { .. })));
             answers.get() >= OPERATIONS / 2
         };
         scene.follow(&mut worker, until, enough)?;
@@ -185,7 +185,7 @@ fn live(scene: &mut Scene, killed: bool, report: &mut Report) -> anyhow::Result<
     }
     let (life, _) = scene.follow(&mut worker, until, |_| false)?;
     let status = worker.wait(until)?;
-    if life == Life::Ended && status.is_some_and(|status| status.success()) {
+    if life == WorkerLife::Ended && status.is_some_and(|status| status.success()) {
         return Ok(true);
     }
     report.findings.push(format!("a clean stop ended with {status:?}: {}", worker.last_words()));
@@ -193,7 +193,7 @@ fn live(scene: &mut Scene, killed: bool, report: &mut Report) -> anyhow::Result<
 }
 
 fn flip_all(
-    scene: &Scene,
+    scene: &StoreHarness,
     subject: &Subject,
     count: u32,
     rng: &mut ChaCha8Rng,

@@ -7,8 +7,8 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::report::Report;
-use crate::single_node::harness::{Life, Orders, Scene};
-use crate::single_node::worker_history::Said;
+use crate::single_node::harness::{Orders, StoreHarness, WorkerLife};
+use crate::single_node::worker_history::WorkerEvent;
 
 /// A directory is killed so often before a fresh one is taken.
 const RUNS_PER_DIRECTORY: u32 = 8;
@@ -33,7 +33,7 @@ pub fn run(seed: u64, runs: u32, report: &mut Report) -> anyhow::Result<Vec<Path
     while left > 0 {
         let here = left.min(RUNS_PER_DIRECTORY);
         left -= here;
-        let mut scene = Scene::new(rng.random(), None)?;
+        let mut scene = StoreHarness::new(rng.random(), None)?;
         let mut good = true;
         for run in 0..here {
             good = one(&mut scene, run, &mut rng, report)?;
@@ -52,7 +52,7 @@ pub fn run(seed: u64, runs: u32, report: &mut Report) -> anyhow::Result<Vec<Path
 }
 
 /// One life and what it leaves; false where something is wrong.
-fn one(scene: &mut Scene, run: u32, rng: &mut ChaCha8Rng, report: &mut Report) -> anyhow::Result<bool> {
+fn one(scene: &mut StoreHarness, run: u32, rng: &mut ChaCha8Rng, report: &mut Report) -> anyhow::Result<bool> {
     if run > 0 {
         for _ in 0..rng.random_range(0..3_u32).saturating_sub(1) + u32::from(run == 1) {
             let mut worker = scene.start_worker(&Orders::default())?;
@@ -70,7 +70,7 @@ fn one(scene: &mut Scene, run: u32, rng: &mut ChaCha8Rng, report: &mut Report) -
         return Ok(false);
     }
     let alive = live(scene, &mut worker, life, upkeep, rng)?;
-    if alive == Life::Ended {
+    if alive == WorkerLife::Ended {
         worker.wait(Instant::now() + UPKEEP_WAIT)?;
         report.findings.push(format!("the worker ended by itself: {}", worker.last_words()));
         return Ok(false);
@@ -86,18 +86,18 @@ fn one(scene: &mut Scene, run: u32, rng: &mut ChaCha8Rng, report: &mut Report) -
 
 /// Lets the worker live until the moment of its death.
 pub fn live(
-    scene: &mut Scene,
+    scene: &mut StoreHarness,
     worker: &mut crate::child_process::Child,
     life: Duration,
     upkeep: bool,
     rng: &mut ChaCha8Rng,
-) -> anyhow::Result<Life> {
+) -> anyhow::Result<WorkerLife> {
     if !upkeep {
         return Ok(scene.follow(worker, Instant::now() + life, |_| false)?.0);
     }
-    let began = |said: &Said| matches!(said, Said::Upkeep { .. });
+    let began = |said: &WorkerEvent| matches!(said, WorkerEvent::Upkeep { .. });
     let (alive, _) = scene.follow(worker, Instant::now() + life + UPKEEP_WAIT, began)?;
-    if alive == Life::Ended {
+    if alive == WorkerLife::Ended {
         return Ok(alive);
     }
     let moment = Duration::from_millis(rng.random_range(0..=UPKEEP_MS_MAX));
@@ -105,7 +105,7 @@ pub fn live(
 }
 
 /// What happened in a scene, for the report's coverage.
-pub fn count(scene: &Scene, report: &mut Report) {
+pub fn count(scene: &StoreHarness, report: &mut Report) {
     let history = scene.history();
     let writes = history.writes.values();
     let again = |kind: &crate::single_node::worker_history::AnswerKind| {

@@ -13,8 +13,8 @@ use crate::child_process::Child;
 use crate::loop_image::LoopImage;
 use crate::report::Report;
 use crate::single_node::crash::count;
-use crate::single_node::harness::{Life, Orders, Scene};
-use crate::single_node::worker_history::Said;
+use crate::single_node::harness::{Orders, StoreHarness, WorkerLife};
+use crate::single_node::worker_history::WorkerEvent;
 
 const IMAGE_BYTES: u64 = 512 << 20;
 const CHUNK_BYTES: usize = 1 << 20;
@@ -33,7 +33,7 @@ pub fn run(seed: u64, runs: u32, report: &mut Report) -> anyhow::Result<Vec<Path
     report.coverage.want("writes after there was room again", u64::from(runs));
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let disk = LoopImage::create(IMAGE_BYTES)?;
-    let mut scene = Scene::new(rng.random(), Some(&disk.path().join("data")))?;
+    let mut scene = StoreHarness::new(rng.random(), Some(&disk.path().join("data")))?;
     let ballast = disk.path().join("filler");
     for run in 0..runs {
         let good = one(&mut scene, &ballast, run, &mut rng, report)?;
@@ -47,33 +47,42 @@ pub fn run(seed: u64, runs: u32, report: &mut Report) -> anyhow::Result<Vec<Path
     Ok(Vec::new())
 }
 
-fn one(scene: &mut Scene, filler: &Path, run: u32, rng: &mut ChaCha8Rng, report: &mut Report) -> anyhow::Result<bool> {
+fn one(
+    scene: &mut StoreHarness,
+    filler: &Path,
+    run: u32,
+    rng: &mut ChaCha8Rng,
+    report: &mut Report,
+) -> anyhow::Result<bool> {
     let mut worker = scene.start_worker(&Orders::default())?;
     if !scene.ready(&mut worker, report)? {
         return Ok(false);
     }
     let life = Duration::from_millis(rng.random_range(200..1000));
-    if scene.follow(&mut worker, Instant::now() + life, |_| false)?.0 == Life::Ended {
+    if scene.follow(&mut worker, Instant::now() + life, |_| false)?.0 == WorkerLife::Ended {
         report.findings.push(format!("the worker ended before the disk was full: {}", worker.last_words()));
         return Ok(false);
     }
     // Every other time a little is left free, so that refusing and not failing is what is tried.
     let leave = if run.is_multiple_of(2) { rng.random_range(8..24) } else { 0 };
     fill(filler, leave)?;
-    scene.record(Said::Fault { what: format!("the disk is full but for {leave} MiB"), outcome: "installed".into() })?;
+    scene.record(WorkerEvent::Fault {
+        what: format!("the disk is full but for {leave} MiB"),
+        outcome: "installed".into(),
+    })?;
     report.coverage.add("full disks", 1);
     let (mut life, _) = scene.follow(&mut worker, Instant::now() + FULL_FOR, |_| false)?;
     std::fs::remove_file(filler)?;
-    scene.record(Said::Fault { what: "there is room again".into(), outcome: "installed".into() })?;
-    let acknowledged = |said: &Said| matches!(said, Said::Ok { again: false, .. });
+    scene.record(WorkerEvent::Fault { what: "there is room again".into(), outcome: "installed".into() })?;
+    let acknowledged = |said: &WorkerEvent| matches!(said, WorkerEvent::Ok { again: false, .. });
     let mut met = false;
-    if life == Life::Running {
+    if life == WorkerLife::Running {
         (life, met) = scene.follow(&mut worker, Instant::now() + RECOVERY_MAX, acknowledged)?;
-        if life == Life::Running && !met {
+        if life == WorkerLife::Running && !met {
             report.findings.push(format!("run {run}: no write was taken within {} s of room", RECOVERY_MAX.as_secs()));
         }
     }
-    if life == Life::Ended {
+    if life == WorkerLife::Ended {
         if !exited_clearly(&mut worker, report)? {
             return Ok(false);
         }

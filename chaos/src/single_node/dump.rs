@@ -21,7 +21,7 @@ const TRACE_PAGE: usize = 7;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
-pub enum Line {
+pub enum DumpLine {
     /// An object at a version: how many rows follow, and the digest of all.
     At {
         object: u8,
@@ -100,9 +100,9 @@ impl Dump {
         let mut ended = false;
         for line in text.lines() {
             ensure!(!ended, "lines after the end");
-            let line: Line =
+            let line: DumpLine =
                 serde_json::from_str(line).with_context(|| format!("a line that does not read: {line}"))?;
-            if !matches!(line, Line::Row { .. }) {
+            if !matches!(line, DumpLine::Row { .. }) {
                 let found = dump.pictures.get(&at).map_or(0, |picture| picture.rows.len());
                 ensure!(
                     found == expected,
@@ -114,7 +114,7 @@ impl Dump {
                 at = (u8::MAX, 0);
             }
             match line {
-                Line::At { object, version, newest, rows, digest } => {
+                DumpLine::At { object, version, newest, rows, digest } => {
                     at = (object, version);
                     expected = rows;
                     if newest {
@@ -122,14 +122,14 @@ impl Dump {
                     }
                     dump.pictures.insert(at, Picture { digest, rows: BTreeMap::new() });
                 }
-                Line::Row { id, key, xact, root, doc } => {
+                DumpLine::Row { id, key, xact, root, doc } => {
                     let picture = dump.pictures.get_mut(&at).context("a row of no object")?;
                     picture.rows.insert(id, DumpRow { key, xact, root, doc });
                 }
-                Line::Written { id, xact, action, own, write } => {
+                DumpLine::Written { id, xact, action, own, write } => {
                     pending.push(Trace { id, xact, action: action as u8, own, write });
                 }
-                Line::Past { object, written } => {
+                DumpLine::Past { object, written } => {
                     ensure!(
                         pending.len() == written,
                         "object {object}: {} of {written} lines of its past",
@@ -137,7 +137,7 @@ impl Dump {
                     );
                     dump.traces.insert(object, std::mem::take(&mut pending));
                 }
-                Line::End { objects } => {
+                DumpLine::End { objects } => {
                     ensure!(dump.newest.len() == usize::from(objects), "{} of {objects} objects", dump.newest.len());
                     ended = true;
                 }
@@ -196,7 +196,7 @@ pub fn print_object(
 
 /// The line that says that all was printed.
 pub fn print_end(objects: u8, out: &mut impl Write) -> anyhow::Result<()> {
-    writeln!(out, "{}", serde_json::to_string(&Line::End { objects })?)?;
+    writeln!(out, "{}", serde_json::to_string(&DumpLine::End { objects })?)?;
     Ok(())
 }
 
@@ -210,12 +210,12 @@ fn print_at(
 ) -> anyhow::Result<Vec<String>> {
     let rows = view.all(key, version)?;
     check_other_ways(view, key, version, &rows)?;
-    let at = Line::At { object, version: version.0, newest, rows: rows.len(), digest: digest(&rows) };
+    let at = DumpLine::At { object, version: version.0, newest, rows: rows.len(), digest: digest(&rows) };
     writeln!(out, "{}", serde_json::to_string(&at)?)?;
     for row in &rows {
         let doc =
             serde_json::from_slice(&row.doc).with_context(|| format!("the document of {} does not parse", row.id))?;
-        let line = Line::Row {
+        let line = DumpLine::Row {
             id: row.id.to_string(),
             key: row.key.0,
             xact: row.xact.0,
@@ -260,7 +260,7 @@ fn print_past(key: &ObjectKey, view: &View, object: u8, ids: &[String], out: &mu
     let mut written = 0;
     for id in ids {
         for event in view.events(key, id, view.version())? {
-            let line = Line::Written {
+            let line = DumpLine::Written {
                 id: id.clone(),
                 xact: event.xact.0,
                 action: event.action,
@@ -271,7 +271,7 @@ fn print_past(key: &ObjectKey, view: &View, object: u8, ids: &[String], out: &mu
             written += 1;
         }
     }
-    writeln!(out, "{}", serde_json::to_string(&Line::Past { object, written })?)?;
+    writeln!(out, "{}", serde_json::to_string(&DumpLine::Past { object, written })?)?;
     Ok(())
 }
 

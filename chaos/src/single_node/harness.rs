@@ -14,7 +14,7 @@ use crate::child_process::{Child, Next, myself};
 use crate::report::Report;
 use crate::single_node::dump::Dump;
 use crate::single_node::store_checks;
-use crate::single_node::worker_history::{History, Recorder, Said};
+use crate::single_node::worker_history::{Recorder, WorkerEvent, WorkerHistory};
 
 /// A start that takes longer is a finding.
 const READY_MAX: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ const VERSIONS_AGAIN: usize = 10;
 const DUMP_CLIENT: u32 = 1_000_000;
 
 #[derive(Debug)]
-pub struct Scene {
+pub struct StoreHarness {
     work: TempDir,
     /// The data directory.
     pub dir: PathBuf,
@@ -50,7 +50,7 @@ pub struct Orders {
 
 /// How a worker's life went on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
+pub enum WorkerLife {
     /// Still running when the time was over.
     Running,
     /// It closed its output: it is ending.
@@ -70,13 +70,13 @@ pub enum Opened {
     Hung,
 }
 
-impl Scene {
+impl StoreHarness {
     /// A fresh place; `dir` is where the data goes, below the place if none is given.
-    pub fn new(seed: u64, dir: Option<&Path>) -> anyhow::Result<Scene> {
+    pub fn new(seed: u64, dir: Option<&Path>) -> anyhow::Result<StoreHarness> {
         let work = tempfile::Builder::new().prefix("assay-chaos-").tempdir().context("making a temporary directory")?;
         let dir = dir.map_or_else(|| work.path().join("data"), Path::to_path_buf);
         let recorder = Recorder::create(&work.path().join("history.jsonl"))?;
-        Ok(Scene { work, dir, recorder, seed, run: 0, dumps: 0 })
+        Ok(StoreHarness { work, dir, recorder, seed, run: 0, dumps: 0 })
     }
 
     pub fn work(&self) -> &Path {
@@ -88,12 +88,12 @@ impl Scene {
         self.work.keep()
     }
 
-    pub fn record(&mut self, said: Said) -> anyhow::Result<()> {
+    pub fn record(&mut self, said: WorkerEvent) -> anyhow::Result<()> {
         self.recorder.record(said)
     }
 
-    pub fn history(&self) -> History {
-        History::of(self.recorder.events())
+    pub fn history(&self) -> WorkerHistory {
+        WorkerHistory::of(self.recorder.events())
     }
 
     pub fn start_worker(&mut self, orders: &Orders) -> anyhow::Result<Child> {
@@ -127,20 +127,21 @@ impl Scene {
         &mut self,
         worker: &mut Child,
         until: Instant,
-        stop: impl Fn(&Said) -> bool,
-    ) -> anyhow::Result<(Life, bool)> {
+        stop: impl Fn(&WorkerEvent) -> bool,
+    ) -> anyhow::Result<(WorkerLife, bool)> {
         loop {
             match worker.next(until) {
                 Next::Line(line) => {
-                    let said: Said = serde_json::from_str(&line).with_context(|| format!("the worker said {line}"))?;
+                    let said: WorkerEvent =
+                        serde_json::from_str(&line).with_context(|| format!("the worker said {line}"))?;
                     let met = stop(&said);
                     self.recorder.record(said)?;
                     if met {
-                        return Ok((Life::Running, true));
+                        return Ok((WorkerLife::Running, true));
                     }
                 }
-                Next::Late => return Ok((Life::Running, false)),
-                Next::Ended => return Ok((Life::Ended, false)),
+                Next::Late => return Ok((WorkerLife::Running, false)),
+                Next::Ended => return Ok((WorkerLife::Ended, false)),
             }
         }
     }
@@ -148,13 +149,13 @@ impl Scene {
     /// Waits until the worker writes; whether it does.
     pub fn ready(&mut self, worker: &mut Child, report: &mut Report) -> anyhow::Result<bool> {
         let until = Instant::now() + READY_MAX;
-        match self.follow(worker, until, |said| matches!(said, Said::Ready { .. }))? {
-            (Life::Running, true) => return Ok(true),
-            (Life::Running, false) => {
+        match self.follow(worker, until, |said| matches!(said, WorkerEvent::Ready { .. }))? {
+            (WorkerLife::Running, true) => return Ok(true),
+            (WorkerLife::Running, false) => {
                 report.findings.push(format!("run {}: not ready after {} s", self.run, READY_MAX.as_secs()));
                 self.kill(worker, "hung at start")?;
             }
-            (Life::Ended, _) => {
+            (WorkerLife::Ended, _) => {
                 worker.wait(until)?;
                 report.findings.push(format!("run {}: ended before it was ready: {}", self.run, worker.last_words()));
             }
@@ -167,7 +168,7 @@ impl Scene {
         let status = worker.kill()?;
         let outcome = if status.code().is_none() { "installed" } else { "skipped" };
         self.drain(worker)?;
-        self.recorder.record(Said::Fault { what: format!("kill -9, {why}"), outcome: outcome.into() })
+        self.recorder.record(WorkerEvent::Fault { what: format!("kill -9, {why}"), outcome: outcome.into() })
     }
 
     /// Records what an ended worker has still said.
@@ -206,12 +207,12 @@ impl Scene {
     /// What a dump shows is a read like any other: it must hold later.
     fn remember(&mut self, dump: &Dump, seen: Vec<(String, u64)>) -> anyhow::Result<()> {
         for (write, xact) in seen {
-            self.recorder.record(Said::Seen { write, xact })?;
+            self.recorder.record(WorkerEvent::Seen { write, xact })?;
         }
         for (object, version) in &dump.newest {
             let digest = dump.pictures[&(*object, *version)].digest.clone();
             let (client, object, version) = (DUMP_CLIENT, *object, *version);
-            self.recorder.record(Said::Read { client, object, version, digest, asked: false })?;
+            self.recorder.record(WorkerEvent::Read { client, object, version, digest, asked: false })?;
         }
         Ok(())
     }

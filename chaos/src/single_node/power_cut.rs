@@ -11,8 +11,8 @@ use crate::directory_copies::copy;
 use crate::loop_image::LoopImage;
 use crate::report::Report;
 use crate::single_node::crash::{count, live};
-use crate::single_node::harness::{Life, Orders, Scene};
-use crate::single_node::worker_history::Said;
+use crate::single_node::harness::{Orders, StoreHarness, WorkerLife};
+use crate::single_node::worker_history::WorkerEvent;
 
 const IMAGE_BYTES: u64 = 1 << 30;
 /// A disk suffers so many cuts before a fresh one is taken.
@@ -35,7 +35,7 @@ pub fn run(seed: u64, cuts: u32, report: &mut Report) -> anyhow::Result<Vec<Path
     let mut done = 0;
     while done < cuts {
         let mut disk = LoopImage::create(IMAGE_BYTES)?;
-        let mut scene = Scene::new(rng.random(), Some(&disk.path().join("data")))?;
+        let mut scene = StoreHarness::new(rng.random(), Some(&disk.path().join("data")))?;
         let here = CUTS_PER_DISK.min(cuts - done);
         for _ in 0..here {
             let good = one(&mut scene, &mut disk, done % 3 == 2, &mut rng, report)?;
@@ -53,7 +53,7 @@ pub fn run(seed: u64, cuts: u32, report: &mut Report) -> anyhow::Result<Vec<Path
 }
 
 fn one(
-    scene: &mut Scene,
+    scene: &mut StoreHarness,
     disk: &mut LoopImage,
     upkeep: bool,
     rng: &mut ChaCha8Rng,
@@ -65,13 +65,13 @@ fn one(
     if !scene.ready(&mut worker, report)? {
         return Ok(false);
     }
-    if live(scene, &mut worker, life, upkeep, rng)? == Life::Ended {
+    if live(scene, &mut worker, life, upkeep, rng)? == WorkerLife::Ended {
         worker.wait(Instant::now() + Duration::from_secs(5))?;
         report.findings.push(format!("the worker ended by itself: {}", worker.last_words()));
         return Ok(false);
     }
     disk.cut_power()?;
-    scene.record(Said::Fault { what: "power cut".into(), outcome: "installed".into() })?;
+    scene.record(WorkerEvent::Fault { what: "power cut".into(), outcome: "installed".into() })?;
     let afterlife = Duration::from_millis(rng.random_range(0..=AFTERLIFE_MS_MAX));
     scene.follow(&mut worker, Instant::now() + afterlife, |_| false)?;
     scene.kill(&mut worker, "after the power cut")?;

@@ -23,7 +23,7 @@ const KV_CACHE_BYTES: u64 = 1 << 20;
 
 /// What became of one write.
 #[derive(Debug)]
-pub enum Told {
+pub enum StoreReply {
     Written {
         xact: Xact,
         again: bool,
@@ -82,14 +82,14 @@ impl Store {
         Ok(())
     }
 
-    pub async fn write(&self, object: u8, command: Bytes) -> Told {
+    pub async fn write(&self, object: u8, command: Bytes) -> StoreReply {
         match self.cluster.write(self.shard_id(object), command).await {
-            Ok(Outcome::Written { xact }) => Told::Written { xact, again: false },
-            Ok(Outcome::Duplicate { xact }) => Told::Written { xact, again: true },
-            Ok(Outcome::KeyReused { xact }) => Told::Reused { xact },
-            Ok(other) => Told::Unknown { why: format!("an answer that is none: {other:?}") },
-            Err(WriteFailure::NotWritten(why)) => Told::Refused { why: why.to_string() },
-            Err(WriteFailure::Unknown { why }) => Told::Unknown { why },
+            Ok(Outcome::Written { xact }) => StoreReply::Written { xact, again: false },
+            Ok(Outcome::Duplicate { xact }) => StoreReply::Written { xact, again: true },
+            Ok(Outcome::KeyReused { xact }) => StoreReply::Reused { xact },
+            Ok(other) => StoreReply::Unknown { why: format!("an answer that is none: {other:?}") },
+            Err(WriteFailure::NotWritten(why)) => StoreReply::Refused { why: why.to_string() },
+            Err(WriteFailure::Unknown { why }) => StoreReply::Unknown { why },
         }
     }
 

@@ -13,8 +13,8 @@ use crate::capabilities;
 use crate::report::Report;
 use crate::single_node::crash::count;
 use crate::single_node::disk_full::exited_clearly;
-use crate::single_node::harness::{Life, Orders, Scene};
-use crate::single_node::worker_history::Said;
+use crate::single_node::harness::{Orders, StoreHarness, WorkerLife};
+use crate::single_node::worker_history::WorkerEvent;
 
 /// Calls of one thread among which one fails. Half of the processes found their directory while it happens.
 const CALL_MAX: u32 = 60;
@@ -35,7 +35,7 @@ pub fn run(seed: u64, runs: u32, report: &mut Report) -> anyhow::Result<Vec<Path
     report.coverage.want("calls that failed", u64::from(runs.div_ceil(2)));
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     for run in 0..runs {
-        let mut scene = Scene::new(rng.random(), None)?;
+        let mut scene = StoreHarness::new(rng.random(), None)?;
         let good = (run.is_multiple_of(2) || found(&mut scene, report)?) && one(&mut scene, &mut rng, report)?;
         count(&scene, report);
         eprintln!("sync fails: {} of {runs} done", run + 1);
@@ -47,7 +47,7 @@ pub fn run(seed: u64, runs: u32, report: &mut Report) -> anyhow::Result<Vec<Path
 }
 
 /// A life in which nothing fails.
-fn found(scene: &mut Scene, report: &mut Report) -> anyhow::Result<bool> {
+fn found(scene: &mut StoreHarness, report: &mut Report) -> anyhow::Result<bool> {
     let mut worker = scene.start_worker(&Orders { operations: Some(OPERATIONS_BEFORE), ..Orders::default() })?;
     if !scene.ready(&mut worker, report)? {
         return Ok(false);
@@ -61,7 +61,7 @@ fn found(scene: &mut Scene, report: &mut Report) -> anyhow::Result<bool> {
     Ok(ended)
 }
 
-fn one(scene: &mut Scene, rng: &mut ChaCha8Rng, report: &mut Report) -> anyhow::Result<bool> {
+fn one(scene: &mut StoreHarness, rng: &mut ChaCha8Rng, report: &mut Report) -> anyhow::Result<bool> {
     let fault = FAULTS.choose(rng).context("no faults")?;
     let injection = format!("inject={fault}:when={}", rng.random_range(1..=CALL_MAX));
     let trace = scene.work().join("trace");
@@ -83,21 +83,21 @@ fn one(scene: &mut Scene, rng: &mut ChaCha8Rng, report: &mut Report) -> anyhow::
     let mut worker = scene.start_worker(&Orders { through, upkeep_after, ..Orders::default() })?;
     let failed = || std::fs::read(&trace).is_ok_and(|text| String::from_utf8_lossy(&text).contains("(INJECTED)"));
     let end = Instant::now() + LIFE_MAX;
-    let mut life = Life::Running;
-    while life == Life::Running && Instant::now() < end && !failed() {
+    let mut life = WorkerLife::Running;
+    while life == WorkerLife::Running && Instant::now() < end && !failed() {
         life = scene.follow(&mut worker, Instant::now() + Duration::from_millis(50), |_| false)?.0;
     }
-    if life == Life::Running && failed() {
+    if life == WorkerLife::Running && failed() {
         life = scene.follow(&mut worker, Instant::now() + EXIT_MAX, |_| false)?.0;
-        if life == Life::Running {
+        if life == WorkerLife::Running {
             report.findings.push(format!("{injection}: the process lives on {} s later", EXIT_MAX.as_secs()));
         }
     }
     let outcome = if failed() { "installed" } else { "skipped" };
-    scene.record(Said::Fault { what: injection.clone(), outcome: outcome.into() })?;
+    scene.record(WorkerEvent::Fault { what: injection.clone(), outcome: outcome.into() })?;
     let good = match life {
-        Life::Ended => exited_clearly(&mut worker, report)?,
-        Life::Running => {
+        WorkerLife::Ended => exited_clearly(&mut worker, report)?,
+        WorkerLife::Running => {
             scene.kill(&mut worker, "it did not end by itself")?;
             !failed()
         }

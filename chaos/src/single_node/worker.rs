@@ -10,14 +10,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use assay_storage_model::Xact;
-use parking::Shared;
+use parking::WorkerClients;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::single_node::documents::{RowSpec, large_write, random_write, write_command};
 use crate::single_node::dump::digest;
-use crate::single_node::store::{OBJECTS, Store, Told};
-use crate::single_node::worker_history::{self, History, Said};
+use crate::single_node::store::{OBJECTS, Store, StoreReply};
+use crate::single_node::worker_history::{self, WorkerEvent, WorkerHistory};
 
 /// A worker nobody kills ends by itself.
 const LIFE_MAX: Duration = Duration::from_secs(600);
@@ -58,12 +58,12 @@ struct Keyed {
 }
 
 #[derive(Debug)]
-struct World {
+struct WorkerState {
     store: Store,
     args: WorkerArgs,
-    keyed: Shared<Vec<Keyed>>,
+    keyed: WorkerClients<Vec<Keyed>>,
     /// Versions that were acknowledged or read.
-    versions: Shared<Vec<(u8, u64)>>,
+    versions: WorkerClients<Vec<(u8, u64)>>,
     operations: AtomicU32,
     started: Instant,
 }
@@ -73,11 +73,11 @@ mod parking {
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     #[derive(Debug, Default)]
-    pub struct Shared<T>(Mutex<T>);
+    pub struct WorkerClients<T>(Mutex<T>);
 
-    impl<T> Shared<T> {
-        pub fn new(value: T) -> Shared<T> {
-            Shared(Mutex::new(value))
+    impl<T> WorkerClients<T> {
+        pub fn new(value: T) -> WorkerClients<T> {
+            WorkerClients(Mutex::new(value))
         }
 
         pub fn lock(&self) -> MutexGuard<'_, T> {
@@ -89,14 +89,14 @@ mod parking {
 pub async fn run(args: WorkerArgs) -> anyhow::Result<()> {
     let started = Instant::now();
     let before = match &args.history {
-        Some(path) => History::of(&worker_history::load(path)?),
-        None => History::default(),
+        Some(path) => WorkerHistory::of(&worker_history::load(path)?),
+        None => WorkerHistory::default(),
     };
     let store = Store::open(&args.dir).await?;
-    say(&Said::Ready { run: args.run, micros: started.elapsed().as_micros() as u64 })?;
-    let (keyed, versions) = (Shared::new(keyed_of(&before)), Shared::new(versions_of(&before)));
+    say(&WorkerEvent::Ready { run: args.run, micros: started.elapsed().as_micros() as u64 })?;
+    let (keyed, versions) = (WorkerClients::new(keyed_of(&before)), WorkerClients::new(versions_of(&before)));
     let clients = args.clients;
-    let world = Arc::new(World { store, args, keyed, versions, operations: AtomicU32::new(0), started });
+    let world = Arc::new(WorkerState { store, args, keyed, versions, operations: AtomicU32::new(0), started });
     let mut tasks = Vec::new();
     for client in 0..clients {
         let world = Arc::clone(&world);
@@ -112,13 +112,13 @@ pub async fn run(args: WorkerArgs) -> anyhow::Result<()> {
     if world.args.ops.is_some() {
         world.last_write().await?;
     }
-    say(&Said::Stopping)?;
+    say(&WorkerEvent::Stopping)?;
     let world = Arc::into_inner(world).context("a client still holds the store")?;
     world.store.close().await
 }
 
 /// One line, complete before this returns.
-fn say(said: &Said) -> anyhow::Result<()> {
+fn say(said: &WorkerEvent) -> anyhow::Result<()> {
     let mut line = serde_json::to_string(said)?;
     line.push('\n');
     let mut out = std::io::stdout().lock();
@@ -127,7 +127,7 @@ fn say(said: &Said) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn keyed_of(before: &History) -> Vec<Keyed> {
+fn keyed_of(before: &WorkerHistory) -> Vec<Keyed> {
     let mut keyed: Vec<(usize, Keyed)> = Vec::new();
     for (name, write) in before.writes.iter().filter(|(_, write)| write.keyed && !write.refused()) {
         let acknowledged = write.xacts().next().is_some();
@@ -139,11 +139,11 @@ fn keyed_of(before: &History) -> Vec<Keyed> {
     keyed.into_iter().skip(old).map(|(_, keyed)| keyed).collect()
 }
 
-fn versions_of(before: &History) -> Vec<(u8, u64)> {
+fn versions_of(before: &WorkerHistory) -> Vec<(u8, u64)> {
     before.reads.iter().map(|read| (read.object, read.version)).collect()
 }
 
-impl World {
+impl WorkerState {
     fn more(&self) -> bool {
         let done = self.operations.fetch_add(1, Ordering::Relaxed);
         self.args.ops.is_none_or(|most| done < most) && self.started.elapsed() < LIFE_MAX
@@ -218,18 +218,18 @@ impl World {
     ) -> anyhow::Result<bool> {
         let name = if other { op } else { request.as_deref().unwrap_or(op) };
         let command = write_command(self.store.key(object), now()?, request.as_deref(), name, rows);
-        say(&Said::Invoke { op: op.into(), client, object, request, other, rows: rows.to_vec() })?;
+        say(&WorkerEvent::Invoke { op: op.into(), client, object, request, other, rows: rows.to_vec() })?;
         let (op, told) = (op.to_owned(), self.store.write(object, command).await);
-        let written = matches!(told, Told::Written { .. });
-        let refused = matches!(told, Told::Refused { .. });
+        let written = matches!(told, StoreReply::Written { .. });
+        let refused = matches!(told, StoreReply::Refused { .. });
         say(&match told {
-            Told::Written { xact, again } => {
+            StoreReply::Written { xact, again } => {
                 self.versions.lock().push((object, xact.0));
-                Said::Ok { op, xact: xact.0, again }
+                WorkerEvent::Ok { op, xact: xact.0, again }
             }
-            Told::Reused { xact } => Said::Reused { op, xact: xact.0 },
-            Told::Refused { why } => Said::Refused { op, why },
-            Told::Unknown { why } => Said::Unknown { op, why },
+            StoreReply::Reused { xact } => WorkerEvent::Reused { op, xact: xact.0 },
+            StoreReply::Refused { why } => WorkerEvent::Refused { op, why },
+            StoreReply::Unknown { why } => WorkerEvent::Unknown { op, why },
         })?;
         if refused {
             tokio::time::sleep(REFUSED_PAUSE).await;
@@ -239,13 +239,13 @@ impl World {
 
     async fn read_newest(&self, client: u32, rng: &mut ChaCha8Rng) -> anyhow::Result<()> {
         let object = rng.random_range(0..OBJECTS);
-        say(&Said::Asks { client, object })?;
+        say(&WorkerEvent::Asks { client, object })?;
         self.store.fence(object).await?;
         let view = self.store.view(object)?;
         let rows = view.all(&self.store.key(object), view.version())?;
         let version = view.version().0;
         self.versions.lock().push((object, version));
-        say(&Said::Read { client, object, version, digest: digest(&rows), asked: false })
+        say(&WorkerEvent::Read { client, object, version, digest: digest(&rows), asked: false })
     }
 
     /// A version that was read or acknowledged before, once more.
@@ -258,18 +258,18 @@ impl World {
             versions[rng.random_range(0..versions.len())]
         };
         let rows = self.store.view(object)?.all(&self.store.key(object), Xact(version))?;
-        say(&Said::Read { client, object, version, digest: digest(&rows), asked: true })
+        say(&WorkerEvent::Read { client, object, version, digest: digest(&rows), asked: true })
     }
 
     async fn upkeep(&self, after: Duration) -> anyhow::Result<()> {
         tokio::time::sleep(after).await;
         for object in 0..OBJECTS {
-            say(&Said::Upkeep { what: format!("seal of object {object}'s shard") })?;
+            say(&WorkerEvent::Upkeep { what: format!("seal of object {object}'s shard") })?;
             self.store.seal(object).await?;
-            say(&Said::Upkeep { what: format!("compaction of object {object}'s shard") })?;
+            say(&WorkerEvent::Upkeep { what: format!("compaction of object {object}'s shard") })?;
             self.store.compact(object).await?;
         }
-        say(&Said::Upkeep { what: "done".into() })
+        say(&WorkerEvent::Upkeep { what: "done".into() })
     }
 }
 

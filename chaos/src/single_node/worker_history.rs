@@ -15,7 +15,7 @@ use crate::single_node::documents::RowSpec;
 /// Something a worker or the parent says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
-pub enum Said {
+pub enum WorkerEvent {
     /// The worker has opened its directory; what comes before it in a run is recovery.
     Ready { run: u32, micros: u64 },
     /// About to be proposed. `request` names the first operation of a keyed request, `other` that its content differs.
@@ -63,7 +63,7 @@ fn is_false(truth: &bool) -> bool {
 
 /// A line of the history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Event<S = Said> {
+pub struct Event<S = WorkerEvent> {
     /// Microseconds since the parent started.
     pub t: u64,
     #[serde(flatten)]
@@ -72,7 +72,7 @@ pub struct Event<S = Said> {
 
 /// The file an unfolding history is appended to.
 #[derive(Debug)]
-pub struct Recorder<S = Said> {
+pub struct Recorder<S = WorkerEvent> {
     file: File,
     events: Vec<Event<S>>,
     start: std::time::Instant,
@@ -112,19 +112,19 @@ pub fn load<S: DeserializeOwned>(path: &Path) -> anyhow::Result<Vec<Event<S>>> {
 
 /// One write as a client meant it: all operations that sent it.
 #[derive(Clone, Debug, Default)]
-pub struct WriteRecord {
+pub struct WorkerWrite {
     pub object: u8,
     pub keyed: bool,
     pub rows: Vec<RowSpec>,
     /// Place of the first invocation.
     pub invoked: usize,
-    pub answers: Vec<Answer>,
+    pub answers: Vec<RecordedAnswer>,
     /// Operations without an answer, or with one that says nothing.
     pub open: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct RecordedAnswer {
     /// Its place in the history.
     pub at: usize,
     pub kind: AnswerKind,
@@ -143,7 +143,7 @@ pub enum AnswerKind {
     Refused,
 }
 
-impl WriteRecord {
+impl WorkerWrite {
     /// The ids it is known to have, in order of the answers.
     pub fn xacts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.answers.iter().filter_map(|answer| match answer.kind {
@@ -160,7 +160,7 @@ impl WriteRecord {
 
 /// A read of a whole object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadRecord {
+pub struct WorkerRead {
     /// Place where it began; the place of its answer where that is all there is.
     pub began: usize,
     pub at: usize,
@@ -180,53 +180,53 @@ pub struct ReusedRecord {
 
 /// A history by what the checkers ask of it.
 #[derive(Clone, Debug, Default)]
-pub struct History {
-    pub writes: BTreeMap<String, WriteRecord>,
-    pub reads: Vec<ReadRecord>,
+pub struct WorkerHistory {
+    pub writes: BTreeMap<String, WorkerWrite>,
+    pub reads: Vec<WorkerRead>,
     pub reused: Vec<ReusedRecord>,
     /// What does not fit together in the history itself: the harness's fault.
     pub broken: Vec<String>,
 }
 
-impl History {
-    pub fn of(events: &[Event]) -> History {
-        let mut history = History::default();
+impl WorkerHistory {
+    pub fn of(events: &[Event]) -> WorkerHistory {
+        let mut history = WorkerHistory::default();
         let mut names: BTreeMap<&str, (String, Option<&str>)> = BTreeMap::new();
         let mut asking: BTreeMap<u32, usize> = BTreeMap::new();
         for (at, event) in events.iter().enumerate() {
             match &event.said {
-                Said::Invoke { op, object, request, other, rows, .. } => {
+                WorkerEvent::Invoke { op, object, request, other, rows, .. } => {
                     let name = if *other { op.clone() } else { request.clone().unwrap_or_else(|| op.clone()) };
                     names.insert(op, (name.clone(), request.as_deref()));
                     let keyed = request.is_some();
-                    let fresh = WriteRecord {
+                    let fresh = WorkerWrite {
                         object: *object,
                         keyed,
                         rows: rows.clone(),
                         invoked: at,
-                        ..WriteRecord::default()
+                        ..WorkerWrite::default()
                     };
                     let record = history.writes.entry(name).or_insert(fresh);
                     record.open += 1;
                 }
-                Said::Ok { op, xact, again } => {
+                WorkerEvent::Ok { op, xact, again } => {
                     history.answer(&names, op, at, AnswerKind::Written { xact: *xact, again: *again });
                 }
-                Said::Refused { op, .. } => history.answer(&names, op, at, AnswerKind::Refused),
-                Said::Reused { op, xact } => {
+                WorkerEvent::Refused { op, .. } => history.answer(&names, op, at, AnswerKind::Refused),
+                WorkerEvent::Reused { op, xact } => {
                     history.answer(&names, op, at, AnswerKind::Refused);
                     let first = names.get(op.as_str()).and_then(|(_, request)| *request);
                     let write = first.unwrap_or(op).to_owned();
                     history.reused.push(ReusedRecord { write, xact: *xact });
                 }
-                Said::Seen { write, xact } => match history.writes.get_mut(write) {
-                    Some(record) => record.answers.push(Answer { at, kind: AnswerKind::Seen { xact: *xact } }),
+                WorkerEvent::Seen { write, xact } => match history.writes.get_mut(write) {
+                    Some(record) => record.answers.push(RecordedAnswer { at, kind: AnswerKind::Seen { xact: *xact } }),
                     None => history.broken.push(format!("line {at}: {write} was seen but never sent")),
                 },
-                Said::Asks { client, .. } => {
+                WorkerEvent::Asks { client, .. } => {
                     asking.insert(*client, at);
                 }
-                Said::Read { client, object, version, digest, asked } => history.reads.push(ReadRecord {
+                WorkerEvent::Read { client, object, version, digest, asked } => history.reads.push(WorkerRead {
                     began: asking.remove(client).unwrap_or(at),
                     at,
                     client: *client,
@@ -235,8 +235,11 @@ impl History {
                     digest: digest.clone(),
                     asked: *asked,
                 }),
-                Said::Ready { .. } => asking.clear(),
-                Said::Unknown { .. } | Said::Upkeep { .. } | Said::Fault { .. } | Said::Stopping => {}
+                WorkerEvent::Ready { .. } => asking.clear(),
+                WorkerEvent::Unknown { .. }
+                | WorkerEvent::Upkeep { .. }
+                | WorkerEvent::Fault { .. }
+                | WorkerEvent::Stopping => {}
             }
         }
         history
@@ -246,7 +249,7 @@ impl History {
         match names.get(op).and_then(|(name, _)| self.writes.get_mut(name)) {
             Some(record) => {
                 record.open = record.open.saturating_sub(1);
-                record.answers.push(Answer { at, kind });
+                record.answers.push(RecordedAnswer { at, kind });
             }
             None => self.broken.push(format!("line {at}: an answer to {op}, which was never sent")),
         }

@@ -14,7 +14,7 @@ use std::hash::Hash;
 const CONFIGURATIONS_MAX: usize = 200_000;
 
 /// A machine with one state.
-pub trait Machine {
+pub trait SequentialMachine {
     type State: Clone + Eq + Hash;
     type Op: PartialEq;
 
@@ -89,11 +89,11 @@ impl<S: Clone + Eq + Hash> Configurations<S> {
     }
 }
 
-pub fn order<M: Machine>(machine: &M, calls: &[Call<M::Op>]) -> Order {
+pub fn order<M: SequentialMachine>(machine: &M, calls: &[Call<M::Op>]) -> Order {
     order_within(machine, calls, CONFIGURATIONS_MAX)
 }
 
-fn order_within<M: Machine>(machine: &M, calls: &[Call<M::Op>], most: usize) -> Order {
+fn order_within<M: SequentialMachine>(machine: &M, calls: &[Call<M::Op>], most: usize) -> Order {
     // (place, is an end, call): places are those of one history, so no two are alike.
     let mut events: Vec<(usize, bool, usize)> = Vec::new();
     for (number, call) in calls.iter().enumerate() {
@@ -120,7 +120,7 @@ fn order_within<M: Machine>(machine: &M, calls: &[Call<M::Op>], most: usize) -> 
 }
 
 /// All configurations in which `ended` has happened; nothing if they are too many.
-fn until_happened<M: Machine>(
+fn until_happened<M: SequentialMachine>(
     machine: &M,
     calls: &[Call<M::Op>],
     under_way: &BTreeSet<usize>,
@@ -182,7 +182,7 @@ mod tests {
         Read(u8),
     }
 
-    impl Machine for Register {
+    impl SequentialMachine for Register {
         type State = u8;
         type Op = Op;
 

@@ -27,7 +27,7 @@ pub enum Need {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Means {
+pub struct FaultSupport {
     /// For each need what is missing, if something is.
     pub network: Option<String>,
     pub rules: Option<String>,
@@ -37,15 +37,15 @@ pub struct Means {
     pub fake_time: Option<PathBuf>,
 }
 
-impl Means {
-    pub fn probe() -> Means {
+impl FaultSupport {
+    pub fn probe() -> FaultSupport {
         let missing = |root: bool, programs: &[&str]| {
             let missing = capabilities::missing(root, programs);
             (!missing.is_empty()).then(|| missing.join(", "))
         };
         let fake_time = FAKE_TIME.iter().map(PathBuf::from).find(|path| path.is_file());
         let network = missing(true, &["ip", "tc", "nsenter"]);
-        Means {
+        FaultSupport {
             rules: network.clone().or_else(|| missing(true, &["iptables"])),
             network,
             disk: missing(true, &["mkfs.ext4", "mount", "umount", "xfs_io"]),

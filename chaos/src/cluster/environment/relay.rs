@@ -36,7 +36,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Bytes on their way in one direction.
 #[derive(Debug)]
-struct Line {
+struct DelayLine {
     delay: Duration,
     pieces: VecDeque<(Instant, Bytes)>,
     bytes: usize,
@@ -44,9 +44,9 @@ struct Line {
     end: Option<Instant>,
 }
 
-impl Line {
-    fn new(delay: Duration) -> Line {
-        Line { delay, pieces: VecDeque::new(), bytes: 0, end: None }
+impl DelayLine {
+    fn new(delay: Duration) -> DelayLine {
+        DelayLine { delay, pieces: VecDeque::new(), bytes: 0, end: None }
     }
 
     /// The number of bytes that may be pushed now.
@@ -120,7 +120,7 @@ impl Carried {
 
 /// An address that stands for a node.
 #[derive(Clone, Debug)]
-pub struct Door {
+pub struct RelayPort {
     pub address: SocketAddr,
     pub carried: Arc<Carried>,
 }
@@ -141,10 +141,10 @@ impl Relay {
     }
 
     /// Opens a door at a free port of `ip`. Who connects there reaches `node`.
-    pub fn open(&self, ip: IpAddr, node: SocketAddr) -> anyhow::Result<Door> {
+    pub fn open(&self, ip: IpAddr, node: SocketAddr) -> anyhow::Result<RelayPort> {
         let runtime = self.runtime.as_ref().context("the relay has ended")?;
         let listener = runtime.block_on(TcpListener::bind((ip, 0))).with_context(|| format!("listening on {ip}"))?;
-        let door = Door { address: listener.local_addr()?, carried: Arc::default() };
+        let door = RelayPort { address: listener.local_addr()?, carried: Arc::default() };
         runtime.spawn(accept(listener, node, self.delay, Arc::clone(&door.carried)));
         Ok(door)
     }
@@ -190,7 +190,7 @@ async fn carry(near: TcpStream, node: SocketAddr, delay: Duration, carried: &Car
 
 /// Hands on what comes until the end was handed on, or nobody takes it.
 async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duration, bytes: &AtomicU64) {
-    let mut line = Line::new(delay);
+    let mut line = DelayLine::new(delay);
     let mut buffer = vec![0; READ_BYTES];
     loop {
         let now = Instant::now();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     /// Everything that is due, as a pump would take it.
-    fn take(line: &mut Line, now: Instant) -> Vec<u8> {
+    fn take(line: &mut DelayLine, now: Instant) -> Vec<u8> {
         let mut taken = Vec::new();
         while !line.due(now).is_empty() {
             let due = line.due(now).to_vec();
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn bytes_are_due_one_delay_after_they_came_and_in_order() {
-        let (start, mut line) = (Instant::now(), Line::new(DELAY));
+        let (start, mut line) = (Instant::now(), DelayLine::new(DELAY));
         line.push(start, b"ab");
         line.push(ms(start, 10), b"cd");
         assert_eq!(line.next_due(), Some(ms(start, 300)));
@@ -260,14 +260,14 @@ mod tests {
 
     #[test]
     fn many_pieces_are_on_their_way_at_once() {
-        let (start, mut line) = (Instant::now(), Line::new(DELAY));
+        let (start, mut line) = (Instant::now(), DelayLine::new(DELAY));
         (0..100).for_each(|at| line.push(ms(start, at), &[at as u8]));
         assert_eq!(take(&mut line, ms(start, 399)).len(), 100);
     }
 
     #[test]
     fn what_is_handed_on_in_part_goes_on_where_it_stopped() {
-        let (start, mut line) = (Instant::now(), Line::new(DELAY));
+        let (start, mut line) = (Instant::now(), DelayLine::new(DELAY));
         line.push(start, b"abc");
         line.handed_on(2);
         assert_eq!((line.due(ms(start, 300)), line.bytes), (&b"c"[..], 1));
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_full_line_has_no_room_until_something_is_handed_on() {
-        let (start, mut line) = (Instant::now(), Line::new(DELAY));
+        let (start, mut line) = (Instant::now(), DelayLine::new(DELAY));
         assert_eq!(line.room(), LINE_BYTES_MAX);
         line.push(start, &vec![0; LINE_BYTES_MAX - 1]);
         assert_eq!(line.room(), 1);
@@ -285,14 +285,14 @@ mod tests {
         assert_eq!(line.room(), 0);
         line.handed_on(5);
         assert_eq!(line.room(), 5);
-        let mut line = Line::new(DELAY);
+        let mut line = DelayLine::new(DELAY);
         (0..LINE_PIECES_MAX).for_each(|_| line.push(start, b"x"));
         assert_eq!(line.room(), 0, "small pieces take room too");
     }
 
     #[test]
     fn the_end_comes_after_all_bytes_and_is_late_as_well() {
-        let (start, mut line) = (Instant::now(), Line::new(DELAY));
+        let (start, mut line) = (Instant::now(), DelayLine::new(DELAY));
         line.push(start, b"a");
         line.close(ms(start, 20));
         assert_eq!(line.room(), 0);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use super::fault_support::Means;
+use super::fault_support::FaultSupport;
 use super::network::{HARNESS, Network};
 use super::node::{Home, Node, READY_MAX};
 use super::status::Status;
@@ -47,7 +47,7 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct World {
     plan: Plan,
-    pub means: Means,
+    pub means: FaultSupport,
     // Processes and disks before the network they are in.
     pub nodes: BTreeMap<u8, Node>,
     pub network: Option<Network>,
@@ -73,7 +73,7 @@ pub struct NotReady {
 
 impl World {
     /// Makes the nodes; none runs. `means` loses what turns out not to work.
-    pub fn create(dir: &Path, plan: Plan, mut means: Means) -> anyhow::Result<World> {
+    pub fn create(dir: &Path, plan: Plan, mut means: FaultSupport) -> anyhow::Result<World> {
         let network = match &means.network {
             Some(_) => None,
             None => Network::create().map_err(|why| means.network = Some(format!("{why:#}"))).ok(),

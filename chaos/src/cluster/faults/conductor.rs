@@ -14,9 +14,9 @@ use super::fault::{Also, Kind, Planned, Who};
 use crate::cluster::environment::node::Node;
 use crate::cluster::environment::status::Status;
 use crate::cluster::environment::world::{NotReady, World};
-use crate::cluster::recording::events::{Outcome, Phase, Said};
-use crate::cluster::workload::shared::Stage;
-use crate::http_client::Client as Connection;
+use crate::cluster::recording::events::{Outcome, Phase, RunEvent};
+use crate::cluster::workload::shared::ClientContext;
+use crate::http_client::HttpClient as Connection;
 
 /// Operations in a row on every object that show that it is served again.
 pub const STREAK: u32 = 100;
@@ -39,7 +39,7 @@ const OUR_METRICS: &str = "assay_";
 #[derive(Debug)]
 pub struct Conductor<'a> {
     pub world: World,
-    pub stage: Arc<Stage>,
+    pub stage: Arc<ClientContext>,
     pub interrupted: &'a AtomicBool,
     next_sample: Instant,
     /// Of the fault that was begun last.
@@ -57,11 +57,11 @@ pub enum Done {
 }
 
 impl<'a> Conductor<'a> {
-    pub fn new(world: World, stage: Arc<Stage>, interrupted: &'a AtomicBool) -> Conductor<'a> {
+    pub fn new(world: World, stage: Arc<ClientContext>, interrupted: &'a AtomicBool) -> Conductor<'a> {
         Conductor { world, stage, interrupted, next_sample: Instant::now(), number: 0, alone: true }
     }
 
-    pub fn say(&self, said: Said) {
+    pub fn say(&self, said: RunEvent) {
         self.stage.journal.say(said);
     }
 
@@ -187,12 +187,12 @@ impl<'a> Conductor<'a> {
     pub fn broken(&self, fault: &Planned, why: String) {
         let fault = fault.kind.name().to_owned();
         eprintln!("storm: {fault}: {why}");
-        self.say(Said::Broken { fault, why });
+        self.say(RunEvent::Broken { fault, why });
     }
 
     fn say_fault(&self, number: u32, fault: &Planned, what: &str, outcome: Outcome) {
         let members = u8::try_from(self.world.members().len()).unwrap_or(u8::MAX);
-        self.say(Said::Fault {
+        self.say(RunEvent::Fault {
             number,
             kind: fault.kind.name().to_owned(),
             what: what.to_owned(),
@@ -211,7 +211,7 @@ impl<'a> Conductor<'a> {
             }
             launched = not_ready.iter().map(|one| one.node).collect();
             for NotReady { node, excuse, why } in not_ready {
-                self.say(Said::Exit { node, explained: excuse, why: format!("it did not start: {why}") });
+                self.say(RunEvent::Exit { node, explained: excuse, why: format!("it did not start: {why}") });
                 self.world.node(node)?.launch()?;
             }
         }
@@ -243,7 +243,7 @@ impl<'a> Conductor<'a> {
             if let Some(why) = node.exited()? {
                 let explained = node.excused();
                 eprintln!("storm: node {number} ended by itself: {why}");
-                self.say(Said::Exit { node: number, explained, why });
+                self.say(RunEvent::Exit { node: number, explained, why });
             }
         }
         Ok(())
@@ -253,7 +253,7 @@ impl<'a> Conductor<'a> {
     pub fn sample(&mut self) {
         self.next_sample = Instant::now() + SAMPLE_EVERY;
         if let Some((node, status)) = self.world.any_status() {
-            self.say(Said::Status { node, status });
+            self.say(RunEvent::Status { node, status });
         }
         for number in self.world.up() {
             let Some(node) = self.world.nodes.get(&number) else { continue };
@@ -261,7 +261,7 @@ impl<'a> Conductor<'a> {
             let answer = Connection::connect(node.metrics, "", SAMPLE_WAIT)
                 .and_then(|mut connection| connection.text("/metrics"));
             gauges.extend(answer.iter().flat_map(|text| text.lines()).filter_map(gauge));
-            self.say(Said::Gauges { node: number, gauges });
+            self.say(RunEvent::Gauges { node: number, gauges });
         }
     }
 
@@ -297,7 +297,7 @@ impl<'a> Conductor<'a> {
             Some(status) => format!("asked to stop it ended with {status}"),
             None => format!("asked to stop it still ran after {wait:?}"),
         };
-        self.say(Said::Exit { node: number, explained: None, why });
+        self.say(RunEvent::Exit { node: number, explained: None, why });
         Ok(())
     }
 

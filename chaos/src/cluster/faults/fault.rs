@@ -54,7 +54,7 @@ pub enum Kind {
 use Kind::*;
 
 /// What is known of a kind.
-struct Known {
+struct FaultSpec {
     kind: Kind,
     name: &'static str,
     nodes_min: u8,
@@ -71,11 +71,11 @@ const fn known(
     need: Option<Need>,
     hold_ms: RangeInclusive<u64>,
     takes_ms: u64,
-) -> Known {
-    Known { kind, name, nodes_min, need, hold_ms, takes_ms }
+) -> FaultSpec {
+    FaultSpec { kind, name, nodes_min, need, hold_ms, takes_ms }
 }
 
-const TABLE: [Known; 25] = [
+const TABLE: [FaultSpec; 25] = [
     known(Kill, "kill", 1, None, 500..=4000, 6000),
     known(KillAll, "kill-all", 2, None, 200..=2000, 6000),
     // Longer than an election takes.
@@ -114,7 +114,7 @@ impl Kind {
         TABLE.iter().map(|known| known.kind)
     }
 
-    fn known(self) -> &'static Known {
+    fn known(self) -> &'static FaultSpec {
         // The test below finds every kind in the table at its own place.
         &TABLE[self as usize]
     }

@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::conductor::{Conductor, Done};
 use super::fault::{Kind, Planned};
-use crate::http_client::Client as Connection;
+use crate::http_client::HttpClient as Connection;
 
 /// A clock jumps by one of these, forwards or backwards; the last by more than requests are remembered for.
 const JUMPS_SECONDS: [i64; 5] = [3, 8, 60, 300, 26 * 3600];

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::events::Said;
+use super::events::RunEvent;
 use crate::cluster::workload::rows::Rows;
 use crate::single_node::worker_history::Recorder;
 
@@ -23,7 +23,7 @@ const READS_BYTES_MAX: u64 = 1 << 30;
 
 #[derive(Debug)]
 pub struct Journal {
-    recorder: Mutex<Recorder<Said>>,
+    recorder: Mutex<Recorder<RunEvent>>,
     reads: Mutex<Reads>,
     operations: AtomicU64,
     trouble: Mutex<Option<String>>,
@@ -62,7 +62,7 @@ impl Journal {
     }
 
     /// A history with a hole proves nothing: the first failure makes the run unknown.
-    pub fn say(&self, said: Said) {
+    pub fn say(&self, said: RunEvent) {
         let done = self.recorder.lock().unwrap_or_else(PoisonError::into_inner).record(said);
         self.note(done);
     }

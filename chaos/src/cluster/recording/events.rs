@@ -92,7 +92,7 @@ pub enum Ask {
 /// What the control plane answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "told", rename_all = "snake_case")]
-pub enum Told {
+pub enum ControlReply {
     /// The setting was set.
     Done,
     /// It has this value; nothing if it was never set.
@@ -134,7 +134,7 @@ pub enum Outcome {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "said", rename_all = "snake_case")]
-pub enum Said {
+pub enum RunEvent {
     Run {
         seed: u64,
         seconds: u64,
@@ -197,7 +197,7 @@ pub enum Said {
     Told {
         op: u64,
         #[serde(flatten)]
-        told: Told,
+        told: ControlReply,
     },
     /// Not applied, now or ever; without a status it was never sent.
     Fail {
@@ -259,15 +259,15 @@ pub enum Said {
     },
 }
 
-impl Said {
+impl RunEvent {
     /// The operation that this is the end of.
     pub fn ended(&self) -> Option<u64> {
         match self {
-            Said::Ok { op }
-            | Said::Found { op, .. }
-            | Said::Told { op, .. }
-            | Said::Fail { op, .. }
-            | Said::Info { op, .. } => Some(*op),
+            RunEvent::Ok { op }
+            | RunEvent::Found { op, .. }
+            | RunEvent::Told { op, .. }
+            | RunEvent::Fail { op, .. }
+            | RunEvent::Info { op, .. } => Some(*op),
             _ => None,
         }
     }

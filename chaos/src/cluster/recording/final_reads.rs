@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use serde_json::Value;
 
-use super::events::{Phase, Said};
+use super::events::{Phase, RunEvent};
 use crate::cluster::environment::status::Status;
 use crate::cluster::faults::conductor::Conductor;
-use crate::cluster::workload::client::{Client, Seen};
-use crate::cluster::workload::shared::{NodeAt, Object, Stage};
+use crate::cluster::workload::client::{Client, SeenWrite};
+use crate::cluster::workload::shared::{ClientContext, NodeAt, Object};
 
 /// Who reads from a node for this has this number and the node's.
 const LOOKERS: u32 = 1_000_000;
@@ -49,8 +49,8 @@ impl Conductor<'_> {
             for object in stage.objects() {
                 let (name, node) = (object.name.clone(), look.at.node);
                 stage.journal.say(match look.read(client, &object, newest.get(&name).copied()) {
-                    Some(Seen { op, .. }) => Said::Looked { object: name, node, op },
-                    None => Said::Blind { object: name, node },
+                    Some(SeenWrite { op, .. }) => RunEvent::Looked { object: name, node, op },
+                    None => RunEvent::Blind { object: name, node },
                 });
             }
         })?;
@@ -64,7 +64,7 @@ impl Conductor<'_> {
             let threads: Vec<_> = (0..)
                 .zip(self.stage.nodes())
                 .map(|(place, at)| {
-                    let (stage, work): (Arc<Stage>, _) = (Arc::clone(&self.stage), &work);
+                    let (stage, work): (Arc<ClientContext>, _) = (Arc::clone(&self.stage), &work);
                     scope.spawn(move || {
                         let mut client = Client::new(LOOKERS + u32::from(at.node), stage, place as u64);
                         client.pinned = Some(at);
@@ -92,7 +92,7 @@ impl Conductor<'_> {
                 }
             }
             if Instant::now() >= until || applied_alike(&seen) {
-                seen.into_iter().for_each(|(node, status)| self.say(Said::Status { node, status }));
+                seen.into_iter().for_each(|(node, status)| self.say(RunEvent::Status { node, status }));
                 return Ok(());
             }
             self.hold(PAUSE)?;
@@ -109,7 +109,7 @@ struct LookAt<'a> {
 
 impl LookAt<'_> {
     /// A read that is answered at last.
-    fn read(&mut self, client: &mut Client, object: &Arc<Object>, version: Option<u64>) -> Option<Seen> {
+    fn read(&mut self, client: &mut Client, object: &Arc<Object>, version: Option<u64>) -> Option<SeenWrite> {
         let until = Instant::now() + OBJECT_MAX;
         while !self.interrupted.load(Ordering::Relaxed) {
             if let Some(seen) = client.read_at(self.at, object, version) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::events::{Ask, Outcome, Phase, Row, Said, Told, Workload};
+use super::events::{Ask, ControlReply, Outcome, Phase, Row, RunEvent, Workload};
 use crate::single_node::worker_history::Event;
 
 /// One content that clients sent, under its key as often as they liked.
@@ -75,7 +75,7 @@ pub struct AskRecord {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answered {
-    Told(Told),
+    Told(ControlReply),
     Fail,
     Info,
 }
@@ -111,7 +111,7 @@ pub struct FaultRecord {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct History {
+pub struct RunHistory {
     pub nodes: u8,
     pub objects: BTreeMap<String, Workload>,
     pub writes: BTreeMap<u64, WriteRecord>,
@@ -125,14 +125,14 @@ pub struct History {
     pub looks: BTreeMap<(String, u8), u64>,
     pub blind: Vec<(String, u8)>,
     /// Everything that is about the cluster and not about an operation.
-    pub others: Vec<(u64, Said)>,
+    pub others: Vec<(u64, RunEvent)>,
     /// What does not fit together in the history itself: the harness's fault.
     pub broken: Vec<String>,
 }
 
-impl History {
-    pub fn of(events: &[Event<Said>]) -> History {
-        let mut reader = Reader { history: History::default(), open: BTreeMap::new(), phase: Phase::Setup };
+impl RunHistory {
+    pub fn of(events: &[Event<RunEvent>]) -> RunHistory {
+        let mut reader = Reader { history: RunHistory::default(), open: BTreeMap::new(), phase: Phase::Setup };
         for (at, event) in events.iter().enumerate() {
             reader.take(at, event.t, &event.said);
         }
@@ -154,53 +154,57 @@ enum Open {
 }
 
 struct Reader {
-    history: History,
-    open: BTreeMap<u64, (Open, usize, Said)>,
+    history: RunHistory,
+    open: BTreeMap<u64, (Open, usize, RunEvent)>,
     phase: Phase,
 }
 
 impl Reader {
-    fn take(&mut self, at: usize, t: u64, said: &Said) {
+    fn take(&mut self, at: usize, t: u64, said: &RunEvent) {
         let history = &mut self.history;
         match said {
-            Said::Run { nodes, .. } => history.nodes = *nodes,
-            Said::Phase { phase } => {
+            RunEvent::Run { nodes, .. } => history.nodes = *nodes,
+            RunEvent::Phase { phase } => {
                 self.phase = *phase;
                 history.phases.entry(*phase).or_insert(t);
             }
-            Said::Object { object, workload, .. } => drop(history.objects.insert(object.clone(), *workload)),
-            Said::Write { op, node, object, write, key, rows, .. } => {
+            RunEvent::Object { object, workload, .. } => drop(history.objects.insert(object.clone(), *workload)),
+            RunEvent::Write { op, node, object, write, key, rows, .. } => {
                 let fresh = WriteRecord { object: object.clone(), key: *key, rows: rows.clone(), sends: Vec::new() };
                 let record = history.writes.entry(*write).or_insert(fresh);
                 record.sends.push(Sent { op: *op, node: *node, invoked: at, ended: None });
                 let open = Open::Write { write: *write, place: record.sends.len() - 1 };
                 self.begin(*op, object, "write", (at, t), open, said);
             }
-            Said::Read { op, object, version, .. } => {
+            RunEvent::Read { op, object, version, .. } => {
                 let kind = if version.is_some() { "read at a version" } else { "read" };
                 self.begin(*op, object, kind, (at, t), Open::Read, said);
             }
-            Said::Ask { op, key, ask, .. } => {
+            RunEvent::Ask { op, key, ask, .. } => {
                 history.asks.push(AskRecord { op: *op, key: key.clone(), ask: ask.clone(), began: at, ended: None });
                 let place = history.asks.len() - 1;
                 self.begin(*op, key, "ask", (at, t), Open::Ask { place }, said);
             }
-            Said::Ok { op } => self.end(*op, at, t, Went::Well, said),
-            Said::Found { op, .. } | Said::Told { op, .. } => self.end(*op, at, t, Went::Well, said),
-            Said::Fail { op, .. } => self.end(*op, at, t, Went::Refused, said),
-            Said::Info { op, .. } => self.end(*op, at, t, Went::Unknown, said),
-            Said::Looked { object, node, op } => drop(history.looks.insert((object.clone(), *node), *op)),
-            Said::Blind { object, node } => history.blind.push((object.clone(), *node)),
-            Said::Fault { number, kind, what, majority, outcome } => {
+            RunEvent::Ok { op } => self.end(*op, at, t, Went::Well, said),
+            RunEvent::Found { op, .. } | RunEvent::Told { op, .. } => self.end(*op, at, t, Went::Well, said),
+            RunEvent::Fail { op, .. } => self.end(*op, at, t, Went::Refused, said),
+            RunEvent::Info { op, .. } => self.end(*op, at, t, Went::Unknown, said),
+            RunEvent::Looked { object, node, op } => drop(history.looks.insert((object.clone(), *node), *op)),
+            RunEvent::Blind { object, node } => history.blind.push((object.clone(), *node)),
+            RunEvent::Fault { number, kind, what, majority, outcome } => {
                 history.fault(t, *number, kind, what, *majority, *outcome);
             }
-            Said::Odd { .. } | Said::Exit { .. } | Said::Broken { .. } | Said::Status { .. } | Said::Gauges { .. } => {
+            RunEvent::Odd { .. }
+            | RunEvent::Exit { .. }
+            | RunEvent::Broken { .. }
+            | RunEvent::Status { .. }
+            | RunEvent::Gauges { .. } => {
                 history.others.push((t, said.clone()));
             }
         }
     }
 
-    fn begin(&mut self, op: u64, about: &str, kind: &'static str, (at, t): (usize, u64), open: Open, said: &Said) {
+    fn begin(&mut self, op: u64, about: &str, kind: &'static str, (at, t): (usize, u64), open: Open, said: &RunEvent) {
         let operation = Operation { about: about.to_owned(), kind, phase: self.phase, began: t, ended: None };
         if self.history.operations.insert(op, operation).is_some() {
             self.history.broken.push(format!("line {at}: the operation {op} began twice"));
@@ -208,7 +212,7 @@ impl Reader {
         self.open.insert(op, (open, at, said.clone()));
     }
 
-    fn end(&mut self, op: u64, at: usize, t: u64, went: Went, said: &Said) {
+    fn end(&mut self, op: u64, at: usize, t: u64, went: Went, said: &RunEvent) {
         let history = &mut self.history;
         let Some((open, began, invoked)) = self.open.remove(&op) else {
             history.broken.push(format!("line {at}: an end of the operation {op}, which is not under way"));
@@ -218,14 +222,14 @@ impl Reader {
         match open {
             Open::Write { write, place } => {
                 let end = match said {
-                    Said::Ok { .. } => End::Ok,
-                    Said::Fail { status, .. } => End::Fail { status: *status },
+                    RunEvent::Ok { .. } => End::Ok,
+                    RunEvent::Fail { status, .. } => End::Fail { status: *status },
                     _ => End::Info,
                 };
                 let sent = history.writes.get_mut(&write).and_then(|record| record.sends.get_mut(place));
                 sent.into_iter().for_each(|sent| sent.ended = Some((at, end)));
                 // What comes under the key of another is to be refused so.
-                let other = matches!(invoked, Said::Write { key: Some(key), write, .. } if key != write);
+                let other = matches!(invoked, RunEvent::Write { key: Some(key), write, .. } if key != write);
                 if other && end == (End::Fail { status: Some(409) }) {
                     went = Went::Well;
                 }
@@ -233,8 +237,8 @@ impl Reader {
             Open::Read => history.reads.extend(read_record(&invoked, began, said, at)),
             Open::Ask { place } => {
                 let answered = match said {
-                    Said::Told { told, .. } => Answered::Told(told.clone()),
-                    Said::Fail { .. } => Answered::Fail,
+                    RunEvent::Told { told, .. } => Answered::Told(told.clone()),
+                    RunEvent::Fail { .. } => Answered::Fail,
                     _ => Answered::Info,
                 };
                 history.asks.get_mut(place).into_iter().for_each(|ask| ask.ended = Some((at, answered.clone())));
@@ -245,9 +249,9 @@ impl Reader {
     }
 }
 
-fn read_record(invoked: &Said, began: usize, said: &Said, at: usize) -> Option<ReadRecord> {
-    let Said::Read { op, client, node, object, version: asked } = invoked else { return None };
-    let Said::Found { version, raw, fold, rows, total, seen, .. } = said else { return None };
+fn read_record(invoked: &RunEvent, began: usize, said: &RunEvent, at: usize) -> Option<ReadRecord> {
+    let RunEvent::Read { op, client, node, object, version: asked } = invoked else { return None };
+    let RunEvent::Found { version, raw, fold, rows, total, seen, .. } = said else { return None };
     Some(ReadRecord {
         op: *op,
         client: *client,
@@ -265,7 +269,7 @@ fn read_record(invoked: &Said, began: usize, said: &Said, at: usize) -> Option<R
     })
 }
 
-impl History {
+impl RunHistory {
     fn fault(&mut self, t: u64, number: u32, kind: &str, what: &str, majority: bool, outcome: Outcome) {
         let place = self.faults.iter().position(|fault| fault.number == number);
         let place = place.unwrap_or_else(|| {
@@ -291,13 +295,13 @@ impl History {
 mod tests {
     use super::*;
 
-    fn history(said: Vec<Said>) -> History {
+    fn history(said: Vec<RunEvent>) -> RunHistory {
         let events: Vec<_> = (0..).zip(said).map(|(t, said)| Event { t, said }).collect();
-        History::of(&events)
+        RunHistory::of(&events)
     }
 
-    fn write(op: u64, write: u64, key: Option<u64>) -> Said {
-        Said::Write { op, client: 1, node: 1, object: "o".into(), write, key, rows: Vec::new() }
+    fn write(op: u64, write: u64, key: Option<u64>) -> RunEvent {
+        RunEvent::Write { op, client: 1, node: 1, object: "o".into(), write, key, rows: Vec::new() }
     }
 
     #[test]
@@ -305,10 +309,10 @@ mod tests {
         let said = vec![
             write(1, 9, Some(9)),
             write(2, 9, Some(9)),
-            Said::Info { op: 1, status: None, why: String::new() },
-            Said::Ok { op: 2 },
+            RunEvent::Info { op: 1, status: None, why: String::new() },
+            RunEvent::Ok { op: 2 },
             write(3, 10, Some(9)),
-            Said::Fail { op: 3, status: Some(409), why: String::new() },
+            RunEvent::Fail { op: 3, status: Some(409), why: String::new() },
         ];
         let history = history(said);
         let record = &history.writes[&9];
@@ -320,7 +324,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_together_is_the_harness_at_fault() {
-        let history = history(vec![Said::Ok { op: 1 }, write(2, 9, None), write(2, 9, None)]);
+        let history = history(vec![RunEvent::Ok { op: 1 }, write(2, 9, None), write(2, 9, None)]);
         assert_eq!(history.broken.len(), 2);
     }
 }

@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 
 use super::request_outcomes;
 use super::request_outcomes::Requests;
-use super::{Opening, Story};
-use crate::cluster::environment::relay::{Door, Relay};
+use super::{Opening, Scenario};
+use crate::cluster::environment::relay::{Relay, RelayPort};
 use crate::cluster::environment::world::{Plan, World};
 use crate::cluster::faults::conductor::Conductor;
 use crate::cluster::recording::events::Phase;
@@ -55,7 +55,7 @@ pub struct Options {
 }
 
 /// A node and the address that stands for it.
-type Doors = Vec<(u8, Door)>;
+type RelayPorts = Vec<(u8, RelayPort)>;
 
 /// Runs it; what is to be looked at afterwards.
 pub fn run(options: Options, interrupted: &AtomicBool, report: &mut Report) -> anyhow::Result<Vec<PathBuf>> {
@@ -64,7 +64,7 @@ pub fn run(options: Options, interrupted: &AtomicBool, report: &mut Report) -> a
     // Before the nodes, so that it goes after them.
     let relay = Relay::new(Duration::from_millis(delay_ms))?;
     let opening = Opening { seed, seconds, plan, need: None, patience: PATIENCE };
-    let Some(mut story) = Story::open(opening, interrupted, report)? else { return Ok(Vec::new()) };
+    let Some(mut story) = Scenario::open(opening, interrupted, report)? else { return Ok(Vec::new()) };
     report.coverage.want("writes acknowledged", seconds);
     report.coverage.want("reads", seconds / SECONDS_PER_READ);
     report.coverage.want(REACHED, u64::from(NODES));
@@ -102,7 +102,7 @@ fn times(round_trip_ms: u64) -> [(&'static str, u64); 3] {
 }
 
 /// Gives every node a door of the relay as the address that others know it by.
-fn behind_doors(world: &mut World, relay: &Relay, times: &[(&str, u64)]) -> anyhow::Result<Doors> {
+fn behind_doors(world: &mut World, relay: &Relay, times: &[(&str, u64)]) -> anyhow::Result<RelayPorts> {
     let own = IpAddr::V4(world.own_address());
     let mut doors = Vec::new();
     for node in world.nodes.values_mut() {
@@ -134,7 +134,7 @@ struct Setup<'a> {
     times: [(&'static str, u64); 3],
     /// Whether rules keep nodes from reaching each other directly.
     parted: bool,
-    doors: &'a Doors,
+    doors: &'a RelayPorts,
 }
 
 impl Setup<'_> {
@@ -175,7 +175,7 @@ impl Setup<'_> {
     }
 }
 
-fn figures_of(node: u8, door: &Door) -> Value {
+fn figures_of(node: u8, door: &RelayPort) -> Value {
     let carried = &door.carried;
     json!({ "node": node, "connections": carried.connections(), "to": carried.to(), "from": carried.from() })
 }

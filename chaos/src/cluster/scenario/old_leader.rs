@@ -16,16 +16,16 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 
-use super::{Opening, Story};
+use super::{Opening, Scenario};
 use crate::cluster::conclude;
 use crate::cluster::environment::fault_support::Need;
 use crate::cluster::environment::world::Plan;
 use crate::cluster::faults::conductor::Conductor;
 use crate::cluster::faults::fault::Who;
-use crate::cluster::recording::events::{Outcome, Phase, Said, Workload};
+use crate::cluster::recording::events::{Outcome, Phase, RunEvent, Workload};
 use crate::cluster::workload::client::{Client, Ended, Sending};
 use crate::cluster::workload::rows::own;
-use crate::cluster::workload::shared::{NodeAt, Object, Patience, Slot, Stage};
+use crate::cluster::workload::shared::{ClientContext, NodeAt, Object, Patience, Slot};
 use crate::cluster::workload::workloads;
 use crate::report::Report;
 
@@ -49,7 +49,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(100);
 pub fn run(seed: u64, interrupted: &AtomicBool, report: &mut Report) -> anyhow::Result<Vec<std::path::PathBuf>> {
     let plan = Plan { nodes: NODES, shards: SHARDS, memory_budget_bytes: MEMORY_BUDGET_BYTES };
     let opening = Opening { seed, seconds: 0, plan, need: Some(Need::Rules), patience: Patience::default() };
-    let Some(story) = Story::open(opening, interrupted, report)? else { return Ok(Vec::new()) };
+    let Some(story) = Scenario::open(opening, interrupted, report)? else { return Ok(Vec::new()) };
     for what in ["fault cut-off", "fault last-back"] {
         report.coverage.want(what, 1);
     }
@@ -82,7 +82,7 @@ fn play(conductor: &mut Conductor<'_>, seed: u64) -> anyhow::Result<()> {
 /// Cuts the node off, and asks it what the others know better.
 fn cut_off(conductor: &mut Conductor<'_>, teller: &mut Teller, old: u8) -> anyhow::Result<()> {
     let fault = |conductor: &Conductor<'_>, outcome| {
-        conductor.say(Said::Fault {
+        conductor.say(RunEvent::Fault {
             number: 1,
             kind: "cut-off".into(),
             what: format!("node {old} is cut off from its peers"),
@@ -111,7 +111,7 @@ fn cut_off(conductor: &mut Conductor<'_>, teller: &mut Teller, old: u8) -> anyho
 /// Kills all, and starts the node when the others have written without it.
 fn last_back(conductor: &mut Conductor<'_>, teller: &mut Teller, old: u8) -> anyhow::Result<()> {
     let fault = |conductor: &Conductor<'_>, outcome| {
-        conductor.say(Said::Fault {
+        conductor.say(RunEvent::Fault {
             number: 2,
             kind: "last-back".into(),
             what: format!("all nodes are killed, and node {old} comes back last"),
@@ -147,7 +147,7 @@ struct Trio {
 struct Teller(Vec<Trio>);
 
 impl Teller {
-    fn new(stage: &Arc<Stage>, rng: &mut ChaCha8Rng) -> anyhow::Result<Teller> {
+    fn new(stage: &Arc<ClientContext>, rng: &mut ChaCha8Rng) -> anyhow::Result<Teller> {
         let mut maker = Client::new(0, Arc::clone(stage), rng.random());
         let project = workloads::made(&mut maker, "/v1/project", &json!({ "name": "story" }))?;
         let (mut trios, mut slots) = (Vec::new(), Vec::new());

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::check::TOLD_MAX;
 use crate::cluster::recording::event_log::HISTORY;
-use crate::cluster::recording::events::{Outcome, Phase, Said};
+use crate::cluster::recording::events::{Outcome, Phase, RunEvent};
 use crate::cluster::workload::client::NO_ANSWER;
 use crate::single_node::worker_history::{Event, load};
 
@@ -73,7 +73,7 @@ struct Open {
 }
 
 impl Requests {
-    pub fn of(events: &[Event<Said>], away: &[Away]) -> Requests {
+    pub fn of(events: &[Event<RunEvent>], away: &[Away]) -> Requests {
         let mut requests = Requests::default();
         let mut open: BTreeMap<u64, Open> = BTreeMap::new();
         // Failures in a row, of each client.
@@ -81,10 +81,10 @@ impl Requests {
         let mut phase = Phase::Setup;
         for Event { t, said } in events {
             match said {
-                Said::Phase { phase: next } => phase = *next,
-                Said::Write { op, client, node, .. }
-                | Said::Read { op, client, node, .. }
-                | Said::Ask { op, client, node, .. } => {
+                RunEvent::Phase { phase: next } => phase = *next,
+                RunEvent::Write { op, client, node, .. }
+                | RunEvent::Read { op, client, node, .. }
+                | RunEvent::Ask { op, client, node, .. } => {
                     if matches!(phase, Phase::Storm | Phase::Calm) {
                         open.insert(*op, Open { client: *client, node: *node, kind: kind(said), began: *t });
                     }
@@ -145,15 +145,15 @@ pub fn findings<'a>(what: &str, failures: impl Iterator<Item = &'a Failure>) -> 
 }
 
 /// Reads the history of a run that ended.
-pub fn events(dir: &Path) -> anyhow::Result<Vec<Event<Said>>> {
+pub fn events(dir: &Path) -> anyhow::Result<Vec<Event<RunEvent>>> {
     load(&dir.join(HISTORY))
 }
 
 /// The restarts of a run: faults of this kind, each with the number of its node.
-pub fn restarts(events: &[Event<Said>], of_kind: &str) -> Vec<Away> {
+pub fn restarts(events: &[Event<RunEvent>], of_kind: &str) -> Vec<Away> {
     let mut away: BTreeMap<u8, Away> = BTreeMap::new();
     for Event { t, said } in events {
-        let Said::Fault { number, kind, outcome, .. } = said else { continue };
+        let RunEvent::Fault { number, kind, outcome, .. } = said else { continue };
         let Some(node) = u8::try_from(*number).ok().filter(|_| kind == of_kind) else { continue };
         let one = away.entry(node).or_insert(Away { node, from: *t, to: u64::MAX });
         if *outcome == Outcome::Healed {
@@ -163,17 +163,17 @@ pub fn restarts(events: &[Event<Said>], of_kind: &str) -> Vec<Away> {
     away.into_values().collect()
 }
 
-fn kind(said: &Said) -> &'static str {
+fn kind(said: &RunEvent) -> &'static str {
     match said {
-        Said::Write { .. } => "write",
-        Said::Read { .. } => "read",
+        RunEvent::Write { .. } => "write",
+        RunEvent::Read { .. } => "read",
         _ => "ask",
     }
 }
 
 /// What went wrong with a try that ended so, if anything did.
-fn failure(one: Open, t: u64, said: &Said, away: &[Away]) -> Option<Failure> {
-    let (Said::Fail { status, why, .. } | Said::Info { status, why, .. }) = said else { return None };
+fn failure(one: Open, t: u64, said: &RunEvent, away: &[Away]) -> Option<Failure> {
+    let (RunEvent::Fail { status, why, .. } | RunEvent::Info { status, why, .. }) = said else { return None };
     let Open { client, node, kind, began } = one;
     // Another content under a key that is taken is answered so.
     if kind == "write" && *status == Some(CONFLICT) {
@@ -194,31 +194,31 @@ mod tests {
     const SECOND: u64 = 1_000_000;
 
     /// Events a second apart, in the storm.
-    fn history(said: Vec<Said>) -> Vec<Event<Said>> {
-        let storm = std::iter::once(Said::Phase { phase: Phase::Storm });
+    fn history(said: Vec<RunEvent>) -> Vec<Event<RunEvent>> {
+        let storm = std::iter::once(RunEvent::Phase { phase: Phase::Storm });
         (0..).zip(storm.chain(said)).map(|(place, said)| Event { t: place * SECOND, said }).collect()
     }
 
-    fn read(op: u64, client: u32, node: u8) -> Said {
-        Said::Read { op, client, node, object: "o".into(), version: None }
+    fn read(op: u64, client: u32, node: u8) -> RunEvent {
+        RunEvent::Read { op, client, node, object: "o".into(), version: None }
     }
 
-    fn info(op: u64, status: Option<u16>, why: &str) -> Said {
-        Said::Info { op, status, why: why.into() }
+    fn info(op: u64, status: Option<u16>, why: &str) -> RunEvent {
+        RunEvent::Info { op, status, why: why.into() }
     }
 
-    fn fault(node: u32, outcome: Outcome) -> Said {
-        Said::Fault { number: node, kind: "upgrade".into(), what: String::new(), majority: true, outcome }
+    fn fault(node: u32, outcome: Outcome) -> RunEvent {
+        RunEvent::Fault { number: node, kind: "upgrade".into(), what: String::new(), majority: true, outcome }
     }
 
-    fn of(said: Vec<Said>) -> Requests {
+    fn of(said: Vec<RunEvent>) -> Requests {
         let events = history(said);
         Requests::of(&events, &restarts(&events, "upgrade"))
     }
 
     #[test]
     fn one_retry_is_counted_and_the_second_is_too_many() {
-        let once = vec![read(1, 1, 1), info(1, Some(503), ""), read(2, 1, 2), Said::Ok { op: 2 }];
+        let once = vec![read(1, 1, 1), info(1, Some(503), ""), read(2, 1, 2), RunEvent::Ok { op: 2 }];
         let requests = of(once.clone());
         assert_eq!((requests.answered, requests.retried_once, requests.retried_more), (1, 1, 0));
         let mut more = once;
@@ -239,8 +239,8 @@ mod tests {
             info(2, Some(503), ""),
             read(3, 1, 2),
             read(4, 2, 2),
-            Said::Ok { op: 3 },
-            Said::Ok { op: 4 },
+            RunEvent::Ok { op: 3 },
+            RunEvent::Ok { op: 4 },
         ]);
         assert_eq!((requests.retried_once, requests.retried_more), (2, 0));
     }
@@ -270,16 +270,16 @@ mod tests {
             assert_eq!(requests.failures[0].expected, expected, "{status}");
         }
         let write =
-            Said::Write { op: 1, client: 1, node: 1, object: "o".into(), write: 9, key: Some(8), rows: Vec::new() };
-        let conflict = Said::Fail { op: 1, status: Some(CONFLICT), why: String::new() };
+            RunEvent::Write { op: 1, client: 1, node: 1, object: "o".into(), write: 9, key: Some(8), rows: Vec::new() };
+        let conflict = RunEvent::Fail { op: 1, status: Some(CONFLICT), why: String::new() };
         assert_eq!(of(vec![write, conflict]).answered, 1, "that is an answer");
     }
 
     #[test]
     fn what_is_outside_of_the_load_does_not_count() {
-        let mut events = history(vec![Said::Phase { phase: Phase::Look }, read(1, 1, 1), info(1, Some(500), "")]);
+        let mut events = history(vec![RunEvent::Phase { phase: Phase::Look }, read(1, 1, 1), info(1, Some(500), "")]);
         assert_eq!(Requests::of(&events, &[]), Requests::default());
-        events[1].said = Said::Phase { phase: Phase::Calm };
+        events[1].said = RunEvent::Phase { phase: Phase::Calm };
         assert_eq!(Requests::of(&events, &[]).failures.len(), 1);
     }
 

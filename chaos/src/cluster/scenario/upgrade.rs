@@ -16,16 +16,16 @@ use serde_json::json;
 
 use super::request_outcomes;
 use super::request_outcomes::Requests;
-use super::{Opening, Story};
+use super::{Opening, Scenario};
 use crate::cluster::environment::node::READY_MAX;
 use crate::cluster::environment::world::{API_KEY, Plan};
 use crate::cluster::faults::conductor::Conductor;
 use crate::cluster::faults::fault::CALM_SECONDS;
-use crate::cluster::recording::events::{Outcome, Phase, Said};
+use crate::cluster::recording::events::{Outcome, Phase, RunEvent};
 use crate::cluster::workload::shared::Patience;
 use crate::cluster::workload::workloads;
 use crate::cluster::{STOP_MAX, WRITES_PER_SECOND_MIN, under_load};
-use crate::http_client::Client as Connection;
+use crate::http_client::HttpClient as Connection;
 use crate::report::Report;
 use crate::{capabilities, child_process};
 
@@ -60,7 +60,7 @@ pub fn run(options: &Options, interrupted: &AtomicBool, report: &mut Report) -> 
     let programs = [version_of(&from)?, version_of(&capabilities::program()?)?];
     let plan = Plan { nodes: NODES, shards: SHARDS, memory_budget_bytes: MEMORY_BUDGET_BYTES };
     let opening = Opening { seed: *seed, seconds: *seconds, plan, need: None, patience: PATIENCE };
-    let Some(mut story) = Story::open(opening, interrupted, report)? else { return Ok(Vec::new()) };
+    let Some(mut story) = Scenario::open(opening, interrupted, report)? else { return Ok(Vec::new()) };
     for node in story.conductor.world.nodes.values_mut() {
         node.program = Some(from.clone());
     }
@@ -95,7 +95,7 @@ fn play(conductor: &mut Conductor<'_>, seed: u64, time: Duration) -> anyhow::Res
 /// Stops the node, and starts it with the program under trial.
 fn upgrade(conductor: &mut Conductor<'_>, number: u8) -> anyhow::Result<()> {
     let say = |conductor: &Conductor<'_>, what: &str, outcome| {
-        conductor.say(Said::Fault {
+        conductor.say(RunEvent::Fault {
             number: number.into(),
             kind: UPGRADE.into(),
             what: what.to_owned(),
@@ -129,7 +129,7 @@ fn await_readyz(conductor: &mut Conductor<'_>, number: u8) -> anyhow::Result<()>
     let until = Instant::now() + READY_MAX;
     while let Some(why) = conductor.not_ready(number)? {
         if Instant::now() >= until {
-            conductor.say(Said::Broken { fault: UPGRADE.into(), why });
+            conductor.say(RunEvent::Broken { fault: UPGRADE.into(), why });
             break;
         }
         conductor.hold(POLL)?;

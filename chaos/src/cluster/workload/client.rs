@@ -15,9 +15,9 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use super::rows::{Fold, Rows, body_of, found, total, write_of};
-use super::shared::{NodeAt, Object, Patience, Stage};
-use crate::cluster::recording::events::{Row, Said};
-use crate::http_client::{Answer, Client as Connection};
+use super::shared::{ClientContext, NodeAt, Object, Patience};
+use crate::cluster::recording::events::{Row, RunEvent};
+use crate::http_client::{HttpClient as Connection, HttpResponse};
 
 /// A page has many rows, and an unoptimised build takes its time.
 const PAGE_WAIT: Duration = Duration::from_secs(8);
@@ -43,7 +43,7 @@ pub const NO_ANSWER: &str = "no answer within";
 /// What became of a request.
 #[derive(Debug)]
 pub enum Called {
-    Answered(Answer),
+    Answered(HttpResponse),
     /// There was no connection: it was never sent.
     NotSent(String),
     /// Nobody knows.
@@ -72,7 +72,7 @@ pub struct Sending<'a> {
 #[derive(Debug)]
 pub struct Client {
     pub number: u32,
-    pub stage: Arc<Stage>,
+    pub stage: Arc<ClientContext>,
     pub rng: ChaCha8Rng,
     connections: BTreeMap<u8, Connection>,
     turn: usize,
@@ -85,7 +85,7 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn new(number: u32, stage: Arc<Stage>, seed: u64) -> Client {
+    pub fn new(number: u32, stage: Arc<ClientContext>, seed: u64) -> Client {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let turn = rng.random_range(0..1000);
         Client {
@@ -154,7 +154,7 @@ impl Client {
     }
 
     /// The pause after an answer that refuses a request.
-    fn rest(&self, answer: &Answer) -> Duration {
+    fn rest(&self, answer: &HttpResponse) -> Duration {
         let asked = answer.header(RETRY_AFTER).filter(|_| self.stage.patience.careful());
         let seconds = asked.and_then(|seconds| seconds.parse().ok());
         seconds.map_or(REST, |seconds| Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
@@ -188,7 +188,7 @@ impl Client {
     /// `op` is this operation's number: who names it must have asked for it.
     pub fn write_as(&mut self, op: u64, at: NodeAt, sending: &Sending<'_>) -> Ended {
         let Sending { object, write, key, rows } = sending;
-        let said = Said::Write {
+        let said = RunEvent::Write {
             op,
             client: self.number,
             node: at.node,
@@ -207,7 +207,7 @@ impl Client {
     }
 
     /// Reads a whole object, the newest or at a version; the version it was read at.
-    pub fn read(&mut self, object: &Arc<Object>, version: Option<u64>) -> anyhow::Result<Option<Seen>> {
+    pub fn read(&mut self, object: &Arc<Object>, version: Option<u64>) -> anyhow::Result<Option<SeenWrite>> {
         let at = self.another()?;
         let mut seen = self.read_at(at, object, version);
         for _ in 1..self.stage.patience.tries {
@@ -221,15 +221,15 @@ impl Client {
     }
 
     /// The first page comes from this node, later ones from any.
-    pub fn read_at(&mut self, at: NodeAt, object: &Arc<Object>, version: Option<u64>) -> Option<Seen> {
+    pub fn read_at(&mut self, at: NodeAt, object: &Arc<Object>, version: Option<u64>) -> Option<SeenWrite> {
         let op = self.stage.journal.operation();
         let (client, name) = (self.number, object.name.clone());
-        self.stage.journal.say(Said::Read { op, client, node: at.node, object: name, version });
+        self.stage.journal.say(RunEvent::Read { op, client, node: at.node, object: name, version });
         match self.pages(op, at, object, version) {
             Ok(whole) => {
                 self.stage.journal.keep(op, &whole.rows, self.pinned.is_some());
                 let seen = self.newly_seen(&whole.rows);
-                self.stage.journal.say(Said::Found {
+                self.stage.journal.say(RunEvent::Found {
                     op,
                     version: whole.version,
                     raw: whole.raw,
@@ -239,11 +239,11 @@ impl Client {
                     seen,
                 });
                 self.stage.remember(object, whole.version);
-                Some(Seen { op, version: whole.version })
+                Some(SeenWrite { op, version: whole.version })
             }
             Err(given_up) => {
                 let GivenUp { status, why } = given_up;
-                self.stage.journal.say(Said::Info { op, status, why });
+                self.stage.journal.say(RunEvent::Info { op, status, why });
                 None
             }
         }
@@ -286,7 +286,7 @@ impl Client {
 
     /// One page; where a node gives none the next one is asked. The first page of a read from a named node comes from it
     /// or from nobody, so that each node is heard. So does every page of a careful client: it retries the read instead.
-    fn page(&mut self, op: u64, at: &mut NodeAt, path: &str, body: &Value) -> Result<Answer, GivenUp> {
+    fn page(&mut self, op: u64, at: &mut NodeAt, path: &str, body: &Value) -> Result<HttpResponse, GivenUp> {
         let once = body["cursor"].is_null() || self.stage.patience.careful();
         let tries = if once { 1 } else { PAGE_TRIES };
         let mut given_up = GivenUp { status: None, why: String::new() };
@@ -309,7 +309,7 @@ impl Client {
 
     /// What no answer may be is said as such, and the operation ends as unknown.
     pub fn odd(&self, op: u64, status: u16, why: String) -> GivenUp {
-        self.stage.journal.say(Said::Odd { op, status, why: why.clone() });
+        self.stage.journal.say(RunEvent::Odd { op, status, why: why.clone() });
         GivenUp { status: Some(status), why }
     }
 
@@ -328,7 +328,7 @@ impl Client {
 
 /// A read that was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeenWrite {
     pub op: u64,
     pub version: u64,
 }
@@ -348,29 +348,29 @@ struct Whole {
 }
 
 /// What is said of a write's answer, and what its client makes of it.
-fn end_of_write(op: u64, rows: &[Row], called: Called) -> (Vec<Said>, Ended) {
+fn end_of_write(op: u64, rows: &[Row], called: Called) -> (Vec<RunEvent>, Ended) {
     let answer = match called {
-        Called::NotSent(why) => return (vec![Said::Fail { op, status: None, why }], Ended::Fail),
-        Called::Broken(why) => return (vec![Said::Info { op, status: None, why }], Ended::Info),
+        Called::NotSent(why) => return (vec![RunEvent::Fail { op, status: None, why }], Ended::Fail),
+        Called::Broken(why) => return (vec![RunEvent::Info { op, status: None, why }], Ended::Info),
         Called::Answered(answer) => answer,
     };
     let (status, why) = (answer.status, message(&answer));
     match status {
-        200 if ids_fit(&answer.body, rows) => (vec![Said::Ok { op }], Ended::Ok),
+        200 if ids_fit(&answer.body, rows) => (vec![RunEvent::Ok { op }], Ended::Ok),
         200 => {
             let why = format!("other rows are named than were sent: {why}");
-            (vec![Said::Odd { op, status, why }, Said::Ok { op }], Ended::Ok)
+            (vec![RunEvent::Odd { op, status, why }, RunEvent::Ok { op }], Ended::Ok)
         }
-        409 => (vec![Said::Fail { op, status: Some(status), why }], Ended::Conflict),
-        429 | 507 => (vec![Said::Fail { op, status: Some(status), why }], Ended::Fail),
-        503 => (vec![Said::Info { op, status: Some(status), why }], Ended::Info),
+        409 => (vec![RunEvent::Fail { op, status: Some(status), why }], Ended::Conflict),
+        429 | 507 => (vec![RunEvent::Fail { op, status: Some(status), why }], Ended::Fail),
+        503 => (vec![RunEvent::Info { op, status: Some(status), why }], Ended::Info),
         400..=499 => {
-            let odd = Said::Odd { op, status, why: why.clone() };
-            (vec![odd, Said::Fail { op, status: Some(status), why }], Ended::Fail)
+            let odd = RunEvent::Odd { op, status, why: why.clone() };
+            (vec![odd, RunEvent::Fail { op, status: Some(status), why }], Ended::Fail)
         }
         _ => {
-            let odd = Said::Odd { op, status, why: why.clone() };
-            (vec![odd, Said::Info { op, status: Some(status), why }], Ended::Info)
+            let odd = RunEvent::Odd { op, status, why: why.clone() };
+            (vec![odd, RunEvent::Info { op, status: Some(status), why }], Ended::Info)
         }
     }
 }
@@ -387,7 +387,7 @@ fn ids_fit(body: &Value, rows: &[Row]) -> bool {
 }
 
 /// The sentence of a refusal, or the start of what came instead.
-pub fn message(answer: &Answer) -> String {
+pub fn message(answer: &HttpResponse) -> String {
     let text = answer.body["Message"].as_str().map_or_else(|| answer.body.to_string(), str::to_owned);
     text.chars().take(WHY_BYTES_MAX).collect()
 }
@@ -397,8 +397,8 @@ mod tests {
     use super::super::rows::own;
     use super::*;
 
-    fn end(status: u16, body: Value) -> (Vec<Said>, Ended) {
-        end_of_write(7, &[own(1, 0)], Called::Answered(Answer { status, headers: Vec::new(), body }))
+    fn end(status: u16, body: Value) -> (Vec<RunEvent>, Ended) {
+        end_of_write(7, &[own(1, 0)], Called::Answered(HttpResponse { status, headers: Vec::new(), body }))
     }
 
     #[test]
@@ -415,8 +415,8 @@ mod tests {
     #[test]
     fn what_no_write_may_be_answered_is_odd() {
         for status in [400, 401, 404, 418, 500, 501] {
-            assert!(matches!(end(status, json!({})).0[..], [Said::Odd { .. }, _]), "{status}");
+            assert!(matches!(end(status, json!({})).0[..], [RunEvent::Odd { .. }, _]), "{status}");
         }
-        assert!(matches!(end(200, json!({ "row_ids": ["w2-0"] })).0[..], [Said::Odd { .. }, Said::Ok { .. }]));
+        assert!(matches!(end(200, json!({ "row_ids": ["w2-0"] })).0[..], [RunEvent::Odd { .. }, RunEvent::Ok { .. }]));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::cluster::recording::event_log::Journal;
-use crate::cluster::recording::events::{Phase, Said, Workload};
+use crate::cluster::recording::events::{Phase, RunEvent, Workload};
 
 /// Versions that can be read again; the oldest are forgotten.
 const VERSIONS_MAX: usize = 4000;
@@ -96,7 +96,7 @@ impl Slot {
 }
 
 #[derive(Debug)]
-pub struct Stage {
+pub struct ClientContext {
     pub journal: Journal,
     pub key: String,
     pub patience: Patience,
@@ -113,9 +113,9 @@ pub struct Stage {
     streaks: Mutex<BTreeMap<String, u32>>,
 }
 
-impl Stage {
-    pub fn new(journal: Journal, key: String, nodes: Vec<NodeAt>) -> Stage {
-        Stage {
+impl ClientContext {
+    pub fn new(journal: Journal, key: String, nodes: Vec<NodeAt>) -> ClientContext {
+        ClientContext {
             journal,
             key,
             patience: Patience::default(),
@@ -163,7 +163,7 @@ impl Stage {
 
     pub fn enter(&self, phase: Phase) {
         *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
-        self.journal.say(Said::Phase { phase });
+        self.journal.say(RunEvent::Phase { phase });
         self.streaks().values_mut().for_each(|streak| *streak = 0);
     }
 
@@ -221,7 +221,7 @@ impl Stage {
     /// A new object; from here on it is said and known.
     pub fn made(&self, workload: Workload, object: &Arc<Object>) {
         let (object, path) = (Arc::clone(object), object.path.clone());
-        self.journal.say(Said::Object { object: object.name.clone(), workload, path });
+        self.journal.say(RunEvent::Object { object: object.name.clone(), workload, path });
         self.objects.lock().unwrap_or_else(PoisonError::into_inner).push(object);
     }
 
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn a_failure_ends_a_streak_and_what_is_retired_has_none() {
         let dir = tempfile::tempdir().expect("a directory");
-        let stage = Stage::new(Journal::create(dir.path()).expect("a journal"), String::new(), Vec::new());
+        let stage = ClientContext::new(Journal::create(dir.path()).expect("a journal"), String::new(), Vec::new());
         ["a", "b"].into_iter().for_each(|name| stage.uses(name));
         [true, true, false, true].into_iter().for_each(|well| stage.went("a", well));
         [true, true].into_iter().for_each(|well| stage.went("b", well));

@@ -16,7 +16,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use super::client::{Called, Client, Ended, Sending};
-use super::shared::{Object, Slot, Stage};
+use super::shared::{ClientContext, Object, Slot};
 use crate::cluster::faults::conductor::STREAK;
 use crate::cluster::recording::events::{Phase, Workload};
 
@@ -80,7 +80,7 @@ trait Work: Send {
 
 /// Makes the objects, then starts the clients; each ends when the stage says stop.
 pub fn start(
-    stage: &Arc<Stage>,
+    stage: &Arc<ClientContext>,
     mix: &WorkloadMix,
     rng: &mut ChaCha8Rng,
 ) -> anyhow::Result<Vec<JoinHandle<anyhow::Result<()>>>> {
@@ -176,7 +176,7 @@ impl Work for Writer {
 }
 
 /// One of the workload's objects: the first most often; after the storm the one that waits most.
-fn pick<'a>(stage: &'a Stage, workload: Workload, rng: &mut ChaCha8Rng) -> Option<&'a Slot> {
+fn pick<'a>(stage: &'a ClientContext, workload: Workload, rng: &mut ChaCha8Rng) -> Option<&'a Slot> {
     let calm = stage.phase() == Phase::Calm;
     let slots = stage.slots().iter().filter(|slot| slot.workload == workload);
     if calm {

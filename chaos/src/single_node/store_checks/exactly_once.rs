@@ -1,9 +1,9 @@
 //! All answers to one write name one id, and it is applied once, also when it was sent many times under a key.
 
 use crate::single_node::dump::Dump;
-use crate::single_node::worker_history::{AnswerKind, History};
+use crate::single_node::worker_history::{AnswerKind, WorkerHistory};
 
-pub fn check(history: &History, dump: &Dump) -> Vec<String> {
+pub fn check(history: &WorkerHistory, dump: &Dump) -> Vec<String> {
     let mut findings = history.broken.clone();
     for (name, places) in super::xacts_of_writes(dump) {
         if places.len() > 1 {

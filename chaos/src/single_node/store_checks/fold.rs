@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use crate::single_node::document_model::ModelObject;
 use crate::single_node::dump::{Dump, DumpRow, Trace};
-use crate::single_node::worker_history::History;
+use crate::single_node::worker_history::WorkerHistory;
 
-pub fn check(history: &History, dump: &Dump) -> Vec<String> {
+pub fn check(history: &WorkerHistory, dump: &Dump) -> Vec<String> {
     let seen = super::xacts_of_writes(dump);
     let mut by_object: BTreeMap<u8, BTreeMap<u64, &str>> = BTreeMap::new();
     for (name, write) in &history.writes {

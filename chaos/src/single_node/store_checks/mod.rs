@@ -12,16 +12,16 @@ mod stability;
 use std::collections::BTreeMap;
 
 use crate::single_node::dump::Dump;
-use crate::single_node::worker_history::History;
+use crate::single_node::worker_history::WorkerHistory;
 
 pub use coverage::Coverage;
 
 /// Findings shown of one checker; the rest are counted.
 const SHOWN_MAX: usize = 8;
 
-type Checker = fn(&History, &Dump) -> Vec<String>;
+type StoreChecker = fn(&WorkerHistory, &Dump) -> Vec<String>;
 
-const CHECKERS: [(&str, Checker); 7] = [
+const CHECKERS: [(&str, StoreChecker); 7] = [
     ("no loss", no_loss::check),
     ("no phantom", no_phantom::check),
     ("order", order::check),
@@ -32,7 +32,7 @@ const CHECKERS: [(&str, Checker); 7] = [
 ];
 
 /// What all checkers found, each line with the checker's name.
-pub fn all(history: &History, dump: &Dump) -> Vec<String> {
+pub fn all(history: &WorkerHistory, dump: &Dump) -> Vec<String> {
     let mut findings = Vec::new();
     for (name, checker) in CHECKERS {
         let found = checker(history, dump);
@@ -59,7 +59,7 @@ fn xacts_of_writes(dump: &Dump) -> BTreeMap<&str, Vec<(u8, u64)>> {
 }
 
 /// Writes of unknown outcome that the dump shows: from here on they must stay.
-pub fn newly_seen(history: &History, dump: &Dump) -> Vec<(String, u64)> {
+pub fn newly_seen(history: &WorkerHistory, dump: &Dump) -> Vec<(String, u64)> {
     let open = |name: &str| history.writes.get(name).is_some_and(|write| write.xacts().next().is_none());
     let places = xacts_of_writes(dump).into_iter();
     places
@@ -77,28 +77,28 @@ mod hand_made {
     use crate::single_node::document_model::ModelObject;
     use crate::single_node::documents::RowSpec;
     use crate::single_node::dump::{Dump, Picture};
-    use crate::single_node::worker_history::{Event, History, Said};
+    use crate::single_node::worker_history::{Event, WorkerEvent, WorkerHistory};
 
     pub fn row(id: &str, action: Action, value: u32) -> RowSpec {
         RowSpec { id: id.into(), action, own: format!("span-{id}"), root: "r".into(), field: 0, value, pad: 0, rule: 0 }
     }
 
-    pub fn invoke(op: &str, request: Option<&str>, rows: &[RowSpec]) -> Said {
+    pub fn invoke(op: &str, request: Option<&str>, rows: &[RowSpec]) -> WorkerEvent {
         let request = request.map(str::to_owned);
-        Said::Invoke { op: op.into(), client: 0, object: 0, request, other: false, rows: rows.to_vec() }
+        WorkerEvent::Invoke { op: op.into(), client: 0, object: 0, request, other: false, rows: rows.to_vec() }
     }
 
-    pub fn ok(op: &str, xact: u64, again: bool) -> Said {
-        Said::Ok { op: op.into(), xact, again }
+    pub fn ok(op: &str, xact: u64, again: bool) -> WorkerEvent {
+        WorkerEvent::Ok { op: op.into(), xact, again }
     }
 
-    pub fn history(said: &[Said]) -> History {
+    pub fn history(said: &[WorkerEvent]) -> WorkerHistory {
         let events: Vec<Event> = said.iter().map(|said| Event { t: 0, said: said.clone() }).collect();
-        History::of(&events)
+        WorkerHistory::of(&events)
     }
 
     /// Two writes acknowledged, one re-sent, one refused, one unknown that is not there.
-    pub fn good() -> Vec<Said> {
+    pub fn good() -> Vec<WorkerEvent> {
         let one = [row("a", Action::Upsert, 1), row("b", Action::Merge, 2)];
         let two = [row("a", Action::Merge, 3), row("b", Action::Delete, 0)];
         vec![
@@ -109,7 +109,7 @@ mod hand_made {
             invoke("3", Some("1"), &one),
             ok("3", 101, true),
             invoke("4", None, &one),
-            Said::Refused { op: "4".into(), why: "busy".into() },
+            WorkerEvent::Refused { op: "4".into(), why: "busy".into() },
             invoke("5", None, &one),
         ]
     }

@@ -1,9 +1,9 @@
 //! Every acknowledged write is there, under the id it was acknowledged with.
 
 use crate::single_node::dump::Dump;
-use crate::single_node::worker_history::History;
+use crate::single_node::worker_history::WorkerHistory;
 
-pub fn check(history: &History, dump: &Dump) -> Vec<String> {
+pub fn check(history: &WorkerHistory, dump: &Dump) -> Vec<String> {
     let found = super::xacts_of_writes(dump);
     let mut findings = Vec::new();
     for (name, write) in &history.writes {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use assay_storage_model::command::Action;
 
 use crate::single_node::dump::Dump;
-use crate::single_node::worker_history::History;
+use crate::single_node::worker_history::WorkerHistory;
 
-pub fn check(history: &History, dump: &Dump) -> Vec<String> {
+pub fn check(history: &WorkerHistory, dump: &Dump) -> Vec<String> {
     let mut findings = Vec::new();
     let mut lasting: BTreeMap<&str, usize> = BTreeMap::new();
     for (object, traces) in &dump.traces {

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::single_node::dump::Dump;
-use crate::single_node::worker_history::History;
+use crate::single_node::worker_history::WorkerHistory;
 
-pub fn check(history: &History, dump: &Dump) -> Vec<String> {
+pub fn check(history: &WorkerHistory, dump: &Dump) -> Vec<String> {
     let mut findings = Vec::new();
     let mut owners: BTreeMap<(u8, u64), &str> = BTreeMap::new();
     for (name, places) in super::xacts_of_writes(dump) {
@@ -69,6 +69,6 @@ mod tests {
     fn a_shared_id_is_named() {
         let mut dump = good_dump();
         dump.traces.get_mut(&0).expect("object 0").iter_mut().for_each(|trace| trace.xact = 7);
-        assert!(check(&History::default(), &dump)[0].contains("share the id 7"));
+        assert!(check(&WorkerHistory::default(), &dump)[0].contains("share the id 7"));
     }
 }

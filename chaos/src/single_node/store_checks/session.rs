@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::single_node::dump::Dump;
-use crate::single_node::worker_history::History;
+use crate::single_node::worker_history::WorkerHistory;
 
-pub fn check(history: &History, _: &Dump) -> Vec<String> {
+pub fn check(history: &WorkerHistory, _: &Dump) -> Vec<String> {
     let mut answers: Vec<(usize, u8, u64)> = Vec::new();
     for write in history.writes.values() {
         answers.extend(write.xacts().map(|(at, xact)| (at, write.object, xact)));
@@ -46,10 +46,10 @@ pub fn check(history: &History, _: &Dump) -> Vec<String> {
 mod tests {
     use super::super::hand_made::{good, history};
     use super::*;
-    use crate::single_node::worker_history::Said;
+    use crate::single_node::worker_history::WorkerEvent;
 
-    fn read(version: u64) -> Said {
-        Said::Read { client: 1, object: 0, version, digest: "d".into(), asked: false }
+    fn read(version: u64) -> WorkerEvent {
+        WorkerEvent::Read { client: 1, object: 0, version, digest: "d".into(), asked: false }
     }
 
     #[test]
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn a_read_that_began_before_the_answer_may_miss_it() {
         let mut said = good();
-        said.insert(2, Said::Asks { client: 1, object: 0 });
+        said.insert(2, WorkerEvent::Asks { client: 1, object: 0 });
         said.push(read(101));
         assert_eq!(check(&history(&said), &Dump::default()), Vec::<String>::new());
     }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::single_node::dump::Dump;
-use crate::single_node::worker_history::History;
+use crate::single_node::worker_history::WorkerHistory;
 
-pub fn check(history: &History, dump: &Dump) -> Vec<String> {
+pub fn check(history: &WorkerHistory, dump: &Dump) -> Vec<String> {
     let mut known: BTreeMap<(u8, u64), (&str, usize)> = BTreeMap::new();
     let mut findings = Vec::new();
     for read in &history.reads {
@@ -31,11 +31,12 @@ pub fn check(history: &History, dump: &Dump) -> Vec<String> {
 mod tests {
     use super::super::hand_made::{good_dump, history};
     use super::*;
-    use crate::single_node::worker_history::Said;
+    use crate::single_node::worker_history::WorkerEvent;
 
     #[test]
     fn a_version_that_reads_differently_later_is_named() {
-        let read = |digest: &str| Said::Read { client: 0, object: 0, version: 101, digest: digest.into(), asked: true };
+        let read =
+            |digest: &str| WorkerEvent::Read { client: 0, object: 0, version: 101, digest: digest.into(), asked: true };
         assert_eq!(check(&history(&[read("digest-101")]), &good_dump()), Vec::<String>::new());
         assert_eq!(check(&history(&[read("digest-7")]), &good_dump()).len(), 1);
         assert_eq!(check(&history(&[read("x"), read("y")]), &Dump::default()).len(), 1);

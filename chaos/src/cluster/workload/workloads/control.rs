@@ -7,7 +7,7 @@ use rand::Rng;
 use serde_json::{Value, json};
 
 use super::{Work, made};
-use crate::cluster::recording::events::{Ask, Phase, Said, Told};
+use crate::cluster::recording::events::{Ask, ControlReply, Phase, RunEvent};
 use crate::cluster::workload::client::{Called, Client, message};
 
 const REGISTERS: u32 = 2;
@@ -66,7 +66,7 @@ impl Work for Registers {
         let op = client.stage.journal.operation();
         let well = if client.rng.random_bool(0.5) {
             let body = json!({ "settings": { "comparison_key": op.to_string() } });
-            ask(client, op, &name, Ask::Set { value: op }, "PATCH", &path, &body, |_| Some(Told::Done))?
+            ask(client, op, &name, Ask::Set { value: op }, "PATCH", &path, &body, |_| Some(ControlReply::Done))?
         } else {
             ask(client, op, &name, Ask::Get, "GET", &path, &Value::Null, value)?
         };
@@ -75,10 +75,10 @@ impl Work for Registers {
     }
 }
 
-fn value(body: &Value) -> Option<Told> {
+fn value(body: &Value) -> Option<ControlReply> {
     match &body["settings"]["comparison_key"] {
-        Value::Null => Some(Told::Value { value: None }),
-        Value::String(text) => Some(Told::Value { value: Some(text.parse().ok()?) }),
+        Value::Null => Some(ControlReply::Value { value: None }),
+        Value::String(text) => Some(ControlReply::Value { value: Some(text.parse().ok()?) }),
         _ => None,
     }
 }
@@ -93,19 +93,19 @@ pub fn ask(
     method: &str,
     path: &str,
     body: &Value,
-    read: impl Fn(&Value) -> Option<Told>,
-) -> anyhow::Result<Option<Told>> {
+    read: impl Fn(&Value) -> Option<ControlReply>,
+) -> anyhow::Result<Option<ControlReply>> {
     let at = client.another()?;
     let mortal = !matches!(ask, Ask::Set { .. } | Ask::Get | Ask::Make);
-    client.stage.journal.say(Said::Ask { op, client: client.number, node: at.node, key: key.to_owned(), ask });
+    client.stage.journal.say(RunEvent::Ask { op, client: client.number, node: at.node, key: key.to_owned(), ask });
     let answer = match client.call(at, method, path, &[], body) {
         Called::Answered(answer) => answer,
         Called::NotSent(why) => {
-            client.stage.journal.say(Said::Fail { op, status: None, why });
+            client.stage.journal.say(RunEvent::Fail { op, status: None, why });
             return Ok(None);
         }
         Called::Broken(why) => {
-            client.stage.journal.say(Said::Info { op, status: None, why });
+            client.stage.journal.say(RunEvent::Info { op, status: None, why });
             return Ok(None);
         }
     };
@@ -113,21 +113,21 @@ pub fn ask(
     let told = match status {
         200 => {
             let mut told = read(&answer.body);
-            if let Some(Told::Made { found, .. }) = &mut told {
+            if let Some(ControlReply::Made { found, .. }) = &mut told {
                 *found = answer.header("x-bt-found-existing") == Some("true");
             }
             told
         }
-        404 if mortal => Some(Told::Dead),
+        404 if mortal => Some(ControlReply::Dead),
         _ => None,
     };
     match (&told, status) {
-        (Some(told), _) => client.stage.journal.say(Said::Told { op, told: told.clone() }),
-        (None, 429 | 507) => client.stage.journal.say(Said::Fail { op, status: Some(status), why }),
-        (None, 503) => client.stage.journal.say(Said::Info { op, status: Some(status), why }),
+        (Some(told), _) => client.stage.journal.say(RunEvent::Told { op, told: told.clone() }),
+        (None, 429 | 507) => client.stage.journal.say(RunEvent::Fail { op, status: Some(status), why }),
+        (None, 503) => client.stage.journal.say(RunEvent::Info { op, status: Some(status), why }),
         (None, _) => {
             let given_up = client.odd(op, status, why);
-            client.stage.journal.say(Said::Info { op, status: given_up.status, why: given_up.why });
+            client.stage.journal.say(RunEvent::Info { op, status: given_up.status, why: given_up.why });
         }
     }
     Ok(told)

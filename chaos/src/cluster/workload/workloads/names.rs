@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::Work;
 use super::control::ask;
-use crate::cluster::recording::events::{Ask, Phase, Told};
+use crate::cluster::recording::events::{Ask, ControlReply, Phase};
 use crate::cluster::workload::client::Client;
-use crate::cluster::workload::shared::Stage;
+use crate::cluster::workload::shared::ClientContext;
 
 const NAMES: u32 = 2;
 const NAMED: &str = "name ";
@@ -36,7 +36,7 @@ pub struct Names {
 }
 
 impl Names {
-    pub fn new(stage: &Stage, project: &Arc<str>) -> Names {
+    pub fn new(stage: &ClientContext, project: &Arc<str>) -> Names {
         let names = (0..NAMES).map(|number| Mutex::new(name(stage, number, 0))).collect();
         Names { project: Arc::clone(project), names: Arc::new(names) }
     }
@@ -76,7 +76,7 @@ impl Name {
     }
 }
 
-fn name(stage: &Stage, number: u32, generation: u32) -> Name {
+fn name(stage: &ClientContext, number: u32, generation: u32) -> Name {
     let name = format!("{NAMED}{number}-{generation}");
     stage.uses(&name);
     Name { name, operations: 0, generation, ids: VecDeque::new() }
@@ -102,9 +102,10 @@ impl Work for Names {
             Some(id) if chance < 75 => one(client, op, &name, id, chance)?,
             _ => {
                 let body = json!({ "project_id": &*self.project, "name": name });
-                let made = |body: &Value| Some(Told::Made { id: body["id"].as_str()?.to_owned(), found: false });
+                let made =
+                    |body: &Value| Some(ControlReply::Made { id: body["id"].as_str()?.to_owned(), found: false });
                 let told = ask(client, op, &name, Ask::Make, "POST", "/v1/experiment", &body, made)?;
-                if let Some(Told::Made { id, .. }) = &told {
+                if let Some(ControlReply::Made { id, .. }) = &told {
                     self.remember(number, &name, id);
                 }
                 told
@@ -116,9 +117,9 @@ impl Work for Names {
 }
 
 /// Something is done with one experiment, which may be dead.
-fn one(client: &mut Client, op: u64, name: &str, id: String, chance: u32) -> anyhow::Result<Option<Told>> {
+fn one(client: &mut Client, op: u64, name: &str, id: String, chance: u32) -> anyhow::Result<Option<ControlReply>> {
     let path = format!("/v1/experiment/{id}");
-    let alive = |_: &Value| Some(Told::Alive);
+    let alive = |_: &Value| Some(ControlReply::Alive);
     match chance {
         0..15 => ask(client, op, name, Ask::Drop { id }, "DELETE", &path, &Value::Null, alive),
         15..35 => ask(client, op, name, Ask::Look { id }, "GET", &path, &Value::Null, alive),
@@ -136,7 +137,7 @@ fn one(client: &mut Client, op: u64, name: &str, id: String, chance: u32) -> any
 }
 
 /// Which operations wrote what is there.
-fn rows_of(id: &str, body: &Value) -> Option<Told> {
+fn rows_of(id: &str, body: &Value) -> Option<ControlReply> {
     let (mut ops, mut odd) = (Vec::new(), Vec::new());
     for event in body["events"].as_array()? {
         let op = event["id"].as_str().and_then(|text| text.strip_prefix('e')?.parse().ok());
@@ -145,7 +146,7 @@ fn rows_of(id: &str, body: &Value) -> Option<Told> {
             None => odd.push(event["id"].to_string()),
         }
     }
-    Some(Told::Rows { ops, odd })
+    Some(ControlReply::Rows { ops, odd })
 }
 
 #[cfg(test)]

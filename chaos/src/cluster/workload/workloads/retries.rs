@@ -13,7 +13,7 @@ use super::{Work, compose, counted, pick};
 use crate::cluster::recording::events::{Row, Workload};
 use crate::cluster::workload::client::{Client, Ended, Sending};
 use crate::cluster::workload::rows::{merge, own};
-use crate::cluster::workload::shared::{Object, Stage};
+use crate::cluster::workload::shared::{ClientContext, Object};
 
 /// Clients that send beside the first.
 const MATES: u32 = 2;
@@ -40,7 +40,7 @@ struct Old {
 }
 
 impl Retries {
-    pub fn new(stage: &Arc<Stage>, project: &Arc<str>, rng: &mut ChaCha8Rng) -> Retries {
+    pub fn new(stage: &Arc<ClientContext>, project: &Arc<str>, rng: &mut ChaCha8Rng) -> Retries {
         let mate = |number| Client::new(MATE_NUMBERS + number, Arc::clone(stage), rng.random());
         Retries { project: Arc::clone(project), mates: (0..MATES).map(mate).collect(), old: Vec::new() }
     }

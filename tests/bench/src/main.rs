@@ -416,7 +416,7 @@ fn run_soak(args: &SoakArgs) -> anyhow::Result<()> {
 
 fn run_scale(args: &ScaleArgs) -> anyhow::Result<()> {
     let scratch = Scratch::within(&args.common.dir)?;
-    let task = store::scale::Task {
+    let task = store::scale::ScaleTask {
         dir: scratch.path().to_owned(),
         rows: args.rows,
         merges: args.merges,

@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::http::{self, ingest};
 use crate::query::{self, Turns, geometric_mean};
-use crate::report::{Report, Wanted, median};
+use crate::report::{Report, Threshold, median};
 use crate::{Common, ProgramArg, Scratch};
 
 /// How much slower than the earlier program it may be.
@@ -69,7 +69,7 @@ pub fn run(args: ReleasesArgs) -> anyhow::Result<()> {
         report.figure(format!("{question}: later / earlier"), turns.ratio(), "");
     }
     let ratios: Vec<f64> = turns.values().map(Turns::ratio).collect();
-    report.promised("time of a question, geometric mean", geometric_mean(&ratios), "", Wanted::AtMost(SLOWER_MAX));
+    report.promised("time of a question, geometric mean", geometric_mean(&ratios), "", Threshold::AtMost(SLOWER_MAX));
     report.detail("questions", &turns)?;
     report.finish(common.json.as_deref())
 }
@@ -91,13 +91,13 @@ fn inserts(report: &mut Report, earlier: &Path, later: &ingest::Options, dir: &P
                 (side(&earlier)?, later)
             }
         };
-        let [before, after] = [&earlier, &later].map(ingest::Run::operations_per_second);
+        let [before, after] = [&earlier, &later].map(ingest::HttpIngestRun::operations_per_second);
         eprintln!("inserts, pair {}: {before:.0} and {after:.0} rows/s, {:.3} times", pair + 1, after / before);
         times.push(before / after);
         processors.push(later.cpu_per_gb() / earlier.cpu_per_gb());
         runs.push([earlier, later]);
     }
-    report.promised("time of an insert, median", median(times), "", Wanted::AtMost(SLOWER_MAX));
+    report.promised("time of an insert, median", median(times), "", Threshold::AtMost(SLOWER_MAX));
     report.figure("processor time of an insert, median", median(processors), "");
     report.detail("inserts", &runs)
 }

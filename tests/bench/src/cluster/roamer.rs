@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
-use crate::http::client::{Answer, Connection, Target};
+use crate::http::client::{Connection, HttpResponse, Target};
 
 /// A node that could not be reached is tried again after this.
 const COME_BACK: Duration = Duration::from_secs(3);
@@ -34,7 +34,7 @@ pub struct Roamer {
 /// What became of one request.
 #[derive(Debug)]
 enum Called {
-    Answered(Answer),
+    Answered(HttpResponse),
     /// There was no connection: it was never sent.
     NotSent,
     /// The connection ended under it: nobody knows.

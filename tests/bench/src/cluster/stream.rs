@@ -56,7 +56,7 @@ impl Stream {
         let (workload, began) = (workload(seed, rows_per_request), Instant::now());
         let mut handles = Vec::new();
         for (place, path) in paths.into_iter().enumerate() {
-            let mut client = Client {
+            let mut client = StreamClient {
                 roamer: Roamer::new(targets, place, began),
                 stream: workload.stream(object_of_lane(place)),
                 path,
@@ -108,14 +108,14 @@ async fn projects(target: &Target, count: usize) -> anyhow::Result<Vec<String>> 
     Ok(paths)
 }
 
-struct Client {
+struct StreamClient {
     roamer: Roamer,
     stream: ObjectStream,
     path: String,
     troubles: Troubles,
 }
 
-impl Client {
+impl StreamClient {
     /// The next body, until it is acknowledged; its size.
     async fn insert(&mut self) -> anyhow::Result<u64> {
         let events = self.stream.next_events();
@@ -127,7 +127,7 @@ impl Client {
 
 /// What one node has of all that was sent.
 #[derive(Debug, Default, Serialize)]
-pub struct Found {
+pub struct NodeContents {
     pub node: u64,
     pub rows: u64,
     pub missing: u64,
@@ -153,9 +153,9 @@ struct Attributes {
 }
 
 /// Asks one node for all that was sent, several projects at a time.
-pub async fn find(target: &Target, node: u64, sent: &Arc<Vec<Sent>>, seed: u64) -> anyhow::Result<Found> {
+pub async fn find(target: &Target, node: u64, sent: &Arc<Vec<Sent>>, seed: u64) -> anyhow::Result<NodeContents> {
     const AT_ONCE: usize = 4;
-    let mut found = Found { node, ..Found::default() };
+    let mut found = NodeContents { node, ..NodeContents::default() };
     let (mut tasks, mut left) = (JoinSet::new(), 0..sent.len());
     loop {
         while tasks.len() < AT_ONCE

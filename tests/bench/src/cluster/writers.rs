@@ -95,7 +95,7 @@ pub struct Written {
 
 /// How far a writer is, for who watches.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct WriteProgress {
     /// Rows acknowledged.
     pub rows: AtomicU64,
     /// When the last of them was sent, in microseconds since the load began.
@@ -104,19 +104,19 @@ pub struct Progress {
 
 /// Writers that go on until they are told to end.
 #[derive(Debug)]
-pub struct Load {
+pub struct WriteLoad {
     runtime: Runtime,
     pub began: Instant,
     stop: Arc<AtomicBool>,
     /// Of each writer.
-    pub progress: Arc<Vec<Progress>>,
+    pub progress: Arc<Vec<WriteProgress>>,
     writers: Vec<JoinHandle<anyhow::Result<Written>>>,
 }
 
-impl Load {
-    pub fn start(runtime: Runtime, targets: &Arc<Vec<Target>>, objects: Vec<Object>, every: Duration) -> Load {
+impl WriteLoad {
+    pub fn start(runtime: Runtime, targets: &Arc<Vec<Target>>, objects: Vec<Object>, every: Duration) -> WriteLoad {
         let stop = Arc::new(AtomicBool::new(false));
-        let progress: Arc<Vec<Progress>> = Arc::new(objects.iter().map(|_| Progress::default()).collect());
+        let progress: Arc<Vec<WriteProgress>> = Arc::new(objects.iter().map(|_| WriteProgress::default()).collect());
         let count = u32::try_from(objects.len()).unwrap_or(1);
         let began = Instant::now();
         let mut writers = Vec::new();
@@ -137,7 +137,7 @@ impl Load {
                 anyhow::Ok(Written { object: writer.object, rows: writer.rows, told: writer.roamer.told() })
             }));
         }
-        Load { runtime, began, stop, progress, writers }
+        WriteLoad { runtime, began, stop, progress, writers }
     }
 
     /// Seconds since the load began.

@@ -14,7 +14,7 @@ use super::client::{Connection, Target};
 use super::client_runtime;
 use super::restart::ready;
 use super::server_process::ServerProcess;
-use crate::report::{Report, Wanted, median, percentile};
+use crate::report::{Report, Threshold, median, percentile};
 
 /// Projects that the records are in.
 const PROJECTS: usize = 10;
@@ -53,7 +53,12 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     let mut dice = Dice::new(options.seed);
     runtime.block_on(measure(server.target(), &made, &mut dice, &mut report))?;
     let resident = server.process().memory()?;
-    report.promised("resident, peak", resident.peak_bytes as f64 / f64::from(1 << 20), "MiB", Wanted::AtMost(1024.0));
+    report.promised(
+        "resident, peak",
+        resident.peak_bytes as f64 / f64::from(1 << 20),
+        "MiB",
+        Threshold::AtMost(1024.0),
+    );
     report.figure("resident, at rest", resident.resident_bytes as f64 / f64::from(1 << 20), "MiB");
     let mut seconds = Vec::new();
     for kill in 1..=KILLS {
@@ -69,10 +74,10 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
         "resident after a start, peak",
         again.peak_bytes as f64 / f64::from(1 << 20),
         "MiB",
-        Wanted::AtMost(1024.0),
+        Threshold::AtMost(1024.0),
     );
     let longest = seconds.iter().copied().fold(0.0, f64::max);
-    report.promised("ready after kill -9, longest", longest, "s", Wanted::AtMost(5.0));
+    report.promised("ready after kill -9, longest", longest, "s", Threshold::AtMost(5.0));
     report.finish(json_file)
 }
 
@@ -180,7 +185,7 @@ async fn measure(target: &Target, made: &Made, dice: &mut Dice, report: &mut Rep
     let names = ["the newest", "from anywhere", "the newest of a project"];
     for (name, times) in names.into_iter().zip(&pages) {
         let p50 = median(times.iter().copied());
-        report.promised(format!("a page of {PAGE}, {name}, p50"), p50, "ms", Wanted::AtMost(20.0));
+        report.promised(format!("a page of {PAGE}, {name}, p50"), p50, "ms", Threshold::AtMost(20.0));
     }
     let mut gets = Vec::new();
     for _ in 0..GETS {
@@ -189,7 +194,7 @@ async fn measure(target: &Target, made: &Made, dice: &mut Dice, report: &mut Rep
         ensure!(String::from_utf8_lossy(&body).contains(id.as_str()), "another record came for {id}");
         gets.push(spent);
     }
-    report.promised("a record by its id, p50", median(gets.iter().copied()), "ms", Wanted::AtMost(2.0));
+    report.promised("a record by its id, p50", median(gets.iter().copied()), "ms", Threshold::AtMost(2.0));
     report.figure("a record by its id, p99", percentile(gets.iter().copied(), 0.99), "ms");
     let mut creates = Vec::new();
     for number in 0..CREATES {
@@ -198,7 +203,7 @@ async fn measure(target: &Target, made: &Made, dice: &mut Dice, report: &mut Rep
         self::made(&mut connection, "experiment", &body).await?;
         creates.push(began.elapsed().as_secs_f64() * 1e3);
     }
-    report.promised("a new one, durable, p50", median(creates.iter().copied()), "ms", Wanted::AtMost(30.0));
+    report.promised("a new one, durable, p50", median(creates.iter().copied()), "ms", Threshold::AtMost(30.0));
     report.figure("a new one, durable, p99", percentile(creates.iter().copied(), 0.99), "ms");
     Ok(())
 }

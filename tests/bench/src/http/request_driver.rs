@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::client::{Answer, Connection, Target};
+use super::client::{Connection, HttpResponse, Target};
 
 /// How long a refused request waits where the server does not say.
 const RETRY_WAIT: Duration = Duration::from_millis(20);
@@ -67,7 +67,7 @@ impl Driven {
 
 /// One connection that inserts into one project.
 #[derive(Debug)]
-pub struct Lane {
+pub struct DriverLane {
     connection: Connection,
     path: String,
 }
@@ -78,23 +78,31 @@ struct Project {
 }
 
 #[derive(Deserialize)]
-struct Inserted {
+struct DriverInserted {
     row_ids: Vec<String>,
 }
 
-impl Lane {
+impl DriverLane {
     /// To a path that takes events.
-    pub fn new(target: &Target, path: &str) -> Lane {
-        Lane { connection: Connection::new(target), path: path.to_owned() }
+    pub fn new(target: &Target, path: &str) -> DriverLane {
+        DriverLane { connection: Connection::new(target), path: path.to_owned() }
     }
 
     /// Lanes over as many new projects, in turn. Returns the projects' ids as well.
-    pub async fn open(target: &Target, lanes: usize, projects: usize) -> anyhow::Result<(Vec<Lane>, Vec<String>)> {
-        Lane::spread(std::slice::from_ref(target), lanes, projects).await
+    pub async fn open(
+        target: &Target,
+        lanes: usize,
+        projects: usize,
+    ) -> anyhow::Result<(Vec<DriverLane>, Vec<String>)> {
+        DriverLane::spread(std::slice::from_ref(target), lanes, projects).await
     }
 
     /// The same over the nodes of a cluster, in turn as well.
-    pub async fn spread(targets: &[Target], lanes: usize, projects: usize) -> anyhow::Result<(Vec<Lane>, Vec<String>)> {
+    pub async fn spread(
+        targets: &[Target],
+        lanes: usize,
+        projects: usize,
+    ) -> anyhow::Result<(Vec<DriverLane>, Vec<String>)> {
         let mut connection = Connection::new(targets.first().context("no node to write to")?);
         let mut ids = Vec::new();
         for number in 0..projects.clamp(1, lanes.max(1)) {
@@ -102,7 +110,7 @@ impl Lane {
             let answer = connection.post("/v1/project", &Bytes::from(body)).await?;
             ids.push(answer.json::<Project>("POST /v1/project")?.id);
         }
-        let lanes = (0..lanes).map(|lane| Lane {
+        let lanes = (0..lanes).map(|lane| DriverLane {
             connection: Connection::new(&targets[lane % targets.len()]),
             path: format!("/v1/project_logs/{}/insert", ids[lane % ids.len()]),
         });
@@ -110,7 +118,7 @@ impl Lane {
     }
 
     /// Sends the events once, whatever is answered.
-    pub async fn offer(&mut self, events: &GeneratedEvents) -> anyhow::Result<Answer> {
+    pub async fn offer(&mut self, events: &GeneratedEvents) -> anyhow::Result<HttpResponse> {
         self.connection.post(&self.path, &events.body).await
     }
 
@@ -122,7 +130,7 @@ impl Lane {
                 sleep(answer.retry_after.unwrap_or(RETRY_WAIT)).await;
                 continue;
             }
-            let inserted: Inserted = answer.json(&self.path)?;
+            let inserted: DriverInserted = answer.json(&self.path)?;
             ensure!(inserted.row_ids == events.ids, "the answer names other rows than were sent");
             return Ok(u64::from(refused));
         }
@@ -131,7 +139,7 @@ impl Lane {
 }
 
 /// Sends each lane its bodies in their order, all lanes at once.
-pub async fn drive(lanes: Vec<Lane>, bodies: &Bodies, pace: Pace) -> anyhow::Result<Driven> {
+pub async fn drive(lanes: Vec<DriverLane>, bodies: &Bodies, pace: Pace) -> anyhow::Result<Driven> {
     let count = lanes.len();
     ensure!(count == bodies.len(), "{count} lanes for the bodies of {}", bodies.len());
     let (began, mut tasks) = (Instant::now(), JoinSet::new());
@@ -148,7 +156,7 @@ pub async fn drive(lanes: Vec<Lane>, bodies: &Bodies, pace: Pace) -> anyhow::Res
 }
 
 async fn one_lane(
-    mut lane: Lane,
+    mut lane: DriverLane,
     bodies: &[GeneratedEvents],
     place: (usize, usize),
     pace: Pace,
@@ -203,7 +211,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let target = started(dir.path());
         let bodies = bodies(4, 5);
-        let (lanes, projects) = Lane::open(&target, 4, 2).await.expect("lanes");
+        let (lanes, projects) = DriverLane::open(&target, 4, 2).await.expect("lanes");
         assert_eq!(projects.len(), 2);
         let driven = drive(lanes, &bodies, FAST).await.expect("all acknowledged");
         assert_eq!((driven.requests, driven.operations, driven.answer_ms.len()), (20, 2000, 20));
@@ -225,7 +233,7 @@ mod tests {
     async fn a_fixed_rate_is_kept_and_ends_in_time() {
         let dir = tempfile::tempdir().expect("a directory");
         let target = started(dir.path());
-        let (lanes, _) = Lane::open(&target, 2, 1).await.expect("lanes");
+        let (lanes, _) = DriverLane::open(&target, 2, 1).await.expect("lanes");
         let pace = Pace { every: Some(Duration::from_millis(20)), upto: Some(Duration::from_millis(200)) };
         let driven = drive(lanes, &bodies(2, 20), pace).await.expect("all acknowledged");
         assert_eq!(driven.requests, 10);
@@ -242,7 +250,7 @@ mod tests {
         ])
         .await;
         let events = GeneratedEvents { body: Bytes::from_static(b"{}"), ids: vec!["a".into()], merges: 0 };
-        let mut lane = Lane::open(&target, 1, 1).await.expect("a lane").0.remove(0);
+        let mut lane = DriverLane::open(&target, 1, 1).await.expect("a lane").0.remove(0);
         assert_eq!(lane.deliver(&events).await.expect("acknowledged"), 1);
         assert!(lane.deliver(&events).await.is_err(), "another row is named");
     }

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::client::Target;
 use super::object_of_lane;
-use super::request_driver::Lane;
+use super::request_driver::DriverLane;
 
 /// Rows between two words about how far it is.
 const MARK_ROWS: u64 = 100_000;
@@ -36,14 +36,14 @@ impl Options {
 #[derive(Debug)]
 pub struct Loader {
     workload: Workload,
-    lanes: Vec<(Lane, ObjectStream)>,
+    lanes: Vec<(DriverLane, ObjectStream)>,
     project: String,
     rows: u64,
 }
 
 impl Loader {
     pub async fn new(target: &Target, options: &Options) -> anyhow::Result<Loader> {
-        let (lanes, projects) = Lane::open(target, options.connections.max(1), 1).await?;
+        let (lanes, projects) = DriverLane::open(target, options.connections.max(1), 1).await?;
         let workload = options.workload();
         let streams = (0..).map(|lane| workload.stream(object_of_lane(lane)));
         let lanes = lanes.into_iter().zip(streams).collect();
@@ -53,7 +53,7 @@ impl Loader {
 
     /// The same rows' continuation at the server that was started in place of the first.
     pub async fn moved_to(self, target: &Target) -> anyhow::Result<Loader> {
-        let (lanes, projects) = Lane::open(target, self.lanes.len(), 1).await?;
+        let (lanes, projects) = DriverLane::open(target, self.lanes.len(), 1).await?;
         ensure!(projects == [self.project.as_str()], "the project has another id after the restart");
         let streams = self.lanes.into_iter().map(|(_, stream)| stream);
         Ok(Loader { lanes: lanes.into_iter().zip(streams).collect(), ..self })
@@ -115,7 +115,7 @@ impl Loader {
     /// The row an event is about: it says its number, and only its own lane has its id there.
     fn row_of(&self, event: &Value) -> Option<Row> {
         let number = event["span_attributes"]["exec_counter"].as_u64()?;
-        let of_lane = |(_, stream): &(Lane, ObjectStream)| self.workload.row(stream.number(), number);
+        let of_lane = |(_, stream): &(DriverLane, ObjectStream)| self.workload.row(stream.number(), number);
         self.lanes.iter().map(of_lane).find(|row| event["id"] == row.id())
     }
 }

@@ -14,14 +14,14 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
 
-use super::concurrent_inserts::Beside;
+use super::concurrent_inserts::ConcurrentInserts;
 use super::event_feed::{Feed, next_body};
 use super::measurements::{Runs, Times};
-use super::query_result::Answer;
+use super::query_result::QueryResult;
 use crate::client_threads::{join, spawn};
 use crate::http::client::{Connection, Target};
 use crate::http::client_runtime;
-use crate::http::request_driver::Lane;
+use crate::http::request_driver::DriverLane;
 use crate::http::server_process::ServerProcess;
 
 const PATH: &str = "/btql";
@@ -119,19 +119,19 @@ impl Ours {
         &mut self,
         feed: F,
         bytes_per_second: f64,
-    ) -> anyhow::Result<Beside> {
+    ) -> anyhow::Result<ConcurrentInserts> {
         let asked = json!({ "name": "beside" });
         let project = self.runtime.block_on(made(&mut self.connection, "/v1/project", &asked))?;
-        Beside::start(self.server.target(), &project, feed, bytes_per_second)
+        ConcurrentInserts::start(self.server.target(), &project, feed, bytes_per_second)
     }
 
     /// Asks each text in turn, and again; times to the last byte, and the answer to each.
-    pub fn ask(&mut self, texts: &[String], runs: Runs) -> anyhow::Result<(Times, Vec<Answer>)> {
+    pub fn ask(&mut self, texts: &[String], runs: Runs) -> anyhow::Result<(Times, Vec<QueryResult>)> {
         let asked: Vec<Bytes> = texts.iter().map(|text| Bytes::from(json!({ "query": text }).to_string())).collect();
         let mut answers = Vec::new();
         for asked in &asked {
             let page: Page = self.runtime.block_on(self.connection.post(PATH, asked))?.json(PATH)?;
-            answers.push(Answer::of_objects(page.data));
+            answers.push(QueryResult::of_objects(page.data));
         }
         let (mut times, began) = (Times::default(), Instant::now());
         for asked in asked.iter().cycle() {
@@ -219,7 +219,7 @@ async fn send(target: &Target, path: &str, receiver: mpsc::Receiver<GeneratedEve
     let receiver = Arc::new(Mutex::new(receiver));
     let mut lanes = JoinSet::new();
     for _ in 0..LANES {
-        let (mut lane, receiver) = (Lane::new(target, path), Arc::clone(&receiver));
+        let (mut lane, receiver) = (DriverLane::new(target, path), Arc::clone(&receiver));
         lanes.spawn(async move {
             loop {
                 let events = receiver.lock().await.recv().await;

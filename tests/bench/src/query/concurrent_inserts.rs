@@ -35,20 +35,20 @@ impl<F: Feed> Feed for Paced<F> {
 }
 
 #[derive(Debug)]
-pub struct Beside {
+pub struct ConcurrentInserts {
     ended: Arc<AtomicBool>,
     began: Instant,
     inserting: JoinHandle<anyhow::Result<u64>>,
 }
 
-impl Beside {
+impl ConcurrentInserts {
     /// Begins to insert into an object.
     pub fn start<F: Feed + Send + 'static>(
         target: &Target,
         object: &str,
         feed: F,
         bytes_per_second: f64,
-    ) -> anyhow::Result<Beside> {
+    ) -> anyhow::Result<ConcurrentInserts> {
         let (ended, began) = (Arc::new(AtomicBool::new(false)), Instant::now());
         let paced = Paced { feed, bytes_per_second, ended: Arc::clone(&ended), began, bytes: 0 };
         let (target, path) = (target.clone(), format!("/v1/project_logs/{object}/insert"));
@@ -56,7 +56,7 @@ impl Beside {
             let Inserted { bytes, .. } = insert(&client_runtime()?, &target, &path, paced)?;
             Ok(bytes)
         })?;
-        Ok(Beside { ended, began, inserting })
+        Ok(ConcurrentInserts { ended, began, inserting })
     }
 
     /// How many bytes of rows were taken in a second, once it has ended.

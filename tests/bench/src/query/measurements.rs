@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::query_result::Answer;
+use super::query_result::QueryResult;
 use crate::process::Memory;
 use crate::report::median;
 
@@ -40,14 +40,14 @@ impl Times {
 
 /// One engine: times by question, the answer to each text of it, and what it takes.
 #[derive(Debug, Default, Serialize)]
-pub struct Measured {
+pub struct EngineMeasurement {
     pub engine: String,
     pub version: String,
     pub rows: u64,
     pub load_seconds: f64,
     pub times: BTreeMap<&'static str, Times>,
     #[serde(skip)]
-    pub answers: BTreeMap<&'static str, Vec<Answer>>,
+    pub answers: BTreeMap<&'static str, Vec<QueryResult>>,
     /// What grows with the rows.
     pub disk_bytes: u64,
     /// What has a size of its own whatever the rows: a log up to its budget, a file that keeps room.
@@ -56,19 +56,19 @@ pub struct Measured {
     pub json_bytes: u64,
     pub loaded: Memory,
     pub asked: Memory,
-    pub beside: Option<Beside>,
+    pub beside: Option<InsertTimes>,
 }
 
 /// The questions again while rows came in.
 #[derive(Debug, Default, Serialize)]
-pub struct Beside {
+pub struct InsertTimes {
     /// Bytes of rows a second that were offered, and those that were taken.
     pub wanted: f64,
     pub taken: f64,
     pub times: BTreeMap<&'static str, Times>,
 }
 
-impl Measured {
+impl EngineMeasurement {
     pub fn p50(&self, question: &str) -> Option<f64> {
         self.times.get(question).map(Times::p50)
     }

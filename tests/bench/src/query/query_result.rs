@@ -16,21 +16,21 @@ const SHOWN_CHARS: usize = 600;
 
 /// Rows as lists of values, in the order of the columns' names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct QueryResult {
     pub columns: Vec<String>,
     pub rows: Vec<Vec<Value>>,
 }
 
-impl Answer {
+impl QueryResult {
     /// From rows as objects; columns are those of the first row.
-    pub fn of_objects(objects: Vec<Value>) -> Answer {
+    pub fn of_objects(objects: Vec<Value>) -> QueryResult {
         let columns: Vec<String> = match objects.first() {
             Some(Value::Object(first)) => first.keys().cloned().collect(),
             _ => Vec::new(),
         };
         let row = |object: Value| columns.iter().map(|name| object.get(name).cloned().unwrap_or_default()).collect();
         let rows = objects.into_iter().map(row).collect();
-        Answer { columns, rows }
+        QueryResult { columns, rows }
     }
 
     /// The same with columns in this order; none of another name.
@@ -47,7 +47,7 @@ impl Answer {
 }
 
 /// The first difference, if there is one. Where the order of rows is not defined they may come in any.
-pub fn difference(one: &Answer, other: &Answer, is_ordered: bool) -> Option<String> {
+pub fn difference(one: &QueryResult, other: &QueryResult, is_ordered: bool) -> Option<String> {
     if one.rows.is_empty() && other.rows.is_empty() {
         return None;
     }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     fn check(one: Value, other: Value, is_ordered: bool) -> Option<String> {
-        let of = |rows: Value| Answer::of_objects(rows.as_array().expect("rows").clone());
+        let of = |rows: Value| QueryResult::of_objects(rows.as_array().expect("rows").clone());
         difference(&of(one), &of(other), is_ordered)
     }
 

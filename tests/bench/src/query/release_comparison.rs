@@ -33,19 +33,19 @@ impl Turns {
 }
 
 /// One program with all rows, and what is asked of it.
-struct Side {
+struct ReleaseSide {
     ours: Ours,
     loaded: Loaded,
 }
 
-impl Side {
-    fn start(program: &Path, options: &Options, home: &Path) -> anyhow::Result<Side> {
+impl ReleaseSide {
+    fn start(program: &Path, options: &Options, home: &Path) -> anyhow::Result<ReleaseSide> {
         std::fs::create_dir_all(home).with_context(|| format!("creating {}", home.display()))?;
         let mut ours = Ours::start(program, &home.join("data"), None)?;
         let loaded = Loaded::new(&ours, options)?;
         eprintln!("{}: all rows in {:.0} s", program.display(), loaded.seconds);
         ours.settled()?;
-        Ok(Side { ours, loaded })
+        Ok(ReleaseSide { ours, loaded })
     }
 
     fn texts(&self, question: &Question) -> Vec<String> {
@@ -75,8 +75,10 @@ pub fn in_turns(
 ) -> anyhow::Result<BTreeMap<&'static str, Turns>> {
     let later = options.program.as_ref().context("the program assay")?;
     // Loaded one after the other: neither has less of the machine.
-    let mut sides =
-        [Side::start(earlier, options, &dir.join("earlier"))?, Side::start(later, options, &dir.join("later"))?];
+    let mut sides = [
+        ReleaseSide::start(earlier, options, &dir.join("earlier"))?,
+        ReleaseSide::start(later, options, &dir.join("later"))?,
+    ];
     let mut found = BTreeMap::new();
     for question in questions_of(options) {
         let mut turns = Turns::default();
@@ -97,7 +99,7 @@ pub fn in_turns(
     Ok(found)
 }
 
-fn same(sides: &mut [Side; 2], question: &Question) -> anyhow::Result<()> {
+fn same(sides: &mut [ReleaseSide; 2], question: &Question) -> anyhow::Result<()> {
     if question.name == EXPORT {
         return Ok(());
     }

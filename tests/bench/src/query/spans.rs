@@ -310,7 +310,7 @@ impl Span<'_> {
 
     fn input(&self, bytes: usize, dice: &mut Dice, out: &mut Vec<u8>) {
         const SYSTEM: &str =
-            "You are a helpful assistant. Answer from the documents given, and name the ones you used.";
+            "You are a helpful assistant. QueryResult from the documents given, and name the ones you used.";
         let (opening, closing) = match self.kind {
             Kind::Task => ("{\"question\":\"", "\"}"),
             Kind::Llm => ("[{\"role\":\"system\",\"content\":\"", "\"}]"),

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use assay_bench::generate::{Counts, GeneratedEntry};
 
-use super::{Measured, Task};
+use super::{StoreMeasurement, StoreTask};
 use crate::client_threads::{Lane, join, spawn};
 use crate::process::{Process, bytes_below, cpu_between};
-use crate::store::single_node::{Backlog, House};
+use crate::store::single_node::{Backlog, StoreNode};
 
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
 
@@ -31,9 +31,9 @@ impl Totals {
     }
 }
 
-pub fn run(task: &Task) -> anyhow::Result<Measured> {
+pub fn run(task: &StoreTask) -> anyhow::Result<StoreMeasurement> {
     let workload = task.workload()?;
-    let house = Arc::new(House::open(&task.dir)?);
+    let house = Arc::new(StoreNode::open(&task.dir)?);
     let start = Arc::new(Barrier::new(task.lanes + 1));
     let mut threads = Vec::new();
     let mut totals = Totals::default();
@@ -70,7 +70,7 @@ pub fn run(task: &Task) -> anyhow::Result<Measured> {
     let settle_seconds = settling.elapsed().as_secs_f64();
     done.store(true, Ordering::Relaxed);
     let backlog = join(sampler)?;
-    let measured = Measured {
+    let measured = StoreMeasurement {
         seconds: (ended - began).as_secs_f64(),
         operations: totals.counts.operations,
         rows: totals.counts.rows(),
@@ -92,7 +92,7 @@ pub fn run(task: &Task) -> anyhow::Result<Measured> {
 }
 
 fn sample(
-    house: Arc<House>,
+    house: Arc<StoreNode>,
     began: Instant,
     done: Arc<AtomicBool>,
 ) -> anyhow::Result<std::thread::JoinHandle<anyhow::Result<Vec<Backlog>>>> {

@@ -42,13 +42,13 @@ const COMPACTED_QUIET: Duration = Duration::from_secs(3);
 const COMPACTED_TRIES_MAX: usize = 100;
 
 #[derive(Debug)]
-pub struct House {
+pub struct StoreNode {
     runtime: Runtime,
     cluster: Cluster,
 }
 
-impl House {
-    pub fn open(dir: &Path) -> anyhow::Result<House> {
+impl StoreNode {
+    pub fn open(dir: &Path) -> anyhow::Result<StoreNode> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("bench-runtime")
@@ -56,7 +56,7 @@ impl House {
             .build()?;
         let config = ClusterConfig { data_dir: dir.to_owned(), shards: SHARDS, ..ClusterConfig::default() };
         let cluster = runtime.block_on(Cluster::open(config)).context("opening the store")?;
-        Ok(House { runtime, cluster })
+        Ok(StoreNode { runtime, cluster })
     }
 
     /// Returns when these commands, one log entry, are durable and applied.

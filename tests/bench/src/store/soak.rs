@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::client_threads::{Lane, join, lanes, spawn};
 use crate::process::{CpuSeconds, Process, cpu_between};
-use crate::report::{Report, Wanted, percentile, slope};
-use crate::store::single_node::{Backlog, House};
+use crate::report::{Report, Threshold, percentile, slope};
+use crate::store::single_node::{Backlog, StoreNode};
 
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
 /// The soak ends early rather than leave the disk with less.
@@ -45,7 +45,7 @@ struct Sample {
 }
 
 #[derive(Debug, Default)]
-struct Progress {
+struct SoakProgress {
     bytes: AtomicU64,
     operations: AtomicU64,
     stop: AtomicBool,
@@ -54,8 +54,8 @@ struct Progress {
 pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let mut workload = Workload::new(options.seed, options.profile, options.merges);
     workload.late_writes = 1000;
-    let house = Arc::new(House::open(dir)?);
-    let progress = Arc::new(Progress::default());
+    let house = Arc::new(StoreNode::open(dir)?);
+    let progress = Arc::new(SoakProgress::default());
     let me = Process::myself();
     let (cpu_before, written_before, began) = (me.cpu()?, me.write_bytes()?, Instant::now());
     let lanes = lanes(options.threads);
@@ -93,7 +93,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     report.finish(json_file)
 }
 
-fn client(lane: &mut Lane, house: &House, progress: &Progress, rate: Option<f64>) -> anyhow::Result<()> {
+fn client(lane: &mut Lane, house: &StoreNode, progress: &SoakProgress, rate: Option<f64>) -> anyhow::Result<()> {
     let (began, mut sent) = (Instant::now(), 0.0);
     while !progress.stop.load(Ordering::Relaxed) {
         let (shard, entry) = lane.next();
@@ -145,11 +145,11 @@ fn report(samples: &[Sample], seconds: f64, cpu: &CpuSeconds, peak_bytes: u64) -
             format!("{name}: growth after warm-up / mean"),
             growth(warm, get),
             "",
-            Wanted::AtMost(GROWTH_MAX),
+            Threshold::AtMost(GROWTH_MAX),
         );
     }
     let most = percentile(warm.iter().map(|sample| sample.backlog.segments_per_shard_max as f64), 1.0);
-    report.promised("segments of a shard, most", most, "", Wanted::AtMost(SEGMENTS_PER_SHARD_MAX));
+    report.promised("segments of a shard, most", most, "", Threshold::AtMost(SEGMENTS_PER_SHARD_MAX));
     report.figure("resident, peak", peak_bytes as f64 / mib, "MiB");
     let written = samples.last().map_or(0, |sample| sample.write_bytes) as f64;
     report.figure("bytes written per byte accepted", written / accepted.max(1.0), "");
@@ -157,7 +157,7 @@ fn report(samples: &[Sample], seconds: f64, cpu: &CpuSeconds, peak_bytes: u64) -
         report.figure(format!("CPU, {group}"), used / accepted.max(1.0) * 1e9, "s/GB");
     }
     let keeps_up = backlogs.iter().all(|(_, get)| growth(warm, *get) <= GROWTH_MAX) && most <= SEGMENTS_PER_SHARD_MAX;
-    report.promised("keeps up", f64::from(u8::from(keeps_up)), "", Wanted::AtLeast(1.0));
+    report.promised("keeps up", f64::from(u8::from(keeps_up)), "", Threshold::AtLeast(1.0));
     report.detail("samples", samples)?;
     Ok(report)
 }

@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 
 use assay_bench::generate::{Profile, Workload};
 
-use super::{Loaded, MARK_ROWS, Said, Task};
+use super::{LoadMessage, MARK_ROWS, ScaleLoaded, ScaleTask};
 use crate::client_threads::{Lane, join, spawn};
 use crate::process::{Process, bytes_below, say};
 use crate::store::assay::Totals;
-use crate::store::single_node::House;
+use crate::store::single_node::StoreNode;
 
 /// The log counts as at its budget from this share on; seals keep it from staying any nearer.
 const LOG_FULL: f64 = 0.9;
 /// What is written at most to get it there.
 const FILL_BYTES_MAX: u64 = 3 << 30;
 
-pub fn run(task: &Task) -> anyhow::Result<()> {
+pub fn run(task: &ScaleTask) -> anyhow::Result<()> {
     let workload = Workload::new(task.seed, Profile::Even, task.merges);
-    let house = Arc::new(House::open(&task.dir)?);
+    let house = Arc::new(StoreNode::open(&task.dir)?);
     let (began, started) = (Instant::now(), Arc::new(AtomicU64::new(0)));
     let (marks, told) = channel();
     let mut clients = Vec::new();
@@ -34,7 +34,7 @@ pub fn run(task: &Task) -> anyhow::Result<()> {
     drop(marks);
     let me = Process::myself();
     for (rows, seconds) in told {
-        say(&Said::Mark { rows, seconds, memory: me.memory()? })?;
+        say(&LoadMessage::Mark { rows, seconds, memory: me.memory()? })?;
     }
     let (mut lanes, mut totals) = (Vec::new(), Totals::default());
     for client in clients {
@@ -42,7 +42,7 @@ pub fn run(task: &Task) -> anyhow::Result<()> {
         totals.join(&of_client);
         lanes.push(lane);
     }
-    say(&Said::Loaded(Loaded {
+    say(&LoadMessage::Loaded(ScaleLoaded {
         rows: totals.counts.rows(),
         operations: totals.counts.operations,
         late_merges: totals.counts.late_merges,
@@ -55,7 +55,7 @@ pub fn run(task: &Task) -> anyhow::Result<()> {
     }))?;
     let log_bytes = fill_log(&house, &mut lanes)?;
     let objects = lanes.iter().flat_map(Lane::objects).collect();
-    say(&Said::ReadyToDie { log_bytes, log_budget_bytes: house.log_budget_bytes(), objects })?;
+    say(&LoadMessage::ReadyToDie { log_bytes, log_budget_bytes: house.log_budget_bytes(), objects })?;
     loop {
         std::thread::sleep(Duration::from_secs(60));
     }
@@ -64,7 +64,7 @@ pub fn run(task: &Task) -> anyhow::Result<()> {
 /// Writes until `rows` rows are started, and says each time that all clients together pass another mark.
 fn client(
     mut lane: Lane,
-    house: &House,
+    house: &StoreNode,
     rows: u64,
     started: &AtomicU64,
     marks: &Sender<(u64, f64)>,
@@ -85,7 +85,7 @@ fn client(
     Ok((lane, totals))
 }
 
-fn fill_log(house: &House, lanes: &mut [Lane]) -> anyhow::Result<u64> {
+fn fill_log(house: &StoreNode, lanes: &mut [Lane]) -> anyhow::Result<u64> {
     let full = (house.log_budget_bytes() as f64 * LOG_FULL) as u64;
     let mut written = 0;
     while house.log_bytes() < full && written < FILL_BYTES_MAX {

@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::process::{Memory, Part};
-use crate::report::{Report, Wanted, percentile};
+use crate::report::{Report, Threshold, percentile};
 
 /// Rows between two marks of the throughput.
 pub const MARK_ROWS: u64 = 100_000;
@@ -31,7 +31,7 @@ const RESIDENT_MIB_MAX_LARGE: f64 = 2048.0;
 const LARGE_ROWS: u64 = 10_000_000;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Task {
+pub struct ScaleTask {
     pub dir: PathBuf,
     pub rows: u64,
     pub merges: f64,
@@ -44,13 +44,13 @@ pub struct Task {
 /// What the loading process says as it goes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "said", rename_all = "snake_case")]
-pub enum Said {
+pub enum LoadMessage {
     Mark {
         rows: u64,
         seconds: f64,
         memory: Memory,
     },
-    Loaded(Loaded),
+    Loaded(ScaleLoaded),
     /// It waits to be killed.
     ReadyToDie {
         log_bytes: u64,
@@ -60,7 +60,7 @@ pub enum Said {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Loaded {
+pub struct ScaleLoaded {
     pub rows: u64,
     pub operations: u64,
     pub late_merges: u64,
@@ -90,18 +90,20 @@ pub struct Answers {
     pub segments: u64,
 }
 
-pub fn run(task: Task, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(task: ScaleTask, json_file: Option<&Path>) -> anyhow::Result<()> {
     let mut report = Report::new("scale");
     let mut load = Part::start("scale-load", &task)?;
     let (mut marks, mut loaded) = (Vec::new(), None);
     let (log_bytes, log_budget_bytes, objects) = loop {
-        match load.next::<Said>()?.context("the loading process ended before it was killed")? {
-            Said::Mark { rows, seconds, memory } => {
+        match load.next::<LoadMessage>()?.context("the loading process ended before it was killed")? {
+            LoadMessage::Mark { rows, seconds, memory } => {
                 eprintln!("{rows} rows after {seconds:.1} s, resident {} MiB", memory.resident_bytes >> 20);
                 marks.push((rows, seconds, memory));
             }
-            Said::Loaded(all) => loaded = Some(all),
-            Said::ReadyToDie { log_bytes, log_budget_bytes, objects } => break (log_bytes, log_budget_bytes, objects),
+            LoadMessage::Loaded(all) => loaded = Some(all),
+            LoadMessage::ReadyToDie { log_bytes, log_budget_bytes, objects } => {
+                break (log_bytes, log_budget_bytes, objects);
+            }
         }
     };
     let Some(loaded) = loaded else { bail!("the loading process did not say what it loaded") };
@@ -109,7 +111,7 @@ pub fn run(task: Task, json_file: Option<&Path>) -> anyhow::Result<()> {
     load.kill()?;
     eprintln!("killed with {} of {} MiB of log", log_bytes >> 20, log_budget_bytes >> 20);
     let large = task.rows >= LARGE_ROWS;
-    let task = Task { objects, ..task };
+    let task = ScaleTask { objects, ..task };
     let began = Instant::now();
     let answers: Answers = Part::start("scale-read", &task)?.only()?;
     eprintln!("read for {:.1} s", began.elapsed().as_secs_f64());
@@ -118,8 +120,8 @@ pub fn run(task: Task, json_file: Option<&Path>) -> anyhow::Result<()> {
     report.detail("answers", &answers)?;
     load_figures(&mut report, &marks, &loaded);
     let most = if large { RESIDENT_MIB_MAX_LARGE } else { RESIDENT_MIB_MAX };
-    report.promised("resident while loading, peak", mib(at_death.peak_bytes), "MiB", Wanted::AtMost(most));
-    report.promised("resident after loading", mib(loaded.memory.resident_bytes), "MiB", Wanted::AtMost(most));
+    report.promised("resident while loading, peak", mib(at_death.peak_bytes), "MiB", Threshold::AtMost(most));
+    report.promised("resident after loading", mib(loaded.memory.resident_bytes), "MiB", Threshold::AtMost(most));
     report.figure("log when killed / its budget", log_bytes as f64 / log_budget_bytes as f64, "");
     read_figures(&mut report, &answers, most);
     report.finish(json_file)
@@ -129,7 +131,7 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-fn load_figures(report: &mut Report, marks: &[(u64, f64, Memory)], loaded: &Loaded) {
+fn load_figures(report: &mut Report, marks: &[(u64, f64, Memory)], loaded: &ScaleLoaded) {
     let mut rates = Vec::new();
     let mut before = (0, 0.0);
     let shown_every = marks.len().div_ceil(MARKS_SHOWN).max(1);
@@ -145,7 +147,7 @@ fn load_figures(report: &mut Report, marks: &[(u64, f64, Memory)], loaded: &Load
     if let (Some(first), Some(last)) = (rates.first(), rates.last()) {
         let name = "last 100 thousand / first";
         match loaded.rows < LARGE_ROWS {
-            true => report.promised(name, last / first, "", Wanted::AtLeast(LAST_TO_FIRST_MIN)),
+            true => report.promised(name, last / first, "", Threshold::AtLeast(LAST_TO_FIRST_MIN)),
             false => report.figure(name, last / first, ""),
         }
     }
@@ -162,13 +164,13 @@ fn load_figures(report: &mut Report, marks: &[(u64, f64, Memory)], loaded: &Load
 }
 
 fn read_figures(report: &mut Report, answers: &Answers, resident_mib_max: f64) {
-    report.promised("ready after kill -9", answers.ready_seconds, "s", Wanted::AtMost(READY_SECONDS_MAX));
+    report.promised("ready after kill -9", answers.ready_seconds, "s", Threshold::AtMost(READY_SECONDS_MAX));
     report.figure("resident when ready", mib(answers.memory_ready.resident_bytes), "MiB");
     let peak = mib(answers.memory_after.peak_bytes);
-    report.promised("resident while reading, peak", peak, "MiB", Wanted::AtMost(resident_mib_max));
+    report.promised("resident while reading, peak", peak, "MiB", Threshold::AtMost(resident_mib_max));
     report.figure("segments", answers.segments as f64, "");
     let p = |times: &[f64], share| percentile(times.iter().copied(), share);
-    report.promised("a row by id, p50", p(&answers.get_warm_ms, 0.5), "ms", Wanted::AtMost(GET_MS_P50_MAX));
+    report.promised("a row by id, p50", p(&answers.get_warm_ms, 0.5), "ms", Threshold::AtMost(GET_MS_P50_MAX));
     report.figure("a row by id, p99", p(&answers.get_warm_ms, 0.99), "ms");
     report.figure("a row by id, from the disk, p50", p(&answers.get_cold_ms, 0.5), "ms");
     report.figure("an id that is not there, p50", p(&answers.absent_ms, 0.5), "ms");
@@ -177,10 +179,10 @@ fn read_figures(report: &mut Report, answers: &Answers, resident_mib_max: f64) {
         "newest page of 100 traces, p50",
         p(&answers.newest_page_ms, 0.5),
         "ms",
-        Wanted::AtMost(PAGE_MS_MAX),
+        Threshold::AtMost(PAGE_MS_MAX),
     );
     report.figure("newest page of 100 traces, p99", p(&answers.newest_page_ms, 0.99), "ms");
-    report.promised("any page of 100 traces, p50", p(&answers.any_page_ms, 0.5), "ms", Wanted::AtMost(PAGE_MS_MAX));
+    report.promised("any page of 100 traces, p50", p(&answers.any_page_ms, 0.5), "ms", Threshold::AtMost(PAGE_MS_MAX));
     report.figure("any page of 100 traces, p99", p(&answers.any_page_ms, 0.99), "ms");
     report.figure("any page of 100 traces, from the disk, p50", p(&answers.any_page_cold_ms, 0.5), "ms");
     report.figure("one trace, p50", p(&answers.trace_ms, 0.5), "ms");

@@ -14,10 +14,10 @@ use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use assay_storage_shard::Shard;
 use serde_json::Value;
 
-use super::{Answers, Task};
+use super::{Answers, ScaleTask};
 use crate::client_threads::shard_of;
 use crate::process::Process;
-use crate::store::single_node::House;
+use crate::store::single_node::StoreNode;
 
 const LOOKUPS_COLD: usize = 500;
 const LOOKUPS: usize = 5000;
@@ -26,29 +26,29 @@ const TRACES_PER_PAGE: usize = 100;
 /// Of the rows looked up, one in this many is compared with what was written.
 const CHECK_EVERY: usize = 10;
 
-struct Reader<'a> {
+struct RowReader<'a> {
     workload: Workload,
     objects: &'a [(u64, u64)],
-    house: House,
+    house: StoreNode,
     dice: Dice,
 }
 
 /// A row that must be there.
-struct Known {
+struct KnownRow {
     row: Row,
     object: ObjectKey,
     shard: Arc<Shard>,
 }
 
-pub fn run(task: &Task) -> anyhow::Result<Answers> {
+pub fn run(task: &ScaleTask) -> anyhow::Result<Answers> {
     let began = Instant::now();
-    let house = House::open(&task.dir)?;
+    let house = StoreNode::open(&task.dir)?;
     house.fence_all()?;
     let ready_seconds = began.elapsed().as_secs_f64();
     let me = Process::myself();
     let memory_ready = me.memory()?;
     let workload = Workload::new(task.seed, Profile::Even, task.merges);
-    let mut reader = Reader { workload, objects: &task.objects, house, dice: Dice::new(task.seed ^ 1) };
+    let mut reader = RowReader { workload, objects: &task.objects, house, dice: Dice::new(task.seed ^ 1) };
     // Segments are written around the page cache: until someone reads them, they are on the disk alone.
     let get_cold_ms = reader.lookups(LOOKUPS_COLD)?;
     let any_page_cold_ms = reader.pages(PAGES, false)?;
@@ -72,18 +72,18 @@ pub fn run(task: &Task) -> anyhow::Result<Answers> {
     Ok(answers)
 }
 
-impl Reader<'_> {
-    fn any(&mut self) -> anyhow::Result<Known> {
+impl RowReader<'_> {
+    fn any(&mut self) -> anyhow::Result<KnownRow> {
         let (n, rows) = self.objects[self.dice.below(self.objects.len() as u64) as usize];
         ensure!(rows > 0, "object {n} has no rows");
         let row = self.workload.row(n, self.dice.below(rows));
-        Ok(Known { row, object: self.workload.object(n), shard: self.house.shard(shard_of(n))? })
+        Ok(KnownRow { row, object: self.workload.object(n), shard: self.house.shard(shard_of(n))? })
     }
 
     fn lookups(&mut self, count: usize) -> anyhow::Result<Vec<f64>> {
         let mut times = Vec::with_capacity(count);
         for at in 0..count {
-            let Known { row, object, shard } = self.any()?;
+            let KnownRow { row, object, shard } = self.any()?;
             let began = Instant::now();
             let view = shard.view();
             let found = view.get(&object, row.id(), view.version())?;
@@ -99,7 +99,7 @@ impl Reader<'_> {
     fn absent(&mut self, count: usize) -> anyhow::Result<Vec<f64>> {
         let mut times = Vec::with_capacity(count);
         for _ in 0..count {
-            let Known { row, object, shard } = self.any()?;
+            let KnownRow { row, object, shard } = self.any()?;
             // A span id is as random as a row id, and is none.
             let began = Instant::now();
             let view = shard.view();
@@ -114,7 +114,7 @@ impl Reader<'_> {
     fn pages(&mut self, count: usize, newest: bool) -> anyhow::Result<Vec<f64>> {
         let mut times = Vec::with_capacity(count);
         for _ in 0..count {
-            let Known { row, object, shard } = self.any()?;
+            let KnownRow { row, object, shard } = self.any()?;
             // Transaction ids follow the rows' times, so a row's time leads near its place.
             let near = PaginationKey::new(Xact::at_micros(u64::try_from(row.created)?), u16::MAX);
             let began = Instant::now();
@@ -132,7 +132,7 @@ impl Reader<'_> {
     fn traces(&mut self, count: usize) -> anyhow::Result<Vec<f64>> {
         let mut times = Vec::with_capacity(count);
         for _ in 0..count {
-            let Known { row, object, shard } = self.any()?;
+            let KnownRow { row, object, shard } = self.any()?;
             let began = Instant::now();
             let view = shard.view();
             let rows = view.trace(&object, row.root_span_id(), view.version())?;

@@ -1,4 +1,4 @@
-//! Why a node could not start, and what to do about it.
+//! Errors of a start, and what to do about them.
 
 use std::io;
 

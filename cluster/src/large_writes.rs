@@ -28,8 +28,8 @@ use crate::routing::service::{NoAnswer, Service};
 
 pub(crate) const PUT: &str = "blob.put";
 pub(crate) const GET: &str = "blob.get";
-/// What another node sent ahead of its entry is kept this long; a proposal is answered long before, and what is gone is fetched
-/// again. What was sent twice stays as long, so it is no longer than what was deleted may stay.
+/// Time for which a blob is kept that another node sent ahead of its entry. A proposal is answered long before, and
+/// what is gone is fetched again. What was sent twice stays as long, so it is no longer than what was deleted may stay.
 const EXPECTED_FOR: Duration = Duration::from_secs(60);
 /// One blob to or from another node.
 const SPREAD_MAX: Duration = Duration::from_secs(15);
@@ -113,7 +113,7 @@ impl Drop for Hold {
     }
 }
 
-/// What consensus is given; the count of uses is shared. Blobs of others come and go over the network.
+/// Large writes as consensus sees them; the count of uses is shared. Blobs of others come and go over the network.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterLargeWrites {
     pub writes: Arc<BlobWrites>,

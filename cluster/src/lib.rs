@@ -19,7 +19,8 @@
 //! and has applied all of it; one of several is open when its replicas run, and ready when it heard from the catalog
 //! (`Cluster::is_ready`). A founding that a crash cut short is begun again: until it ended nothing was acknowledged.
 //!
-//! Beside serving, reconcilers bring what is to what is wanted (`maintenance::reconcile`): each compares the two and makes one step.
+//! Beside serving, reconcilers bring what is to what is wanted (`maintenance::reconcile`): each compares the two and
+//! makes one step.
 
 mod certificates;
 mod config;
@@ -97,7 +98,7 @@ use crate::stale_copies::start_histories::StartHistories;
 use crate::startup::node_files::{KeptReplica, NodeFiles};
 use crate::startup::open::ConsensusRuntime;
 
-/// What everything on this node shares.
+/// State that everything on this node shares.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub id: ClusterId,
@@ -113,13 +114,13 @@ pub(crate) struct Shared {
     pub writes: Arc<BlobWrites>,
     pub parts: NodeParts,
     pub node_files: NodeFiles,
-    /// What `REPLICAS` says.
+    /// Content of `REPLICAS`.
     pub kept: Mutex<Vec<KeptReplica>>,
     /// Groups whose replica here is being taken away.
     pub ending: Mutex<BTreeSet<GroupId>>,
     /// Which damaged replicas the groups led here were last asked to do without.
     pub spared: Spared,
-    /// What time it is at the other nodes.
+    /// Clocks of the other nodes.
     pub clocks: Clocks,
     /// Replicas that do not run.
     pub resting: RestingReplicas,
@@ -157,7 +158,7 @@ impl Cluster {
         self.shared.node
     }
 
-    /// Where this node keeps its files, for upper layers that keep some beside them; the directory is locked.
+    /// Directory of this node's files, for upper layers that keep some beside them; the directory is locked.
     pub fn data_dir(&self) -> &Path {
         &self.shared.config.data_dir
     }
@@ -175,7 +176,7 @@ impl Cluster {
         &self.shared.net
     }
 
-    /// Where an object's rows are kept.
+    /// Shard that keeps an object's rows.
     pub fn locate(&self, object: &ObjectKey) -> ShardId {
         shard_of(object, self.shared.shards)
     }
@@ -208,7 +209,8 @@ impl Cluster {
         self.shared.replicas.group(group)
     }
 
-    /// Whether reads can be asked of the group's replica on this node: it is there, and is no learner that may be far behind.
+    /// Whether reads can be asked of the group's replica on this node: it is there, and is no learner that may be far
+    /// behind.
     pub fn has_data(&self, group: GroupId) -> bool {
         self.group(group).is_some_and(|group| group.votes())
     }
@@ -273,7 +275,7 @@ impl Cluster {
         self.not_ready().is_empty()
     }
 
-    /// What keeps this node from being ready, in words.
+    /// Reasons why this node is not ready, in words.
     pub fn not_ready(&self) -> Vec<String> {
         let mut why = Vec::new();
         if !self.hears_catalog() {

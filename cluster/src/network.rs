@@ -1,4 +1,4 @@
-//! This node's place in the network: what groups and services send goes out here, what others send comes in here.
+//! Network of this node: messages of groups and services are sent from here, and received here.
 //!
 //! There may be no transport, on a node that was told no address: then nobody is reached. It is set once, where the node
 //! has its certificate.
@@ -246,7 +246,7 @@ impl Peers for Network {
     }
 }
 
-/// Where calls come in that another node passes on, and those that this node is to pass on.
+/// Service that receives calls passed on by another node, and calls that this node is to pass on.
 #[derive(Debug)]
 struct RelayService {
     net: Network,
@@ -275,7 +275,7 @@ impl StreamHandler for RelayService {
     }
 }
 
-/// Where messages for the groups of this node come in.
+/// Service that receives messages for the groups of this node.
 #[derive(Debug)]
 struct GroupMessageService {
     replicas: Replicas,
@@ -414,7 +414,7 @@ pub(crate) mod tests {
         (net, other)
     }
 
-    /// What a replica at the other node answers to a snapshot.
+    /// Answer of a replica at the other node to a snapshot.
     async fn send_snapshot(group: GroupId, answer: ReceiveError) -> (Network, Result<Bytes, PeerError>) {
         let refuse = move |_: Received| {
             let refusal = refusal_of(answer.clone());

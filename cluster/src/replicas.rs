@@ -1,4 +1,4 @@
-//! The replicas that run on this node, by group. They come and go while it runs; who needs one asks for it each time.
+//! Registry of the replicas that run on this node, by group. They come and go, so each user asks for one each time.
 
 pub(crate) mod lifecycle;
 
@@ -13,7 +13,7 @@ use parking_lot::RwLock;
 #[derive(Clone, Debug)]
 pub(crate) struct HostedReplica {
     pub group: Group,
-    /// None of the catalog.
+    /// Shard of the group; none for the catalog.
     pub shard: Option<Arc<Shard>>,
 }
 
@@ -53,7 +53,7 @@ impl Replicas {
         self.hosted.read().values().map(|hosted| hosted.group.clone()).collect()
     }
 
-    /// Of which groups there is a replica.
+    /// Groups that have a replica here.
     pub fn ids(&self) -> Vec<GroupId> {
         self.hosted.read().keys().copied().collect()
     }

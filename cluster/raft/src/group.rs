@@ -67,12 +67,12 @@ const SEAL_NOTICED_WITHIN: Duration = Duration::from_secs(2);
 /// A seal that has not ended by then is asked for again.
 const SEAL_ASKED_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// What all groups of a node share.
+/// Parts that all groups of a node share.
 #[derive(Clone, Debug)]
 pub struct NodeParts {
     pub cluster_name: String,
     pub timing: Timing,
-    /// Where consensus runs; its threads are named for it.
+    /// Runtime of consensus; its threads are named for it.
     pub runtime: Handle,
     pub cache: CacheBudget,
     pub seals: SealThreads,
@@ -80,9 +80,9 @@ pub struct NodeParts {
     pub counters: Arc<Counters>,
     pub fatal: OnFatal,
     pub peers: Arc<dyn Peers>,
-    /// Of snapshots that come in.
+    /// Directory of incoming snapshots.
     pub throttle: Arc<Throttle>,
-    /// Where work that blocks is done.
+    /// Executor of blocking work.
     pub work: Work,
 }
 
@@ -111,7 +111,7 @@ struct GroupInner {
     proposer: Proposer,
     committer: Committer,
     fences: Fences,
-    /// Of other replicas that take this one for the leader.
+    /// Fences of other replicas that take this one for the leader.
     asked: Fences,
     log: LogStore,
     inbound: Inbound,
@@ -214,8 +214,8 @@ impl Group {
         self.fence().await.map(|_| ())
     }
 
-    /// Takes a command in for the next entry; entries keep the order of these calls. A command that still waits for memory
-    /// at its deadline is refused.
+    /// Takes a command in for the next entry; entries keep the order of these calls. A command that still waits for
+    /// memory at its deadline is refused.
     pub fn submit(&self, command: Bytes, until: Instant) -> Result<Pending, NotWritten> {
         self.shared.committer.submit(command, until)
     }

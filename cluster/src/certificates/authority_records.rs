@@ -48,7 +48,7 @@ pub(crate) struct NextAuthority {
     pub wrapped_key: String,
 }
 
-/// What a node has to change about the certificates in its directory.
+/// Change that a node has to make to the certificates in its directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CertificateChange {
     Nothing,
@@ -58,7 +58,7 @@ pub(crate) enum CertificateChange {
     Certificate(String),
 }
 
-/// What a node states about its certificates.
+/// Statement of a node about its certificates.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct StatedCertificates {
     pub trusts: Vec<String>,
@@ -66,7 +66,7 @@ pub(crate) struct StatedCertificates {
 }
 
 impl Authorities {
-    /// What the private key of an authority is wrapped under: it opens for this certificate alone.
+    /// Label that the private key of an authority is wrapped under: it opens for this certificate alone.
     pub fn label(certificate_pem: &str) -> String {
         format!("cluster authority {}", fingerprint_of(certificate_pem))
     }
@@ -138,7 +138,7 @@ impl Authorities {
         Some(stepped)
     }
 
-    /// What a node that keeps this has to change. A certificate of an operator's own authority stays as it is.
+    /// Change that a node has to make that keeps this identity. A certificate of an operator's own authority stays as it is.
     pub fn due(&self, kept: &Identity, valid: Duration) -> Result<CertificateChange, TransportError> {
         if self.issuer_of(kept)?.is_none() {
             return Ok(CertificateChange::Nothing);
@@ -194,7 +194,8 @@ fn fingerprint_of(pem: &str) -> String {
     first.map_or_else(|| fingerprint(pem.as_bytes()), |(_, der)| fingerprint(&der))
 }
 
-/// What is left longer than it could be is of an earlier program, whose certificates never ran out.
+/// Returns whether a certificate is due. One that is valid for longer than it could be is of an earlier program, whose
+/// certificates never ran out.
 fn is_due(left: Duration, valid: Duration) -> bool {
     let part = valid / RENEWED_AT_PART;
     left < part || left > valid + part

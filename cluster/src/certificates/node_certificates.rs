@@ -52,7 +52,7 @@ const CERTIFY_MAX: Duration = Duration::from_secs(5);
 /// Settings of the cluster that its founder chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Settings {
-    /// Of each shard, where there are nodes enough.
+    /// Replicas of each shard, where there are nodes enough.
     pub replicas: u16,
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn record_of(state: &State) -> Result<(Authorities, Arc<Record>), Ope
 /// A question of a node without the master key.
 #[derive(Serialize, Deserialize)]
 struct Certify {
-    /// Whose certificate it is to be.
+    /// Node that the certificate is for.
     node: NodeId,
     /// The public key, as PEM.
     key: String,
@@ -155,7 +155,7 @@ impl Shared {
         Err(format!("a certificate for node {node}: this node does not have the master key, and {why}"))
     }
 
-    /// What this node states about its program.
+    /// Statement of this node about its program.
     pub fn own_program(&self) -> NodeProgram {
         let keys = self.config.keys.as_ref().map(|keys| keys.ids()).unwrap_or_default();
         let identity = self.net.transport().map(|transport| transport.identity());
@@ -164,8 +164,8 @@ impl Shared {
         NodeProgram { keys: Some(keys), trusts, certified_by, ..NodeProgram::own() }
     }
 
-    /// What the first node tells the catalog once: the authority, the settings, itself. Leading it alone, it needs
-    /// nobody's agreement.
+    /// Records that the first node writes to the catalog once: the authority, the settings, itself. Leading it alone,
+    /// it needs nobody's agreement.
     pub async fn introduce_founder(&self, catalog: &Group) -> Result<(), OpenError> {
         let now = now_micros();
         let missing = |name: &str| self.catalog.read().find(&setting(name)).is_none();
@@ -217,8 +217,8 @@ impl Shared {
         Ok((certificate_pem, wrapped.map_err(OpenError::Keys)?))
     }
 
-    /// What this node starts with: what it keeps, or a new key with its certificate where that is gone. None where the
-    /// authority is not known here, or its key cannot be opened and the certificate is gone or over.
+    /// Identity that this node starts with: the one it keeps, or a new key with its certificate where that is gone.
+    /// None where the authority is not known here, or its key cannot be opened and the certificate is gone or over.
     fn identity(&self) -> Result<Option<Identity>, OpenError> {
         let authority = match self.authority() {
             Ok(authority) => authority,
@@ -249,7 +249,7 @@ impl Shared {
         Ok(Some(kept).filter(|_| !is_over))
     }
 
-    /// What is to be changed about the certificates in this node's directory.
+    /// Change that is due to the certificates in this node's directory.
     fn due(&self, kept: &Identity) -> Result<CertificateChange, OpenError> {
         match self.authorities() {
             Ok(body) => Ok(body.due(kept, self.config.certificate_valid)?),
@@ -285,7 +285,7 @@ impl Shared {
         }
     }
 
-    /// What this node keeps in its directory.
+    /// Identity that this node keeps in its directory.
     pub async fn kept_identity(self: &Arc<Self>) -> Result<Identity, OpenError> {
         self.blocking(|shared| shared.node_files.identity()?.ok_or(OpenError::NoIdentity)).await
     }
@@ -321,7 +321,7 @@ impl Shared {
         Ok(Identity { certificate_pem, ..kept })
     }
 
-    /// Where others reach this node: what it is told now, else what it was told before, which it keeps.
+    /// Address at which others reach this node: the configured one, else the one it was told before, which it keeps.
     fn own_address(&self) -> Result<Option<String>, OpenError> {
         let kept = self.node_files.node()?;
         match &self.config.peer {

@@ -1,5 +1,5 @@
-//! Bringing what is to what is wanted. Each reconciler compares the two, makes a step, and takes no other input; what a
-//! crash cut short is found again by looking.
+//! Reconciliation of actual with wanted state. Each reconciler compares the two, makes a step, and takes no other
+//! input; what a crash cut short is found again by looking.
 //!
 //! | reconciler | on | compares | does |
 //! |---|---|---|---|

@@ -1,6 +1,6 @@
-//! What goes on beside serving: which group seals next, compaction, room on the disk, blobs out of use.
+//! Upkeep beside serving: seals, compaction, room on the disk, blobs out of use.
 //!
-//! One thread looks at the node several times a second and decides by `decide`, which is plain arithmetic; seals run on
+//! One thread looks at the node several times a second and decides by `seal_choice`, which is plain arithmetic; seals run on
 //! threads of their own, through consensus, which then purges the log; compaction has a thread of its own, which
 //! stands behind the others where processors are few, and rests while memory is short, unless a shard has too many
 //! segments. The same look opens or closes the door for writes: they wait while memory is at twice its budget, and are
@@ -63,7 +63,7 @@ const DAMAGED_REST: Duration = Duration::from_secs(60);
 /// Documents of generations sealed last, over all shards: they save reads to merges that come right after a seal.
 const CACHED_BYTES_MAX: usize = 64 << 20;
 
-/// What upkeep has done and has before it.
+/// Counts of the work that upkeep has done and has before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpkeepCounts {
     pub seals: u64,

@@ -1,4 +1,4 @@
-//! How a node becomes part of a cluster.
+//! Joining of a cluster by a new node.
 //!
 //! An operator asks a node that is in for a token: the cluster, where to go, the authority to believe, and a secret that
 //! works once. The new node makes a key, goes there, checks that it reached the cluster of its token, and shows the
@@ -46,7 +46,7 @@ const JOIN_MAX: Duration = Duration::from_secs(30);
 /// Changes of the catalog's members that may come in between.
 const ATTEMPTS_MAX: usize = 16;
 
-/// What an operator carries from a node that is in to one that is not.
+/// Token that an operator carries from a member to a node that is to join.
 #[derive(Serialize, Deserialize)]
 struct Token {
     cluster: ClusterId,
@@ -79,7 +79,7 @@ struct Request {
     /// The public key, as PEM.
     key: String,
     address: String,
-    /// What the program that joins can do. Programs before 0.5.0 neither send nor read it.
+    /// Features of the program that joins. Programs before 0.5.0 neither send nor read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     program: Option<NodeProgram>,
 }
@@ -140,7 +140,7 @@ pub enum JoinError {
     Certificate(#[from] assay_cluster_transport::TransportError),
 }
 
-/// What a join came to.
+/// Result of a join.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Joined {
     pub cluster: ClusterId,
@@ -211,7 +211,7 @@ pub async fn join(disk: SharedDisk, dir: &Path, token: &str, address: &str) -> R
     keep(&node_files, key_pem, admitted, address)
 }
 
-/// What a directory is already; none of one that may join. The format file is the last that a join writes, so it needs no
+/// Earlier join of a directory; none where it may join. The format file is the last that a join writes, so it needs no
 /// lock to be believed.
 fn joined_before(node_files: &NodeFiles, cluster: ClusterId) -> Result<Option<Joined>, JoinError> {
     match read_format(&*node_files.disk, &node_files.dir)? {
@@ -258,7 +258,7 @@ fn keep(node_files: &NodeFiles, key_pem: String, admitted: Admission, address: &
     Ok(Joined { cluster, node, before: false })
 }
 
-/// Where new nodes knock. Any node lets them in, through the catalog.
+/// Service that admits new nodes. Every node can, through the catalog.
 pub(crate) struct JoinService(pub Arc<Shared>);
 
 impl fmt::Debug for JoinService {

@@ -8,7 +8,7 @@ use assay_storage_model::catalog::{Expect, PutRecord, Record, RecordKind, Unique
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// What an operator, or a set time without a sign of life, wants of a node.
+/// State that an operator, or a set time without a sign of life, wants of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeState {
@@ -22,16 +22,16 @@ pub enum NodeState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRecord {
     pub node: NodeId,
-    /// Where other nodes reach it; none before it was told.
+    /// Address at which other nodes reach it; none before it was told.
     pub address: Option<String>,
     pub state: NodeState,
-    /// What the node states about its program. None for 0.4.0 and older, which neither read nor write this field: where
+    /// Statement of the node about its program. None for 0.4.0 and older, which neither read nor write this field: where
     /// such a node rewrites the record of another one, that one states it again within a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<NodeProgram>,
 }
 
-/// What a node states about the program that it runs and the keys that it was given.
+/// Statement of a node about the program that it runs and the keys that it was given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeProgram {
     pub version: String,
@@ -221,7 +221,7 @@ pub(crate) fn put_removed_below(state: &State, below: NodeId, at: i64) -> PutRec
     }
 }
 
-/// Where each node that is still part of the cluster can be reached.
+/// Addresses of the nodes that are part of the cluster.
 pub(crate) fn addresses(state: &State) -> BTreeMap<NodeId, String> {
     let nodes = all(state).into_values().map(|(node, _)| node);
     nodes.filter(|node| node.state != NodeState::Removed).filter_map(|node| Some((node.node, node.address?))).collect()
@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    /// What 0.4.0 has in its catalog reads, and what it rewrites loses nothing that it knows.
+    /// Records of 0.4.0 can be read, and rewriting them loses nothing that 0.4.0 knows.
     #[test]
     fn a_record_of_a_node_before_0_5_states_nothing() {
         let old = r#"{"node":2,"address":"10.0.0.2:7400","state":"active"}"#;

@@ -1,5 +1,5 @@
-//! What operators do to a running cluster. Every operation states what is wanted in the catalog and is done when asked
-//! again; reconcilers on the nodes bring it about.
+//! Operations of administrators on a running cluster. Every operation states what is wanted in the catalog and is done
+//! when asked again; reconcilers on the nodes bring it about.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -137,7 +137,7 @@ async fn hand_over(group: &Group, to: ReplicaId) -> Result<(), HandOverError> {
 }
 
 impl Shared {
-    /// Who may lead a group that this node leads: voters on nodes that are to lead things, those that have most first.
+    /// Candidates to lead a group that this node leads: voters on nodes that are to lead things, those that have most first.
     /// Whether they answer is not known here: what a leader knows of one that died stays as it was.
     pub fn successors(&self, group: &Group) -> Vec<Member> {
         let status = group.status();

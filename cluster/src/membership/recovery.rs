@@ -1,4 +1,4 @@
-//! Going on with one node after a majority was lost for good.
+//! Recovery with one node after a majority was lost for good.
 //!
 //! Done on a directory that no node runs on. First everything is looked at: each replica must have entries in its log, and
 //! a state that opens and reaches them. Then `RECOVERING` is written, every replica gets a new number, and is made the
@@ -42,7 +42,7 @@ const RECOVERING: &str = "RECOVERING";
 const NUMBERS_SKIPPED: u64 = 10_000;
 const _: () = assert!(NUMBERS_SKIPPED <= IDS_GIVEN_MAX as u64, "given out with one command");
 
-/// What recovering would mean.
+/// Effects that a recovery would have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Recovery {
     pub node: NodeId,
@@ -52,7 +52,7 @@ pub struct Recovery {
     pub kept: usize,
     /// Shards without a whole one here: it has none, or one that was never filled, or one that is damaged.
     pub lost: Vec<ShardId>,
-    /// Of those that are kept: shards whose replica here has no vote, as far as it knows. It was being filled, or was
+    /// Kept shards whose replica here has no vote, as far as it knows. It was being filled, or was
     /// about to leave, and may lack acknowledged writes from long ago.
     pub not_voting: Vec<ShardId>,
     /// The same of the catalog. Of more than a few nodes not all vote for it, so this may be as it should.
@@ -71,7 +71,7 @@ struct Opened {
     _lock: Lock,
 }
 
-/// What would be lost and kept; changes nothing.
+/// Returns what would be lost and kept; changes nothing.
 pub fn recovery(config: &ClusterConfig) -> Result<Recovery, OpenError> {
     open(config).map(|opened| opened.recovery)
 }
@@ -122,7 +122,7 @@ fn open(config: &ClusterConfig) -> Result<Opened, OpenError> {
     Ok(Opened { node_files, kept, recovery, sealed, next_replica, log, _lock: lock })
 }
 
-/// What this node has of a group.
+/// Data that this node has of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Had {
     Nothing,

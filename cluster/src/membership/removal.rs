@@ -1,6 +1,6 @@
-//! Whether the others can do without a node, which is asked before it is cut off for good. Once it is written down that a
-//! node was removed nobody hears it any more, while the members of its groups are changed only later: a group that loses
-//! its majority by it could never change them again, with all of its disks whole.
+//! Removal of nodes: the others are asked whether they can do without a node before it is cut off for good. Once it is
+//! written down that a node was removed nobody hears it any more, while the members of its groups are changed only
+//! later: a group that loses its majority by it could never change them again, with all of its disks whole.
 //!
 //! R1: of each group's voters a majority is on other nodes that answer, and is close behind.
 //! R2: who asks for two nodes at once is held against both: what was let go last is written down before it is done, by
@@ -28,7 +28,7 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 const UNDER_WAY_FOR: Duration = Duration::from_secs(60);
 const SETTING: &str = "removal";
 
-/// What is written down before a node is removed.
+/// Record that is written before a node is removed.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Removal {
     node: NodeId,

@@ -1,4 +1,4 @@
-//! Nodes that the catalog of this node does not know: whether their certificates are to be believed.
+//! Nodes that the catalog of this node does not know, and whether their certificates are to be believed.
 //!
 //! A certificate proves that whoever issued it had the authority's key. A forged one can bear a number that never joined,
 //! so the number has to be one that the catalog knows. This node's copy of the catalog may be behind, and the node that it
@@ -101,7 +101,7 @@ async fn is_known_elsewhere(shared: &Shared, node: NodeId) -> bool {
     futures::future::join_all(asked).await.into_iter().flatten().any(|answer| answer[..] == [1])
 }
 
-/// Says whether the catalog of this node knows a number.
+/// Service that tells whether the catalog of this node knows a number.
 #[derive(Debug)]
 pub(crate) struct VoucherService(pub Arc<Shared>);
 

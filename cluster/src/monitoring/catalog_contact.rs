@@ -1,4 +1,4 @@
-//! When this node last heard from the catalog's majority: on that hangs whether it may say who may do what.
+//! Contact with the catalog's majority: a node without it must not decide what principals may do.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ impl CatalogHeard {
         self.last.send_modify(|last| *last = (*last).max(Some(asked)));
     }
 
-    /// What is here of the catalog is no longer to be relied on.
+    /// Forgets the contact: the catalog here is no longer to be relied on.
     pub fn forget(&self) {
         self.last.send_replace(None);
     }

@@ -1,4 +1,4 @@
-//! What whoever measures is told of the groups of this node, its log and its peers.
+//! Readings for metrics: the groups of this node, its log and its peers.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct GroupReading {
     pub term: u64,
     pub last: Option<u64>,
     pub applied: Option<u64>,
-    /// Of a leader: entries that the slowest member lacks.
+    /// Entries that the slowest member lacks, as its leader knows it.
     pub behind: Option<u64>,
     pub waiting: u64,
     pub unapplied_bytes: u64,
@@ -33,7 +33,7 @@ pub struct LogSyncs {
     pub seconds: f64,
 }
 
-/// What consensus says of it. A leader that is cut off does not step down by itself, and must not look well for ever.
+/// State of the group in consensus. A leader that is cut off does not step down by itself, and must not look well for ever.
 fn reading_of(shard: Option<ShardId>, status: &GroupStatus) -> GroupReading {
     let slowest = status.members.iter().map(|member| member.matched.unwrap_or(0)).min();
     let behind = slowest.zip(status.last).map(|(slowest, last)| last.saturating_sub(slowest));

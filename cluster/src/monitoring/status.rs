@@ -1,4 +1,4 @@
-//! What the whole cluster looks like, gathered from every node: for people, for `cluster status`, for the planner.
+//! Status of the whole cluster, gathered from every node: for people, for `cluster status`, for the planner.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const ASK_MAX: Duration = Duration::from_millis(1500);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterStatus {
     pub cluster: ClusterId,
-    /// Who was asked.
+    /// Node that was asked.
     pub node: NodeId,
     pub nodes: Vec<NodeReport>,
     pub groups: Vec<GroupReport>,
@@ -39,11 +39,11 @@ pub struct ClusterStatus {
     pub quorum: bool,
     /// Every group is led, and has exactly the members that it is to have, all close behind.
     pub settled: bool,
-    /// What keeps it from being settled, in words.
+    /// Reasons why it is not settled, in words.
     pub unsettled: Vec<String>,
 }
 
-/// Of programs before this was said.
+/// Default for reports of programs that do not send the field.
 fn answered() -> bool {
     true
 }
@@ -94,7 +94,7 @@ pub struct ReplicaReport {
     pub matched: Option<u64>,
 }
 
-/// What one node says of its groups.
+/// Report of one node about its groups.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct OwnReport {
     pub led: Vec<GroupReport>,
@@ -142,7 +142,7 @@ impl Shared {
         OwnReport { led, lost, resting }
     }
 
-    /// What every node says, but for those that do not answer.
+    /// Reports of all nodes, except those that do not answer.
     pub async fn reports(&self) -> BTreeMap<NodeId, OwnReport> {
         let others: Vec<NodeId> =
             nodes::addresses(&self.catalog.read()).into_keys().filter(|node| *node != self.node).collect();
@@ -234,7 +234,7 @@ pub(crate) fn groups_of(map: &ShardMap, reports: &BTreeMap<NodeId, OwnReport>) -
     .collect()
 }
 
-/// What keeps a group from being as the map has it.
+/// Reasons why a group is not as the map has it.
 pub(crate) fn unsettled_group(map: &ShardMap, group: &GroupReport) -> Option<String> {
     let name = name_of(group);
     if group.leader.is_none() {
@@ -276,7 +276,7 @@ impl Cluster {
     }
 }
 
-/// Says how the groups of this node are.
+/// Service that reports on the groups of this node.
 #[derive(Debug)]
 pub(crate) struct ReportService(pub Arc<Shared>);
 

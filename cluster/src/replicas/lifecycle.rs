@@ -1,4 +1,4 @@
-//! Opening, starting, taking away and giving up the replicas of this node.
+//! Life of a replica on this node: it is opened, started, taken away, or given up.
 //!
 //! A new replica is written down in `REPLICAS` before its directory is made. One that leaves is written down as leaving,
 //! stopped, its log forgotten, its directory removed, and then its line. What fails in between is done again as long as
@@ -102,7 +102,7 @@ fn set_aside(node_files: &NodeFiles, replica: &KeptReplica) -> Result<(), OpenEr
     node_files.disk.sync_dir(assay_storage_disk::parent_of(&to)).map_err(failed())
 }
 
-/// What a crash left of replicas that were on their way out. Blocking.
+/// Finishes the removal of replicas that a crash interrupted. Blocking.
 pub(crate) fn finish_leaving(node_files: &NodeFiles, kept: &mut [KeptReplica], log: &Log) -> Result<(), OpenError> {
     let leaving: Vec<_> = kept.iter().filter(|replica| replica.state == KeptState::Leaving).cloned().collect();
     for replica in leaving {
@@ -189,7 +189,7 @@ impl Shared {
         Ok(())
     }
 
-    /// What `REPLICAS` says of the group.
+    /// Line of the group in `REPLICAS`.
     pub fn kept_of(&self, group: GroupId) -> Option<KeptReplica> {
         self.kept.lock().iter().find(|kept| kept.group == group).cloned()
     }

@@ -41,7 +41,7 @@ pub struct Round<R> {
     pub there: BTreeMap<NodeId, Vec<LeaderRequest<R>>>,
 }
 
-/// What one attempt at a request came to.
+/// Result of one attempt at a request.
 #[derive(Debug)]
 pub enum Attempt<R, T> {
     /// A response, which may be a refusal.

@@ -1,5 +1,5 @@
-//! On whose behalf one node asks another. What stands for a principal are bytes that upper layers write and read; here they
-//! only travel, in front of the body, to a service of another name.
+//! Services that are called on behalf of a principal. A principal is given as bytes that upper layers write and read;
+//! here they only travel, in front of the body, to a service of another name.
 //!
 //! Nodes before 0.5.0 say nothing and know only the service's plain name. They are asked by that name, and are answered by
 //! it until every node says on whose behalf it asks.
@@ -32,7 +32,7 @@ pub struct ServiceNames {
     pub on_behalf: &'static str,
 }
 
-/// What is to be done to objects.
+/// Access to objects that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectAccess {
     Read,
@@ -49,7 +49,7 @@ pub trait Guard: Send + Sync + fmt::Debug + 'static {
     ) -> BoxFuture<'static, Result<(), String>>;
 }
 
-/// Answers a service that is asked on somebody's behalf. `principal` is none where a node before 0.5.0 asks.
+/// A service that is called on behalf of a principal. `principal` is none where a node before 0.5.0 asks.
 pub trait DelegatedService: Send + Sync + fmt::Debug + 'static {
     fn answer_for(
         &self,
@@ -60,7 +60,7 @@ pub trait DelegatedService: Send + Sync + fmt::Debug + 'static {
     ) -> BoxFuture<'static, Result<Bytes, NoAnswer>>;
 }
 
-/// One of the two names.
+/// Service under one of its two names.
 #[derive(Debug)]
 struct NamedService {
     answers: Arc<dyn DelegatedService>,

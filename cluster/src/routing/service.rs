@@ -1,4 +1,4 @@
-//! Questions from one node to another beside those of groups: upper layers name a service, answer it, and ask it.
+//! Services between nodes beside those of groups: upper layers name a service, serve it, and call it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub enum AskError {
     Unknown { node: NodeId, why: String },
 }
 
-/// What answers to a question instead of bytes.
+/// Failure that is answered instead of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoAnswer {
     NotLeader {

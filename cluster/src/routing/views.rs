@@ -1,4 +1,4 @@
-//! Views of shards that have a replica here: who reads one sees all that was acknowledged before they asked.
+//! Views of shards that have a replica here: a reader sees everything that was acknowledged before it asked.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What followers acknowledged to the leaders on this node, kept on the disk at most a second late: a follower that comes
-//! back with less was put back from an older copy.
+//! Positions that followers acknowledged to the leaders on this node, kept on the disk at most a second late: a
+//! follower that comes back with less was put back from an older copy.
 //!
 //! ```text
 //! ACKNOWLEDGED  at <group> <replica> <vote: term replica> <matched: term replica index> <committed: the same, or ->
@@ -26,7 +26,7 @@ type Entries = BTreeMap<Name, Acknowledged>;
 #[derive(Debug, Default)]
 pub(crate) struct AcknowledgedTable {
     entries: Mutex<Entries>,
-    /// What the file has.
+    /// Content of the file.
     written: Mutex<Entries>,
 }
 
@@ -64,7 +64,8 @@ impl AcknowledgedTable {
 }
 
 impl Shared {
-    /// What a replica elsewhere is known to have acknowledged, also to a leader here that has not written it down yet.
+    /// Position that a replica elsewhere is known to have acknowledged, also to a leader here that has not written it
+    /// down yet.
     pub fn acknowledged(&self, group: GroupId, replica: ReplicaId) -> Option<Acknowledged> {
         self.note_acknowledged(group);
         self.start_histories.table.get((group, replica))

@@ -1,4 +1,4 @@
-//! What a start itself sees of a directory that is not all of one time, before anybody else is asked.
+//! Detection, by a start itself, of a directory whose files are not all of one time, before any other node is asked.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

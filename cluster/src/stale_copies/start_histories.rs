@@ -1,4 +1,4 @@
-//! Introducing this process to the other nodes, and hearing them: what `starts` decides is written, sent and waited for
+//! Exchange of start histories between nodes: the decisions of `starts` are written, sent and waited for
 //! here.
 
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 type ExchangeTurn = Arc<tokio::sync::Mutex<Option<Instant>>>;
 
-/// What one process knows of starts, and how it tells others.
+/// Starts that one process knows, and their exchange with others.
 #[derive(Debug)]
 pub(crate) struct StartHistories {
     registry: Mutex<Registry>,
@@ -50,7 +50,7 @@ pub(crate) struct StartHistories {
     turns: Mutex<BTreeMap<NodeId, ExchangeTurn>>,
     consequences: Mutex<Vec<Consequence>>,
     told: Notify,
-    /// What followers of groups led here acknowledged.
+    /// Acknowledgements of followers of groups led here.
     pub table: AcknowledgedTable,
 }
 
@@ -308,7 +308,7 @@ fn say(node: NodeId, verdict: &Verdict, before: Option<&Verdict>) {
     }
 }
 
-/// What each replica of this node has now. Blocking.
+/// Hard state of each replica of this node. Blocking.
 fn hard_states(shared: &Shared) -> std::io::Result<Vec<(GroupId, ReplicaId, HardState)>> {
     let kept: Vec<KeptReplica> = shared.kept.lock().clone();
     let kept = kept.into_iter().filter(|one| one.state == KeptState::Kept);

@@ -1,5 +1,5 @@
-//! Which process of a node may speak for its replicas: a data directory that was put back from an older copy must not
-//! vote.
+//! Registry of starts, which decides which process of a node may speak for its replicas: a data directory that was put
+//! back from an older copy must not vote.
 //!
 //! Each start of a node draws a random [`StartId`] and appends it to the history in its directory before anybody hears of
 //! the process. A node keeps the last id that it saw of each other node. Two processes introduce themselves to each other
@@ -86,7 +86,7 @@ impl<'de> Deserialize<'de> for StartId {
 
 pub type Name = (GroupId, ReplicaId);
 
-/// What a node keeps of starts, its own and those of others.
+/// Starts that a node keeps, its own and those of others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptStarts {
     /// Oldest first. The last one is of the process that runs.
@@ -102,7 +102,7 @@ pub struct KeptStarts {
 /// From which number on replicas are new to this node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Floor {
-    /// What this node keeps says what it ever had.
+    /// The kept starts cover everything that this node ever had.
     #[default]
     None,
     /// It is an older copy, and what it had since is not known yet.
@@ -168,7 +168,7 @@ impl KeptStarts {
     }
 }
 
-/// What a process says of itself to another node.
+/// Introduction of a process to another node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Introduction {
     pub start: StartId,
@@ -176,7 +176,7 @@ pub struct Introduction {
     pub replicas: Vec<(GroupId, ReplicaId, HardState)>,
 }
 
-/// What a node thinks of a process that introduced itself.
+/// Verdict of a node on a process that introduced itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The process that this is about.
@@ -219,7 +219,7 @@ pub struct Message {
     pub verdict: Option<Verdict>,
 }
 
-/// What is to be done after another node was heard.
+/// Action that follows after another node was heard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Consequence {
     /// The directory is an older copy: all replicas are to be closed.
@@ -236,7 +236,7 @@ pub enum Consequence {
     Stop { by: NodeId, instead: StartId },
 }
 
-/// What is known of another node's process.
+/// State of another node's process, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Process {
     #[default]
@@ -287,7 +287,7 @@ impl fmt::Display for Stop {
     }
 }
 
-/// What one process knows.
+/// Starts that one process knows.
 #[derive(Debug)]
 pub struct Registry {
     own: StartId,
@@ -397,7 +397,7 @@ impl Registry {
         Verdict { about: said.start, found, refused }
     }
 
-    /// What has to be durable before this verdict is acted on; none where it is.
+    /// State that has to be durable before this verdict is acted on; none where it is.
     pub fn to_keep(&self, from: NodeId, verdict: &Verdict) -> Option<KeptStarts> {
         let accepted = verdict.found == StartVerdict::Accepted;
         let known = self.kept.seen.get(&from) == Some(&verdict.about);
@@ -494,7 +494,7 @@ impl Registry {
         self.peers.get(&node).is_some_and(|peer| peer.process == Process::Silent)
     }
 
-    /// What this process thinks of a node's process.
+    /// Verdict of this process on a node's process.
     pub fn verdict_on(&self, node: NodeId) -> Option<Verdict> {
         self.peers.get(&node)?.verdict.clone()
     }

@@ -1,5 +1,5 @@
-//! Small text files that a node keeps about itself: lines of `name value`, under a first line that names what they are and
-//! their version, above a checksum. Replaced whole, so that a crash leaves the old one or the new one.
+//! Checksummed text files that a node keeps about itself: lines of `name value`, under a first line that names what
+//! they are and their version, above a checksum. Replaced whole, so that a crash leaves the old one or the new one.
 //!
 //! ```text
 //! assay node 1

@@ -1,4 +1,4 @@
-//! Whose directory this is: the format file and the lock.
+//! The data directory of a node: its format file and its lock.
 //!
 //! ```text
 //! assay 1                                       the version of what is below
@@ -21,7 +21,7 @@ use thiserror::Error;
 pub const FORMAT_VERSION: u32 = 1;
 const FORMAT: &str = "FORMAT";
 const LOCK: &str = "LOCK";
-/// What may be there before the format file is, and what every file system makes.
+/// Names that may exist before the format file does, and those that every file system makes.
 const OF_A_START: [&str; 7] = [LOCK, "lost+found", "JOINING.tmp", "NODE", "PEERS", "REPLICAS", "tls"];
 const FORMAT_BYTES_MAX: u64 = 4096;
 
@@ -53,7 +53,7 @@ fn io_error(doing: String) -> impl FnOnce(io::Error) -> HomeError {
     move |source| HomeError::Io { doing, source }
 }
 
-/// What the format file says.
+/// Content of the format file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     pub cluster: ClusterId,
@@ -106,7 +106,7 @@ impl Lock {
     }
 }
 
-/// What the directory says it is; none where there is no format file.
+/// Reads the format file; none where there is none.
 pub fn read_format(disk: &dyn Disk, dir: &Path) -> Result<Option<Format>, HomeError> {
     let path = dir.join(FORMAT);
     let reading = || format!("reading {}", path.display());
@@ -171,7 +171,7 @@ pub(crate) fn read_or_found(
     }
 }
 
-/// What has no format file may hold only what a founding or a joining that was cut short left.
+/// Checks that a directory without a format file holds only what a founding or a joining that was cut short left.
 pub(crate) fn check_empty(disk: &dyn Disk, dir: &Path) -> Result<(), HomeError> {
     let entries = disk.list(dir).map_err(io_error(format!("listing {}", dir.display())))?;
     let ours = |name: &str| OF_A_START.contains(&name) || name == format!("{FORMAT}.tmp");

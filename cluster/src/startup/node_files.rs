@@ -1,4 +1,4 @@
-//! What this node keeps beside its data: who it is, where the others were last, which replicas it has.
+//! Files that a node keeps beside its data: its identity, the last addresses of its peers, and its replicas.
 //!
 //! ```text
 //! NODE        node 3, address 10.0.0.3:7400      none in a directory that was founded here: that is node 1
@@ -21,14 +21,14 @@ use assay_storage_model::{GroupId, NodeId, ReplicaId, ShardId};
 use crate::startup::checksummed_file;
 use crate::startup::data_dir::HomeError;
 
-/// Who founds a cluster.
+/// Number of the node that founds a cluster.
 pub(crate) const FOUNDER: NodeId = NodeId(1);
 
-/// Who a node is, as its directory says.
+/// Identity of a node, as its directory has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeFile {
     pub node: NodeId,
-    /// Where other nodes reach it.
+    /// Address at which other nodes reach it.
     pub address: Option<String>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct NodeFiles {
     pub dir: PathBuf,
 }
 
-/// Who the node of a directory is that has a format file; needs no lock, for it is replaced whole.
+/// Reads the identity of the node that a directory belongs to. Needs no lock, since the file is replaced whole.
 pub fn read_node(disk: SharedDisk, dir: &Path) -> Result<NodeFile, HomeError> {
     NodeFiles { disk, dir: dir.to_owned() }.node()
 }
@@ -220,7 +220,7 @@ fn parse_replica(value: &str) -> Option<KeptReplica> {
     words.next().is_none().then_some(KeptReplica { group, replica, dir, state })
 }
 
-/// What the founder has, where no file says so: the first replica of every group, in directories without a number.
+/// Replicas of the founder, where no file lists them: the first replica of every group, in directories without a number.
 pub(crate) fn replicas_of_founder(map: &ShardMap) -> Vec<KeptReplica> {
     let kept = |group: GroupId, replica, dir| KeptReplica { group, replica, dir, state: KeptState::Kept };
     let mut replicas = vec![kept(GroupId::CATALOG, map.catalog.replicas[0].id, "catalog".to_owned())];
@@ -231,7 +231,7 @@ pub(crate) fn replicas_of_founder(map: &ShardMap) -> Vec<KeptReplica> {
     replicas
 }
 
-/// Where a replica that came later is kept: no two of them ever share a directory.
+/// Directory of a replica that came later: no two of them ever share a directory.
 pub(crate) fn dir_of(group: GroupId, replica: ReplicaId) -> String {
     match group.shard() {
         Some(shard) => format!("shards/{:03}-r{replica}", shard.0),

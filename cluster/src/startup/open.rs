@@ -1,4 +1,4 @@
-//! Opening a node, in order: directory, log, states, network, consensus, what the cluster must know of it, upkeep.
+//! Opening of a node, in order: directory, log, states, network, consensus, what the cluster must know of it, upkeep.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ use crate::{Cluster, Shared};
 const CONSENSUS_THREADS: usize = 2;
 const BALLAST: &str = "BALLAST";
 
-/// What was opened before consensus starts.
+/// State that is opened before consensus starts.
 struct States {
     log: Log,
     blobs: Arc<Blobs>,
@@ -55,16 +55,16 @@ struct States {
     replicas: Vec<(KeptReplica, Option<Arc<Shard>>)>,
     /// Damaged ones.
     closed: Vec<ClosedReplica>,
-    /// What `REPLICAS` says.
+    /// Content of `REPLICAS`.
     kept: Vec<KeptReplica>,
-    /// What `STARTS` says, this start included.
+    /// Content of `STARTS`, this start included.
     starts: starts::KeptStarts,
 }
 
 /// Damaged replicas that wait to be closed. Each is reported once, and a node has at most one of each group.
 const DAMAGED_MAX: usize = SHARDS_MAX + 1;
 
-/// Whose directory it is, and what it says of its node.
+/// Data directory, and the node that it belongs to.
 struct Home {
     lock: Lock,
     format: Format,
@@ -199,7 +199,7 @@ fn reserve_ballast(config: &ClusterConfig, dir: &Path) {
     }
 }
 
-/// What a founder has before anybody else came.
+/// Shard map of a founder before any other node joined.
 fn founding_map(format: Format) -> ShardMap {
     first_map(&[FOUNDER], format.shards, 1)
 }

@@ -1,4 +1,4 @@
-//! What a caller says and hears: a call, whom it concerns, how it can fail.
+//! Calls as a caller sees them: whom they concern, and how they can fail.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What every call says about itself, in headers: cluster, sender, receiver, address, time left, size; and its path.
+//! Headers of every call: cluster, sender, receiver, address, time left, size; and its path.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -26,7 +26,7 @@ pub(crate) const WITHIN_MAX: Duration = Duration::from_secs(3600);
 /// The first part of every path. A change that older peers cannot read gets another number, and both are answered.
 const PREFIX: &str = "/assay.peer.v1/";
 
-/// In which form a service is asked.
+/// Form in which a service is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Call,
@@ -57,7 +57,7 @@ impl Form {
     }
 }
 
-/// What does not change from call to call. One who joins is nobody yet, and knows nobody.
+/// Headers that do not change from call to call. A node that joins has no number yet, and knows no other.
 pub(crate) fn lasting(cluster: ClusterId, from: Option<NodeId>, to: Option<NodeId>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -72,7 +72,7 @@ pub(crate) fn lasting(cluster: ClusterId, from: Option<NodeId>, to: Option<NodeI
     headers
 }
 
-/// What each call says anew.
+/// Headers that differ from call to call.
 pub(crate) fn add(
     headers: &mut HeaderMap,
     address: Option<Address>,
@@ -99,7 +99,7 @@ fn value_of(value: impl Display) -> HeaderValue {
     HeaderValue::from_maybe_shared(bytes::Bytes::from(value.to_string())).expect("digits, letters, dots and dashes")
 }
 
-/// What a call said about itself.
+/// Headers of a received call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Heading {
     pub(crate) cluster: ClusterId,

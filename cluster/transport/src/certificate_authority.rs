@@ -26,9 +26,9 @@ const PUBLIC_KEY_BYTES: usize = 32;
 const REQUEST_BYTES_MAX: usize = 4 << 10;
 /// Before the first cluster: a certificate is good at once, also where a clock is behind.
 const VALID_FROM_YEAR: i32 = 2020;
-/// Of the authority: after the last cluster.
+/// End of the authority's validity: after the last cluster.
 const VALID_TO_YEAR: i32 = 2120;
-/// Of a node, whatever is asked for.
+/// Longest validity of a node's certificate, whatever is asked for.
 const VALID_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 pub struct Authority {
@@ -116,7 +116,7 @@ impl Authority {
         Ok(Authority { cluster, certificate_pem: certificate_pem.to_owned(), issuer })
     }
 
-    /// What every node trusts; public.
+    /// Certificate that every node trusts; public.
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }

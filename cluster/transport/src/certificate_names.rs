@@ -6,12 +6,12 @@ use rustls::client::verify_server_name;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::ParsedCertificate;
 
-/// Of one node.
+/// Name of one node.
 pub(crate) fn node_name(cluster: ClusterId, node: NodeId) -> String {
     format!("node-{node}.{cluster}.assay")
 }
 
-/// Of every node: what one who joins expects, knowing no node yet.
+/// Name of every node, which a joining node expects, as it knows no node yet.
 pub(crate) fn any_name(cluster: ClusterId) -> String {
     format!("any.{cluster}.assay")
 }

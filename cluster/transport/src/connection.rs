@@ -30,13 +30,13 @@ use crate::peer_counters::Traffic;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::socket::{PING_EVERY, Wire};
 
-/// What one call or stream may send ahead of its reader. An append of a mebibyte goes without waiting.
+/// Bytes that one call or stream may send ahead of its reader. An append of a mebibyte goes without waiting.
 pub(crate) const STREAM_WINDOW_BYTES: u32 = 2 << 20;
-/// What all of a connection may send ahead of their readers.
+/// Bytes that all of a connection may send ahead of their readers.
 pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 256 << 20;
 /// A frame of HTTP/2: larger ones cost less, and delay what waits behind them.
 pub(crate) const HTTP_FRAME_BYTES_MAX: u32 = 64 << 10;
-/// What is handed to HTTP/2 ahead of the socket, for each stream.
+/// Bytes that are handed to HTTP/2 ahead of the socket, for each stream.
 pub(crate) const SEND_BUFFER_BYTES: usize = 1 << 20;
 /// Headers of one request or answer.
 pub(crate) const HEADER_BYTES_MAX: u32 = 16 << 10;
@@ -88,7 +88,7 @@ pub(crate) enum NoAnswer {
 pub(crate) struct DialTarget<'a> {
     /// `host:port`.
     pub(crate) address: &'a str,
-    /// What the other side's certificate has to bear.
+    /// Name that the other side's certificate has to bear.
     pub(crate) name: &'a str,
     pub(crate) tls: Arc<ClientConfig>,
     /// For TCP, TLS and the greeting together.
@@ -113,7 +113,7 @@ struct ConnectionState {
     bodies: Arc<Semaphore>,
 }
 
-/// A place among what is under way on a connection; held until the answer is whole.
+/// Permit of one exchange on a connection; held until the answer is whole.
 #[derive(Debug)]
 pub(crate) struct ExchangePermit {
     _under_way: OwnedSemaphorePermit,

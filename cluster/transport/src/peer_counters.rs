@@ -1,4 +1,4 @@
-//! What is counted of one peer, over both lanes and all connections.
+//! Counters of one peer, over both lanes and all connections.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

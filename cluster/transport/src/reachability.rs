@@ -1,4 +1,4 @@
-//! Whether a peer answers over its own connections, judged by the calls that are made to it.
+//! Reachability of a peer over its own connections, judged by the calls that are made to it.
 //!
 //! ```text
 //!   up ──a call has no answer for `ping_after`──> examined ──any answer──> up

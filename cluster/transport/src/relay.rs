@@ -58,7 +58,7 @@ const RELAYS_TRIED_MAX: usize = 2;
 
 const _: () = assert!(RELAYED_BYTES_MAX < BODIES_BYTES_MAX);
 
-/// What a node has room to pass on.
+/// Budget of the calls and bytes that a node passes on at once.
 #[derive(Debug)]
 pub(crate) struct RelayBudget {
     calls: Arc<Semaphore>,
@@ -158,7 +158,7 @@ fn not_reached(why: impl Into<String>) -> Refusal {
     Refusal::new(RefusalCode::Unavailable, why).with_detail(Bytes::from_static(NOT_REACHED))
 }
 
-/// What a relay answers where the receiver gave no plain answer (R3).
+/// Answer of a relay where the receiver gave no plain answer (R3).
 fn at_relay(error: CallError) -> Refusal {
     match error {
         CallError::NotReached(why) => not_reached(why),
@@ -169,7 +169,7 @@ fn at_relay(error: CallError) -> Refusal {
     }
 }
 
-/// What the origin makes of it.
+/// Error that the origin makes of it.
 fn at_origin(error: CallError) -> CallError {
     match error {
         CallError::Refused(refusal) if refusal.detail == NOT_REACHED => CallError::NotReached(refusal.why),

@@ -1,4 +1,4 @@
-//! One request, from its headers to its answer: is it meant for us, is the caller who it says, who answers, in what time.
+//! Handling of one request, from its headers to its answer: its receiver, its caller, its handler and its deadline.
 //!
 //! The order of the checks: cluster, receiver, caller, service. A caller without a certificate learns of no service but
 //! the open ones. Until all checks are passed no byte of a body is taken in.
@@ -42,11 +42,11 @@ pub(crate) struct Visitor {
     pub(crate) server: Arc<Server>,
     /// Checked against the authority in the handshake.
     pub(crate) certificate: Option<CertificateDer<'static>>,
-    /// Who it proved to be. A certificate bears one node's name, so this never changes.
+    /// Node that it proved to be. A certificate bears one node's name, so this never changes.
     pub(crate) known_as: OnceLock<NodeId>,
 }
 
-/// Who answers.
+/// Handler that answers.
 enum Answerer {
     Call(Arc<dyn Handler>),
     Stream(Arc<dyn StreamHandler>),
@@ -176,7 +176,7 @@ impl Visitor {
 }
 
 impl Server {
-    /// Who answers, and whether strangers may ask.
+    /// Handler that answers, and whether callers without a certificate may ask.
     fn find(&self, form: Form, service: &str) -> Option<(Answerer, bool)> {
         let handlers = self.handlers.read();
         match form {

@@ -54,7 +54,7 @@ pub(crate) enum Stage {
     Closing,
 }
 
-/// What all connections share.
+/// State that all connections share.
 pub(crate) struct Server {
     pub(crate) cluster: ClusterId,
     pub(crate) node: NodeId,

@@ -25,8 +25,8 @@ pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(2);
 const SLOWEST_BYTES_PER_SECOND: u64 = 1 << 20;
 /// No more than this is on its way: what the kernel takes in ahead of a link, at both ends.
 const ON_THE_WAY_BYTES_MAX: u64 = 8 << 20;
-/// What is written later after the last sign of life stands behind a ping that waits for its answer, and excuses no silence.
-/// Without this limit a caller that tries a dead connection again and again keeps it open.
+/// Bytes that are written later after the last sign of life stand behind a ping that waits for its answer, and excuse
+/// no silence. Without this limit a caller that tries a dead connection again and again keeps it open.
 const EXCUSES_SILENCE_FOR: Duration = PING_EVERY.saturating_mul(2);
 /// An alarm that rings so late means that this process stood still, and then silence proves nothing.
 const OVERSLEPT: Duration = Duration::from_millis(300);
@@ -175,8 +175,8 @@ mod tests {
         drop(said.await);
     }
 
-    /// Probes of a path that was cut kept its connection open, which was of no use until the kernel sent again: after a cut
-    /// of 30 s that took up to 25 s more.
+    /// Probes of a path that was cut kept its connection open, which was of no use until the kernel sent again: after a
+    /// cut of 30 s that took up to 25 s more.
     #[tokio::test]
     async fn small_writes_do_not_keep_a_silent_connection_open() {
         let (mut wire, far, _) = pair().await;

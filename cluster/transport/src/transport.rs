@@ -29,15 +29,15 @@ use crate::server::{Server, Stage};
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// Between two pings to a peer whose direct path is down.
 const PROBE_EVERY: Duration = Duration::from_millis(250);
-/// A call that may not be sent again has no answer when the direct path was down for this long. With the time until that is
-/// known this is as long as a silent connection is kept.
+/// A call that may not be sent again has no answer when the direct path was down for this long. With the time until
+/// that is known this is as long as a silent connection is kept.
 const GIVEN_UP_AFTER: Duration = Duration::from_millis(1500);
 /// A timer that fires so late means that this process stood still, and then silence proves nothing.
 const OVERSLEPT: Duration = Duration::from_millis(100);
 /// Name of a ping for [`FaultInjector`].
 const PING: &str = "ping";
 
-/// What is under way may take so long to end when the node stops.
+/// Time that calls in flight may take to end when the node stops.
 pub const SHUTDOWN_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
@@ -117,7 +117,7 @@ impl Transport {
         self.inner.server.handlers.write().add(handlers);
     }
 
-    /// Where the peers are from now on, all of them, as `host:port`. A connection to another address than before is let
+    /// Sets the addresses of all peers from now on, as `host:port`. A connection to another address than before is let
     /// go: what is under way on it ends there, and nothing new begins.
     pub fn set_addresses(&self, addresses: BTreeMap<NodeId, String>) {
         let mut peers = self.inner.peers.write();
@@ -149,7 +149,7 @@ impl Transport {
         }
     }
 
-    /// What new connections show and trust.
+    /// Sets the identity that new connections show and trust.
     pub fn identity(&self) -> Identity {
         self.inner.dialer.credentials.read().identity.clone()
     }
@@ -326,7 +326,7 @@ impl Transport {
         self.inner.fault_injector.as_ref().map(|fault_injector| fault_injector.faults(self.node(), to, service))
     }
 
-    /// Of the peers whose addresses are known.
+    /// Counts of the peers whose addresses are known.
     pub fn counts(&self) -> BTreeMap<NodeId, PeerCounts> {
         self.inner.peers.read().iter().map(|(node, peer)| (*node, peer.counts())).collect()
     }

@@ -39,7 +39,7 @@ struct ApplyBatch {
     answer: oneshot::Sender<Result<Vec<Vec<Outcome>>, MachineError>>,
 }
 
-/// Where the worker of consensus hands batches over. The thread ends when this is dropped.
+/// Handle over which consensus passes batches to the thread. The thread ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Applier {
     batches: mpsc::Sender<ApplyBatch>,

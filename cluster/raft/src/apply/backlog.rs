@@ -1,4 +1,4 @@
-//! What a follower has taken into its log and not applied yet: bounded, or its memory would fill with it.
+//! Backlog of entries that a follower has in its log and has not applied: bounded, so that its memory does not fill.
 //!
 //! Kept for each entry and not as a sum of what came and what went: an entry that is truncated, or that a snapshot takes
 //! the place of, is never applied and must not be waited for.
@@ -96,7 +96,7 @@ impl Lag {
     }
 }
 
-/// What an entry carries for the machine.
+/// Bytes that an entry carries for the machine.
 pub(crate) fn payload_bytes(payload: &EntryPayload<Consensus>) -> u64 {
     match payload {
         EntryPayload::Normal(EntryBytes(bytes)) => bytes.len() as u64,

@@ -38,7 +38,7 @@ pub trait Machine: Send + Sync + fmt::Debug + 'static {
     fn apply_membership(&self, position: LogPosition, membership: &[u8]) -> Result<(), MachineError>;
     /// Blocking.
     fn seal(&self) -> Result<Applied, MachineError>;
-    /// What a seal would free.
+    /// Bytes that a seal would free.
     fn memory_bytes(&self) -> usize;
     /// Blocking: what another replica needs to stand where this one last sealed.
     fn export(&self) -> Result<Export, MachineError>;
@@ -50,7 +50,7 @@ pub trait Machine: Send + Sync + fmt::Debug + 'static {
     fn install(&self, kept: &[u8], incoming: Option<&Path>) -> Result<(), MachineError>;
 }
 
-/// What another replica is given: the kept state as bytes, files that live on this node's disk, and what keeps
+/// Export for another replica: the kept state as bytes, files that live on this node's disk, and what keeps
 /// them from being taken away meanwhile.
 #[derive(Clone, Debug, Default)]
 pub struct Export {
@@ -120,7 +120,8 @@ impl MachineError {
         MachineError { text: error.to_string(), severity: Severity::Damaged }
     }
 
-    /// There was no room on the disk, or no file could be opened, and nothing has changed: to be tried again when there is.
+    /// There was no room on the disk, or no file could be opened, and nothing has changed: to be tried again when there
+    /// is.
     pub fn no_space(error: impl fmt::Display) -> MachineError {
         MachineError { text: error.to_string(), severity: Severity::NoSpace }
     }

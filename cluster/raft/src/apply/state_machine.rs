@@ -1,4 +1,4 @@
-//! One group's machine, as openraft wants it: apply on the group's thread, and a snapshot that is a seal.
+//! Adapter of one group's machine to openraft: apply on the group's thread, and a snapshot that is a seal.
 //!
 //! openraft purges the log up to the position that a built snapshot names, and M2 says that everything up to there
 //! is durable without the log. A seal that found no room, or whose turn did not come before the node stops, changes

@@ -23,7 +23,7 @@ use crate::network::wire;
 use crate::timing::Timing;
 use crate::types::{LogIdOf, RaftOf, Replica};
 
-/// What a replica knows about elections: when it last heard its leader, and whether others are to stand first.
+/// Knowledge of a replica about elections: when it last heard its leader, and whether others are to stand first.
 #[derive(Debug)]
 pub(crate) struct Elections {
     timing: Timing,

@@ -1,4 +1,4 @@
-//! Giving the lead to another replica on purpose: before a planned stop, or to spread leaders over nodes.
+//! Handover of the lead to another replica on purpose: before a planned stop, or to spread leaders over nodes.
 //!
 //! openraft 0.9 knows no transfer of leadership. A voter is bound to its leader until the lease has passed, which is as
 //! long as the longest election; so the leader lets everything under way end, holds back what comes, stops its
@@ -91,8 +91,8 @@ impl Group {
         }
     }
 
-    /// Whether this replica still leads after the other one was asked to. Waits until a majority answered a heartbeat since
-    /// then: a write of a leader that others have deposed would have an unknown outcome.
+    /// Whether this replica still leads after the other one was asked to. Waits until a majority answered a heartbeat
+    /// since then: a write of a leader that others have deposed would have an unknown outcome.
     async fn still_leads(&self, asked: &Result<Bytes, PeerError>) -> bool {
         let asked_in_vain = matches!(asked, Err(PeerError::Unreachable(_) | PeerError::Unsupported(_)));
         let since = Instant::now();
@@ -109,7 +109,8 @@ impl Group {
         }
     }
 
-    /// Asked while writes go on, so that they are held back for a moment only. A leader that is new has yet to hear from it.
+    /// Asked while writes go on, so that they are held back for a moment only. A leader that is new has yet to hear
+    /// from it.
     async fn check_fit(&self, to: ReplicaId) -> Result<(), HandOverError> {
         let unfit = HandOverError::Unfit(to);
         if to == self.replica() || !self.status().members.iter().any(|member| member.replica == to && member.voter) {

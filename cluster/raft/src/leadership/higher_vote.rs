@@ -1,4 +1,4 @@
-//! A leader learns from a follower's answer that another was voted for.
+//! Step-down of a leader that learns from a follower's answer that another was voted for.
 //!
 //! openraft 0.9.25 ends the task that replicates to a follower with such an answer, and tells its core by a message. A
 //! core that orders a snapshot for that follower before it has read the message finds the task gone, takes that for a
@@ -17,7 +17,7 @@ use crate::types::{Consensus, RaftOf, Replica};
 /// An index that no log reaches.
 const BEYOND_ANY_LOG: u64 = u64::MAX - 1;
 
-/// Where the highest vote goes that an answer named.
+/// Highest vote that an answer named.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HigherVotes(Arc<watch::Sender<Option<Vote<Replica>>>>);
 

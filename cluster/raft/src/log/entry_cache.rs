@@ -17,7 +17,7 @@ pub const ENTRY_CACHE_BYTES_MAX: usize = 32 << 20;
 /// Counted for an entry beside its bytes.
 const ENTRY_OVERHEAD_BYTES: usize = 96;
 
-/// What the caches of a node hold together.
+/// Upper bound of the bytes that the caches of a node hold together.
 #[derive(Clone, Debug)]
 pub struct CacheBudget {
     used: Arc<AtomicUsize>,

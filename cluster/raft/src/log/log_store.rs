@@ -40,7 +40,7 @@ use crate::sabotaged::Late;
 use crate::types::{Consensus, EntryOf, LogIdOf, Replica, StorageErrorOf};
 use crate::write_path::large_writes::{LargeWrites, blob_named};
 
-/// What one message to a follower carries at most, unless a single entry is larger.
+/// Upper bound of the bytes of one message to a follower, unless a single entry is larger.
 pub(crate) const APPEND_BYTES_MAX: usize = 2 << 20;
 /// One read of the log while a group replays.
 const READ_BYTES_MAX: usize = 8 << 20;
@@ -74,7 +74,7 @@ struct GivingUp {
     closed: bool,
 }
 
-/// What is on disk beside the entries.
+/// State on disk beside the entries.
 #[derive(Clone, Debug, Default)]
 struct StoredState {
     vote: Option<Vote<Replica>>,

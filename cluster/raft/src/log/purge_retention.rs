@@ -1,5 +1,5 @@
-//! What of the log a purge leaves for other members: entries that they will ask for, so that a snapshot which takes long
-//! to arrive is not out of date when it does, and sent again for ever.
+//! Retention of the log for other members: a purge leaves entries that they will ask for, so that a snapshot which
+//! takes long to arrive is not out of date when it does, and sent again for ever.
 //!
 //! K1: nothing behind the position of a snapshot that is being sent, or was a moment ago, goes.
 //! K2: nothing that a member lacks goes while that member comes nearer.
@@ -15,12 +15,12 @@ use crate::types::Replica;
 /// K3: a member that came no nearer for this long.
 const STANDS_STILL_AFTER: Duration = Duration::from_secs(10);
 
-/// What a purge leaves of what is sealed.
+/// Entries that a purge leaves of those that are sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogRetention {
-    /// What members need, and a few entries for those that are away for a moment.
+    /// Entries that members need, and a few for those that are away for a moment.
     Some,
-    /// What members need.
+    /// Entries that members need.
     Needed,
     /// For a log that has become too large.
     Nothing,

@@ -1,4 +1,4 @@
-//! What a group's log says of its group, read while nothing runs on it.
+//! Facts about a group that its log records, read while nothing runs on it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,7 +11,7 @@ use crate::log::encoding;
 use crate::types::{self, MembershipOf};
 use crate::write_path::large_writes::blob_named;
 
-/// Of one read.
+/// Upper bound of the bytes of one read.
 const READ_BYTES_MAX: usize = 8 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct RecordedGroup {
     pub has_entries: bool,
     /// The last entry that is not there any more: the state must reach it.
     pub purged: Option<u64>,
-    /// Who votes by the newest membership in the log, of both configurations while it changes; none where it was purged.
+    /// Voters by the newest membership in the log, of both configurations while it changes; none where it was purged.
     pub voters: Option<BTreeSet<ReplicaId>>,
     /// Blobs that entries name, by index.
     pub blobs: Vec<(u64, [u8; 32])>,
@@ -55,7 +55,7 @@ impl RecordedGroup {
         Ok(found)
     }
 
-    /// Who votes, with what was applied for a log that does not say; none where nobody ever told this replica.
+    /// Voters, taken from the applied state where the log does not say; none where nobody ever told this replica.
     pub fn voters_or_applied(&self, applied: &Applied) -> io::Result<Option<BTreeSet<ReplicaId>>> {
         if self.voters.is_some() {
             return Ok(self.voters.clone());

@@ -1,4 +1,4 @@
-//! What a replica does before it serves: it sees whether its log is all there, founds its group where that is to be, and
+//! Bootstrap of a replica: before it serves it checks that its log is complete, founds its group if it is to, and
 //! elects itself where nobody else votes.
 
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ pub(crate) async fn initialize(raft: &RaftOf, founding: Bootstrap) -> Result<(),
     raft.initialize(members).await.map_err(|error| error.to_string())
 }
 
-/// Who votes alone need not wait for anybody.
+/// Elects a replica that votes alone, which need not wait for others.
 pub(crate) async fn elect_alone(raft: &RaftOf, replica: ReplicaId) -> Result<(), String> {
     let alone = raft.with_raft_state(move |state| {
         let voters = state.membership_state.effective().voter_ids();

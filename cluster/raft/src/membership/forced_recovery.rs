@@ -1,4 +1,4 @@
-//! Making a group out of one replica, after the others are lost for good.
+//! Forced recovery: a group is made out of one replica after the others are lost for good.
 //!
 //! The replica's log gets one more entry, a membership that names this replica alone, in a term far above every one that
 //! the replica has heard of. A member acts on the newest membership in its log, so at its next start it elects itself and
@@ -25,14 +25,14 @@ use crate::work::Work;
 /// after the other without a pause this is five days of them; no term of u64 runs out of it.
 pub const TERMS_SKIPPED: u64 = 1 << 20;
 
-/// What is to be written, found out without writing anything: a recovery of many groups first looks at all of them.
+/// Plan of a forced recovery, made without writing anything: a recovery of many groups first looks at all of them.
 #[derive(Clone, Debug)]
 pub struct ForcedRecovery {
     log: GroupLog,
     replica: ReplicaId,
     node: NodeId,
-    /// What a snapshot took the place of, where the process ended after it was installed and before the log followed: an
-    /// entry behind the log's end would lie inside the state, where nobody looks.
+    /// Entries that a snapshot took the place of, where the process ended after it was installed and before the log
+    /// followed: an entry behind the log's end would lie inside the state, where nobody looks.
     follow: Option<LogPosition>,
     index: u64,
     term: u64,

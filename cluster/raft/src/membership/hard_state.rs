@@ -1,8 +1,8 @@
-//! What a replica has promised its group, and whether a later look at the same replica still shows it.
+//! Hard state of a replica: what it has promised its group, and whether a later look at it still shows that.
 //!
-//! A leader writes down what each follower acknowledged ([`Acknowledged`]). A replica says at a start of its node what it
-//! has ([`HardState`]). One that has less was put back from an older copy of its disk: it forgot votes or entries, and the
-//! group must not count on it again under its number.
+//! A leader writes down what each follower acknowledged ([`Acknowledged`]). A replica says at a start of its node what
+//! it has ([`HardState`]). One that has less was put back from an older copy of its disk: it forgot votes or entries,
+//! and the group must not count on it again under its number.
 //!
 //! A follower that acknowledged an entry in some term keeps it while that term's leader sends to it. Only the leader of a
 //! later term may take it back, and the follower votes for that leader first. So three things are compared:
@@ -61,14 +61,14 @@ impl fmt::Display for LogPlace {
     }
 }
 
-/// What a replica has durably: its last vote and the end of its log, or of its state where that reaches further.
+/// Durable state of a replica: its last vote and the end of its log, or of its state where that reaches further.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HardState {
     pub vote: Option<VoteFor>,
     pub last: Option<LogPlace>,
 }
 
-/// What a follower acknowledged to a leader.
+/// Position that a follower acknowledged to a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acknowledged {
     /// Vote of the leader that the follower has accepted.
@@ -80,7 +80,7 @@ pub struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// What is known after both were seen.
+    /// Merges two acknowledgements of one follower.
     pub fn and(self, other: Acknowledged) -> Acknowledged {
         let newer = if (other.vote, other.matched) > (self.vote, self.matched) { other } else { self };
         Acknowledged { committed: self.committed.max(other.committed), ..newer }
@@ -106,7 +106,7 @@ impl HardState {
         Ok(HardState { vote: vote.as_ref().map(VoteFor::of), last: last.as_ref().map(LogPlace::of_id) })
     }
 
-    /// What of `acknowledged` this replica has no longer; none where it has all of it.
+    /// Returns what this replica lacks of `acknowledged`; none where it has all of it.
     pub fn lacks(&self, acknowledged: &Acknowledged) -> Option<String> {
         let said = |last: Option<LogPlace>| last.map_or("an empty log".to_owned(), |last| format!("{last}"));
         let vote = self.vote.unwrap_or_default();
@@ -129,7 +129,8 @@ impl HardState {
     }
 }
 
-/// Why a state and its log cannot belong together, or the log does not fit what was committed; none where nothing is seen.
+/// Why a state and its log cannot belong together, or the log does not fit what was committed; none where nothing is
+/// seen.
 ///
 /// A state that is ahead of its log is usual where a snapshot was installed. It is then also newer: no log of a group has
 /// a higher term at a lower index.
@@ -178,7 +179,7 @@ pub(crate) fn disagree(
 }
 
 impl Group {
-    /// What the other members of the group acknowledged, where this replica leads.
+    /// Acknowledgements of the other members, where this replica leads.
     pub fn acknowledged(&self) -> Vec<(ReplicaId, Acknowledged)> {
         let receiver = self.raft().metrics();
         let metrics = receiver.borrow();

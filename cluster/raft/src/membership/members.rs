@@ -1,5 +1,5 @@
-//! Who is in a group, as consensus has it, and changing that: one change at a time, each finished or undone by asking
-//! for it again.
+//! Members of a group, as consensus has them, and changes of them: one change at a time, each finished or undone by
+//! asking for it again.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,13 +20,13 @@ const CHANGE_WAIT_MAX: Duration = Duration::from_secs(10);
 pub struct Member {
     pub replica: ReplicaId,
     pub node: NodeId,
-    /// Of the configuration that holds now, or of either while it changes.
+    /// Whether it votes in the configuration that holds now, or in either while it changes.
     pub voter: bool,
     /// How much of the log it is known to have; only the leader knows.
     pub matched: Option<u64>,
 }
 
-/// What one replica knows of its group.
+/// State of a group as one replica knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupStatus {
     pub leads: bool,
@@ -45,7 +45,7 @@ pub struct GroupStatus {
     pub applied: Option<u64>,
     pub sealed: Option<u64>,
     pub purged: Option<u64>,
-    /// Of a leader: since a majority last confirmed it.
+    /// Time since a majority last confirmed this leader.
     pub quorum_heard: Option<Duration>,
 }
 

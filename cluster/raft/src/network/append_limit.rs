@@ -1,4 +1,4 @@
-//! Appends of other replicas on their way through consensus, which takes them one after the other and lets go of none,
+//! Limit of the appends in flight in consensus, which takes them one after the other and drops none,
 //! also where whoever sent one has given up long before. While its log stalls they would pile up in its memory, so how
 //! many there are is bounded here, each of them until consensus has answered it.
 

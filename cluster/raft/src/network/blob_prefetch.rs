@@ -1,4 +1,5 @@
-//! Blobs that arrive before the entries which name them: an entry goes into this replica's log only once its blob is here.
+//! Prefetch of blobs before the entries which name them: an entry goes into this replica's log only once its blob is
+//! here.
 //!
 //! H1: whoever has an entry has its blob until the entry is purged. So who is sent an entry can fetch the blob from the
 //!     sender, and a replica never has to apply what nobody can give it any more.

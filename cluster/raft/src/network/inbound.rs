@@ -1,4 +1,4 @@
-//! What other replicas of a group send to this one: each message is read, handed to consensus, and its answer written.
+//! Receipt of messages from the other replicas of a group: each is read, handed to consensus, and its answer written.
 //!
 //! A follower that applies more slowly than it is sent entries holds the sender up before it takes more: what waits for
 //! apply is bounded in bytes, as is the memory that a seal has yet to free.
@@ -49,7 +49,7 @@ pub enum ReceiveError {
     Busy(&'static str),
     #[error("this replica does not lead its group")]
     NotLeader { leader: Option<ReplicaId> },
-    /// What the sender has is not what it wrote: it must look at it.
+    /// The snapshot of the sender is not what it wrote: the sender must check it.
     #[error("a damaged snapshot: {0}")]
     Damaged(String),
     /// The leader's log is not the one that this replica has committed from: this replica must not go on.

@@ -24,8 +24,8 @@ use crate::types::LogIdOf;
 
 /// Up to here an append is as quick as a heartbeat, and lost if it has no answer as soon. Above it travels in bulk.
 pub(crate) const QUICK_BYTES: u64 = 4 << 10;
-/// What an append may take beside the time for its bytes. The transport notices dead connections by itself; this is for
-/// what else may go wrong.
+/// Time that an append may take beside the time for its bytes. The transport notices dead connections by itself; this
+/// is for what else may go wrong.
 const WITHIN: Duration = Duration::from_secs(1);
 /// The slowest link that is waited for. Sixteen groups that send at once over 50 Mbit/s have three times as much each.
 const BYTES_PER_SECOND_MIN: u64 = 128 << 10;

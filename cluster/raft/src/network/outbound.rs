@@ -1,6 +1,6 @@
-//! The other replicas of a group, as openraft wants them: each message becomes bytes, goes through [`Peers`], and its
-//! answer becomes what openraft expects. Nothing is tried again here: openraft does that, after the pause it is told; an
-//! append of many bytes outlives its tries (`long_append`).
+//! Sending to the other replicas of a group, as openraft wants it: each message becomes bytes, goes through [`Peers`],
+//! and its answer becomes what openraft expects. Nothing is tried again here: openraft does that, after the pause it is
+//! told; an append of many bytes outlives its tries (`long_append`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -316,7 +316,8 @@ mod tests {
         assert_eq!(link.entries(), [1, 1], "the one of three entries was let go");
     }
 
-    /// Consensus panics when it is told that nothing matches, which is all that a heartbeat before the first entry proves.
+    /// Consensus panics when it is told that nothing matches, which is all that a heartbeat before the first entry
+    /// proves.
     #[tokio::test(start_paused = true)]
     async fn a_log_that_is_sent_from_its_beginning_is_heartbeats_and_tries_until_it_has_passed() {
         let (link, mut peer) = peer(MIB).await;

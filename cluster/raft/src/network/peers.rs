@@ -1,4 +1,4 @@
-//! What a group asks of the network: messages to the other replicas of the group, and the files of a snapshot. Whoever
+//! Interface of a group to the network: messages to the other replicas of the group, and the files of a snapshot. Whoever
 //! implements [`Peers`] knows where nodes are; consensus knows which replica is on which node, and nothing else.
 //!
 //! P1: a message reaches the replica it is meant for, of the group it is meant for, or is refused.
@@ -22,14 +22,14 @@ pub struct Way {
     pub node: NodeId,
 }
 
-/// What a message asks for. The names stand on the wire.
+/// Kind of a message. The names stand on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageKind {
     Append,
     Vote,
     /// Describes a snapshot; the receiver fetches its files before it answers.
     Snapshot,
-    /// Of a leader: up to where a read must have applied.
+    /// Asks a leader up to where a read must have applied.
     ReadIndex,
     /// To the replica that is to lead next.
     TakeOver,

@@ -1,4 +1,4 @@
-//! The bytes of what replicas say to each other. Each begins with a version; a newer one is refused by its number, and
+//! Encoding of messages between replicas. Each begins with a version; a newer one is refused by its number, and
 //! who sent it hears so. Numbers are little-endian; log ids, votes and memberships are those of `encoding`.
 //!
 //! ```text
@@ -27,7 +27,7 @@ use crate::log::encoding::{
 };
 use crate::types::{Consensus, EntryBytes, EntryOf, LogIdOf, Replica};
 
-/// Of every message; said by its sender, never kept.
+/// Version of every message, which its sender states and nobody stores.
 const SPOKEN: u8 = 1;
 /// Fixed part of an entry.
 const ENTRY_HEAD_BYTES: usize = 20;
@@ -41,7 +41,7 @@ pub(crate) type AppendOf = AppendEntriesRequest<Consensus>;
 pub(crate) type AppendedOf = AppendEntriesResponse<Replica>;
 pub(crate) type VoteOf = Vote<Replica>;
 
-/// What a follower is told of a snapshot before it fetches it.
+/// Offer of a snapshot to a follower, before the follower fetches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
     pub vote: VoteOf,

@@ -71,7 +71,7 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// Who joined the next round. If nobody did the rounds end.
+    /// Takes the waiters of the next round. If there are none the rounds end.
     fn next(&mut self) -> Option<Vec<Waiter>> {
         let mut waiting = self.shared.waiting.lock();
         let joined = mem::take(&mut waiting.next_round);

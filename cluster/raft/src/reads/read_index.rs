@@ -1,4 +1,4 @@
-//! Where a group's committed log ends, asked of whoever leads: what one round of fences asks once.
+//! Read index: the end of a group's committed log, asked of its leader once in each round of fences.
 //!
 //! The leader confirms with a majority that it still leads; nothing is taken from a lease. While nobody leads, or no
 //! majority answers, it is asked again for a while: an election takes about a second, and a reader would rather wait.

@@ -1,6 +1,8 @@
-//! Snapshots that this replica is sending: held until the receiver has fetched them, and read from where they lie.
+//! Exports of snapshots that this replica is sending: held until the receiver has fetched them, and read from where
+//! they lie.
 //!
-//! What is sent, and for a moment what was, keeps the entries behind it in the log: see [`crate::log::purge_retention`].
+//! An export keeps, also for a moment after it was sent, the entries behind it in the log: see
+//! [`crate::log::purge_retention`].
 //!
 //! The kept state is handed out like a file, behind the others; its number is the count of files.
 
@@ -21,7 +23,7 @@ use crate::network::peers::{Chunks, FileWanted, PeerError};
 use crate::network::wire::{Offer, OfferedFile, VoteOf};
 use crate::work::Work;
 
-/// What one read of a file takes from the disk and one message carries.
+/// Bytes that one read of a file takes from the disk and one message carries.
 const CHUNK_BYTES: usize = 1 << 20;
 /// How long consensus may take to notice that a snapshot has arrived, and to go on behind it.
 const NOTICED_WITHIN: Duration = Duration::from_secs(3);

@@ -1,14 +1,14 @@
-//! A snapshot on its way in: fetched file by file from the replica that offers it, synced, and handed to consensus.
+//! Import of a snapshot: fetched file by file from the replica that offers it, synced, and handed to consensus.
 //!
-//! What was fetched stays while the process lives: where the sender or the connection fails, the next offer of the same
+//! Fetched files stay while the process lives: where the sender or the connection fails, the next offer of the same
 //! replica goes on where this one stopped, since a replica never gives one file name to two contents. What a process
 //! before this one left is swept: nothing of it was synced.
 //!
 //! Whether the files are what they say is for the machine to find out, which reads every byte of them before consensus
 //! hears of the snapshot. What it refuses is swept and said to the sender; the replica goes on with what it has.
 //!
-//! Whoever fetches may be given up in the middle, and the work on the disk goes on. So it is done in turn: what comes next
-//! begins when the work before has ended, whether or not anybody still waited for it.
+//! Whoever fetches may be given up in the middle, and the work on the disk goes on. So it is done in turn: what comes
+//! next begins when the work before has ended, whether or not anybody still waited for it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -51,7 +51,7 @@ pub(crate) enum FetchError {
     Bad(#[from] BadSnapshot),
 }
 
-/// Where the files of snapshots are put, on the disk that the group's own files are on.
+/// Directory for the files of snapshots, on the disk that the group's own files are on.
 #[derive(Clone, Debug)]
 pub struct IncomingDir {
     pub disk: SharedDisk,
@@ -64,14 +64,14 @@ pub(crate) struct Incoming {
     throttle: Arc<Throttle>,
     work: Work,
     turn: Arc<Mutex<()>>,
-    /// Whose snapshot was of no use, and when.
+    /// Replica whose snapshot was of no use, and when.
     refused: Option<(ReplicaId, Instant)>,
-    /// Whose files lie there, and how much of each.
+    /// Owner of the files that lie there, and how much of each is there.
     from: Option<ReplicaId>,
     files: BTreeMap<String, (Arc<dyn DiskFile>, u64)>,
 }
 
-/// What was fetched: the kept state, and where the files are, if there are any.
+/// Fetched snapshot: the kept state, and the directory of its files, if there are any.
 #[derive(Clone, Debug)]
 pub(crate) struct Fetched {
     pub kept: Bytes,

@@ -1,10 +1,10 @@
-//! A limit in bytes a second for what moves between nodes beside the writes: snapshots of replicas that are rebuilt.
+//! Throttle in bytes a second for transfers between nodes beside the writes: snapshots of replicas that are rebuilt.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// What may come at once after a quiet time, as a share of a second.
+/// Burst that may come at once after a quiet time, as a share of a second.
 const BURST: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]

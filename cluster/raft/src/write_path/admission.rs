@@ -1,4 +1,4 @@
-//! Whether a node takes writes: memory and disk decide, for all groups at once.
+//! Admission of writes by a node: memory and disk decide, for all groups at once.
 //!
 //! The upkeep measures some times a second; between two measures every entry is counted against the room that was
 //! left, so that a fast writer cannot run past the limit before the next look.
@@ -39,7 +39,7 @@ impl Default for Admission {
 }
 
 impl Admission {
-    /// What was just measured: how many bytes may be written until the next measure. Call it once for each, or what
+    /// Takes a measurement: how many bytes may be written until the next measure. Call it once for each, or what
     /// was written since is forgotten.
     pub fn set_room(&self, bytes: u64) {
         self.room.store(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Release);

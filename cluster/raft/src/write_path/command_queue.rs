@@ -20,7 +20,7 @@ pub const COMMANDS_WAITING_MAX: usize = 4096;
 pub const COMMAND_BYTES_WAITING_MAX: usize = 16 << 20;
 /// The length in front of each command in an entry.
 const COMMAND_FRAME_BYTES: usize = 4;
-/// What an entry has before its first command.
+/// Bytes of an entry before its first command.
 const ENTRY_FRAME_BYTES: usize = 5;
 
 pub(crate) type OutcomeSender = oneshot::Sender<WriteOutcome>;
@@ -52,7 +52,7 @@ pub(crate) struct WaitingCommand {
     pub answer: OutcomeSender,
 }
 
-/// What becomes one entry.
+/// Commands that become one entry.
 #[derive(Debug)]
 pub(crate) enum EntryBatch {
     Inline { commands: Vec<Bytes>, answers: Vec<OutcomeSender> },
@@ -147,7 +147,7 @@ impl CommandQueue {
         self.closed = true;
     }
 
-    /// What waits is refused: it was not handed to consensus.
+    /// Refuses the commands that wait: they were not handed to consensus.
     pub fn refuse_all(&mut self) {
         self.close();
         self.bytes = 0;

@@ -1,5 +1,6 @@
-//! Makes entries of commands: one entry is in flight, the next fills meanwhile. That is what lets one fsync answer
-//! for many writers (decision 1), and it keeps the order of a shard's writes the order in which they were submitted.
+//! Committer, which makes entries of commands: one entry is in flight, the next fills meanwhile. That is what lets one
+//! fsync answer for many writers (decision 1), and it keeps the order of a shard's writes the order in which they were
+//! submitted.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Hands entries to consensus and says honestly what became of them.
+//! Proposer, which hands entries to consensus and reports their outcome.
 
 use std::sync::Arc;
 use std::time::Duration;

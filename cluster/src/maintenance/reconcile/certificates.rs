@@ -1,5 +1,6 @@
-//! The certificate that this node shows to others: made anew before it runs out, and taken from the node's directory where
-//! an operator put another one there. Connections that stand stay as they are; those made from then on have it.
+//! Renewal of the certificate that this node shows to others: made anew before it runs out, and taken from the node's
+//! directory where an operator put another one there. Connections that stand stay as they are; those made from then on
+//! have it.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

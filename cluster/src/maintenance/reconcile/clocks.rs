@@ -1,4 +1,4 @@
-//! What time it is at the other nodes: whoever assigns ids holds its own clock against it.
+//! Clocks of the other nodes: a node that assigns ids compares its own clock with them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub struct PeersTime {
     pub heard: usize,
 }
 
-/// What was heard last, and when.
+/// Last reading of each clock, and when it was heard.
 #[derive(Debug, Default)]
 pub(crate) struct Clocks {
     heard: Mutex<Option<(Instant, PeersTime)>>,
@@ -65,7 +65,7 @@ fn later_half(mut told: Vec<i64>) -> Option<PeersTime> {
 }
 
 impl Cluster {
-    /// What time it is at the other nodes, as far as they were heard since the start.
+    /// Clocks of the other nodes, as far as they were heard since the start.
     pub fn peers_time(&self) -> Option<PeersTime> {
         let (at, time) = (*self.shared.clocks.heard.lock())?;
         let since = i64::try_from(at.elapsed().as_micros()).unwrap_or(i64::MAX);
@@ -73,7 +73,7 @@ impl Cluster {
     }
 }
 
-/// Says what this machine's clock says.
+/// Service that returns this machine's time.
 #[derive(Debug)]
 pub(crate) struct ClockService;
 

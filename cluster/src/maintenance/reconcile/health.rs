@@ -1,4 +1,4 @@
-//! How the nodes are that may lead something: whether they answer, have a fast disk, and can open files.
+//! Health of the nodes that may lead a group: whether they answer, have a fast disk, and can open files.
 //!
 //! Every node asks every other one. What nodes know may differ for a moment; a lead that moved for that reason stays for
 //! a while before it may move again (`members`).
@@ -33,7 +33,7 @@ const SHORT_AFTER: Duration = Duration::from_secs(2);
 /// Time without a failed probe after which the node may lead again.
 const FILES_SUFFICE_AFTER: Duration = Duration::from_secs(10);
 
-/// What a node says of itself.
+/// Condition that a node reports of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Condition {
     /// Whether the node is impaired. The name is from when a slow disk was the only reason.
@@ -41,7 +41,7 @@ struct Condition {
     slow_disk: bool,
 }
 
-/// What was last heard of each node.
+/// Last reports of each node.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     others: Mutex<BTreeMap<NodeId, Heard>>,
@@ -169,7 +169,7 @@ async fn condition(shared: &Shared, node: NodeId) -> Option<Condition> {
     }
 }
 
-/// Answers how this node is.
+/// Service that reports the condition of this node.
 #[derive(Debug)]
 pub(crate) struct HealthService(pub Arc<Shared>);
 

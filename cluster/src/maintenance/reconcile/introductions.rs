@@ -1,4 +1,4 @@
-//! What this node must know of the others, and they of it.
+//! Introductions between nodes: their addresses, and contact with the catalog.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -233,7 +233,7 @@ async fn lead_or_give(
     }
 }
 
-/// Who should lead instead of this replica, and why.
+/// Replica that should lead instead of this one, and why.
 fn better_leaders(
     shared: &Shared,
     group: &Group,

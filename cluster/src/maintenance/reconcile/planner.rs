@@ -1,4 +1,4 @@
-//! Where groups are to be: a step of the plan at a time, by whoever leads the catalog.
+//! Planner of where groups are to be: the leader of the catalog makes one step of the plan at a time.
 //!
 //! Few groups are in motion at once, so that a move that fails touches little; how fast their files travel is limited
 //! apart from that. A node that was silent for a set time counts as gone once another can take its places.

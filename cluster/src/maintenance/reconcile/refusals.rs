@@ -1,6 +1,6 @@
-//! What follows where other nodes found that this one runs on an older copy of its data directory, or that a replica lacks
-//! what it had acknowledged: such replicas are closed and given up as damaged ones are, and made anew under numbers that
-//! were given later.
+//! Closing of replicas after other nodes found that this one runs on an older copy of its data directory, or that a
+//! replica lacks what it had acknowledged: such replicas are closed and given up as damaged ones are, and made anew
+//! under numbers that were given later.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const COMPARED_HEARTBEATS: u32 = 10;
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// A program before 0.5 may have been upgraded since it was asked.
 const SILENT_ASKED_AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// What followers acknowledged is written down this often, where it has changed.
+/// Interval at which acknowledgements of followers are written, where they have changed.
 const WRITTEN_EVERY: Duration = Duration::from_millis(500);
 /// How long a replica that must not go on may take to write what it applied, for whoever looks into its directory.
 const SEAL_MAX: Duration = Duration::from_secs(10);
@@ -153,7 +153,7 @@ async fn close(shared: &Arc<Shared>, by: NodeId, name: Name, why: &str, diverged
     Ok(())
 }
 
-/// What a node says of where replicas are.
+/// Placement of replicas, as a node reports it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct PlacedThere {
     /// Numbers below were given.
@@ -162,7 +162,7 @@ struct PlacedThere {
     catalog: Option<ReplicaId>,
 }
 
-/// Says what the catalog has of the node that asks, and nothing that could be old.
+/// Service that returns what the catalog has of the caller, and nothing that could be old.
 #[derive(Debug)]
 pub(crate) struct PlacementService(pub Arc<Shared>);
 

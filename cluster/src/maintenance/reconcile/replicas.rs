@@ -1,4 +1,4 @@
-//! Which replicas run on this node: those that the map names. One that the map does not name any more stays until its
+//! Replicas that run on this node are those that the map names. One that the map does not name any more stays until its
 //! group's leader has it no longer as a member; before that it may be needed for a majority.
 //!
 //! What was begun and failed is seen by what `REPLICAS` says: a line without a running replica is work, until the replica
@@ -66,7 +66,7 @@ async fn step(shared: &Arc<Shared>, map: &ShardMap, not_before: &mut BTreeMap<Gr
     }
 }
 
-/// What is to be done about a group's replica on this node.
+/// Work that is to be done on a group's replica on this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Work {
     Nothing,

@@ -1,10 +1,11 @@
-//! Looking for damage that nobody has met: every byte of the segments is read from time to time, and the leaders of groups
-//! hold what they applied against what the other members did. What a reader met is looked at without waiting for that, and so
-//! is a replica whose snapshot another one refused as damaged.
+//! Scrubbing for damage that nobody has met: every byte of the segments is read from time to time, and the leaders of
+//! groups hold what they applied against what the other members did. What a reader met is looked at without waiting for
+//! that, and so is a replica whose snapshot another one refused as damaged.
 //!
-//! A replica that is damaged is given up only where the others can do without it: it leads nothing, and a majority of the
-//! group answers and is close behind without it. Its group's leader says so, to one replica of the group at a time. Then it stops, what it has is set aside, and the planner names a new one on the same
-//! node, which the group's leader fills. Where the others cannot do without it, it stays, and every look says so again.
+//! A replica that is damaged is given up only where the others can do without it: it leads nothing, and a majority of
+//! the group answers and is close behind without it. Its group's leader says so, to one replica of the group at a time.
+//! Then it stops, what it has is set aside, and the planner names a new one on the same node, which the group's leader
+//! fills. Where the others cannot do without it, it stays, and every look says so again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use crate::routing::service::{NoAnswer, Service};
 pub(crate) const DIGEST: &str = "cluster.digest";
 pub(crate) const QUARANTINE: &str = "cluster.quarantine";
 pub(crate) const SPARE: &str = "cluster.spare";
-/// What reading for damage may take of the disk.
+/// Rate at which scrubbing may read the disk.
 const SCRUB_BYTES_A_SECOND: u64 = 32 << 20;
 const ASK_MAX: Duration = Duration::from_secs(5);
 /// Replicas are compared at equal positions; a group that is written to all the time is tried this often.
@@ -42,7 +43,7 @@ const DISPENSABLE_WITHIN: Duration = Duration::from_secs(10);
 const SPARED_FOR: Duration = Duration::from_secs(120);
 /// A replica that the others cannot do without stays, and must not be read over and over.
 const SUSPECTED_AGAIN_AFTER: Duration = Duration::from_secs(60);
-/// Of the findings in one replica, as many are said as help.
+/// Upper bound of the findings in one replica that are reported.
 const FINDINGS_SAID_MAX: usize = 5;
 
 /// Up to where a replica applied, and what came of it.
@@ -219,7 +220,7 @@ fn goes_without(led: &GroupReport, replica: ReplicaId, reports: &BTreeMap<NodeId
     !led.changing && others > voters / 2
 }
 
-/// Says whether a group that is led here can do without a replica.
+/// Service that tells whether a group that is led here can do without a replica.
 #[derive(Debug)]
 pub(crate) struct SpareService(pub Arc<Shared>);
 
@@ -236,7 +237,7 @@ impl Service for SpareService {
     }
 }
 
-/// What this leader applied against what the other members did; whoever is alone with what they have is damaged.
+/// Compares what this leader applied with what the other members did; a member that differs from all others is damaged.
 async fn compare(shared: &Arc<Shared>, group: &Group) {
     let members = group.status().members;
     for _ in 0..COMPARISONS_MAX {
@@ -297,7 +298,7 @@ fn own_digest(shared: &Shared, group: GroupId) -> Option<Compared> {
     Some(Compared { position: digest.applied.position, digest: digest.digest })
 }
 
-/// Says what a replica of this node applied.
+/// Service that returns the digest of what a replica of this node applied.
 #[derive(Debug)]
 pub(crate) struct DigestService(pub Arc<Shared>);
 

@@ -1,9 +1,9 @@
-//! Rows of deleted objects, and history that nobody may read any more, leave the disk: some time after a delete, what is left of them in segments and in the log is
-//! written anew without them, for all deletes of that time at once.
+//! Rows of deleted objects, and history that nobody may read any more, leave the disk: some time after a delete, what
+//! is left of them in segments and in the log is written anew without them, for all deletes of that time at once.
 //!
 //! Seal the shard, so that the delete is in its kept state and the rows are in no memory table; let go of its log, also
-//! of what members want that lag behind, who are sent files then; copy what lives of the log to new files; write those segments anew that
-//! have rows of what was deleted. Cut short at any of these, the next start looks again.
+//! of what members want that lag behind, who are sent files then; copy what lives of the log to new files; write those
+//! segments anew that have rows of what was deleted. Cut short at any of these, the next start looks again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::replicas::Replicas;
 const PURGED_WITHIN: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Where a round stands.
+/// Progress of a round.
 #[derive(Debug, Default)]
 pub(super) struct Erasing {
     step: Mutex<Step>,
@@ -40,7 +40,7 @@ enum Step {
 }
 
 impl Erasing {
-    /// What is to be done now: the shards of a round that begins.
+    /// Shards of a round that begins now, if one does.
     pub fn look(&self, replicas: &Replicas, after: Duration, now: Instant) -> Option<BTreeSet<GroupId>> {
         let mut step = self.step.lock();
         match *step {

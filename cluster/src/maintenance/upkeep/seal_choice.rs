@@ -1,4 +1,4 @@
-//! Who seals next. Pure: numbers in, groups out.
+//! Choice of the groups that seal next. Pure: numbers in, groups out.
 //!
 //! D1: while nothing is over a limit, nothing seals.
 //! D2: the largest memory table seals first; what is being sealed counts as on its way out.

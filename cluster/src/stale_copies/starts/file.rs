@@ -1,4 +1,4 @@
-//! What is kept of starts on the disk.
+//! The file in which starts are kept.
 //!
 //! ```text
 //! STARTS        start <id> ...                          this node's, oldest first

@@ -1,4 +1,4 @@
-//! Nodes whose directories are copied and put back at random, against what holds.
+//! Random model of nodes whose directories are copied and put back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ struct Model {
     running: Vec<Running>,
     next_start: u128,
     next_replica: u64,
-    /// What each node accepted of each other: starts, and the replica that they ran.
+    /// Starts that each node accepted of each other, and the replica that they ran.
     accepted: BTreeMap<(NodeId, NodeId), Vec<(StartId, ReplicaId)>>,
     /// Directories that were put back, or run twice.
     restored: BTreeSet<NodeId>,
@@ -185,7 +185,7 @@ impl Model {
         verdict
     }
 
-    /// What the node and the planner then do.
+    /// Reaction of the node and the planner.
     fn close_all(&mut self, at: usize, missing: StartId) {
         let fresh = StartId(self.next_start);
         self.next_start += 1;

@@ -19,7 +19,7 @@ pub(crate) struct MemoryState {
     pub commands: Vec<Bytes>,
 }
 
-/// What is durable of a [`MemoryMachine`].
+/// Durable state of a [`MemoryMachine`].
 pub(crate) type Sealed = Arc<Mutex<MemoryState>>;
 
 #[derive(Debug, Default)]

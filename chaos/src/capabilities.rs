@@ -1,4 +1,4 @@
-//! What this machine lets us do. What is missing is reported as not covered, never passed over in silence.
+//! Capabilities of this machine. A missing one is reported as not covered, never passed over in silence.
 
 use std::path::{Path, PathBuf};
 

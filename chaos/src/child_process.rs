@@ -1,4 +1,4 @@
-//! A process of ours: its lines as they come, its death by its own pid, its last words.
+//! Child processes: their lines as they come, their end by their own pid, and their last lines.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

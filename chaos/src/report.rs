@@ -1,4 +1,4 @@
-//! What a run says at its end: a verdict, in JSON for the record and in a few lines for people.
+//! Report of a run: a verdict, in JSON for the record and in a few lines for people.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

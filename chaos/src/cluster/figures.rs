@@ -1,4 +1,4 @@
-//! What a run says in numbers: how many of what, how long it took, how long nothing went, and when it went again.
+//! Figures of a run: how many of what, how long it took, how long nothing went, and when it went again.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What all stories share: a cluster in a directory of its own, what is played on it, and the verdict on what is left.
+//! Fixed scenarios, and what they share: a cluster in a directory of its own, the steps, and the verdict at the end.
 
 pub mod far_apart;
 pub mod old_leader;

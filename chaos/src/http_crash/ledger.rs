@@ -1,4 +1,4 @@
-//! What one client knows of its rows: a plain model of replace, merge and delete, and of requests whose end is unknown.
+//! Ledger of one client about its rows: a plain model of replace, merge and delete, and of requests whose end is unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 

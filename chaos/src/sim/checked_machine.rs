@@ -1,5 +1,5 @@
-//! A group's state machine, watched: every entry that is applied is held against what others applied, and against what
-//! was durable when it was.
+//! State machine of a group under observation: every entry that is applied is held against what others applied, and
+//! against what was durable when it was.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a simulated machine has on its disk, and what a crash leaves of it. A process in a simulation uses it through
+//! Disk of a simulated machine, and what a crash leaves of it. A process in a simulation uses it through
 //! [`CrashPoint`], which ends the process at a chosen step of what it does there.
 
 use std::fmt;

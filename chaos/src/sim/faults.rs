@@ -1,4 +1,4 @@
-//! Makes the faults of the plan happen, each to whom the dice say.
+//! Injection of the plan's faults, each into a machine that is drawn at random.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,8 +130,8 @@ fn purge_all(world: &Arc<SimWorld>) {
     }
 }
 
-/// Every group has the members that it is to have, as a majority knows, and each has nearly all there is. Else the loss of
-/// one more is the loss of a quorum, which is promised to nobody.
+/// Every group has the members that it is to have, as a majority knows, and each has nearly all there is. Else the loss
+/// of one more is the loss of a quorum, which is promised to nobody.
 pub fn is_whole(world: &SimWorld) -> bool {
     // Its leader still counts on what the replica had.
     if world.has_old_copy() {

@@ -1,4 +1,5 @@
-//! The end of a simulation: everything is mended, and the cluster has to come together, serve, and have what it said.
+//! Final checks of a simulation: everything is mended, and the cluster has to converge, serve, and have what it
+//! acknowledged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What must hold at every moment, whatever fails: each is looked at when it could first be broken.
+//! Invariants that hold at every moment, whatever fails: each is checked when it could first be broken.
 //!
 //! An entry that was applied anywhere is the same everywhere, was durable on a majority before, and
 //! leads to the same state. Nothing that a replica says of itself goes back while its process lives.

@@ -1,4 +1,4 @@
-//! The wires between simulated nodes: messages that take their time, come late, twice, in another order or never.
+//! Network between simulated nodes: messages that take their time, come late, twice, in another order or never.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Writing to an object and reading it through a simulated node, as the product's actors and readers do: another shell
+//! Writes to an object and reads of it through a simulated node, as the product's actors and readers do: another shell
 //! around the same line.
 
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! What a seed means: how large the cluster is, how fast its disks and wires are, and what befalls it when.
+//! Plan of a simulation, made from its seed: how large the cluster is, how fast its disks and wires are, and which
+//! faults it meets when.
 
 use std::ops::Range;
 use std::time::Duration;

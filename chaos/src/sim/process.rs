@@ -1,4 +1,4 @@
-//! One process of a simulated node: its log writer, its replicas, its upkeep. It ends with a crash, after which nothing
+//! Process of a simulated node: its log writer, its replicas, its upkeep. It ends with a crash, after which nothing
 //! that its tasks still do reaches anybody: its disk is a copy, its wires are cut, its log has failed.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Everything random in a simulation comes from here, and so from its seed.
+//! Randomness of a simulation, all of which comes from its seed.
 
 use std::ops::Range;
 use std::sync::Arc;

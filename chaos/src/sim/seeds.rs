@@ -1,4 +1,4 @@
-//! Many seeds, on all processors, for a number or for a time.
+//! Runs of many seeds, on all processors, for a number or for a time.
 
 use std::path::PathBuf;
 use std::sync::Arc;

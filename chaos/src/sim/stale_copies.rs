@@ -1,4 +1,4 @@
-//! Machines that are put back from an older copy of their disk, and what keeps such a one from voting: the product's own
+//! Machines that are restored from an older copy of their disk, and the protection from their votes: the product's own
 //! comparison of starts, with the writes and calls of a simulation.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The simulated machines, and what happens to them.
+//! World of a simulation: its machines, and what happens to them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

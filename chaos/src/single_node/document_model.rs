@@ -1,4 +1,4 @@
-//! What an object should hold, told a second time: whole documents in a map, folded one write after the other. It
+//! Model of the documents that an object should hold: whole documents in a map, folded one write after the other. It
 //! shares no code with the shard; what it knows of merging is written down here again, the slow and plain way.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! What the workload writes: rows described in a few numbers, from which worker and checker make the same documents.
+//! Documents that the workload writes: rows described in a few numbers, from which worker and checker make the same
+//! documents.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

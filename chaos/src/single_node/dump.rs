@@ -1,4 +1,4 @@
-//! Everything that can be read from a directory, as lines: a process opens it, prints, and ends with a line that
+//! Dump of everything that can be read from a directory, as lines: a process opens it, prints, and ends with a line that
 //! says it is complete. What does not end with that line is no answer, whatever came before.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! One data directory under attack: the worker that writes to it, the history of all its lives, and the check of what
-//! is there after each.
+//! Harness of one data directory under attack: the worker that writes to it, the history of all its lives, and the
+//! check of what is there after each.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The store as the storm sees it: a node of one, with budgets so small that seals and compactions never rest. The only
+//! Store under test: a node of one, with budgets so small that seals and compactions never rest. The only
 //! file here that names the cluster's API.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What happened, one JSON line an event, in the order in which it became known to one process: the line's place is
+//! History of a worker, one JSON line an event, in the order in which it became known to one process: the line's place is
 //! its time. An invocation's line is complete before its write is proposed, an answer's line begins after it was given.
 
 use std::collections::BTreeMap;

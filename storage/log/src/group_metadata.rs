@@ -1,4 +1,4 @@
-//! The small values that raft-engine keeps for each group beside its records: vote, committed position, and the head.
+//! Metadata that raft-engine keeps for each group beside its records: vote, committed position, and the head.
 //!
 //! Only ever overwritten, never deleted: the engine may forget a deletion when the file that holds it goes, and the old
 //! value would rise again. Each carries its own checksum, from the caller's hand back into it:

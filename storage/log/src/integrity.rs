@@ -1,4 +1,4 @@
-//! May this log be opened? Holds what the files say against the watermark. Decides; touches nothing.
+//! Integrity check before a log is opened: compares what the files say with the watermark. Decides; touches nothing.
 //!
 //! J1: damage or loss at or below a group's watermark is corruption.
 //! J2: damage in any file but the last of its queue is corruption: those were synced when they were closed.

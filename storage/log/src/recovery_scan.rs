@@ -1,4 +1,4 @@
-//! What a directory's files say when they are replayed as raft-engine replays them: per group the records, the votes and
+//! Scan of a directory's files as they are replayed as raft-engine replays them: per group the records, the votes and
 //! the notes, and every place where that does not make sense. Read-only; used before each open and by `assay doctor`.
 //!
 //! The engine keeps two queues. What little of old files still lives is copied to the rewrite queue, so a group is: its

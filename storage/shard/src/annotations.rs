@@ -1,4 +1,4 @@
-//! What hangs on rows beside their documents: comments, and what writes said of where they came from. Read for many
+//! Annotations of rows beside their documents: comments, and the stated origin of writes. Read for many
 //! rows at once, so that a page of rows costs each segment one read or two.
 
 use std::collections::HashMap;

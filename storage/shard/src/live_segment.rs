@@ -1,4 +1,4 @@
-//! A segment while it is served: the immutable files and, in memory, the ends that came after it was written.
+//! Live segment, as it is served: the immutable files and, in memory, the ends that came after it was written.
 //!
 //! A mark is the end of a row version in a segment: the id of the write that superseded it. It is durable once the
 //! marks file of a later seal names it; until then the log can make it again.

@@ -1,4 +1,5 @@
-//! What a shard keeps in the keyed store beside its segments: all of it as of one seal, in one commit.
+//! Manifest of a shard: everything that it keeps in the keyed store beside its segments, all of it as of one seal, in
+//! one commit.
 //!
 //! ```text
 //! c                    counters: applied position, membership, last id, next segment number, request count

@@ -1,4 +1,5 @@
-//! How clients share the work: each thread has shards of its own and sends their entries in turn, one at a time.
+//! Threads of clients, which share the work: each thread has shards of its own and sends their entries in turn, one at
+//! a time.
 
 use std::thread::JoinHandle;
 

@@ -1,4 +1,4 @@
-//! What the kernel says about a process: memory, bytes written, CPU time by the kind of work its threads do.
+//! Measurements of a process by the kernel: memory, bytes written, CPU time by the kind of work its threads do.
 //! And how a command runs a part of itself as a process of its own, so that such figures are of that part alone.
 
 use std::collections::BTreeMap;

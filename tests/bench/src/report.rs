@@ -1,4 +1,4 @@
-//! What a command found: a table for people on stdout, the same as JSON for whoever compares runs.
+//! Report of a command: a table for people on stdout, the same as JSON for whoever compares runs.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What an object should hold, told a second time, the slow and plain way. Knows what the storm's clients send and
+//! Expected rows of an object, computed a second time in the slow and plain way. Knows what the storm's clients send and
 //! nothing more of merging.
 
 use serde_json::Value;

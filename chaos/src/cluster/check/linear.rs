@@ -1,11 +1,14 @@
-//! Whether operations that overlap in time can be put into one order that a simple machine explains (Wing, Gong; Lowe).
+//! Linearizability: operations that overlap in time are put into one order that a simple machine explains (Wing, Gong;
+//! Lowe).
 //!
-//! Operations are taken up as they begin. Where one ends, it must have happened by then: every way in which the operations
-//! under way can have happened up to it is kept as a configuration, once, and those in which it has not are dropped.
+//! Operations are taken up as they begin. Where one ends, it must have happened by then: every way in which the
+//! operations under way can have happened up to it is kept as a configuration, once, and those in which it has not are
+//! dropped.
 //!
-//! An operation without an end may happen at any time, or never. They pile up as a history grows, so three things are not
-//! looked through twice: one that would change nothing need not happen; of several that are alike the first comes first;
-//! and of two configurations that differ only in the endless operations spent, one with fewer can do all that the other can.
+//! An operation without an end may happen at any time, or never. They pile up as a history grows, so three things are
+//! not looked through twice: one that would change nothing need not happen; of several that are alike the first comes
+//! first; and of two configurations that differ only in the endless operations spent, one with fewer can do all that
+//! the other can.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;

@@ -1,4 +1,4 @@
-//! What is there was sent, to that object, and not refused; a write is there whole and shares its id with no other.
+//! Every row was sent, to that object, and not refused; a write is there whole and shares its id with no other.
 
 use std::collections::{BTreeMap, BTreeSet};
 

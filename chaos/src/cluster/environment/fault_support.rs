@@ -1,4 +1,4 @@
-//! What this machine lets the storm do. What it does not is said, with the faults that fall away.
+//! Support of this machine for faults. What is missing is reported, with the faults that are left out.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What `cluster status --json` says, as far as the storm asks.
+//! Output of `cluster status --json`, as far as the storm reads it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! All nodes, the network between them and the directory where everything stands that a run leaves behind.
+//! World of a storm: all nodes, the network between them, and the directory of everything that a run leaves behind.
 //!
 //! With root each node has a network namespace and a disk of its own; without, an address of the loopback network and a
 //! directory. Processes go first, then disks, then the network; nothing is touched that was not made here.

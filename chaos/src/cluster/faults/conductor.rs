@@ -1,5 +1,5 @@
-//! Runs the storm: one fault after the other as the schedule says, with an eye on every process; then the calm, in which
-//! the cluster has to show that it serves.
+//! Conductor, which runs the storm: one fault after the other as the schedule says, with an eye on every process; then
+//! the calm, in which the cluster has to show that it serves.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

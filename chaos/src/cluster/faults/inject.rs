@@ -1,4 +1,4 @@
-//! How each fault is installed. All of them are healed alike: by whatever the world finds out of order.
+//! Injection of each fault. All of them are healed alike: by what the world finds out of order.
 
 mod disks;
 mod members;

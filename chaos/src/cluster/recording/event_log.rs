@@ -1,5 +1,5 @@
-//! The one place where events get their time and their line. What clients read goes to a file beside it, so that what
-//! does not fit can be explained.
+//! Log of events, the one place where they get their time and their line. What clients read goes to a file beside it,
+//! so that what does not fit can be explained.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

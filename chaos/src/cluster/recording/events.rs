@@ -1,4 +1,4 @@
-//! What is said while a cluster is under attack: each event one line of the history, stamped by the one process that
+//! Events of a run: each event one line of the history, stamped by the one process that
 //! runs the storm.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The last look: clients are gone, and every node is asked for every object, newest and at one common version.
+//! Final reads: clients are gone, and every node is asked for every object, newest and at one common version.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! A history by what the checkers ask of it.
+//! History of a run, indexed by what the checkers look up.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
-//! The story of three nodes that are far apart: every byte between them takes 300 ms, and clients at each node write and
+//! Scenario of three nodes that are far apart: every byte between them takes 300 ms, and clients at each node write and
 //! read all the time.
 //!
-//! The other nodes know each node by an address of the [relay](crate::cluster::environment::relay), and where rules can be made, packets that go
-//! another way are dropped. The nodes have the times that the README names for such a round trip.
+//! The other nodes know each node by an address of the [relay](crate::cluster::environment::relay), and where rules can
+//! be made, packets that go another way are dropped. The nodes have the times that the README names for such a round
+//! trip.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A story that is always the same, in half a minute: what only an old leader has or knows.
+//! Scenario that is always the same, in half a minute: state and knowledge that only an old leader has.
 //!
 //! 1. The node that leads most is cut off from its peers, and clients go on to talk to it. What is written there cannot be
 //!    acknowledged, and what the others write meanwhile must not be missing from what is read there.

@@ -1,4 +1,4 @@
-//! Requests of clients by how they went: which failed, whether that was to be expected, and whether one retry was enough.
+//! Outcomes of clients' requests: which failed, whether that was to be expected, and whether one retry was enough.
 //!
 //! A client sends one request after the other, and after a failure the next one is the retry. So two failures of a client
 //! in a row are a request that needed more than one retry. Questions to the control plane are not sent again as they

@@ -1,8 +1,8 @@
-//! The story of an upgrade: a cluster of an earlier program goes over to this one, node after node, under load.
+//! Scenario of an upgrade: a cluster of an earlier program goes over to this one, node after node, under load.
 //!
-//! Each node is asked to stop and is started again on the same directory, and the next has its turn when `/readyz` of this
-//! one answers well. Clients are careful: they give each write a key, and send a request again that failed. One retry has
-//! to be enough, and only a 503 or a connection to the node that is being restarted may make one necessary.
+//! Each node is asked to stop and is started again on the same directory, and the next has its turn when `/readyz` of
+//! this one answers well. Clients are careful: they give each write a key, and send a request again that failed. One
+//! retry has to be enough, and only a 503 or a connection to the node that is being restarted may make one necessary.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! One client: its connections to every node, and what it says of each request before and after.
+//! Client of a storm: its connections to every node, and what it says of each request before and after.
 //!
 //! Another node at each request, a bounded wait, and no retry that the history does not show. A page of a read may come
 //! from another node than the one before.

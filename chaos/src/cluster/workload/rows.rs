@@ -1,4 +1,4 @@
-//! Rows on their way out and back: the JSON that is sent, what was read, and digests of it.
+//! Rows as they are sent and read: the JSON that is sent, what was read, and digests of it.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

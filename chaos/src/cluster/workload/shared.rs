@@ -1,4 +1,4 @@
-//! What all clients share: where nodes listen, which objects are written to, which phase it is.
+//! Context that all clients share: where nodes listen, which objects are written to, which phase it is.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! Whether a run tried what it is for. One that did not is `unknown`, whatever the other checkers say.
+//! Coverage of a run: it has to have tried what it is for. One that did not is `unknown`, whatever the other checkers
+//! say.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is there was sent, to that object, and not refused; a write is there whole.
+//! Every row was sent, to that object, and not refused; a write is there whole.
 
 use std::collections::BTreeMap;
 

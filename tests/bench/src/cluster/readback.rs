@@ -1,4 +1,4 @@
-//! Whether what was acknowledged is there: every row of every writer, asked of every node.
+//! Read-back of what was acknowledged: every row of every writer, asked of every node.
 
 use std::collections::BTreeMap;
 

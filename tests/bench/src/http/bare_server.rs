@@ -1,5 +1,5 @@
-//! `bare`: the least that any durable server must do. The product's HTTP library reads a body, the product's parser
-//! parses it once, its bytes are appended to one file, and all requests that wait share one fdatasync.
+//! Server of `bare`: the least that any durable server must do. The product's HTTP library reads a body, the product's
+//! parser parses it once, its bytes are appended to one file, and all requests that wait share one fdatasync.
 //!
 //! It keeps no order, no index and no names, and nobody can read from it: what a server does beyond this is what
 //! `ingest` measures.

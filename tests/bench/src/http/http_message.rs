@@ -1,5 +1,5 @@
-//! HTTP/1.1 as far as this client needs it, as plain functions over bytes: what a request opens with, what an answer
-//! opens with, and bodies in chunks.
+//! Messages of HTTP/1.1 as far as this client needs them, as plain functions over bytes: what a request opens with,
+//! what an answer opens with, and bodies in chunks.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What a client sees of the whole server: inserts, fetches and restarts over HTTP, and the bare pipeline beside it.
+//! Benchmarks of the whole server as a client sees it: inserts, fetches and restarts over HTTP, and the bare pipeline
+//! beside it.
 //!
 //! ```text
 //! this process: the client            a process of its own: the server

@@ -1,4 +1,4 @@
-//! Sends bodies that were made beforehand: as fast as they are answered, or at a fixed rate whatever the answers do.
+//! Driver that sends bodies made beforehand: as fast as they are answered, or at a fixed rate whatever the answers do.
 //!
 //! At a fixed rate the clock of a request starts when it is due, also where its connection still waits for the answer
 //! before: a server that stalls pays for all that came due meanwhile.

@@ -1,4 +1,4 @@
-//! Loads rows over HTTP, made as they are sent: what `fetch` and `restart` begin with.
+//! Loader of rows over HTTP, made as they are sent: what `fetch` and `restart` begin with.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Our side: rows inserted over HTTP as clients do it, questions asked over one connection that is kept.
+//! Assay's side: rows inserted over HTTP as clients do it, questions asked over one connection that is kept.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Rows that come in while questions are asked: into a project of their own, so that what is asked about stays as it is.
+//! Inserts that run while questions are asked: into a project of their own, so that what is asked about stays as it is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! Events one after the other, never all at once: as bodies of inserts for us, and as lines of a file that the others
-//! load. Both are made from the same stream, so all of them have the same rows.
+//! Feed of events, one after the other and never all at once: as bodies of inserts for us, and as lines of a file that
+//! the others load. Both are made from the same stream, so all of them have the same rows.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

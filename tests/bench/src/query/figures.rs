@@ -1,4 +1,4 @@
-//! What the times say: each question's against the faster of the others, and how ours grow.
+//! Figures from the times: each question's against the faster of the others, and how ours grow.
 
 use std::fmt::Write as _;
 

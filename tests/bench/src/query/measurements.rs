@@ -1,4 +1,4 @@
-//! How often a question is asked, and what was measured of one engine.
+//! Measurements of one engine, and how often each question is asked.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

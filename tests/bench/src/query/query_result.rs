@@ -1,4 +1,4 @@
-//! What an engine answered, in a form in which answers of different engines are equal or not.
+//! Answer of an engine, in a form in which answers of different engines are equal or not.
 //!
 //! Equal are: numbers within a billionth of each other, whatever their type; times written in different ways; an object's
 //! members in any order; and what is not there, be it null, missing, or an empty list or object (a list is never null in

@@ -1,4 +1,4 @@
-//! The questions asked of two programs in turns, each on rows of its own that are the same.
+//! Comparison of two releases: the questions asked of two programs in turns, each on rows of its own that are the same.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Physical limits: appends of 1 MiB to a bare file, each synced, and single synced pages while others use the disk.
+//! Physical limits of the disk: appends of 1 MiB to a bare file, each synced, and single synced pages while others use
+//! the disk.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! One node's store as the bench drives it: a cluster of one, whose calls block.
+//! Store of a single node as the bench drives it: a cluster of one, whose calls block.
 
 use std::path::Path;
 use std::sync::Arc;

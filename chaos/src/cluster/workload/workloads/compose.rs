@@ -1,4 +1,4 @@
-//! What one write of each workload says. Every write has a row of its own, so that it is seen where it was applied.
+//! Content of one write of each workload. Every write has a row of its own, so that it is seen where it was applied.
 
 use std::collections::BTreeMap;
 

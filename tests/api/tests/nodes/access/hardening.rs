@@ -1,4 +1,4 @@
-//! What a node gives away to others on its machine, to browsers, and to whoever has a copy of its directory.
+//! Hardening: what a node reveals to others on its machine, to browsers, and to a holder of a copy of its directory.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -52,8 +52,8 @@ fn open_to_others(dir: &Path, found: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// The secrets stayed in the environment for as long as the process lived, files were readable by all, and core files held
-/// what was in memory.
+/// The secrets stayed in the environment for as long as the process lived, files were readable by all, and core files
+/// held what was in memory.
 fn gives_nothing_to_its_machine(process: &Process, data: &Path) -> Result<()> {
     let proc = Path::new("/proc").join(process.id().to_string());
     if proc.exists() {

@@ -1,4 +1,4 @@
-//! Whoever knocks without a credential that is known comes in nowhere; and whoever's key was taken away comes in no more,
+//! Callers without a known credential are let in nowhere; and a caller whose key was taken away is let in no more,
 //! by no node, also not by one that cannot have heard of it.
 
 use std::collections::BTreeMap;
@@ -179,8 +179,8 @@ impl Key {
         self.targets.iter().map(|target| self.status(url, target)).collect()
     }
 
-    /// Asks for each of its targets again and again, and answers how often it was told what and when it was let in the last
-    /// time, as of `since`.
+    /// Asks for each of its targets again and again, and answers how often it was told what and when it was let in the
+    /// last time, as of `since`.
     fn watch(&self, url: &str, since: Instant) -> (BTreeMap<Option<u16>, usize>, Option<Duration>) {
         let watch = |target| {
             let (mut seen, mut last): (BTreeMap<Option<u16>, usize>, Option<Duration>) = (BTreeMap::new(), None);

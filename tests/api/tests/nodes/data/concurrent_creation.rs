@@ -1,4 +1,4 @@
-//! Many make the same thing at the same moment on three nodes: one is made, and all are answered the same.
+//! Concurrent creation of the same thing on three nodes: one is made, and all are answered the same.
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;

@@ -1,5 +1,6 @@
-//! What was deleted is in no file any more, after the time that is set for it: in no segment, no log, no blob, and not on a node
-//! that was away meanwhile. What was not deleted is all there, and `assay doctor` finds nothing wrong.
+//! Deletion: what was deleted is in no file any more, after the time that is set for it: in no segment, no log, no
+//! blob, and not on a node that was away meanwhile. What was not deleted is all there, and `assay doctor` finds nothing
+//! wrong.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A majority is lost for good: the node that is left says so, does nothing by itself, and goes on alone when it is told.
+//! Loss of a majority for good: the node that is left says so, does nothing by itself, and goes on alone when it is told.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

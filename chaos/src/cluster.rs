@@ -139,7 +139,7 @@ fn prepare<'a>(
     Ok((Conductor::new(world, stage, interrupted), planned))
 }
 
-/// Of the faults that are wanted, those that can be done here; the others are reported.
+/// Wanted faults that can be injected here; the others are reported.
 fn possible(wanted: &BTreeSet<Kind>, nodes: u8, means: &FaultSupport, report: &mut Report) -> BTreeSet<Kind> {
     let mut possible = BTreeSet::new();
     for kind in wanted {

@@ -136,7 +136,7 @@ impl HttpClient {
     }
 }
 
-/// Of `Tue, 15 Nov 1994 08:12:31 GMT`.
+/// Seconds of the day in a date like `Tue, 15 Nov 1994 08:12:31 GMT`.
 fn seconds_of_day(date: &str) -> Option<i64> {
     let mut parts = date.split(' ').nth(4)?.split(':').map(|part| part.parse::<i64>().ok());
     let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);

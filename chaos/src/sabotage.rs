@@ -23,7 +23,7 @@ const RUN_MAX: Duration = Duration::from_secs(400);
 /// What was interrupted takes down what it made.
 const TEAR_DOWN_MAX: Duration = Duration::from_secs(60);
 const PROGRAM_WAIT: Duration = Duration::from_secs(10);
-/// Of a finding, in the table.
+/// Upper bound of the characters of a finding in the table.
 const SHOWN_CHARS: usize = 90;
 /// Runs at the same time: mostly they wait.
 const RUNS_AT_ONCE: usize = 2;

@@ -52,7 +52,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Of a run that ended, from its directory.
+    /// Loads the evidence of a run that ended from its directory.
     pub fn load(dir: &Path) -> anyhow::Result<Evidence> {
         let events: Vec<Event<RunEvent>> = load(&dir.join(HISTORY)).context("reading the history")?;
         let history = RunHistory::of(&events);
@@ -240,7 +240,7 @@ pub mod hand_made {
         model.rows
     }
 
-    /// Of one object that two nodes have alike.
+    /// Evidence of one object that two nodes have alike.
     pub fn evidence_of(said: &[RunEvent], rows: &Rows) -> Evidence {
         let picture = Picture { version: 105, raw: Fold::of(rows).text(), rows: rows.clone() };
         let pictures = [1, 2].map(|node| (("set-0-0".to_owned(), node), picture.clone()));

@@ -59,7 +59,7 @@ fn operations(evidence: &Evidence) -> Value {
     json!(counts)
 }
 
-/// Of what succeeded, by kind and phase.
+/// Latencies of operations that succeeded, by kind and phase.
 fn latencies(evidence: &Evidence) -> Value {
     let mut times: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for one in evidence.history.operations.values() {

@@ -22,7 +22,7 @@ use crate::single_node::worker_history::WorkerEvent;
 
 /// Longer texts of rows are cut to this: simulations are many and small.
 const TEXT_MAX: u32 = 600;
-/// Of writes, those that travel as a blob: who has one, and for how long, is worth more tries than it gets elsewhere.
+/// One write in this many travels as a blob: who has one, and for how long, is worth more tries than it gets elsewhere.
 const LARGE_ONE_IN: u32 = 10;
 /// Operations of one client: what there is to check grows with their square.
 const OPERATIONS_MAX: u32 = 150;

@@ -171,7 +171,7 @@ fn view_of(world: &SimWorld, node: NodeId, object: u8) -> anyhow::Result<View> {
     }
 }
 
-/// Of every object, at its newest version and at these.
+/// Digests of every object, at its newest version and at these.
 fn digests(world: &SimWorld, node: NodeId, versions: &[Vec<u64>]) -> anyhow::Result<Vec<String>> {
     let mut digests = Vec::new();
     for (object, versions) in (0..OBJECTS).zip(versions) {

@@ -49,7 +49,7 @@ pub use seeds::{Options, run};
 pub struct SimOutcome {
     pub seed: u64,
     pub findings: Vec<String>,
-    /// Of the trace.
+    /// Digest of the trace.
     pub digest: u64,
     /// The trace, where it was asked for.
     pub trace: String,

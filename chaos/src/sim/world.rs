@@ -43,7 +43,7 @@ pub struct SimWorld {
 #[derive(Clone, Debug)]
 pub struct ReplicaPlacement {
     pub replica: ReplicaId,
-    /// Of the one that founds the group.
+    /// First members, on the replica that founds the group.
     pub founders: Option<Vec<(ReplicaId, NodeId)>>,
 }
 

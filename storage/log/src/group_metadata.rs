@@ -60,7 +60,7 @@ pub(crate) fn decode_committed(value: &[u8]) -> Result<Vec<u8>, String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PurgedMark {
     pub index: u64,
-    /// Of the record at `index`; `CHAIN_START` if it was never here (a snapshot jumped over it).
+    /// Checksum of the record at `index`; `CHAIN_START` if it was never here (a snapshot jumped over it).
     pub checksum: u32,
     pub note: Vec<u8>,
 }

@@ -13,7 +13,7 @@ use crate::error::ShardError;
 use crate::memory::{MemoryRow, is_row};
 use crate::read::{Event, View, memory_event, segment_event};
 
-/// Of one id, each oldest first.
+/// Notes on one id, each oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     pub comments: Vec<Event>,

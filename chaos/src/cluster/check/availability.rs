@@ -53,7 +53,7 @@ impl Gap {
     }
 }
 
-/// Of each object or key, in order; from the storm on.
+/// Gaps of each object or key, in order; from the storm on.
 pub fn gaps(evidence: &Evidence) -> BTreeMap<&str, Vec<Gap>> {
     let mut asked: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
     for one in evidence.history.operations.values() {

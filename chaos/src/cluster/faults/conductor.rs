@@ -42,7 +42,7 @@ pub struct Conductor<'a> {
     pub stage: Arc<ClientContext>,
     pub interrupted: &'a AtomicBool,
     next_sample: Instant,
-    /// Of the fault that was begun last.
+    /// Number of the fault that was begun last.
     number: u32,
     /// Whether it has no second one beside it.
     alone: bool,

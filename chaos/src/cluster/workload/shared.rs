@@ -109,7 +109,7 @@ pub struct ClientContext {
     versions: Mutex<Vec<(Arc<Object>, u64)>>,
     /// Every object that was ever made.
     objects: Mutex<Vec<Arc<Object>>>,
-    /// Of everything that is in use: operations in a row that went as they should, in this phase.
+    /// Operations in a row that went as they should in this phase, by the object or key in use.
     streaks: Mutex<BTreeMap<String, u32>>,
 }
 

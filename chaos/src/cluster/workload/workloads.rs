@@ -29,7 +29,7 @@ const LARGE_WRITES_MAX: u32 = 120;
 const PAUSE_MS: std::ops::RangeInclusive<u64> = 20..=120;
 const CALM_PAUSE: Duration = Duration::from_millis(2);
 const CALM_ROWS_MAX: usize = 3;
-/// Of a hundred turns, so many read.
+/// Percentage of turns that read.
 const READS_PERCENT: u32 = 8;
 /// Where they are slow, or where time is short.
 const FEW_READS_PERCENT: u32 = 2;

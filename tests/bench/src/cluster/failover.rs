@@ -141,12 +141,12 @@ pub fn longest_pause(rows: &[Acknowledged], from: f64, upto: f64) -> f64 {
     pairs.map(|pair| pair[1].at - pair[0].at).fold(0.0, f64::max)
 }
 
-/// Of each shard that the killed node led.
+/// Outage of each shard that the killed node led.
 fn outages(kill: &Kill, written: &[Written]) -> Vec<f64> {
     kill.led.iter().map(|shard| again(&written[usize::from(*shard)].rows, kill.at)).collect()
 }
 
-/// Of each shard, during one planned restart.
+/// Pause of each shard during one planned restart.
 fn pauses(drain: &Drain, written: &[Written]) -> Vec<f64> {
     written.iter().map(|of| longest_pause(&of.rows, drain.from, drain.upto)).collect()
 }

@@ -34,7 +34,7 @@ pub struct Options {
 #[derive(Debug, Serialize)]
 struct Rest {
     node: u64,
-    /// Of one core.
+    /// Percentage of one core.
     cpu_percent: f64,
     memory: Memory,
     /// By kind of work.

@@ -29,9 +29,9 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug, Serialize)]
 struct ClusterIngestRun {
     driven: Driven,
-    /// Of all nodes together, by kind of work, from the first request to the last answer.
+    /// CPU time of all nodes together, by kind of work, from the first request to the last answer.
     cpu: CpuSeconds,
-    /// Of each node.
+    /// CPU seconds of each node.
     cpu_seconds: Vec<f64>,
     memory: Vec<Memory>,
 }

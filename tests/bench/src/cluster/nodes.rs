@@ -127,7 +127,7 @@ impl Nodes {
         found.with_context(|| format!("there is no node {number}"))
     }
 
-    /// Of every node that runs, with its place.
+    /// Process of every node that runs, with its place.
     pub fn processes(&self) -> Vec<(usize, Process)> {
         let running = self.nodes.iter().enumerate().filter_map(|(at, node)| Some((at, node.server.as_ref()?)));
         running.map(|(place, server)| (place, server.process())).collect()

@@ -15,7 +15,7 @@ const PAGE_TRACES: u64 = 1000;
 /// A refusal in the middle is asked again this often.
 const REFUSALS_MAX: u32 = 50;
 const REFUSED_WAIT: std::time::Duration = std::time::Duration::from_millis(200);
-/// Of what is missing, this many are named.
+/// Missing rows that are named.
 const NAMED_MAX: usize = 20;
 
 /// What one node answered.

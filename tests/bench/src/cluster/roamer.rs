@@ -17,7 +17,7 @@ const COME_BACK: Duration = Duration::from_secs(3);
 const NOBODY_WAIT: Duration = Duration::from_millis(20);
 /// What is not answered well by then never will be.
 pub const DELIVERED_WAIT_MAX: Duration = Duration::from_secs(120);
-/// Of what went wrong, this many are told in words.
+/// Failures that are described in words.
 const TOLD_MAX: usize = 20;
 
 #[derive(Debug)]

@@ -33,7 +33,7 @@ pub struct Sent {
 pub struct Stream {
     runtime: Runtime,
     stop: Arc<AtomicBool>,
-    /// Of bodies that were acknowledged.
+    /// Bytes of bodies that were acknowledged.
     bytes: Arc<AtomicU64>,
     clients: Vec<JoinHandle<anyhow::Result<Sent>>>,
 }

@@ -108,7 +108,7 @@ pub struct WriteLoad {
     runtime: Runtime,
     pub began: Instant,
     stop: Arc<AtomicBool>,
-    /// Of each writer.
+    /// Progress of each writer.
     pub progress: Arc<Vec<WriteProgress>>,
     writers: Vec<JoinHandle<anyhow::Result<Written>>>,
 }
@@ -156,7 +156,7 @@ impl WriteLoad {
         Ok(())
     }
 
-    /// Of the clients, for others that go on beside the writers.
+    /// Runtime of the clients, for others that go on beside the writers.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }

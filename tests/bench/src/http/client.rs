@@ -20,7 +20,7 @@ const ANSWER_WAIT_MAX: Duration = Duration::from_secs(60);
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 /// What is read at once.
 const READ_BYTES: usize = 256 << 10;
-/// Of an answer that was not expected, this much is shown.
+/// Characters of an unexpected answer that are shown.
 const SHOWN_CHARS: usize = 400;
 
 /// Where a server is, and what it is told of who asks.

@@ -24,7 +24,7 @@ const TRACES_PER_PAGE: u64 = 100;
 const NEWEST_PAGES: usize = 200;
 const ANY_PAGES: usize = 200;
 const ANY_TRACES: usize = 1000;
-/// Of the traces read alone, one in this many is compared with what was sent.
+/// One in this many of the traces read alone is compared with what was sent.
 const CHECK_EVERY: usize = 10;
 const PAGE_MS_P50_MAX: f64 = 15.0;
 const TRACE_MS_P50_MAX: f64 = 5.0;

@@ -19,9 +19,9 @@ pub enum Wrapped {
 }
 
 const WINDOW_MICROS: u64 = 2 * 24 * 3_600_000_000;
-/// Of the events, so many for each that somebody writes.
+/// Events for each one that writes.
 const EVENTS_PER_WRITER: u64 = 8;
-/// Of a thousand: what a commit is about.
+/// Collections of commits, and how many of a thousand each has.
 const COLLECTIONS: [(&str, u64); 8] = [
     ("app.bsky.feed.like", 460),
     ("app.bsky.graph.follow", 240),

@@ -10,9 +10,9 @@ use crate::report::{Report, Threshold};
 const MEAN_RATIO_MAX: f64 = 1.0;
 const DISK_PER_JSON_MAX: f64 = 0.25;
 const LOOKUP_GROWTH_MAX: f64 = 1.5;
-/// Of ten times the rows.
+/// Upper bound of the growth of scans over ten times the rows.
 const SCAN_GROWTH_MAX: f64 = 11.0;
-/// Of what is inserted beside the questions: less, and they were asked beside something else.
+/// Lower bound of the pace of inserts beside the questions, as a share of the pace that is wanted.
 const PACE_MIN: f64 = 0.95;
 const BESIDE_RATIO_MAX: f64 = 1.5;
 const MIB: f64 = 1_048_576.0;

@@ -19,7 +19,7 @@ pub struct Runs {
 
 impl Runs {
     pub const USUAL: Runs = Runs { least: 7, most: 101, seconds: 3.0 };
-    /// Of what writes a file as large as all rows.
+    /// Runs of a question that writes a file as large as all rows.
     pub const EXPORT: Runs = Runs { least: 3, most: 3, seconds: 0.0 };
 
     /// Whether it is enough after so many.

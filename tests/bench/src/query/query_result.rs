@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 const RELATIVE: f64 = 1e-9;
-/// Of a row that differs, this much is shown.
+/// Characters of a row that differs that are shown.
 const SHOWN_CHARS: usize = 600;
 
 /// Rows as lists of values, in the order of the columns' names.

@@ -36,7 +36,7 @@ const TRACES_KEPT: u64 = 64;
 const WINDOW_MICROS: i64 = 30 * 24 * 3_600_000_000;
 /// A prime, so that no two spans of a run are of the same moment: where rows are sorted by time none is tied.
 const SPAN_MICROS: i64 = 9001;
-/// Of the texts in input and output; all else of a span is about 730 bytes.
+/// Bytes of the texts in input and output; all else of a span is about 730 bytes.
 const TEXT_BYTES_MIN: u64 = 720;
 const TEXT_BYTES_MAX: u64 = 1936;
 

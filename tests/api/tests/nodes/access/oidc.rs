@@ -1,5 +1,5 @@
-//! People who log in: the whole way from a client over a node, a provider and other nodes to tokens, each step on another node;
-//! everything that may be wrong on it; and when what was given is good no more.
+//! People who log in: the whole way from a client over a node, a provider and other nodes to tokens, each step on
+//! another node; everything that may be wrong on it; and when what was given is good no more.
 
 mod invitations;
 mod provider;
@@ -202,7 +202,7 @@ fn told(answer: &Answer) -> std::collections::HashMap<String, String> {
     pairs(query)
 }
 
-/// Of a page that a person reads.
+/// Checks the answer of a page that a person reads.
 #[track_caller]
 fn page(answer: &Answer, status: u16, says: &str) {
     assert_eq!((answer.status, answer.header("location")), (status, None), "{}", answer.text());

@@ -174,7 +174,7 @@ impl Key {
         }
     }
 
-    /// Of each of its targets.
+    /// Statuses of each of its targets.
     fn statuses(&self, url: &str) -> Vec<Option<u16>> {
         self.targets.iter().map(|target| self.status(url, target)).collect()
     }

@@ -40,7 +40,7 @@ const LISTS: [&str; 20] = [
 struct Node {
     server: Server,
     data: PathBuf,
-    /// Whose answers are compared.
+    /// Key of the caller whose answers are compared.
     key: String,
 }
 

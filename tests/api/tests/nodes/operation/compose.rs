@@ -1,5 +1,5 @@
-//! `docker/compose.cluster.yaml` without docker: its services as processes, its volumes as folders, its names as ports of this
-//! machine. It is started, started again in every way that `docker/README.md` tells of, and loses volumes.
+//! `docker/compose.cluster.yaml` without docker: its services as processes, its volumes as folders, its names as ports
+//! of this machine. It is started, started again in every way that `docker/README.md` tells of, and loses volumes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,7 +34,7 @@ fn line_of(page: &str, begin: &str) -> Vec<String> {
 struct Composed {
     services: BTreeMap<String, Service>,
     volumes: TempDir,
-    /// Of each node: where the others reach it, and where clients do.
+    /// Addresses of each node: where the others reach it, and where clients do.
     peers: BTreeMap<String, String>,
     doors: BTreeMap<String, String>,
     running: BTreeMap<String, Process>,

@@ -10,7 +10,7 @@ use assay_test_api::dev::{Dev, NODES};
 use assay_test_api::http::{Request, send};
 use assay_test_api::process::run;
 
-/// Of an organization, of all nodes together. The burst is as much as in a second.
+/// Limit of an organization on all nodes together. The burst is as much as in a second.
 const PER_SECOND: u32 = 60;
 const RULES: &str = "[{endpoint = \"/ping\", per = \"organization\", requests = 60, seconds = 1}]";
 const OTHER: &str = "globex";
@@ -22,7 +22,7 @@ const CALLERS: u32 = 6;
 /// What comes before is not counted: the burst is used up, and nodes know what comes.
 const WARM: Duration = Duration::from_secs(3);
 const COUNTED: Duration = Duration::from_secs(12);
-/// Of the limit, either way.
+/// Tolerance as a share of the limit, either way.
 const WITHIN: f64 = 0.1;
 /// The slowest requests of others may be this much slower than while the busy one stays at its limit.
 const SLOWER_MAX: f64 = 1.2;

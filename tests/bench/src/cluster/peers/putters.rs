@@ -46,9 +46,9 @@ pub trait Putter: Send + 'static {
 pub struct PutMeasurement {
     pub seconds: f64,
     pub requests: u64,
-    /// Of values alone.
+    /// Bytes of values alone.
     pub bytes: u64,
-    /// Of all servers.
+    /// CPU seconds of all servers.
     pub cpu_seconds: f64,
     #[serde(skip)]
     answer_ms: Vec<f64>,

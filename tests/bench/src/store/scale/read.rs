@@ -23,7 +23,7 @@ const LOOKUPS_COLD: usize = 500;
 const LOOKUPS: usize = 5000;
 const PAGES: usize = 200;
 const TRACES_PER_PAGE: usize = 100;
-/// Of the rows looked up, one in this many is compared with what was written.
+/// One in this many of the rows looked up is compared with what was written.
 const CHECK_EVERY: usize = 10;
 
 struct RowReader<'a> {

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use assay_tests_tidy::features::{complaints as feature_complaints, parse_tree};
-use assay_tests_tidy::house::House;
 use assay_tests_tidy::readme::{TEST_COMMAND, broken_links, commands, parse_run, variant_of};
-use assay_tests_tidy::{formats, imports, rooms, sizes, sources, wings};
+use assay_tests_tidy::workspace::Workspace;
+use assay_tests_tidy::{areas, formats, imports, libraries, sizes, sources};
 
 /// Crates that are built alone, day in, day out, and pull in what is large.
 const BUILT_ALONE: [&str; 3] = ["assay-storage-segments", "assay-storage-log", "assay-storage-shard"];
@@ -19,90 +19,90 @@ fn none(complaints: &[String]) {
 
 #[test]
 fn imports_run_downwards() {
-    none(&imports::complaints(&House::this().crates));
+    none(&imports::complaints(&Workspace::this().crates));
 }
 
 #[test]
-fn every_outside_library_stays_in_its_room() {
-    none(&rooms::strangers(&House::this().crates));
+fn every_outside_library_stays_in_its_crate() {
+    none(&libraries::misplaced(&Workspace::this().crates));
 }
 
 #[test]
 fn versions_features_and_lints_are_said_once() {
-    let house = House::this();
-    none(&rooms::said_twice(&house.crates));
-    none(&rooms::at_the_top(&house.manifest));
+    let workspace = Workspace::this();
+    none(&libraries::said_twice(&workspace.crates));
+    none(&libraries::at_the_top(&workspace.manifest));
 }
 
 #[test]
 fn every_file_says_what_it_is_and_holds_no_stub() {
-    none(&sources::complaints(&House::this().sources()));
+    none(&sources::complaints(&Workspace::this().sources()));
 }
 
 #[test]
 fn files_and_functions_stay_short() {
-    let house = House::this();
-    let known = sizes::parse_ratchet(&house.read_text("tests/tidy/ratchet.txt")).expect("a ratchet that parses");
-    none(&sizes::complaints(&sizes::too_long(&house.sources()), &known));
+    let workspace = Workspace::this();
+    let known = sizes::parse_ratchet(&workspace.read_text("tests/tidy/ratchet.txt")).expect("a ratchet that parses");
+    none(&sizes::complaints(&sizes::too_long(&workspace.sources()), &known));
 }
 
 #[test]
 fn every_format_has_data_that_was_written_in_it() {
-    let house = House::this();
-    let entries = fs::read_dir(house.root.join("tests/compat/releases")).expect("the releases").flatten();
+    let workspace = Workspace::this();
+    let entries = fs::read_dir(workspace.root.join("tests/compat/releases")).expect("the releases").flatten();
     let releases: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     let newest = formats::newest(&releases).expect("a release");
-    let text = house.read_text(&format!("tests/compat/releases/{newest}/formats.txt"));
-    none(&formats::complaints(&formats::constants(&house.sources()), newest, &text));
+    let text = workspace.read_text(&format!("tests/compat/releases/{newest}/formats.txt"));
+    none(&formats::complaints(&formats::constants(&workspace.sources()), newest, &text));
 }
 
 #[test]
 fn the_top_has_eight_names_and_what_the_tools_need() {
-    let house = House::this();
-    let entries = fs::read_dir(&house.root).expect("the root").flatten();
+    let workspace = Workspace::this();
+    let entries = fs::read_dir(&workspace.root).expect("the root").flatten();
     let names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    none(&wings::at_the_top(&names, &house.read_text(".gitignore")));
+    none(&areas::at_the_top(&names, &workspace.read_text(".gitignore")));
 }
 
 #[test]
-fn every_wing_has_its_page_and_its_decisions() {
-    let house = House::this();
-    for wing in wings::WINGS {
-        let path = format!("{wing}/README.md");
-        none(&wings::page(&path, &house.read_text(&path)));
-        let folder = format!("{wing}/decisions");
-        none(&wings::decisions(&folder, &wings::markdown_in(&house.root.join(&folder))));
+fn every_area_has_its_page_and_its_decisions() {
+    let workspace = Workspace::this();
+    for area in areas::AREAS {
+        let path = format!("{area}/README.md");
+        none(&areas::page(&path, &workspace.read_text(&path)));
+        let folder = format!("{area}/decisions");
+        none(&areas::decisions(&folder, &areas::markdown_in(&workspace.root.join(&folder))));
     }
 }
 
 #[test]
 fn what_the_readme_shows_is_there() {
-    let house = House::this();
-    let text = house.read_text("README.md");
-    none(&broken_links(&house.root, &text));
+    let workspace = Workspace::this();
+    let text = workspace.read_text("README.md");
+    none(&broken_links(&workspace.root, &text));
     let commands = commands(&text);
     assert_eq!(commands.iter().filter(|command| *command == TEST_COMMAND).count(), 1, "the test command, once");
-    assert!(house.read_text(".ci/run").contains(TEST_COMMAND), ".ci/run runs the README's test command");
+    assert!(workspace.read_text(".ci/run").contains(TEST_COMMAND), ".ci/run runs the README's test command");
     for command in &commands {
         if let Some(script) = command.strip_prefix("bash ") {
             let script = script.split_whitespace().next().unwrap_or_default();
-            assert!(house.root.join(script).is_file(), "`{command}`: no such script");
+            assert!(workspace.root.join(script).is_file(), "`{command}`: no such script");
         }
         if let Some(run) = parse_run(command) {
             let package = run.package.as_deref().unwrap_or("assay");
-            let member = house.crates.iter().find(|member| member.name == package);
+            let member = workspace.crates.iter().find(|member| member.name == package);
             let member = member.unwrap_or_else(|| panic!("`{command}`: no such package"));
             for subcommand in run.subcommands {
-                assert!(has_variant(&house, &member.folder, &subcommand), "`{command}`: no such subcommand");
+                assert!(has_variant(&workspace, &member.folder, &subcommand), "`{command}`: no such subcommand");
             }
         }
     }
 }
 
 /// Whether a program's sources name the subcommand as a variant.
-fn has_variant(house: &House, folder: &str, subcommand: &str) -> bool {
+fn has_variant(workspace: &Workspace, folder: &str, subcommand: &str) -> bool {
     let variant = variant_of(subcommand);
-    let own = house.sources().into_iter().filter(|source| source.path.starts_with(&format!("{folder}/")));
+    let own = workspace.sources().into_iter().filter(|source| source.path.starts_with(&format!("{folder}/")));
     let mut words = own.flat_map(|source| words_of(&source.text));
     words.any(|word| word == variant)
 }
@@ -113,9 +113,9 @@ fn words_of(text: &str) -> Vec<String> {
 
 #[test]
 fn known_advisories_are_of_crates_that_are_here() {
-    let house = House::this();
-    let deny: toml::Table = house.read_text(".deny.toml").parse().expect("TOML");
-    let lock = house.read_text("Cargo.lock");
+    let workspace = Workspace::this();
+    let deny: toml::Table = workspace.read_text(".deny.toml").parse().expect("TOML");
+    let lock = workspace.read_text("Cargo.lock");
     for ignored in deny["advisories"]["ignore"].as_array().expect("a list") {
         let (id, reason) = (ignored["id"].as_str().expect("an id"), ignored["reason"].as_str().expect("a reason"));
         let name = reason.split([',', ' ']).next().unwrap_or_default();
@@ -124,14 +124,14 @@ fn known_advisories_are_of_crates_that_are_here() {
 }
 
 #[test]
-fn a_crate_built_alone_asks_the_features_of_the_whole_house() {
-    let root = House::this().root;
-    let house = parse_tree(&cargo_tree(&root, &["--workspace", "--edges", "normal,dev"]));
+fn a_crate_built_alone_asks_the_features_of_the_whole_workspace() {
+    let root = Workspace::this().root;
+    let workspace = parse_tree(&cargo_tree(&root, &["--workspace", "--edges", "normal,dev"]));
     for name in BUILT_ALONE {
         for edges in ["normal", "normal,dev"] {
             let alone = parse_tree(&cargo_tree(&root, &["--package", name, "--edges", edges]));
             assert!(alone.len() > 10, "{name} has dependencies");
-            none(&feature_complaints(name, &alone, &house));
+            none(&feature_complaints(name, &alone, &workspace));
         }
     }
 }

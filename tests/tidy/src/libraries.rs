@@ -1,11 +1,11 @@
-//! One outside library, one room; and versions and features said once, at the top.
+//! Outside libraries, each named by one crate only; and versions and features stated once, at the top.
 
 use toml::{Table, Value};
 
-use crate::house::Crate;
+use crate::workspace::Crate;
 
 /// A library and the crates that may name it, each with a reason where it is a guest.
-const ROOMS: &[(&str, &[&str])] = &[
+const LIBRARIES: &[(&str, &[&str])] = &[
     ("sled", &["assay-storage-kv"]),
     // The bench feeds raft-engine the same bytes as the store: it is the peer measured against.
     ("raft-engine", &["assay-storage-log", "assay-bench"]),
@@ -73,7 +73,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("tikv-jemallocator", &["assay"]),
 ];
 
-/// The one feature of the house, and what it turns on where it is declared: deliberate faults, for the storm to show that it
+/// The one feature of the workspace, and what it turns on where it is declared: deliberate faults, for the storm to show that it
 /// sees them. It names nothing but itself on the way down, so that no library is built otherwise for it, and nothing
 /// turns it on by itself, so that what is shipped never has it.
 const SABOTAGE: [(&str, &[&str]); 3] = [
@@ -85,15 +85,18 @@ const SABOTAGE: [(&str, &[&str]); 3] = [
 /// What every manifest takes from the top.
 const FROM_THE_TOP: [&str; 5] = ["version", "edition", "rust-version", "license", "publish"];
 
-/// Libraries named outside their rooms.
-pub fn strangers(crates: &[Crate]) -> Vec<String> {
+/// Returns libraries that are named by crates that may not name them.
+pub fn misplaced(crates: &[Crate]) -> Vec<String> {
     let mut found = Vec::new();
     for member in crates {
         for (_, library, declared) in member.dependencies() {
             let library = declared.get("package").and_then(Value::as_str).unwrap_or(library);
-            let room = ROOMS.iter().find(|(name, _)| *name == library);
-            if let Some((_, rooms)) = room.filter(|(_, rooms)| !rooms.contains(&member.name.as_str())) {
-                found.push(format!("{} names {library}, whose room is {}", member.name, rooms[0]));
+            let entry = LIBRARIES.iter().find(|(name, _)| *name == library);
+            if let Some((_, crates)) = entry.filter(|(_, crates)| !crates.contains(&member.name.as_str())) {
+                found.push(format!(
+                    "{} names the library {library}, which belongs to the crate {}",
+                    member.name, crates[0]
+                ));
             }
         }
     }
@@ -116,7 +119,7 @@ pub fn said_twice(crates: &[Crate]) -> Vec<String> {
             found.push(format!("{}: `[lints] workspace = true` is missing", member.name));
         }
         if member.manifest.contains_key("target") || !has_allowed_features(member) {
-            found.push(format!("{}: features and targets of its own split the build of the house", member.name));
+            found.push(format!("{}: features and targets of its own split the build of the workspace", member.name));
         }
     }
     found
@@ -160,16 +163,16 @@ mod tests {
     }
 
     #[test]
-    fn a_library_outside_its_room_is_named_also_under_another_name() {
+    fn a_library_outside_its_crate_is_named_also_under_another_name() {
         assert_eq!(
-            strangers(&log("[dependencies]\nsled.workspace = true\n")),
-            ["assay-storage-log names sled, whose room is assay-storage-kv"]
+            misplaced(&log("[dependencies]\nsled.workspace = true\n")),
+            ["assay-storage-log names the library sled, which belongs to the crate assay-storage-kv"]
         );
         assert_eq!(
-            strangers(&log("[dev-dependencies]\nstore = { package = \"sled\", version = \"0.34\" }\n")).len(),
+            misplaced(&log("[dev-dependencies]\nstore = { package = \"sled\", version = \"0.34\" }\n")).len(),
             1
         );
-        assert!(strangers(&log("[dependencies]\nraft-engine.workspace = true\nbytes.workspace = true\n")).is_empty());
+        assert!(misplaced(&log("[dependencies]\nraft-engine.workspace = true\nbytes.workspace = true\n")).is_empty());
     }
 
     #[test]

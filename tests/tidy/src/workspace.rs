@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toml::Table;
 
 #[derive(Debug)]
-pub struct House {
+pub struct Workspace {
     pub root: PathBuf,
     pub manifest: Table,
     pub crates: Vec<Crate>,
@@ -30,22 +30,22 @@ pub struct Source {
     pub text: String,
 }
 
-impl House {
+impl Workspace {
     /// The repository whose tests run. Asked at run time: clones that share a target directory share the binary too.
-    pub fn this() -> House {
+    pub fn this() -> Workspace {
         let folder = std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where this crate is");
         let root = Path::new(&folder).join("../..");
-        House::read(&root.canonicalize().expect("the repository is above this crate"))
+        Workspace::read(&root.canonicalize().expect("the repository is above this crate"))
     }
 
     /// # Panics
     /// If a manifest is not there or not TOML: then cargo would not have come this far.
-    pub fn read(root: &Path) -> House {
+    pub fn read(root: &Path) -> Workspace {
         let manifest = read_manifest(&root.join("Cargo.toml"));
         let members = manifest["workspace"]["members"].as_array().expect("a list of members").iter();
         let folders = members.map(|member| member.as_str().expect("members are texts").to_owned());
         let crates = folders.map(|folder| Crate::new(&folder, read_manifest(&root.join(&folder).join("Cargo.toml"))));
-        House { root: root.to_owned(), crates: crates.collect(), manifest }
+        Workspace { root: root.to_owned(), crates: crates.collect(), manifest }
     }
 
     pub fn read_text(&self, path: &str) -> String {
@@ -73,7 +73,7 @@ impl Crate {
         Crate { name, folder: folder.to_owned(), manifest }
     }
 
-    /// A sample: manifest text in, for the checks' own tests.
+    /// Sample of a crate from the text of a manifest, for the checks' own tests.
     pub fn sample(folder: &str, manifest: &str) -> Crate {
         Crate::new(folder, manifest.parse().expect("TOML"))
     }

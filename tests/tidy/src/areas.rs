@@ -1,4 +1,4 @@
-//! What stands at the top, and what every wing has: a page that says what it owns and what it must never know, and
+//! What stands at the top, and what every area has: a page that says what it owns and what it must never know, and
 //! its decisions.
 
 use std::fs;
@@ -19,8 +19,8 @@ pub const TOP: [&str; 11] = [
     "rust-toolchain.toml",
 ];
 
-/// Wings with code; each has decisions.
-pub const WINGS: [&str; 5] = ["chaos", "cluster", "node", "storage", "tests"];
+/// Areas with code; each has decisions.
+pub const AREAS: [&str; 5] = ["chaos", "cluster", "node", "storage", "tests"];
 
 /// Names at the top that are neither listed nor hidden nor ignored by git, and listed ones that are missing.
 pub fn at_the_top(names: &[String], gitignore: &str) -> Vec<String> {
@@ -31,7 +31,7 @@ pub fn at_the_top(names: &[String], gitignore: &str) -> Vec<String> {
     strange.chain(missing.map(|name| format!("{name} is missing at the top"))).collect()
 }
 
-/// A wing's page: a title, what it owns, what it must never know.
+/// An area's page: a title, what it owns, what it must never know.
 pub fn page(path: &str, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     if !text.starts_with("# ") {
@@ -40,7 +40,7 @@ pub fn page(path: &str, text: &str) -> Vec<String> {
     let text = text.to_lowercase();
     for word in ["owns", "never"] {
         if !text.contains(word) {
-            found.push(format!("{path}: does not say what the wing {word}"));
+            found.push(format!("{path}: does not say what the area {word}"));
         }
     }
     found

@@ -34,7 +34,7 @@ pub const TOLD_MAX: usize = 8;
 
 /// What a node had of an object after the storm.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Picture {
+pub struct ObjectPicture {
     pub version: u64,
     pub raw: String,
     pub rows: Rows,
@@ -44,7 +44,7 @@ pub struct Picture {
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     pub history: RunHistory,
-    pub pictures: BTreeMap<(String, u8), Picture>,
+    pub pictures: BTreeMap<(String, u8), ObjectPicture>,
     /// Under which ids each write was ever seen; one if all is well.
     pub xacts: BTreeMap<u64, BTreeSet<u64>>,
     pub logs: Vec<Log>,
@@ -63,7 +63,7 @@ impl Evidence {
         let mut pictures = BTreeMap::new();
         for read in history.reads.iter().filter(|read| looks.contains(&read.op)) {
             let rows = rows.remove(&read.op).with_context(|| format!("the rows of the last look {}", read.op))?;
-            let picture = Picture { version: read.version, raw: read.raw.clone(), rows };
+            let picture = ObjectPicture { version: read.version, raw: read.raw.clone(), rows };
             pictures.insert((read.object.clone(), read.node), picture);
         }
         let mut evidence = Evidence::of(history, pictures);
@@ -72,7 +72,7 @@ impl Evidence {
         Ok(evidence)
     }
 
-    pub fn of(history: RunHistory, pictures: BTreeMap<(String, u8), Picture>) -> Evidence {
+    pub fn of(history: RunHistory, pictures: BTreeMap<(String, u8), ObjectPicture>) -> Evidence {
         let mut xacts: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         let own = pictures.values().flat_map(|picture| &picture.rows);
         for (write, xact) in own.filter_map(|(id, row)| Some((write_of(id)?, row.xact))) {
@@ -90,15 +90,15 @@ impl Evidence {
     }
 
     /// What the nodes had of an object, the first first.
-    fn pictures_of(&self, object: &str) -> impl Iterator<Item = (u8, &Picture)> {
+    fn pictures_of(&self, object: &str) -> impl Iterator<Item = (u8, &ObjectPicture)> {
         let from = (object.to_owned(), u8::MIN)..=(object.to_owned(), u8::MAX);
         self.pictures.range(from).map(|((_, node), picture)| (*node, picture))
     }
 }
 
-type Checker = fn(&Evidence) -> Vec<String>;
+type ClusterChecker = fn(&Evidence) -> Vec<String>;
 
-pub const CHECKERS: [(&str, Checker); 14] = [
+pub const CHECKERS: [(&str, ClusterChecker); 14] = [
     ("C1 no loss", no_loss::check),
     ("C2 no phantom", no_phantom::check),
     ("C3 order", order::check),
@@ -125,7 +125,7 @@ pub struct Findings {
 }
 
 pub fn all(evidence: &Evidence) -> Vec<Findings> {
-    let run = |(checker, check): &(&'static str, Checker)| {
+    let run = |(checker, check): &(&'static str, ClusterChecker)| {
         let mut findings = check(evidence);
         let found = findings.len();
         findings.truncate(TOLD_MAX);
@@ -146,7 +146,7 @@ pub mod hand_made {
 
     use std::collections::BTreeMap;
 
-    use super::{CHECKERS, Evidence, Picture};
+    use super::{CHECKERS, Evidence, ObjectPicture};
     use crate::cluster::check::expected_rows::Model;
     use crate::cluster::recording::events::{Ask, ControlReply, Phase, Row, RunEvent, Workload};
     use crate::cluster::recording::indexed_history::RunHistory;
@@ -242,7 +242,7 @@ pub mod hand_made {
 
     /// Evidence of one object that two nodes have alike.
     pub fn evidence_of(said: &[RunEvent], rows: &Rows) -> Evidence {
-        let picture = Picture { version: 105, raw: Fold::of(rows).text(), rows: rows.clone() };
+        let picture = ObjectPicture { version: 105, raw: Fold::of(rows).text(), rows: rows.clone() };
         let pictures = [1, 2].map(|node| (("set-0-0".to_owned(), node), picture.clone()));
         Evidence::of(history(said), BTreeMap::from(pictures))
     }

@@ -17,23 +17,23 @@ use super::world::SimWorld;
 
 /// What a group keeps.
 #[derive(Clone, Debug)]
-pub enum State {
+pub enum MachineState {
     Catalog(Arc<Catalog>),
     Shard(Arc<Shard>),
 }
 
-impl State {
+impl MachineState {
     pub fn machine(&self) -> Arc<dyn Machine> {
         match self {
-            State::Catalog(catalog) => Arc::clone(catalog) as _,
-            State::Shard(shard) => Arc::clone(shard) as _,
+            MachineState::Catalog(catalog) => Arc::clone(catalog) as _,
+            MachineState::Shard(shard) => Arc::clone(shard) as _,
         }
     }
 
     pub fn digest(&self) -> u128 {
         match self {
-            State::Catalog(catalog) => catalog.read().digest(),
-            State::Shard(shard) => u128::from(shard.digest().digest),
+            MachineState::Catalog(catalog) => catalog.read().digest(),
+            MachineState::Shard(shard) => u128::from(shard.digest().digest),
         }
     }
 }
@@ -44,7 +44,7 @@ pub struct Watched {
     pub life: Weak<SimProcess>,
     pub group: GroupId,
     pub replica: ReplicaId,
-    pub state: State,
+    pub state: MachineState,
     pub inner: Arc<dyn Machine>,
 }
 

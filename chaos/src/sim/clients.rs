@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::large_writes::INLINE_BYTES_MAX;
 use super::object_access::{OBJECTS, SimWrite, key_of};
 use super::randomness::Dice;
-use super::registers::Registers;
+use super::registers::CatalogRegisters;
 use super::world::SimWorld;
 use crate::single_node::documents::{RowSpec, large_write, random_write};
 use crate::single_node::dump::digest;
@@ -29,7 +29,7 @@ const OPERATIONS_MAX: u32 = 150;
 
 /// A keyed request that may be sent again.
 #[derive(Clone, Debug)]
-struct Keyed {
+struct SimKeyedWrite {
     wanted: SimWrite,
     acknowledged: bool,
 }
@@ -37,9 +37,9 @@ struct Keyed {
 /// What all clients remember together.
 #[derive(Debug, Default)]
 pub struct SimClients {
-    keyed: Mutex<Vec<Keyed>>,
+    keyed: Mutex<Vec<SimKeyedWrite>>,
     versions: Mutex<Vec<(u8, u64)>>,
-    pub registers: Registers,
+    pub registers: CatalogRegisters,
 }
 
 impl SimClients {
@@ -88,7 +88,7 @@ impl SimClient {
             self.dice.with(|rng| (rng.random_range(0..OBJECTS), small_write(rng), rng.random_bool(0.5)));
         let wanted = SimWrite { object, request: keyed.then(|| op.clone()), name: op.clone(), rows };
         if keyed {
-            self.shared.keyed.lock().push(Keyed { wanted: wanted.clone(), acknowledged: false });
+            self.shared.keyed.lock().push(SimKeyedWrite { wanted: wanted.clone(), acknowledged: false });
         }
         if self.write(&op, wanted, false).await && keyed {
             let mut known = self.shared.keyed.lock();
@@ -105,7 +105,7 @@ impl SimClient {
             let place = usize::try_from(self.dice.below(keyed.len() as u64)).unwrap_or(0);
             keyed.get(place).cloned()
         };
-        let Some(Keyed { wanted, acknowledged }) = known else { return };
+        let Some(SimKeyedWrite { wanted, acknowledged }) = known else { return };
         if acknowledged && self.dice.one_in(5) {
             let rows = self.dice.with(small_write);
             self.write(&op, SimWrite { name: op.clone(), rows, ..wanted }, true).await;

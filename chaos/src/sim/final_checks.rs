@@ -9,7 +9,7 @@ use assay_storage_model::{GroupId, NodeId, Xact};
 use assay_storage_shard::View;
 use tokio::time::{Instant, sleep};
 
-use super::checked_machine::State;
+use super::checked_machine::MachineState;
 use super::clients::SimClients;
 use super::object_access::{OBJECTS, SimWrite, group_of, key_of};
 use super::world::{SimWorld, groups};
@@ -36,7 +36,7 @@ pub async fn check(world: &Arc<SimWorld>, shared: &SimClients) {
             Ok(digests) => drop(read.insert(life.node, digests)),
             Err(error) => world.facts.find(format!("reading all of node {}: {error:#}", life.node)),
         }
-        if let Some(State::Catalog(catalog)) = life.running(GroupId::CATALOG).map(|running| running.state) {
+        if let Some(MachineState::Catalog(catalog)) = life.running(GroupId::CATALOG).map(|running| running.state) {
             shared.registers.check(&catalog).into_iter().for_each(|finding| world.facts.find(finding));
         }
     }
@@ -166,7 +166,7 @@ async fn serve_once(world: &Arc<SimWorld>, node: NodeId, object: u8, tries: u32)
 fn view_of(world: &SimWorld, node: NodeId, object: u8) -> anyhow::Result<View> {
     let running = world.life(node).and_then(|life| life.running(group_of(object)));
     match running.map(|running| running.state) {
-        Some(State::Shard(shard)) => Ok(shard.view()),
+        Some(MachineState::Shard(shard)) => Ok(shard.view()),
         _ => anyhow::bail!("object {object}: no shard"),
     }
 }

@@ -31,14 +31,14 @@ pub struct Large {
 
 /// What a process knows of the blobs on its disk.
 #[derive(Debug, Default)]
-pub struct Names {
+pub struct BlobNames {
     by_entry: BTreeMap<(GroupId, u64), [u8; 32]>,
     held: HashMap<[u8; 32], usize>,
     /// Here ahead of their entries.
     expected: HashSet<[u8; 32]>,
 }
 
-impl Names {
+impl BlobNames {
     fn needs(&self, hash: &[u8; 32]) -> bool {
         self.held.contains_key(hash)
             || self.expected.contains(hash)

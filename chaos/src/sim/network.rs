@@ -25,10 +25,10 @@ const REFUSED_AFTER: Duration = Duration::from_micros(300);
 const SILENT_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Default)]
-pub struct Wires(Mutex<State>);
+pub struct Wires(Mutex<NetworkState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct NetworkState {
     /// From one node to another.
     cut: BTreeSet<(NodeId, NodeId)>,
     faults: NetworkFaults,
@@ -53,7 +53,7 @@ impl Wires {
     }
 
     pub fn mend(&self) {
-        *self.0.lock() = State::default();
+        *self.0.lock() = NetworkState::default();
     }
 
     fn is_open(&self, from: NodeId, to: NodeId) -> bool {

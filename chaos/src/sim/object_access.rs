@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::checked_machine::State;
+use super::checked_machine::MachineState;
 use super::process::{Running, SimProcess};
 use super::world::{SHARDS, SimWorld};
 use crate::single_node::documents::{RowSpec, request_id, write_command};
@@ -124,7 +124,7 @@ impl SimWorld {
         running: &Running,
         wanted: &SimWrite,
     ) -> Result<StoreReply, StoreReply> {
-        let State::Shard(shard) = &running.state else { return Ok(unknown("no shard")) };
+        let MachineState::Shard(shard) = &running.state else { return Ok(unknown("no shard")) };
         let lines = Arc::clone(life.lines.lock().entry(wanted.object).or_default());
         let request = wanted.request.as_deref().map(|request| request_id(request, &wanted.rows));
         let entered = lines.0.lock().line.enter(self.clock(life.node), shard.last(), request.as_ref());
@@ -168,7 +168,7 @@ impl SimWorld {
     pub async fn view(&self, node: NodeId, object: u8) -> Result<View, String> {
         let life = self.life(node).ok_or("nobody listens")?;
         let running = life.running(group_of(object)).ok_or("the replica is not here")?;
-        let State::Shard(shard) = &running.state else { return Err("no shard".into()) };
+        let MachineState::Shard(shard) = &running.state else { return Err("no shard".into()) };
         tokio::select! {
             biased;
             () = life.died() => Err("the node ended".into()),
@@ -179,8 +179,8 @@ impl SimWorld {
     /// What is on the node, however old.
     pub fn stale_view(&self, node: NodeId, object: u8) -> Option<View> {
         match self.life(node)?.running(group_of(object))?.state {
-            State::Shard(shard) => Some(shard.view()),
-            State::Catalog(_) => None,
+            MachineState::Shard(shard) => Some(shard.view()),
+            MachineState::Catalog(_) => None,
         }
     }
 }

@@ -25,9 +25,9 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::checked_machine::{State, Watched};
+use super::checked_machine::{MachineState, Watched};
 use super::crash_disk::{CrashPoint, MachineDisk, WatchedDisk, WatchedKvs};
-use super::large_writes::{Large, Names};
+use super::large_writes::{BlobNames, Large};
 use super::network::Wired;
 use super::object_access::Lines;
 use super::stale_copies::introduce_all;
@@ -42,7 +42,7 @@ pub struct SimProcess {
     pub number: u32,
     pub kept: MachineDisk,
     pub blobs: Arc<Blobs>,
-    pub names: Mutex<Names>,
+    pub names: Mutex<BlobNames>,
     pub groups: RwLock<BTreeMap<GroupId, Running>>,
     pub lines: Mutex<BTreeMap<u8, Arc<Lines>>>,
     pub point: Arc<CrashPoint>,
@@ -61,7 +61,7 @@ pub struct SimProcess {
 #[derive(Clone, Debug)]
 pub struct Running {
     pub group: Group,
-    pub state: State,
+    pub state: MachineState,
 }
 
 impl fmt::Debug for SimProcess {
@@ -162,8 +162,8 @@ impl SimProcess {
             inner: state.machine(),
         });
         let large: Arc<dyn LargeWrites> = match state {
-            State::Catalog(_) => Arc::new(NoLargeWrites),
-            State::Shard(_) => Arc::new(Large { world: weak, life }),
+            MachineState::Catalog(_) => Arc::new(NoLargeWrites),
+            MachineState::Shard(_) => Arc::new(Large { world: weak, life }),
         };
         let incoming =
             IncomingDir { disk: self.disk.clone(), dir: PathBuf::from(format!("/incoming-{group}-{}", place.replica)) };
@@ -178,16 +178,16 @@ impl SimProcess {
         Ok(())
     }
 
-    fn open(&self, group: GroupId, replica: ReplicaId) -> Result<State, String> {
+    fn open(&self, group: GroupId, replica: ReplicaId) -> Result<MachineState, String> {
         let kvs = WatchedKvs { kvs: self.kept.kvs.clone(), point: Arc::clone(&self.point) };
         let dir = PathBuf::from(format!("/{group}-{replica}"));
         if group == GroupId::CATALOG {
             let kv = kvs.open(&dir).map_err(|error| error.to_string())?;
-            return Catalog::open_on(kv).map(State::Catalog).map_err(|error| error.to_string());
+            return Catalog::open_on(kv).map(MachineState::Catalog).map_err(|error| error.to_string());
         }
         let kv = KvKind::GivenByDir(Arc::new(kvs));
         let config = ShardConfig { disk: self.disk.clone(), dir, blobs: Arc::clone(&self.blobs), kv };
-        Shard::open(config).map(State::Shard).map_err(|error| error.to_string())
+        Shard::open(config).map(MachineState::Shard).map_err(|error| error.to_string())
     }
 
     fn parts(self: &Arc<Self>, world: &Arc<SimWorld>) -> NodeParts {
@@ -270,7 +270,7 @@ async fn upkeep(world: Weak<SimWorld>, life: Arc<SimProcess>) {
         let Some(running) = dice.pick(&groups).and_then(|group| life.running(group)) else { continue };
         // It may have been given up meanwhile; another seal will come.
         drop(running.group.seal().await);
-        if let State::Shard(shard) = &running.state
+        if let MachineState::Shard(shard) = &running.state
             && dice.one_in(COMPACTED_ONE_IN)
             && let Err(error) = shard.compact(&|| {}).and_then(|_| shard.settle(&|| {}))
             && !life.is_dead()

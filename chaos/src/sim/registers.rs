@@ -12,14 +12,14 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use super::checked_machine::State;
+use super::checked_machine::MachineState;
 use super::world::SimWorld;
 
 pub const REGISTERS: u64 = 3;
 
 /// What clients were told.
 #[derive(Debug, Default)]
-pub struct Registers(Mutex<BTreeMap<u64, RegisterHistory>>);
+pub struct CatalogRegisters(Mutex<BTreeMap<u64, RegisterHistory>>);
 
 #[derive(Debug, Default)]
 struct RegisterHistory {
@@ -44,12 +44,12 @@ fn value_in(catalog: &Catalog, number: u64) -> Option<(Uuid, u64, u64)> {
     Some((record.id, record.revision, value))
 }
 
-impl Registers {
+impl CatalogRegisters {
     /// Reads a counter and makes it one more, through this node.
     pub async fn step(&self, world: &Arc<SimWorld>, node: NodeId, number: u64, maker: u64) {
         let Some(life) = world.life(node) else { return };
         let Some(running) = life.running(GroupId::CATALOG) else { return };
-        let State::Catalog(catalog) = &running.state else { return };
+        let MachineState::Catalog(catalog) = &running.state else { return };
         let newest = self.newest(number);
         let fenced = tokio::select! {
             biased;

@@ -7,7 +7,7 @@ use assay_storage_model::command::Action;
 use serde_json::{Map, Value, json};
 
 use crate::single_node::documents::{RULE_ARRAY_DELETE, RULE_PATHS, RowSpec, condensed};
-use crate::single_node::dump::{DumpRow, Trace};
+use crate::single_node::dump::{DumpRow, DumpedTrace};
 
 /// What a row that a merge makes says of its time: the workload sends none, so it is the epoch.
 const EPOCH: &str = "1970-01-01T00:00:00.000Z";
@@ -19,7 +19,7 @@ const KEY_ROW_BITS: u32 = 16;
 pub struct ModelObject {
     pub rows: BTreeMap<String, DumpRow>,
     /// What should be found about each id. A comment that was written again is found once.
-    pub traces: Vec<Trace>,
+    pub traces: Vec<DumpedTrace>,
 }
 
 impl ModelObject {
@@ -30,7 +30,7 @@ impl ModelObject {
             if self.fold(row, key, xact) {
                 let own = row.own.clone();
                 let action = row.action as u8;
-                self.traces.push(Trace { id: row.id.clone(), xact, action, own, write: write.to_owned() });
+                self.traces.push(DumpedTrace { id: row.id.clone(), xact, action, own, write: write.to_owned() });
             }
         }
     }

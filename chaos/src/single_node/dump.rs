@@ -66,14 +66,14 @@ pub struct DumpRow {
 
 /// An object as of a version.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Picture {
+pub struct ObjectDump {
     pub digest: String,
     pub rows: BTreeMap<String, DumpRow>,
 }
 
 /// One operation that left a trace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Trace {
+pub struct DumpedTrace {
     pub id: String,
     pub xact: u64,
     pub action: u8,
@@ -86,8 +86,8 @@ pub struct Trace {
 pub struct Dump {
     /// The version of each object when it was read without naming one.
     pub newest: BTreeMap<u8, u64>,
-    pub pictures: BTreeMap<(u8, u64), Picture>,
-    pub traces: BTreeMap<u8, Vec<Trace>>,
+    pub pictures: BTreeMap<(u8, u64), ObjectDump>,
+    pub traces: BTreeMap<u8, Vec<DumpedTrace>>,
 }
 
 impl Dump {
@@ -96,7 +96,7 @@ impl Dump {
         let mut dump = Dump::default();
         let mut at = (0, 0);
         let mut expected = 0;
-        let mut pending: Vec<Trace> = Vec::new();
+        let mut pending: Vec<DumpedTrace> = Vec::new();
         let mut ended = false;
         for line in text.lines() {
             ensure!(!ended, "lines after the end");
@@ -120,14 +120,14 @@ impl Dump {
                     if newest {
                         dump.newest.insert(object, version);
                     }
-                    dump.pictures.insert(at, Picture { digest, rows: BTreeMap::new() });
+                    dump.pictures.insert(at, ObjectDump { digest, rows: BTreeMap::new() });
                 }
                 DumpLine::Row { id, key, xact, root, doc } => {
                     let picture = dump.pictures.get_mut(&at).context("a row of no object")?;
                     picture.rows.insert(id, DumpRow { key, xact, root, doc });
                 }
                 DumpLine::Written { id, xact, action, own, write } => {
-                    pending.push(Trace { id, xact, action: action as u8, own, write });
+                    pending.push(DumpedTrace { id, xact, action: action as u8, own, write });
                 }
                 DumpLine::Past { object, written } => {
                     ensure!(

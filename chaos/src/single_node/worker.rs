@@ -50,7 +50,7 @@ pub struct WorkerArgs {
 
 /// A keyed request that may be sent again.
 #[derive(Clone, Debug)]
-struct Keyed {
+struct KeyedWrite {
     name: String,
     object: u8,
     rows: Vec<RowSpec>,
@@ -61,7 +61,7 @@ struct Keyed {
 struct WorkerState {
     store: Store,
     args: WorkerArgs,
-    keyed: WorkerClients<Vec<Keyed>>,
+    keyed: WorkerClients<Vec<KeyedWrite>>,
     /// Versions that were acknowledged or read.
     versions: WorkerClients<Vec<(u8, u64)>>,
     operations: AtomicU32,
@@ -127,12 +127,12 @@ fn say(said: &WorkerEvent) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn keyed_of(before: &WorkerHistory) -> Vec<Keyed> {
-    let mut keyed: Vec<(usize, Keyed)> = Vec::new();
+fn keyed_of(before: &WorkerHistory) -> Vec<KeyedWrite> {
+    let mut keyed: Vec<(usize, KeyedWrite)> = Vec::new();
     for (name, write) in before.writes.iter().filter(|(_, write)| write.keyed && !write.refused()) {
         let acknowledged = write.xacts().next().is_some();
         let (object, rows) = (write.object, write.rows.clone());
-        keyed.push((write.invoked, Keyed { name: name.clone(), object, rows, acknowledged }));
+        keyed.push((write.invoked, KeyedWrite { name: name.clone(), object, rows, acknowledged }));
     }
     keyed.sort_by_key(|(invoked, _)| *invoked);
     let old = keyed.len().saturating_sub(KEYED_MAX);
@@ -179,7 +179,7 @@ impl WorkerState {
         let keyed = rng.random_bool(0.4);
         if keyed {
             let (name, rows) = (op.clone(), rows.clone());
-            self.keyed.lock().push(Keyed { name, object, rows, acknowledged: false });
+            self.keyed.lock().push(KeyedWrite { name, object, rows, acknowledged: false });
         }
         let request = keyed.then(|| op.clone());
         let written = self.write(client, &op, object, request, false, &rows).await?;

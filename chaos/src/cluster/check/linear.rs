@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     /// A register; an operation writes or reads.
-    struct Register;
+    struct TestRegister;
 
     #[derive(Clone, Copy, PartialEq)]
     enum Op {
@@ -185,7 +185,7 @@ mod tests {
         Read(u8),
     }
 
-    impl SequentialMachine for Register {
+    impl SequentialMachine for TestRegister {
         type State = u8;
         type Op = Op;
 
@@ -208,7 +208,7 @@ mod tests {
             .iter()
             .map(|(begin, end, op)| Call { begin: *begin, end: (*end > 0).then_some(*end), op: *op })
             .collect();
-        assert_eq!(order(&Register, &calls), expected);
+        assert_eq!(order(&TestRegister, &calls), expected);
     }
 
     #[test]
@@ -250,13 +250,13 @@ mod tests {
     fn many_without_an_end_are_looked_through() {
         let mut calls: Vec<Call<Op>> = (1..=40).map(|n| Call { begin: n, end: None, op: Op::Write(n as u8) }).collect();
         calls.push(Call { begin: 50, end: Some(51), op: Op::Read(99) });
-        assert_eq!(order_within(&Register, &calls, 1000), Order::None { at: 40 });
+        assert_eq!(order_within(&TestRegister, &calls, 1000), Order::None { at: 40 });
     }
 
     #[test]
     fn too_many_ways_are_unknown() {
         let calls: Vec<Call<Op>> =
             (1..=40).map(|n| Call { begin: n, end: Some(50 + n), op: Op::Write(n as u8) }).collect();
-        assert_eq!(order_within(&Register, &calls, 1000), Order::Unknown { at: 0 });
+        assert_eq!(order_within(&TestRegister, &calls, 1000), Order::Unknown { at: 0 });
     }
 }

@@ -10,7 +10,7 @@ use crate::cluster::recording::indexed_history::{Answered, AskRecord};
 
 /// Which experiment has the name. Ids are those of the history.
 #[derive(Clone, Debug)]
-struct Name {
+struct NameMachine {
     /// Experiments that some client found, and whose maker never learned of them.
     unclaimed: Vec<String>,
 }
@@ -29,7 +29,7 @@ enum Op {
     Dead(String),
 }
 
-impl SequentialMachine for Name {
+impl SequentialMachine for NameMachine {
     type State = Option<String>;
     type Op = Op;
 
@@ -82,7 +82,7 @@ fn by_name(evidence: &Evidence) -> BTreeMap<&str, Vec<&AskRecord>> {
     names
 }
 
-fn calls(asks: &[&AskRecord]) -> (Name, Vec<Call<Op>>) {
+fn calls(asks: &[&AskRecord]) -> (NameMachine, Vec<Call<Op>>) {
     let made = |wanted: bool| {
         let ids = asks.iter().filter_map(move |ask| match &ask.ended {
             Some((_, Answered::Told(ControlReply::Made { id, found }))) if *found == wanted => Some(id.clone()),
@@ -118,7 +118,7 @@ fn calls(asks: &[&AskRecord]) -> (Name, Vec<Call<Op>>) {
         Some(Call { begin: ask.began, end, op })
     };
     let calls = asks.iter().filter_map(call).collect();
-    (Name { unclaimed }, calls)
+    (NameMachine { unclaimed }, calls)
 }
 
 /// Rows of each experiment: all that were acknowledged before, none that was refused, and of no other experiment.

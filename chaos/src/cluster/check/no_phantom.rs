@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Evidence, Picture};
+use super::{Evidence, ObjectPicture};
 use crate::cluster::workload::rows::write_of;
 
 pub fn check(evidence: &Evidence) -> Vec<String> {
@@ -32,7 +32,7 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
     findings
 }
 
-fn one(evidence: &Evidence, object: &str, node: u8, picture: &Picture, findings: &mut Vec<String>) {
+fn one(evidence: &Evidence, object: &str, node: u8, picture: &ObjectPicture, findings: &mut Vec<String>) {
     let mut there: BTreeMap<u64, usize> = BTreeMap::new();
     let mut owners: BTreeMap<u64, u64> = BTreeMap::new();
     for (id, row) in &picture.rows {

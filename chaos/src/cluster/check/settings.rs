@@ -7,7 +7,7 @@ use super::linear::{Call, Order, SequentialMachine, order};
 use crate::cluster::recording::events::{Ask, ControlReply};
 use crate::cluster::recording::indexed_history::{Answered, AskRecord};
 
-struct Register;
+struct RegisterMachine;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Op {
@@ -15,7 +15,7 @@ enum Op {
     Get(Option<u64>),
 }
 
-impl SequentialMachine for Register {
+impl SequentialMachine for RegisterMachine {
     type State = Option<u64>;
     type Op = Op;
 
@@ -36,7 +36,7 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
     let mut findings = Vec::new();
     for (key, asks) in by_key(evidence) {
         let calls = calls(&asks);
-        if let Order::None { at } = order(&Register, &calls) {
+        if let Order::None { at } = order(&RegisterMachine, &calls) {
             findings.push(format!("{key}: no order explains {:?} on line {:?}", calls[at].op, calls[at].end));
         }
     }
@@ -45,7 +45,7 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
 
 pub fn unsure(evidence: &Evidence) -> Vec<String> {
     let keys = by_key(evidence).into_iter();
-    keys.filter(|(_, asks)| matches!(order(&Register, &calls(asks)), Order::Unknown { .. }))
+    keys.filter(|(_, asks)| matches!(order(&RegisterMachine, &calls(asks)), Order::Unknown { .. }))
         .map(|(key, _)| format!("{key}: too many orders to look through"))
         .collect()
 }

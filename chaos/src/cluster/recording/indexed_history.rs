@@ -147,7 +147,7 @@ impl RunHistory {
 
 /// What an operation under way is.
 #[derive(Clone, Copy, Debug)]
-enum Open {
+enum OpenOperation {
     Write { write: u64, place: usize },
     Read,
     Ask { place: usize },
@@ -155,7 +155,7 @@ enum Open {
 
 struct Reader {
     history: RunHistory,
-    open: BTreeMap<u64, (Open, usize, RunEvent)>,
+    open: BTreeMap<u64, (OpenOperation, usize, RunEvent)>,
     phase: Phase,
 }
 
@@ -173,17 +173,17 @@ impl Reader {
                 let fresh = WriteRecord { object: object.clone(), key: *key, rows: rows.clone(), sends: Vec::new() };
                 let record = history.writes.entry(*write).or_insert(fresh);
                 record.sends.push(Sent { op: *op, node: *node, invoked: at, ended: None });
-                let open = Open::Write { write: *write, place: record.sends.len() - 1 };
+                let open = OpenOperation::Write { write: *write, place: record.sends.len() - 1 };
                 self.begin(*op, object, "write", (at, t), open, said);
             }
             RunEvent::Read { op, object, version, .. } => {
                 let kind = if version.is_some() { "read at a version" } else { "read" };
-                self.begin(*op, object, kind, (at, t), Open::Read, said);
+                self.begin(*op, object, kind, (at, t), OpenOperation::Read, said);
             }
             RunEvent::Ask { op, key, ask, .. } => {
                 history.asks.push(AskRecord { op: *op, key: key.clone(), ask: ask.clone(), began: at, ended: None });
                 let place = history.asks.len() - 1;
-                self.begin(*op, key, "ask", (at, t), Open::Ask { place }, said);
+                self.begin(*op, key, "ask", (at, t), OpenOperation::Ask { place }, said);
             }
             RunEvent::Ok { op } => self.end(*op, at, t, Went::Well, said),
             RunEvent::Found { op, .. } | RunEvent::Told { op, .. } => self.end(*op, at, t, Went::Well, said),
@@ -204,7 +204,15 @@ impl Reader {
         }
     }
 
-    fn begin(&mut self, op: u64, about: &str, kind: &'static str, (at, t): (usize, u64), open: Open, said: &RunEvent) {
+    fn begin(
+        &mut self,
+        op: u64,
+        about: &str,
+        kind: &'static str,
+        (at, t): (usize, u64),
+        open: OpenOperation,
+        said: &RunEvent,
+    ) {
         let operation = Operation { about: about.to_owned(), kind, phase: self.phase, began: t, ended: None };
         if self.history.operations.insert(op, operation).is_some() {
             self.history.broken.push(format!("line {at}: the operation {op} began twice"));
@@ -220,7 +228,7 @@ impl Reader {
         };
         let mut went = went;
         match open {
-            Open::Write { write, place } => {
+            OpenOperation::Write { write, place } => {
                 let end = match said {
                     RunEvent::Ok { .. } => End::Ok,
                     RunEvent::Fail { status, .. } => End::Fail { status: *status },
@@ -234,8 +242,8 @@ impl Reader {
                     went = Went::Well;
                 }
             }
-            Open::Read => history.reads.extend(read_record(&invoked, began, said, at)),
-            Open::Ask { place } => {
+            OpenOperation::Read => history.reads.extend(read_record(&invoked, began, said, at)),
+            OpenOperation::Ask { place } => {
                 let answered = match said {
                     RunEvent::Told { told, .. } => Answered::Told(told.clone()),
                     RunEvent::Fail { .. } => Answered::Fail,

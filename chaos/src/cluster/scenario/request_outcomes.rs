@@ -65,7 +65,7 @@ pub struct Requests {
 
 /// A try that has not ended.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct OpenRequest {
     client: u32,
     node: u8,
     kind: &'static str,
@@ -75,7 +75,7 @@ struct Open {
 impl Requests {
     pub fn of(events: &[Event<RunEvent>], away: &[Away]) -> Requests {
         let mut requests = Requests::default();
-        let mut open: BTreeMap<u64, Open> = BTreeMap::new();
+        let mut open: BTreeMap<u64, OpenRequest> = BTreeMap::new();
         // Failures in a row, of each client.
         let mut in_a_row: BTreeMap<u32, u32> = BTreeMap::new();
         let mut phase = Phase::Setup;
@@ -86,7 +86,7 @@ impl Requests {
                 | RunEvent::Read { op, client, node, .. }
                 | RunEvent::Ask { op, client, node, .. } => {
                     if matches!(phase, Phase::Storm | Phase::Calm) {
-                        open.insert(*op, Open { client: *client, node: *node, kind: kind(said), began: *t });
+                        open.insert(*op, OpenRequest { client: *client, node: *node, kind: kind(said), began: *t });
                     }
                 }
                 _ => {
@@ -172,9 +172,9 @@ fn kind(said: &RunEvent) -> &'static str {
 }
 
 /// What went wrong with a try that ended so, if anything did.
-fn failure(one: Open, t: u64, said: &RunEvent, away: &[Away]) -> Option<Failure> {
+fn failure(one: OpenRequest, t: u64, said: &RunEvent, away: &[Away]) -> Option<Failure> {
     let (RunEvent::Fail { status, why, .. } | RunEvent::Info { status, why, .. }) = said else { return None };
-    let Open { client, node, kind, began } = one;
+    let OpenRequest { client, node, kind, began } = one;
     // Another content under a key that is taken is answered so.
     if kind == "write" && *status == Some(CONFLICT) {
         return None;

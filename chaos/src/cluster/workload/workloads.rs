@@ -106,11 +106,11 @@ pub fn start(
     }
     works.extend((0..mix.readers).map(|_| Box::new(versions::Versions) as Box<dyn Work>));
     if mix.control_clients > 0 {
-        let registers = control::Registers::make(&mut maker)?;
+        let registers = control::SettingRegisters::make(&mut maker)?;
         works.extend((0..mix.control_clients).map(|_| Box::new(registers.client()) as Box<dyn Work>));
     }
     if mix.name_clients > 0 {
-        let names = names::Names::new(stage, &project);
+        let names = names::NamePool::new(stage, &project);
         works.extend((0..mix.name_clients).map(|_| Box::new(names.client()) as Box<dyn Work>));
     }
     let numbered = (1..).zip(works);

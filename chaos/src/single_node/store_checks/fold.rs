@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::single_node::document_model::ModelObject;
-use crate::single_node::dump::{Dump, DumpRow, Trace};
+use crate::single_node::dump::{Dump, DumpRow, DumpedTrace};
 use crate::single_node::worker_history::WorkerHistory;
 
 pub fn check(history: &WorkerHistory, dump: &Dump) -> Vec<String> {
@@ -65,9 +65,9 @@ fn compare(
     }
 }
 
-fn compare_traces(object: u8, expected: &[Trace], found: &[Trace], findings: &mut Vec<String>) {
+fn compare_traces(object: u8, expected: &[DumpedTrace], found: &[DumpedTrace], findings: &mut Vec<String>) {
     // What a delete says of its own span is no promise.
-    let plain = |traces: &[Trace]| {
+    let plain = |traces: &[DumpedTrace]| {
         let mut plain: Vec<(String, u64, u8, String)> =
             traces.iter().map(|trace| (trace.id.clone(), trace.xact, trace.action, trace.write.clone())).collect();
         plain.sort();

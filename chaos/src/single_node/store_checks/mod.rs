@@ -76,7 +76,7 @@ mod hand_made {
 
     use crate::single_node::document_model::ModelObject;
     use crate::single_node::documents::RowSpec;
-    use crate::single_node::dump::{Dump, Picture};
+    use crate::single_node::dump::{Dump, ObjectDump};
     use crate::single_node::worker_history::{Event, WorkerEvent, WorkerHistory};
 
     pub fn row(id: &str, action: Action, value: u32) -> RowSpec {
@@ -120,7 +120,7 @@ mod hand_made {
         let mut object = ModelObject::default();
         for (name, xact, rows) in writes {
             object.write(name, *xact, rows);
-            let picture = Picture { digest: format!("digest-{xact}"), rows: object.rows.clone() };
+            let picture = ObjectDump { digest: format!("digest-{xact}"), rows: object.rows.clone() };
             dump.pictures.insert((0, *xact), picture);
             dump.newest.insert(0, *xact);
         }

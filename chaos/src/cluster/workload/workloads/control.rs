@@ -16,7 +16,7 @@ const NAMED: &str = "register of settings ";
 const OPERATIONS_MAX: u32 = 1500;
 
 #[derive(Debug)]
-struct Register {
+struct SettingRegister {
     name: String,
     project: String,
     operations: u32,
@@ -24,28 +24,28 @@ struct Register {
 }
 
 #[derive(Clone, Debug)]
-pub struct Registers(Arc<Vec<Mutex<Register>>>);
+pub struct SettingRegisters(Arc<Vec<Mutex<SettingRegister>>>);
 
-impl Registers {
-    pub fn make(client: &mut Client) -> anyhow::Result<Registers> {
-        let registers: anyhow::Result<Vec<Mutex<Register>>> =
+impl SettingRegisters {
+    pub fn make(client: &mut Client) -> anyhow::Result<SettingRegisters> {
+        let registers: anyhow::Result<Vec<Mutex<SettingRegister>>> =
             (0..REGISTERS).map(|number| Ok(Mutex::new(register(client, number, 0)?))).collect();
-        Ok(Registers(Arc::new(registers?)))
+        Ok(SettingRegisters(Arc::new(registers?)))
     }
 
-    pub fn client(&self) -> Registers {
+    pub fn client(&self) -> SettingRegisters {
         self.clone()
     }
 }
 
-fn register(client: &mut Client, number: u32, generation: u32) -> anyhow::Result<Register> {
+fn register(client: &mut Client, number: u32, generation: u32) -> anyhow::Result<SettingRegister> {
     let name = format!("{NAMED}{number}-{generation}");
     let project = made(client, "/v1/project", &json!({ "name": name }))?;
     client.stage.uses(&name);
-    Ok(Register { name, project, operations: 0, generation })
+    Ok(SettingRegister { name, project, operations: 0, generation })
 }
 
-impl Work for Registers {
+impl Work for SettingRegisters {
     fn works_on(&self) -> Option<String> {
         Some(NAMED.to_owned())
     }

@@ -22,7 +22,7 @@ const IDS_MAX: usize = 4;
 const PAGE: u64 = 1000;
 
 #[derive(Debug)]
-struct Name {
+struct NamedExperiment {
     name: String,
     operations: u32,
     generation: u32,
@@ -30,18 +30,18 @@ struct Name {
 }
 
 #[derive(Clone, Debug)]
-pub struct Names {
+pub struct NamePool {
     project: Arc<str>,
-    names: Arc<Vec<Mutex<Name>>>,
+    names: Arc<Vec<Mutex<NamedExperiment>>>,
 }
 
-impl Names {
-    pub fn new(stage: &ClientContext, project: &Arc<str>) -> Names {
+impl NamePool {
+    pub fn new(stage: &ClientContext, project: &Arc<str>) -> NamePool {
         let names = (0..NAMES).map(|number| Mutex::new(name(stage, number, 0))).collect();
-        Names { project: Arc::clone(project), names: Arc::new(names) }
+        NamePool { project: Arc::clone(project), names: Arc::new(names) }
     }
 
-    pub fn client(&self) -> Names {
+    pub fn client(&self) -> NamePool {
         self.clone()
     }
 
@@ -65,7 +65,7 @@ impl Names {
     }
 }
 
-impl Name {
+impl NamedExperiment {
     fn remember(&mut self, id: &str) {
         if !self.ids.iter().any(|known| known == id) {
             self.ids.push_back(id.to_owned());
@@ -76,13 +76,13 @@ impl Name {
     }
 }
 
-fn name(stage: &ClientContext, number: u32, generation: u32) -> Name {
+fn name(stage: &ClientContext, number: u32, generation: u32) -> NamedExperiment {
     let name = format!("{NAMED}{number}-{generation}");
     stage.uses(&name);
-    Name { name, operations: 0, generation, ids: VecDeque::new() }
+    NamedExperiment { name, operations: 0, generation, ids: VecDeque::new() }
 }
 
-impl Work for Names {
+impl Work for NamePool {
     fn works_on(&self) -> Option<String> {
         Some(NAMED.to_owned())
     }
@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn a_late_answer_adds_nothing_to_the_next_name() {
-        let current = Name { name: "next".into(), operations: 0, generation: 1, ids: VecDeque::new() };
-        let names = Names { project: "p".into(), names: Arc::new(vec![Mutex::new(current)]) };
+        let current = NamedExperiment { name: "next".into(), operations: 0, generation: 1, ids: VecDeque::new() };
+        let names = NamePool { project: "p".into(), names: Arc::new(vec![Mutex::new(current)]) };
         names.remember(0, "last", "an experiment of the last name");
         names.remember(0, "next", "an experiment of this name");
         let current = names.names[0].lock().unwrap();

@@ -47,7 +47,7 @@ pub struct Nodes {
 }
 
 #[derive(Deserialize)]
-struct Made {
+struct AddedNode {
     node: u64,
 }
 
@@ -97,7 +97,7 @@ impl Nodes {
         self.dir.join(format!("node-{number}"))
     }
 
-    fn add(&mut self, made: Made, data_dir: PathBuf) -> anyhow::Result<usize> {
+    fn add(&mut self, made: AddedNode, data_dir: PathBuf) -> anyhow::Result<usize> {
         let place = self.nodes.len();
         ensure!(made.node == place as u64 + 1, "the cluster's node {place} has the number {}", made.node);
         let listen = self.free_address()?;

@@ -31,13 +31,13 @@ pub struct ReadBack {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    events: Vec<Event>,
+struct ReadbackPage {
+    events: Vec<ReadbackEvent>,
     cursor: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Event {
+struct ReadbackEvent {
     id: String,
     input: Option<String>,
 }
@@ -63,7 +63,7 @@ async fn compare(connection: &mut Connection, written: &Written, found: &mut Rea
     let mut expected: BTreeMap<String, u64> = rows.map(|row| (object.row_id(row), row)).collect();
     let mut cursor: Option<String> = None;
     loop {
-        let page: Page = page(connection, &path, cursor.as_deref()).await?;
+        let page: ReadbackPage = page(connection, &path, cursor.as_deref()).await?;
         for event in &page.events {
             found.rows += 1;
             match expected.remove(&event.id) {

@@ -58,12 +58,12 @@ impl Read {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    events: Vec<Event>,
+struct ReaderPage {
+    events: Vec<ReaderEvent>,
 }
 
 #[derive(Deserialize)]
-struct Event {
+struct ReaderEvent {
     metadata: Metadata,
 }
 
@@ -125,7 +125,7 @@ async fn one(roamer: &mut Roamer, object: &Object, acknowledged: u64, read: &mut
     read.reads += 1;
     read.troubles.join(troubles);
     read.refused_again += u64::from(troubles.refused > 1);
-    let page: Page = serde_json::from_slice(&answer).context("a page")?;
+    let page: ReaderPage = serde_json::from_slice(&answer).context("a page")?;
     let rows = page.events.first().map_or(0, |event| event.metadata.row + 1);
     if rows < acknowledged {
         read.stale += 1;

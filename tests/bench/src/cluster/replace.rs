@@ -40,7 +40,7 @@ pub struct Options {
 
 /// What clients got in one part of the run.
 #[derive(Clone, Debug, Serialize)]
-struct Part {
+struct ReplacePart {
     seconds: f64,
     mb_per_second: f64,
     /// Second by second, in MB.
@@ -51,11 +51,11 @@ struct Part {
 struct ReplaceMeasurement {
     /// When the node was lost.
     bytes: u64,
-    before: Part,
-    without: Part,
+    before: ReplacePart,
+    without: ReplacePart,
     /// From `cluster replace` until all was settled.
-    meanwhile: Part,
-    after: Part,
+    meanwhile: ReplacePart,
+    after: ReplacePart,
     join_seconds: f64,
     /// What the new node has on its disk then.
     new_node_bytes: u64,
@@ -107,7 +107,7 @@ fn replace(nodes: &mut Nodes, stream: &Stream, dir: &Path) -> anyhow::Result<Rep
 }
 
 /// What clients get until it is `over`.
-fn part(stream: &Stream, over: impl Fn(Instant) -> anyhow::Result<bool>) -> anyhow::Result<Part> {
+fn part(stream: &Stream, over: impl Fn(Instant) -> anyhow::Result<bool>) -> anyhow::Result<ReplacePart> {
     const WAIT_MAX: Duration = Duration::from_secs(3600);
     let (began, before) = (Instant::now(), stream.bytes()?);
     let (mut course, mut last) = (Vec::new(), (began, before));
@@ -121,7 +121,7 @@ fn part(stream: &Stream, over: impl Fn(Instant) -> anyhow::Result<bool>) -> anyh
         }
     }
     let seconds = began.elapsed().as_secs_f64();
-    Ok(Part { seconds, mb_per_second: (stream.bytes()? - before) as f64 / 1e6 / seconds, course })
+    Ok(ReplacePart { seconds, mb_per_second: (stream.bytes()? - before) as f64 / 1e6 / seconds, course })
 }
 
 fn figures(report: &mut Report, measured: &ReplaceMeasurement) {

@@ -39,7 +39,7 @@ pub struct Stream {
 }
 
 #[derive(Deserialize)]
-struct Project {
+struct StreamProject {
     id: String,
 }
 
@@ -102,7 +102,7 @@ async fn projects(target: &Target, count: usize) -> anyhow::Result<Vec<String>> 
     let mut paths = Vec::new();
     for number in 0..count {
         let body = Bytes::from(json!({ "name": format!("stream-{number}") }).to_string());
-        let project: Project = connection.post("/v1/project", &body).await?.json("POST /v1/project")?;
+        let project: StreamProject = connection.post("/v1/project", &body).await?.json("POST /v1/project")?;
         paths.push(format!("/v1/project_logs/{}", project.id));
     }
     Ok(paths)
@@ -136,13 +136,13 @@ pub struct NodeContents {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    events: Vec<Event>,
+struct StreamPage {
+    events: Vec<StreamEvent>,
     cursor: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Event {
+struct StreamEvent {
     id: String,
     span_attributes: Attributes,
 }
@@ -179,7 +179,7 @@ async fn of_client(target: &Target, sent: &Sent, seed: u64) -> anyhow::Result<(u
     let mut seen = vec![false; usize::try_from(sent.rows)?];
     let (mut rows, mut strange, mut cursor) = (0, 0, None::<String>);
     loop {
-        let page: Page = page(&mut connection, &path, cursor.as_deref()).await?;
+        let page: StreamPage = page(&mut connection, &path, cursor.as_deref()).await?;
         for event in &page.events {
             rows += 1;
             let number = event.span_attributes.exec_counter;

@@ -50,7 +50,7 @@ impl Object {
 }
 
 #[derive(Deserialize)]
-struct Project {
+struct WriterProject {
     id: Uuid,
     org_id: Uuid,
 }
@@ -65,7 +65,7 @@ pub async fn one_in_each_shard(target: &Target, shards: u16) -> anyhow::Result<V
             break;
         }
         let body = Bytes::from(json!({ "name": format!("shard-{number}") }).to_string());
-        let project: Project = connection.post("/v1/project", &body).await?.json("POST /v1/project")?;
+        let project: WriterProject = connection.post("/v1/project", &body).await?.json("POST /v1/project")?;
         let key = ObjectKey::new(OrgId(project.org_id), ObjectKind::ProjectLogs, project.id);
         let ShardId(shard) = assay_cluster_placement::shard_of(&key, shards);
         found[usize::from(shard)].get_or_insert(Object { shard, id: project.id });

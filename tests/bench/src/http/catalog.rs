@@ -82,7 +82,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
 }
 
 /// What was made.
-struct Made {
+struct CreatedRecord {
     projects: Vec<String>,
     experiments: Vec<String>,
     others: usize,
@@ -117,7 +117,7 @@ async fn made(connection: &mut Connection, kind: &str, body: &Value) -> anyhow::
     answer["id"].as_str().map(str::to_owned).context("a new record has an id")
 }
 
-async fn make(target: &Target, options: &Options) -> anyhow::Result<Made> {
+async fn make(target: &Target, options: &Options) -> anyhow::Result<CreatedRecord> {
     let mut connection = Connection::new(target);
     let mut projects = Vec::new();
     for number in 0..PROJECTS {
@@ -146,7 +146,7 @@ async fn make(target: &Target, options: &Options) -> anyhow::Result<Made> {
             Ok::<_, anyhow::Error>((experiments, others))
         });
     }
-    let mut all = Made { projects, experiments: Vec::new(), others: 0 };
+    let mut all = CreatedRecord { projects, experiments: Vec::new(), others: 0 };
     while let Some(lane) = lanes.join_next().await {
         let (experiments, others) = lane.context("a lane")??;
         all.experiments.extend(experiments);
@@ -163,7 +163,7 @@ async fn timed(connection: &mut Connection, path: &str) -> anyhow::Result<(f64, 
     Ok((spent, answer.ok(path)?))
 }
 
-async fn measure(target: &Target, made: &Made, dice: &mut Dice, report: &mut Report) -> anyhow::Result<()> {
+async fn measure(target: &Target, made: &CreatedRecord, dice: &mut Dice, report: &mut Report) -> anyhow::Result<()> {
     let mut connection = Connection::new(target);
     let anywhere = |dice: &mut Dice| dice.below(made.experiments.len() as u64) as usize;
     let mut pages = [const { Vec::new() }; 3];
@@ -209,7 +209,7 @@ async fn measure(target: &Target, made: &Made, dice: &mut Dice, report: &mut Rep
 }
 
 /// Some of them, after a start.
-async fn is_all_there(target: &Target, made: &Made, dice: &mut Dice) -> anyhow::Result<()> {
+async fn is_all_there(target: &Target, made: &CreatedRecord, dice: &mut Dice) -> anyhow::Result<()> {
     let mut connection = Connection::new(target);
     for _ in 0..PAGE {
         let id = &made.experiments[dice.below(made.experiments.len() as u64) as usize];

@@ -31,7 +31,7 @@ const TRACE_MS_P50_MAX: f64 = 5.0;
 const RESIDENT_MIB_MAX: f64 = 1024.0;
 
 /// One answer, and how long its last byte took.
-struct Page {
+struct FetchPage {
     ms: f64,
     bytes: usize,
     events: Vec<Value>,
@@ -163,7 +163,7 @@ impl PageReader<'_> {
     }
 
     /// The page behind a cursor, which must begin where it did before.
-    async fn page_at(&mut self, limit: u64, place: &PagePosition) -> anyhow::Result<Page> {
+    async fn page_at(&mut self, limit: u64, place: &PagePosition) -> anyhow::Result<FetchPage> {
         let page = self.page(limit, Some(&place.cursor)).await?;
         match page.events.first() {
             Some(first) if root_of(first)? == place.root_span_id => Ok(page),
@@ -171,7 +171,7 @@ impl PageReader<'_> {
         }
     }
 
-    async fn page(&mut self, limit: u64, cursor: Option<&str>) -> anyhow::Result<Page> {
+    async fn page(&mut self, limit: u64, cursor: Option<&str>) -> anyhow::Result<FetchPage> {
         let mut asked = json!({ "limit": limit });
         if let Some(cursor) = cursor {
             asked["cursor"] = cursor.into();
@@ -184,7 +184,7 @@ impl PageReader<'_> {
         let Value::Array(events) = answer["events"].take() else { bail!("a page without events") };
         // An empty cursor ends the pages as well as none.
         let cursor = answer["cursor"].as_str().filter(|cursor| !cursor.is_empty()).map(str::to_owned);
-        Ok(Page { ms, bytes, events, cursor })
+        Ok(FetchPage { ms, bytes, events, cursor })
     }
 }
 
@@ -192,7 +192,7 @@ fn root_of(event: &Value) -> anyhow::Result<&str> {
     event["root_span_id"].as_str().context("an event without root_span_id")
 }
 
-fn traces_of(page: &Page) -> usize {
+fn traces_of(page: &FetchPage) -> usize {
     page.events.iter().filter_map(|event| event["root_span_id"].as_str()).collect::<BTreeSet<_>>().len()
 }
 

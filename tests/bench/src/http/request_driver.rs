@@ -73,7 +73,7 @@ pub struct DriverLane {
 }
 
 #[derive(Deserialize)]
-struct Project {
+struct DriverProject {
     id: String,
 }
 
@@ -108,7 +108,7 @@ impl DriverLane {
         for number in 0..projects.clamp(1, lanes.max(1)) {
             let body = serde_json::json!({ "name": format!("bench-{number}") }).to_string();
             let answer = connection.post("/v1/project", &Bytes::from(body)).await?;
-            ids.push(answer.json::<Project>("POST /v1/project")?.id);
+            ids.push(answer.json::<DriverProject>("POST /v1/project")?.id);
         }
         let lanes = (0..lanes).map(|lane| DriverLane {
             connection: Connection::new(&targets[lane % targets.len()]),

@@ -58,7 +58,7 @@ struct Record {
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct QueryPage {
     data: Vec<Value>,
 }
 
@@ -130,7 +130,7 @@ impl Ours {
         let asked: Vec<Bytes> = texts.iter().map(|text| Bytes::from(json!({ "query": text }).to_string())).collect();
         let mut answers = Vec::new();
         for asked in &asked {
-            let page: Page = self.runtime.block_on(self.connection.post(PATH, asked))?.json(PATH)?;
+            let page: QueryPage = self.runtime.block_on(self.connection.post(PATH, asked))?.json(PATH)?;
             answers.push(QueryResult::of_objects(page.data));
         }
         let (mut times, began) = (Times::default(), Instant::now());

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use assay_bench::generate::{Profile, Workload};
 use serde::{Deserialize, Serialize};
 
-use crate::process::{CpuSeconds, Memory, Part};
+use crate::process::{CpuSeconds, Memory, ProcessPart};
 use crate::report::{Report, Threshold, median};
 
 /// The store's rate must be at least this share of the log's alone.
@@ -137,7 +137,7 @@ fn one_run(options: &Options, dir: &Path, number: usize) -> anyhow::Result<Store
         };
         // What the side before left in the page cache is written by nobody's time but ours.
         rustix::fs::sync();
-        let measured = Part::start(name, &task)?.only()?;
+        let measured = ProcessPart::start(name, &task)?.only()?;
         std::fs::remove_dir_all(&dir)?;
         Ok(measured)
     };

@@ -43,7 +43,7 @@ pub fn measure(
 }
 
 #[derive(Deserialize)]
-struct Project {
+struct PeerProject {
     id: String,
 }
 
@@ -52,7 +52,7 @@ async fn projects(target: &Target, count: usize) -> anyhow::Result<Vec<String>> 
     let mut paths = Vec::new();
     for number in 0..count.max(1) {
         let body = Bytes::from(json!({ "name": format!("values-{number}") }).to_string());
-        let project: Project = connection.post("/v1/project", &body).await?.json("POST /v1/project")?;
+        let project: PeerProject = connection.post("/v1/project", &body).await?.json("POST /v1/project")?;
         paths.push(format!("/v1/project_logs/{}/insert", project.id));
     }
     Ok(paths)

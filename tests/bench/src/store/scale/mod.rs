@@ -13,7 +13,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::process::{Memory, Part};
+use crate::process::{Memory, ProcessPart};
 use crate::report::{Report, Threshold, percentile};
 
 /// Rows between two marks of the throughput.
@@ -92,7 +92,7 @@ pub struct Answers {
 
 pub fn run(task: ScaleTask, json_file: Option<&Path>) -> anyhow::Result<()> {
     let mut report = Report::new("scale");
-    let mut load = Part::start("scale-load", &task)?;
+    let mut load = ProcessPart::start("scale-load", &task)?;
     let (mut marks, mut loaded) = (Vec::new(), None);
     let (log_bytes, log_budget_bytes, objects) = loop {
         match load.next::<LoadMessage>()?.context("the loading process ended before it was killed")? {
@@ -113,7 +113,7 @@ pub fn run(task: ScaleTask, json_file: Option<&Path>) -> anyhow::Result<()> {
     let large = task.rows >= LARGE_ROWS;
     let task = ScaleTask { objects, ..task };
     let began = Instant::now();
-    let answers: Answers = Part::start("scale-read", &task)?.only()?;
+    let answers: Answers = ProcessPart::start("scale-read", &task)?.only()?;
     eprintln!("read for {:.1} s", began.elapsed().as_secs_f64());
     report.detail("marks", &marks)?;
     report.detail("loaded", &loaded)?;

@@ -2,42 +2,24 @@
 //! schedule, and checkers that hold the history against what is there afterwards.
 //!
 //! ```text
-//! world      nodes with namespaces and disks (network, node), founded and joined as an operator would
-//! stage      what clients share; client: one client and what it says; work: what it does
-//! story      fixed scenarios instead of a schedule: old_leader, far_apart (through a relay), upgrade
-//! conductor  faults one after the other (fault: the schedule, inject: how), then the calm, then the last look
-//! evidence   history.jsonl, reads.jsonl, logs/: all that the checkers know (check), and the figures
+//! environment  nodes with namespaces and disks, founded and joined as an operator would
+//! workload     clients, what they share, and what each of them does
+//! scenario     fixed scenarios instead of a schedule: old_leader, far_apart (through a relay), upgrade
+//! faults       a schedule of faults, their injection, and the conductor that runs them one after the other
+//! recording    history.jsonl, reads.jsonl, logs/: everything that the checkers know, and the final reads
+//! check        the checkers; figures: the numbers of a run
 //! ```
 //!
 //! One number makes topology, timings, faults and workload. Times of a real run are not repeated by it; the history is
 //! the evidence. A trouble of the harness is `unknown`, never a pass and never an excuse.
 
 pub mod check;
-mod client;
-mod conductor;
-pub mod far_apart;
-mod fault;
+mod environment;
+mod faults;
 pub mod figures;
-mod history;
-mod inject;
-mod journal;
-mod look;
-mod means;
-mod model;
-mod network;
-mod node;
-pub mod old_leader;
-mod relay;
-mod requests;
-mod rows;
-mod said;
-mod stage;
-mod status;
-mod story;
-mod tracer;
-pub mod upgrade;
-mod work;
-mod world;
+mod recording;
+mod scenario;
+mod workload;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -53,16 +35,17 @@ use serde_json::{Map, json};
 
 use crate::report::{Report, Verdict};
 use check::{Evidence, Findings};
-use conductor::Conductor;
-use fault::{CALM_SECONDS, Planned, WARM_MS, promised};
-use history::{End, Went, WriteRecord};
-use journal::Journal;
-use means::Means;
-use said::{Outcome, Phase, Said};
-use stage::Stage;
-use world::{API_KEY, Plan, World};
+use environment::fault_support::FaultSupport;
+use environment::world::{API_KEY, Plan, World};
+use faults::conductor::Conductor;
+use faults::fault::{CALM_SECONDS, Planned, WARM_MS, promised};
+use recording::event_log::Journal;
+use recording::events::{Outcome, Phase, RunEvent};
+use recording::indexed_history::{End, Went, WriteRecord};
+use workload::shared::ClientContext;
 
-pub use fault::Kind;
+pub use faults::fault::Kind;
+pub use scenario::{far_apart, old_leader, upgrade};
 
 /// Shards and memory of a run are one of these.
 const SHARDS: [u16; 2] = [4, 8];
@@ -143,21 +126,21 @@ fn prepare<'a>(
         memory_budget_bytes: rng.random_range(MEMORY_BUDGET_BYTES),
     };
     let journal = Journal::create(dir)?;
-    journal.say(Said::Run { seed: options.seed, seconds: options.seconds, nodes: plan.nodes, shards: plan.shards });
-    journal.say(Said::Phase { phase: Phase::Setup });
-    let mut world = World::create(dir, plan, Means::probe())?;
+    journal.say(RunEvent::Run { seed: options.seed, seconds: options.seconds, nodes: plan.nodes, shards: plan.shards });
+    journal.say(RunEvent::Phase { phase: Phase::Setup });
+    let mut world = World::create(dir, plan, FaultSupport::probe())?;
     let kinds = possible(&wanted, options.nodes, &world.means, report);
-    let planned = fault::schedule(rng.random(), options.seconds, &kinds);
+    let planned = faults::fault::schedule(rng.random(), options.seconds, &kinds);
     if planned.iter().any(|one| one.kind == Kind::Clock) {
         world.show_clocks()?;
     }
     wanted_coverage(options, promised(&planned, options.seconds), report);
-    let stage = Arc::new(Stage::new(journal, API_KEY.to_owned(), world.nodes_at()));
+    let stage = Arc::new(ClientContext::new(journal, API_KEY.to_owned(), world.nodes_at()));
     Ok((Conductor::new(world, stage, interrupted), planned))
 }
 
-/// Of the faults that are wanted, those that can be done here; the others are reported.
-fn possible(wanted: &BTreeSet<Kind>, nodes: u8, means: &Means, report: &mut Report) -> BTreeSet<Kind> {
+/// Wanted faults that can be injected here; the others are reported.
+fn possible(wanted: &BTreeSet<Kind>, nodes: u8, means: &FaultSupport, report: &mut Report) -> BTreeSet<Kind> {
     let mut possible = BTreeSet::new();
     for kind in wanted {
         let lacks = kind.need().and_then(|need| means.lacks(need));
@@ -207,22 +190,22 @@ fn play(
     rng: &mut ChaCha8Rng,
 ) -> anyhow::Result<()> {
     conductor.world.found().context("founding the cluster")?;
-    under_load(conductor, &work::ALL, rng, |conductor| weather(conductor, options, planned))
+    under_load(conductor, &workload::workloads::ALL, rng, |conductor| storm_and_calm(conductor, options, planned))
 }
 
-/// Runs clients for as long as `weather` takes; then the last look.
+/// Runs clients for as long as `attack` takes; then the last look.
 fn under_load(
     conductor: &mut Conductor<'_>,
-    mix: &work::WorkloadMix,
+    mix: &workload::workloads::WorkloadMix,
     rng: &mut ChaCha8Rng,
-    weather: impl FnOnce(&mut Conductor<'_>) -> anyhow::Result<()>,
+    attack: impl FnOnce(&mut Conductor<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let stage = Arc::clone(&conductor.stage);
-    let clients = work::start(&stage, mix, rng)?;
-    let weather = weather(conductor);
+    let clients = workload::workloads::start(&stage, mix, rng)?;
+    let attacked = attack(conductor);
     stage.stop();
     let joined = join(clients);
-    weather.and(joined)?;
+    attacked.and(joined)?;
     conclude(conductor)
 }
 
@@ -236,7 +219,7 @@ fn conclude(conductor: &mut Conductor<'_>) -> anyhow::Result<()> {
 }
 
 /// The storm and the calm after it.
-fn weather(conductor: &mut Conductor<'_>, options: &Options, planned: &[Planned]) -> anyhow::Result<()> {
+fn storm_and_calm(conductor: &mut Conductor<'_>, options: &Options, planned: &[Planned]) -> anyhow::Result<()> {
     let begun = Instant::now();
     let calm = Duration::from_secs(CALM_SECONDS.min(options.seconds));
     conductor.stage.enter(Phase::Storm);

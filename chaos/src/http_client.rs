@@ -12,34 +12,34 @@ type Headers = Vec<(String, String)>;
 const BODY_BYTES_MAX: usize = 256 << 20;
 
 #[derive(Debug)]
-pub struct Client {
+pub struct HttpClient {
     connection: BufReader<TcpStream>,
     key: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct HttpResponse {
     pub status: u16,
     /// Names in small letters.
     pub headers: Headers,
     pub body: Value,
 }
 
-impl Answer {
+impl HttpResponse {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 }
 
-impl Client {
+impl HttpClient {
     /// `wait`: an answer that does not come within this time is none.
-    pub fn connect(address: SocketAddr, key: &str, wait: Duration) -> anyhow::Result<Client> {
+    pub fn connect(address: SocketAddr, key: &str, wait: Duration) -> anyhow::Result<HttpClient> {
         let connection =
             TcpStream::connect_timeout(&address, wait).with_context(|| format!("connecting to {address}"))?;
         connection.set_nodelay(true)?;
         connection.set_read_timeout(Some(wait))?;
         connection.set_write_timeout(Some(wait))?;
-        Ok(Client { connection: BufReader::new(connection), key: key.to_owned() })
+        Ok(HttpClient { connection: BufReader::new(connection), key: key.to_owned() })
     }
 
     /// Whether the other side still holds it, as far as this one knows: what is sent on a closed connection leaves one in
@@ -57,11 +57,17 @@ impl Client {
     }
 
     /// An error means that there was no whole answer: nobody knows what became of the request.
-    pub fn post(&mut self, path: &str, body: &Value) -> anyhow::Result<Answer> {
+    pub fn post(&mut self, path: &str, body: &Value) -> anyhow::Result<HttpResponse> {
         self.send("POST", path, &[], &serde_json::to_vec(body)?)
     }
 
-    pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> anyhow::Result<Answer> {
+    pub fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> anyhow::Result<HttpResponse> {
         let (key, length) = (&self.key, body.len());
         let mut request = format!(
             "{method} {path} HTTP/1.1\r\nHost: assay\r\nAuthorization: Bearer {key}\r\nContent-Length: {length}\r\n"
@@ -93,11 +99,11 @@ impl Client {
         seconds_of_day(&date.1).with_context(|| format!("the date {}", date.1))
     }
 
-    fn answer(&mut self) -> anyhow::Result<Answer> {
+    fn answer(&mut self) -> anyhow::Result<HttpResponse> {
         let (status, headers, body) = self.bytes()?;
         // Not `from_slice`: that would be compiled here and not with its crate, which is built to be fast.
         let body = std::str::from_utf8(&body).ok().and_then(|text| text.parse().ok()).unwrap_or(Value::Null);
-        Ok(Answer { status, headers, body })
+        Ok(HttpResponse { status, headers, body })
     }
 
     fn bytes(&mut self) -> anyhow::Result<(u16, Headers, Vec<u8>)> {
@@ -130,7 +136,7 @@ impl Client {
     }
 }
 
-/// Of `Tue, 15 Nov 1994 08:12:31 GMT`.
+/// Seconds of the day in a date like `Tue, 15 Nov 1994 08:12:31 GMT`.
 fn seconds_of_day(date: &str) -> Option<i64> {
     let mut parts = date.split(' ').nth(4)?.split(':').map(|part| part.parse::<i64>().ok());
     let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);

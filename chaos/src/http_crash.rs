@@ -22,7 +22,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use crate::http_client::{Answer, Client};
+use crate::http_client::{HttpClient, HttpResponse};
 use crate::report::Report;
 use ledger::Ledger;
 use sdk::{Manner, Sdk};
@@ -42,7 +42,7 @@ const WAIT: Duration = Duration::from_secs(20);
 
 /// One client: its object's path and what it knows of its rows.
 #[derive(Debug)]
-struct Writer {
+struct HttpWriter {
     number: u64,
     project: String,
     ledger: Ledger,
@@ -51,11 +51,11 @@ struct Writer {
 
 /// A directory with everybody who writes to it.
 #[derive(Debug)]
-struct Scene<'a> {
+struct ProgramHarness<'a> {
     dir: &'a Path,
     /// Where its server listens, from the first start on.
     address: Option<SocketAddr>,
-    writers: Vec<Writer>,
+    writers: Vec<HttpWriter>,
     /// Python with the SDK, if it is there; its process starts with the first server.
     python: Option<&'static Path>,
     sdk: Option<Sdk>,
@@ -78,7 +78,7 @@ pub fn run(seed: u64, runs: u32, report: &mut Report) -> anyhow::Result<Vec<Path
         let here = left.min(RUNS_PER_DIRECTORY);
         left -= here;
         let dir = tempfile::Builder::new().prefix("assay-http-crash-").tempdir()?;
-        let mut scene = Scene::new(dir.path(), python, rng.random());
+        let mut scene = ProgramHarness::new(dir.path(), python, rng.random());
         for run in 0..here {
             let life = Duration::from_millis(rng.random_range(LIFE_MS));
             scene.live(life, manner, report)?;
@@ -100,18 +100,18 @@ pub fn run(seed: u64, runs: u32, report: &mut Report) -> anyhow::Result<Vec<Path
     Ok(Vec::new())
 }
 
-impl Scene<'_> {
-    fn new<'a>(dir: &'a Path, python: Option<&'static Path>, seed: u64) -> Scene<'a> {
+impl ProgramHarness<'_> {
+    fn new<'a>(dir: &'a Path, python: Option<&'static Path>, seed: u64) -> ProgramHarness<'a> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let writers = (0..CLIENTS)
-            .map(|number| Writer {
+            .map(|number| HttpWriter {
                 number,
                 project: String::new(),
                 ledger: Ledger::default(),
                 rng: ChaCha8Rng::seed_from_u64(rng.random()),
             })
             .collect();
-        Scene { dir, address: None, writers, python, sdk: None, rng }
+        ProgramHarness { dir, address: None, writers, python, sdk: None, rng }
     }
 
     /// One life: what the one before left is checked, then clients write until the kill.
@@ -121,7 +121,7 @@ impl Scene<'_> {
         self.wake_sdk(manner)?;
         let stop = Arc::new(AtomicBool::new(false));
         let address = server.address();
-        let threads: Vec<JoinHandle<anyhow::Result<Writer>>> = self
+        let threads: Vec<JoinHandle<anyhow::Result<HttpWriter>>> = self
             .writers
             .drain(..)
             .map(|writer| {
@@ -204,12 +204,12 @@ fn tell(client: &str, found: Vec<String>, report: &mut Report) {
 }
 
 /// Writes until there is no answer any more. An answer that no client may get is an error.
-fn write(mut writer: Writer, address: SocketAddr, stop: &AtomicBool) -> anyhow::Result<Writer> {
-    let mut client = Client::connect(address, API_KEY, WAIT)?;
+fn write(mut writer: HttpWriter, address: SocketAddr, stop: &AtomicBool) -> anyhow::Result<HttpWriter> {
+    let mut client = HttpClient::connect(address, API_KEY, WAIT)?;
     if writer.project.is_empty() {
         let name = json!({ "name": format!("crash {}", writer.number) });
         match client.post("/v1/project", &name) {
-            Ok(Answer { status: 200, body, .. }) => {
+            Ok(HttpResponse { status: 200, body, .. }) => {
                 writer.project = body["id"].as_str().context("a project without an id")?.to_owned();
             }
             Ok(other) => anyhow::bail!("making a project was answered {other:?}"),
@@ -222,21 +222,21 @@ fn write(mut writer: Writer, address: SocketAddr, stop: &AtomicBool) -> anyhow::
         writer.ledger.sends(&rows);
         let answer = client.post(&path, &json!({ "events": rows }));
         match answer {
-            Ok(Answer { status: 200, body, .. }) if !wrong => {
+            Ok(HttpResponse { status: 200, body, .. }) if !wrong => {
                 let ids: Vec<&str> =
                     body["row_ids"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
                 let sent: Vec<&str> = rows.iter().filter_map(|row| row["id"].as_str()).collect();
                 anyhow::ensure!(ids == sent, "the answer names other rows than were sent: {body}");
                 writer.ledger.acknowledged();
             }
-            Ok(Answer { status: 400, .. }) if wrong => writer.ledger.refused(),
-            Ok(Answer { status: 429 | 507, .. }) => writer.ledger.refused(),
+            Ok(HttpResponse { status: 400, .. }) if wrong => writer.ledger.refused(),
+            Ok(HttpResponse { status: 429 | 507, .. }) => writer.ledger.refused(),
             // What is wrong must not be there, whether that was said or not.
-            Ok(Answer { status: 503, .. }) | Err(_) if wrong => {
+            Ok(HttpResponse { status: 503, .. }) | Err(_) if wrong => {
                 writer.ledger.refused();
                 return Ok(writer);
             }
-            Ok(Answer { status: 503, .. }) | Err(_) => {
+            Ok(HttpResponse { status: 503, .. }) | Err(_) => {
                 writer.ledger.unanswered();
                 return Ok(writer);
             }
@@ -250,7 +250,7 @@ fn write(mut writer: Writer, address: SocketAddr, stop: &AtomicBool) -> anyhow::
 
 /// All rows of a project's log.
 fn read(server: &Server, project: &str) -> anyhow::Result<Vec<Value>> {
-    let mut client = Client::connect(server.address(), API_KEY, WAIT)?;
+    let mut client = HttpClient::connect(server.address(), API_KEY, WAIT)?;
     let path = format!("/v1/project_logs/{project}/fetch");
     let mut rows: Vec<Value> = Vec::new();
     let mut cursor = Value::Null;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use tempfile::TempDir;
 
-use crate::child::tool;
+use crate::child_process::tool;
 
 const UNMOUNT_TRIES: u32 = 50;
 const UNMOUNT_PAUSE: Duration = Duration::from_millis(100);

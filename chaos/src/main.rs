@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use assay_chaos::report::{Report, Verdict};
-use assay_chaos::worker::{self, WorkerArgs};
-use assay_chaos::{bit_flip, cluster, crash, disk_full, dump, http_crash, power_cut, sabotage, sim, sync_fails};
+use assay_chaos::single_node::worker::{self, WorkerArgs};
+use assay_chaos::single_node::{bit_flip, crash, disk_full, dump, power_cut, sync_fails};
+use assay_chaos::{cluster, http_crash, sabotage, sim};
 use assay_storage_model::sabotage as told;
 use clap::{Args, Parser, Subcommand};
 use cluster::Kind;
@@ -22,11 +23,11 @@ use tokio::signal::unix::{SignalKind, signal};
 #[command(name = "assay-chaos", version = version())]
 struct Cli {
     #[command(subcommand)]
-    command: Storm,
+    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
-enum Storm {
+enum Command {
     /// kill -9 while writing, sealing, compacting and recovering
     Crash {
         /// Kills
@@ -172,40 +173,42 @@ fn version() -> &'static str {
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     // Before anything is tried: a word that names no fault ends the program here.
-    if let Some(confession) = told::confession().filter(|_| !matches!(command, Storm::Worker(_) | Storm::Dump { .. })) {
+    if let Some(confession) =
+        told::confession().filter(|_| !matches!(command, Command::Worker(_) | Command::Dump { .. }))
+    {
         eprintln!("{confession}");
     }
     let done = match command {
-        Storm::Crash { runs, common } => storm("crash", "--runs", runs, &common, crash::run),
-        Storm::HttpCrash { runs, common } => storm("http-crash", "--runs", runs, &common, http_crash::run),
-        Storm::PowerCut { runs, common } => storm("power-cut", "--runs", runs, &common, power_cut::run),
-        Storm::BitFlip { flips, after_kill: false, common } => {
+        Command::Crash { runs, common } => storm("crash", "--runs", runs, &common, crash::run),
+        Command::HttpCrash { runs, common } => storm("http-crash", "--runs", runs, &common, http_crash::run),
+        Command::PowerCut { runs, common } => storm("power-cut", "--runs", runs, &common, power_cut::run),
+        Command::BitFlip { flips, after_kill: false, common } => {
             storm("bit-flip", "--flips", flips, &common, bit_flip::run)
         }
-        Storm::BitFlip { flips, after_kill: true, common } => {
+        Command::BitFlip { flips, after_kill: true, common } => {
             storm("bit-flip", "--after-kill --flips", flips, &common, bit_flip::run_after_kill)
         }
-        Storm::DiskFull { runs, common } => storm("disk-full", "--runs", runs, &common, disk_full::run),
-        Storm::SyncFails { runs, common } => storm("sync-fails", "--runs", runs, &common, sync_fails::run),
-        Storm::Run(args) => run_cluster(args),
-        Storm::OldLeader(common) => tell("old-leader", "", &common, cluster::old_leader::run),
-        Storm::FarApart { seconds, delay_ms, common } => {
+        Command::DiskFull { runs, common } => storm("disk-full", "--runs", runs, &common, disk_full::run),
+        Command::SyncFails { runs, common } => storm("sync-fails", "--runs", runs, &common, sync_fails::run),
+        Command::Run(args) => run_cluster(args),
+        Command::OldLeader(common) => tell("old-leader", "", &common, cluster::old_leader::run),
+        Command::FarApart { seconds, delay_ms, common } => {
             let words = format!("--seconds {seconds} --delay-ms {delay_ms}");
             tell("far-apart", &words, &common, |seed, interrupted, report| {
                 cluster::far_apart::run(cluster::far_apart::Options { seed, seconds, delay_ms }, interrupted, report)
             })
         }
-        Storm::Upgrade { from, seconds, common } => {
+        Command::Upgrade { from, seconds, common } => {
             let words = format!("--from {} --seconds {seconds}", from.display());
             tell("upgrade", &words, &common, |seed, interrupted, report| {
                 cluster::upgrade::run(&cluster::upgrade::Options { seed, seconds, from }, interrupted, report)
             })
         }
-        Storm::Check { dir, report } => check_again(&dir, report.as_deref()),
-        Storm::Sim(options) => simulate(&options),
-        Storm::Sabotage { only, report } => on_trial(&only, report.as_deref()),
-        Storm::Worker(args) => inside(worker::run(args)),
-        Storm::Dump { dir, at } => inside(print_dump(dir, at)),
+        Command::Check { dir, report } => check_again(&dir, report.as_deref()),
+        Command::Sim(options) => simulate(&options),
+        Command::Sabotage { only, report } => on_trial(&only, report.as_deref()),
+        Command::Worker(args) => inside(worker::run(args)),
+        Command::Dump { dir, at } => inside(print_dump(dir, at)),
     };
     match done {
         Ok(code) => code,

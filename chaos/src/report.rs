@@ -1,4 +1,4 @@
-//! What a run says at its end: a verdict, in JSON for the record and in a few lines for people.
+//! Report of a run: a verdict, in JSON for the record and in a few lines for people.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -7,8 +7,8 @@ use anyhow::Context;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::check::Coverage;
-use crate::probe;
+use crate::capabilities;
+use crate::single_node::store_checks::Coverage;
 
 /// Findings printed; the report file has all.
 const SHOWN_MAX: usize = 20;
@@ -71,7 +71,10 @@ impl Report {
         if !self.findings.is_empty() {
             return Verdict::Invalid;
         }
-        if !self.troubles.is_empty() || !self.coverage.gaps().is_empty() || (lacking && probe::everything_required()) {
+        if !self.troubles.is_empty()
+            || !self.coverage.gaps().is_empty()
+            || (lacking && capabilities::everything_required())
+        {
             return Verdict::Unknown;
         }
         if lacking { Verdict::NotCovered } else { Verdict::Valid }

@@ -14,8 +14,8 @@ use anyhow::{Context, ensure};
 use assay_storage_model::sabotage::{ALL, BUILT, Sabotage, VARIABLE};
 use serde_json::{Value, json};
 
-use crate::child::{self, Child, Next, myself};
-use crate::probe;
+use crate::capabilities;
+use crate::child_process::{self, Child, Next, myself};
 use crate::report::Report;
 
 /// A run that takes longer hangs.
@@ -23,7 +23,7 @@ const RUN_MAX: Duration = Duration::from_secs(400);
 /// What was interrupted takes down what it made.
 const TEAR_DOWN_MAX: Duration = Duration::from_secs(60);
 const PROGRAM_WAIT: Duration = Duration::from_secs(10);
-/// Of a finding, in the table.
+/// Upper bound of the characters of a finding in the table.
 const SHOWN_CHARS: usize = 90;
 /// Runs at the same time: mostly they wait.
 const RUNS_AT_ONCE: usize = 2;
@@ -96,7 +96,7 @@ const TRIALS: [Trial; 15] = [
 
 /// What one run said.
 #[derive(Clone, Debug, Default)]
-struct Said {
+struct StormReport {
     verdict: String,
     findings: Vec<String>,
     troubles: Vec<String>,
@@ -147,7 +147,7 @@ pub fn run(only: &[String], report: &mut Report) -> anyhow::Result<Vec<PathBuf>>
 }
 
 /// Runs the controls of these trials; what each of them said.
-fn controls(trials: &[&Trial], work: &Path) -> anyhow::Result<BTreeMap<&'static str, Said>> {
+fn controls(trials: &[&Trial], work: &Path) -> anyhow::Result<BTreeMap<&'static str, StormReport>> {
     let mut runs: Vec<&'static str> = Vec::new();
     for trial in trials {
         if !runs.contains(&trial.control) {
@@ -191,16 +191,16 @@ fn wanted(only: &[String]) -> anyhow::Result<Vec<&'static Trial>> {
 
 /// The nodes of a cluster are that program.
 fn program_is_sabotaged(work: &Path) -> anyhow::Result<()> {
-    let program = probe::program()?;
+    let program = capabilities::program()?;
     let mut command = std::process::Command::new(&program);
     command.arg("--version");
-    let said = child::output(command, &work.join("version.stderr"), PROGRAM_WAIT)?;
+    let said = child_process::output(command, &work.join("version.stderr"), PROGRAM_WAIT)?;
     ensure!(said.contains("SABOTAGED BUILD"), "{} cannot be told to do wrong: {}", program.display(), said.trim());
     Ok(())
 }
 
 /// One run to its end, in a directory of its own.
-fn one(words: &str, fault: Option<&str>, place: &Path) -> anyhow::Result<Said> {
+fn one(words: &str, fault: Option<&str>, place: &Path) -> anyhow::Result<StormReport> {
     eprintln!("sabotage: {} in {words} ...", fault.unwrap_or("no fault"));
     std::fs::create_dir_all(place).context("making a directory")?;
     let file = place.join("report.json");
@@ -219,7 +219,10 @@ fn one(words: &str, fault: Option<&str>, place: &Path) -> anyhow::Result<Said> {
             Next::Late => {
                 process.signal("INT")?;
                 process.wait(Instant::now() + TEAR_DOWN_MAX)?;
-                return Ok(Said { troubles: vec![format!("it did not end within {RUN_MAX:?}")], ..Said::default() });
+                return Ok(StormReport {
+                    troubles: vec![format!("it did not end within {RUN_MAX:?}")],
+                    ..StormReport::default()
+                });
             }
         }
     }
@@ -227,18 +230,18 @@ fn one(words: &str, fault: Option<&str>, place: &Path) -> anyhow::Result<Said> {
     std::fs::write(place.join("stdout"), said)?;
     let seconds = began.elapsed().as_secs_f64();
     let Ok(text) = std::fs::read(&file) else {
-        return Ok(Said { troubles: vec![process.last_words()], seconds, ..Said::default() });
+        return Ok(StormReport { troubles: vec![process.last_words()], seconds, ..StormReport::default() });
     };
     let report: Value = serde_json::from_slice(&text).with_context(|| format!("reading {}", file.display()))?;
     Ok(said_in(&report, seconds))
 }
 
-fn said_in(report: &Value, seconds: f64) -> Said {
+fn said_in(report: &Value, seconds: f64) -> StormReport {
     let lines = |name: &str| {
         let lines = report[name].as_array().into_iter().flatten();
         lines.filter_map(|line| line.as_str().map(str::to_owned)).collect::<Vec<String>>()
     };
-    Said {
+    StormReport {
         verdict: report["verdict"].as_str().unwrap_or("none").to_owned(),
         findings: lines("findings"),
         troubles: lines("troubles"),
@@ -248,7 +251,7 @@ fn said_in(report: &Value, seconds: f64) -> Said {
 }
 
 /// Nothing is wrong, so nothing may be found.
-fn of_control(said: &Said) -> Sight {
+fn of_control(said: &StormReport) -> Sight {
     match said.verdict.as_str() {
         _ if !said.not_covered.is_empty() => Sight::NotCovered(said.not_covered.join(", ")),
         "valid" => Sight::Seen("valid".into()),
@@ -256,7 +259,7 @@ fn of_control(said: &Said) -> Sight {
     }
 }
 
-fn of_fault(trial: &Trial, said: &Said) -> Sight {
+fn of_fault(trial: &Trial, said: &StormReport) -> Sight {
     let found = |by: &&str| said.findings.iter().find(|finding| finding.contains(by));
     match trial.seen_by.iter().find_map(found) {
         Some(finding) if said.verdict == "invalid" => Sight::Seen(finding.clone()),
@@ -264,13 +267,13 @@ fn of_fault(trial: &Trial, said: &Said) -> Sight {
     }
 }
 
-fn told_instead(said: &Said) -> String {
+fn told_instead(said: &StormReport) -> String {
     let first = said.findings.iter().chain(&said.troubles).next().map_or("", String::as_str);
     format!("{}: {first}", if said.verdict.is_empty() { "no verdict" } else { &said.verdict })
 }
 
 /// One line of the table, and of the report. Whether the run is to be looked at afterwards.
-fn tell(name: &str, run: &str, said: &Said, sight: &Sight, report: &mut Report) -> bool {
+fn tell(name: &str, run: &str, said: &StormReport, sight: &Sight, report: &mut Report) -> bool {
     let (word, words) = match sight {
         Sight::Seen(words) => ("seen", words),
         Sight::Missed(words) => ("MISSED", words),
@@ -293,9 +296,9 @@ fn tell(name: &str, run: &str, said: &Said, sight: &Sight, report: &mut Report) 
 mod tests {
     use super::*;
 
-    fn said(verdict: &str, findings: &[&str]) -> Said {
+    fn said(verdict: &str, findings: &[&str]) -> StormReport {
         let findings = findings.iter().map(|finding| (*finding).to_owned()).collect();
-        Said { verdict: verdict.into(), findings, ..Said::default() }
+        StormReport { verdict: verdict.into(), findings, ..StormReport::default() }
     }
 
     #[test]
@@ -351,7 +354,7 @@ mod tests {
         assert_eq!(of_control(&said("valid", &[])), Sight::Seen("valid".into()));
         assert!(matches!(of_control(&said("invalid", &["x"])), Sight::Missed(_)));
         assert!(matches!(of_control(&said("", &[])), Sight::Missed(_)));
-        let lacking = Said { not_covered: vec!["root".into()], ..said("not_covered", &[]) };
+        let lacking = StormReport { not_covered: vec!["root".into()], ..said("not_covered", &[]) };
         assert_eq!(of_control(&lacking), Sight::NotCovered("root".into()));
     }
 

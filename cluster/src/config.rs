@@ -1,4 +1,4 @@
-//! What a node is told when it starts.
+//! Configuration of a node.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster_raft::{OnFatal, Timing};
-use assay_cluster_transport::Weather;
+use assay_cluster_transport::FaultInjector;
 use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_log::LogConfig;
 use assay_storage_model::ClusterId;
 
-use crate::wrapping::KeyWrap;
+use crate::certificates::key_wrap::KeyWrap;
 
 /// Shards of a cluster unless its founder says otherwise; fixed from then on.
 pub const SHARDS_DEFAULT: u16 = 16;
@@ -28,7 +28,7 @@ const KV_CACHE_BYTES: u64 = 2 << 20;
 pub const REPLICAS_DEFAULT: u16 = 3;
 /// A node that was not heard of for this long counts as gone, and what it has is rebuilt elsewhere.
 pub const DEAD_AFTER: Duration = Duration::from_secs(600);
-/// What replicas that are moved may take of the network and of disks.
+/// Rate at which moved replicas may use the network and disks.
 pub const MOVE_BYTES_A_SECOND: u64 = 64 << 20;
 
 /// Damage that nobody reads is found within this time.
@@ -44,7 +44,7 @@ pub const CERTIFICATE_VALID_MIN: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerConfig {
     pub listen: SocketAddr,
-    /// What others are told: a host name or an address, and a port.
+    /// Address that others are told: a host name or an address, and a port.
     pub address: String,
 }
 
@@ -68,7 +68,7 @@ pub struct ClusterConfig {
     pub data_dir: PathBuf,
     /// For a new directory; one that was founded keeps its own number.
     pub shards: u16,
-    /// Of each shard, for a new cluster.
+    /// Replicas of each shard, for a new cluster.
     pub replicas: u16,
     /// None: no other node can reach this one.
     pub peer: Option<PeerConfig>,
@@ -79,7 +79,7 @@ pub struct ClusterConfig {
     pub move_bytes_a_second: u64,
     /// The segments of every shard's replica here are read this often, and replicas are compared.
     pub scrub_every: Duration,
-    /// Of certificates that this node makes, for itself and for nodes that join through it.
+    /// Validity of certificates that this node makes, for itself and for nodes that join through it.
     pub certificate_valid: Duration,
     /// The cluster this directory has to belong to, where that is known.
     pub cluster: Option<ClusterId>,
@@ -88,16 +88,16 @@ pub struct ClusterConfig {
     pub expects_data: Option<String>,
     pub memory_budget_bytes: u64,
     pub seal_age: Duration,
-    /// What is left of a deleted object in files is taken out of them this long after.
+    /// Delay after which the rest of a deleted object is removed from files.
     pub erase_after: Duration,
     pub log: LogConfig,
     pub kv_cache_bytes: u64,
     pub disk: SharedDisk,
     /// Wraps the key of the cluster's authority. Without it a founder makes no authority, and so lets no other node in.
     pub keys: Option<Arc<dyn KeyWrap>>,
-    /// What befalls calls to other nodes, in tests and storms.
-    pub weather: Option<Arc<dyn Weather>>,
-    /// What happens when this node must not go on.
+    /// Faults of calls to other nodes, in tests.
+    pub fault_injector: Option<Arc<dyn FaultInjector>>,
+    /// Reaction when this node must not go on.
     pub on_fatal: OnFatal,
 }
 
@@ -122,7 +122,7 @@ impl Default for ClusterConfig {
             kv_cache_bytes: KV_CACHE_BYTES,
             disk: Arc::new(RealDisk),
             keys: None,
-            weather: None,
+            fault_injector: None,
             on_fatal: OnFatal::default(),
         }
     }

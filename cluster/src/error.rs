@@ -1,4 +1,4 @@
-//! Why a node could not start, and what to do about it.
+//! Errors of a start, and what to do about them.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use assay_storage_model::{GroupId, ShardId, WriteFailure};
 use assay_storage_shard::ShardError;
 use thiserror::Error;
 
-use crate::home::HomeError;
+use crate::startup::data_dir::HomeError;
 
 #[derive(Debug, Error)]
 pub enum OpenError {

@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! data directory
-//!   FORMAT        what this directory is: version, cluster, shards, and whether its founding ended (home)
-//!   NODE, PEERS, REPLICAS, tls/     who this node is, where the others are, what it has (keeping)
-//!   STARTS        the starts of this node and the last ones of others, and what must not run again (starts)
-//!   ACKNOWLEDGED  what followers of the groups led here have (acknowledged)
+//!   FORMAT        what this directory is: version, cluster, shards, and whether its founding ended (startup::data_dir)
+//!   NODE, PEERS, REPLICAS, tls/     who this node is, where the others are, what it has (startup::node_files)
+//!   STARTS        the starts of this node and the last ones of others, and what must not run again (stale_copies::starts)
+//!   ACKNOWLEDGED  what followers of the groups led here have (stale_copies::acknowledged)
 //!   LOCK          held while a process has it
 //!   BALLAST       room for a start on a disk that was full
 //!   log/          the logs and votes of all groups; log.watermark beside it
@@ -19,41 +19,21 @@
 //! and has applied all of it; one of several is open when its replicas run, and ready when it heard from the catalog
 //! (`Cluster::is_ready`). A founding that a crash cut short is begun again: until it ended nothing was acknowledged.
 //!
-//! Beside serving, reconcilers bring what is to what is wanted (`reconcile`): each compares the two and makes one step.
+//! Beside serving, reconcilers bring what is to what is wanted (`maintenance::reconcile`): each compares the two and
+//! makes one step.
 
-mod acknowledged;
-mod authorities;
-mod authority;
-mod behalf;
-mod checked;
+mod certificates;
 mod config;
 mod error;
-mod heard;
-mod home;
-mod hub;
-mod join;
-mod keeping;
-mod large;
-mod net;
-mod nodes;
-mod old_copy;
-mod operate;
-mod readings;
-mod reconcile;
-mod recover;
-mod removal;
+mod large_writes;
+mod maintenance;
+mod membership;
+mod monitoring;
+mod network;
 mod replicas;
-mod rotation;
 mod routing;
-mod service;
-mod start;
-mod start_histories;
-pub mod starts;
-mod status;
-mod strangers;
-mod upkeep;
-mod views;
-mod wrapping;
+mod stale_copies;
+mod startup;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -76,73 +56,74 @@ pub use assay_cluster_raft::{
     BadTiming, Counts, FenceError, GroupStatus, OnFatal, Pending, SealError, Timing, contradiction_in,
     install_abort_hook,
 };
-pub use assay_cluster_transport::{Fate, PeerCounts, Weather};
+pub use assay_cluster_transport::{CallFaults, FaultInjector, PeerCounts};
 pub use assay_storage_log::LogConfig;
 pub use assay_storage_shard::Held;
-pub use behalf::{AnswersFor, Deed, Guard, ServiceNames};
+pub use certificates::key_rotation::AuthorityStatus;
+pub use certificates::key_wrap::KeyWrap;
 pub use config::{
     CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, REPLICAS_DEFAULT, SHARDS_DEFAULT,
 };
 pub use error::OpenError;
-pub use heard::CATALOG_SILENCE_MAX;
-pub use home::{FORMAT_VERSION, Format, HomeError, Lock, read_format};
-pub use join::{JoinError, Joined, is_token, join};
-pub use keeping::{NodeFile, read_node, read_replicas};
-pub use nodes::{Feature, NodeProgram, NodeRecord, NodeState};
-pub use old_copy::{check_node_files, closed_groups, log_is_of_other_time};
-pub use operate::OperateError;
-pub use readings::{GroupReading, LogSyncs};
-pub use reconcile::PeersTime;
-pub use recover::{Recovery, recover, recovery};
-pub use rotation::AuthorityStatus;
+pub use maintenance::reconcile::PeersTime;
+pub use maintenance::upkeep::UpkeepCounts;
+pub use membership::join::{JoinError, Joined, is_token, join};
+pub use membership::nodes::{Feature, NodeProgram, NodeRecord, NodeState};
+pub use membership::operations::OperateError;
+pub use membership::recovery::{Recovery, recover, recovery};
+pub use monitoring::catalog_contact::CATALOG_SILENCE_MAX;
+pub use monitoring::readings::{GroupReading, LogSyncs};
+pub use monitoring::status::{ClusterStatus, GroupReport, NodeReport, ReplicaReport, Role};
+pub use routing::delegated::{DelegatedService, Guard, ObjectAccess, ServiceNames};
+pub use routing::service::{AskError, NoAnswer, Service};
+pub use routing::views::ViewError;
 pub use routing::{
     Attempt, Attempts, LeaderCall, LeaderMessage, LeaderRequest, Prefer, ROUTE_WAIT_MAX, RetryUntil, Round, Route,
     Unserved, decode_frames, encode_frames,
 };
-pub use service::{AskError, NoAnswer, Service};
-pub use status::{ClusterStatus, GroupReport, NodeReport, ReplicaReport, Role};
-pub use upkeep::UpkeepCounts;
-pub use views::ViewError;
-pub use wrapping::KeyWrap;
+pub use stale_copies::on_disk::{check_node_files, closed_groups, log_is_of_other_time};
+pub use stale_copies::starts;
+pub use startup::data_dir::{FORMAT_VERSION, Format, HomeError, Lock, read_format};
+pub use startup::node_files::{NodeFile, read_node, read_replicas};
 
-use crate::heard::CatalogHeard;
-use crate::hub::Hub;
-use crate::keeping::{Keeping, KeptReplica};
-use crate::large::BlobWrites;
-use crate::net::Net;
-use crate::reconcile::{Clocks, Health, Reconcilers, Spared};
-use crate::replicas::Resting;
+use crate::large_writes::BlobWrites;
+use crate::maintenance::reconcile::{Clocks, Health, Reconcilers, Spared};
+use crate::maintenance::upkeep::Upkeep;
+use crate::monitoring::catalog_contact::CatalogHeard;
+use crate::network::Network;
+use crate::replicas::Replicas;
+use crate::replicas::lifecycle::RestingReplicas;
 use crate::routing::LeaderHints;
-use crate::start::ConsensusRuntime;
-use crate::start_histories::StartHistories;
-use crate::upkeep::Upkeep;
+use crate::stale_copies::start_histories::StartHistories;
+use crate::startup::node_files::{KeptReplica, NodeFiles};
+use crate::startup::open::ConsensusRuntime;
 
-/// What everything on this node shares.
+/// State that everything on this node shares.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub id: ClusterId,
     pub node: NodeId,
     pub shards: u16,
     pub config: ClusterConfig,
-    pub hub: Hub,
+    pub replicas: Replicas,
     pub catalog: Arc<Catalog>,
-    pub net: Net,
+    pub net: Network,
     pub hints: LeaderHints,
     pub log: Log,
     pub blobs: Arc<Blobs>,
     pub writes: Arc<BlobWrites>,
     pub parts: NodeParts,
-    pub keeping: Keeping,
-    /// What `REPLICAS` says.
+    pub node_files: NodeFiles,
+    /// Content of `REPLICAS`.
     pub kept: Mutex<Vec<KeptReplica>>,
     /// Groups whose replica here is being taken away.
     pub ending: Mutex<BTreeSet<GroupId>>,
     /// Which damaged replicas the groups led here were last asked to do without.
     pub spared: Spared,
-    /// What time it is at the other nodes.
+    /// Clocks of the other nodes.
     pub clocks: Clocks,
     /// Replicas that do not run.
-    pub resting: Resting,
+    pub resting: RestingReplicas,
     pub catalog_heard: CatalogHeard,
     /// Which processes of other nodes are heard, and which replicas here must not run.
     pub start_histories: Arc<StartHistories>,
@@ -166,7 +147,7 @@ pub struct Cluster {
 impl Cluster {
     /// Opens or founds the node.
     pub async fn open(config: ClusterConfig) -> Result<Cluster, OpenError> {
-        start::open(config).await
+        startup::open::open(config).await
     }
 
     pub fn id(&self) -> ClusterId {
@@ -177,7 +158,7 @@ impl Cluster {
         self.shared.node
     }
 
-    /// Where this node keeps its files, for upper layers that keep some beside them; the directory is locked.
+    /// Directory of this node's files, for upper layers that keep some beside them; the directory is locked.
     pub fn data_dir(&self) -> &Path {
         &self.shared.config.data_dir
     }
@@ -188,14 +169,14 @@ impl Cluster {
 
     /// Whether the node is part of the cluster, and others know where it is.
     pub fn has_node(&self, node: NodeId) -> bool {
-        nodes::addresses(&self.shared.catalog.read()).contains_key(&node)
+        membership::nodes::addresses(&self.shared.catalog.read()).contains_key(&node)
     }
 
-    pub(crate) fn net(&self) -> &Net {
+    pub(crate) fn net(&self) -> &Network {
         &self.shared.net
     }
 
-    /// Where an object's rows are kept.
+    /// Shard that keeps an object's rows.
     pub fn locate(&self, object: &ObjectKey) -> ShardId {
         shard_of(object, self.shared.shards)
     }
@@ -206,7 +187,7 @@ impl Cluster {
 
     /// The shard's replica on this node, if there is one.
     pub fn shard(&self, shard: ShardId) -> Option<Arc<Shard>> {
-        self.shared.hub.shard(shard)
+        self.shared.replicas.shard(shard)
     }
 
     /// A reader met damage in the shard's replica on this node: it is looked at now, and rebuilt where the others can do
@@ -225,10 +206,11 @@ impl Cluster {
 
     /// The group's replica on this node, if there is one.
     pub fn group(&self, group: GroupId) -> Option<Group> {
-        self.shared.hub.group(group)
+        self.shared.replicas.group(group)
     }
 
-    /// Whether reads can be asked of the group's replica on this node: it is there, and is no learner that may be far behind.
+    /// Whether reads can be asked of the group's replica on this node: it is there, and is no learner that may be far
+    /// behind.
     pub fn has_data(&self, group: GroupId) -> bool {
         self.group(group).is_some_and(|group| group.votes())
     }
@@ -258,7 +240,7 @@ impl Cluster {
 
     /// Whether this node has the catalog to itself, as far as it knows.
     pub fn is_alone(&self) -> bool {
-        self.shared.hub.group(GroupId::CATALOG).is_some_and(|catalog| catalog.is_alone() && catalog.leads())
+        self.shared.replicas.group(GroupId::CATALOG).is_some_and(|catalog| catalog.is_alone() && catalog.leads())
     }
 
     /// Whether this node heard from the catalog's majority lately.
@@ -293,19 +275,19 @@ impl Cluster {
         self.not_ready().is_empty()
     }
 
-    /// What keeps this node from being ready, in words.
+    /// Reasons why this node is not ready, in words.
     pub fn not_ready(&self) -> Vec<String> {
         let mut why = Vec::new();
         if !self.hears_catalog() {
             why.push(self.catalog_silence());
         }
-        let groups = self.shared.hub.groups();
+        let groups = self.shared.replicas.groups();
         let lost = groups.iter().filter(|group| !group.is_joining() && !group.status().is_led()).count();
         if lost > 0 {
             why.push(format!("{lost} of {} groups have no leader", groups.len()));
         }
         why.extend(self.shared.start_histories.against().into_iter().map(|(node, found)| found.why_not(node)));
-        if self.shared.hub.group(GroupId::CATALOG).is_none() {
+        if self.shared.replicas.group(GroupId::CATALOG).is_none() {
             why.push("this node's copy of the catalog is closed and has yet to be rebuilt".to_owned());
         }
         why
@@ -344,7 +326,7 @@ impl Cluster {
         self.reconcilers.stop().await;
         self.hand_over_all().await;
         self.upkeep.stop();
-        let groups = self.shared.hub.groups();
+        let groups = self.shared.replicas.groups();
         for group in &groups {
             group.shutdown().await;
         }
@@ -378,7 +360,8 @@ impl Shared {
     }
 
     pub fn hears_catalog(&self) -> bool {
-        let alone = || self.hub.group(GroupId::CATALOG).is_some_and(|catalog| catalog.is_alone() && catalog.leads());
+        let alone =
+            || self.replicas.group(GroupId::CATALOG).is_some_and(|catalog| catalog.is_alone() && catalog.leads());
         self.catalog_heard.is_fresh() || alone()
     }
 }

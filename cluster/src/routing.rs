@@ -1,8 +1,11 @@
 //! Routing of requests to the leader of a group: where it is, how it is asked, and when it is asked again.
 
 mod ask_leader;
+pub(crate) mod delegated;
 mod frames;
 mod hints;
+pub(crate) mod service;
+pub(crate) mod views;
 mod writes;
 
 use assay_storage_model::{GroupId, NodeId};
@@ -14,7 +17,7 @@ pub use frames::{decode_frames, encode_frames};
 pub(crate) use hints::LeaderHints;
 pub(crate) use writes::{PROPOSE, ProposeService};
 
-use crate::service::NoAnswer;
+use crate::routing::service::NoAnswer;
 use crate::{Cluster, Shared};
 
 /// Node that answers requests about a group.
@@ -40,7 +43,7 @@ impl Shared {
     /// Learns the leader from a voting replica on this node. A node without one asks the members in turn, until one leads
     /// or names the leader.
     pub fn route(&self, group: GroupId) -> Route {
-        let Some(found) = self.hub.group(group) else { return self.guess(group) };
+        let Some(found) = self.replicas.group(group) else { return self.guess(group) };
         if found.leads() {
             return Route::Here;
         }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use assay_cluster::{
-    AnswersFor, AskError, Cluster, ClusterConfig, Deed, Feature, Guard, KeyWrap, NoAnswer, OnFatal, PeerConfig,
-    ServiceNames, join,
+    AskError, Cluster, ClusterConfig, DelegatedService, Feature, Guard, KeyWrap, NoAnswer, ObjectAccess, OnFatal,
+    PeerConfig, ServiceNames, join,
 };
 use assay_cluster_transport::{
     Authority, Call, CallError, Handlers, Identity, Patience, Transport, TransportConfig, new_request,
@@ -169,7 +169,8 @@ fn impostor(cluster: &Cluster, authority: &Authority, node: NodeId, address: &st
     let identity = Identity { authority_pem, certificate_pem, key_pem };
     let listen = ([127, 0, 0, 1], 0).into();
     let (patience, runtime) = (Patience::default(), Handle::current());
-    let config = TransportConfig { cluster: cluster.id(), node, listen, identity, weather: None, patience, runtime };
+    let config =
+        TransportConfig { cluster: cluster.id(), node, listen, identity, fault_injector: None, patience, runtime };
     let transport = Transport::start(config, Handlers::new()).expect("listens");
     transport.set_addresses(std::collections::BTreeMap::from([(NodeId(1), address.to_owned())]));
     transport
@@ -225,7 +226,7 @@ const NAMES: ServiceNames = ServiceNames { plain: "test.service", on_behalf: "te
 #[derive(Debug)]
 struct Echo(Arc<Cluster>);
 
-impl AnswersFor for Echo {
+impl DelegatedService for Echo {
     fn answer_for(
         &self,
         principal: Option<Bytes>,
@@ -236,7 +237,7 @@ impl AnswersFor for Echo {
         let cluster = Arc::clone(&self.0);
         async move {
             let object = ObjectKey::new(OrgId(Uuid::nil()), ObjectKind::Dataset, Uuid::nil());
-            cluster.check(principal.clone(), Deed::Write, vec![object]).await?;
+            cluster.check(principal.clone(), ObjectAccess::Write, vec![object]).await?;
             Ok([principal.as_deref().unwrap_or(b"nobody"), b" ", &body[..]].concat().into())
         }
         .boxed()
@@ -247,8 +248,13 @@ impl AnswersFor for Echo {
 struct OnlyAlice;
 
 impl Guard for OnlyAlice {
-    fn check(&self, principal: Bytes, deed: Deed, objects: Vec<ObjectKey>) -> BoxFuture<'static, Result<(), String>> {
-        let is_allowed = &principal[..] == b"alice" && deed == Deed::Write && objects.len() == 1;
+    fn check(
+        &self,
+        principal: Bytes,
+        access: ObjectAccess,
+        objects: Vec<ObjectKey>,
+    ) -> BoxFuture<'static, Result<(), String>> {
+        let is_allowed = &principal[..] == b"alice" && access == ObjectAccess::Write && objects.len() == 1;
         async move { if is_allowed { Ok(()) } else { Err("not granted here".into()) } }.boxed()
     }
 }

@@ -3,6 +3,7 @@
 pub mod availability;
 mod convergence;
 mod exactly_once;
+pub(super) mod expected_rows;
 mod fold;
 pub mod linear;
 mod liveness;
@@ -21,11 +22,11 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::history::History;
-use super::journal::{Bodies, HISTORY};
-use super::rows::{Rows, write_of};
-use super::said::Said;
-use crate::history::{Event, load};
+use super::recording::event_log::{Bodies, HISTORY};
+use super::recording::events::RunEvent;
+use super::recording::indexed_history::RunHistory;
+use super::workload::rows::{Rows, write_of};
+use crate::single_node::worker_history::{Event, load};
 use logs::Log;
 
 /// Findings told of one checker; the rest are counted.
@@ -33,7 +34,7 @@ pub const TOLD_MAX: usize = 8;
 
 /// What a node had of an object after the storm.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Picture {
+pub struct ObjectPicture {
     pub version: u64,
     pub raw: String,
     pub rows: Rows,
@@ -42,8 +43,8 @@ pub struct Picture {
 /// Everything a run left behind.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    pub history: History,
-    pub pictures: BTreeMap<(String, u8), Picture>,
+    pub history: RunHistory,
+    pub pictures: BTreeMap<(String, u8), ObjectPicture>,
     /// Under which ids each write was ever seen; one if all is well.
     pub xacts: BTreeMap<u64, BTreeSet<u64>>,
     pub logs: Vec<Log>,
@@ -51,10 +52,10 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Of a run that ended, from its directory.
+    /// Loads the evidence of a run that ended from its directory.
     pub fn load(dir: &Path) -> anyhow::Result<Evidence> {
-        let events: Vec<Event<Said>> = load(&dir.join(HISTORY)).context("reading the history")?;
-        let history = History::of(&events);
+        let events: Vec<Event<RunEvent>> = load(&dir.join(HISTORY)).context("reading the history")?;
+        let history = RunHistory::of(&events);
         drop(events);
         let bodies = Bodies::of(dir);
         let looks: BTreeSet<u64> = history.looks.values().copied().collect();
@@ -62,7 +63,7 @@ impl Evidence {
         let mut pictures = BTreeMap::new();
         for read in history.reads.iter().filter(|read| looks.contains(&read.op)) {
             let rows = rows.remove(&read.op).with_context(|| format!("the rows of the last look {}", read.op))?;
-            let picture = Picture { version: read.version, raw: read.raw.clone(), rows };
+            let picture = ObjectPicture { version: read.version, raw: read.raw.clone(), rows };
             pictures.insert((read.object.clone(), read.node), picture);
         }
         let mut evidence = Evidence::of(history, pictures);
@@ -71,7 +72,7 @@ impl Evidence {
         Ok(evidence)
     }
 
-    pub fn of(history: History, pictures: BTreeMap<(String, u8), Picture>) -> Evidence {
+    pub fn of(history: RunHistory, pictures: BTreeMap<(String, u8), ObjectPicture>) -> Evidence {
         let mut xacts: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         let own = pictures.values().flat_map(|picture| &picture.rows);
         for (write, xact) in own.filter_map(|(id, row)| Some((write_of(id)?, row.xact))) {
@@ -89,15 +90,15 @@ impl Evidence {
     }
 
     /// What the nodes had of an object, the first first.
-    fn pictures_of(&self, object: &str) -> impl Iterator<Item = (u8, &Picture)> {
+    fn pictures_of(&self, object: &str) -> impl Iterator<Item = (u8, &ObjectPicture)> {
         let from = (object.to_owned(), u8::MIN)..=(object.to_owned(), u8::MAX);
         self.pictures.range(from).map(|((_, node), picture)| (*node, picture))
     }
 }
 
-type Checker = fn(&Evidence) -> Vec<String>;
+type ClusterChecker = fn(&Evidence) -> Vec<String>;
 
-pub const CHECKERS: [(&str, Checker); 14] = [
+pub const CHECKERS: [(&str, ClusterChecker); 14] = [
     ("C1 no loss", no_loss::check),
     ("C2 no phantom", no_phantom::check),
     ("C3 order", order::check),
@@ -124,7 +125,7 @@ pub struct Findings {
 }
 
 pub fn all(evidence: &Evidence) -> Vec<Findings> {
-    let run = |(checker, check): &(&'static str, Checker)| {
+    let run = |(checker, check): &(&'static str, ClusterChecker)| {
         let mut findings = check(evidence);
         let found = findings.len();
         findings.truncate(TOLD_MAX);
@@ -145,34 +146,34 @@ pub mod hand_made {
 
     use std::collections::BTreeMap;
 
-    use super::{CHECKERS, Evidence, Picture};
-    use crate::cluster::history::History;
-    use crate::cluster::model::Model;
-    use crate::cluster::rows::{Fold, Rows, merge, own, total};
-    use crate::cluster::said::{Ask, Phase, Row, Said, Told, Workload};
-    use crate::history::Event;
+    use super::{CHECKERS, Evidence, ObjectPicture};
+    use crate::cluster::check::expected_rows::Model;
+    use crate::cluster::recording::events::{Ask, ControlReply, Phase, Row, RunEvent, Workload};
+    use crate::cluster::recording::indexed_history::RunHistory;
+    use crate::cluster::workload::rows::{Fold, Rows, merge, own, total};
+    use crate::single_node::worker_history::Event;
 
     /// One second of storm between any two events.
     pub const STEP: u64 = 1_000_000;
 
-    pub fn write(op: u64, write: u64, key: Option<u64>, rows: &[Row]) -> Said {
-        Said::Write { op, client: 1, node: 1, object: "set-0-0".into(), write, key, rows: rows.to_vec() }
+    pub fn write(op: u64, write: u64, key: Option<u64>, rows: &[Row]) -> RunEvent {
+        RunEvent::Write { op, client: 1, node: 1, object: "set-0-0".into(), write, key, rows: rows.to_vec() }
     }
 
-    pub fn info(op: u64) -> Said {
-        Said::Info { op, status: Some(503), why: "who knows".into() }
+    pub fn info(op: u64) -> RunEvent {
+        RunEvent::Info { op, status: Some(503), why: "who knows".into() }
     }
 
-    pub fn refused(op: u64, status: u16) -> Said {
-        Said::Fail { op, status: Some(status), why: "no".into() }
+    pub fn refused(op: u64, status: u16) -> RunEvent {
+        RunEvent::Fail { op, status: Some(status), why: "no".into() }
     }
 
     /// A read of what these writes make, by a client that sees all of them for the first time.
-    pub fn read(op: u64, asked: Option<u64>, version: u64, writes: &[(u64, &[Row])]) -> [Said; 2] {
+    pub fn read(op: u64, asked: Option<u64>, version: u64, writes: &[(u64, &[Row])]) -> [RunEvent; 2] {
         let mut model = Model::default();
         writes.iter().for_each(|(xact, rows)| model.write(*xact, rows));
         let seen = writes.iter().map(|(xact, rows)| (own_of(rows), *xact)).collect();
-        let found = Said::Found {
+        let found = RunEvent::Found {
             op,
             version,
             raw: format!("raw {version}"),
@@ -181,19 +182,19 @@ pub mod hand_made {
             total: total(&model.rows),
             seen,
         };
-        [Said::Read { op, client: 2, node: 1, object: "set-0-0".into(), version: asked }, found]
+        [RunEvent::Read { op, client: 2, node: 1, object: "set-0-0".into(), version: asked }, found]
     }
 
     fn own_of(rows: &[Row]) -> u64 {
         rows.iter().find_map(|row| super::write_of(&row.id)).expect("an own row")
     }
 
-    pub fn ask(op: u64, key: &str, ask: Ask) -> Said {
-        Said::Ask { op, client: 3, node: 1, key: key.into(), ask }
+    pub fn ask(op: u64, key: &str, ask: Ask) -> RunEvent {
+        RunEvent::Ask { op, client: 3, node: 1, key: key.into(), ask }
     }
 
-    pub fn told(op: u64, told: Told) -> Said {
-        Said::Told { op, told }
+    pub fn told(op: u64, told: ControlReply) -> RunEvent {
+        RunEvent::Told { op, told }
     }
 
     pub fn one() -> Vec<Row> {
@@ -205,17 +206,17 @@ pub mod hand_made {
     }
 
     /// Two writes acknowledged, one of them sent twice; one refused; one unknown that is not there; two reads.
-    pub fn good() -> Vec<Said> {
+    pub fn good() -> Vec<RunEvent> {
         let (one, two, other) = (one(), two(), vec![own(30, 0)]);
         let mut said = vec![
-            Said::Phase { phase: Phase::Storm },
-            Said::Object { object: "set-0-0".into(), workload: Workload::Set, path: "/".into() },
+            RunEvent::Phase { phase: Phase::Storm },
+            RunEvent::Object { object: "set-0-0".into(), workload: Workload::Set, path: "/".into() },
             write(1, 10, Some(10), &one),
-            Said::Ok { op: 1 },
+            RunEvent::Ok { op: 1 },
             write(2, 20, None, &two),
-            Said::Ok { op: 2 },
+            RunEvent::Ok { op: 2 },
             write(3, 10, Some(10), &one),
-            Said::Ok { op: 3 },
+            RunEvent::Ok { op: 3 },
             write(4, 30, None, &other),
             refused(4, 429),
             write(5, 40, None, &[own(40, 0)]),
@@ -226,10 +227,10 @@ pub mod hand_made {
         said
     }
 
-    pub fn history(said: &[Said]) -> History {
-        let events: Vec<Event<Said>> =
+    pub fn history(said: &[RunEvent]) -> RunHistory {
+        let events: Vec<Event<RunEvent>> =
             (0..).zip(said).map(|(place, said)| Event { t: place * STEP, said: said.clone() }).collect();
-        History::of(&events)
+        RunHistory::of(&events)
     }
 
     /// What every node has after these writes.
@@ -239,9 +240,9 @@ pub mod hand_made {
         model.rows
     }
 
-    /// Of one object that two nodes have alike.
-    pub fn evidence_of(said: &[Said], rows: &Rows) -> Evidence {
-        let picture = Picture { version: 105, raw: Fold::of(rows).text(), rows: rows.clone() };
+    /// Evidence of one object that two nodes have alike.
+    pub fn evidence_of(said: &[RunEvent], rows: &Rows) -> Evidence {
+        let picture = ObjectPicture { version: 105, raw: Fold::of(rows).text(), rows: rows.clone() };
         let pictures = [1, 2].map(|node| (("set-0-0".to_owned(), node), picture.clone()));
         Evidence::of(history(said), BTreeMap::from(pictures))
     }

@@ -1,4 +1,4 @@
-//! What a run says in numbers: how many of what, how long it took, how long nothing went, and when it went again.
+//! Figures of a run: how many of what, how long it took, how long nothing went, and when it went again.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::check::Evidence;
 use super::check::availability::{Gap, gaps};
-use super::history::{FaultRecord, Went};
-use super::said::{Phase, Said};
-use super::status::Status;
+use super::environment::status::Status;
+use super::recording::events::{Phase, RunEvent};
+use super::recording::indexed_history::{FaultRecord, Went};
 
 pub fn of(evidence: &Evidence) -> Map<String, Value> {
     let mut figures = Map::new();
@@ -59,7 +59,7 @@ fn operations(evidence: &Evidence) -> Value {
     json!(counts)
 }
 
-/// Of what succeeded, by kind and phase.
+/// Latencies of operations that succeeded, by kind and phase.
 fn latencies(evidence: &Evidence) -> Value {
     let mut times: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for one in evidence.history.operations.values() {
@@ -127,7 +127,7 @@ pub fn leader_changes(evidence: &Evidence) -> u64 {
     let mut leaders: BTreeMap<String, u64> = BTreeMap::new();
     let mut changes = 0;
     for (_, said) in &evidence.history.others {
-        let Said::Status { status, .. } = said else { continue };
+        let RunEvent::Status { status, .. } = said else { continue };
         for group in Status::of(status).unwrap_or_default().groups {
             let Some(leader) = group.leader else { continue };
             let before = leaders.insert(group.group.to_string(), leader);
@@ -141,7 +141,7 @@ pub fn leader_changes(evidence: &Evidence) -> u64 {
 fn last_gauges(evidence: &Evidence) -> Value {
     let mut last: BTreeMap<String, Value> = BTreeMap::new();
     for (_, said) in &evidence.history.others {
-        if let Said::Gauges { node, gauges } = said {
+        if let RunEvent::Gauges { node, gauges } = said {
             last.insert(node.to_string(), json!(gauges));
         }
     }
@@ -151,7 +151,7 @@ fn last_gauges(evidence: &Evidence) -> Value {
 /// The most that this metric was ever seen at, over all nodes.
 pub fn highest(evidence: &Evidence, metric: &str) -> u64 {
     let gauges = evidence.history.others.iter().filter_map(|(_, said)| match said {
-        Said::Gauges { gauges, .. } => gauges.get(metric).copied(),
+        RunEvent::Gauges { gauges, .. } => gauges.get(metric).copied(),
         _ => None,
     });
     gauges.fold(0.0, f64::max) as u64
@@ -160,7 +160,7 @@ pub fn highest(evidence: &Evidence, metric: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::super::check::hand_made::{STEP, evidence, evidence_of, good, good_rows};
-    use super::super::said::Outcome;
+    use super::super::recording::events::Outcome;
     use super::*;
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn another_leader_is_a_change() {
-        let status = |leader: u64| Said::Status {
+        let status = |leader: u64| RunEvent::Status {
             node: 1,
             status: json!({"groups": [{"group": 1, "leader": leader, "applied": null}], "settled": true}),
         };

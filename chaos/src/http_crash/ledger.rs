@@ -1,4 +1,4 @@
-//! What one client knows of its rows: a plain model of replace, merge and delete, and of requests whose end is unknown.
+//! Ledger of one client about its rows: a plain model of replace, merge and delete, and of requests whose end is unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 type Fields = Map<String, Value>;
 
 /// What a row may say: one of these, or nothing where it may be absent.
-type State = Option<Fields>;
+type RowState = Option<Fields>;
 
 /// The fields that are compared.
 const FIELDS: [&str; 8] = ["input", "output", "expected", "error", "metadata", "scores", "metrics", "span_attributes"];
@@ -18,10 +18,10 @@ const FIELDS: [&str; 8] = ["input", "output", "expected", "error", "metadata", "
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// What each row is known to say; absent or deleted is none.
-    rows: BTreeMap<String, State>,
+    rows: BTreeMap<String, RowState>,
     written: u64,
     /// The request under way: what each of its rows says if it is applied.
-    open: BTreeMap<String, State>,
+    open: BTreeMap<String, RowState>,
     /// The last request had no answer, and nothing has been read since.
     in_doubt: bool,
     counts: BTreeMap<&'static str, u64>,
@@ -139,11 +139,11 @@ impl Ledger {
     /// Whether the request that had no answer was applied: all of its rows, or none.
     fn whole_or_absent(
         &self,
-        open: &BTreeMap<String, State>,
+        open: &BTreeMap<String, RowState>,
         seen: &BTreeMap<&str, &Value>,
         found: &mut Vec<String>,
     ) -> bool {
-        let as_now = |id: &String, state: &State| match (state, seen.get(id.as_str())) {
+        let as_now = |id: &String, state: &RowState| match (state, seen.get(id.as_str())) {
             (Some(fields), Some(row)) => says(row, fields),
             (None, None) => true,
             _ => false,
@@ -167,7 +167,7 @@ fn says(row: &Value, fields: &Fields) -> bool {
 }
 
 /// What a row says once this was written to it.
-fn after(before: Option<&Fields>, row: &Value) -> State {
+fn after(before: Option<&Fields>, row: &Value) -> RowState {
     if row["_object_delete"] == json!(true) {
         return None;
     }

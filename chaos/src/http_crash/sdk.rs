@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::ledger::Ledger;
 use super::server::API_KEY;
-use crate::child::{Child, Next};
+use crate::child_process::{Child, Next};
 
 /// Runs in the environment of `tests/clients`; its first page says what its lines mean.
 const SCRIPT: &str = include_str!("spans.py");

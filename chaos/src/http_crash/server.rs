@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use crate::child::{Child, Next};
-use crate::probe;
+use crate::capabilities;
+use crate::child_process::{Child, Next};
 
 pub const API_KEY: &str = "sk-http-crash-storm-0001";
 /// Where the first start listens. Connections go out from 127.0.0.1, so that none of them can take the port while the
@@ -29,7 +29,7 @@ impl Server {
     /// Returns when it says that it is ready, at the address that an earlier one had.
     pub fn start(dir: &Path, again_at: Option<SocketAddr>) -> anyhow::Result<Server> {
         let listen = again_at.map_or_else(|| FIRST_ADDRESS.to_owned(), |address| address.to_string());
-        let mut command = Command::new(probe::program()?);
+        let mut command = Command::new(capabilities::program()?);
         command.args(["serve", "--listen", &listen, "--data-dir"]).arg(dir.join("data"));
         for setting in SETTINGS {
             command.args(["--set", setting]);

@@ -10,39 +10,39 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use tokio::time::{Instant, sleep};
 
-use super::dice::Dice;
-use super::doors::{OBJECTS, Wanted, key_of};
-use super::large::INLINE_BYTES_MAX;
-use super::registers::Registers;
-use super::world::World;
-use crate::dump::digest;
-use crate::history::Said;
-use crate::rows::{RowSpec, large_write, random_write};
-use crate::store::Told;
+use super::large_writes::INLINE_BYTES_MAX;
+use super::object_access::{OBJECTS, SimWrite, key_of};
+use super::randomness::Dice;
+use super::registers::CatalogRegisters;
+use super::world::SimWorld;
+use crate::single_node::documents::{RowSpec, large_write, random_write};
+use crate::single_node::dump::digest;
+use crate::single_node::store::StoreReply;
+use crate::single_node::worker_history::WorkerEvent;
 
 /// Longer texts of rows are cut to this: simulations are many and small.
 const TEXT_MAX: u32 = 600;
-/// Of writes, those that travel as a blob: who has one, and for how long, is worth more tries than it gets elsewhere.
+/// One write in this many travels as a blob: who has one, and for how long, is worth more tries than it gets elsewhere.
 const LARGE_ONE_IN: u32 = 10;
 /// Operations of one client: what there is to check grows with their square.
 const OPERATIONS_MAX: u32 = 150;
 
 /// A keyed request that may be sent again.
 #[derive(Clone, Debug)]
-struct Keyed {
-    wanted: Wanted,
+struct SimKeyedWrite {
+    wanted: SimWrite,
     acknowledged: bool,
 }
 
 /// What all clients remember together.
 #[derive(Debug, Default)]
-pub struct Shared {
-    keyed: Mutex<Vec<Keyed>>,
+pub struct SimClients {
+    keyed: Mutex<Vec<SimKeyedWrite>>,
     versions: Mutex<Vec<(u8, u64)>>,
-    pub registers: Registers,
+    pub registers: CatalogRegisters,
 }
 
-impl Shared {
+impl SimClients {
     /// Versions of an object that were read or acknowledged.
     pub fn versions_of(&self, object: u8) -> Vec<u64> {
         let mut versions: Vec<u64> =
@@ -54,14 +54,14 @@ impl Shared {
 }
 
 #[derive(Debug)]
-pub struct Client {
+pub struct SimClient {
     pub number: u32,
-    pub world: Arc<World>,
-    pub shared: Arc<Shared>,
+    pub world: Arc<SimWorld>,
+    pub shared: Arc<SimClients>,
     pub dice: Dice,
 }
 
-impl Client {
+impl SimClient {
     pub async fn run(self, until: Instant) {
         for count in 0..OPERATIONS_MAX {
             if Instant::now() >= until {
@@ -86,9 +86,9 @@ impl Client {
     async fn write_new(&self, op: String) {
         let (object, rows, keyed) =
             self.dice.with(|rng| (rng.random_range(0..OBJECTS), small_write(rng), rng.random_bool(0.5)));
-        let wanted = Wanted { object, request: keyed.then(|| op.clone()), name: op.clone(), rows };
+        let wanted = SimWrite { object, request: keyed.then(|| op.clone()), name: op.clone(), rows };
         if keyed {
-            self.shared.keyed.lock().push(Keyed { wanted: wanted.clone(), acknowledged: false });
+            self.shared.keyed.lock().push(SimKeyedWrite { wanted: wanted.clone(), acknowledged: false });
         }
         if self.write(&op, wanted, false).await && keyed {
             let mut known = self.shared.keyed.lock();
@@ -105,44 +105,45 @@ impl Client {
             let place = usize::try_from(self.dice.below(keyed.len() as u64)).unwrap_or(0);
             keyed.get(place).cloned()
         };
-        let Some(Keyed { wanted, acknowledged }) = known else { return };
+        let Some(SimKeyedWrite { wanted, acknowledged }) = known else { return };
         if acknowledged && self.dice.one_in(5) {
             let rows = self.dice.with(small_write);
-            self.write(&op, Wanted { name: op.clone(), rows, ..wanted }, true).await;
+            self.write(&op, SimWrite { name: op.clone(), rows, ..wanted }, true).await;
         } else {
             self.write(&op, wanted, false).await;
         }
     }
 
     /// Whether it was acknowledged.
-    async fn write(&self, op: &str, wanted: Wanted, other: bool) -> bool {
-        let Wanted { object, request, rows, .. } = wanted.clone();
+    async fn write(&self, op: &str, wanted: SimWrite, other: bool) -> bool {
+        let SimWrite { object, request, rows, .. } = wanted.clone();
         let client = self.number;
-        self.world.say(Said::Invoke { op: op.into(), client, object, request, other, rows });
+        self.world.say(WorkerEvent::Invoke { op: op.into(), client, object, request, other, rows });
         let told = self.world.write(self.node(), &wanted).await;
-        let (op, written) = (op.to_owned(), matches!(told, Told::Written { .. }));
+        let (op, written) = (op.to_owned(), matches!(told, StoreReply::Written { .. }));
         self.world.trace.say(format_args!("client {client}: {op} {told:?}"));
         self.world.say(match told {
-            Told::Written { xact, again } => {
+            StoreReply::Written { xact, again } => {
                 self.shared.versions.lock().push((object, xact.0));
-                Said::Ok { op, xact: xact.0, again }
+                WorkerEvent::Ok { op, xact: xact.0, again }
             }
-            Told::Reused { xact } => Said::Reused { op, xact: xact.0 },
-            Told::Refused { why } => Said::Refused { op, why },
-            Told::Unknown { why } => Said::Unknown { op, why },
+            StoreReply::Reused { xact } => WorkerEvent::Reused { op, xact: xact.0 },
+            StoreReply::Refused { why } => WorkerEvent::Refused { op, why },
+            StoreReply::Unknown { why } => WorkerEvent::Unknown { op, why },
         });
         written
     }
 
     async fn read_newest(&self) {
         let (client, object) = (self.number, u8::try_from(self.dice.below(OBJECTS.into())).unwrap_or(0));
-        self.world.say(Said::Asks { client, object });
+        self.world.say(WorkerEvent::Asks { client, object });
         let Ok(view) = self.world.view(self.node(), object).await else { return };
         let version = view.version();
         match view.all(&key_of(object), version) {
             Ok(rows) => {
                 self.shared.versions.lock().push((object, version.0));
-                let said = Said::Read { client, object, version: version.0, digest: digest(&rows), asked: false };
+                let said =
+                    WorkerEvent::Read { client, object, version: version.0, digest: digest(&rows), asked: false };
                 self.world.trace.say(format_args!("{said:?}"));
                 self.world.say(said);
             }
@@ -161,7 +162,7 @@ impl Client {
         match view.all(&key_of(object), Xact(version)) {
             Ok(rows) => {
                 let client = self.number;
-                self.world.say(Said::Read { client, object, version, digest: digest(&rows), asked: true });
+                self.world.say(WorkerEvent::Read { client, object, version, digest: digest(&rows), asked: true });
             }
             Err(error) => self.world.facts.find(format!("object {object} at {version}: {error}")),
         }

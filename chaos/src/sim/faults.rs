@@ -1,18 +1,18 @@
-//! Makes the faults of the plan happen, each to whom the dice say.
+//! Injection of the plan's faults, each into a machine that is drawn at random.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster_raft::Keep;
+use assay_cluster_raft::LogRetention;
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::copies;
-use super::dice::Dice;
-use super::kept::Cut;
-use super::net::Weather;
+use super::crash_disk::Cut;
+use super::network::NetworkFaults;
 use super::plan::Fault;
-use super::world::{World, groups};
+use super::randomness::Dice;
+use super::stale_copies;
+use super::world::{SimWorld, groups};
 
 /// How long a wire is cut, or a disk slow, before all is mended at once.
 const LASTS: std::ops::Range<u64> = 100_000..3_000_000;
@@ -22,7 +22,7 @@ const STEPS_MAX: u64 = 120;
 const CLOCK_MICROS: u64 = 7_200_000_000;
 
 /// Returns when the last fault of the plan has happened; some may still last.
-pub async fn run(world: Arc<World>, dice: Dice) {
+pub async fn run(world: Arc<SimWorld>, dice: Dice) {
     let began = Instant::now();
     for (at, fault) in world.plan.faults.clone() {
         sleep_until(began + at).await;
@@ -33,7 +33,7 @@ pub async fn run(world: Arc<World>, dice: Dice) {
 }
 
 /// Leaders are where most is at stake: every other fault is theirs.
-fn victim(world: &World, dice: &Dice) -> NodeId {
+fn victim(world: &SimWorld, dice: &Dice) -> NodeId {
     let group = dice.pick(&groups()).unwrap_or(GroupId::CATALOG);
     match world.leader(group) {
         Some(life) if dice.one_in(2) => life.node,
@@ -41,7 +41,7 @@ fn victim(world: &World, dice: &Dice) -> NodeId {
     }
 }
 
-async fn happen(world: &Arc<World>, fault: Fault, dice: &Dice) {
+async fn happen(world: &Arc<SimWorld>, fault: Fault, dice: &Dice) {
     let node = victim(world, dice);
     world.trace.say(format_args!("fault {fault:?}, node {node}"));
     let others: Vec<NodeId> = world.nodes().into_iter().filter(|other| *other != node).collect();
@@ -66,7 +66,7 @@ async fn happen(world: &Arc<World>, fault: Fault, dice: &Dice) {
         }
         Fault::Weather => {
             let (lost, twice, late) = (dice.below(200), dice.below(200), dice.below(300));
-            world.wires.set_weather(Weather { lost, twice, late, late_by: 1_000..dice.below(500_000) + 2_000 });
+            world.wires.set_faults(NetworkFaults { lost, twice, late, late_by: 1_000..dice.below(500_000) + 2_000 });
             mended_later(world, dice);
         }
         Fault::SlowDisk => {
@@ -88,14 +88,14 @@ async fn happen(world: &Arc<World>, fault: Fault, dice: &Dice) {
         }
         Fault::OldCopy | Fault::HotOldCopy if is_whole(world) => {
             let hot = fault == Fault::HotOldCopy;
-            tokio::spawn(copies::put_back(Arc::clone(world), dice.apart(), node, hot));
+            tokio::spawn(stale_copies::put_back(Arc::clone(world), dice.apart(), node, hot));
         }
         // One at a time: the cluster promises to live with the loss of a minority.
         Fault::Replace | Fault::Rebuild | Fault::OldCopy | Fault::HotOldCopy => {}
     }
 }
 
-fn mended_later(world: &Arc<World>, dice: &Dice) {
+fn mended_later(world: &Arc<SimWorld>, dice: &Dice) {
     let (world, lasts) = (Arc::clone(world), dice.micros(&LASTS));
     tokio::spawn(async move {
         sleep(lasts).await;
@@ -104,7 +104,7 @@ fn mended_later(world: &Arc<World>, dice: &Dice) {
     });
 }
 
-fn hand_over(world: &Arc<World>, dice: &Dice) {
+fn hand_over(world: &Arc<SimWorld>, dice: &Dice) {
     let group = dice.pick(&groups()).unwrap_or(GroupId::CATALOG);
     let Some(running) = world.leader(group).and_then(|life| life.running(group)) else { return };
     let members: Vec<ReplicaId> = world.wanted(group).into_keys().collect();
@@ -116,23 +116,23 @@ fn hand_over(world: &Arc<World>, dice: &Dice) {
     });
 }
 
-fn purge_all(world: &Arc<World>) {
+fn purge_all(world: &Arc<SimWorld>) {
     for life in world.lives() {
         for group in groups() {
             let Some(running) = life.running(group) else { continue };
             tokio::spawn(async move {
                 // It may stop meanwhile.
                 if running.group.seal().await.is_ok() {
-                    drop(running.group.purge(Keep::Nothing).await);
+                    drop(running.group.purge(LogRetention::Nothing).await);
                 }
             });
         }
     }
 }
 
-/// Every group has the members that it is to have, as a majority knows, and each has nearly all there is. Else the loss of
-/// one more is the loss of a quorum, which is promised to nobody.
-pub fn is_whole(world: &World) -> bool {
+/// Every group has the members that it is to have, as a majority knows, and each has nearly all there is. Else the loss
+/// of one more is the loss of a quorum, which is promised to nobody.
+pub fn is_whole(world: &SimWorld) -> bool {
     // Its leader still counts on what the replica had.
     if world.has_old_copy() {
         return false;
@@ -150,7 +150,7 @@ pub fn is_whole(world: &World) -> bool {
 }
 
 /// Brings a group's members to what they are to be, one step at a time, as the product's reconciler does.
-pub async fn keep_members(world: Arc<World>, group: GroupId) {
+pub async fn keep_members(world: Arc<SimWorld>, group: GroupId) {
     const LOOK: Duration = Duration::from_millis(70);
     const CLOSE: u64 = 200;
     loop {

@@ -1,33 +1,33 @@
 //! The deterministic layer: a whole cluster in one thread, on simulated time, wires and disks, from one seed.
 //!
 //! ```text
-//! plan (seed) ─> clients ─> doors: the product's line of an object ─> Group: committer, openraft, log store, apply
-//!            └─> faults ─> world: machines ─> lives ─> replicas              │ wires (net)          │ shard, catalog
-//!                                                      log in memory (kept) <┘   disk, keyed stores <┘
+//! plan (seed) ─> clients ─> object_access: the product's line of an object ─> Group: committer, openraft, log store
+//!            └─> faults ─> world: machines ─> processes ─> replicas       │ wires (network)      │ apply, shard, catalog
+//!                                          log in memory (crash_disk) <───┘ disk, keyed stores <─┘
 //! ```
 //! What is simulated is the product's own code: objects' lines, consensus with its members, snapshots and handovers, the
 //! shard and the catalog. What stands below is given in memory: the log's file, the disk, the keyed store, the network,
 //! the clock. A crash takes a copy of what was durable at that moment and leaves the process, unheard, to its end.
 //!
-//! `facts` are looked at while it runs; in the end, with everything mended, the checkers of the other storms hold the
+//! `invariants` are looked at while it runs; in the end, with everything mended, the checkers of the other storms hold the
 //! history against what every node reads. One seed gives one trace, where tokio was built to let its dice be seeded
 //! (`--cfg tokio_unstable`, as `chaos/simulate` builds it).
 
+mod checked_machine;
 mod clients;
-mod copies;
-mod dice;
-mod doors;
-mod end;
-mod facts;
+mod crash_disk;
 mod faults;
-mod kept;
-mod large;
-mod life;
-mod machine;
-mod net;
+mod final_checks;
+mod invariants;
+mod large_writes;
+mod network;
+mod object_access;
 mod plan;
+mod process;
+mod randomness;
 mod registers;
-mod runs;
+mod seeds;
+mod stale_copies;
 mod trace;
 mod world;
 
@@ -37,19 +37,19 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep, timeout};
 
-use clients::{Client, Shared};
-use dice::Dice;
-use plan::Plan;
-use world::{World, groups};
+use clients::{SimClient, SimClients};
+use plan::SimPlan;
+use randomness::Dice;
+use world::{SimWorld, groups};
 
-pub use runs::{Options, run};
+pub use seeds::{Options, run};
 
 /// What one seed came to.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct SimOutcome {
     pub seed: u64,
     pub findings: Vec<String>,
-    /// Of the trace.
+    /// Digest of the trace.
     pub digest: u64,
     /// The trace, where it was asked for.
     pub trace: String,
@@ -79,18 +79,18 @@ fn runtime(seed: u64) -> std::io::Result<Runtime> {
 }
 
 /// Runs one seed to its end on this thread.
-pub fn simulate(seed: u64, keep_trace: bool) -> anyhow::Result<Outcome> {
+pub fn simulate(seed: u64, keep_trace: bool) -> anyhow::Result<SimOutcome> {
     assay_cluster_raft::seed_elections(seed);
     let runtime = runtime(seed)?;
-    let plan = Plan::of(seed);
+    let plan = SimPlan::of(seed);
     let faults = plan.faults.len();
     let outcome = runtime.block_on(async move {
-        let world = World::new(plan, Dice::new(!seed), keep_trace);
+        let world = SimWorld::new(plan, Dice::new(!seed), keep_trace);
         if timeout(SIMULATED_MAX, live(&world)).await.is_err() {
             world.facts.find(format!("it did not end within {} simulated seconds", SIMULATED_MAX.as_secs()));
         }
-        let history = crate::history::History::of(&world.history.lock());
-        Outcome {
+        let history = crate::single_node::worker_history::WorkerHistory::of(&world.history.lock());
+        SimOutcome {
             seed,
             findings: world.facts.findings(),
             digest: world.trace.digest(),
@@ -105,8 +105,8 @@ pub fn simulate(seed: u64, keep_trace: bool) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-async fn live(world: &Arc<World>) {
-    let shared = Arc::new(Shared::default());
+async fn live(world: &Arc<SimWorld>) {
+    let shared = Arc::new(SimClients::default());
     world.found().await;
     tokio::spawn(watch(Arc::clone(world)));
     for group in groups() {
@@ -115,7 +115,8 @@ async fn live(world: &Arc<World>) {
     let until = Instant::now() + world.plan.faults_end;
     let mut clients = Vec::new();
     for number in 0..world.plan.clients {
-        let client = Client { number, world: Arc::clone(world), shared: Arc::clone(&shared), dice: world.dice.apart() };
+        let client =
+            SimClient { number, world: Arc::clone(world), shared: Arc::clone(&shared), dice: world.dice.apart() };
         clients.push(tokio::spawn(client.run(until)));
     }
     faults::run(Arc::clone(world), world.dice.apart()).await;
@@ -125,11 +126,11 @@ async fn live(world: &Arc<World>) {
         }
     }
     world.mend();
-    end::check(world, &shared).await;
+    final_checks::check(world, &shared).await;
 }
 
 /// Looks again and again at what replicas say of themselves.
-async fn watch(world: Arc<World>) {
+async fn watch(world: Arc<SimWorld>) {
     loop {
         for life in world.lives() {
             for group in groups() {

@@ -1,9 +1,10 @@
-//! What a seed means: how large the cluster is, how fast its disks and wires are, and what befalls it when.
+//! Plan of a simulation, made from its seed: how large the cluster is, how fast its disks and wires are, and which
+//! faults it meets when.
 
 use std::ops::Range;
 use std::time::Duration;
 
-use super::dice::Dice;
+use super::randomness::Dice;
 
 /// How long faults come; then everything is mended, and the cluster has to show that it is whole.
 const FAULTS_FOR: Range<u64> = 4_000_000..12_000_000;
@@ -63,7 +64,7 @@ const FAULTS: [Fault; 16] = [
 ];
 
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct SimPlan {
     pub nodes: u64,
     pub clients: u32,
     /// In their order.
@@ -82,8 +83,8 @@ pub struct Plan {
     pub seal: Range<u64>,
 }
 
-impl Plan {
-    pub fn of(seed: u64) -> Plan {
+impl SimPlan {
+    pub fn of(seed: u64) -> SimPlan {
         let dice = Dice::new(seed);
         let from =
             |ranges: &[Range<u64>]| ranges[usize::try_from(dice.below(ranges.len() as u64)).unwrap_or(0)].clone();
@@ -95,7 +96,7 @@ impl Plan {
             .filter_map(|_| Some((dice.micros(&(500_000..ends_at)), dice.pick(&kinds)?)))
             .collect();
         faults.sort();
-        Plan {
+        SimPlan {
             nodes: if dice.one_in(4) { 5 } else { 3 },
             clients: 2 + u32::try_from(dice.below(4)).unwrap_or(0),
             faults,
@@ -116,8 +117,8 @@ mod tests {
 
     #[test]
     fn a_seed_means_the_same_again_and_seeds_differ() {
-        assert_eq!(format!("{:?}", Plan::of(7)), format!("{:?}", Plan::of(7)));
-        let all: Vec<Plan> = (0..200).map(Plan::of).collect();
+        assert_eq!(format!("{:?}", SimPlan::of(7)), format!("{:?}", SimPlan::of(7)));
+        let all: Vec<SimPlan> = (0..200).map(SimPlan::of).collect();
         for fault in FAULTS {
             assert!(all.iter().any(|plan| plan.faults.iter().any(|(_, of)| *of == fault)), "{fault:?} never comes");
         }

@@ -12,17 +12,17 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use super::machine::State;
-use super::world::World;
+use super::checked_machine::MachineState;
+use super::world::SimWorld;
 
 pub const REGISTERS: u64 = 3;
 
 /// What clients were told.
 #[derive(Debug, Default)]
-pub struct Registers(Mutex<BTreeMap<u64, Told>>);
+pub struct CatalogRegisters(Mutex<BTreeMap<u64, RegisterHistory>>);
 
 #[derive(Debug, Default)]
-struct Told {
+struct RegisterHistory {
     /// Steps that were acknowledged, by the revision that they made.
     made: BTreeMap<u64, u64>,
     /// Values that a step of unknown outcome would make.
@@ -44,12 +44,12 @@ fn value_in(catalog: &Catalog, number: u64) -> Option<(Uuid, u64, u64)> {
     Some((record.id, record.revision, value))
 }
 
-impl Registers {
+impl CatalogRegisters {
     /// Reads a counter and makes it one more, through this node.
-    pub async fn step(&self, world: &Arc<World>, node: NodeId, number: u64, maker: u64) {
+    pub async fn step(&self, world: &Arc<SimWorld>, node: NodeId, number: u64, maker: u64) {
         let Some(life) = world.life(node) else { return };
         let Some(running) = life.running(GroupId::CATALOG) else { return };
-        let State::Catalog(catalog) = &running.state else { return };
+        let MachineState::Catalog(catalog) = &running.state else { return };
         let newest = self.newest(number);
         let fenced = tokio::select! {
             biased;
@@ -94,7 +94,7 @@ impl Registers {
         self.0.lock().get(&number)?.made.last_key_value().map(|(revision, _)| *revision)
     }
 
-    fn told(&self, world: &World, number: u64, value: u64, outcome: WriteOutcome) {
+    fn told(&self, world: &SimWorld, number: u64, value: u64, outcome: WriteOutcome) {
         let mut all = self.0.lock();
         let told = all.entry(number).or_default();
         match outcome {

@@ -1,4 +1,4 @@
-//! What happened in a simulation, line by line: two runs of one seed must say the same.
+//! Trace of a simulation, line by line: two runs of one seed must say the same.
 
 use std::fmt::Arguments;
 use std::hash::{DefaultHasher, Hasher};
@@ -9,11 +9,11 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct Trace {
     began: Instant,
-    state: Mutex<State>,
+    state: Mutex<TraceState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct TraceState {
     hasher: DefaultHasher,
     /// None where only the digest is wanted.
     lines: Option<Vec<String>>,
@@ -21,7 +21,7 @@ struct State {
 
 impl Trace {
     pub fn new(keep: bool) -> Trace {
-        let state = State { hasher: DefaultHasher::new(), lines: keep.then(Vec::new) };
+        let state = TraceState { hasher: DefaultHasher::new(), lines: keep.then(Vec::new) };
         Trace { began: Instant::now(), state: Mutex::new(state) }
     }
 

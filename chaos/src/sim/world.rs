@@ -1,4 +1,4 @@
-//! The simulated machines, and what happens to them.
+//! World of a simulation: its machines, and what happens to them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use assay_storage_model::{GroupId, LogPosition, NodeId, ReplicaId, ShardId};
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
-use super::copies::{OldCopy, rebuild_closed, start_of};
-use super::dice::Dice;
-use super::facts::Facts;
-use super::kept::{Cut, Kept};
-use super::life::Life;
-use super::net::Wires;
-use super::plan::Plan;
+use super::crash_disk::{Cut, MachineDisk};
+use super::invariants::Facts;
+use super::network::Wires;
+use super::plan::SimPlan;
+use super::process::SimProcess;
+use super::randomness::Dice;
+use super::stale_copies::{OldCopy, rebuild_closed, start_of};
 use super::trace::Trace;
-use crate::history::{Event, Said};
+use crate::single_node::worker_history::{Event, WorkerEvent};
 
 /// Two shards: one is too few to see that groups do not disturb each other.
 pub const SHARDS: u16 = 2;
@@ -29,8 +29,8 @@ const OFF_FOR: std::ops::Range<u64> = 20_000..2_500_000;
 const SLOW: u32 = 20;
 
 #[derive(Debug)]
-pub struct World {
-    pub plan: Plan,
+pub struct SimWorld {
+    pub plan: SimPlan,
     pub dice: Dice,
     pub trace: Trace,
     pub facts: Facts,
@@ -41,19 +41,19 @@ pub struct World {
 
 /// One replica's place on a node.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ReplicaPlacement {
     pub replica: ReplicaId,
-    /// Of the one that founds the group.
+    /// First members, on the replica that founds the group.
     pub founders: Option<Vec<(ReplicaId, NodeId)>>,
 }
 
 #[derive(Debug, Default)]
 struct Machine {
-    kept: Kept,
+    kept: MachineDisk,
     /// Durable as soon as they are changed.
-    starts: starts::Kept,
-    places: BTreeMap<GroupId, Place>,
-    life: Option<Arc<Life>>,
+    starts: starts::KeptStarts,
+    places: BTreeMap<GroupId, ReplicaPlacement>,
+    life: Option<Arc<SimProcess>>,
     lives: u32,
     /// For good.
     gone: bool,
@@ -66,12 +66,12 @@ struct Machine {
     /// Replicas whose disk was put back from an older copy. They are lost until they are made anew.
     put_back: BTreeMap<GroupId, ReplicaId>,
     /// What replicas had that were given up; of one that is still to end, what it has.
-    given_up: BTreeMap<ReplicaId, Kept>,
+    given_up: BTreeMap<ReplicaId, MachineDisk>,
 }
 
 impl Machine {
     /// Notes what a replica had. Of one that was put back, what it had before counts.
-    fn give_up(&mut self, group: GroupId, replica: ReplicaId, had: Kept) {
+    fn give_up(&mut self, group: GroupId, replica: ReplicaId, had: MachineDisk) {
         if self.put_back.get(&group) != Some(&replica) {
             self.given_up.insert(replica, had);
         }
@@ -83,9 +83,9 @@ pub fn groups() -> Vec<GroupId> {
     std::iter::once(GroupId::CATALOG).chain(shards).collect()
 }
 
-impl World {
-    pub fn new(plan: Plan, dice: Dice, keep_trace: bool) -> Arc<World> {
-        Arc::new(World {
+impl SimWorld {
+    pub fn new(plan: SimPlan, dice: Dice, keep_trace: bool) -> Arc<SimWorld> {
+        Arc::new(SimWorld {
             plan,
             dice,
             trace: Trace::new(keep_trace),
@@ -96,7 +96,7 @@ impl World {
         })
     }
 
-    pub fn say(&self, said: Said) {
+    pub fn say(&self, said: WorkerEvent) {
         self.history.lock().push(Event { t: self.trace.micros(), said });
     }
 
@@ -110,7 +110,7 @@ impl World {
                 let founders = (*node == nodes[0]).then(|| members.clone());
                 let mut machines = self.machines.lock();
                 let machine = machines.entry(*node).or_default();
-                machine.places.insert(group, Place { replica: *replica, founders });
+                machine.places.insert(group, ReplicaPlacement { replica: *replica, founders });
             }
         }
         for node in nodes {
@@ -141,7 +141,7 @@ impl World {
             ((kept, Registry::new(starts, others.map(|(other, _)| *other))), number)
         };
         self.trace.say(format_args!("node {node} starts"));
-        let life = match Life::begin(self, node, number, kept) {
+        let life = match SimProcess::begin(self, node, number, kept) {
             Ok(life) => life,
             Err(why) => return self.facts.find(format!("node {node} does not start: {why}")),
         };
@@ -258,7 +258,7 @@ impl World {
     }
 
     /// What a process writes down of starts.
-    pub fn keep_starts(&self, life: &Life, kept: starts::Kept) {
+    pub fn keep_starts(&self, life: &SimProcess, kept: starts::KeptStarts) {
         if let Some(machine) = self.machines.lock().get_mut(&life.node).filter(|_| !life.is_dead()) {
             machine.starts = kept;
         }
@@ -289,7 +289,7 @@ impl World {
         self.trace.say(format_args!("node {new} takes the place of node {node}"));
         self.machines.lock().insert(new, Machine::default());
         for group in groups() {
-            let place = Place { replica: self.next_replica(), founders: None };
+            let place = ReplicaPlacement { replica: self.next_replica(), founders: None };
             if let Some(machine) = self.machines.lock().get_mut(&new) {
                 machine.places.insert(group, place);
             }
@@ -312,7 +312,7 @@ impl World {
                 return;
             }
             machine.give_up(group, old, life.kept.clone());
-            let place = Place { replica, founders: None };
+            let place = ReplicaPlacement { replica, founders: None };
             machine.places.insert(group, place.clone());
             machine.to_clear.insert(group, old);
             place
@@ -331,7 +331,7 @@ impl World {
 
     /// A crash before its end has it done at the next start. What the replica had when it ended counts for what was
     /// acknowledged before.
-    async fn clear(&self, life: &Life, group: GroupId, old: ReplicaId) {
+    async fn clear(&self, life: &SimProcess, group: GroupId, old: ReplicaId) {
         life.end_replica(group).await;
         if life.is_dead() {
             return;
@@ -348,11 +348,11 @@ impl World {
         }
     }
 
-    pub fn life(&self, node: NodeId) -> Option<Arc<Life>> {
+    pub fn life(&self, node: NodeId) -> Option<Arc<SimProcess>> {
         self.machines.lock().get(&node)?.life.clone()
     }
 
-    pub fn lives(&self) -> Vec<Arc<Life>> {
+    pub fn lives(&self) -> Vec<Arc<SimProcess>> {
         self.machines.lock().values().filter_map(|machine| machine.life.clone()).collect()
     }
 
@@ -370,7 +370,7 @@ impl World {
     }
 
     /// The process that leads a group, as far as it knows.
-    pub fn leader(&self, group: GroupId) -> Option<Arc<Life>> {
+    pub fn leader(&self, group: GroupId) -> Option<Arc<SimProcess>> {
         self.lives().into_iter().find(|life| life.running(group).is_some_and(|running| running.group.leads()))
     }
 
@@ -411,7 +411,7 @@ impl World {
     }
 
     /// What is applied must be durable on a majority of those who vote.
-    pub fn check_quorum(&self, life: &Life, group: GroupId, position: LogPosition) {
+    pub fn check_quorum(&self, life: &SimProcess, group: GroupId, position: LogPosition) {
         let Some(running) = life.running(group) else { return };
         let status = running.group.status();
         if status.changing {

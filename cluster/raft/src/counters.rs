@@ -1,4 +1,4 @@
-//! What the groups of a node did since it started. Written from everywhere, read by whoever measures.
+//! Counters of the groups of a node since it started. Written from everywhere, read for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

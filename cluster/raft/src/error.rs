@@ -1,4 +1,4 @@
-//! Why a fence or a seal did not succeed. Failures of writes are in the model: other nodes hear of them.
+//! Errors of fences and seals. Failures of writes are in the model: other nodes hear of them.
 
 use assay_storage_model::ReplicaId;
 use thiserror::Error;

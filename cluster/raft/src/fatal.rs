@@ -1,5 +1,5 @@
 //! How a replica that must not go on ends the process: a failed write or fsync, damage, a panic where order is made.
-//! What was not acknowledged then is unknown to its writer, and nothing acknowledged is lost (decision 11).
+//! A write that was not acknowledged then is unknown to its writer, and nothing acknowledged is lost (decision 11).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use std::{fmt, panic, process, thread};
 use assay_storage_model::{GroupId, ReplicaId};
 use parking_lot::Mutex;
 
-use crate::apply::others_of;
-use crate::machine::{Machine, MachineError};
+use crate::apply::apply_thread::others_of;
+use crate::apply::machine::{Machine, MachineError};
 
 /// Workers of the consensus runtime, blocking ones included.
 pub const CONSENSUS_THREAD: &str = "assay-consensus";
@@ -21,14 +21,14 @@ pub const COMPACTION_THREAD: &str = "assay-compact";
 pub const UPKEEP_THREAD: &str = "assay-upkeep";
 /// The writer of the log, named by its own crate.
 pub const LOG_THREAD: &str = "assay-log";
-/// Where the actors of objects run, named by their own crate; a number follows.
+/// Name of the threads that run the actors of objects, given by their own crate; a number follows.
 pub const ACTOR_THREAD: &str = "assay-objects";
 
 /// A panic on a thread whose name starts with one of these ends the process.
 const THREADS_THAT_END_IT: [&str; 7] =
     [CONSENSUS_THREAD, APPLY_THREAD, SEAL_THREAD, COMPACTION_THREAD, UPKEEP_THREAD, LOG_THREAD, ACTOR_THREAD];
 
-/// What to do when this node must stop at once. Reported once; by default the process aborts.
+/// Reaction when this node must stop at once. Reported once; by default the process aborts.
 ///
 /// A replica whose own files are damaged need not take the node with it: [`OnFatal::close_damaged`].
 #[derive(Clone)]

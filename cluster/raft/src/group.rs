@@ -16,39 +16,39 @@ use tokio::sync::{Mutex, RwLock, Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::admission::{Admission, WRITE_WAIT_MAX};
-use crate::ahead::Ahead;
-use crate::appends::Appends;
-use crate::apply::{AppliedNext, Applier, ApplyParts, ApplyThread};
-use crate::cache::CacheBudget;
-use crate::committer::{Committer, Pending};
+use crate::apply::apply_thread::{AppliedNext, Applier, ApplyParts, ApplyThread};
+use crate::apply::backlog::Lag;
+use crate::apply::machine::Machine;
+use crate::apply::seal::SealThreads;
+use crate::apply::state_machine::{SealsEnded, StateMachine};
 use crate::counters::Counters;
-use crate::deposed::{Deposed, step_down};
-use crate::elections::{Candidate, Elections, guard_elections};
 use crate::error::{FenceError, SealError};
-use crate::exports::Exports;
 use crate::fatal::OnFatal;
-use crate::fence::Fences;
-use crate::founding::{Founding, StartError, check_log, elect_alone, initialize};
-use crate::inbound::{Inbound, ReceiveError};
-use crate::incoming::{Incoming, IncomingDir};
-use crate::journal::Journal;
-use crate::keep::{Keep, Nearer};
-use crate::lag::Lag;
-use crate::large::LargeWrites;
-use crate::log_store::LogStore;
-use crate::machine::Machine;
-use crate::network::Network;
-use crate::peers::{Chunks, FileWanted, MessageKind, PeerError, Peers, Way};
-use crate::proposer::Proposer;
-use crate::read_index::ReadIndex;
+use crate::leadership::elections::{Candidate, Elections, guard_elections};
+use crate::leadership::higher_vote::{HigherVotes, step_down};
+use crate::log::entry_cache::CacheBudget;
+use crate::log::journal::Journal;
+use crate::log::log_store::LogStore;
+use crate::log::purge_retention::{LogRetention, Nearer};
+use crate::membership::bootstrap::{Bootstrap, StartError, check_log, elect_alone, initialize};
+use crate::network::append_limit::Appends;
+use crate::network::blob_prefetch::Ahead;
+use crate::network::inbound::{Inbound, ReceiveError};
+use crate::network::outbound::Network;
+use crate::network::peers::{Chunks, FileWanted, MessageKind, PeerError, Peers, Way};
+use crate::reads::fence::Fences;
+use crate::reads::read_index::ReadIndex;
 use crate::runtime::beat_every;
-use crate::seal::SealThreads;
-use crate::state_machine::{SealsEnded, StateMachine};
-use crate::throttle::Throttle;
+use crate::snapshot_transfer::exports::Exports;
+use crate::snapshot_transfer::imports::{Incoming, IncomingDir};
+use crate::snapshot_transfer::throttle::Throttle;
 use crate::timing::Timing;
 use crate::types::{LogIdOf, RaftOf, Replica};
 use crate::work::Work;
+use crate::write_path::admission::{Admission, WRITE_WAIT_MAX};
+use crate::write_path::committer::{Committer, Pending};
+use crate::write_path::large_writes::LargeWrites;
+use crate::write_path::proposer::Proposer;
 
 /// How long a snapshot may take to reach a follower.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(600);
@@ -67,12 +67,12 @@ const SEAL_NOTICED_WITHIN: Duration = Duration::from_secs(2);
 /// A seal that has not ended by then is asked for again.
 const SEAL_ASKED_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// What all groups of a node share.
+/// Parts that all groups of a node share.
 #[derive(Clone, Debug)]
 pub struct NodeParts {
     pub cluster_name: String,
     pub timing: Timing,
-    /// Where consensus runs; its threads are named for it.
+    /// Runtime of consensus; its threads are named for it.
     pub runtime: Handle,
     pub cache: CacheBudget,
     pub seals: SealThreads,
@@ -80,9 +80,9 @@ pub struct NodeParts {
     pub counters: Arc<Counters>,
     pub fatal: OnFatal,
     pub peers: Arc<dyn Peers>,
-    /// Of snapshots that come in.
+    /// Directory of incoming snapshots.
     pub throttle: Arc<Throttle>,
-    /// Where work that blocks is done.
+    /// Executor of blocking work.
     pub work: Work,
 }
 
@@ -90,7 +90,7 @@ pub struct NodeParts {
 pub struct GroupConfig {
     pub group: GroupId,
     pub replica: ReplicaId,
-    pub founding: Founding,
+    pub founding: Bootstrap,
     pub log: GroupLog,
     pub machine: Arc<dyn Machine>,
     pub large: Arc<dyn LargeWrites>,
@@ -100,10 +100,10 @@ pub struct GroupConfig {
 /// A running replica. Dropping it without [`Group::shutdown`] is as safe as a crash.
 #[derive(Clone)]
 pub struct Group {
-    shared: Arc<Shared>,
+    shared: Arc<GroupInner>,
 }
 
-struct Shared {
+struct GroupInner {
     group: GroupId,
     replica: ReplicaId,
     raft: RaftOf,
@@ -111,7 +111,7 @@ struct Shared {
     proposer: Proposer,
     committer: Committer,
     fences: Fences,
-    /// Of other replicas that take this one for the leader.
+    /// Fences of other replicas that take this one for the leader.
     asked: Fences,
     log: LogStore,
     inbound: Inbound,
@@ -124,9 +124,9 @@ struct Shared {
     nearer: parking_lot::Mutex<Nearer>,
 }
 
-impl Shared {
+impl GroupInner {
     fn candidate(&self) -> Candidate<'_> {
-        let Shared { group, replica, raft, log, inbound, .. } = self;
+        let GroupInner { group, replica, raft, log, inbound, .. } = self;
         let (peers, elections) = (&inbound.peers, &inbound.elections);
         Candidate { group: *group, replica: *replica, raft, log, peers, elections }
     }
@@ -151,7 +151,7 @@ impl Group {
     fn watch(&self, votes: watch::Receiver<Option<Vote<Replica>>>) {
         let runtime = &self.shared.proposer.runtime;
         runtime.spawn(step_down(Arc::downgrade(&self.shared), |shared| &shared.raft, votes));
-        runtime.spawn(guard_elections(Arc::downgrade(&self.shared), Shared::candidate));
+        runtime.spawn(guard_elections(Arc::downgrade(&self.shared), GroupInner::candidate));
     }
 
     pub fn id(&self) -> GroupId {
@@ -188,7 +188,7 @@ impl Group {
 
     /// A message of another replica of the group, answered in bytes. Must run on the runtime of consensus.
     pub async fn receive(&self, way: Way, kind: MessageKind, body: Bytes) -> Result<Bytes, ReceiveError> {
-        let Shared { raft, asked, read_index, inbound, .. } = &*self.shared;
+        let GroupInner { raft, asked, read_index, inbound, .. } = &*self.shared;
         inbound.receive(raft, (asked, read_index), way, kind, body).await
     }
 
@@ -214,8 +214,8 @@ impl Group {
         self.fence().await.map(|_| ())
     }
 
-    /// Takes a command in for the next entry; entries keep the order of these calls. A command that still waits for memory
-    /// at its deadline is refused.
+    /// Takes a command in for the next entry; entries keep the order of these calls. A command that still waits for
+    /// memory at its deadline is refused.
     pub fn submit(&self, command: Bytes, until: Instant) -> Result<Pending, NotWritten> {
         self.shared.committer.submit(command, until)
     }
@@ -286,7 +286,7 @@ impl Group {
             Some(Ok(applied)) => {
                 Counters::add(&self.shared.proposer.counters.seals, 1);
                 self.wait_noticed(&applied).await;
-                self.purge(Keep::Some).await?;
+                self.purge(LogRetention::Some).await?;
                 Ok(applied)
             }
             Some(Err(why)) => Err(why),
@@ -304,10 +304,10 @@ impl Group {
     }
 
     /// Lets go of log entries that are sealed.
-    pub async fn purge(&self, keep: Keep) -> Result<(), SealError> {
+    pub async fn purge(&self, keep: LogRetention) -> Result<(), SealError> {
         let Some(sealed) = self.shared.machine.sealed().position else { return Ok(()) };
-        let few = if keep == Keep::Some && !self.is_alone() { ENTRIES_KEPT } else { 0 };
-        let needed = if keep == Keep::Nothing { None } else { self.needed_behind() };
+        let few = if keep == LogRetention::Some && !self.is_alone() { ENTRIES_KEPT } else { 0 };
+        let needed = if keep == LogRetention::Nothing { None } else { self.needed_behind() };
         let Some(up_to) = sealed.index.checked_sub(few) else { return Ok(()) };
         let up_to = needed.map_or(up_to, |needed| needed.min(up_to));
         let purged = self.shared.raft.trigger().purge_log(up_to).await;
@@ -492,7 +492,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
     let consensus = consensus_config(&node.cluster_name, node.timing).map_err(stopped)?;
     let exports = Exports::new(incoming.disk.clone(), node.work.clone());
     let incoming = Incoming::new(incoming, Arc::clone(&node.throttle), node.work.clone()).await.map_err(io_failed)?;
-    let deposed = Deposed::default();
+    let deposed = HigherVotes::default();
     let told = deposed.subscribe();
     let network = Network { group, replica, peers: Arc::clone(&node.peers), exports: exports.clone(), deposed };
     let raft = RaftOf::new(replica.0, consensus, network, log.clone(), state_machine).await;
@@ -548,7 +548,7 @@ impl Started {
         let [fences, asked] = [(); 2].map(|()| Fences::new(applied.clone(), runtime.clone(), Arc::clone(&counters)));
         let proposer = Proposer { raft: raft.clone(), leading, admission, large, counters, runtime, work, fatal, gate };
         let committer = Committer::start(proposer.clone());
-        let shared = Shared {
+        let shared = GroupInner {
             group,
             replica,
             raft,

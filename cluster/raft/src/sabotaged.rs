@@ -1,4 +1,4 @@
-//! What replicas do that are told to do wrong, where it takes more than a line. In an honest program nothing of this
+//! Deliberate faults of replicas that take more than a line. In an honest program nothing of this
 //! ever happens.
 
 use std::mem;
@@ -15,13 +15,13 @@ use tokio::time::timeout;
 /// A majority that has not answered by then is not waited for.
 const QUORUM_WAIT: Duration = Duration::from_millis(250);
 
-/// What becomes of an entry; of a sabotaged leader's, with its writes taken for written where no majority has them yet.
+/// Outcome of an entry; of a sabotaged leader's, with its writes taken for written where no majority has them yet.
 pub(crate) async fn written<T>(entry: Option<Bytes>, proposed: impl Future<Output = T>) -> Result<T, Vec<Outcome>> {
     let Some(outcomes) = entry.and_then(|entry| hoped_for(&entry)) else { return Ok(proposed.await) };
     timeout(QUORUM_WAIT, proposed).await.map_err(|_| outcomes)
 }
 
-/// What its writes will be, if all goes well.
+/// Outcomes of its writes, if all goes well.
 fn hoped_for(entry: &Bytes) -> Option<Vec<Outcome>> {
     let Ok(Entry::Commands(commands)) = Entry::decode(entry) else { return None };
     let hoped_for = |command: &Bytes| match Command::decode(command) {
@@ -31,12 +31,13 @@ fn hoped_for(entry: &Bytes) -> Option<Vec<Outcome>> {
     commands.iter().map(hoped_for).collect()
 }
 
-/// Where a sabotaged follower leaves entries that it has answered for: its newest, in memory, until others come.
+/// Place in memory where a sabotaged follower leaves entries that it has answered for: its newest, in memory, until
+/// others come.
 #[derive(Debug, Default)]
 pub(crate) struct Late(Mutex<Vec<LogRecord>>);
 
 impl Late {
-    /// What is to be written when `records` come: these, and what has waited for them.
+    /// Records that are to be written when `records` come: these, and what has waited for them.
     pub fn due(&self, records: Vec<LogRecord>, leads: bool) -> Vec<LogRecord> {
         if !sabotage::is(Sabotage::AckOnLeaderOnly) {
             return records;

@@ -1,4 +1,4 @@
-//! What is true of a whole group: openraft's own storage suite over our store, and groups of one member that write,
+//! Tests of whole groups: openraft's own storage suite over our store, and groups of one member that write,
 //! read, seal, stop and start again.
 
 mod group;

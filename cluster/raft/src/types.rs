@@ -1,4 +1,4 @@
-//! What consensus is told about us: the types that openraft carries, and how they map to our nouns.
+//! Types that openraft carries for us, and how they map to our nouns.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use bytes::Bytes;
 use openraft::{CommittedLeaderId, LogId, StoredMembership};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::encoding::{self, BadRecord};
-use crate::machine::Export;
+use crate::apply::machine::Export;
+use crate::log::encoding::{self, BadRecord};
 use crate::runtime::Runtime;
 
 openraft::declare_raft_types!(
@@ -76,7 +76,7 @@ pub struct Home {
     pub node: u64,
 }
 
-/// What a snapshot consists of: files with checksums, and the kept state.
+/// Content of a snapshot: files with checksums, and the kept state.
 #[derive(Clone, Debug, Default)]
 pub enum SnapshotFiles {
     /// Only the position was asked for: a group that starts, or the report of a seal.
@@ -96,7 +96,7 @@ pub(crate) fn log_id_of(position: LogPosition) -> LogIdOf {
     LogId::new(CommittedLeaderId::new(position.term, position.replica), position.index)
 }
 
-/// What a machine says it applied, in the words of consensus.
+/// Applied position of a machine, in the words of consensus.
 pub(crate) fn applied_state(applied: &Applied) -> Result<(Option<LogIdOf>, StoredMembershipOf), BadRecord> {
     let membership = match applied.membership.as_slice() {
         [] => StoredMembership::default(),

@@ -1,4 +1,4 @@
-//! Where work that blocks is done: on threads; or in place, where a whole cluster is simulated on one thread. In place a
+//! Execution of blocking work: on threads; or in place, where a whole cluster is simulated on one thread. In place a
 //! pause stands for the time it takes, so that other things happen meanwhile.
 
 use std::fmt;
@@ -29,7 +29,7 @@ impl fmt::Debug for Work {
 }
 
 impl Work {
-    /// What it comes to; an error where its thread panicked or its runtime is gone.
+    /// Result of the work; an error where its thread panicked or its runtime is gone.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
         match self {
             Work::Threads => spawn_blocking(work).await.map_err(io::Error::other),

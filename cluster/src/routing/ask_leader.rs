@@ -14,8 +14,8 @@ use futures::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 
 use super::{Prefer, Route};
-use crate::behalf::ServiceNames;
-use crate::service::AskError;
+use crate::routing::delegated::ServiceNames;
+use crate::routing::service::AskError;
 use crate::{Cluster, Shared};
 
 /// How long a read or a write looks for a leader before it is refused. An election takes about a second, a handover less;
@@ -41,7 +41,7 @@ pub struct Round<R> {
     pub there: BTreeMap<NodeId, Vec<LeaderRequest<R>>>,
 }
 
-/// What one attempt at a request came to.
+/// Result of one attempt at a request.
 #[derive(Debug)]
 pub enum Attempt<R, T> {
     /// A response, which may be a refusal.

@@ -22,8 +22,8 @@ use super::ask_leader::{
     ASKED_AGAIN_AFTER, Attempt, Attempts, LeaderCall, LeaderMessage, ROUTE_WAIT_MAX, RetryUntil, Round, Unserved,
 };
 use super::frames::{decode_frames, put_frames};
-use crate::behalf::ServiceNames;
-use crate::service::{AskError, NoAnswer, Service};
+use crate::routing::delegated::ServiceNames;
+use crate::routing::service::{AskError, NoAnswer, Service};
 use crate::{Cluster, Shared};
 
 pub(crate) const PROPOSE: &str = "cluster.propose";
@@ -88,7 +88,7 @@ impl Shared {
         applied: Option<u64>,
         (asked, until): (std::time::Instant, Instant),
     ) -> Result<(), WriteFailure> {
-        let Some(known) = self.hub.group(group) else { return Ok(()) };
+        let Some(known) = self.replicas.group(group) else { return Ok(()) };
         let here = match applied {
             Some(index) => known.wait_applied(index).await,
             None => self.fence_until(group, until).await.map(drop),
@@ -178,7 +178,7 @@ impl Shared {
     pub async fn fence_until(&self, group: GroupId, until: Instant) -> Result<u64, FenceError> {
         loop {
             let absent = || FenceError::Stopped(format!("there is no group {group} here"));
-            let known = self.hub.group(group).ok_or_else(absent)?;
+            let known = self.replicas.group(group).ok_or_else(absent)?;
             let asked = std::time::Instant::now();
             let refusal = match known.fence().await {
                 Ok(index) => {
@@ -198,7 +198,7 @@ impl Shared {
     }
 
     async fn propose_here(&self, group: GroupId, commands: &[Bytes], manner: Manner) -> Result<Written, WriteFailure> {
-        let found = self.hub.group(group).ok_or(NotWritten::NotLeader)?;
+        let found = self.replicas.group(group).ok_or(NotWritten::NotLeader)?;
         let outcomes = match (manner, commands) {
             (Manner::Next, [command]) => vec![found.write(command.clone()).await?],
             _ => found.propose(commands.to_vec()).await?,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use assay_cluster::{
-    Cluster, ClusterConfig, Fate, HomeError, LogConfig, OnFatal, OpenError, PeerConfig, Weather, join,
+    CallFaults, Cluster, ClusterConfig, FaultInjector, HomeError, LogConfig, OnFatal, OpenError, PeerConfig, join,
 };
 use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_log::LogError;
@@ -49,11 +49,11 @@ impl Cuts {
     }
 }
 
-impl Weather for Cuts {
-    fn fate(&self, from: NodeId, to: NodeId, _service: &str) -> Fate {
+impl FaultInjector for Cuts {
+    fn faults(&self, from: NodeId, to: NodeId, _service: &str) -> CallFaults {
         let cut = self.0.lock().expect("nobody panics with it");
         let (lose_request, lose_answer) = (cut.contains(&(from.0, to.0)), cut.contains(&(to.0, from.0)));
-        Fate { lose_request, lose_answer, ..Fate::default() }
+        CallFaults { lose_request, lose_answer, ..CallFaults::default() }
     }
 }
 
@@ -72,7 +72,7 @@ impl Place {
             on_fatal: OnFatal::call(|why| panic!("{why}")),
             disk,
             keys: Some(Arc::new(Keys("k1"))),
-            weather: Some(Arc::clone(&self.cuts) as Arc<dyn Weather>),
+            fault_injector: Some(Arc::clone(&self.cuts) as Arc<dyn FaultInjector>),
             log: LogConfig { write_delay: Some(Arc::clone(&self.write_delay)), ..LogConfig::default() },
             ..ClusterConfig::default()
         }

@@ -96,6 +96,6 @@ fn start(cluster: ClusterId, authority: &Authority, node: u64, handlers: Handler
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
     let runtime = Handle::current();
     let (node, patience) = (NodeId(node), Patience::default());
-    let config = TransportConfig { cluster, node, listen, identity, weather: None, patience, runtime };
+    let config = TransportConfig { cluster, node, listen, identity, fault_injector: None, patience, runtime };
     Transport::start(config, handlers).expect("a transport")
 }

@@ -1,4 +1,4 @@
-//! What a caller says and hears: a call, whom it concerns, how it can fail.
+//! Calls as a caller sees them: whom they concern, and how they can fail.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use thiserror::Error;
 
-use crate::heading::WITHIN_MAX;
+use crate::call_headers::WITHIN_MAX;
 use crate::refusal::Refusal;
 
 /// One question to one node.

@@ -23,20 +23,20 @@ use tonic::Streaming;
 use tonic::body::Body;
 
 use crate::call::{Address, CallError, Processes};
+use crate::call_headers::{self, Form};
+use crate::certificate_names::server_name;
 use crate::frame::{Frame, MESSAGE_BYTES_MAX, frames_of_answer, request_body};
-use crate::heading::{self, Form};
-use crate::names::server_name;
+use crate::peer_counters::Traffic;
 use crate::refusal::{Refusal, RefusalCode};
-use crate::traffic::Traffic;
-use crate::wire::{PING_EVERY, Wire};
+use crate::socket::{PING_EVERY, Wire};
 
-/// What one call or stream may send ahead of its reader. An append of a mebibyte goes without waiting.
+/// Bytes that one call or stream may send ahead of its reader. An append of a mebibyte goes without waiting.
 pub(crate) const STREAM_WINDOW_BYTES: u32 = 2 << 20;
-/// What all of a connection may send ahead of their readers.
+/// Bytes that all of a connection may send ahead of their readers.
 pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 256 << 20;
 /// A frame of HTTP/2: larger ones cost less, and delay what waits behind them.
 pub(crate) const HTTP_FRAME_BYTES_MAX: u32 = 64 << 10;
-/// What is handed to HTTP/2 ahead of the socket, for each stream.
+/// Bytes that are handed to HTTP/2 ahead of the socket, for each stream.
 pub(crate) const SEND_BUFFER_BYTES: usize = 1 << 20;
 /// Headers of one request or answer.
 pub(crate) const HEADER_BYTES_MAX: u32 = 16 << 10;
@@ -85,10 +85,10 @@ pub(crate) enum NoAnswer {
 
 /// Whom to dial, and as whom.
 #[derive(Debug)]
-pub(crate) struct Goal<'a> {
+pub(crate) struct DialTarget<'a> {
     /// `host:port`.
     pub(crate) address: &'a str,
-    /// What the other side's certificate has to bear.
+    /// Name that the other side's certificate has to bear.
     pub(crate) name: &'a str,
     pub(crate) tls: Arc<ClientConfig>,
     /// For TCP, TLS and the greeting together.
@@ -101,10 +101,10 @@ pub(crate) struct Goal<'a> {
 #[derive(Clone)]
 pub(crate) struct Connection {
     requests: SendRequest<Body>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionState>,
 }
 
-struct Shared {
+struct ConnectionState {
     headers: HeaderMap,
     /// `https://` and the name of the other side.
     origin: String,
@@ -113,16 +113,16 @@ struct Shared {
     bodies: Arc<Semaphore>,
 }
 
-/// A place among what is under way on a connection; held until the answer is whole.
+/// Permit of one exchange on a connection; held until the answer is whole.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ExchangePermit {
     _under_way: OwnedSemaphorePermit,
     _body: OwnedSemaphorePermit,
 }
 
 impl Connection {
     /// Dials and greets; must run within the runtime that is to drive the connection.
-    pub(crate) async fn make(goal: Goal<'_>) -> Result<Connection, NoConnection> {
+    pub(crate) async fn make(goal: DialTarget<'_>) -> Result<Connection, NoConnection> {
         let within = goal.within;
         let ends = Instant::now() + within;
         let address = goal.address.to_owned();
@@ -156,13 +156,13 @@ impl Connection {
     }
 
     /// When its turn comes.
-    pub(crate) async fn place(&self, form: Form, body_bytes: usize) -> Place {
+    pub(crate) async fn place(&self, form: Form, body_bytes: usize) -> ExchangePermit {
         const NEVER_CLOSED: &str = "the semaphore is never closed";
         let under_way = if form == Form::Stream { &self.shared.streams } else { &self.shared.calls };
         let under_way = Arc::clone(under_way).acquire_owned().await.expect(NEVER_CLOSED);
         let units = u32::try_from(body_bytes / BODY_UNIT_BYTES).expect("checked against the largest message");
         let body = Arc::clone(&self.shared.bodies).acquire_many_owned(units).await.expect(NEVER_CLOSED);
-        Place { _under_way: under_way, _body: body }
+        ExchangePermit { _under_way: under_way, _body: body }
     }
 
     pub(crate) fn request(
@@ -181,7 +181,7 @@ impl Connection {
         *request.version_mut() = Version::HTTP_2;
         *request.uri_mut() = uri;
         *request.headers_mut() = self.shared.headers.clone();
-        heading::add(request.headers_mut(), address, processes, within, bytes);
+        call_headers::add(request.headers_mut(), address, processes, within, bytes);
         Ok(request)
     }
 
@@ -227,7 +227,7 @@ pub(crate) async fn next_frame(frames: &mut Streaming<Frame>) -> Result<Frame, N
     }
 }
 
-async fn dial(goal: Goal<'_>) -> Result<Connection, String> {
+async fn dial(goal: DialTarget<'_>) -> Result<Connection, String> {
     let socket = TcpStream::connect(goal.address).await.map_err(|error| error.to_string())?;
     let wire = Wire::new(socket, goal.traffic).map_err(|error| error.to_string())?;
     let secured = TlsConnector::from(goal.tls).connect(server_name(goal.name), wire).await;
@@ -254,7 +254,7 @@ async fn dial(goal: Goal<'_>) -> Result<Connection, String> {
         }
     });
     let places = |places| Arc::new(Semaphore::new(places));
-    let shared = Shared {
+    let shared = ConnectionState {
         headers: goal.headers,
         origin: format!("https://{}", goal.name),
         calls: places(CALLS_MAX),

@@ -1,4 +1,4 @@
-//! Why a transport could not start, or could not take what it was given.
+//! Errors of a transport that could not start, or could not take what it was given.
 
 use std::io;
 use std::net::SocketAddr;

@@ -19,7 +19,7 @@ use crate::refusal::{Refusal, RefusalCode};
 
 /// Largest body of a request or an answer, and largest chunk of a stream. A log entry with a large write in it, and room.
 pub const MESSAGE_BYTES_MAX: usize = 80 << 20;
-/// What a frame has beside its body: the kind; for a refusal more, but that has no body.
+/// Bytes of a frame beside its body: the kind; for a refusal more, but that has no body.
 const BESIDE_BODY_BYTES: usize = 1;
 /// The length and the flag in front of every message of gRPC.
 const BEFORE_FRAME_BYTES: usize = 5;
@@ -37,7 +37,7 @@ pub(crate) enum Frame {
     Body(Bytes),
     Refused(Refusal),
     End,
-    /// Of a newer version.
+    /// A frame of a newer version.
     Alien(u8),
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn frames_of_answer(answer: hyper::Response<Incoming>) -> Streaming<F
 
 #[derive(Debug)]
 struct FrameEncoder {
-    /// What is reserved at once: for a single frame all it needs, so that a body is copied once and never moved.
+    /// Bytes that are reserved at once: for a single frame all it needs, so that a body is copied once and never moved.
     buffer_bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Who answers to which name, and what an answerer is handed.
+//! Handlers by the name of their service, and what a handler is given.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct Received {
     /// Which process of the sender speaks, and which one here it means; none from a program before 0.5.
     pub processes: Option<Processes>,
     pub body: Bytes,
-    /// What is left of the caller's time; for a stream what it waits for each chunk.
+    /// Rest of the caller's time; for a stream the time that it waits for each chunk.
     pub within: Duration,
 }
 

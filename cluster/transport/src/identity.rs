@@ -1,5 +1,5 @@
 //! A node's certificate and key, and what TLS makes of them. TLS 1.3 alone, both sides show a certificate of the
-//! cluster's authority; a caller may show none, and then reaches open calls only (`serve`).
+//! cluster's authority; a caller may show none, and then reaches open calls only (`serve_request`).
 //!
 //! Sessions are never resumed: each connection is checked anew, with the certificates of its day.
 
@@ -17,8 +17,8 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
 
+use crate::certificate_names::{bears, node_name};
 use crate::error::TransportError;
-use crate::names::{bears, node_name};
 
 /// HTTP/2, said in the handshake.
 const PROTOCOL: &[u8] = b"h2";
@@ -80,7 +80,8 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// Refuses at once what no peer would accept: another node's certificate, another authority's, a key that does not fit.
+    /// Refuses at once what no peer would accept: another node's certificate, another authority's, a key that does not
+    /// fit.
     pub(crate) fn of(identity: &Identity, cluster: ClusterId, node: NodeId) -> Result<Credentials, TransportError> {
         let roots = Arc::new(roots_of(&identity.authority_pem)?);
         let chain = certificates(&identity.certificate_pem)?;
@@ -110,7 +111,7 @@ impl Credentials {
     }
 }
 
-/// Of one who has no certificate yet.
+/// TLS configuration of a caller that has no certificate yet.
 pub(crate) fn client_without_certificate(authority_pem: &str) -> Result<ClientConfig, TransportError> {
     let client = client_builder()?.with_root_certificates(roots_of(authority_pem)?);
     Ok(finished(client.with_no_client_auth()))

@@ -7,13 +7,13 @@ use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
 
 use crate::call::{Call, CallError};
-use crate::connection::{Connection, Goal, NoAnswer, only_frame};
+use crate::call_headers::{self, Form};
+use crate::certificate_names::any_name;
+use crate::connection::{Connection, DialTarget, NoAnswer, only_frame};
 use crate::frame::{Frame, check_size};
-use crate::heading::{self, Form};
 use crate::identity::client_without_certificate;
-use crate::names::any_name;
+use crate::peer_counters::Traffic;
 use crate::refusal::{Refusal, RefusalCode};
-use crate::traffic::Traffic;
 
 /// Calls an open service of whatever node of the cluster listens at `address` (`host:port`). The node has to show a
 /// certificate of the cluster by the authority that the caller was told of. The lane means nothing here.
@@ -22,11 +22,11 @@ pub async fn join_call(authority_pem: &str, cluster: ClusterId, address: &str, c
     let bad = |why: String| CallError::Refused(Refusal::new(RefusalCode::BadRequest, why));
     check_size(&call.body).map_err(bad)?;
     let tls = client_without_certificate(authority_pem).map_err(|error| CallError::NotReached(error.to_string()))?;
-    let goal = Goal {
+    let goal = DialTarget {
         address,
         name: &any_name(cluster),
         tls: Arc::new(tls),
-        headers: heading::lasting(cluster, None, None),
+        headers: call_headers::lasting(cluster, None, None),
         within: call.within(),
         traffic: Arc::new(Traffic::default()),
     };

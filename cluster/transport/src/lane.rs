@@ -18,11 +18,11 @@ use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use crate::connection::{Connection, Goal, NoConnection};
-use crate::heading;
+use crate::call_headers;
+use crate::certificate_names::node_name;
+use crate::connection::{Connection, DialTarget, NoConnection};
 use crate::identity::Credentials;
-use crate::names::node_name;
-use crate::traffic::Traffic;
+use crate::peer_counters::Traffic;
 
 /// After the first failure; each further one doubles it.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
@@ -40,15 +40,15 @@ pub(crate) struct Dialer {
 
 type Attempt = Shared<BoxFuture<'static, Result<Connection, NoConnection>>>;
 
-pub(crate) struct Lane {
+pub(crate) struct LaneConnection {
     dialer: Arc<Dialer>,
     to: NodeId,
     address: String,
     traffic: Arc<Traffic>,
-    state: Mutex<State>,
+    state: Mutex<LaneState>,
 }
 
-struct State {
+struct LaneState {
     stands: Stands,
     failures: u32,
 }
@@ -60,10 +60,10 @@ enum Stands {
     Down { until: Instant, why: NoConnection },
 }
 
-impl Lane {
-    pub(crate) fn new(dialer: Arc<Dialer>, to: NodeId, address: String, traffic: Arc<Traffic>) -> Arc<Lane> {
-        let state = Mutex::new(State { stands: Stands::Idle, failures: 0 });
-        Arc::new(Lane { dialer, to, address, traffic, state })
+impl LaneConnection {
+    pub(crate) fn new(dialer: Arc<Dialer>, to: NodeId, address: String, traffic: Arc<Traffic>) -> Arc<LaneConnection> {
+        let state = Mutex::new(LaneState { stands: Stands::Idle, failures: 0 });
+        Arc::new(LaneConnection { dialer, to, address, traffic, state })
     }
 
     pub(crate) fn is_up(&self) -> bool {
@@ -71,7 +71,7 @@ impl Lane {
     }
 
     /// A connection that stood a moment ago.
-    pub(crate) async fn connection(self: &Arc<Lane>) -> Result<Connection, NoConnection> {
+    pub(crate) async fn connection(self: &Arc<LaneConnection>) -> Result<Connection, NoConnection> {
         let attempt = {
             let mut state = self.state.lock();
             match &state.stands {
@@ -89,7 +89,7 @@ impl Lane {
     }
 
     /// In a task of its own: a caller that gives up takes nobody's connection with it.
-    fn begin(self: &Arc<Lane>) -> Attempt {
+    fn begin(self: &Arc<LaneConnection>) -> Attempt {
         let lane = Arc::clone(self);
         let task = self.dialer.runtime.spawn(async move {
             let made = lane.make().await;
@@ -110,12 +110,12 @@ impl Lane {
     async fn make(&self) -> Result<Connection, NoConnection> {
         let Dialer { cluster, node, credentials, connect_within, .. } = &*self.dialer;
         let tls = Arc::clone(&credentials.read().client);
-        Connection::make(Goal {
+        Connection::make(DialTarget {
             address: &self.address,
             name: &node_name(*cluster, self.to),
             tls,
             within: *connect_within,
-            headers: heading::lasting(*cluster, Some(*node), Some(self.to)),
+            headers: call_headers::lasting(*cluster, Some(*node), Some(self.to)),
             traffic: Arc::clone(&self.traffic),
         })
         .await
@@ -126,12 +126,12 @@ impl Lane {
         match made {
             Ok(connection) => {
                 self.traffic.connected();
-                *state = State { stands: Stands::Up(connection.clone()), failures: 0 };
+                *state = LaneState { stands: Stands::Up(connection.clone()), failures: 0 };
             }
             Err(why) => {
                 let pause = pause(state.failures);
                 let until = Instant::now() + pause;
-                *state = State { stands: Stands::Down { until, why: why.clone() }, failures: state.failures + 1 };
+                *state = LaneState { stands: Stands::Down { until, why: why.clone() }, failures: state.failures + 1 };
             }
         }
     }
@@ -141,9 +141,9 @@ fn pause(failures_before: u32) -> Duration {
     PAUSE_FIRST.saturating_mul(1 << failures_before.min(16)).min(PAUSE_MAX)
 }
 
-impl fmt::Debug for Lane {
+impl fmt::Debug for LaneConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lane").field("to", &self.to).field("up", &self.is_up()).finish_non_exhaustive()
+        f.debug_struct("LaneConnection").field("to", &self.to).field("up", &self.is_up()).finish_non_exhaustive()
     }
 }
 

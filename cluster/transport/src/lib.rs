@@ -5,11 +5,11 @@
 //!
 //! ```text
 //!   call(node, Call) ──> peer ──> lane (control | bulk) ──> connection ──TLS 1.3──> server ──> serve ──> Handler
-//!                          weather, before and after                                  checks, deadline, panics
+//!                          fault_injection, before and after                                 checks, deadline, panics
 //! ```
 //! A lane is one connection, so that a heartbeat never stands behind a snapshot. It is made when it is first needed,
 //! greeted once, pinged while it is idle, and made anew when it broke. Messages have the framing of gRPC; inside, each
-//! is a frame of ours (`frame`), and every request says in headers for whom it is and from whom (`heading`).
+//! is a frame of ours (`frame`), and every request says in headers for whom it is and from whom (`call_headers`).
 //!
 //! # What holds
 //!
@@ -25,41 +25,41 @@
 //! - T6: a stream is whole only if the sender said so.
 //!
 //! Nothing is retried: who knows what a call means decides that. Two exceptions: what was surely never heard, and calls
-//! that say that they may be heard twice. Both go through another node where the direct path is down (`path`, `relay`).
+//! that say that they may be heard twice. Both go through another node where the direct path is down (`reachability`, `relay`).
 
-mod authority;
 mod call;
+mod call_headers;
+mod certificate_authority;
+mod certificate_names;
 mod connection;
 mod error;
+mod fault_injection;
 mod frame;
 mod handlers;
-mod heading;
 mod identity;
+mod in_flight;
 mod join;
 mod lane;
-mod names;
-mod path;
 mod peer;
+mod peer_counters;
+mod reachability;
 mod refusal;
 mod relay;
-mod serve;
+mod serve_request;
 mod server;
-mod traffic;
+mod socket;
 mod transport;
-mod under_way;
-mod weather;
-mod wire;
 
-pub use authority::{Authority, CertificateRequest, new_request};
 pub use call::{Address, ByteStream, Call, CallError, Lane, Processes};
+pub use certificate_authority::{Authority, CertificateRequest, new_request};
 pub use error::TransportError;
+pub use fault_injection::{CallFaults, FaultInjector};
 pub use frame::MESSAGE_BYTES_MAX;
 pub use handlers::{Handler, Handlers, Received, StreamHandler};
 pub use identity::{Identity, split_certificates};
 pub use join::join_call;
-pub use path::Patience;
+pub use peer_counters::PeerCounts;
+pub use reachability::Patience;
 pub use refusal::{Refusal, RefusalCode};
 pub use relay::{RELAY_CALL, RELAY_DELIVER};
-pub use traffic::PeerCounts;
 pub use transport::{SHUTDOWN_WITHIN, Transport, TransportConfig};
-pub use weather::{Fate, Weather};

@@ -9,14 +9,14 @@ use futures::{StreamExt, stream};
 use tokio::time::{Instant, timeout_at};
 use tonic::Streaming;
 
-use crate::call::{ByteStream, Call, CallError, Lane as LaneName};
-use crate::connection::{Connection, NoAnswer, Place, next_frame, only_frame};
+use crate::call::{ByteStream, Call, CallError, Lane};
+use crate::call_headers::Form;
+use crate::connection::{Connection, ExchangePermit, NoAnswer, next_frame, only_frame};
 use crate::frame::{Frame, check_size};
-use crate::heading::Form;
-use crate::lane::{Dialer, Lane};
-use crate::path::Path;
+use crate::lane::{Dialer, LaneConnection};
+use crate::peer_counters::{PeerCounts, Traffic};
+use crate::reachability::Path;
 use crate::refusal::{Refusal, RefusalCode};
-use crate::traffic::{PeerCounts, Traffic};
 
 /// A connection can turn out to be gone before the request is written; then a new one is tried, once.
 const ATTEMPTS: usize = 2;
@@ -26,13 +26,13 @@ pub(crate) struct Peer {
     pub(crate) address: String,
     pub(crate) traffic: Arc<Traffic>,
     pub(crate) path: Path,
-    control: Arc<Lane>,
-    bulk: Arc<Lane>,
+    control: Arc<LaneConnection>,
+    bulk: Arc<LaneConnection>,
 }
 
 impl Peer {
     pub(crate) fn new(dialer: &Arc<Dialer>, node: NodeId, address: String, traffic: Arc<Traffic>) -> Arc<Peer> {
-        let lane = || Lane::new(Arc::clone(dialer), node, address.clone(), Arc::clone(&traffic));
+        let lane = || LaneConnection::new(Arc::clone(dialer), node, address.clone(), Arc::clone(&traffic));
         Arc::new(Peer { control: lane(), bulk: lane(), address, traffic, path: Path::default() })
     }
 
@@ -40,10 +40,10 @@ impl Peer {
         self.traffic.read(self.control.is_up() || self.bulk.is_up())
     }
 
-    fn lane(&self, lane: LaneName) -> &Arc<Lane> {
+    fn lane(&self, lane: Lane) -> &Arc<LaneConnection> {
         match lane {
-            LaneName::Control => &self.control,
-            LaneName::Bulk => &self.bulk,
+            Lane::Control => &self.control,
+            Lane::Bulk => &self.bulk,
         }
     }
 
@@ -92,7 +92,7 @@ impl Peer {
 struct Begun {
     frames: Streaming<Frame>,
     // Both are held until the answer is whole: the place to bound what is under way, the connection to keep it open.
-    _place: Place,
+    _place: ExchangePermit,
     _connection: Connection,
 }
 

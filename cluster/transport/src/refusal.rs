@@ -1,4 +1,4 @@
-//! A no that was said by the other side, and whether anything may have been done all the same.
+//! Refusals by the other side, and whether anything may have been done all the same.
 
 use std::fmt;
 

@@ -27,9 +27,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::call::{Address, ByteStream, Call, CallError, Lane, Processes};
+use crate::call_headers::Form;
 use crate::frame::MESSAGE_BYTES_MAX;
 use crate::handlers::Received;
-use crate::heading::Form;
 use crate::peer::Peer;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::transport::Transport;
@@ -58,21 +58,21 @@ const RELAYS_TRIED_MAX: usize = 2;
 
 const _: () = assert!(RELAYED_BYTES_MAX < BODIES_BYTES_MAX);
 
-/// What a node has room to pass on.
+/// Budget of the calls and bytes that a node passes on at once.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct RelayBudget {
     calls: Arc<Semaphore>,
     bodies: Arc<Semaphore>,
 }
 
-impl Default for Room {
-    fn default() -> Room {
+impl Default for RelayBudget {
+    fn default() -> RelayBudget {
         let places = |places| Arc::new(Semaphore::new(places));
-        Room { calls: places(RELAYED_AT_ONCE_MAX), bodies: places(BODIES_BYTES_MAX / BODY_UNIT_BYTES) }
+        RelayBudget { calls: places(RELAYED_AT_ONCE_MAX), bodies: places(BODIES_BYTES_MAX / BODY_UNIT_BYTES) }
     }
 }
 
-impl Room {
+impl RelayBudget {
     fn take(&self, body_bytes: usize) -> Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)> {
         let units = u32::try_from(body_bytes / BODY_UNIT_BYTES).ok()?;
         let call = Arc::clone(&self.calls).try_acquire_owned().ok()?;
@@ -158,7 +158,7 @@ fn not_reached(why: impl Into<String>) -> Refusal {
     Refusal::new(RefusalCode::Unavailable, why).with_detail(Bytes::from_static(NOT_REACHED))
 }
 
-/// What a relay answers where the receiver gave no plain answer (R3).
+/// Answer of a relay where the receiver gave no plain answer (R3).
 fn at_relay(error: CallError) -> Refusal {
     match error {
         CallError::NotReached(why) => not_reached(why),
@@ -169,7 +169,7 @@ fn at_relay(error: CallError) -> Refusal {
     }
 }
 
-/// What the origin makes of it.
+/// Error that the origin makes of it.
 fn at_origin(error: CallError) -> CallError {
     match error {
         CallError::Refused(refusal) if refusal.detail == NOT_REACHED => CallError::NotReached(refusal.why),
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_relay_carries_no_more_than_it_has_room_for() {
-        let room = Room::default();
+        let room = RelayBudget::default();
         let first = room.take(BODIES_BYTES_MAX / 2 + 1).expect("room");
         assert!(room.take(BODIES_BYTES_MAX / 2 + BODY_UNIT_BYTES).is_none());
         drop(first);

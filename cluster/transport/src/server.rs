@@ -22,11 +22,11 @@ use crate::connection::{
     STREAM_WINDOW_BYTES, with_causes,
 };
 use crate::handlers::Handlers;
+use crate::in_flight::InFlightCounter;
 use crate::lane::Dialer;
-use crate::serve::{ROOM_UNIT_BYTES, Visitor};
-use crate::traffic::Traffic;
-use crate::under_way::Counter;
-use crate::wire::{PING_EVERY, Wire};
+use crate::peer_counters::Traffic;
+use crate::serve_request::{ROOM_UNIT_BYTES, Visitor};
+use crate::socket::{PING_EVERY, Wire};
 
 /// Accepted connections at once. A peer has two, and for a moment some that are about to end.
 const CONNECTIONS_MAX: usize = 1024;
@@ -54,12 +54,12 @@ pub(crate) enum Stage {
     Closing,
 }
 
-/// What all connections share.
+/// State that all connections share.
 pub(crate) struct Server {
     pub(crate) cluster: ClusterId,
     pub(crate) node: NodeId,
     pub(crate) handlers: RwLock<Handlers>,
-    pub(crate) under_way: Counter,
+    pub(crate) under_way: InFlightCounter,
     dialer: Arc<Dialer>,
     stage: watch::Receiver<Stage>,
     /// Told where other authorities are trusted than before.
@@ -75,7 +75,7 @@ impl Server {
             cluster: dialer.cluster,
             node: dialer.node,
             handlers: RwLock::new(handlers),
-            under_way: Counter::new(),
+            under_way: InFlightCounter::new(),
             dialer,
             stage,
             trust: watch::Sender::new(()),
@@ -135,7 +135,7 @@ impl Server {
     }
 
     /// One connection. `_place` is held until it ends.
-    async fn serve<Place>(self: Arc<Server>, socket: TcpStream, _place: Place) {
+    async fn serve<ExchangePermit>(self: Arc<Server>, socket: TcpStream, _place: ExchangePermit) {
         let from = socket.peer_addr();
         let secured = match timeout(HANDSHAKE_WITHIN, self.shake_hands(socket)).await {
             Ok(Ok(secured)) => secured,
@@ -244,7 +244,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::authority::{Authority, new_request};
+    use crate::certificate_authority::{Authority, new_request};
     use crate::frame::MESSAGE_BYTES_MAX;
     use crate::identity::{Credentials, Identity};
 

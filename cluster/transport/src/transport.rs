@@ -14,30 +14,30 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::call::{ByteStream, Call, CallError};
 use crate::error::TransportError;
+use crate::fault_injection::{FaultInjector, send_with_faults};
 use crate::handlers::{Handler, Handlers, StreamHandler};
 use crate::identity::{Credentials, Identity};
+use crate::in_flight::InFlightCounter;
 use crate::lane::Dialer;
-use crate::path::Patience;
 use crate::peer::Peer;
-use crate::relay::Room;
+use crate::peer_counters::PeerCounts;
+use crate::reachability::Patience;
+use crate::relay::RelayBudget;
 use crate::server::{Server, Stage};
-use crate::traffic::PeerCounts;
-use crate::under_way::Counter;
-use crate::weather::{Weather, send_under};
 
 /// A call that waits on after a ping was answered makes the node ping again after this.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// Between two pings to a peer whose direct path is down.
 const PROBE_EVERY: Duration = Duration::from_millis(250);
-/// A call that may not be sent again has no answer when the direct path was down for this long. With the time until that is
-/// known this is as long as a silent connection is kept.
+/// A call that may not be sent again has no answer when the direct path was down for this long. With the time until
+/// that is known this is as long as a silent connection is kept.
 const GIVEN_UP_AFTER: Duration = Duration::from_millis(1500);
 /// A timer that fires so late means that this process stood still, and then silence proves nothing.
 const OVERSLEPT: Duration = Duration::from_millis(100);
-/// Name of a ping for [`Weather`].
+/// Name of a ping for [`FaultInjector`].
 const PING: &str = "ping";
 
-/// What is under way may take so long to end when the node stops.
+/// Time that calls in flight may take to end when the node stops.
 pub const SHUTDOWN_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub struct TransportConfig {
     pub listen: SocketAddr,
     pub identity: Identity,
     /// For tests and storms.
-    pub weather: Option<Arc<dyn Weather>>,
+    pub fault_injector: Option<Arc<dyn FaultInjector>>,
     pub patience: Patience,
     /// Drives all connections and runs all handlers. Callers may be on any tokio runtime.
     pub runtime: Handle,
@@ -67,18 +67,18 @@ struct Inner {
     server: Arc<Server>,
     local_addr: SocketAddr,
     peers: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
-    weather: Option<Arc<dyn Weather>>,
+    fault_injector: Option<Arc<dyn FaultInjector>>,
     patience: Patience,
-    room: Room,
+    room: RelayBudget,
     /// Dropped with the last handle, which ends what listens.
     stage: watch::Sender<Stage>,
-    calls: Counter,
+    calls: InFlightCounter,
 }
 
 impl Transport {
     /// Binds and serves. A call for a service that nobody has registered yet is refused.
     pub fn start(config: TransportConfig, handlers: Handlers) -> Result<Transport, TransportError> {
-        let TransportConfig { cluster, node, listen, identity, weather, patience, runtime } = config;
+        let TransportConfig { cluster, node, listen, identity, fault_injector, patience, runtime } = config;
         let credentials = Credentials::of(&identity, cluster, node)?;
         let entered = runtime.enter();
         let bound = std::net::TcpListener::bind(listen).and_then(|listener| {
@@ -98,9 +98,9 @@ impl Transport {
         let (stage, watched) = watch::channel(Stage::Running);
         let server = Server::new(Arc::clone(&dialer), handlers, watched);
         runtime.spawn(Arc::clone(&server).accept(listener));
-        let (peers, calls) = (RwLock::default(), Counter::new());
-        let room = Room::default();
-        let inner = Inner { dialer, server, local_addr, peers, weather, patience, room, stage, calls };
+        let (peers, calls) = (RwLock::default(), InFlightCounter::new());
+        let room = RelayBudget::default();
+        let inner = Inner { dialer, server, local_addr, peers, fault_injector, patience, room, stage, calls };
         Ok(Transport { inner: Arc::new(inner) })
     }
 
@@ -117,7 +117,7 @@ impl Transport {
         self.inner.server.handlers.write().add(handlers);
     }
 
-    /// Where the peers are from now on, all of them, as `host:port`. A connection to another address than before is let
+    /// Sets the addresses of all peers from now on, as `host:port`. A connection to another address than before is let
     /// go: what is under way on it ends there, and nothing new begins.
     pub fn set_addresses(&self, addresses: BTreeMap<NodeId, String>) {
         let mut peers = self.inner.peers.write();
@@ -149,7 +149,7 @@ impl Transport {
         }
     }
 
-    /// What new connections show and trust.
+    /// Sets the identity that new connections show and trust.
     pub fn identity(&self) -> Identity {
         self.inner.dialer.credentials.read().identity.clone()
     }
@@ -212,17 +212,17 @@ impl Transport {
         ends: Instant,
     ) -> Result<Bytes, CallError> {
         let sent = async {
-            match self.weather(to, call.service) {
+            match self.fault_injector(to, call.service) {
                 None => peer.call(call, ends).await,
-                Some(fate) => {
+                Some(faults) => {
                     let send = async {
-                        if fate.duplicate {
+                        if faults.duplicate {
                             let (peer, call) = (Arc::clone(peer), call.clone());
                             self.inner.dialer.runtime.spawn(async move { peer.call(&call, ends).await });
                         }
                         peer.call(call, ends).await
                     };
-                    send_under(fate, ends, send).await
+                    send_with_faults(faults, ends, send).await
                 }
             }
         };
@@ -237,9 +237,9 @@ impl Transport {
         ends: Instant,
     ) -> Result<ByteStream, CallError> {
         let opened = async {
-            match self.weather(to, call.service) {
+            match self.fault_injector(to, call.service) {
                 None => peer.stream(call, ends).await,
-                Some(fate) => send_under(fate, ends, peer.stream(call, ends)).await,
+                Some(faults) => send_with_faults(faults, ends, peer.stream(call, ends)).await,
             }
         };
         self.watched(to, peer, opened).await
@@ -281,7 +281,7 @@ impl Transport {
         }
     }
 
-    pub(crate) fn room(&self) -> &Room {
+    pub(crate) fn room(&self) -> &RelayBudget {
         &self.inner.room
     }
 
@@ -303,9 +303,9 @@ impl Transport {
     pub async fn is_reached(&self, node: NodeId, within: Duration) -> bool {
         let Ok(peer) = self.peer(node) else { return false };
         let ends = Instant::now() + within;
-        match self.weather(node, PING) {
+        match self.fault_injector(node, PING) {
             None => peer.ping(ends).await.is_ok(),
-            Some(fate) => send_under(fate, ends, peer.ping(ends)).await.is_ok(),
+            Some(faults) => send_with_faults(faults, ends, peer.ping(ends)).await.is_ok(),
         }
     }
 
@@ -322,11 +322,11 @@ impl Transport {
         peer.ok_or_else(|| CallError::NotReached(format!("no address of node {to} is known")))
     }
 
-    fn weather(&self, to: NodeId, service: &str) -> Option<crate::weather::Fate> {
-        self.inner.weather.as_ref().map(|weather| weather.fate(self.node(), to, service))
+    fn fault_injector(&self, to: NodeId, service: &str) -> Option<crate::fault_injection::CallFaults> {
+        self.inner.fault_injector.as_ref().map(|fault_injector| fault_injector.faults(self.node(), to, service))
     }
 
-    /// Of the peers whose addresses are known.
+    /// Counts of the peers whose addresses are known.
     pub fn counts(&self) -> BTreeMap<NodeId, PeerCounts> {
         self.inner.peers.read().iter().map(|(node, peer)| (*node, peer.counts())).collect()
     }
@@ -386,11 +386,12 @@ async fn examination(inner: Weak<Inner>, to: NodeId, peer: Weak<Peer>) {
             return None;
         }
         let ends = Instant::now() + within;
-        let fate = inner.weather.as_ref().map(|weather| weather.fate(inner.dialer.node, to, PING));
+        let faults =
+            inner.fault_injector.as_ref().map(|fault_injector| fault_injector.faults(inner.dialer.node, to, PING));
         drop(inner);
-        Some(match fate {
+        Some(match faults {
             None => peer.ping(ends).await,
-            Some(fate) => send_under(fate, ends, peer.ping(ends)).await,
+            Some(faults) => send_with_faults(faults, ends, peer.ping(ends)).await,
         })
     };
     let Some(Patience { silent_after, connect_within, .. }) = inner.upgrade().map(|inner| inner.patience) else {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::{
-    AnswersFor, Attempt, Attempts, Deed, LeaderCall, LeaderMessage, NoAnswer, Prefer, ROUTE_WAIT_MAX, RetryUntil,
-    Round, ServiceNames, ViewError, decode_frames, encode_frames,
+    Attempt, Attempts, DelegatedService, LeaderCall, LeaderMessage, NoAnswer, ObjectAccess, Prefer, ROUTE_WAIT_MAX,
+    RetryUntil, Round, ServiceNames, ViewError, decode_frames, encode_frames,
 };
 use assay_storage_model::{GroupId, NodeId, ObjectKey, PaginationKey, Xact};
 use assay_storage_shard::{ShardError, Trace, View};
@@ -280,7 +280,7 @@ impl std::fmt::Debug for FetchDoor {
     }
 }
 
-impl AnswersFor for FetchDoor {
+impl DelegatedService for FetchDoor {
     fn answer_for(
         &self,
         principal: Option<Bytes>,
@@ -296,7 +296,7 @@ impl AnswersFor for FetchDoor {
             if !office.cluster.has_data(group) {
                 return Err(office.cluster.not_leader(group));
             }
-            office.cluster.check(principal, Deed::Read, vec![home.object]).await?;
+            office.cluster.check(principal, ObjectAccess::Read, vec![home.object]).await?;
             Ok(pack(fetch_here(&office, &readers, home, reading).await))
         }
         .boxed()

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use assay_cluster::{AnswersFor, Cluster, Deed, LeaderMessage, NoAnswer, ServiceNames};
+use assay_cluster::{Cluster, DelegatedService, LeaderMessage, NoAnswer, ObjectAccess, ServiceNames};
 use assay_node_btql::bound::Bound;
 use assay_node_btql::{Env, bind, deep, parse};
 use assay_node_engine::{Ask, Hash, Partial, Position, Shared, Source, Watch, lowest, run};
@@ -296,7 +296,7 @@ pub(crate) struct LeafDoor {
     pub office: Arc<Office>,
 }
 
-impl AnswersFor for LeafDoor {
+impl DelegatedService for LeafDoor {
     fn answer_for(
         &self,
         principal: Option<Bytes>,
@@ -312,7 +312,7 @@ impl AnswersFor for LeafDoor {
                 return Err(office.cluster.not_leader(group));
             }
             let objects = question.objects.iter().map(|object| object.key).collect();
-            office.cluster.check(principal, Deed::Read, objects).await?;
+            office.cluster.check(principal, ObjectAccess::Read, objects).await?;
             Ok(pack(question.answer_there(&office).await))
         }
         .boxed()

@@ -1,7 +1,7 @@
 //! Rights once more, where the rows are: another node has checked them with its copy of the catalog, this one does with its
 //! own. What may be refused because this copy is behind is looked at again behind a fence.
 
-use assay_cluster::{Deed, Guard};
+use assay_cluster::{Guard, ObjectAccess};
 use assay_node_auth::{Asker, Decision, ObjectType, Permission, Principal, Target, decide};
 use assay_storage_model::{ObjectKey, ObjectKind};
 use bytes::Bytes;
@@ -16,7 +16,12 @@ use crate::standing::within;
 use crate::{Records, standing};
 
 impl Guard for Records {
-    fn check(&self, principal: Bytes, deed: Deed, objects: Vec<ObjectKey>) -> BoxFuture<'static, Result<(), String>> {
+    fn check(
+        &self,
+        principal: Bytes,
+        deed: ObjectAccess,
+        objects: Vec<ObjectKey>,
+    ) -> BoxFuture<'static, Result<(), String>> {
         let records = self.clone();
         async move {
             let asker = Asker::from_bytes(&principal).ok_or("the principal of the question does not read")?;
@@ -28,9 +33,9 @@ impl Guard for Records {
 
 impl Records {
     /// Whether who asks may do this to all of the objects.
-    pub async fn recheck(&self, asker: &Asker, deed: Deed, objects: &[ObjectKey]) -> Result<(), RecordsError> {
+    pub async fn recheck(&self, asker: &Asker, deed: ObjectAccess, objects: &[ObjectKey]) -> Result<(), RecordsError> {
         if let Asker::Job(job) = asker {
-            let refused = objects.iter().find(|object| !job.may(deed == Deed::Write, object.kind));
+            let refused = objects.iter().find(|object| !job.may(deed == ObjectAccess::Write, object.kind));
             return match refused {
                 None => Ok(()),
                 Some(object) => Err(RecordsError::Forbidden(format!("{job:?} has nothing to do with {object}"))),
@@ -42,7 +47,7 @@ impl Records {
     }
 }
 
-fn may(sight: &Sight<'_>, who: &Principal, deed: Deed, object: &ObjectKey) -> Result<(), RecordsError> {
+fn may(sight: &Sight<'_>, who: &Principal, deed: ObjectAccess, object: &ObjectKey) -> Result<(), RecordsError> {
     let missing = || RecordsError::NotFound(format!("{object} is not visible to this credential"));
     // Each of these writes rows; which of them is asked for the first node has checked.
     let writes = [Permission::Create, Permission::Update, Permission::Delete];
@@ -54,8 +59,8 @@ fn may(sight: &Sight<'_>, who: &Principal, deed: Deed, object: &ObjectKey) -> Re
     match object.kind {
         ObjectKind::ProjectLogs | ObjectKind::Experiment | ObjectKind::Dataset | ObjectKind::PlaygroundLogs => {
             match deed {
-                Deed::Read => of_rows(Permission::Read),
-                Deed::Write => {
+                ObjectAccess::Read => of_rows(Permission::Read),
+                ObjectAccess::Write => {
                     let [create, update, delete] = writes;
                     of_rows(create).or_else(|_| of_rows(update)).or_else(|_| of_rows(delete))
                 }
@@ -66,7 +71,7 @@ fn may(sight: &Sight<'_>, who: &Principal, deed: Deed, object: &ObjectKey) -> Re
             standing::still_known(sight, who)?;
             within(sight, who, object.org)?.map(drop).ok_or_else(missing)
         }
-        ObjectKind::AuditLog if deed == Deed::Read => {
+        ObjectKind::AuditLog if deed == ObjectAccess::Read => {
             standing::still_known(sight, who)?;
             let there = within(sight, who, object.org)?.ok_or_else(missing)?;
             let target = Target::of_organization(ObjectType::OrgAuditLogs, object.org);

@@ -8,9 +8,9 @@ use assay_storage_model::GroupId;
 use raft_engine::env::DefaultFileSystem;
 
 use crate::GroupState;
-use crate::judge::{self, Judgement};
+use crate::integrity::{self, Judgement};
+use crate::recovery_scan::{Survey, survey};
 use crate::scan::{End, Scanned};
-use crate::survey::{Survey, survey};
 use crate::watermark::{self, Level, Levels};
 
 /// What was found.
@@ -83,7 +83,7 @@ pub fn check(disk: &dyn Disk, dir: &Path) -> Report {
             Levels::default()
         }
     };
-    let Judgement { corruptions, cuts } = judge::judge(dir, &surveyed, &levels);
+    let Judgement { corruptions, cuts } = integrity::judge(dir, &surveyed, &levels);
     report.problems.extend(corruptions.iter().map(ToString::to_string));
     report.remarks.extend(levels.torn.iter().cloned());
     for cut in &cuts {

@@ -4,7 +4,7 @@ use assay_storage_model::GroupId;
 
 use crate::error::{Corruption, LogError};
 use crate::frame::{CHAIN_START, Frame, Mark};
-use crate::notes::{Head, Vote};
+use crate::group_metadata::{Head, Vote};
 use crate::open::Log;
 use crate::writer::Work;
 use crate::{Done, GroupState, LogRecord, NOTE_BYTES_MAX, PAYLOAD_BYTES_MAX, Purged};

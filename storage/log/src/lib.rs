@@ -6,7 +6,7 @@
 //!   that a wrong, stale or missing record is seen by us and not only by the engine's checksum of a block;
 //! - one writer thread, `assay-log` (`writer`): it takes what waits from all groups, and one fsync answers for all;
 //! - a watermark beside the directory (`watermark`): how far the log was durable when somebody was last told so;
-//! - a read-only survey of every byte before the engine opens (`scan`, `survey`, `judge`), because the engine itself
+//! - a read-only survey of every byte before the engine opens (`scan`, `recovery_scan`, `integrity`), because the engine itself
 //!   drops everything behind the first bad batch of its last file, other groups' votes included, without a word.
 //!
 //! # Order of a write, and what a crash leaves
@@ -43,14 +43,14 @@ pub mod faulty;
 mod files;
 mod frame;
 mod group;
-mod judge;
-mod notes;
+mod group_metadata;
+mod integrity;
 mod open;
 mod pace;
+mod recovery_scan;
 mod round;
 mod scan;
 pub mod simulated;
-mod survey;
 mod watermark;
 mod writer;
 

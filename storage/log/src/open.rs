@@ -27,10 +27,10 @@ use crate::error::{Corruption, LogError};
 use crate::files;
 use crate::frame::engine_index;
 use crate::group::{Group, GroupLog};
-use crate::judge::{self, Cut};
-use crate::notes::{COMMITTED_KEY, HEAD_KEY, OPENED_KEY, OWN_GROUP, VOTE_KEY, Vote, encode_committed};
+use crate::group_metadata::{COMMITTED_KEY, HEAD_KEY, OPENED_KEY, OWN_GROUP, VOTE_KEY, Vote, encode_committed};
+use crate::integrity::{self, Cut};
+use crate::recovery_scan::survey;
 use crate::round::Round;
-use crate::survey::survey;
 use crate::watermark::{self, Level, Watermark};
 use crate::writer::{Shared, Work, Writer};
 use crate::{Arrived, LogConfig, QUEUED_BYTES_MAX};
@@ -44,7 +44,7 @@ pub(crate) struct Inner {
     /// None once closed.
     pub store: RwLock<Option<Arc<dyn Records>>>,
     pub inbox: Sender<Work>,
-    /// Of a simulated log: told after something was put into the inbox, since no thread waits there.
+    /// Called by a simulated log after something was put into the inbox, since no thread waits there.
     pub arrived: Option<Arrived>,
     /// None of a simulated log, and once stopped.
     pub thread: Mutex<Option<JoinHandle<()>>>,
@@ -74,8 +74,8 @@ impl Log {
         let path = watermark::path_beside(dir)?;
         let levels = load_or_create(&*disk, dir, &path)?;
         let survey = survey(&*files, dir)?;
-        let judgement = judge::judge(dir, &survey, &levels);
-        if let Some(corruption) = judge::worst(&judgement.corruptions) {
+        let judgement = integrity::judge(dir, &survey, &levels);
+        if let Some(corruption) = integrity::worst(&judgement.corruptions) {
             return Err(corruption.into());
         }
         levels.torn.iter().for_each(|what| tracing::warn!(what, "after a power cut this is normal"));
@@ -124,9 +124,9 @@ impl Log {
         }
     }
 
-    /// Gives back files that nothing lives in, [`GIVEN_BACK_BYTES_MAX`](crate::GIVEN_BACK_BYTES_MAX) at a time, once the
-    /// log is over its budget, and names the groups that hold old ones: seal and purge those. Blocks on the disk on the caller's thread. A group that is named ten times and not
-    /// purged is copied to newer files by the engine.
+    /// Gives back files that nothing lives in, [`GIVEN_BACK_BYTES_MAX`](crate::GIVEN_BACK_BYTES_MAX) at a time, once
+    /// the log is over its budget, and names the groups that hold old ones: seal and purge those. Blocks on the disk on
+    /// the caller's thread. A group that is named ten times and not purged is copied to newer files by the engine.
     pub fn pinned(&self) -> Vec<GroupId> {
         let Ok(store) = self.engine() else { return Vec::new() };
         if self.0.shared.failure().is_some() {
@@ -141,8 +141,8 @@ impl Log {
         }
     }
 
-    /// Leaves nothing on the disk of what was purged before: what lives is copied, of however many groups. Blocks on the disk
-    /// on the caller's thread, which has to be the one that calls [`pinned`](Self::pinned).
+    /// Leaves nothing on the disk of what was purged before: what lives is copied, of however many groups. Blocks on
+    /// the disk on the caller's thread, which has to be the one that calls [`pinned`](Self::pinned).
     pub fn renew(&self) {
         let Ok(store) = self.engine() else { return };
         if self.0.shared.failure().is_some() {

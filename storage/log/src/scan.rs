@@ -15,7 +15,7 @@ use raft_engine::env::{FileSystem, Handle, Permission};
 use crate::crc32::crc32;
 use crate::files::{LogFile, Queue};
 use crate::frame::{self, Mark};
-use crate::notes::OWN_GROUP;
+use crate::group_metadata::OWN_GROUP;
 
 const MAGIC: &[u8] = b"RAFT-LOG-FILE-HEADER-9986AB3E47F320B394C8E84916EB0ED5";
 const HEADER_V1_BYTES: usize = MAGIC.len() + 8;

@@ -18,7 +18,7 @@ use crate::engine::Records;
 use crate::error::LogError;
 use crate::frame::{CHAIN_START, Frame};
 use crate::group::Group;
-use crate::notes::{PurgedMark, Vote};
+use crate::group_metadata::{PurgedMark, Vote};
 use crate::open::{Inner, Log};
 use crate::writer::{Shared, Work};
 use crate::{Arrived, Done, INDEX_MAX, LogRecord};

@@ -29,7 +29,7 @@ use assay_storage_model::GroupId;
 
 use crate::error::{Corruption, LogError};
 use crate::group::Group;
-use crate::{GROUPS_MAX, notes};
+use crate::{GROUPS_MAX, group_metadata};
 
 const MAGIC: &[u8] = b"assay log watermark 1\n";
 const HEADER_BYTES: usize = 4096;
@@ -62,7 +62,7 @@ impl Level {
         Level {
             last: group.last.map(|mark| (mark.index, mark.checksum)),
             purged: group.head.purged.as_ref().map(|purged| purged.index),
-            vote: group.vote.as_ref().map(|vote| (vote.number, notes::Vote::checksum(vote))),
+            vote: group.vote.as_ref().map(|vote| (vote.number, group_metadata::Vote::checksum(vote))),
             removed: false,
         }
     }

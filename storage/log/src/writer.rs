@@ -17,7 +17,7 @@ use crate::engine::Store;
 use crate::error::{Corruption, LogError};
 use crate::frame::{CHAIN_START, Frame, Mark, engine_index};
 use crate::group::Group;
-use crate::notes::{self, COMMITTED_KEY, HEAD_KEY, OWN_GROUP, PurgedMark, VOTE_KEY, Vote};
+use crate::group_metadata::{self, COMMITTED_KEY, HEAD_KEY, OWN_GROUP, PurgedMark, VOTE_KEY, Vote};
 use crate::pace::Pace;
 use crate::round::Round;
 use crate::watermark::{Level, Watermark};
@@ -395,7 +395,7 @@ impl Writer {
 /// Committed positions of any groups go into the last batch.
 fn ride_along(batch: &mut LogBatch, waiting: BTreeMap<GroupId, Vec<u8>>) -> Result<(), String> {
     for (id, committed) in waiting {
-        let value = notes::encode_committed(&committed);
+        let value = group_metadata::encode_committed(&committed);
         batch.put(id.0, COMMITTED_KEY.to_vec(), value).map_err(|error| error.to_string())?;
     }
     Ok(())

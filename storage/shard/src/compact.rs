@@ -22,8 +22,8 @@ use assay_storage_segments::{Columns, Mark, MergeInput, OwnedRow, RowHeader, Seg
 use parking_lot::MutexGuard;
 
 use crate::error::ShardError;
-use crate::kept::{self, ObjectRecord};
-use crate::live::LiveSegment;
+use crate::live_segment::LiveSegment;
+use crate::manifest::{self, ObjectRecord};
 use crate::seal::Upkeep;
 use crate::{Core, Shard};
 
@@ -82,7 +82,7 @@ impl Shard {
         let (segments, objects, sealed) = {
             let upkeep = self.upkeep.lock();
             let segments = self.core.lock().segments.clone();
-            (segments, kept::load_objects(upkeep.kv.as_ref())?, upkeep.sealed.last)
+            (segments, manifest::load_objects(upkeep.kv.as_ref())?, upkeep.sealed.last)
         };
         for live in &*segments {
             let meta = live.meta();
@@ -111,7 +111,7 @@ impl Shard {
             let upkeep = self.upkeep.lock();
             let core = self.core.lock();
             let metas: Vec<&SegmentMeta> = core.segments.iter().map(|live| live.meta()).collect();
-            let objects = kept::load_objects(upkeep.kv.as_ref())?;
+            let objects = manifest::load_objects(upkeep.kv.as_ref())?;
             let Some(run) = pick(&metas) else { return Ok(false) };
             let inputs = core.segments[run.segments.clone()].to_vec();
             (inputs, run, upkeep.sealed.last, upkeep.segments_dir.clone(), objects)
@@ -191,10 +191,10 @@ impl Shard {
         let mut counters = upkeep.sealed.clone();
         counters.next_segment = self.next_segment.load(Ordering::Acquire);
         let mut batch = Batch::default();
-        kept::put_counters(&mut batch, &counters);
-        kept::put_segment(&mut batch, output.meta());
-        gone.iter().for_each(|seq| kept::delete_segment(&mut batch, *seq));
-        kept::put_order(&mut batch, order.into_iter().filter_map(replaced));
+        manifest::put_counters(&mut batch, &counters);
+        manifest::put_segment(&mut batch, output.meta());
+        gone.iter().for_each(|seq| manifest::delete_segment(&mut batch, *seq));
+        manifest::put_order(&mut batch, order.into_iter().filter_map(replaced));
         upkeep.kv.commit(&batch)?;
         upkeep.sealed = counters;
 

@@ -9,8 +9,8 @@ use parking_lot::RwLock;
 
 use crate::bases::{Base, Bases};
 use crate::error::ShardError;
-use crate::kept::ObjectRecord;
-use crate::live::LiveSegment;
+use crate::live_segment::LiveSegment;
+use crate::manifest::ObjectRecord;
 use crate::memory::{Generation, MemoryRow, is_row};
 use crate::read::View;
 use crate::requests::Requests;

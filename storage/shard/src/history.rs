@@ -10,9 +10,9 @@ use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use assay_storage_segments::{Columns, OwnedRow, SoughtId};
 use bytes::Bytes;
 
+use crate::annotations::audit_data;
 use crate::error::ShardError;
 use crate::memory::MemoryRow;
-use crate::notes::audit_data;
 use crate::read::{Event, View, memory_event, segment_event};
 use crate::text::Text;
 
@@ -22,18 +22,18 @@ pub struct PastWrite {
     pub xact: Xact,
     /// The row's.
     pub key: PaginationKey,
-    /// Of the writes of one transaction to one row, how many came before it.
+    /// Number of earlier writes of the same transaction to the same row.
     pub nth: u16,
     pub action: Action,
     at: At,
-    /// Of a delete, what it deleted: it says little of the row itself.
+    /// Version that a delete deleted: the delete says little of the row itself.
     deleted: Option<At>,
 }
 
 #[derive(Clone, Debug)]
 enum At {
     Memory(Box<MemoryRow>),
-    /// Of the view's segments, and the row in it.
+    /// Number of the view's segment, and the row in it.
     Segment(usize, u32),
 }
 

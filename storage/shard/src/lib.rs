@@ -6,7 +6,7 @@
 //!                        └── readers hold a view ───┴───────────────────────────────┘        compaction: segments -> one
 //! ```
 //! What it stores, below its directory: `CURRENT` names the generation directory in use; in that, `kv/` (the keyed
-//! store: manifest, counters, object records, request ids; see `kept`) and `segments/`.
+//! store: manifest, counters, object records, request ids; see `manifest`) and `segments/`.
 //!
 //! In which order: a seal rotates the memory table between two applies; writes and syncs the segment; commits the kept
 //! state as of the rotation in one durable batch; switches readers over; and only then may the log be purged. A crash
@@ -18,16 +18,16 @@
 //! `published`, `sealed`). Apply takes `core` alone; readers take none of them for longer than copying references.
 //! `compacting` and `upkeep` are held while the disk works: nothing that consensus waits for may take them.
 
+mod annotations;
 mod apply;
 mod bases;
 mod compact;
 mod core;
 mod error;
 mod history;
-mod kept;
-mod live;
+mod live_segment;
+mod manifest;
 mod memory;
-mod notes;
 mod open;
 mod read;
 mod replay;
@@ -52,12 +52,12 @@ use assay_storage_model::{Applied, LogPosition, ObjectKey, OrgId, Xact};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
+pub use crate::annotations::Notes;
 pub use crate::bases::BASES_BYTES_MAX;
 pub use crate::compact::{NEIGHBOURS_MAX, SEGMENTS_PER_TIER, TIER_MAX};
 pub use crate::error::ShardError;
 pub use crate::history::{PastWrite, Written};
-pub use crate::kept::ObjectRecord;
-pub use crate::notes::Notes;
+pub use crate::manifest::ObjectRecord;
 pub use crate::open::{CheckedShard, check_dir};
 pub use crate::read::{Event, Row, Trace, TracePage, View};
 pub use crate::replay::{PICKED_MAX, PastOp, WrittenOp};

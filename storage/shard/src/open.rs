@@ -14,8 +14,8 @@ use parking_lot::{Mutex, RwLock};
 use crate::bases::Bases;
 use crate::core::Core;
 use crate::error::ShardError;
-use crate::kept::Kept;
-use crate::live::LiveSegment;
+use crate::live_segment::LiveSegment;
+use crate::manifest::Kept;
 use crate::seal::Upkeep;
 use crate::{KvKind, Shard, ShardConfig};
 

@@ -3,8 +3,8 @@
 //! Memory and segments hold rows by their keys, not by their writes. So what comes next is picked from all that comes later,
 //! a part of it at a time: of what nobody wrote to again both orders are the same, and a part reads little more than itself.
 //!
-//! Below a floor history may be gone, and is not told: of what a row was there the last version is told, whole, in the place of
-//! the write that made the row, so that rows come in their order.
+//! Below a floor history may be gone, and is not told: of what a row was there the last version is told, whole, in the
+//! place of the write that made the row, so that rows come in their order.
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
@@ -14,7 +14,7 @@ use assay_storage_segments::{Columns, OwnedRow};
 use bytes::Bytes;
 
 use crate::error::ShardError;
-use crate::live::LiveSegment;
+use crate::live_segment::LiveSegment;
 use crate::memory::{Generation, MemoryRow};
 use crate::read::{View, memory_event, segment_event};
 use crate::text::Text;
@@ -36,7 +36,7 @@ pub struct PastOp {
 #[derive(Clone, Debug)]
 enum At {
     Memory(Box<MemoryRow>),
-    /// Of the view's segments, and the row in it.
+    /// Number of the view's segment, and the row in it.
     Segment(usize, u32),
 }
 
@@ -130,8 +130,8 @@ impl Picked {
 }
 
 impl View {
-    /// The first operations of the writes from `from` on, up to `at`, in their order: all that there are, or at least all of one
-    /// write. What rows were deleted is among them; a delete that found nothing was never kept.
+    /// The first operations of the writes from `from` on, up to `at`, in their order: all that there are, or at least
+    /// all of one write. What rows were deleted is among them; a delete that found nothing was never kept.
     pub fn past(&self, object: &ObjectKey, from: Xact, at: Xact) -> Result<Vec<PastOp>, ShardError> {
         self.admit(object, at)?;
         let floor = self.object(object).map_or(Xact::ZERO, |record| record.floor);

@@ -193,7 +193,7 @@ impl Unit {
     }
 }
 
-/// Of a column of a whole chunk.
+/// Part of a column of a whole chunk.
 fn part_of(column: &ArrayRef, rows: Range<usize>, keep: Option<&BooleanBuffer>) -> ArrayRef {
     let part = column.slice(rows.start, rows.len());
     let part = match keep {
@@ -228,7 +228,7 @@ pub(crate) fn next_source() -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Chunk {
     source: u64,
-    /// Of a segment, whose groups hold several objects, none.
+    /// Object of the rows; none in a segment, whose groups hold several objects.
     object: Option<ObjectKey>,
     number: u32,
 }

@@ -10,7 +10,7 @@ use assay_storage_model::Applied;
 use assay_storage_segments::verify;
 
 use crate::Shard;
-use crate::live::LiveSegment;
+use crate::live_segment::LiveSegment;
 
 /// How often a segment whose files changed under the look is looked at again.
 const LOOKS_MAX: usize = 4;
@@ -56,7 +56,7 @@ impl Shard {
         Vec::new()
     }
 
-    /// Of one moment. Equal on replicas that applied the same entries.
+    /// Digest of the state at one moment. Equal on replicas that applied the same entries.
     pub fn digest(&self) -> ShardDigest {
         let core = self.core.lock();
         let mut digest = u64::from(crc32c::crc32c(&core.last.0.to_le_bytes()));

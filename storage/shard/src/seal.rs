@@ -21,8 +21,8 @@ use assay_storage_model::{Applied, ObjectKey, Xact};
 use assay_storage_segments::{Mark, Segment, SegmentWriter, VersionRow, WriterOptions};
 
 use crate::error::ShardError;
-use crate::kept::{self, Counters, ObjectRecord};
-use crate::live::LiveSegment;
+use crate::live_segment::LiveSegment;
+use crate::manifest::{self, Counters, ObjectRecord};
 use crate::memory::{Generation, MemoryRow};
 use crate::{Core, Shard};
 
@@ -106,14 +106,14 @@ impl Shard {
         if !sabotage::is(Sabotage::ForgetRequests) {
             batch.append(std::mem::take(&mut requests.batch));
         }
-        kept::put_counters(&mut batch, &counters);
+        manifest::put_counters(&mut batch, &counters);
         for (object, record) in &rotation.objects {
-            kept::put_object(&mut batch, object, record);
+            manifest::put_object(&mut batch, object, record);
         }
         if let Some(written) = &written {
-            kept::put_segment(&mut batch, &written.meta);
+            manifest::put_segment(&mut batch, &written.meta);
             let before: Vec<u64> = self.core.lock().segments.iter().map(|live| live.meta().seq).collect();
-            kept::put_order(&mut batch, before.into_iter().chain([written.meta.seq]));
+            manifest::put_order(&mut batch, before.into_iter().chain([written.meta.seq]));
         }
         upkeep.kv.commit(&batch)?;
         upkeep.sealed = counters;

@@ -20,8 +20,8 @@ use assay_storage_segments::{Segment, SegmentError, file_name, verify};
 use thiserror::Error;
 
 use crate::error::ShardError;
-use crate::kept::Kept;
-use crate::live::LiveSegment;
+use crate::live_segment::LiveSegment;
+use crate::manifest::Kept;
 use crate::open::{current_generation, generation_dir, load, make_dir, open_kv, write_current};
 use crate::{KvKind, Shard};
 

@@ -10,7 +10,7 @@ use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use assay_storage_segments::Columns;
 
 use crate::error::ShardError;
-use crate::live::LiveSegment;
+use crate::live_segment::LiveSegment;
 use crate::memory::{Generation, MemoryRow, is_row};
 use crate::text::Text;
 

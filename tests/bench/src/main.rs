@@ -1,17 +1,12 @@
 //! `assay-bench`: what the store and the server cost and how fast they are. Progress on stderr, figures as a table on stdout.
 
+mod client_threads;
 mod cluster;
-mod disk;
-mod grpc;
-mod house;
 mod http;
-mod lanes;
 mod process;
 mod query;
-mod releases;
+mod release_comparison;
 mod report;
-mod scale;
-mod soak;
 mod store;
 
 use std::net::SocketAddr;
@@ -56,7 +51,7 @@ enum Command {
     /// Questions about traces, against DuckDB and chDB with the same rows in the same run
     Query(QueryArgs),
     /// Inserts and questions, against an earlier program in turns
-    Releases(releases::ReleasesArgs),
+    Releases(release_comparison::ReleasesArgs),
     #[command(flatten)]
     Cluster(cluster::command::ClusterCommand),
     /// The bare pipeline: reads, parses, appends to one file, syncs it once for all who wait. Serves until interrupted
@@ -376,15 +371,17 @@ fn main() -> anyhow::Result<()> {
         Command::Exports(args) => run_exports(args),
         Command::Overload(args) => run_overload(args),
         Command::Query(args) => run_query(args),
-        Command::Releases(args) => releases::run(args),
+        Command::Releases(args) => release_comparison::run(args),
         Command::Cluster(command) => cluster::command::run(command),
-        Command::Bare(args) => {
-            http::bare::run(&http::bare::Options { listen: args.listen, dir: args.dir, workers: args.workers })
-        }
+        Command::Bare(args) => http::bare_server::run(&http::bare_server::Options {
+            listen: args.listen,
+            dir: args.dir,
+            workers: args.workers,
+        }),
         Command::SideRaftEngine { task } => process::say(&store::peer::run(&task_of(&task)?)?),
-        Command::SideStore { task } => process::say(&store::side::run(&task_of(&task)?)?),
-        Command::ScaleLoad { task } => scale::load::run(&task_of(&task)?),
-        Command::ScaleRead { task } => process::say(&scale::read::run(&task_of(&task)?)?),
+        Command::SideStore { task } => process::say(&store::assay::run(&task_of(&task)?)?),
+        Command::ScaleLoad { task } => store::scale::load::run(&task_of(&task)?),
+        Command::ScaleRead { task } => process::say(&store::scale::read::run(&task_of(&task)?)?),
     }
 }
 
@@ -406,7 +403,7 @@ fn run_soak(args: &SoakArgs) -> anyhow::Result<()> {
         bail!("--rate is MB a second, above 0");
     }
     let scratch = Scratch::within(&args.common.dir)?;
-    let options = soak::Options {
+    let options = store::soak::Options {
         seconds: args.seconds,
         rate_bytes_per_second: args.rate.map(|rate| rate * 1e6),
         threads: args.threads,
@@ -414,25 +411,25 @@ fn run_soak(args: &SoakArgs) -> anyhow::Result<()> {
         profile: args.profile,
         seed: args.common.seed,
     };
-    soak::run(&options, scratch.path(), args.common.json.as_deref())
+    store::soak::run(&options, scratch.path(), args.common.json.as_deref())
 }
 
 fn run_scale(args: &ScaleArgs) -> anyhow::Result<()> {
     let scratch = Scratch::within(&args.common.dir)?;
-    let task = scale::Task {
+    let task = store::scale::ScaleTask {
         dir: scratch.path().to_owned(),
         rows: args.rows,
         merges: args.merges,
         seed: args.common.seed,
-        lanes: lanes::lanes(args.threads),
+        lanes: client_threads::lanes(args.threads),
         objects: Vec::new(),
     };
-    scale::run(task, args.common.json.as_deref())
+    store::scale::run(task, args.common.json.as_deref())
 }
 
 fn run_disk(args: &DiskArgs) -> anyhow::Result<()> {
     let scratch = Scratch::within(&args.common.dir)?;
-    let limit = disk::measure(scratch.path(), args.bytes)?;
+    let limit = store::disk_limits::measure(scratch.path(), args.bytes)?;
     let mut report = report::Report::new("disk");
     report.figure("1 MiB appends + fdatasync", limit.mb_per_second, "MB/s");
     report.figure("an append, p50", limit.append_ms_p50, "ms");
@@ -522,10 +519,10 @@ fn run_query(args: QueryArgs) -> anyhow::Result<()> {
     query::run(&options, scratch.path(), args.common.json.as_deref())
 }
 
-type OnServer = fn(&http::load::Options, &Path, Option<&Path>) -> anyhow::Result<()>;
+type OnServer = fn(&http::row_loader::Options, &Path, Option<&Path>) -> anyhow::Result<()>;
 
 fn run_on_server(args: ServerArgs, command: OnServer) -> anyhow::Result<()> {
-    let options = http::load::Options {
+    let options = http::row_loader::Options {
         program: http::program(args.program.program)?,
         rows: args.rows,
         connections: args.connections.into(),

@@ -1,4 +1,4 @@
-//! What the kernel says about a process: memory, bytes written, CPU time by the kind of work its threads do.
+//! Measurements of a process by the kernel: memory, bytes written, CPU time by the kind of work its threads do.
 //! And how a command runs a part of itself as a process of its own, so that such figures are of that part alone.
 
 use std::collections::BTreeMap;
@@ -117,14 +117,14 @@ fn group_of(name: &str) -> String {
 /// A part of a command that runs as a process of its own and says what it found as lines of JSON on stdout.
 /// It is killed when this is dropped.
 #[derive(Debug)]
-pub struct Part {
+pub struct ProcessPart {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-impl Part {
+impl ProcessPart {
     /// Runs this program again with `name` and the part's task.
-    pub fn start(name: &str, task: &impl Serialize) -> anyhow::Result<Part> {
+    pub fn start(name: &str, task: &impl Serialize) -> anyhow::Result<ProcessPart> {
         let program = std::env::current_exe().context("finding this program's own file")?;
         let mut child = Command::new(program)
             .arg(name)
@@ -134,7 +134,7 @@ impl Part {
             .spawn()
             .with_context(|| format!("starting the part {name}"))?;
         let stdout = child.stdout.take().context("the part's output")?;
-        Ok(Part { child, lines: BufReader::new(stdout).lines() })
+        Ok(ProcessPart { child, lines: BufReader::new(stdout).lines() })
     }
 
     pub fn process(&self) -> Process {
@@ -168,7 +168,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for ProcessPart {
     fn drop(&mut self) {
         // Both fail when it has ended already, which is what is wanted.
         let _ = self.child.kill();

@@ -1,4 +1,4 @@
-//! What a command found: a table for people on stdout, the same as JSON for whoever compares runs.
+//! Report of a command: a table for people on stdout, the same as JSON for whoever compares runs.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// What was promised of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wanted {
+pub enum Threshold {
     AtLeast(f64),
     AtMost(f64),
 }
@@ -21,7 +21,7 @@ pub struct Figure {
     pub value: f64,
     pub unit: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub wanted: Option<Wanted>,
+    pub wanted: Option<Threshold>,
 }
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Report {
         self.figures.push(Figure { name: name.into(), value, unit, wanted: None });
     }
 
-    pub fn promised(&mut self, name: impl Into<String>, value: f64, unit: &'static str, wanted: Wanted) {
+    pub fn promised(&mut self, name: impl Into<String>, value: f64, unit: &'static str, wanted: Threshold) {
         self.figures.push(Figure { name: name.into(), value, unit, wanted: Some(wanted) });
     }
 
@@ -73,11 +73,11 @@ impl Report {
     }
 }
 
-impl Wanted {
+impl Threshold {
     fn verdict(self, value: f64) -> String {
         let (kept, words) = match self {
-            Wanted::AtLeast(bound) => (value >= bound, format!("at least {}", rounded(bound))),
-            Wanted::AtMost(bound) => (value <= bound, format!("at most {}", rounded(bound))),
+            Threshold::AtLeast(bound) => (value >= bound, format!("at least {}", rounded(bound))),
+            Threshold::AtMost(bound) => (value <= bound, format!("at most {}", rounded(bound))),
         };
         format!("{} ({words})", if kept { "ok" } else { "MISSED" })
     }
@@ -121,8 +121,8 @@ mod tests {
     #[test]
     fn a_broken_promise_is_said_in_the_table() {
         let mut report = Report::new("store");
-        report.promised("ratio", 0.59, "", Wanted::AtLeast(0.6));
-        report.promised("write_bytes per byte", 2.5, "", Wanted::AtMost(3.0));
+        report.promised("ratio", 0.59, "", Threshold::AtLeast(0.6));
+        report.promised("write_bytes per byte", 2.5, "", Threshold::AtMost(3.0));
         let table = report.table();
         assert!(table.contains("0.590") && table.contains("MISSED (at least 0.600)"), "{table}");
         assert!(table.contains("ok (at most 3.000)"), "{table}");

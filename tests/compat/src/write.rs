@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use assay_test_api::case::{Case, Target};
 use assay_test_api::server::{Options, Server};
 use assay_tests_tidy::formats;
-use assay_tests_tidy::house::House;
+use assay_tests_tidy::workspace::Workspace;
 
 use crate::doctor;
 use crate::record::Seen;
@@ -53,8 +53,8 @@ pub fn release(dir: &Path, place: &Path) -> Result<Release> {
     // A stop would be too kind: what is under way has to be in the log.
     server.kill()?;
     has_everything(&data)?;
-    let house = House::this();
-    Release::pack(dir, place, &reads, &formats::text(&formats::constants(&house.sources())))
+    let workspace = Workspace::this();
+    Release::pack(dir, place, &reads, &formats::text(&formats::constants(&workspace.sources())))
 }
 
 /// Waits until segments are columnar, as they become where nothing is sealed for a while.

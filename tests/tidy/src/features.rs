@@ -1,4 +1,4 @@
-//! One build of what is large: a crate built alone and the whole house must ask the same features of the libraries
+//! One build of what is large: a crate built alone and the whole workspace must ask the same features of the libraries
 //! that take minutes, or each of them is built twice.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,18 +20,20 @@ pub fn parse_tree(lines: &str) -> BTreeMap<String, BTreeSet<String>> {
     found
 }
 
-/// Features that the whole house asks of a large library and this crate alone does not.
+/// Features that the whole workspace asks of a large library and this crate alone does not.
 pub fn complaints(
     name: &str,
     alone: &BTreeMap<String, BTreeSet<String>>,
-    house: &BTreeMap<String, BTreeSet<String>>,
+    workspace: &BTreeMap<String, BTreeSet<String>>,
 ) -> Vec<String> {
     let large = alone.iter().filter(|(package, _)| LARGE.iter().any(|large| package.starts_with(large)));
     let differing = large.filter_map(|(package, features)| {
-        let asked = house.get(package)?;
+        let asked = workspace.get(package)?;
         let (more, fewer) = (join(asked.difference(features)), join(features.difference(asked)));
         (asked != features).then(|| {
-            format!("{package} is built twice: the house asks [{more}] more and [{fewer}] less of it than {name} alone")
+            format!(
+                "{package} is built twice: the workspace asks [{more}] more and [{fewer}] less of it than {name} alone"
+            )
         })
     });
     differing.collect()
@@ -46,14 +48,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_feature_that_only_the_house_asks_for_is_named() {
+    fn a_feature_that_only_the_workspace_asks_for_is_named() {
         let alone = parse_tree("assay-storage-log v0.1.0 (/x)|\nbytes v1.12.1|std\nitoa v1.0.0|\nbytes v1.12.1| (*)\n");
         let same = parse_tree("bytes v1.12.1|std\nitoa v1.0.0|more\n");
         assert!(complaints("x", &alone, &same).is_empty(), "small libraries may differ");
         let more = parse_tree("bytes v1.12.1|std,serde\n");
         assert_eq!(
             complaints("x", &alone, &more),
-            ["bytes v1.12.1 is built twice: the house asks [serde] more and [] less of it than x alone"]
+            ["bytes v1.12.1 is built twice: the workspace asks [serde] more and [] less of it than x alone"]
         );
         assert_eq!(complaints("x", &more, &alone).len(), 1);
     }

@@ -1,10 +1,10 @@
 //! Formats of what lies on disk: the constants that name their versions, and data that was written in each. Data of a
 //! release stays in `tests/compat/releases`, where every later program is held against it.
 
-use crate::house::Source;
+use crate::workspace::Source;
 
 /// Where what lies on disk is encoded.
-const WINGS: [&str; 2] = ["storage/", "cluster/"];
+const AREAS: [&str; 2] = ["storage/", "cluster/"];
 /// How the constants are called that change with a format.
 const ENDINGS: [&str; 3] = ["VERSION", "FORMAT", "MAGIC"];
 
@@ -12,7 +12,7 @@ const ENDINGS: [&str; 3] = ["VERSION", "FORMAT", "MAGIC"];
 pub fn constants(sources: &[Source]) -> Vec<String> {
     let encoders = sources
         .iter()
-        .filter(|source| WINGS.iter().any(|wing| source.path.starts_with(wing)) && source.path.contains("/src/"));
+        .filter(|source| AREAS.iter().any(|area| source.path.starts_with(area)) && source.path.contains("/src/"));
     let mut found: Vec<String> = encoders
         .flat_map(|source| {
             let constants = source.text.lines().filter_map(constant);

@@ -1,8 +1,8 @@
 //! Which of our crates may name which: downwards only.
 
-use crate::house::Crate;
+use crate::workspace::Crate;
 
-/// What each crate may name. A crate that is not listed has no place in the house yet: give it one here.
+/// What each crate may name. A crate that is not listed is refused: give it a line here.
 const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-storage-model", &[]),
     ("assay-storage-threads", &[]),
@@ -140,7 +140,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-tests-tidy", &[]),
 ];
 
-/// Never, whatever a table says, also not in tests: from a wing, to names that begin so.
+/// Never, whatever a table says, also not in tests: from an area, to names that begin so.
 const NEVER: &[(&str, &[&str], &str)] = &[
     (
         "storage/",
@@ -167,8 +167,8 @@ fn of_crate(member: &Crate) -> Vec<String> {
         if name != PROGRAM && !name.starts_with("assay-") {
             continue;
         }
-        if let Some((_, _, why)) = NEVER.iter().find(|(wing, names, _)| {
-            member.folder.starts_with(wing) && (name == PROGRAM || names.iter().any(|never| name.starts_with(never)))
+        if let Some((_, _, why)) = NEVER.iter().find(|(area, names, _)| {
+            member.folder.starts_with(area) && (name == PROGRAM || names.iter().any(|never| name.starts_with(never)))
         }) && !within_cluster(member, name)
         {
             found.push(format!("{} names {name}: {why}", member.name));
@@ -179,7 +179,7 @@ fn of_crate(member: &Crate) -> Vec<String> {
     found
 }
 
-/// The wing's own crates begin with its name.
+/// The area's own crates begin with its name.
 fn within_cluster(member: &Crate, name: &str) -> bool {
     member.folder.starts_with("cluster") && name.starts_with("assay-cluster")
 }

@@ -1,6 +1,6 @@
 //! Prose: how doc comments begin, and how long the sentences are that people read.
 
-use crate::house::Source;
+use crate::workspace::Source;
 
 /// Words of a sentence in a text for users.
 pub const WORDS_MAX: usize = 25;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// What anyone runs to see that the house stands; also what `.ci/run` runs.
+/// What anyone runs to see that the workspace stands; also what `.ci/run` runs.
 pub const TEST_COMMAND: &str = "cargo test-all";
 
 /// A command the README shows.

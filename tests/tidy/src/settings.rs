@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::house::Source;
+use crate::workspace::Source;
 
 const PREFIX: &str = "ASSAY_";
 const ROOT: &str = "Config";

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::functions::functions;
-use crate::house::Source;
+use crate::workspace::Source;
 
 pub const FILE_LINES_MAX: usize = 600;
 pub const FUNCTION_LINES_MAX: usize = 70;

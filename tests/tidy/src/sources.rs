@@ -1,7 +1,7 @@
 //! What every Rust file must open with, and what none may contain.
 
 use crate::functions::code_only;
-use crate::house::Source;
+use crate::workspace::Source;
 
 /// In code, not in remarks; each with why.
 const FORBIDDEN: &[(&str, &str)] = &[

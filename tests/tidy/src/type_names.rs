@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::functions::code_only;
-use crate::house::{Crate, Source};
+use crate::workspace::{Crate, Source};
 
 /// Nouns that need a subject in front of them to mean something: `QueryAnswer`, not `Answer`.
 pub const EMPTY_NOUNS: [&str; 24] = [

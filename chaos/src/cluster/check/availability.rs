@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Evidence;
-use crate::cluster::history::{FaultRecord, Operation, Went};
-use crate::cluster::said::{Outcome, Phase};
+use crate::cluster::recording::events::{Outcome, Phase};
+use crate::cluster::recording::indexed_history::{FaultRecord, Operation, Went};
 
 /// A leader that is gone, cut off or held is replaced by then.
 pub const OUTAGE_MAX_MICROS: u64 = 10_000_000;
@@ -53,7 +53,7 @@ impl Gap {
     }
 }
 
-/// Of each object or key, in order; from the storm on.
+/// Gaps of each object or key, in order; from the storm on.
 pub fn gaps(evidence: &Evidence) -> BTreeMap<&str, Vec<Gap>> {
     let mut asked: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
     for one in evidence.history.operations.values() {

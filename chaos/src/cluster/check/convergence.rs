@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Evidence;
-use crate::cluster::said::{Phase, Said};
-use crate::cluster::status::{Group, Status};
+use crate::cluster::environment::status::{Group, Status};
+use crate::cluster::recording::events::{Phase, RunEvent};
 
 /// Voters of a group, where there are as many nodes.
 const VOTERS: usize = 3;
@@ -37,7 +37,7 @@ fn last_words(evidence: &Evidence) -> Vec<(u8, Option<Status>)> {
     let look = evidence.history.began(Phase::Look).unwrap_or(u64::MAX);
     let mut last: BTreeMap<u8, Option<Status>> = BTreeMap::new();
     for (t, said) in &evidence.history.others {
-        if let Said::Status { node, status } = said
+        if let RunEvent::Status { node, status } = said
             && *t >= look
         {
             last.insert(*node, Status::of(status));
@@ -106,18 +106,18 @@ mod tests {
     use super::super::hand_made::{evidence, evidence_of, found, good, good_rows};
     use super::*;
 
-    fn status(node: u8, leader: Option<u64>, roles: [&str; 3], digest: &str) -> Said {
+    fn status(node: u8, leader: Option<u64>, roles: [&str; 3], digest: &str) -> RunEvent {
         let replicas: Vec<_> =
             (1..).zip(roles).map(|(id, role)| json!({"replica": id, "node": id, "role": role})).collect();
         let group =
             json!({"group": 3, "leader": leader, "term": 1, "replicas": replicas, "applied": 9, "digest": digest});
         let nodes: Vec<_> = (1..=3).map(|id| json!({"id": id, "address": format!("n{id}")})).collect();
-        Said::Status { node, status: json!({"node": node, "nodes": nodes, "groups": [group], "settled": true}) }
+        RunEvent::Status { node, status: json!({"node": node, "nodes": nodes, "groups": [group], "settled": true}) }
     }
 
-    fn after(statuses: [Said; 2]) -> Vec<String> {
+    fn after(statuses: [RunEvent; 2]) -> Vec<String> {
         let mut said = good();
-        said.push(Said::Phase { phase: Phase::Look });
+        said.push(RunEvent::Phase { phase: Phase::Look });
         said.extend(statuses);
         found("C8", &evidence_of(&said, &good_rows()))
     }

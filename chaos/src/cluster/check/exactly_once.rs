@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Evidence;
-use crate::cluster::history::End;
+use crate::cluster::recording::indexed_history::End;
 
 pub fn check(evidence: &Evidence) -> Vec<String> {
     let mut findings = Vec::new();
@@ -48,13 +48,13 @@ fn conflict(evidence: &Evidence, write: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::hand_made::{evidence, evidence_of, found, good, good_rows, refused, rows, write};
-    use crate::cluster::rows::own;
-    use crate::cluster::said::Said;
+    use crate::cluster::recording::events::RunEvent;
+    use crate::cluster::workload::rows::own;
 
     #[test]
     fn a_write_that_was_seen_under_two_ids_is_named() {
         let mut said = good();
-        let Said::Found { seen, .. } = &mut said[13] else { panic!("the first read") };
+        let RunEvent::Found { seen, .. } = &mut said[13] else { panic!("the first read") };
         seen[0].1 = 100;
         assert!(found("C4", &evidence_of(&said, &good_rows()))[0].contains("write 10 was seen under {100, 101}"));
     }
@@ -63,9 +63,9 @@ mod tests {
     fn two_contents_under_one_key_are_named() {
         let said = [
             write(1, 50, Some(50), &[own(50, 0)]),
-            Said::Ok { op: 1 },
+            RunEvent::Ok { op: 1 },
             write(2, 60, Some(50), &[own(60, 0)]),
-            Said::Ok { op: 2 },
+            RunEvent::Ok { op: 2 },
         ];
         let rows = rows(&[(1, &[own(50, 0)]), (2, &[own(60, 0)])]);
         assert!(found("C4", &evidence_of(&said, &rows))[0].contains("writes [50, 60] were applied"));

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::Evidence;
-use crate::cluster::history::ReadRecord;
-use crate::cluster::model::Model;
-use crate::cluster::rows::Rows;
+use crate::cluster::check::expected_rows::Model;
+use crate::cluster::recording::indexed_history::ReadRecord;
+use crate::cluster::workload::rows::Rows;
 
 /// Reads that are explained row by row; that is slow, and the first says most.
 const EXPLAINED_MAX: usize = 3;

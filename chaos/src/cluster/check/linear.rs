@@ -1,11 +1,14 @@
-//! Whether operations that overlap in time can be put into one order that a simple machine explains (Wing, Gong; Lowe).
+//! Linearizability: operations that overlap in time are put into one order that a simple machine explains (Wing, Gong;
+//! Lowe).
 //!
-//! Operations are taken up as they begin. Where one ends, it must have happened by then: every way in which the operations
-//! under way can have happened up to it is kept as a configuration, once, and those in which it has not are dropped.
+//! Operations are taken up as they begin. Where one ends, it must have happened by then: every way in which the
+//! operations under way can have happened up to it is kept as a configuration, once, and those in which it has not are
+//! dropped.
 //!
-//! An operation without an end may happen at any time, or never. They pile up as a history grows, so three things are not
-//! looked through twice: one that would change nothing need not happen; of several that are alike the first comes first;
-//! and of two configurations that differ only in the endless operations spent, one with fewer can do all that the other can.
+//! An operation without an end may happen at any time, or never. They pile up as a history grows, so three things are
+//! not looked through twice: one that would change nothing need not happen; of several that are alike the first comes
+//! first; and of two configurations that differ only in the endless operations spent, one with fewer can do all that
+//! the other can.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
@@ -14,7 +17,7 @@ use std::hash::Hash;
 const CONFIGURATIONS_MAX: usize = 200_000;
 
 /// A machine with one state.
-pub trait Machine {
+pub trait SequentialMachine {
     type State: Clone + Eq + Hash;
     type Op: PartialEq;
 
@@ -89,11 +92,11 @@ impl<S: Clone + Eq + Hash> Configurations<S> {
     }
 }
 
-pub fn order<M: Machine>(machine: &M, calls: &[Call<M::Op>]) -> Order {
+pub fn order<M: SequentialMachine>(machine: &M, calls: &[Call<M::Op>]) -> Order {
     order_within(machine, calls, CONFIGURATIONS_MAX)
 }
 
-fn order_within<M: Machine>(machine: &M, calls: &[Call<M::Op>], most: usize) -> Order {
+fn order_within<M: SequentialMachine>(machine: &M, calls: &[Call<M::Op>], most: usize) -> Order {
     // (place, is an end, call): places are those of one history, so no two are alike.
     let mut events: Vec<(usize, bool, usize)> = Vec::new();
     for (number, call) in calls.iter().enumerate() {
@@ -120,7 +123,7 @@ fn order_within<M: Machine>(machine: &M, calls: &[Call<M::Op>], most: usize) -> 
 }
 
 /// All configurations in which `ended` has happened; nothing if they are too many.
-fn until_happened<M: Machine>(
+fn until_happened<M: SequentialMachine>(
     machine: &M,
     calls: &[Call<M::Op>],
     under_way: &BTreeSet<usize>,
@@ -174,7 +177,7 @@ mod tests {
     use super::*;
 
     /// A register; an operation writes or reads.
-    struct Register;
+    struct TestRegister;
 
     #[derive(Clone, Copy, PartialEq)]
     enum Op {
@@ -182,7 +185,7 @@ mod tests {
         Read(u8),
     }
 
-    impl Machine for Register {
+    impl SequentialMachine for TestRegister {
         type State = u8;
         type Op = Op;
 
@@ -205,7 +208,7 @@ mod tests {
             .iter()
             .map(|(begin, end, op)| Call { begin: *begin, end: (*end > 0).then_some(*end), op: *op })
             .collect();
-        assert_eq!(order(&Register, &calls), expected);
+        assert_eq!(order(&TestRegister, &calls), expected);
     }
 
     #[test]
@@ -247,13 +250,13 @@ mod tests {
     fn many_without_an_end_are_looked_through() {
         let mut calls: Vec<Call<Op>> = (1..=40).map(|n| Call { begin: n, end: None, op: Op::Write(n as u8) }).collect();
         calls.push(Call { begin: 50, end: Some(51), op: Op::Read(99) });
-        assert_eq!(order_within(&Register, &calls, 1000), Order::None { at: 40 });
+        assert_eq!(order_within(&TestRegister, &calls, 1000), Order::None { at: 40 });
     }
 
     #[test]
     fn too_many_ways_are_unknown() {
         let calls: Vec<Call<Op>> =
             (1..=40).map(|n| Call { begin: n, end: Some(50 + n), op: Op::Write(n as u8) }).collect();
-        assert_eq!(order_within(&Register, &calls, 1000), Order::Unknown { at: 0 });
+        assert_eq!(order_within(&TestRegister, &calls, 1000), Order::Unknown { at: 0 });
     }
 }

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Evidence;
-use crate::cluster::conductor::{RECOVERY_MAX, STREAK};
-use crate::cluster::history::{Operation, Went};
-use crate::cluster::said::{Phase, Said};
+use crate::cluster::faults::conductor::{RECOVERY_MAX, STREAK};
+use crate::cluster::recording::events::{Phase, RunEvent};
+use crate::cluster::recording::indexed_history::{Operation, Went};
 
 const RECOVERY_MICROS: u64 = RECOVERY_MAX.as_secs() * 1_000_000;
 /// Fewer successes than this in half of the time are an outage, however calm it was.
@@ -100,7 +100,7 @@ fn grown(evidence: &Evidence, calm: u64, findings: &mut Vec<String>) {
     let mut before: BTreeMap<&str, f64> = BTreeMap::new();
     let mut after: BTreeMap<(u8, &str), f64> = BTreeMap::new();
     for (t, said) in &evidence.history.others {
-        let Said::Gauges { node, gauges } = said else { continue };
+        let RunEvent::Gauges { node, gauges } = said else { continue };
         for (name, value) in GAUGES.iter().filter_map(|name| Some((*name, *gauges.get(*name)?))) {
             if *t < first_fault {
                 let most = before.entry(name).or_default();
@@ -122,21 +122,21 @@ fn grown(evidence: &Evidence, calm: u64, findings: &mut Vec<String>) {
 mod tests {
     use super::super::hand_made::{STEP, evidence_of, found, good, good_rows, info, one, write};
     use super::*;
-    use crate::cluster::said::Said;
+    use crate::cluster::recording::events::RunEvent;
 
     /// The calm with so many writes acknowledged; at `broken` one is not. They are a second apart.
-    fn calm(count: u64, broken: Option<u64>) -> Vec<Said> {
+    fn calm(count: u64, broken: Option<u64>) -> Vec<RunEvent> {
         let mut said = good();
-        said.push(Said::Phase { phase: Phase::Calm });
+        said.push(RunEvent::Phase { phase: Phase::Calm });
         for op in 100..100 + count {
             said.push(write(op, 1000 + op, None, &one()));
-            said.push(if broken == Some(op) { info(op) } else { Said::Ok { op } });
+            said.push(if broken == Some(op) { info(op) } else { RunEvent::Ok { op } });
         }
         said
     }
 
     /// With `apart` microseconds between any two events of the calm.
-    fn paced(said: &[Said], apart: u64) -> Evidence {
+    fn paced(said: &[RunEvent], apart: u64) -> Evidence {
         let mut evidence = evidence_of(said, &good_rows());
         let calm = evidence.history.began(Phase::Calm).expect("a calm");
         for operation in evidence.history.operations.values_mut().filter(|one| one.phase == Phase::Calm) {
@@ -178,11 +178,12 @@ mod tests {
 
     #[test]
     fn a_node_that_keeps_sockets_open_is_named() {
-        let gauges = |sockets: f64| Said::Gauges { node: 2, gauges: BTreeMap::from([("sockets".to_owned(), sockets)]) };
+        let gauges =
+            |sockets: f64| RunEvent::Gauges { node: 2, gauges: BTreeMap::from([("sockets".to_owned(), sockets)]) };
         let with = |sockets| {
             let mut said = good();
             said.insert(1, gauges(100.0));
-            said.extend([Said::Phase { phase: Phase::Calm }, gauges(sockets)]);
+            said.extend([RunEvent::Phase { phase: Phase::Calm }, gauges(sockets)]);
             found("C10 liveness", &evidence_of(&said, &good_rows()))
         };
         assert_eq!(with(150.0), Vec::<String>::new());

@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::Evidence;
-use crate::cluster::said::Said;
+use crate::cluster::recording::events::RunEvent;
 
 /// What must not stand in a log.
 const ALARMS: [&str; 4] = ["panicked at", "stops:", "assertion", " ERROR "];
@@ -110,11 +110,11 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
     for (t, said) in &evidence.history.others {
         let at = *t as f64 / 1e6;
         match said {
-            Said::Exit { node, explained: None, why } => {
+            RunEvent::Exit { node, explained: None, why } => {
                 findings.push(format!("node {node} ended at {at:.1} s: {why}"))
             }
-            Said::Odd { status: 500, .. } if disk_was_dying(evidence, *t) => {}
-            Said::Odd { op, status, why } => {
+            RunEvent::Odd { status: 500, .. } if disk_was_dying(evidence, *t) => {}
+            RunEvent::Odd { op, status, why } => {
                 findings.push(format!("operation {op} was answered {status} at {at:.1} s: {why}"));
             }
             _ => {}
@@ -131,7 +131,7 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
 /// What was promised of a fault and did not come true. Comes first: odd answers may follow from it by the hundred.
 fn broken_promises(evidence: &Evidence) -> Vec<String> {
     let broken = evidence.history.others.iter().filter_map(|(t, said)| match said {
-        Said::Broken { fault, why } => Some(format!("{fault} at {:.1} s: {why}", *t as f64 / 1e6)),
+        RunEvent::Broken { fault, why } => Some(format!("{fault} at {:.1} s: {why}", *t as f64 / 1e6)),
         _ => None,
     });
     broken.collect()
@@ -153,8 +153,8 @@ mod tests {
 
     use super::super::hand_made::{STEP, evidence, evidence_of, found, good, good_rows};
     use super::*;
-    use crate::cluster::history::FaultRecord;
-    use crate::cluster::said::Outcome;
+    use crate::cluster::recording::events::Outcome;
+    use crate::cluster::recording::indexed_history::FaultRecord;
 
     #[test]
     fn an_alarm_is_owed_only_under_its_own_fault() {
@@ -167,13 +167,13 @@ mod tests {
     #[test]
     fn an_end_without_a_reason_and_an_odd_answer_are_named() {
         let mut said = good();
-        let exit = |explained: Option<&str>| Said::Exit {
+        let exit = |explained: Option<&str>| RunEvent::Exit {
             node: 2,
             explained: explained.map(str::to_owned),
             why: "signal 6".into(),
         };
         said.extend([exit(Some("its disk was full")), exit(None)]);
-        said.push(Said::Odd { op: 4, status: 500, why: "inside".into() });
+        said.push(RunEvent::Odd { op: 4, status: 500, why: "inside".into() });
         let mut evidence = evidence_of(&said, &good_rows());
         let findings = found("C11", &evidence);
         assert!(findings.len() == 2 && findings[0].contains("node 2 ended"), "{findings:?}");
@@ -193,8 +193,8 @@ mod tests {
     #[test]
     fn a_broken_promise_is_told_before_what_follows_from_it() {
         let mut said = good();
-        said.extend((0..10).map(|_| Said::Odd { op: 4, status: 401, why: "another key".into() }));
-        said.push(Said::Broken { fault: "empty-directory".into(), why: "node 2 is ready".into() });
+        said.extend((0..10).map(|_| RunEvent::Odd { op: 4, status: 401, why: "another key".into() }));
+        said.push(RunEvent::Broken { fault: "empty-directory".into(), why: "node 2 is ready".into() });
         let findings = found("C11", &evidence_of(&said, &good_rows()));
         let place = said.len() - 1;
         assert_eq!(findings[0], format!("empty-directory at {place}.0 s: node 2 is ready"));

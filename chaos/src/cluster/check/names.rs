@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Evidence;
-use super::linear::{Call, Machine, Order, order};
-use crate::cluster::history::{Answered, AskRecord};
-use crate::cluster::said::{Ask, Told};
+use super::linear::{Call, Order, SequentialMachine, order};
+use crate::cluster::recording::events::{Ask, ControlReply};
+use crate::cluster::recording::indexed_history::{Answered, AskRecord};
 
 /// Which experiment has the name. Ids are those of the history.
 #[derive(Clone, Debug)]
-struct Name {
+struct NameMachine {
     /// Experiments that some client found, and whose maker never learned of them.
     unclaimed: Vec<String>,
 }
@@ -29,7 +29,7 @@ enum Op {
     Dead(String),
 }
 
-impl Machine for Name {
+impl SequentialMachine for NameMachine {
     type State = Option<String>;
     type Op = Op;
 
@@ -82,10 +82,10 @@ fn by_name(evidence: &Evidence) -> BTreeMap<&str, Vec<&AskRecord>> {
     names
 }
 
-fn calls(asks: &[&AskRecord]) -> (Name, Vec<Call<Op>>) {
+fn calls(asks: &[&AskRecord]) -> (NameMachine, Vec<Call<Op>>) {
     let made = |wanted: bool| {
         let ids = asks.iter().filter_map(move |ask| match &ask.ended {
-            Some((_, Answered::Told(Told::Made { id, found }))) if *found == wanted => Some(id.clone()),
+            Some((_, Answered::Told(ControlReply::Made { id, found }))) if *found == wanted => Some(id.clone()),
             _ => None,
         });
         ids.collect::<BTreeSet<String>>()
@@ -98,23 +98,27 @@ fn calls(asks: &[&AskRecord]) -> (Name, Vec<Call<Op>>) {
             _ => None,
         };
         let (end, op) = match (&ask.ask, told) {
-            (Ask::Make, Some((at, Told::Made { id, found }))) => (Some(at), Op::Made { id: id.clone(), found: *found }),
+            (Ask::Make, Some((at, ControlReply::Made { id, found }))) => {
+                (Some(at), Op::Made { id: id.clone(), found: *found })
+            }
             // Where every experiment has a maker, nobody ever saw what this one made.
             (Ask::Make, None) if !unclaimed.is_empty() => (None, Op::Making),
-            (Ask::Drop { id }, Some((at, Told::Alive))) => (Some(at), Op::Dropped(id.clone())),
+            (Ask::Drop { id }, Some((at, ControlReply::Alive))) => (Some(at), Op::Dropped(id.clone())),
             (Ask::Drop { id }, None) => (None, Op::Dropping(id.clone())),
-            (Ask::Drop { id } | Ask::Look { id } | Ask::Put { id } | Ask::Rows { id }, Some((at, Told::Dead))) => {
-                (Some(at), Op::Dead(id.clone()))
-            }
-            (Ask::Look { id } | Ask::Put { id } | Ask::Rows { id }, Some((at, Told::Alive | Told::Rows { .. }))) => {
-                (Some(at), Op::Alive(id.clone()))
-            }
+            (
+                Ask::Drop { id } | Ask::Look { id } | Ask::Put { id } | Ask::Rows { id },
+                Some((at, ControlReply::Dead)),
+            ) => (Some(at), Op::Dead(id.clone())),
+            (
+                Ask::Look { id } | Ask::Put { id } | Ask::Rows { id },
+                Some((at, ControlReply::Alive | ControlReply::Rows { .. })),
+            ) => (Some(at), Op::Alive(id.clone())),
             _ => return None,
         };
         Some(Call { begin: ask.began, end, op })
     };
     let calls = asks.iter().filter_map(call).collect();
-    (Name { unclaimed }, calls)
+    (NameMachine { unclaimed }, calls)
 }
 
 /// Rows of each experiment: all that were acknowledged before, none that was refused, and of no other experiment.
@@ -127,14 +131,15 @@ fn rows(name: &str, asks: &[&AskRecord], findings: &mut Vec<String>) {
         })
         .collect();
     for ask in asks {
-        let (Ask::Rows { id }, Some((at, Answered::Told(Told::Rows { ops, odd })))) = (&ask.ask, &ask.ended) else {
+        let (Ask::Rows { id }, Some((at, Answered::Told(ControlReply::Rows { ops, odd })))) = (&ask.ask, &ask.ended)
+        else {
             continue;
         };
         let there: BTreeSet<u64> = ops.iter().copied().collect();
         findings.extend(odd.iter().map(|row| format!("{name}: {id} has the row {row}, which nobody wrote to it")));
         for op in &there {
             let known = puts.get(op).filter(|(of, put)| {
-                let refused = matches!(put.ended, Some((_, Answered::Fail | Answered::Told(Told::Dead))));
+                let refused = matches!(put.ended, Some((_, Answered::Fail | Answered::Told(ControlReply::Dead))));
                 *of == id && put.began < *at && !refused
             });
             if known.is_none() {
@@ -142,7 +147,7 @@ fn rows(name: &str, asks: &[&AskRecord], findings: &mut Vec<String>) {
             }
         }
         let before = puts.iter().filter(|(op, (of, put))| {
-            let acked = matches!(&put.ended, Some((end, Answered::Told(Told::Alive))) if *end < ask.began);
+            let acked = matches!(&put.ended, Some((end, Answered::Told(ControlReply::Alive))) if *end < ask.began);
             *of == id && acked && !there.contains(*op)
         });
         findings.extend(before.map(|(op, _)| format!("{name}: {id} lacks what operation {op} wrote, on line {at}")));
@@ -152,31 +157,31 @@ fn rows(name: &str, asks: &[&AskRecord], findings: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::super::hand_made::{ask, evidence_of, found, good_rows, info, told};
-    use crate::cluster::said::{Ask, Said, Told};
+    use crate::cluster::recording::events::{Ask, ControlReply, RunEvent};
 
-    fn made(op: u64, id: &str, found: bool) -> [Said; 2] {
-        [ask(op, "n", Ask::Make), told(op, Told::Made { id: id.into(), found })]
+    fn made(op: u64, id: &str, found: bool) -> [RunEvent; 2] {
+        [ask(op, "n", Ask::Make), told(op, ControlReply::Made { id: id.into(), found })]
     }
 
-    fn look(op: u64, id: &str, is: Told) -> [Said; 2] {
+    fn look(op: u64, id: &str, is: ControlReply) -> [RunEvent; 2] {
         [ask(op, "n", Ask::Look { id: id.into() }), told(op, is)]
     }
 
-    fn dropped(op: u64, id: &str) -> [Said; 2] {
-        [ask(op, "n", Ask::Drop { id: id.into() }), told(op, Told::Alive)]
+    fn dropped(op: u64, id: &str) -> [RunEvent; 2] {
+        [ask(op, "n", Ask::Drop { id: id.into() }), told(op, ControlReply::Alive)]
     }
 
-    fn put(op: u64, id: &str, is: Told) -> [Said; 2] {
+    fn put(op: u64, id: &str, is: ControlReply) -> [RunEvent; 2] {
         [ask(op, "n", Ask::Put { id: id.into() }), told(op, is)]
     }
 
-    fn rows(op: u64, id: &str, ops: &[u64], odd: &[&str]) -> [Said; 2] {
+    fn rows(op: u64, id: &str, ops: &[u64], odd: &[&str]) -> [RunEvent; 2] {
         let odd = odd.iter().map(|row| (*row).to_owned()).collect();
-        [ask(op, "n", Ask::Rows { id: id.into() }), told(op, Told::Rows { ops: ops.to_vec(), odd })]
+        [ask(op, "n", Ask::Rows { id: id.into() }), told(op, ControlReply::Rows { ops: ops.to_vec(), odd })]
     }
 
-    fn check(parts: &[[Said; 2]]) -> Vec<String> {
-        let said: Vec<Said> = parts.iter().flatten().cloned().collect();
+    fn check(parts: &[[RunEvent; 2]]) -> Vec<String> {
+        let said: Vec<RunEvent> = parts.iter().flatten().cloned().collect();
         found("C12 names", &evidence_of(&said, &good_rows()))
     }
 
@@ -185,11 +190,11 @@ mod tests {
         let parts = [
             made(1, "a", false),
             made(2, "a", true),
-            put(3, "a", Told::Alive),
+            put(3, "a", ControlReply::Alive),
             rows(4, "a", &[3], &[]),
             dropped(5, "a"),
-            look(6, "a", Told::Dead),
-            put(7, "a", Told::Dead),
+            look(6, "a", ControlReply::Dead),
+            put(7, "a", ControlReply::Dead),
             made(8, "b", false),
             rows(9, "b", &[], &[]),
         ];
@@ -199,7 +204,9 @@ mod tests {
     #[test]
     fn what_was_dropped_and_lives_is_named() {
         let dead = [made(1, "a", false), dropped(2, "a")];
-        for after in [look(3, "a", Told::Alive), put(3, "a", Told::Alive), made(3, "a", true), dropped(3, "a")] {
+        for after in
+            [look(3, "a", ControlReply::Alive), put(3, "a", ControlReply::Alive), made(3, "a", true), dropped(3, "a")]
+        {
             let parts = [dead[0].clone(), dead[1].clone(), after];
             assert_eq!(check(&parts).len(), 1, "{parts:?}");
         }
@@ -208,28 +215,28 @@ mod tests {
     #[test]
     fn two_at_a_time_and_a_lost_one_are_named() {
         assert!(check(&[made(1, "a", false), made(2, "b", false)])[0].contains("no order explains Made"));
-        assert_eq!(check(&[made(1, "a", false), look(2, "a", Told::Dead)]).len(), 1);
+        assert_eq!(check(&[made(1, "a", false), look(2, "a", ControlReply::Dead)]).len(), 1);
     }
 
     #[test]
     fn an_unknown_maker_explains_what_was_found() {
         let unknown = [ask(1, "n", Ask::Make), info(1)];
-        assert_eq!(check(&[unknown, made(2, "x", true), look(3, "x", Told::Alive)]), Vec::<String>::new());
+        assert_eq!(check(&[unknown, made(2, "x", true), look(3, "x", ControlReply::Alive)]), Vec::<String>::new());
         assert_eq!(check(&[made(2, "x", true)]).len(), 1, "nobody could have made it");
     }
 
     #[test]
     fn an_unknown_drop_may_have_happened() {
         let unknown = [ask(2, "n", Ask::Drop { id: "a".into() }), info(2)];
-        for after in [Told::Alive, Told::Dead] {
+        for after in [ControlReply::Alive, ControlReply::Dead] {
             assert_eq!(check(&[made(1, "a", false), unknown.clone(), look(3, "a", after)]), Vec::<String>::new());
         }
     }
 
     #[test]
     fn rows_that_are_lost_strange_or_risen_are_named() {
-        let start = [made(1, "a", false), put(2, "a", Told::Alive)];
-        let with = |last: [Said; 2]| check(&[start[0].clone(), start[1].clone(), last]);
+        let start = [made(1, "a", false), put(2, "a", ControlReply::Alive)];
+        let with = |last: [RunEvent; 2]| check(&[start[0].clone(), start[1].clone(), last]);
         assert!(with(rows(3, "a", &[], &[]))[0].contains("lacks what operation 2 wrote"));
         assert!(with(rows(3, "a", &[2, 9], &[]))[0].contains("shows what operation 9 wrote"));
         assert!(with(rows(3, "a", &[2], &["zz"]))[0].contains("has the row zz"));

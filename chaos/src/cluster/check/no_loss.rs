@@ -1,7 +1,7 @@
 //! Every acknowledged write is there on every node, all of it, under one id.
 
 use super::Evidence;
-use crate::cluster::rows::write_of;
+use crate::cluster::workload::rows::write_of;
 
 pub fn check(evidence: &Evidence) -> Vec<String> {
     let mut findings = Vec::new();

@@ -1,9 +1,9 @@
-//! What is there was sent, to that object, and not refused; a write is there whole and shares its id with no other.
+//! Every row was sent, to that object, and not refused; a write is there whole and shares its id with no other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Evidence, Picture};
-use crate::cluster::rows::write_of;
+use super::{Evidence, ObjectPicture};
+use crate::cluster::workload::rows::write_of;
 
 pub fn check(evidence: &Evidence) -> Vec<String> {
     let mut findings = Vec::new();
@@ -32,7 +32,7 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
     findings
 }
 
-fn one(evidence: &Evidence, object: &str, node: u8, picture: &Picture, findings: &mut Vec<String>) {
+fn one(evidence: &Evidence, object: &str, node: u8, picture: &ObjectPicture, findings: &mut Vec<String>) {
     let mut there: BTreeMap<u64, usize> = BTreeMap::new();
     let mut owners: BTreeMap<u64, u64> = BTreeMap::new();
     for (id, row) in &picture.rows {
@@ -58,7 +58,7 @@ fn one(evidence: &Evidence, object: &str, node: u8, picture: &Picture, findings:
 #[cfg(test)]
 mod tests {
     use super::super::hand_made::{evidence, evidence_of, found, good, good_rows, one, rows, two};
-    use crate::cluster::rows::own;
+    use crate::cluster::workload::rows::own;
 
     #[test]
     fn what_nobody_sent_is_named() {

@@ -33,11 +33,12 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::hand_made::{evidence_of, found, one, rows, two, write};
-    use crate::cluster::said::Said;
+    use crate::cluster::recording::events::RunEvent;
 
     #[test]
     fn a_later_write_with_a_lower_id_is_named() {
-        let said = [write(1, 10, None, &one()), Said::Ok { op: 1 }, write(2, 20, None, &two()), Said::Ok { op: 2 }];
+        let said =
+            [write(1, 10, None, &one()), RunEvent::Ok { op: 1 }, write(2, 20, None, &two()), RunEvent::Ok { op: 2 }];
         let rows = rows(&[(99, &two()), (101, &one())]);
         let findings = found("C3", &evidence_of(&said, &rows));
         assert!(findings.len() == 1 && findings[0].contains("20 has 99 and was sent after write 10"), "{findings:?}");
@@ -45,14 +46,15 @@ mod tests {
 
     #[test]
     fn writes_that_overlap_may_come_in_either_order() {
-        let said = [write(1, 10, None, &one()), write(2, 20, None, &two()), Said::Ok { op: 1 }, Said::Ok { op: 2 }];
+        let said =
+            [write(1, 10, None, &one()), write(2, 20, None, &two()), RunEvent::Ok { op: 1 }, RunEvent::Ok { op: 2 }];
         let rows = rows(&[(99, &two()), (101, &one())]);
         assert_eq!(found("C3", &evidence_of(&said, &rows)), Vec::<String>::new());
     }
 
     #[test]
     fn an_unknown_write_is_held_against_what_was_acknowledged_before_it() {
-        let said = [write(1, 10, None, &one()), Said::Ok { op: 1 }, write(2, 20, None, &two())];
+        let said = [write(1, 10, None, &one()), RunEvent::Ok { op: 1 }, write(2, 20, None, &two())];
         let rows = rows(&[(99, &two()), (101, &one())]);
         assert_eq!(found("C3", &evidence_of(&said, &rows)).len(), 1);
     }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Evidence;
-use super::linear::{Call, Machine, Order, order};
-use crate::cluster::history::{Answered, AskRecord};
-use crate::cluster::said::{Ask, Told};
+use super::linear::{Call, Order, SequentialMachine, order};
+use crate::cluster::recording::events::{Ask, ControlReply};
+use crate::cluster::recording::indexed_history::{Answered, AskRecord};
 
-struct Register;
+struct RegisterMachine;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Op {
@@ -15,7 +15,7 @@ enum Op {
     Get(Option<u64>),
 }
 
-impl Machine for Register {
+impl SequentialMachine for RegisterMachine {
     type State = Option<u64>;
     type Op = Op;
 
@@ -36,7 +36,7 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
     let mut findings = Vec::new();
     for (key, asks) in by_key(evidence) {
         let calls = calls(&asks);
-        if let Order::None { at } = order(&Register, &calls) {
+        if let Order::None { at } = order(&RegisterMachine, &calls) {
             findings.push(format!("{key}: no order explains {:?} on line {:?}", calls[at].op, calls[at].end));
         }
     }
@@ -45,7 +45,7 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
 
 pub fn unsure(evidence: &Evidence) -> Vec<String> {
     let keys = by_key(evidence).into_iter();
-    keys.filter(|(_, asks)| matches!(order(&Register, &calls(asks)), Order::Unknown { .. }))
+    keys.filter(|(_, asks)| matches!(order(&RegisterMachine, &calls(asks)), Order::Unknown { .. }))
         .map(|(key, _)| format!("{key}: too many orders to look through"))
         .collect()
 }
@@ -62,7 +62,7 @@ fn calls(asks: &[&AskRecord]) -> Vec<Call<Op>> {
     let got: BTreeSet<u64> = asks
         .iter()
         .filter_map(|ask| match &ask.ended {
-            Some((_, Answered::Told(Told::Value { value }))) => *value,
+            Some((_, Answered::Told(ControlReply::Value { value }))) => *value,
             _ => None,
         })
         .collect();
@@ -71,7 +71,7 @@ fn calls(asks: &[&AskRecord]) -> Vec<Call<Op>> {
             (Ask::Set { value }, Some((at, Answered::Told(_)))) => (Some(*at), Op::Set(*value)),
             (Ask::Set { .. }, Some((_, Answered::Fail))) => return None,
             (Ask::Set { value }, _) if got.contains(value) => (None, Op::Set(*value)),
-            (Ask::Get, Some((at, Answered::Told(Told::Value { value })))) => (Some(*at), Op::Get(*value)),
+            (Ask::Get, Some((at, Answered::Told(ControlReply::Value { value })))) => (Some(*at), Op::Get(*value)),
             _ => return None,
         };
         Some(Call { begin: ask.began, end, op })
@@ -82,18 +82,18 @@ fn calls(asks: &[&AskRecord]) -> Vec<Call<Op>> {
 #[cfg(test)]
 mod tests {
     use super::super::hand_made::{ask, evidence_of, found, good_rows, info, told};
-    use crate::cluster::said::{Ask, Said, Told};
+    use crate::cluster::recording::events::{Ask, ControlReply, RunEvent};
 
-    fn set(op: u64) -> [Said; 2] {
-        [ask(op, "k", Ask::Set { value: op }), told(op, Told::Done)]
+    fn set(op: u64) -> [RunEvent; 2] {
+        [ask(op, "k", Ask::Set { value: op }), told(op, ControlReply::Done)]
     }
 
-    fn get(op: u64, value: Option<u64>) -> [Said; 2] {
-        [ask(op, "k", Ask::Get), told(op, Told::Value { value })]
+    fn get(op: u64, value: Option<u64>) -> [RunEvent; 2] {
+        [ask(op, "k", Ask::Get), told(op, ControlReply::Value { value })]
     }
 
-    fn check(parts: &[[Said; 2]]) -> Vec<String> {
-        let said: Vec<Said> = parts.iter().flatten().cloned().collect();
+    fn check(parts: &[[RunEvent; 2]]) -> Vec<String> {
+        let said: Vec<RunEvent> = parts.iter().flatten().cloned().collect();
         found("C12 settings", &evidence_of(&said, &good_rows()))
     }
 
@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn a_refused_set_must_not_be_got() {
-        let refused = [ask(1, "k", Ask::Set { value: 1 }), Said::Fail { op: 1, status: Some(429), why: String::new() }];
+        let refused =
+            [ask(1, "k", Ask::Set { value: 1 }), RunEvent::Fail { op: 1, status: Some(429), why: String::new() }];
         assert_eq!(check(&[refused, get(2, Some(1))]).len(), 1);
     }
 }

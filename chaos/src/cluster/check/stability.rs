@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Evidence;
-use crate::cluster::history::ReadRecord;
+use crate::cluster::recording::indexed_history::ReadRecord;
 
 pub fn check(evidence: &Evidence) -> Vec<String> {
     let mut known: BTreeMap<(&str, u64), &ReadRecord> = BTreeMap::new();
@@ -23,13 +23,13 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::hand_made::{evidence_of, found, good, good_rows, one, read};
-    use crate::cluster::said::Said;
+    use crate::cluster::recording::events::RunEvent;
 
     #[test]
     fn a_version_that_reads_differently_later_is_named() {
         let mut said = good();
         let [begins, mut ends] = read(8, Some(101), 101, &[(101, &one())]);
-        if let Said::Found { raw, .. } = &mut ends {
+        if let RunEvent::Found { raw, .. } = &mut ends {
             raw.push('!');
         }
         said.extend([begins, ends]);

@@ -1,7 +1,7 @@
 //! Transfers add up to nothing at every version that was read, and a set has every key whose merge was acknowledged.
 
 use super::Evidence;
-use crate::cluster::said::{Act, Workload};
+use crate::cluster::recording::events::{Act, Workload};
 
 pub fn check(evidence: &Evidence) -> Vec<String> {
     let history = &evidence.history;

@@ -16,10 +16,10 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::open_log;
-use crate::machine::memory::{MemoryMachine, Sealed};
+use crate::apply::machine::memory::{MemoryMachine, Sealed};
 use crate::{
-    Admission, CacheBudget, Door, Founding, Group, GroupConfig, IncomingDir, LargeError, LargeWrite, LargeWrites,
-    NoPeers, NodeParts, OnFatal, SealThreads, StartError, Throttle, Timing, WRITE_WAIT_MAX, Work,
+    Admission, AdmissionState, Bootstrap, CacheBudget, Group, GroupConfig, IncomingDir, LargeError, LargeWrite,
+    LargeWrites, NoPeers, NodeParts, OnFatal, SealThreads, StartError, Throttle, Timing, WRITE_WAIT_MAX, Work,
 };
 
 const GROUP: GroupId = GroupId(16);
@@ -64,7 +64,7 @@ impl LargeWrites for Large {
 }
 
 /// One group, and what of it survives a crash.
-struct Harness {
+struct GroupHarness {
     dir: TempDir,
     sealed: Sealed,
     admission: Arc<Admission>,
@@ -72,10 +72,10 @@ struct Harness {
     large: Arc<Large>,
 }
 
-impl Harness {
-    fn new() -> Harness {
+impl GroupHarness {
+    fn new() -> GroupHarness {
         let dir = tempfile::tempdir().expect("a directory for the test");
-        Harness {
+        GroupHarness {
             dir,
             sealed: Sealed::default(),
             admission: Arc::default(),
@@ -84,7 +84,7 @@ impl Harness {
         }
     }
 
-    async fn start(&self, founding: Founding) -> Result<Running, StartError> {
+    async fn start(&self, founding: Bootstrap) -> Result<Running, StartError> {
         let log = open_log(self.dir.path());
         let machine = Arc::new(MemoryMachine::open(Arc::clone(&self.sealed)));
         let seals = SealThreads::start(()).expect("a thread");
@@ -118,11 +118,11 @@ impl Harness {
     }
 
     async fn found(&self) -> Running {
-        self.start(Founding::Now(vec![(ReplicaId(5), NodeId(1))])).await.expect("starts")
+        self.start(Bootstrap::Now(vec![(ReplicaId(5), NodeId(1))])).await.expect("starts")
     }
 
     async fn again(&self) -> Running {
-        self.start(Founding::Before).await.expect("starts again")
+        self.start(Bootstrap::Before).await.expect("starts again")
     }
 }
 
@@ -168,7 +168,7 @@ async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_acknowledged_is_there_after_a_start_without_a_seal() {
-    let harness = Harness::new();
+    let harness = GroupHarness::new();
     let running = harness.found().await;
     for number in 1..=20 {
         assert_eq!(running.write(&format!("row {number}")).await, written(number));
@@ -184,7 +184,7 @@ async fn what_was_acknowledged_is_there_after_a_start_without_a_seal() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_seal_lets_the_log_go_and_a_start_goes_on_behind_it() {
-    let harness = Harness::new();
+    let harness = GroupHarness::new();
     let running = harness.found().await;
     for number in 1..=5 {
         running.write(&format!("row {number}")).await.expect("written");
@@ -206,7 +206,7 @@ async fn a_seal_lets_the_log_go_and_a_start_goes_on_behind_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writers_share_entries_and_keep_their_order() {
-    let harness = Harness::new();
+    let harness = GroupHarness::new();
     let running = harness.found().await;
     let pending: Vec<_> = (0..500)
         .map(|number| running.group.submit(Bytes::from(format!("{number:04}")), soon()).expect("taken in"))
@@ -222,7 +222,7 @@ async fn writers_share_entries_and_keep_their_order() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fence_sees_every_write_acknowledged_before_it() {
-    let harness = Harness::new();
+    let harness = GroupHarness::new();
     let running = harness.found().await;
     for number in 1..50 {
         running.write("row").await.expect("written");
@@ -234,7 +234,7 @@ async fn a_fence_sees_every_write_acknowledged_before_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_write_travels_as_a_blob_until_its_entry_is_purged() {
-    let harness = Harness::new();
+    let harness = GroupHarness::new();
     let running = harness.found().await;
     running.write("small").await.expect("written");
     let large = Bytes::from(vec![b'x'; 600 << 10]);
@@ -259,9 +259,9 @@ fn soon() -> Instant {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_queue_says_busy_and_nothing_of_it_was_written() {
-    let harness = Harness::new();
+    let harness = GroupHarness::new();
     let running = harness.found().await;
-    harness.admission.set_door(Door::Wait);
+    harness.admission.set_state(AdmissionState::Wait);
     let big = Bytes::from(vec![b'x'; 400 << 10]);
     let mut pending = Vec::new();
     let refused = loop {
@@ -272,7 +272,7 @@ async fn a_full_queue_says_busy_and_nothing_of_it_was_written() {
     };
     assert!(matches!(refused, NotWritten::Busy(_)), "{refused}");
     assert!(running.machine.commands().is_empty());
-    harness.admission.set_door(Door::Open);
+    harness.admission.set_state(AdmissionState::Open);
     let taken = pending.len();
     for pending in pending {
         pending.outcome().await.expect("written");
@@ -283,9 +283,9 @@ async fn a_full_queue_says_busy_and_nothing_of_it_was_written() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_waits_for_memory_is_busy_at_its_own_deadline_and_is_not_written() {
-    let harness = Harness::new();
+    let harness = GroupHarness::new();
     let running = harness.found().await;
-    harness.admission.set_door(Door::Wait);
+    harness.admission.set_state(AdmissionState::Wait);
     let submit = |text: &'static str, wait| {
         let until = Instant::now() + Duration::from_millis(wait);
         running.group.submit(Bytes::from_static(text.as_bytes()), until).expect("taken in")
@@ -293,7 +293,7 @@ async fn what_waits_for_memory_is_busy_at_its_own_deadline_and_is_not_written() 
     let (first, late, last) = (submit("first", 60_000), submit("late", 200), submit("last", 60_000));
     let refused = late.outcome().await;
     assert!(matches!(refused, Err(WriteFailure::NotWritten(NotWritten::Busy(_)))), "{refused:?}");
-    harness.admission.set_door(Door::Open);
+    harness.admission.set_state(AdmissionState::Open);
     first.outcome().await.expect("written");
     last.outcome().await.expect("written");
     assert_eq!(running.machine.commands().len(), 2);
@@ -303,9 +303,9 @@ async fn what_waits_for_memory_is_busy_at_its_own_deadline_and_is_not_written() 
 /// Before, this was refused at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_waits_for_room_in_a_full_queue() {
-    let harness = Harness::new();
+    let harness = GroupHarness::new();
     let running = harness.found().await;
-    harness.admission.set_door(Door::Wait);
+    harness.admission.set_state(AdmissionState::Wait);
     let big = Bytes::from(vec![b'x'; 400 << 10]);
     let mut pending = Vec::new();
     while let Ok(taken) = running.group.submit(big.clone(), soon()) {
@@ -315,7 +315,7 @@ async fn a_write_waits_for_room_in_a_full_queue() {
     let waits = tokio::spawn(async move { group.write(Bytes::from_static(b"row")).await });
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(!waits.is_finished());
-    harness.admission.set_door(Door::Open);
+    harness.admission.set_state(AdmissionState::Open);
     waits.await.expect("ends well").expect("written");
     for pending in pending {
         pending.outcome().await.expect("written");
@@ -325,12 +325,12 @@ async fn a_write_waits_for_room_in_a_full_queue() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_refuses_and_an_emptied_one_takes_again() {
-    let harness = Harness::new();
+    let harness = GroupHarness::new();
     let running = harness.found().await;
-    harness.admission.set_door(Door::NoSpace("1 of 100 bytes is free".into()));
+    harness.admission.set_state(AdmissionState::NoSpace("1 of 100 bytes is free".into()));
     let refused = running.write("row").await;
     assert!(matches!(refused, Err(WriteFailure::NotWritten(NotWritten::NoSpace(_)))), "{refused:?}");
-    harness.admission.set_door(Door::Open);
+    harness.admission.set_state(AdmissionState::Open);
     assert_eq!(running.write("row").await, written(1));
     running.stop().await;
 }
@@ -338,7 +338,7 @@ async fn a_full_disk_refuses_and_an_emptied_one_takes_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_machine_is_fatal_and_its_write_is_unknown() {
     for command in ["damage", "panic"] {
-        let harness = Harness::new();
+        let harness = GroupHarness::new();
         let running = harness.found().await;
         let outcome = running.write(command).await;
         assert!(matches!(outcome, Err(WriteFailure::Unknown { .. })), "{outcome:?}");
@@ -351,23 +351,23 @@ async fn a_damaged_machine_is_fatal_and_its_write_is_unknown() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_log_is_refused() {
-    let mut harness = Harness::new();
+    let mut harness = GroupHarness::new();
     let running = harness.found().await;
     running.write("row").await.expect("written");
     running.group.seal().await.expect("sealed");
     running.stop().await;
     let whole = std::mem::replace(&mut harness.dir, tempfile::tempdir().expect("a directory"));
-    let refused = harness.start(Founding::Before).await.map(|_| ());
+    let refused = harness.start(Bootstrap::Before).await.map(|_| ());
     assert!(matches!(refused, Err(StartError::LogGone(GROUP))), "{refused:?}");
     harness.dir = whole;
     harness.sealed.lock().applied.position.as_mut().expect("sealed").index += 10;
-    let refused = harness.start(Founding::Before).await.map(|_| ());
+    let refused = harness.start(Bootstrap::Before).await.map(|_| ());
     assert!(matches!(refused, Err(StartError::LogBehind { .. })), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_shutdown_nothing_is_taken_and_nobody_waits() {
-    let harness = Harness::new();
+    let harness = GroupHarness::new();
     let running = harness.found().await;
     let last = running.group.submit(Bytes::from_static(b"last"), soon()).expect("taken in");
     running.group.shutdown().await;
@@ -382,9 +382,9 @@ async fn after_shutdown_nothing_is_taken_and_nobody_waits() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shutdown_does_not_wait_for_memory() {
-    let harness = Harness::new();
+    let harness = GroupHarness::new();
     let running = harness.found().await;
-    harness.admission.set_door(Door::Wait);
+    harness.admission.set_state(AdmissionState::Wait);
     let waiting = running.group.submit(Bytes::from_static(b"row"), soon()).expect("taken in");
     running.group.shutdown().await;
     assert_eq!(waiting.outcome().await, Err(NotWritten::Closing.into()));
@@ -393,7 +393,7 @@ async fn a_shutdown_does_not_wait_for_memory() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_readers_share_rounds() {
-    let harness = Harness::new();
+    let harness = GroupHarness::new();
     let running = harness.found().await;
     running.write("row").await.expect("written");
     let asked: Vec<_> = (0..1_000)

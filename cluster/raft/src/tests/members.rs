@@ -19,11 +19,12 @@ use tokio::runtime::Handle;
 mod elections;
 
 use super::open_log;
-use crate::machine::Machine;
-use crate::machine::memory::{MemoryMachine, Sealed};
+use crate::apply::machine::Machine;
+use crate::apply::machine::memory::{MemoryMachine, Sealed};
 use crate::{
-    Admission, CacheBudget, Chunks, FileWanted, Forced, Founding, Group, GroupConfig, IncomingDir, Keep, Message,
-    NoLargeWrites, NodeParts, OnFatal, PeerError, Peers, ReceiveError, SealThreads, Throttle, Timing, Way, Work,
+    Admission, Bootstrap, CacheBudget, Chunks, FileWanted, ForcedRecovery, Group, GroupConfig, IncomingDir,
+    LogRetention, Message, NoLargeWrites, NodeParts, OnFatal, PeerError, Peers, ReceiveError, SealThreads, Throttle,
+    Timing, Way, Work,
 };
 
 const GROUP: GroupId = GroupId(16);
@@ -101,16 +102,16 @@ impl Peers for Wire {
 }
 
 /// One replica, and what of it survives a crash.
-struct Place {
+struct TestReplica {
     dir: TempDir,
     sealed: Sealed,
     machine: Mutex<Option<Arc<MemoryMachine>>>,
     log: Mutex<Option<Log>>,
 }
 
-struct House {
+struct TestGroup {
     wire: Wire,
-    places: BTreeMap<ReplicaId, Place>,
+    places: BTreeMap<ReplicaId, TestReplica>,
     fatal: Arc<Mutex<Vec<String>>>,
 }
 
@@ -118,30 +119,30 @@ fn replica(number: u64) -> ReplicaId {
     ReplicaId(number)
 }
 
-impl House {
-    fn new(replicas: u64) -> House {
-        let place = || Place {
+impl TestGroup {
+    fn new(replicas: u64) -> TestGroup {
+        let place = || TestReplica {
             dir: tempfile::tempdir().expect("a directory"),
             sealed: Sealed::default(),
             machine: Mutex::default(),
             log: Mutex::default(),
         };
         let places = (1..=replicas).map(|number| (replica(number), place())).collect();
-        House { wire: Wire::default(), places, fatal: Arc::default() }
+        TestGroup { wire: Wire::default(), places, fatal: Arc::default() }
     }
 
     /// A group founded by its first `members`.
-    async fn founded(replicas: u64, members: u64) -> House {
-        let house = House::new(replicas);
+    async fn founded(replicas: u64, members: u64) -> TestGroup {
+        let house = TestGroup::new(replicas);
         let all: Vec<_> = (1..=members).map(|number| (replica(number), NodeId(number))).collect();
-        house.start(replica(1), Founding::Now(all)).await;
+        house.start(replica(1), Bootstrap::Now(all)).await;
         for number in 2..=members {
-            house.start(replica(number), Founding::Joining).await;
+            house.start(replica(number), Bootstrap::Joining).await;
         }
         house
     }
 
-    async fn start(&self, id: ReplicaId, founding: Founding) {
+    async fn start(&self, id: ReplicaId, founding: Bootstrap) {
         let place = &self.places[&id];
         let log = open_log(&place.dir.path().join("log"));
         let machine = Arc::new(MemoryMachine::open(Arc::clone(&place.sealed)));
@@ -203,7 +204,7 @@ impl House {
         .await
     }
 
-    async fn wait<T>(&self, what: &str, look: impl Fn(&House) -> Option<T>) -> T {
+    async fn wait<T>(&self, what: &str, look: impl Fn(&TestGroup) -> Option<T>) -> T {
         let until = Instant::now() + SETTLED_WITHIN;
         loop {
             if let Some(found) = look(self) {
@@ -252,7 +253,7 @@ fn voters(group: &Group) -> BTreeSet<ReplicaId> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_written_is_on_all_and_any_of_them_reads_it() {
-    let house = House::founded(3, 3).await;
+    let house = TestGroup::founded(3, 3).await;
     for number in 0..20 {
         house.write(&format!("w{number}")).await;
         for id in house.places.keys() {
@@ -266,7 +267,7 @@ async fn what_is_written_is_on_all_and_any_of_them_reads_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_is_cut_off_neither_writes_nor_confirms_and_the_others_go_on() {
-    let house = House::founded(3, 3).await;
+    let house = TestGroup::founded(3, 3).await;
     house.write("before").await;
     let old = house.leader().await;
     house.wire.cut.lock().insert(old);
@@ -292,7 +293,7 @@ async fn a_leader_that_is_cut_off_neither_writes_nor_confirms_and_the_others_go_
 /// openraft learned this by an answer that ended the task which asked, and stopped if it then had a snapshot for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_steps_down_that_hears_of_another_only_by_answers() {
-    let house = House::founded(3, 3).await;
+    let house = TestGroup::founded(3, 3).await;
     house.write("before").await;
     let old = house.leader().await;
     house.wire.cut.lock().insert(old);
@@ -308,8 +309,8 @@ async fn a_leader_steps_down_that_hears_of_another_only_by_answers() {
 }
 
 /// A group of three of which one was away for 200 writes, whose entries are gone.
-async fn house_that_went_on_without_one() -> (House, ReplicaId) {
-    let house = House::founded(3, 3).await;
+async fn house_that_went_on_without_one() -> (TestGroup, ReplicaId) {
+    let house = TestGroup::founded(3, 3).await;
     house.write("first").await;
     let leader = house.leader().await;
     let away = *house.places.keys().find(|id| **id != leader).expect("another");
@@ -322,8 +323,8 @@ async fn house_that_went_on_without_one() -> (House, ReplicaId) {
     let left: Vec<ReplicaId> = house.wire.running.read().keys().copied().collect();
     for id in left {
         house.group(id).seal().await.expect("seals");
-        house.group(id).purge(Keep::Nothing).await.expect("purges");
-        let purged = |house: &House| house.group(id).status().purged.filter(|index| *index > 100).map(drop);
+        house.group(id).purge(LogRetention::Nothing).await.expect("purges");
+        let purged = |house: &TestGroup| house.group(id).status().purged.filter(|index| *index > 100).map(drop);
         house.wait("a purge", purged).await;
     }
     (house, away)
@@ -332,7 +333,7 @@ async fn house_that_went_on_without_one() -> (House, ReplicaId) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_was_away_too_long_is_given_a_snapshot() {
     let (house, away) = house_that_went_on_without_one().await;
-    house.start(away, Founding::Joining).await;
+    house.start(away, Bootstrap::Joining).await;
     house.everywhere(201).await;
     // What is replayed is not sealed. The status may tell a moment later.
     house.wait("an installed snapshot", |house| house.group(away).status().sealed.map(drop)).await;
@@ -346,8 +347,8 @@ async fn one_that_was_away_too_long_is_given_a_snapshot() {
 async fn a_damaged_snapshot_is_refused_and_said_to_its_sender_and_nothing_ends() {
     let (house, away) = house_that_went_on_without_one().await;
     house.wire.spoils.store(true, Ordering::Relaxed);
-    house.start(away, Founding::Joining).await;
-    let refused = |house: &House| (house.wire.refused_as_damaged.load(Ordering::Relaxed) > 0).then_some(());
+    house.start(away, Bootstrap::Joining).await;
+    let refused = |house: &TestGroup| (house.wire.refused_as_damaged.load(Ordering::Relaxed) > 0).then_some(());
     house.wait("a refusal", refused).await;
     assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
     assert!(house.commands(away).len() <= 1, "nothing of it was taken");
@@ -362,7 +363,7 @@ async fn a_damaged_snapshot_is_refused_and_said_to_its_sender_and_nothing_ends()
 /// What did not reach a follower within one heartbeat was sent again whole, for ever, and no heartbeat went meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_entry_passes_a_slow_link_and_its_leader_stays() {
-    let house = House::founded(3, 3).await;
+    let house = TestGroup::founded(3, 3).await;
     house.write("before").await;
     let (leader, term) = (house.leader().await, house.group(house.leader().await).status().term);
     for (megabits, entries) in [(50, 1), (8, 2)] {
@@ -381,7 +382,7 @@ async fn a_large_entry_passes_a_slow_link_and_its_leader_stays() {
 /// The state was at the snapshot and the log on the disk before it: the membership of one was written where nobody looks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_ended_right_after_a_snapshot_came_can_be_made_a_group_of_its_own() {
-    let house = House::founded(3, 3).await;
+    let house = TestGroup::founded(3, 3).await;
     house.write("first").await;
     let leader = house.leader().await;
     let left = *house.places.keys().find(|id| **id != leader).expect("another");
@@ -401,11 +402,11 @@ async fn who_ended_right_after_a_snapshot_came_can_be_made_a_group_of_its_own() 
     let before = log.group(GROUP).state().last.map(|(index, _)| index);
     assert!(before < sealed.map(|sealed| sealed.index), "{before:?} {sealed:?}");
     for _ in 0..2 {
-        let forced = Forced::plan(log.group(GROUP), left, NodeId(left.0), sealed).expect("a plan");
+        let forced = ForcedRecovery::plan(log.group(GROUP), left, NodeId(left.0), sealed).expect("a plan");
         forced.write().await.expect("a membership is written");
     }
     tokio::task::spawn_blocking(move || log.shutdown()).await.expect("ends").expect("closes");
-    house.start(left, Founding::Before).await;
+    house.start(left, Bootstrap::Before).await;
     house.write("alone").await;
     assert_eq!(house.commands(left).len(), 22);
     assert_eq!(voters(&house.group(left)), [left].into());
@@ -416,7 +417,7 @@ async fn who_ended_right_after_a_snapshot_came_can_be_made_a_group_of_its_own() 
 /// kept the group from its next lead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_whose_entry_a_snapshot_takes_the_place_of_is_answered() {
-    let house = House::founded(3, 3).await;
+    let house = TestGroup::founded(3, 3).await;
     house.write("before").await;
     let old = house.leader().await;
     house.wire.cut.lock().insert(old);
@@ -431,7 +432,7 @@ async fn a_write_whose_entry_a_snapshot_takes_the_place_of_is_answered() {
         let group = house.group(id);
         let written = group.status().applied;
         group.seal().await.expect("seals");
-        group.purge(Keep::Nothing).await.expect("purges");
+        group.purge(LogRetention::Nothing).await.expect("purges");
         house.wait("a purge", |_| group.status().purged.filter(|index| Some(*index) >= written).map(drop)).await;
     }
     house.wire.cut.lock().clear();
@@ -445,11 +446,11 @@ async fn a_write_whose_entry_a_snapshot_takes_the_place_of_is_answered() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_come_and_go_one_change_at_a_time() {
-    let house = House::founded(4, 1).await;
+    let house = TestGroup::founded(4, 1).await;
     house.write("alone").await;
     let first = house.group(replica(1));
     for number in 2..=4 {
-        house.start(replica(number), Founding::Joining).await;
+        house.start(replica(number), Bootstrap::Joining).await;
         first.add_learner(replica(number), NodeId(number)).await.expect("a learner is added");
     }
     house.everywhere(1).await;
@@ -469,7 +470,7 @@ async fn members_come_and_go_one_change_at_a_time() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_lead_is_handed_over_and_writes_that_waited_are_refused_unwritten() {
-    let house = House::founded(3, 3).await;
+    let house = TestGroup::founded(3, 3).await;
     house.write("before").await;
     let from = house.leader().await;
     let to = *house.places.keys().find(|id| **id != from).expect("another");
@@ -492,7 +493,7 @@ async fn the_lead_is_handed_over_and_writes_that_waited_are_refused_unwritten() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_restarts_leads_only_if_it_is_elected_anew() {
     for members in [1, 3] {
-        let house = House::founded(members, members).await;
+        let house = TestGroup::founded(members, members).await;
         house.write("acknowledged").await;
         let old = house.leader().await;
         let term = house.group(old).status().term;
@@ -500,7 +501,7 @@ async fn a_leader_that_restarts_leads_only_if_it_is_elected_anew() {
             house.crash(*id).await;
         }
         for id in house.places.keys() {
-            house.start(*id, Founding::Before).await;
+            house.start(*id, Bootstrap::Before).await;
         }
         house.group(old).fence().await.expect("a fence passes once there is a leader");
         assert_eq!(house.commands(old), [Bytes::from_static(b"acknowledged")]);
@@ -514,7 +515,7 @@ async fn a_leader_that_restarts_leads_only_if_it_is_elected_anew() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_at_the_next_leader_go_on_while_the_lead_is_handed_to_it() {
     const ROUNDS: usize = 4;
-    let house = House::founded(3, 3).await;
+    let house = TestGroup::founded(3, 3).await;
     house.write("before").await;
     for round in 0..ROUNDS {
         let from = house.leader().await;

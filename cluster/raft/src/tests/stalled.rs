@@ -14,11 +14,11 @@ use openraft::{EntryPayload, Vote};
 use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 
-use crate::machine::memory::MemoryMachine;
+use crate::apply::machine::memory::MemoryMachine;
+use crate::network::wire::{AppendOf, AppendedOf, decode_appended, encode_append};
 use crate::types::{EntryBytes, EntryOf};
-use crate::wire::{AppendOf, AppendedOf, decode_appended, encode_append};
 use crate::{
-    Admission, CacheBudget, Founding, Group, GroupConfig, IncomingDir, MessageKind, NoLargeWrites, NoPeers, NodeParts,
+    Admission, Bootstrap, CacheBudget, Group, GroupConfig, IncomingDir, MessageKind, NoLargeWrites, NoPeers, NodeParts,
     OnFatal, ReceiveError, SealThreads, Throttle, Timing, Way, Work,
 };
 
@@ -29,18 +29,18 @@ const ENTRY_BYTES: usize = 1 << 20;
 const GIVES_UP_AFTER: Duration = Duration::from_millis(150);
 
 /// A message as it came in, counted while anybody has it.
-struct Held {
+struct CountedMessage {
     bytes: Bytes,
     held: Arc<AtomicUsize>,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for CountedMessage {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Held {
+impl Drop for CountedMessage {
     fn drop(&mut self) {
         self.held.fetch_sub(1, Ordering::SeqCst);
     }
@@ -48,7 +48,7 @@ impl Drop for Held {
 
 fn held(bytes: &Bytes, held: &Arc<AtomicUsize>) -> Bytes {
     held.fetch_add(1, Ordering::SeqCst);
-    Bytes::from_owner(Held { bytes: bytes.clone(), held: Arc::clone(held) })
+    Bytes::from_owner(CountedMessage { bytes: bytes.clone(), held: Arc::clone(held) })
 }
 
 async fn join(log: &assay_storage_log::Log, dir: &std::path::Path) -> Group {
@@ -68,7 +68,7 @@ async fn join(log: &assay_storage_log::Log, dir: &std::path::Path) -> Group {
     let config = GroupConfig {
         group: GROUP,
         replica: ReplicaId(1),
-        founding: Founding::Joining,
+        founding: Bootstrap::Joining,
         log: log.group(GROUP),
         machine: Arc::new(MemoryMachine::default()),
         large: Arc::new(NoLargeWrites),

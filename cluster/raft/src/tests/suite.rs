@@ -19,20 +19,20 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::open_log;
-use crate::apply::{Applier, ApplyParts};
-use crate::cache::CacheBudget;
+use crate::apply::apply_thread::{Applier, ApplyParts};
+use crate::apply::backlog::Lag;
+use crate::apply::machine::Machine;
+use crate::apply::machine::memory::MemoryMachine;
+use crate::apply::seal::SealThreads;
+use crate::apply::state_machine::StateMachine;
 use crate::error::SealError;
 use crate::fatal::OnFatal;
-use crate::journal::Journal;
-use crate::lag::Lag;
-use crate::large::NoLargeWrites;
-use crate::log_store::LogStore;
-use crate::machine::Machine;
-use crate::machine::memory::MemoryMachine;
-use crate::seal::SealThreads;
-use crate::state_machine::StateMachine;
+use crate::log::entry_cache::CacheBudget;
+use crate::log::journal::Journal;
+use crate::log::log_store::LogStore;
 use crate::types::{Consensus, EntryBytes, EntryOf, StorageErrorOf};
 use crate::work::Work;
+use crate::write_path::large_writes::NoLargeWrites;
 
 /// Makes empty stores, each in a directory of its own.
 struct Stores {

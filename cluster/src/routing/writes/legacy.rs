@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{ResponseForm, Written};
-use crate::service::NoAnswer;
+use crate::routing::service::NoAnswer;
 
 const BUSY: &str = "too many writes wait for this group";
 

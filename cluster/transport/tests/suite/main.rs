@@ -2,11 +2,11 @@
 
 mod calls;
 mod identities;
+mod injected_faults;
 mod lifecycle;
 mod proxy;
 mod raw;
 mod relays;
 mod silence;
-mod storms;
 mod streams;
 mod town;

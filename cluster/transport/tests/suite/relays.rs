@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_cluster_transport::{
-    Call, CallError, Fate, Handlers, Processes, RELAY_CALL, RELAY_DELIVER, Received, Refusal, RefusalCode, Transport,
-    TransportConfig, Weather,
+    Call, CallError, CallFaults, FaultInjector, Handlers, Processes, RELAY_CALL, RELAY_DELIVER, Received, Refusal,
+    RefusalCode, Transport, TransportConfig,
 };
 use assay_storage_model::NodeId;
 use bytes::Bytes;
@@ -25,11 +25,11 @@ impl Cuts {
     }
 }
 
-impl Weather for Cuts {
-    fn fate(&self, from: NodeId, to: NodeId, _service: &str) -> Fate {
+impl FaultInjector for Cuts {
+    fn faults(&self, from: NodeId, to: NodeId, _service: &str) -> CallFaults {
         let cut = self.0.lock();
         let (lose_request, lose_answer) = (cut.contains(&(from.0, to.0)), cut.contains(&(to.0, from.0)));
-        Fate { lose_request, lose_answer, ..Fate::default() }
+        CallFaults { lose_request, lose_answer, ..CallFaults::default() }
     }
 }
 
@@ -81,8 +81,8 @@ impl Ring {
     fn new(relays: &[u64]) -> Ring {
         let (town, cuts) = (Town::new(), Arc::new(Cuts::default()));
         let start = |node| {
-            let weather: Arc<dyn Weather> = Arc::clone(&cuts) as _;
-            let config = TransportConfig { weather: Some(weather), ..town.config(node) };
+            let fault_injector: Arc<dyn FaultInjector> = Arc::clone(&cuts) as _;
+            let config = TransportConfig { fault_injector: Some(fault_injector), ..town.config(node) };
             let transport = Transport::start(config, services()).expect("a transport");
             if relays.contains(&node) {
                 relay_too(&transport);

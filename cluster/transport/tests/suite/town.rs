@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use assay_cluster_transport::{
-    Authority, Call, Handlers, Identity, Patience, Received, Refusal, Transport, TransportConfig, Weather, new_request,
+    Authority, Call, FaultInjector, Handlers, Identity, Patience, Received, Refusal, Transport, TransportConfig,
+    new_request,
 };
 use assay_storage_model::{ClusterId, NodeId};
 use bytes::Bytes;
@@ -38,7 +39,7 @@ impl Town {
             node: NodeId(node),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             identity: self.identity(node),
-            weather: None,
+            fault_injector: None,
             patience: Patience::default(),
             runtime: Handle::current(),
         }
@@ -48,8 +49,8 @@ impl Town {
         Transport::start(self.config(node), handlers).expect("a transport")
     }
 
-    pub fn start_under(&self, node: u64, weather: Arc<dyn Weather>) -> Transport {
-        let config = TransportConfig { weather: Some(weather), ..self.config(node) };
+    pub fn start_under(&self, node: u64, fault_injector: Arc<dyn FaultInjector>) -> Transport {
+        let config = TransportConfig { fault_injector: Some(fault_injector), ..self.config(node) };
         Transport::start(config, Handlers::new()).expect("a transport")
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster::{AnswersFor, Attempt, Deed, NoAnswer, Prefer, Route, ServiceNames, decode_frames};
+use assay_cluster::{Attempt, DelegatedService, NoAnswer, ObjectAccess, Prefer, Route, ServiceNames, decode_frames};
 use assay_node_auth::Asker;
 use assay_node_limits::Holder;
 use assay_storage_model::{GroupId, NodeId, NotWritten, ObjectKey, WriteFailure, WriteOutcome};
@@ -80,7 +80,7 @@ fn sharer(principal: Option<&Bytes>, from: NodeId) -> Uuid {
     who.map_or(Uuid::from_u128(u128::from(from.0)), |who| who.credential.record())
 }
 
-impl AnswersFor for WriteService {
+impl DelegatedService for WriteService {
     fn answer_for(
         &self,
         principal: Option<Bytes>,
@@ -97,7 +97,7 @@ impl AnswersFor for WriteService {
             let writes: Vec<Encoded> =
                 commands.into_iter().map(Encoded::read).collect::<Result<_, _>>().map_err(|_| bad())?;
             let objects: BTreeSet<ObjectKey> = writes.iter().map(|write| write.object).collect();
-            office.cluster.check(principal, Deed::Write, objects.into_iter().collect()).await?;
+            office.cluster.check(principal, ObjectAccess::Write, objects.into_iter().collect()).await?;
             Ok(form.encode(take(&office, writes, patience).await))
         }
         .boxed()

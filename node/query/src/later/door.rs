@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cluster::{AnswersFor, Deed, NoAnswer, ServiceNames};
+use assay_cluster::{DelegatedService, NoAnswer, ObjectAccess, ServiceNames};
 use assay_storage_model::{NodeId, OrgId};
 use bytes::Bytes;
 use futures::FutureExt;
@@ -80,7 +80,7 @@ impl Later {
 #[derive(Debug)]
 pub(crate) struct LaterDoor(pub Arc<Later>);
 
-impl AnswersFor for LaterDoor {
+impl DelegatedService for LaterDoor {
     fn answer_for(
         &self,
         principal: Option<Bytes>,
@@ -116,7 +116,7 @@ impl AnswersFor for LaterDoor {
 async fn may_read(later: &Later, principal: Option<Bytes>, seen: &Seen) -> Result<bool, NoAnswer> {
     let is_named = principal.is_some();
     let objects = seen.homes.iter().map(|home| home.object).collect();
-    match later.office.cluster.check(principal, Deed::Read, objects).await {
+    match later.office.cluster.check(principal, ObjectAccess::Read, objects).await {
         Ok(()) => Ok(true),
         Err(NoAnswer::Refused(_)) if is_named => Ok(false),
         Err(why) => Err(why),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use assay_cluster::{AnswersFor, Cluster, ClusterConfig, Deed, Guard};
+use assay_cluster::{Cluster, ClusterConfig, DelegatedService, Guard, ObjectAccess};
 use assay_storage_model::{NodeId, ObjectKey, ObjectKind, OrgId};
 use bytes::Bytes;
 use futures::FutureExt;
@@ -107,8 +107,13 @@ impl Node {
 struct AliceReads;
 
 impl Guard for AliceReads {
-    fn check(&self, principal: Bytes, deed: Deed, objects: Vec<ObjectKey>) -> BoxFuture<'static, Result<(), String>> {
-        let may = &principal[..] == b"alice" && deed == Deed::Read && objects == [request(1).homes[0].object];
+    fn check(
+        &self,
+        principal: Bytes,
+        deed: ObjectAccess,
+        objects: Vec<ObjectKey>,
+    ) -> BoxFuture<'static, Result<(), String>> {
+        let may = &principal[..] == b"alice" && deed == ObjectAccess::Read && objects == [request(1).homes[0].object];
         async move { if may { Ok(()) } else { Err("only alice may".to_owned()) } }.boxed()
     }
 }

@@ -1,6 +1,6 @@
 //! Rights where the rows are, for questions that come from other nodes; and what addresses are signed with.
 
-use assay_cluster::Deed;
+use assay_cluster::ObjectAccess;
 use assay_node_auth::{Asker, Job, ObjectType, Pepper, Permission};
 use assay_node_records::RecordsError;
 use assay_storage_model::catalog::UniqueKey;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{World, world};
 
 impl World {
-    async fn rechecked(&self, asker: &Asker, deed: Deed, object: ObjectKey) -> bool {
+    async fn rechecked(&self, asker: &Asker, deed: ObjectAccess, object: ObjectKey) -> bool {
         match self.records.recheck(asker, deed, &[object]).await {
             Ok(()) => true,
             Err(RecordsError::NotFound(_) | RecordsError::Forbidden(_) | RecordsError::Unauthenticated(_)) => false,
@@ -31,30 +31,33 @@ async fn a_right_is_checked_again_where_the_rows_are() {
     let (owner, member) = (Asker::of(&world.owner), world.member("m@example.com").await);
     let member_asks = Asker::of(&member);
     for object in [logs, dataset] {
-        for deed in [Deed::Read, Deed::Write] {
+        for deed in [ObjectAccess::Read, ObjectAccess::Write] {
             assert!(world.rechecked(&owner, deed, object).await, "{object} {deed:?}");
             assert!(!world.rechecked(&member_asks, deed, object).await, "{object} {deed:?}");
         }
     }
     let to = json!({"user_id": member.user.to_string()});
     world.grant((ObjectType::Dataset, dataset.id), to, json!({"permission": Permission::Read.word()})).await;
-    assert!(world.rechecked(&member_asks, Deed::Read, dataset).await);
-    assert!(!world.rechecked(&member_asks, Deed::Write, dataset).await, "to read is not to write");
+    assert!(world.rechecked(&member_asks, ObjectAccess::Read, dataset).await);
+    assert!(!world.rechecked(&member_asks, ObjectAccess::Write, dataset).await, "to read is not to write");
 
     // An object that says that it is of another organization than its record.
     let elsewhere = ObjectKey::new(OrgId(Uuid::from_u128(9)), ObjectKind::Dataset, dataset.id);
-    assert!(!world.rechecked(&owner, Deed::Read, elsewhere).await);
+    assert!(!world.rechecked(&owner, ObjectAccess::Read, elsewhere).await);
     let Asker::User { org, user, impersonator, .. } = owner.clone() else { panic!("a user") };
     let credential = assay_node_auth::Credential::ApiKey(Uuid::from_u128(7));
     let gone = Asker::User { org, user, credential, impersonator };
-    assert!(!world.rechecked(&gone, Deed::Read, dataset).await, "a credential that is not there");
+    assert!(!world.rechecked(&gone, ObjectAccess::Read, dataset).await, "a credential that is not there");
 
     let log = ObjectKey::new(org, ObjectKind::AuditLog, org.0);
-    assert!(world.rechecked(&owner, Deed::Read, log).await && !world.rechecked(&member_asks, Deed::Read, log).await);
-    assert!(!world.rechecked(&owner, Deed::Write, log).await, "nobody writes it");
-    assert!(world.rechecked(&Asker::Job(Job::Audit), Deed::Write, log).await);
-    assert!(!world.rechecked(&Asker::Job(Job::Audit), Deed::Read, dataset).await);
-    assert!(world.rechecked(&Asker::Job(Job::Retention), Deed::Write, dataset).await);
+    assert!(
+        world.rechecked(&owner, ObjectAccess::Read, log).await
+            && !world.rechecked(&member_asks, ObjectAccess::Read, log).await
+    );
+    assert!(!world.rechecked(&owner, ObjectAccess::Write, log).await, "nobody writes it");
+    assert!(world.rechecked(&Asker::Job(Job::Audit), ObjectAccess::Write, log).await);
+    assert!(!world.rechecked(&Asker::Job(Job::Audit), ObjectAccess::Read, dataset).await);
+    assert!(world.rechecked(&Asker::Job(Job::Retention), ObjectAccess::Write, dataset).await);
 }
 
 /// What was signed with a key from the catalog, which every copy of a directory has, was believed for good.

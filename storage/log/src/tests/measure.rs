@@ -6,7 +6,7 @@ use raft_engine::{Config, Engine, LogBatch, ReadableSize};
 
 use super::*;
 use crate::frame::Frame;
-use crate::survey::survey;
+use crate::recovery_scan::survey;
 
 const GROUPS: u64 = 16;
 const ENTRY_BYTES: usize = 1 << 20;

@@ -21,7 +21,7 @@ const UNIT_ROWS: usize = 4096;
 pub(super) struct MemoryRows {
     generation: Arc<Generation>,
     object: ObjectKey,
-    /// Of the object's rows in the order in which they came.
+    /// Range of the object's rows in the order in which they came.
     rows: Range<usize>,
     /// Mean size of their documents.
     row_bytes: usize,

@@ -15,7 +15,7 @@ use super::cache::{ColumnCache, What};
 use super::compact::compact;
 use super::{Chunk, Rows, Sought, Unit, is_few, part_of};
 use crate::error::ShardError;
-use crate::live::LiveSegment;
+use crate::live_segment::LiveSegment;
 use crate::memory::is_row;
 
 #[derive(Clone, Debug)]
@@ -130,7 +130,7 @@ impl SealedRows {
         Ok(bits.finish())
     }
 
-    /// Of the whole group.
+    /// Newest versions in the whole group.
     fn newest(&self) -> Result<Newest, ShardError> {
         let [action, xact, end] = self.fate()?;
         let actions = action.as_primitive::<UInt8Type>();
@@ -140,7 +140,7 @@ impl SealedRows {
         Ok(Newest { rows, from: Xact(last.unwrap_or(0)) })
     }
 
-    /// Of the whole group, as an older reader sees it.
+    /// Visible rows of the whole group, as an older reader sees it.
     fn visible_then(&self, at: Xact) -> Result<BooleanBuffer, ShardError> {
         let [action, xact, end] = self.fate()?;
         let actions = action.as_primitive::<UInt8Type>();

@@ -119,7 +119,7 @@ fn complaints(nodes: &Nodes, malformed: &Malformed) -> Vec<String> {
     found
 }
 
-/// Of all requests each `every`th. `alive` says what is wrong with the nodes, where something is.
+/// Sends each `every`th of all requests. `alive` says what is wrong with the nodes, where something is.
 fn are_refused(nodes: &Nodes, every: usize, mut alive: impl FnMut() -> Result<(), String>) {
     let variables = seeded(nodes);
     let before = state(nodes, &variables);

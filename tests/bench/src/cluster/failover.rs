@@ -17,9 +17,9 @@ use serde::Serialize;
 
 use super::nodes::Nodes;
 use super::readback::{ReadBack, read_back};
-use super::writers::{self, Acknowledged, Load, Written, one_in_each_shard};
+use super::writers::{self, Acknowledged, WriteLoad, Written, one_in_each_shard};
 use crate::http::client_runtime;
-use crate::report::{Report, Wanted, median, percentile};
+use crate::report::{Report, Threshold, median, percentile};
 
 const NODES: usize = 3;
 const SHARDS: u16 = 16;
@@ -65,7 +65,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     let runtime = client_runtime()?;
     let targets = Arc::new(nodes.targets());
     let objects = runtime.block_on(one_in_each_shard(&targets[0], SHARDS))?;
-    let load = Load::start(runtime, &targets, objects, writers::EVERY);
+    let load = WriteLoad::start(runtime, &targets, objects, writers::EVERY);
     load.all_write_since(0.0)?;
     let (mut kills, mut drains) = (Vec::new(), Vec::new());
     for number in 0..options.kills {
@@ -97,7 +97,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
 }
 
 /// Kills whoever leads a shard, waits until every shard takes writes, and brings the node back.
-fn kill(nodes: &mut Nodes, load: &Load, number: usize) -> anyhow::Result<Kill> {
+fn kill(nodes: &mut Nodes, load: &WriteLoad, number: usize) -> anyhow::Result<Kill> {
     let status = nodes.settle()?;
     let shard = u16::try_from(number % usize::from(SHARDS))?;
     let leads = |shard: u16| {
@@ -115,7 +115,7 @@ fn kill(nodes: &mut Nodes, load: &Load, number: usize) -> anyhow::Result<Kill> {
     Ok(Kill { node, at, shard, led, ready_seconds, settled_seconds: began.elapsed().as_secs_f64() })
 }
 
-fn drain(nodes: &mut Nodes, load: &Load, place: usize) -> anyhow::Result<Drain> {
+fn drain(nodes: &mut Nodes, load: &WriteLoad, place: usize) -> anyhow::Result<Drain> {
     nodes.settle()?;
     let from = load.now();
     let drain_seconds = nodes.on_node("drain", place)?;
@@ -141,12 +141,12 @@ pub fn longest_pause(rows: &[Acknowledged], from: f64, upto: f64) -> f64 {
     pairs.map(|pair| pair[1].at - pair[0].at).fold(0.0, f64::max)
 }
 
-/// Of each shard that the killed node led.
+/// Outage of each shard that the killed node led.
 fn outages(kill: &Kill, written: &[Written]) -> Vec<f64> {
     kill.led.iter().map(|shard| again(&written[usize::from(*shard)].rows, kill.at)).collect()
 }
 
-/// Of each shard, during one planned restart.
+/// Pause of each shard during one planned restart.
 fn pauses(drain: &Drain, written: &[Written]) -> Vec<f64> {
     written.iter().map(|of| longest_pause(&of.rows, drain.from, drain.upto)).collect()
 }
@@ -159,10 +159,10 @@ fn kill_figures(report: &mut Report, kills: &[Kill], written: &[Written]) {
     let worst = kills.iter().flat_map(|kill| outages(kill, written));
     report.figure("kills of the node that leads a shard", kills.len() as f64, "");
     let name = "writes to that shard succeed again, median";
-    report.promised(name, median(picked.iter().copied()), "s", Wanted::AtMost(KILL_SECONDS_MEDIAN_MAX));
+    report.promised(name, median(picked.iter().copied()), "s", Threshold::AtMost(KILL_SECONDS_MEDIAN_MAX));
     report.figure("writes to that shard succeed again, p90", percentile(picked.iter().copied(), 0.9), "s");
     let name = "writes to all of its shards succeed again, worst";
-    report.promised(name, worst.fold(0.0, f64::max), "s", Wanted::AtMost(KILL_SECONDS_MAX));
+    report.promised(name, worst.fold(0.0, f64::max), "s", Threshold::AtMost(KILL_SECONDS_MAX));
     report.figure("killed node ready again, median", median(kills.iter().map(|kill| kill.ready_seconds)), "s");
     report.figure("and all settled, median", median(kills.iter().map(|kill| kill.settled_seconds)), "s");
 }
@@ -176,7 +176,7 @@ fn drain_figures(report: &mut Report, drains: &[Drain], written: &[Written]) {
     report.figure("planned restarts", drains.len() as f64, "");
     report.figure("no write to a shard, all shards, median", median(pauses.concat()), "s");
     let name = "no write to a shard, worst shard, median";
-    report.promised(name, median(worst.iter().copied()), "s", Wanted::AtMost(DRAIN_SECONDS_MEDIAN_MAX));
+    report.promised(name, median(worst.iter().copied()), "s", Threshold::AtMost(DRAIN_SECONDS_MEDIAN_MAX));
     report.figure("no write to a shard, worst shard, worst", worst.iter().copied().fold(0.0, f64::max), "s");
     let within = |row: &&Acknowledged| drains.iter().any(|drain| row.at >= drain.from && row.sent <= drain.upto);
     let rows: Vec<&Acknowledged> = written.iter().flat_map(|of| &of.rows).filter(within).collect();
@@ -185,9 +185,9 @@ fn drain_figures(report: &mut Report, drains: &[Drain], written: &[Written]) {
     let refused = sum(|row| row.troubles.refused);
     report.figure("refused with Retry-After", refused, "");
     let twice = sum(|row| u64::from(row.troubles.refused > 1));
-    report.promised("refused more than once", twice, "", Wanted::AtMost(0.0));
+    report.promised("refused more than once", twice, "", Threshold::AtMost(0.0));
     let failed = sum(|row| row.troubles.failures());
-    report.promised("failed in any other way", failed, "", Wanted::AtMost(0.0));
+    report.promised("failed in any other way", failed, "", Threshold::AtMost(0.0));
     report.figure("found no connection and went elsewhere", sum(|row| row.troubles.not_sent), "");
     let median_of = |get: fn(&Drain) -> f64| median(drains.iter().map(get));
     report.figure("drain, median", median_of(|drain| drain.drain_seconds), "s");
@@ -202,9 +202,9 @@ pub fn row_figures(report: &mut Report, written: &[Written], read: &[ReadBack]) 
     report.figure("an acknowledgement, p99", percentile(took(), 0.99), "ms");
     report.figure("rows read back, from all nodes", read.iter().map(|of| of.rows).sum::<u64>() as f64, "");
     let missing = read.iter().map(|of| of.missing).sum::<u64>() as f64;
-    report.promised("acknowledged and not there", missing, "", Wanted::AtMost(0.0));
+    report.promised("acknowledged and not there", missing, "", Threshold::AtMost(0.0));
     let strange = read.iter().map(|of| of.strange).sum::<u64>() as f64;
-    report.promised("there and not sent, or twice", strange, "", Wanted::AtMost(0.0));
+    report.promised("there and not sent, or twice", strange, "", Threshold::AtMost(0.0));
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::nodes::Nodes;
 use crate::http::client::{Connection, Target};
 use crate::http::client_runtime;
 use crate::process::{CpuSeconds, Memory, Process, cpu_between};
-use crate::report::{Report, Wanted};
+use crate::report::{Report, Threshold};
 
 pub const NODES: usize = 3;
 /// Shards of the two clusters that are measured one after the other, and the share of one core that a node may take.
@@ -34,7 +34,7 @@ pub struct Options {
 #[derive(Debug, Serialize)]
 struct Rest {
     node: u64,
-    /// Of one core.
+    /// Percentage of one core.
     cpu_percent: f64,
     memory: Memory,
     /// By kind of work.
@@ -42,7 +42,7 @@ struct Rest {
 }
 
 #[derive(Debug, Serialize)]
-struct Measured {
+struct IdleMeasurement {
     shards: u16,
     objects: usize,
     seconds: f64,
@@ -62,7 +62,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     report.finish(json_file)
 }
 
-fn figures(report: &mut Report, measured: &Measured, cpu_percent_max: f64) {
+fn figures(report: &mut Report, measured: &IdleMeasurement, cpu_percent_max: f64) {
     let shards = measured.shards;
     for rest in &measured.nodes {
         report.figure(format!("{shards} shards, node {}, of one core", rest.node), rest.cpu_percent, "%");
@@ -71,12 +71,12 @@ fn figures(report: &mut Report, measured: &Measured, cpu_percent_max: f64) {
     }
     let most = |get: fn(&Rest) -> f64| measured.nodes.iter().map(get).fold(0.0, f64::max);
     let cpu = most(|rest| rest.cpu_percent);
-    report.promised(format!("{shards} shards, a node, of one core"), cpu, "%", Wanted::AtMost(cpu_percent_max));
+    report.promised(format!("{shards} shards, a node, of one core"), cpu, "%", Threshold::AtMost(cpu_percent_max));
     let resident = most(|rest| rest.memory.resident_bytes as f64 / f64::from(1 << 20));
-    report.promised(format!("{shards} shards, a node, resident"), resident, "MiB", Wanted::AtMost(RESIDENT_MIB_MAX));
+    report.promised(format!("{shards} shards, a node, resident"), resident, "MiB", Threshold::AtMost(RESIDENT_MIB_MAX));
 }
 
-fn one_cluster(options: &Options, dir: &Path, shards: u16) -> anyhow::Result<Measured> {
+fn one_cluster(options: &Options, dir: &Path, shards: u16) -> anyhow::Result<IdleMeasurement> {
     let nodes = Nodes::found(&options.program, dir, NODES, shards)?;
     client_runtime()?.block_on(touch(&nodes.targets(), options.objects))?;
     nodes.settle()?;
@@ -88,7 +88,7 @@ fn one_cluster(options: &Options, dir: &Path, shards: u16) -> anyhow::Result<Mea
     let before: Vec<CpuSeconds> = processes.iter().map(Process::cpu).collect::<anyhow::Result<_>>()?;
     std::thread::sleep(Duration::from_secs(options.seconds.max(1)));
     let seconds = began.elapsed().as_secs_f64();
-    let mut measured = Measured { shards, objects: options.objects, seconds, nodes: Vec::new() };
+    let mut measured = IdleMeasurement { shards, objects: options.objects, seconds, nodes: Vec::new() };
     for (place, (process, before)) in processes.iter().zip(&before).enumerate() {
         let cpu = cpu_between(before, &process.cpu()?);
         let cpu_percent = cpu.values().sum::<f64>() / seconds * 100.0;

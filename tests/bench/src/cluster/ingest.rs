@@ -14,11 +14,11 @@ use serde::Serialize;
 use super::nodes::Nodes;
 use crate::http::client::Target;
 use crate::http::client_runtime;
-use crate::http::drive::{Bodies, Driven, Lane, Pace, drive};
 use crate::http::ingest::{Options, rendered};
+use crate::http::request_driver::{Bodies, Driven, DriverLane, Pace, drive};
 use crate::http::server_process::ServerProcess;
 use crate::process::{CpuSeconds, Memory, Process, cpu_between};
-use crate::report::{Report, Wanted, median, percentile};
+use crate::report::{Report, Threshold, median, percentile};
 
 /// Rows for a CPU second, all nodes together, to those of one node.
 const RATIO_MIN: f64 = 0.3;
@@ -27,16 +27,16 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// One node or a cluster, driven once.
 #[derive(Debug, Serialize)]
-struct Run {
+struct ClusterIngestRun {
     driven: Driven,
-    /// Of all nodes together, by kind of work, from the first request to the last answer.
+    /// CPU time of all nodes together, by kind of work, from the first request to the last answer.
     cpu: CpuSeconds,
-    /// Of each node.
+    /// CPU seconds of each node.
     cpu_seconds: Vec<f64>,
     memory: Vec<Memory>,
 }
 
-impl Run {
+impl ClusterIngestRun {
     fn rows_per_cpu_second(&self) -> f64 {
         self.driven.operations as f64 / self.cpu_seconds.iter().sum::<f64>()
     }
@@ -47,12 +47,12 @@ impl Run {
 }
 
 #[derive(Debug, Serialize)]
-struct Pair {
-    one: Run,
-    cluster: Run,
+struct ClusterIngestPair {
+    one: ClusterIngestRun,
+    cluster: ClusterIngestRun,
 }
 
-impl Pair {
+impl ClusterIngestPair {
     fn ratio(&self) -> f64 {
         self.cluster.rows_per_cpu_second() / self.one.rows_per_cpu_second()
     }
@@ -69,8 +69,8 @@ pub fn run(options: &Options, nodes: usize, dir: &Path, json_file: Option<&Path>
         let sides = if number.is_multiple_of(2) { [1, nodes] } else { [nodes, 1] };
         let [first, second] = sides.map(|side| bench.one_run(side, fast, &dir));
         let (one, cluster) = if number.is_multiple_of(2) { (first?, second?) } else { (second?, first?) };
-        let pair = Pair { one, cluster };
-        let [one, cluster] = [&pair.one, &pair.cluster].map(Run::rows_per_cpu_second);
+        let pair = ClusterIngestPair { one, cluster };
+        let [one, cluster] = [&pair.one, &pair.cluster].map(ClusterIngestRun::rows_per_cpu_second);
         eprintln!("pair {}: {one:.0} and {cluster:.0} rows for a CPU second, {:.3}", number + 1, pair.ratio());
         pairs.push(pair);
         std::fs::remove_dir_all(&dir)?;
@@ -95,40 +95,40 @@ struct Bench<'a> {
 }
 
 /// What is driven; ended when it is dropped.
-enum Side {
+enum ClusterIngestSide {
     One(ServerProcess),
     Cluster(Nodes),
 }
 
-impl Side {
+impl ClusterIngestSide {
     fn targets(&self) -> Vec<Target> {
         match self {
-            Side::One(server) => vec![server.target().clone()],
-            Side::Cluster(nodes) => nodes.targets(),
+            ClusterIngestSide::One(server) => vec![server.target().clone()],
+            ClusterIngestSide::Cluster(nodes) => nodes.targets(),
         }
     }
 
     fn processes(&self) -> Vec<Process> {
         match self {
-            Side::One(server) => vec![server.process()],
-            Side::Cluster(nodes) => nodes.processes().into_iter().map(|(_, process)| process).collect(),
+            ClusterIngestSide::One(server) => vec![server.process()],
+            ClusterIngestSide::Cluster(nodes) => nodes.processes().into_iter().map(|(_, process)| process).collect(),
         }
     }
 }
 
 impl Bench<'_> {
-    fn one_run(&self, count: usize, pace: Pace, dir: &Path) -> anyhow::Result<Run> {
+    fn one_run(&self, count: usize, pace: Pace, dir: &Path) -> anyhow::Result<ClusterIngestRun> {
         let dir = dir.join(format!("nodes-{count}"));
         std::fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
         let side = if count == self.nodes {
-            Side::Cluster(Nodes::found(&self.options.program, &dir, count, SHARDS)?)
+            ClusterIngestSide::Cluster(Nodes::found(&self.options.program, &dir, count, SHARDS)?)
         } else {
-            Side::One(ServerProcess::assay(&self.options.program, &dir.join("assay"))?)
+            ClusterIngestSide::One(ServerProcess::assay(&self.options.program, &dir.join("assay"))?)
         };
         // What the side before left in the page cache is written by nobody's time but ours.
         rustix::fs::sync();
         let runtime = client_runtime()?;
-        let opened = runtime.block_on(Lane::spread(&side.targets(), self.bodies.len(), self.options.projects));
+        let opened = runtime.block_on(DriverLane::spread(&side.targets(), self.bodies.len(), self.options.projects));
         let (lanes, _) = opened.with_context(|| format!("opening projects on {count} nodes"))?;
         let processes = side.processes();
         let before: Vec<CpuSeconds> = processes.iter().map(Process::cpu).collect::<anyhow::Result<_>>()?;
@@ -147,32 +147,38 @@ impl Bench<'_> {
             used.into_iter().for_each(|(name, seconds)| *cpu.entry(name).or_default() += seconds);
         }
         let memory = processes.iter().map(Process::memory).collect::<anyhow::Result<_>>()?;
-        Ok(Run { driven, cpu, cpu_seconds, memory })
+        Ok(ClusterIngestRun { driven, cpu, cpu_seconds, memory })
     }
 }
 
-fn figures(report: &mut Report, nodes: usize, pairs: &[Pair]) {
+fn figures(report: &mut Report, nodes: usize, pairs: &[ClusterIngestPair]) {
     for (number, pair) in pairs.iter().enumerate() {
         report.figure(format!("pair {}: {nodes} nodes / one, rows for a CPU second", number + 1), pair.ratio(), "");
     }
     side_figures(report, "one node", pairs, |pair| &pair.one);
     side_figures(report, &format!("{nodes} nodes"), pairs, |pair| &pair.cluster);
-    let ratio = median(pairs.iter().map(Pair::ratio));
+    let ratio = median(pairs.iter().map(ClusterIngestPair::ratio));
     let name = format!("{nodes} nodes / one, rows for a CPU second, median");
-    report.promised(name, ratio, "", Wanted::AtLeast(RATIO_MIN));
+    report.promised(name, ratio, "", Threshold::AtLeast(RATIO_MIN));
 }
 
-fn side_figures(report: &mut Report, name: &str, pairs: &[Pair], side: fn(&Pair) -> &Run) {
-    let of = |get: &dyn Fn(&Run) -> f64| median(pairs.iter().map(|pair| get(side(pair))));
+fn side_figures(
+    report: &mut Report,
+    name: &str,
+    pairs: &[ClusterIngestPair],
+    side: fn(&ClusterIngestPair) -> &ClusterIngestRun,
+) {
+    let of = |get: &dyn Fn(&ClusterIngestRun) -> f64| median(pairs.iter().map(|pair| get(side(pair))));
     report.figure(format!("{name}, median"), of(&|run| run.driven.operations_per_second()), "rows/s");
     report.figure(format!("{name}, median"), of(&|run| run.driven.mb_per_second()), "MB/s");
-    report.figure(format!("{name}, for a CPU second"), of(&Run::rows_per_cpu_second), "rows");
-    let cores = |run: &Run| run.cpu_seconds.iter().sum::<f64>() / run.driven.seconds;
+    report.figure(format!("{name}, for a CPU second"), of(&ClusterIngestRun::rows_per_cpu_second), "rows");
+    let cores = |run: &ClusterIngestRun| run.cpu_seconds.iter().sum::<f64>() / run.driven.seconds;
     report.figure(format!("{name}, CPU of all servers"), of(&cores), "cores");
     // By kind of work, so that it is seen what a cluster adds.
     let kinds: std::collections::BTreeSet<&String> = pairs.iter().flat_map(|pair| side(pair).cpu.keys()).collect();
     for kind in kinds {
-        let cost = of(&|run: &Run| run.cpu.get(kind).copied().unwrap_or(0.0) / run.driven.bytes as f64 * 1e9);
+        let cost =
+            of(&|run: &ClusterIngestRun| run.cpu.get(kind).copied().unwrap_or(0.0) / run.driven.bytes as f64 * 1e9);
         if cost >= 0.05 {
             report.figure(format!("{name}, CPU: {kind}"), cost, "s/GB");
         }
@@ -183,14 +189,14 @@ fn side_figures(report: &mut Report, name: &str, pairs: &[Pair], side: fn(&Pair)
     report.figure(format!("{name}, requests refused and sent again"), refused as f64, "");
 }
 
-fn paced_figures(report: &mut Report, paced: &Run) {
+fn paced_figures(report: &mut Report, paced: &ClusterIngestRun) {
     report.figure("at half of the cluster's peak: sent", paced.driven.operations_per_second(), "rows/s");
     report.figure("at half of the cluster's peak: p50", paced.p(0.5), "ms");
     report.figure("at half of the cluster's peak: p99", paced.p(0.99), "ms");
 }
 
-fn memory_figures(report: &mut Report, pairs: &[Pair], paced: &Run) {
-    let peak = |runs: &mut dyn Iterator<Item = &Run>| {
+fn memory_figures(report: &mut Report, pairs: &[ClusterIngestPair], paced: &ClusterIngestRun) {
+    let peak = |runs: &mut dyn Iterator<Item = &ClusterIngestRun>| {
         let peaks = runs.flat_map(|run| run.memory.iter().map(|memory| memory.peak_bytes));
         peaks.max().unwrap_or(0) as f64 / f64::from(1 << 20)
     };

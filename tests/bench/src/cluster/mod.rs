@@ -1,4 +1,4 @@
-//! What a cluster of three nodes on this machine takes and does: the whole product, with real processes that are
+//! Benchmarks of a cluster of three nodes on this machine: the whole product, with real processes that are
 //! stopped, killed and replaced while clients go on.
 //!
 //! ```text

@@ -47,7 +47,7 @@ pub struct Nodes {
 }
 
 #[derive(Deserialize)]
-struct Made {
+struct AddedNode {
     node: u64,
 }
 
@@ -97,7 +97,7 @@ impl Nodes {
         self.dir.join(format!("node-{number}"))
     }
 
-    fn add(&mut self, made: Made, data_dir: PathBuf) -> anyhow::Result<usize> {
+    fn add(&mut self, made: AddedNode, data_dir: PathBuf) -> anyhow::Result<usize> {
         let place = self.nodes.len();
         ensure!(made.node == place as u64 + 1, "the cluster's node {place} has the number {}", made.node);
         let listen = self.free_address()?;
@@ -127,7 +127,7 @@ impl Nodes {
         found.with_context(|| format!("there is no node {number}"))
     }
 
-    /// Of every node that runs, with its place.
+    /// Process of every node that runs, with its place.
     pub fn processes(&self) -> Vec<(usize, Process)> {
         let running = self.nodes.iter().enumerate().filter_map(|(at, node)| Some((at, node.server.as_ref()?)));
         running.map(|(place, server)| (place, server.process())).collect()

@@ -1,4 +1,4 @@
-//! Whether what was acknowledged is there: every row of every writer, asked of every node.
+//! Read-back of what was acknowledged: every row of every writer, asked of every node.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const PAGE_TRACES: u64 = 1000;
 /// A refusal in the middle is asked again this often.
 const REFUSALS_MAX: u32 = 50;
 const REFUSED_WAIT: std::time::Duration = std::time::Duration::from_millis(200);
-/// Of what is missing, this many are named.
+/// Missing rows that are named.
 const NAMED_MAX: usize = 20;
 
 /// What one node answered.
@@ -31,13 +31,13 @@ pub struct ReadBack {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    events: Vec<Event>,
+struct ReadbackPage {
+    events: Vec<ReadbackEvent>,
     cursor: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Event {
+struct ReadbackEvent {
     id: String,
     input: Option<String>,
 }
@@ -63,7 +63,7 @@ async fn compare(connection: &mut Connection, written: &Written, found: &mut Rea
     let mut expected: BTreeMap<String, u64> = rows.map(|row| (object.row_id(row), row)).collect();
     let mut cursor: Option<String> = None;
     loop {
-        let page: Page = page(connection, &path, cursor.as_deref()).await?;
+        let page: ReadbackPage = page(connection, &path, cursor.as_deref()).await?;
         for event in &page.events {
             found.rows += 1;
             match expected.remove(&event.id) {

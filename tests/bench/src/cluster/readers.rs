@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::roamer::{Roamer, Troubles};
-use super::writers::{Load, Object};
+use super::writers::{Object, WriteLoad};
 use crate::http::client::Target;
 
 /// Between an answer and the next question.
@@ -30,13 +30,13 @@ pub struct Read {
     pub stale: u64,
     #[serde(skip)]
     pub answer_ms: Vec<f64>,
-    pub slow: Vec<Slow>,
+    pub slow: Vec<SlowRead>,
     pub told: Vec<String>,
 }
 
 /// A read that somebody waited for.
 #[derive(Debug, Serialize)]
-pub struct Slow {
+pub struct SlowRead {
     /// When it was sent, in seconds since the load began.
     pub sent: f64,
     pub seconds: f64,
@@ -58,12 +58,12 @@ impl Read {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    events: Vec<Event>,
+struct ReaderPage {
+    events: Vec<ReaderEvent>,
 }
 
 #[derive(Deserialize)]
-struct Event {
+struct ReaderEvent {
     metadata: Metadata,
 }
 
@@ -81,7 +81,7 @@ pub struct Readers {
 
 impl Readers {
     /// One for each of the writers' objects.
-    pub fn start(load: &Load, targets: &Arc<Vec<Target>>, objects: &[Object]) -> Readers {
+    pub fn start(load: &WriteLoad, targets: &Arc<Vec<Target>>, objects: &[Object]) -> Readers {
         let stop = Arc::new(AtomicBool::new(false));
         let mut readers = Vec::new();
         for (place, object) in objects.iter().enumerate() {
@@ -102,7 +102,7 @@ impl Readers {
         Readers { stop, readers }
     }
 
-    pub fn end(self, load: &Load) -> anyhow::Result<Read> {
+    pub fn end(self, load: &WriteLoad) -> anyhow::Result<Read> {
         self.stop.store(true, Ordering::Relaxed);
         let mut all = Read::default();
         for reader in self.readers {
@@ -120,12 +120,12 @@ async fn one(roamer: &mut Roamer, object: &Object, acknowledged: u64, read: &mut
     read.answer_ms.push(took.as_secs_f64() * 1e3);
     if took >= SLOW {
         let sent = from.duration_since(roamer.began()).as_secs_f64();
-        read.slow.push(Slow { sent, seconds: took.as_secs_f64(), shard: object.shard, node: roamer.at() });
+        read.slow.push(SlowRead { sent, seconds: took.as_secs_f64(), shard: object.shard, node: roamer.at() });
     }
     read.reads += 1;
     read.troubles.join(troubles);
     read.refused_again += u64::from(troubles.refused > 1);
-    let page: Page = serde_json::from_slice(&answer).context("a page")?;
+    let page: ReaderPage = serde_json::from_slice(&answer).context("a page")?;
     let rows = page.events.first().map_or(0, |event| event.metadata.row + 1);
     if rows < acknowledged {
         read.stale += 1;

@@ -14,10 +14,10 @@ use anyhow::{Context, ensure};
 use serde::Serialize;
 
 use super::nodes::Nodes;
-use super::stream::{Found, Sent, Stream, find};
+use super::stream::{NodeContents, Sent, Stream, find};
 use crate::http::client_runtime;
 use crate::process::bytes_below;
-use crate::report::{Report, Wanted};
+use crate::report::{Report, Threshold};
 
 const NODES: usize = 3;
 const SHARDS: u16 = 16;
@@ -40,7 +40,7 @@ pub struct Options {
 
 /// What clients got in one part of the run.
 #[derive(Clone, Debug, Serialize)]
-struct Part {
+struct ReplacePart {
     seconds: f64,
     mb_per_second: f64,
     /// Second by second, in MB.
@@ -48,14 +48,14 @@ struct Part {
 }
 
 #[derive(Debug, Serialize)]
-struct Measured {
+struct ReplaceMeasurement {
     /// When the node was lost.
     bytes: u64,
-    before: Part,
-    without: Part,
+    before: ReplacePart,
+    without: ReplacePart,
     /// From `cluster replace` until all was settled.
-    meanwhile: Part,
-    after: Part,
+    meanwhile: ReplacePart,
+    after: ReplacePart,
     join_seconds: f64,
     /// What the new node has on its disk then.
     new_node_bytes: u64,
@@ -88,7 +88,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     report.finish(json_file)
 }
 
-fn replace(nodes: &mut Nodes, stream: &Stream, dir: &Path) -> anyhow::Result<Measured> {
+fn replace(nodes: &mut Nodes, stream: &Stream, dir: &Path) -> anyhow::Result<ReplaceMeasurement> {
     let bytes = stream.bytes()?;
     let before = part(stream, |began| Ok(began.elapsed() >= LOOK))?;
     eprintln!("{} MB; {:.1} MB/s before", bytes / 1_000_000, before.mb_per_second);
@@ -103,11 +103,11 @@ fn replace(nodes: &mut Nodes, stream: &Stream, dir: &Path) -> anyhow::Result<Mea
     eprintln!("settled after {:.1} s, {:.1} MB/s meanwhile", meanwhile.seconds, meanwhile.mb_per_second);
     let new_node_bytes = bytes_below(&dir.join(format!("node-{}", nodes.number(new))))?;
     let after = part(stream, |began| Ok(began.elapsed() >= LOOK))?;
-    Ok(Measured { bytes, before, without, meanwhile, after, join_seconds, new_node_bytes })
+    Ok(ReplaceMeasurement { bytes, before, without, meanwhile, after, join_seconds, new_node_bytes })
 }
 
 /// What clients get until it is `over`.
-fn part(stream: &Stream, over: impl Fn(Instant) -> anyhow::Result<bool>) -> anyhow::Result<Part> {
+fn part(stream: &Stream, over: impl Fn(Instant) -> anyhow::Result<bool>) -> anyhow::Result<ReplacePart> {
     const WAIT_MAX: Duration = Duration::from_secs(3600);
     let (began, before) = (Instant::now(), stream.bytes()?);
     let (mut course, mut last) = (Vec::new(), (began, before));
@@ -121,32 +121,32 @@ fn part(stream: &Stream, over: impl Fn(Instant) -> anyhow::Result<bool>) -> anyh
         }
     }
     let seconds = began.elapsed().as_secs_f64();
-    Ok(Part { seconds, mb_per_second: (stream.bytes()? - before) as f64 / 1e6 / seconds, course })
+    Ok(ReplacePart { seconds, mb_per_second: (stream.bytes()? - before) as f64 / 1e6 / seconds, course })
 }
 
-fn figures(report: &mut Report, measured: &Measured) {
+fn figures(report: &mut Report, measured: &ReplaceMeasurement) {
     report.figure("inserted before", measured.bytes as f64 / 1e9, "GB");
     report.figure("clients get, before", measured.before.mb_per_second, "MB/s");
     report.figure("clients get, two of three nodes", measured.without.mb_per_second, "MB/s");
     report.figure("clients get, while it is replaced", measured.meanwhile.mb_per_second, "MB/s");
     report.figure("clients get, after", measured.after.mb_per_second, "MB/s");
     let ratio = measured.meanwhile.mb_per_second / measured.before.mb_per_second;
-    report.promised("while it is replaced / before", ratio, "", Wanted::AtLeast(MEANWHILE_MIN));
+    report.promised("while it is replaced / before", ratio, "", Threshold::AtLeast(MEANWHILE_MIN));
     report.figure("the new node joins and is ready", measured.join_seconds, "s");
     report.figure("replaced, until all is settled", measured.meanwhile.seconds, "s");
     report.figure("the new node's directory then", measured.new_node_bytes as f64 / 1e9, "GB");
 }
 
-fn row_figures(report: &mut Report, sent: &[Sent], found: &[Found]) {
+fn row_figures(report: &mut Report, sent: &[Sent], found: &[NodeContents]) {
     report.figure("rows acknowledged", sent.iter().map(|of| of.rows).sum::<u64>() as f64, "");
     let sum = |get: fn(&Sent) -> u64| sent.iter().map(get).sum::<u64>() as f64;
     report.figure("requests refused with Retry-After", sum(|of| of.troubles.refused), "");
     report.figure("requests broken, by the kill", sum(|of| of.troubles.broken), "");
     let failed = sum(|of| of.troubles.failed + of.troubles.refused_without_word);
-    report.promised("requests that failed in any other way", failed, "", Wanted::AtMost(0.0));
+    report.promised("requests that failed in any other way", failed, "", Threshold::AtMost(0.0));
     report.figure("rows read back, from all nodes", found.iter().map(|of| of.rows).sum::<u64>() as f64, "");
     let missing = found.iter().map(|of| of.missing).sum::<u64>() as f64;
-    report.promised("acknowledged and not there", missing, "", Wanted::AtMost(0.0));
+    report.promised("acknowledged and not there", missing, "", Threshold::AtMost(0.0));
     let strange = found.iter().map(|of| of.strange).sum::<u64>() as f64;
-    report.promised("there and not sent, or twice", strange, "", Wanted::AtMost(0.0));
+    report.promised("there and not sent, or twice", strange, "", Threshold::AtMost(0.0));
 }

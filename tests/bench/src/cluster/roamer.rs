@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
-use crate::http::client::{Answer, Connection, Target};
+use crate::http::client::{Connection, HttpResponse, Target};
 
 /// A node that could not be reached is tried again after this.
 const COME_BACK: Duration = Duration::from_secs(3);
@@ -17,7 +17,7 @@ const COME_BACK: Duration = Duration::from_secs(3);
 const NOBODY_WAIT: Duration = Duration::from_millis(20);
 /// What is not answered well by then never will be.
 pub const DELIVERED_WAIT_MAX: Duration = Duration::from_secs(120);
-/// Of what went wrong, this many are told in words.
+/// Failures that are described in words.
 const TOLD_MAX: usize = 20;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub struct Roamer {
 /// What became of one request.
 #[derive(Debug)]
 enum Called {
-    Answered(Answer),
+    Answered(HttpResponse),
     /// There was no connection: it was never sent.
     NotSent,
     /// The connection ended under it: nobody knows.

@@ -14,9 +14,9 @@ use super::failover::{longest_pause, row_figures};
 use super::nodes::Nodes;
 use super::readback::read_back;
 use super::readers::{Read, Readers};
-use super::writers::{self, Load, Written, one_in_each_shard};
+use super::writers::{self, WriteLoad, Written, one_in_each_shard};
 use crate::http::client_runtime;
-use crate::report::{Report, Wanted, median, percentile};
+use crate::report::{Report, Threshold, median, percentile};
 
 const NODES: usize = 3;
 const SHARDS: u16 = 16;
@@ -33,7 +33,7 @@ pub struct Options {
 }
 
 #[derive(Debug, Serialize)]
-struct Restart {
+struct NodeRestart {
     node: u64,
     /// Seconds since the load began.
     from: f64,
@@ -46,7 +46,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     let runtime = client_runtime()?;
     let targets = Arc::new(nodes.targets());
     let objects = runtime.block_on(one_in_each_shard(&targets[0], SHARDS))?;
-    let load = Load::start(runtime, &targets, objects.clone(), writers::EVERY);
+    let load = WriteLoad::start(runtime, &targets, objects.clone(), writers::EVERY);
     let readers = Readers::start(&load, &targets, &objects);
     load.all_write_since(0.0)?;
     std::thread::sleep(CALM);
@@ -56,7 +56,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
         let stop_seconds = nodes.stop(place).with_context(|| format!("node {}", place + 1))?;
         let ready_seconds = nodes.start(place).with_context(|| format!("node {}", place + 1))?;
         eprintln!("node {}: stopped in {stop_seconds:.2} s, ready in {ready_seconds:.2} s", place + 1);
-        restarts.push(Restart { node: nodes.number(place), from, stop_seconds, ready_seconds });
+        restarts.push(NodeRestart { node: nodes.number(place), from, stop_seconds, ready_seconds });
     }
     let seconds = began.elapsed().as_secs_f64();
     std::thread::sleep(CALM);
@@ -76,14 +76,14 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     report.finish(json_file)
 }
 
-fn restart_figures(report: &mut Report, restarts: &[Restart], seconds: f64, written: &[Written]) {
+fn restart_figures(report: &mut Report, restarts: &[NodeRestart], seconds: f64, written: &[Written]) {
     let each = || restarts.iter().map(|restart| restart.stop_seconds + restart.ready_seconds);
     report.figure("restarts", restarts.len() as f64, "");
     report.figure("all of them", seconds, "s");
     report.figure("stopped and ready again, a node, median", median(each()), "s");
     let longest = each().fold(0.0, f64::max);
-    report.promised("stopped and ready again, a node, longest", longest, "s", Wanted::AtMost(NODE_SECONDS_MAX));
-    let pause = |restart: &Restart| {
+    report.promised("stopped and ready again, a node, longest", longest, "s", Threshold::AtMost(NODE_SECONDS_MAX));
+    let pause = |restart: &NodeRestart| {
         let upto = restart.from + restart.stop_seconds + restart.ready_seconds;
         written.iter().map(|of| longest_pause(&of.rows, restart.from, upto)).fold(0.0, f64::max)
     };
@@ -98,8 +98,8 @@ fn read_figures(report: &mut Report, read: &Read) {
     report.figure("a read, longest", read.answer_ms.iter().copied().fold(0.0, f64::max), "ms");
     report.figure("reads refused with Retry-After", read.troubles.refused as f64, "");
     let failed = read.troubles.failures() + read.refused_again;
-    report.promised("reads that failed", failed as f64, "", Wanted::AtMost(0.0));
-    report.promised("reads that missed an acknowledged row", read.stale as f64, "", Wanted::AtMost(0.0));
+    report.promised("reads that failed", failed as f64, "", Threshold::AtMost(0.0));
+    report.promised("reads that missed an acknowledged row", read.stale as f64, "", Threshold::AtMost(0.0));
 }
 
 fn write_figures(report: &mut Report, written: &[Written]) {

@@ -33,13 +33,13 @@ pub struct Sent {
 pub struct Stream {
     runtime: Runtime,
     stop: Arc<AtomicBool>,
-    /// Of bodies that were acknowledged.
+    /// Bytes of bodies that were acknowledged.
     bytes: Arc<AtomicU64>,
     clients: Vec<JoinHandle<anyhow::Result<Sent>>>,
 }
 
 #[derive(Deserialize)]
-struct Project {
+struct StreamProject {
     id: String,
 }
 
@@ -56,7 +56,7 @@ impl Stream {
         let (workload, began) = (workload(seed, rows_per_request), Instant::now());
         let mut handles = Vec::new();
         for (place, path) in paths.into_iter().enumerate() {
-            let mut client = Client {
+            let mut client = StreamClient {
                 roamer: Roamer::new(targets, place, began),
                 stream: workload.stream(object_of_lane(place)),
                 path,
@@ -102,20 +102,20 @@ async fn projects(target: &Target, count: usize) -> anyhow::Result<Vec<String>> 
     let mut paths = Vec::new();
     for number in 0..count {
         let body = Bytes::from(json!({ "name": format!("stream-{number}") }).to_string());
-        let project: Project = connection.post("/v1/project", &body).await?.json("POST /v1/project")?;
+        let project: StreamProject = connection.post("/v1/project", &body).await?.json("POST /v1/project")?;
         paths.push(format!("/v1/project_logs/{}", project.id));
     }
     Ok(paths)
 }
 
-struct Client {
+struct StreamClient {
     roamer: Roamer,
     stream: ObjectStream,
     path: String,
     troubles: Troubles,
 }
 
-impl Client {
+impl StreamClient {
     /// The next body, until it is acknowledged; its size.
     async fn insert(&mut self) -> anyhow::Result<u64> {
         let events = self.stream.next_events();
@@ -127,7 +127,7 @@ impl Client {
 
 /// What one node has of all that was sent.
 #[derive(Debug, Default, Serialize)]
-pub struct Found {
+pub struct NodeContents {
     pub node: u64,
     pub rows: u64,
     pub missing: u64,
@@ -136,13 +136,13 @@ pub struct Found {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    events: Vec<Event>,
+struct StreamPage {
+    events: Vec<StreamEvent>,
     cursor: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Event {
+struct StreamEvent {
     id: String,
     span_attributes: Attributes,
 }
@@ -153,9 +153,9 @@ struct Attributes {
 }
 
 /// Asks one node for all that was sent, several projects at a time.
-pub async fn find(target: &Target, node: u64, sent: &Arc<Vec<Sent>>, seed: u64) -> anyhow::Result<Found> {
+pub async fn find(target: &Target, node: u64, sent: &Arc<Vec<Sent>>, seed: u64) -> anyhow::Result<NodeContents> {
     const AT_ONCE: usize = 4;
-    let mut found = Found { node, ..Found::default() };
+    let mut found = NodeContents { node, ..NodeContents::default() };
     let (mut tasks, mut left) = (JoinSet::new(), 0..sent.len());
     loop {
         while tasks.len() < AT_ONCE
@@ -179,7 +179,7 @@ async fn of_client(target: &Target, sent: &Sent, seed: u64) -> anyhow::Result<(u
     let mut seen = vec![false; usize::try_from(sent.rows)?];
     let (mut rows, mut strange, mut cursor) = (0, 0, None::<String>);
     loop {
-        let page: Page = page(&mut connection, &path, cursor.as_deref()).await?;
+        let page: StreamPage = page(&mut connection, &path, cursor.as_deref()).await?;
         for event in &page.events {
             rows += 1;
             let number = event.span_attributes.exec_counter;

@@ -50,7 +50,7 @@ impl Object {
 }
 
 #[derive(Deserialize)]
-struct Project {
+struct WriterProject {
     id: Uuid,
     org_id: Uuid,
 }
@@ -65,7 +65,7 @@ pub async fn one_in_each_shard(target: &Target, shards: u16) -> anyhow::Result<V
             break;
         }
         let body = Bytes::from(json!({ "name": format!("shard-{number}") }).to_string());
-        let project: Project = connection.post("/v1/project", &body).await?.json("POST /v1/project")?;
+        let project: WriterProject = connection.post("/v1/project", &body).await?.json("POST /v1/project")?;
         let key = ObjectKey::new(OrgId(project.org_id), ObjectKind::ProjectLogs, project.id);
         let ShardId(shard) = assay_cluster_placement::shard_of(&key, shards);
         found[usize::from(shard)].get_or_insert(Object { shard, id: project.id });
@@ -95,7 +95,7 @@ pub struct Written {
 
 /// How far a writer is, for who watches.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct WriteProgress {
     /// Rows acknowledged.
     pub rows: AtomicU64,
     /// When the last of them was sent, in microseconds since the load began.
@@ -104,19 +104,19 @@ pub struct Progress {
 
 /// Writers that go on until they are told to end.
 #[derive(Debug)]
-pub struct Load {
+pub struct WriteLoad {
     runtime: Runtime,
     pub began: Instant,
     stop: Arc<AtomicBool>,
-    /// Of each writer.
-    pub progress: Arc<Vec<Progress>>,
+    /// Progress of each writer.
+    pub progress: Arc<Vec<WriteProgress>>,
     writers: Vec<JoinHandle<anyhow::Result<Written>>>,
 }
 
-impl Load {
-    pub fn start(runtime: Runtime, targets: &Arc<Vec<Target>>, objects: Vec<Object>, every: Duration) -> Load {
+impl WriteLoad {
+    pub fn start(runtime: Runtime, targets: &Arc<Vec<Target>>, objects: Vec<Object>, every: Duration) -> WriteLoad {
         let stop = Arc::new(AtomicBool::new(false));
-        let progress: Arc<Vec<Progress>> = Arc::new(objects.iter().map(|_| Progress::default()).collect());
+        let progress: Arc<Vec<WriteProgress>> = Arc::new(objects.iter().map(|_| WriteProgress::default()).collect());
         let count = u32::try_from(objects.len()).unwrap_or(1);
         let began = Instant::now();
         let mut writers = Vec::new();
@@ -137,7 +137,7 @@ impl Load {
                 anyhow::Ok(Written { object: writer.object, rows: writer.rows, told: writer.roamer.told() })
             }));
         }
-        Load { runtime, began, stop, progress, writers }
+        WriteLoad { runtime, began, stop, progress, writers }
     }
 
     /// Seconds since the load began.
@@ -156,7 +156,7 @@ impl Load {
         Ok(())
     }
 
-    /// Of the clients, for others that go on beside the writers.
+    /// Runtime of the clients, for others that go on beside the writers.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }

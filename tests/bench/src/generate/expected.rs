@@ -1,4 +1,4 @@
-//! What a store must answer for one object after a prefix of its stream: which rows exist, which of them have
+//! Expected answers of a store for one object after a prefix of its stream: which rows exist, which of them have
 //! their second step, and what their documents say.
 
 use std::collections::BTreeSet;

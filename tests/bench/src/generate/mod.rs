@@ -35,7 +35,7 @@ use row::Family;
 
 pub const SPANS_PER_TRACE: u64 = 10;
 pub const ROWS_PER_WRITE: usize = 100;
-/// Of the merges, how many go to rows written long ago.
+/// Share of merges that go to rows written long ago.
 pub const LATE_MERGES: f64 = 0.05;
 /// How many writes of the object "long ago" is, unless a workload says otherwise.
 pub const LATE_WRITES: u64 = 150;
@@ -74,7 +74,7 @@ impl FromStr for Profile {
 pub struct Workload {
     pub seed: u64,
     pub profile: Profile,
-    /// Of the spans, how many are written in two steps: 0 to 1.
+    /// Share of spans that are written in two steps: 0 to 1.
     pub merges: f64,
     pub rows_per_write: usize,
     /// After how many writes of its object a late merge comes, at the least (and at most twice as many).

@@ -1,4 +1,4 @@
-//! What is true of every stream.
+//! Tests of what is true of every stream.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -14,7 +14,7 @@ use super::client::{Connection, Target};
 use super::client_runtime;
 use super::restart::ready;
 use super::server_process::ServerProcess;
-use crate::report::{Report, Wanted, median, percentile};
+use crate::report::{Report, Threshold, median, percentile};
 
 /// Projects that the records are in.
 const PROJECTS: usize = 10;
@@ -53,7 +53,12 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     let mut dice = Dice::new(options.seed);
     runtime.block_on(measure(server.target(), &made, &mut dice, &mut report))?;
     let resident = server.process().memory()?;
-    report.promised("resident, peak", resident.peak_bytes as f64 / f64::from(1 << 20), "MiB", Wanted::AtMost(1024.0));
+    report.promised(
+        "resident, peak",
+        resident.peak_bytes as f64 / f64::from(1 << 20),
+        "MiB",
+        Threshold::AtMost(1024.0),
+    );
     report.figure("resident, at rest", resident.resident_bytes as f64 / f64::from(1 << 20), "MiB");
     let mut seconds = Vec::new();
     for kill in 1..=KILLS {
@@ -69,15 +74,15 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
         "resident after a start, peak",
         again.peak_bytes as f64 / f64::from(1 << 20),
         "MiB",
-        Wanted::AtMost(1024.0),
+        Threshold::AtMost(1024.0),
     );
     let longest = seconds.iter().copied().fold(0.0, f64::max);
-    report.promised("ready after kill -9, longest", longest, "s", Wanted::AtMost(5.0));
+    report.promised("ready after kill -9, longest", longest, "s", Threshold::AtMost(5.0));
     report.finish(json_file)
 }
 
 /// What was made.
-struct Made {
+struct CreatedRecord {
     projects: Vec<String>,
     experiments: Vec<String>,
     others: usize,
@@ -112,7 +117,7 @@ async fn made(connection: &mut Connection, kind: &str, body: &Value) -> anyhow::
     answer["id"].as_str().map(str::to_owned).context("a new record has an id")
 }
 
-async fn make(target: &Target, options: &Options) -> anyhow::Result<Made> {
+async fn make(target: &Target, options: &Options) -> anyhow::Result<CreatedRecord> {
     let mut connection = Connection::new(target);
     let mut projects = Vec::new();
     for number in 0..PROJECTS {
@@ -141,7 +146,7 @@ async fn make(target: &Target, options: &Options) -> anyhow::Result<Made> {
             Ok::<_, anyhow::Error>((experiments, others))
         });
     }
-    let mut all = Made { projects, experiments: Vec::new(), others: 0 };
+    let mut all = CreatedRecord { projects, experiments: Vec::new(), others: 0 };
     while let Some(lane) = lanes.join_next().await {
         let (experiments, others) = lane.context("a lane")??;
         all.experiments.extend(experiments);
@@ -158,7 +163,7 @@ async fn timed(connection: &mut Connection, path: &str) -> anyhow::Result<(f64, 
     Ok((spent, answer.ok(path)?))
 }
 
-async fn measure(target: &Target, made: &Made, dice: &mut Dice, report: &mut Report) -> anyhow::Result<()> {
+async fn measure(target: &Target, made: &CreatedRecord, dice: &mut Dice, report: &mut Report) -> anyhow::Result<()> {
     let mut connection = Connection::new(target);
     let anywhere = |dice: &mut Dice| dice.below(made.experiments.len() as u64) as usize;
     let mut pages = [const { Vec::new() }; 3];
@@ -180,7 +185,7 @@ async fn measure(target: &Target, made: &Made, dice: &mut Dice, report: &mut Rep
     let names = ["the newest", "from anywhere", "the newest of a project"];
     for (name, times) in names.into_iter().zip(&pages) {
         let p50 = median(times.iter().copied());
-        report.promised(format!("a page of {PAGE}, {name}, p50"), p50, "ms", Wanted::AtMost(20.0));
+        report.promised(format!("a page of {PAGE}, {name}, p50"), p50, "ms", Threshold::AtMost(20.0));
     }
     let mut gets = Vec::new();
     for _ in 0..GETS {
@@ -189,7 +194,7 @@ async fn measure(target: &Target, made: &Made, dice: &mut Dice, report: &mut Rep
         ensure!(String::from_utf8_lossy(&body).contains(id.as_str()), "another record came for {id}");
         gets.push(spent);
     }
-    report.promised("a record by its id, p50", median(gets.iter().copied()), "ms", Wanted::AtMost(2.0));
+    report.promised("a record by its id, p50", median(gets.iter().copied()), "ms", Threshold::AtMost(2.0));
     report.figure("a record by its id, p99", percentile(gets.iter().copied(), 0.99), "ms");
     let mut creates = Vec::new();
     for number in 0..CREATES {
@@ -198,13 +203,13 @@ async fn measure(target: &Target, made: &Made, dice: &mut Dice, report: &mut Rep
         self::made(&mut connection, "experiment", &body).await?;
         creates.push(began.elapsed().as_secs_f64() * 1e3);
     }
-    report.promised("a new one, durable, p50", median(creates.iter().copied()), "ms", Wanted::AtMost(30.0));
+    report.promised("a new one, durable, p50", median(creates.iter().copied()), "ms", Threshold::AtMost(30.0));
     report.figure("a new one, durable, p99", percentile(creates.iter().copied(), 0.99), "ms");
     Ok(())
 }
 
 /// Some of them, after a start.
-async fn is_all_there(target: &Target, made: &Made, dice: &mut Dice) -> anyhow::Result<()> {
+async fn is_all_there(target: &Target, made: &CreatedRecord, dice: &mut Dice) -> anyhow::Result<()> {
     let mut connection = Connection::new(target);
     for _ in 0..PAGE {
         let id = &made.experiments[dice.below(made.experiments.len() as u64) as usize];

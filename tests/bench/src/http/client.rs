@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::message::{Chunks, Head, Length, read_head, request_head};
+use super::http_message::{Chunks, Head, Length, read_head, request_head};
 
 /// A server that takes longer than this is not measured but given up.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(60);
@@ -20,7 +20,7 @@ const ANSWER_WAIT_MAX: Duration = Duration::from_secs(60);
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 /// What is read at once.
 const READ_BYTES: usize = 256 << 10;
-/// Of an answer that was not expected, this much is shown.
+/// Characters of an unexpected answer that are shown.
 const SHOWN_CHARS: usize = 400;
 
 /// Where a server is, and what it is told of who asks.
@@ -31,13 +31,13 @@ pub struct Target {
 }
 
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     pub status: u16,
     pub retry_after: Option<Duration>,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
     /// The answer of a request that must succeed.
     pub fn ok(self, asked: &str) -> anyhow::Result<Vec<u8>> {
         if self.status == 200 {
@@ -93,15 +93,15 @@ impl Connection {
         Ok(())
     }
 
-    pub async fn post(&mut self, path: &str, body: &Bytes) -> anyhow::Result<Answer> {
+    pub async fn post(&mut self, path: &str, body: &Bytes) -> anyhow::Result<HttpResponse> {
         self.ask("POST", path, body).await
     }
 
-    pub async fn put(&mut self, path: &str, body: &Bytes) -> anyhow::Result<Answer> {
+    pub async fn put(&mut self, path: &str, body: &Bytes) -> anyhow::Result<HttpResponse> {
         self.ask("PUT", path, body).await
     }
 
-    pub async fn get(&mut self, path: &str) -> anyhow::Result<Answer> {
+    pub async fn get(&mut self, path: &str) -> anyhow::Result<HttpResponse> {
         self.ask("GET", path, &Bytes::new()).await
     }
 
@@ -119,7 +119,7 @@ impl Connection {
         let mut stream = self.stream.take().context("a connection")?;
         if head.status != 200 {
             let body = self.body(&mut stream, &head).await?;
-            Answer { status: head.status, retry_after: head.retry_after, body }.ok(path)?;
+            HttpResponse { status: head.status, retry_after: head.retry_after, body }.ok(path)?;
         }
         self.received.drain(..head.bytes);
         match head.length {
@@ -162,7 +162,7 @@ impl Connection {
         }
     }
 
-    async fn ask(&mut self, method: &str, path: &str, body: &Bytes) -> anyhow::Result<Answer> {
+    async fn ask(&mut self, method: &str, path: &str, body: &Bytes) -> anyhow::Result<HttpResponse> {
         let answer = timeout(ANSWER_WAIT_MAX, self.exchange(method, path, body)).await;
         if !matches!(answer, Ok(Ok(_))) {
             // What is left of it would be taken for the next answer.
@@ -172,14 +172,14 @@ impl Connection {
         answer.with_context(|| format!("{method} {path}"))
     }
 
-    async fn exchange(&mut self, method: &str, path: &str, body: &Bytes) -> anyhow::Result<Answer> {
+    async fn exchange(&mut self, method: &str, path: &str, body: &Bytes) -> anyhow::Result<HttpResponse> {
         let head = self.send(method, path, body).await?;
         let mut stream = self.stream.take().context("a connection")?;
         let body = self.body(&mut stream, &head).await?;
         if !head.closes {
             self.stream = Some(stream);
         }
-        Ok(Answer { status: head.status, retry_after: head.retry_after, body })
+        Ok(HttpResponse { status: head.status, retry_after: head.retry_after, body })
     }
 
     /// Sends a request and reads the head of its answer, and what came with it. The connection is there only where this

@@ -12,9 +12,9 @@ use bytes::Bytes;
 use super::client::{Connection, Target};
 use super::client_runtime;
 use super::server_process::ServerProcess;
-use crate::grpc::Channel;
+use crate::http::grpc::Channel;
 use crate::process::cpu_between;
-use crate::report::{Report, Wanted};
+use crate::report::{Report, Threshold};
 
 /// Spans of one export, as exporters have it unless they are told otherwise.
 const SPANS_AT_ONCE: usize = 512;
@@ -72,7 +72,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
         report.figure(format!("by {lanes} exporters over {name}"), spans / seconds, "spans/s");
         report.figure("the same", bytes as f64 / 1e6 / seconds, "MB/s");
         let name = format!("for a second of a core of the server, over {name}");
-        report.promised(name, spans / cpu, "spans", Wanted::AtLeast(20_000.0));
+        report.promised(name, spans / cpu, "spans", Threshold::AtLeast(20_000.0));
         server.quiet()?;
     }
     report.finish(json_file)
@@ -118,16 +118,16 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-enum Said<'t> {
+enum AttributeValue<'t> {
     Text(&'t str),
     Whole(u64),
 }
 
-fn attribute(out: &mut Vec<u8>, number: u8, key: &str, said: &Said<'_>) {
+fn attribute(out: &mut Vec<u8>, number: u8, key: &str, said: &AttributeValue<'_>) {
     let mut value = Vec::new();
     match said {
-        Said::Text(text) => field(&mut value, 1, text.as_bytes()),
-        Said::Whole(whole) => {
+        AttributeValue::Text(text) => field(&mut value, 1, text.as_bytes()),
+        AttributeValue::Whole(whole) => {
             varint(&mut value, 3 << 3);
             varint(&mut value, *whole);
         }
@@ -151,8 +151,8 @@ fn export(dice: &mut Dice) -> Bytes {
         }
     }
     let mut resource = Vec::new();
-    attribute(&mut resource, 1, "service.name", &Said::Text("shop"));
-    attribute(&mut resource, 1, "telemetry.sdk.version", &Said::Text("1.45.2"));
+    attribute(&mut resource, 1, "service.name", &AttributeValue::Text("shop"));
+    attribute(&mut resource, 1, "telemetry.sdk.version", &AttributeValue::Text("1.45.2"));
     let mut group = Vec::new();
     field(&mut group, 1, &resource);
     field(&mut group, 2, &scope);
@@ -178,16 +178,16 @@ fn span(dice: &mut Dice, trace: &[u8], root: [u8; 8], place: usize) -> Vec<u8> {
     let text: Vec<&str> = (0..60).map(|_| words[dice.below(words.len() as u64) as usize]).collect();
     let said = format!(r#"[{{"role": "user", "parts": [{{"type": "text", "content": "{}"}}]}}]"#, text.join(" "));
     for (key, value) in [
-        ("gen_ai.operation.name", Said::Text("chat")),
-        ("gen_ai.provider.name", Said::Text("acme")),
-        ("gen_ai.request.model", Said::Text("m-1")),
-        ("gen_ai.input.messages", Said::Text(&said)),
-        ("gen_ai.output.messages", Said::Text(&said)),
-        ("gen_ai.usage.input_tokens", Said::Whole(dice.below(1000))),
-        ("gen_ai.usage.output_tokens", Said::Whole(dice.below(1000))),
-        ("http.route", Said::Text("/ask")),
-        ("server.address", Said::Text("api.example.com")),
-        ("server.port", Said::Whole(443)),
+        ("gen_ai.operation.name", AttributeValue::Text("chat")),
+        ("gen_ai.provider.name", AttributeValue::Text("acme")),
+        ("gen_ai.request.model", AttributeValue::Text("m-1")),
+        ("gen_ai.input.messages", AttributeValue::Text(&said)),
+        ("gen_ai.output.messages", AttributeValue::Text(&said)),
+        ("gen_ai.usage.input_tokens", AttributeValue::Whole(dice.below(1000))),
+        ("gen_ai.usage.output_tokens", AttributeValue::Whole(dice.below(1000))),
+        ("http.route", AttributeValue::Text("/ask")),
+        ("server.address", AttributeValue::Text("api.example.com")),
+        ("server.port", AttributeValue::Whole(443)),
     ] {
         attribute(&mut out, 9, key, &value);
     }

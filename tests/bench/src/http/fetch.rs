@@ -15,23 +15,23 @@ use serde_json::{Value, json};
 
 use super::client::Connection;
 use super::client_runtime;
-use super::load::{Loader, Options};
+use super::row_loader::{Loader, Options};
 use super::server_process::ServerProcess;
 use crate::process::Memory;
-use crate::report::{Report, Wanted, percentile};
+use crate::report::{Report, Threshold, percentile};
 
 const TRACES_PER_PAGE: u64 = 100;
 const NEWEST_PAGES: usize = 200;
 const ANY_PAGES: usize = 200;
 const ANY_TRACES: usize = 1000;
-/// Of the traces read alone, one in this many is compared with what was sent.
+/// One in this many of the traces read alone is compared with what was sent.
 const CHECK_EVERY: usize = 10;
 const PAGE_MS_P50_MAX: f64 = 15.0;
 const TRACE_MS_P50_MAX: f64 = 5.0;
 const RESIDENT_MIB_MAX: f64 = 1024.0;
 
 /// One answer, and how long its last byte took.
-struct Page {
+struct FetchPage {
     ms: f64,
     bytes: usize,
     events: Vec<Value>,
@@ -39,13 +39,13 @@ struct Page {
 }
 
 /// A cursor, and the trace that the page behind it begins with.
-struct Place {
+struct PagePosition {
     cursor: String,
     root_span_id: String,
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Measured {
+struct FetchMeasurement {
     rows: u64,
     pages: u64,
     page_bytes_max: usize,
@@ -57,7 +57,7 @@ struct Measured {
 }
 
 /// Fetches from one project over one connection.
-struct Reader<'a> {
+struct PageReader<'a> {
     connection: Connection,
     path: String,
     loader: &'a Loader,
@@ -73,7 +73,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     server.quiet()?;
     let dice = Dice::new(options.seed ^ 1);
     let mut reader =
-        Reader { connection: Connection::new(server.target()), path: loader.fetch_path(), loader: &loader, dice };
+        PageReader { connection: Connection::new(server.target()), path: loader.fetch_path(), loader: &loader, dice };
     let measured = runtime.block_on(reader.measure(TRACES_PER_PAGE))?;
     ensure!(measured.rows == loader.rows(), "{} rows were sent and {} read", loader.rows(), measured.rows);
     let mut report = Report::new("fetch");
@@ -85,7 +85,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     report.finish(json_file)
 }
 
-fn figures(report: &mut Report, measured: &Measured) {
+fn figures(report: &mut Report, measured: &FetchMeasurement) {
     let p = |times: &[f64], share| percentile(times.iter().copied(), share);
     report.figure("pages", measured.pages as f64, "");
     report.figure("a page of 100 traces, most", measured.page_bytes_max as f64 / 1e6, "MB");
@@ -94,25 +94,25 @@ fn figures(report: &mut Report, measured: &Measured) {
         ("any page of 100 traces, by its cursor", &measured.any_page_ms),
     ];
     for (name, times) in pages {
-        report.promised(format!("{name}, p50"), p(times, 0.5), "ms", Wanted::AtMost(PAGE_MS_P50_MAX));
+        report.promised(format!("{name}, p50"), p(times, 0.5), "ms", Threshold::AtMost(PAGE_MS_P50_MAX));
         report.figure(format!("{name}, p99"), p(times, 0.99), "ms");
     }
     report.figure("page after page, first reading, p50", p(&measured.walk_ms, 0.5), "ms");
     report.figure("page after page, first reading, p99", p(&measured.walk_ms, 0.99), "ms");
     let name = "a row with its trace, by a cursor, p50";
-    report.promised(name, p(&measured.trace_ms, 0.5), "ms", Wanted::AtMost(TRACE_MS_P50_MAX));
+    report.promised(name, p(&measured.trace_ms, 0.5), "ms", Threshold::AtMost(TRACE_MS_P50_MAX));
     report.figure("a row with its trace, by a cursor, p99", p(&measured.trace_ms, 0.99), "ms");
 }
 
 fn memory_figures(report: &mut Report, loaded: &Memory, read: &Memory) {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    report.promised("resident while loading, peak", mib(loaded.peak_bytes), "MiB", Wanted::AtMost(RESIDENT_MIB_MAX));
-    report.promised("resident, peak of all", mib(read.peak_bytes), "MiB", Wanted::AtMost(RESIDENT_MIB_MAX));
+    report.promised("resident while loading, peak", mib(loaded.peak_bytes), "MiB", Threshold::AtMost(RESIDENT_MIB_MAX));
+    report.promised("resident, peak of all", mib(read.peak_bytes), "MiB", Threshold::AtMost(RESIDENT_MIB_MAX));
 }
 
-impl Reader<'_> {
-    async fn measure(&mut self, limit: u64) -> anyhow::Result<Measured> {
-        let mut measured = Measured::default();
+impl PageReader<'_> {
+    async fn measure(&mut self, limit: u64) -> anyhow::Result<FetchMeasurement> {
+        let mut measured = FetchMeasurement::default();
         let places = self.walk(limit, &mut measured).await?;
         ensure!(!places.is_empty(), "all rows fit one page: ask for more rows");
         for _ in 0..NEWEST_PAGES {
@@ -137,8 +137,8 @@ impl Reader<'_> {
     }
 
     /// From the newest page to the oldest.
-    async fn walk(&mut self, limit: u64, measured: &mut Measured) -> anyhow::Result<Vec<Place>> {
-        let (mut places, mut cursor): (Vec<Place>, Option<String>) = (Vec::new(), None);
+    async fn walk(&mut self, limit: u64, measured: &mut FetchMeasurement) -> anyhow::Result<Vec<PagePosition>> {
+        let (mut places, mut cursor): (Vec<PagePosition>, Option<String>) = (Vec::new(), None);
         loop {
             let page = self.page(limit, cursor.as_deref()).await?;
             let Some(first) = page.events.first() else { return Ok(places) };
@@ -149,7 +149,7 @@ impl Reader<'_> {
             measured.page_bytes_max = measured.page_bytes_max.max(page.bytes);
             measured.walk_ms.push(page.ms);
             if let Some(cursor) = cursor {
-                places.push(Place { cursor, root_span_id: root_of(first)?.to_owned() });
+                places.push(PagePosition { cursor, root_span_id: root_of(first)?.to_owned() });
             }
             cursor = page.cursor;
             if cursor.is_none() {
@@ -158,12 +158,12 @@ impl Reader<'_> {
         }
     }
 
-    fn any<'p>(&mut self, places: &'p [Place]) -> &'p Place {
+    fn any<'p>(&mut self, places: &'p [PagePosition]) -> &'p PagePosition {
         &places[self.dice.below(places.len() as u64) as usize]
     }
 
     /// The page behind a cursor, which must begin where it did before.
-    async fn page_at(&mut self, limit: u64, place: &Place) -> anyhow::Result<Page> {
+    async fn page_at(&mut self, limit: u64, place: &PagePosition) -> anyhow::Result<FetchPage> {
         let page = self.page(limit, Some(&place.cursor)).await?;
         match page.events.first() {
             Some(first) if root_of(first)? == place.root_span_id => Ok(page),
@@ -171,7 +171,7 @@ impl Reader<'_> {
         }
     }
 
-    async fn page(&mut self, limit: u64, cursor: Option<&str>) -> anyhow::Result<Page> {
+    async fn page(&mut self, limit: u64, cursor: Option<&str>) -> anyhow::Result<FetchPage> {
         let mut asked = json!({ "limit": limit });
         if let Some(cursor) = cursor {
             asked["cursor"] = cursor.into();
@@ -184,7 +184,7 @@ impl Reader<'_> {
         let Value::Array(events) = answer["events"].take() else { bail!("a page without events") };
         // An empty cursor ends the pages as well as none.
         let cursor = answer["cursor"].as_str().filter(|cursor| !cursor.is_empty()).map(str::to_owned);
-        Ok(Page { ms, bytes, events, cursor })
+        Ok(FetchPage { ms, bytes, events, cursor })
     }
 }
 
@@ -192,7 +192,7 @@ fn root_of(event: &Value) -> anyhow::Result<&str> {
     event["root_span_id"].as_str().context("an event without root_span_id")
 }
 
-fn traces_of(page: &Page) -> usize {
+fn traces_of(page: &FetchPage) -> usize {
     page.events.iter().filter_map(|event| event["root_span_id"].as_str()).collect::<BTreeSet<_>>().len()
 }
 
@@ -205,7 +205,7 @@ mod tests {
 
     use super::super::client::Target;
     use super::*;
-    use crate::lanes::spawn;
+    use crate::client_threads::spawn;
 
     /// What a server that keeps its rows in a list answers; the cursor is the number of traces before it.
     #[derive(Default)]
@@ -260,13 +260,13 @@ mod tests {
         Target { address, key: None }
     }
 
-    async fn measured(rows: Rows) -> anyhow::Result<Measured> {
+    async fn measured(rows: Rows) -> anyhow::Result<FetchMeasurement> {
         let target = started(rows);
         let options = Options { program: "assay".into(), rows: 900, connections: 3, seed: 5 };
         let mut loader = Loader::new(&target, &options).await?;
         loader.load(options.rows).await?;
         let (connection, path) = (Connection::new(&target), loader.fetch_path());
-        let mut reader = Reader { connection, path, loader: &loader, dice: Dice::new(1) };
+        let mut reader = PageReader { connection, path, loader: &loader, dice: Dice::new(1) };
         let measured = reader.measure(7).await?;
         assert_eq!(measured.rows, loader.rows());
         Ok(measured)

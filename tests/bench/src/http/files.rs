@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::client::{Connection, Target};
 use super::client_runtime;
 use super::server_process::ServerProcess;
-use crate::disk;
 use crate::process::cpu_between;
 use crate::report::{Report, median, percentile};
+use crate::store::disk_limits;
 
 const LARGE: usize = 5;
 const SMALL: usize = 200;
@@ -31,7 +31,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     let server = ServerProcess::assay(&options.program, &dir.join("assay"))?;
     let mut report = Report::new("files");
     let mut dice = Dice::new(options.seed);
-    let bare = disk::measure(dir, (LARGE * options.large_bytes) as u64)?;
+    let bare = disk_limits::measure(dir, (LARGE * options.large_bytes) as u64)?;
     let before = server.process().cpu()?;
     let (mut up, mut down) = (Vec::new(), Vec::new());
     for number in 0..LARGE {

@@ -12,11 +12,11 @@ use anyhow::Context;
 use assay_bench::generate::{GeneratedEvents, ObjectStream, Profile, Workload};
 use serde::Serialize;
 
-use super::drive::{Bodies, Driven, Lane, Pace, drive};
+use super::request_driver::{Bodies, Driven, DriverLane, Pace, drive};
 use super::server_process::ServerProcess;
 use super::{client_runtime, object_of_lane};
 use crate::process::{CpuSeconds, Memory, Process, cpu_between};
-use crate::report::{Report, Wanted, median, percentile};
+use crate::report::{Report, Threshold, median, percentile};
 
 const RATIO_MIN: f64 = 0.4;
 const RATIO_MIN_WITH_MERGES: f64 = 0.3;
@@ -47,14 +47,14 @@ pub struct Options {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
+enum HttpIngestSide {
     Bare,
     Assay,
 }
 
 /// One server, driven once.
 #[derive(Debug, Serialize)]
-pub struct Run {
+pub struct HttpIngestRun {
     driven: Driven,
     /// From the first request to the last answer.
     server_cpu: CpuSeconds,
@@ -64,7 +64,7 @@ pub struct Run {
     resident_bytes: Vec<u64>,
 }
 
-impl Run {
+impl HttpIngestRun {
     pub fn operations_per_second(&self) -> f64 {
         self.driven.operations_per_second()
     }
@@ -76,12 +76,12 @@ impl Run {
 }
 
 #[derive(Debug, Serialize)]
-struct Pair {
-    bare: Run,
-    assay: Run,
+struct HttpIngestPair {
+    bare: HttpIngestRun,
+    assay: HttpIngestRun,
 }
 
-impl Pair {
+impl HttpIngestPair {
     fn ratio(&self) -> f64 {
         self.assay.driven.operations_per_second() / self.bare.driven.operations_per_second()
     }
@@ -145,38 +145,44 @@ pub fn rendered(options: &Options) -> Bodies {
     Arc::new(bodies)
 }
 
-fn pair(options: &Options, bodies: &Bodies, pace: Pace, dir: &Path, number: usize) -> anyhow::Result<Pair> {
+fn pair(options: &Options, bodies: &Bodies, pace: Pace, dir: &Path, number: usize) -> anyhow::Result<HttpIngestPair> {
     std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
     let side = |side| one_run(options, bodies, pace, dir, side);
     let pair = if number.is_multiple_of(2) {
-        let bare = side(Side::Bare)?;
-        Pair { bare, assay: side(Side::Assay)? }
+        let bare = side(HttpIngestSide::Bare)?;
+        HttpIngestPair { bare, assay: side(HttpIngestSide::Assay)? }
     } else {
-        let assay = side(Side::Assay)?;
-        Pair { bare: side(Side::Bare)?, assay }
+        let assay = side(HttpIngestSide::Assay)?;
+        HttpIngestPair { bare: side(HttpIngestSide::Bare)?, assay }
     };
     std::fs::remove_dir_all(dir)?;
     Ok(pair)
 }
 
 /// Sends all bodies to a new server of the program, as fast as it takes them.
-pub fn alone(options: &Options, bodies: &Bodies, dir: &Path) -> anyhow::Result<Run> {
+pub fn alone(options: &Options, bodies: &Bodies, dir: &Path) -> anyhow::Result<HttpIngestRun> {
     std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
     let pace = Pace { every: None, upto: options.seconds.map(Duration::from_secs) };
-    let run = one_run(options, bodies, pace, dir, Side::Assay)?;
+    let run = one_run(options, bodies, pace, dir, HttpIngestSide::Assay)?;
     std::fs::remove_dir_all(dir)?;
     Ok(run)
 }
 
-fn one_run(options: &Options, bodies: &Bodies, pace: Pace, dir: &Path, side: Side) -> anyhow::Result<Run> {
+fn one_run(
+    options: &Options,
+    bodies: &Bodies,
+    pace: Pace,
+    dir: &Path,
+    side: HttpIngestSide,
+) -> anyhow::Result<HttpIngestRun> {
     // What the side before left in the page cache is written by nobody's time but ours.
     rustix::fs::sync();
     let server = match side {
-        Side::Bare => ServerProcess::bare(&dir.join("bare"))?,
-        Side::Assay => ServerProcess::assay(&options.program, &dir.join("assay"))?,
+        HttpIngestSide::Bare => ServerProcess::bare(&dir.join("bare"))?,
+        HttpIngestSide::Assay => ServerProcess::assay(&options.program, &dir.join("assay"))?,
     };
     let runtime = client_runtime()?;
-    let opened = runtime.block_on(Lane::open(server.target(), bodies.len(), options.projects));
+    let opened = runtime.block_on(DriverLane::open(server.target(), bodies.len(), options.projects));
     let (lanes, _) = opened.with_context(|| format!("opening projects at {side:?}"))?;
     let (process, me) = (server.process(), Process::myself());
     let (server_before, client_before) = (process.cpu()?, me.cpu()?);
@@ -190,7 +196,7 @@ fn one_run(options: &Options, bodies: &Bodies, pace: Pace, dir: &Path, side: Sid
         resident_bytes.push(process.memory()?.resident_bytes);
     }
     let driven = runtime.block_on(driven)?.with_context(|| format!("driving {side:?}"))?;
-    Ok(Run {
+    Ok(HttpIngestRun {
         driven,
         server_cpu: cpu_between(&server_before, &process.cpu()?),
         client_cpu_seconds: cpu_between(&client_before, &me.cpu()?).values().sum(),
@@ -199,52 +205,57 @@ fn one_run(options: &Options, bodies: &Bodies, pace: Pace, dir: &Path, side: Sid
     })
 }
 
-fn p(run: &Run, share: f64) -> f64 {
+fn p(run: &HttpIngestRun, share: f64) -> f64 {
     percentile(run.driven.answer_ms.iter().copied(), share)
 }
 
-fn figures(report: &mut Report, options: &Options, pairs: &[Pair]) {
+fn figures(report: &mut Report, options: &Options, pairs: &[HttpIngestPair]) {
     for (number, pair) in pairs.iter().enumerate() {
         report.figure(format!("pair {}: assay / bare", number + 1), pair.ratio(), "");
     }
     side_figures(report, "bare", pairs, |pair| &pair.bare);
     side_figures(report, "assay", pairs, |pair| &pair.assay);
     let wanted = if options.merges > 0.0 { RATIO_MIN_WITH_MERGES } else { RATIO_MIN };
-    let ratio = median(pairs.iter().map(Pair::ratio));
-    report.promised("assay / bare, median (goal 0.7)", ratio, "", Wanted::AtLeast(wanted));
+    let ratio = median(pairs.iter().map(HttpIngestPair::ratio));
+    report.promised("assay / bare, median (goal 0.7)", ratio, "", Threshold::AtLeast(wanted));
 }
 
-fn side_figures(report: &mut Report, name: &str, pairs: &[Pair], side: fn(&Pair) -> &Run) {
-    let of = |get: fn(&Run) -> f64| median(pairs.iter().map(|pair| get(side(pair))));
+fn side_figures(
+    report: &mut Report,
+    name: &str,
+    pairs: &[HttpIngestPair],
+    side: fn(&HttpIngestPair) -> &HttpIngestRun,
+) {
+    let of = |get: fn(&HttpIngestRun) -> f64| median(pairs.iter().map(|pair| get(side(pair))));
     report.figure(format!("{name}, median"), of(|run| run.driven.operations_per_second()), "rows/s");
     report.figure(format!("{name}, median"), of(|run| run.driven.mb_per_second()), "MB/s");
     report.figure(format!("{name}, an acknowledgement, p50"), of(|run| p(run, 0.5)), "ms");
     report.figure(format!("{name}, an acknowledgement, p99"), of(|run| p(run, 0.99)), "ms");
     report.figure(format!("{name}, CPU of the client"), of(|run| run.client_cpu_seconds / run.driven.seconds), "cores");
-    report.figure(format!("{name}, CPU of the server"), of(Run::cpu_per_gb), "s/GB");
+    report.figure(format!("{name}, CPU of the server"), of(HttpIngestRun::cpu_per_gb), "s/GB");
     let refused: u64 = pairs.iter().map(|pair| side(pair).driven.refused).sum();
     report.figure(format!("{name}, requests refused and sent again"), refused as f64, "");
 }
 
-fn paced_figures(report: &mut Report, paced: &[Pair]) {
-    let of = |get: fn(&Pair) -> f64| median(paced.iter().map(get));
+fn paced_figures(report: &mut Report, paced: &[HttpIngestPair]) {
+    let of = |get: fn(&HttpIngestPair) -> f64| median(paced.iter().map(get));
     report.figure("at half of our peak: sent", of(|pair| pair.assay.driven.operations_per_second()), "rows/s");
     report.figure("at half of our peak: bare, p50", of(|pair| p(&pair.bare, 0.5)), "ms");
     report.figure("at half of our peak: bare, p99", of(|pair| p(&pair.bare, 0.99)), "ms");
     report.figure("at half of our peak: assay, p50", of(|pair| p(&pair.assay, 0.5)), "ms");
     report.figure("at half of our peak: assay, p99", of(|pair| p(&pair.assay, 0.99)), "ms");
     let ratio = of(|pair| p(&pair.assay, 0.99) / p(&pair.bare, 0.99));
-    report.promised("at half of our peak: p99, assay / bare", ratio, "", Wanted::AtMost(P99_TO_BARE_MAX));
+    report.promised("at half of our peak: p99, assay / bare", ratio, "", Threshold::AtMost(P99_TO_BARE_MAX));
 }
 
-fn memory_figures<'a>(report: &mut Report, pairs: impl Iterator<Item = &'a Pair> + Clone) {
-    let most = |side: fn(&Pair) -> &Run| {
+fn memory_figures<'a>(report: &mut Report, pairs: impl Iterator<Item = &'a HttpIngestPair> + Clone) {
+    let most = |side: fn(&HttpIngestPair) -> &HttpIngestRun| {
         let peaks = pairs.clone().map(|pair| side(pair).memory.peak_bytes);
         peaks.max().unwrap_or(0) as f64 / f64::from(1 << 20)
     };
     report.figure("bare, resident, peak of all runs", most(|pair| &pair.bare), "MiB");
     let resident = most(|pair| &pair.assay);
-    report.promised("assay, resident, peak of all runs", resident, "MiB", Wanted::AtMost(RESIDENT_MIB_MAX));
+    report.promised("assay, resident, peak of all runs", resident, "MiB", Threshold::AtMost(RESIDENT_MIB_MAX));
 }
 
 #[cfg(test)]

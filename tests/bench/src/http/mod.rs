@@ -1,4 +1,5 @@
-//! What a client sees of the whole server: inserts, fetches and restarts over HTTP, and the bare pipeline beside it.
+//! Benchmarks of the whole server as a client sees it: inserts, fetches and restarts over HTTP, and the bare pipeline
+//! beside it.
 //!
 //! ```text
 //! this process: the client            a process of its own: the server
@@ -8,18 +9,19 @@
 //! Both servers get the same bytes in the same order. A lane's rows are its own, so that a merge is sent after its
 //! start was acknowledged, however many lanes write to one project.
 
-pub mod bare;
+pub mod bare_server;
 pub mod catalog;
 pub mod client;
-pub mod drive;
 pub mod exports;
 pub mod fetch;
 pub mod files;
+pub(crate) mod grpc;
+mod http_message;
 pub mod ingest;
-pub mod load;
-mod message;
 pub mod overload;
+pub mod request_driver;
 pub mod restart;
+pub mod row_loader;
 pub mod server_process;
 
 use std::path::PathBuf;

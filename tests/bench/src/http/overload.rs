@@ -25,12 +25,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::client::{Connection, Target};
-use super::drive::{Bodies, Driven, Lane, Pace, drive};
+use super::request_driver::{Bodies, Driven, DriverLane, Pace, drive};
 use super::server_process::ServerProcess;
 use super::{client_runtime, object_of_lane};
-use crate::disk::SyncProbe;
 use crate::process::Process;
-use crate::report::{Report, Wanted, median, percentile};
+use crate::report::{Report, Threshold, median, percentile};
+use crate::store::disk_limits::SyncProbe;
 
 /// How often what the server takes is offered.
 const FACTOR: f64 = 4.0;
@@ -117,16 +117,16 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
         "times",
     );
     report.figure("refused or failed, and sent again", read(&sending.refusals), "");
-    report.promised("rows dropped", read(&sending.lost_rows), "", Wanted::AtMost(0.0));
+    report.promised("rows dropped", read(&sending.lost_rows), "", Threshold::AtMost(0.0));
     let missing = read(&sending.offered_rows) - there as f64;
-    report.promised("rows offered that are not there", missing, "", Wanted::AtMost(0.0));
-    report.promised("all there after", arrived_after, "s", Wanted::AtMost(ARRIVED_WITHIN.as_secs_f64()));
+    report.promised("rows offered that are not there", missing, "", Threshold::AtMost(0.0));
+    report.promised("all there after", arrived_after, "s", Threshold::AtMost(ARRIVED_WITHIN.as_secs_f64()));
     let memory = server.process().memory()?;
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    report.promised("resident, peak", mib(memory.peak_bytes), "MiB", Wanted::AtMost(RESIDENT_MIB_MAX));
-    report.promised("refusals of light clients", light.refused as f64, "", Wanted::AtMost(0.0));
+    report.promised("resident, peak", mib(memory.peak_bytes), "MiB", Threshold::AtMost(RESIDENT_MIB_MAX));
+    report.promised("refusals of light clients", light.refused as f64, "", Threshold::AtMost(0.0));
     let slower = report_slowdown(&mut report, "a light client", [&alone.answer_ms, &light.answer_ms]);
-    report.promised("light clients, p99 beside it / alone", slower, "times", Wanted::AtMost(LIGHT_SLOWER_MAX));
+    report.promised("light clients, p99 beside it / alone", slower, "times", Threshold::AtMost(LIGHT_SLOWER_MAX));
     let slower = report_slowdown(&mut report, "a page synced to a bare file", synced);
     report.figure("bare file, p99 beside it / alone", slower, "times");
     report.detail("light", &light)?;
@@ -185,7 +185,7 @@ impl Bench<'_> {
     fn peak(&self) -> anyhow::Result<Driven> {
         const BODIES_EACH: usize = 400;
         let bodies: Bodies = Arc::new((0..PEAK_CONNECTIONS).map(|lane| self.bodies(lane, BODIES_EACH)).collect());
-        let (lanes, _) = self.runtime.block_on(Lane::open(self.server.target(), PEAK_CONNECTIONS, 1))?;
+        let (lanes, _) = self.runtime.block_on(DriverLane::open(self.server.target(), PEAK_CONNECTIONS, 1))?;
         let driven = self.runtime.block_on(drive(lanes, &bodies, Pace { every: None, upto: Some(PEAK_TIME) }))?;
         ensure!(driven.requests > 0, "the server acknowledged nothing");
         Ok(driven)

@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::client::{Connection, Target};
 use super::client_runtime;
-use super::load::{Loader, Options};
+use super::row_loader::{Loader, Options};
 use super::server_process::ServerProcess;
 use crate::process::Memory;
-use crate::report::{Report, Wanted, median};
+use crate::report::{Report, Threshold, median};
 
 const KILLS: usize = 3;
 /// Before each kill this part of the rows is written once more, so that it meets a log that is not given back.
@@ -23,7 +23,7 @@ const READY_LOOK: Duration = Duration::from_millis(5);
 const READY_WAIT_MAX: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Serialize)]
-struct Restart {
+struct ServerRestart {
     rows: u64,
     /// From the start of the process until `/readyz` says 200.
     ready_seconds: f64,
@@ -52,7 +52,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
         let fetched_seconds = began.elapsed().as_secs_f64();
         let (rows, memory) = (loader.rows(), server.process().memory()?);
         eprintln!("kill {number} at {rows} rows: ready after {ready_seconds:.2} s");
-        restarts.push(Restart { rows, ready_seconds, listening_seconds, fetched_seconds, memory });
+        restarts.push(ServerRestart { rows, ready_seconds, listening_seconds, fetched_seconds, memory });
         loader = runtime.block_on(loader.moved_to(server.target()))?;
     }
     let mut report = Report::new("restart");
@@ -61,12 +61,12 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     report.finish(json_file)
 }
 
-fn figures(report: &mut Report, restarts: &[Restart]) {
-    let most = |get: fn(&Restart) -> f64| restarts.iter().map(get).fold(0.0, f64::max);
+fn figures(report: &mut Report, restarts: &[ServerRestart]) {
+    let most = |get: fn(&ServerRestart) -> f64| restarts.iter().map(get).fold(0.0, f64::max);
     report.figure("rows at the last kill", most(|restart| restart.rows as f64), "");
     report.figure("ready after kill -9, median", median(restarts.iter().map(|restart| restart.ready_seconds)), "s");
     let worst = most(|restart| restart.ready_seconds);
-    report.promised("ready after kill -9, longest", worst, "s", Wanted::AtMost(READY_SECONDS_MAX));
+    report.promised("ready after kill -9, longest", worst, "s", Threshold::AtMost(READY_SECONDS_MAX));
     report.figure("newest trace fetched, longest", most(|restart| restart.fetched_seconds), "s");
     let resident = most(|restart| restart.memory.peak_bytes as f64 / f64::from(1 << 20));
     report.figure("resident by then, peak", resident, "MiB");

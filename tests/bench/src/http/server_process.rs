@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow, bail};
 use rustix::process::{Pid, Signal};
 
 use super::client::Target;
-use crate::lanes::spawn;
+use crate::client_threads::spawn;
 use crate::process::{CpuSeconds, Process, cpu_between};
 
 /// How long a server may take until it says that it is ready.
@@ -24,7 +24,7 @@ const STOP_LOOK: Duration = Duration::from_millis(5);
 const LINES_MAX: usize = 64;
 /// What the server is given for its first key, and the client sends.
 const KEY: &str = "sk-assayBenchAssayBenchAssayBenchAssayBenchAssayB";
-/// Of what a failed server wrote to stderr, this many lines are shown.
+/// Lines of a failed server's stderr that are shown.
 const COMPLAINTS_SHOWN: usize = 10;
 /// A server whose threads use less than this share of a processor has nothing left to do.
 const QUIET_SHARE: f64 = 0.05;

@@ -6,7 +6,7 @@ use assay_bench::generate::dice::{Dice, derive};
 use assay_bench::generate::words::Vocabulary;
 use assay_storage_model::event::format_micros;
 
-use super::feed::Feed;
+use super::event_feed::Feed;
 use super::spans::{put, skewed};
 
 /// Whether an event comes as the row it is inserted as, or alone, as the others load it.
@@ -19,9 +19,9 @@ pub enum Wrapped {
 }
 
 const WINDOW_MICROS: u64 = 2 * 24 * 3_600_000_000;
-/// Of the events, so many for each that somebody writes.
+/// Events for each one that writes.
 const EVENTS_PER_WRITER: u64 = 8;
-/// Of a thousand: what a commit is about.
+/// Collections of commits, and how many of a thousand each has.
 const COLLECTIONS: [(&str, u64); 8] = [
     ("app.bsky.feed.like", 460),
     ("app.bsky.graph.follow", 240),
@@ -159,7 +159,7 @@ fn key(seed: u64, letters: usize) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::feed::tests::all;
+    use super::super::event_feed::tests::all;
     use super::*;
 
     #[test]

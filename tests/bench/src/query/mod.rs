@@ -10,18 +10,18 @@
 //!
 //! Rows are made again for each engine, and never held; what is asked for by its id (traces) is noted as they pass.
 
-mod answer;
-mod beside;
+mod assay;
+mod concurrent_inserts;
 mod documents;
-mod feed;
+mod event_feed;
+mod experiments;
 mod figures;
-mod measured;
-mod ours;
+mod measurements;
 mod peer;
 mod queries;
-mod releases;
+mod query_result;
+mod release_comparison;
 mod spans;
-mod trials;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,18 +33,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::{Memory, bytes_below};
 use crate::report::Report;
-use answer::{Answer, difference};
+use assay::{Objects, Ours};
 use documents::{Documents, Wrapped};
-use feed::write_lines;
-use measured::{Measured, Runs};
-use ours::{Objects, Ours};
+use event_feed::write_lines;
+use experiments::Trials;
+use measurements::{EngineMeasurement, Runs};
 use peer::{Engine, Environment, Files, Peer};
 use queries::{EVENTS, EXPORT, Question, TRACES};
+use query_result::{QueryResult, difference};
 use spans::Spans;
-use trials::Trials;
 
 pub use figures::geometric_mean;
-pub use releases::{Turns, in_turns};
+pub use release_comparison::{Turns, in_turns};
 
 /// More than anybody waits for.
 const BESIDE_ROWS: u64 = 1 << 40;
@@ -199,7 +199,7 @@ impl Loaded {
     }
 }
 
-fn ours(options: &Options, home: &Path, looker: Option<&Environment>) -> anyhow::Result<Measured> {
+fn ours(options: &Options, home: &Path, looker: Option<&Environment>) -> anyhow::Result<EngineMeasurement> {
     let program = options.program.as_ref().context("the program assay")?;
     std::fs::create_dir_all(home).with_context(|| format!("creating {}", home.display()))?;
     let dir = home.join("data");
@@ -209,14 +209,14 @@ fn ours(options: &Options, home: &Path, looker: Option<&Environment>) -> anyhow:
     eprintln!("{ASSAY}: {rows} spans and the other rows in {:.0} s", loaded.seconds);
     ours.settled()?;
     std::fs::write(Loaded::file(home), serde_json::to_vec(&loaded)?)?;
-    let mut measured = Measured {
+    let mut measured = EngineMeasurement {
         engine: ASSAY.into(),
         rows,
         load_seconds: loaded.seconds,
         json_bytes: loaded.json_bytes,
         loaded: loaded.memory,
         fixed_bytes: fixed_bytes(&dir)?,
-        ..Measured::default()
+        ..EngineMeasurement::default()
     };
     measured.disk_bytes = bytes_below(&dir)?.saturating_sub(measured.fixed_bytes);
     for question in questions_of(options) {
@@ -242,7 +242,7 @@ fn ours(options: &Options, home: &Path, looker: Option<&Environment>) -> anyhow:
 }
 
 /// The questions again, but for the export, while rows come in at half of the pace at which all were loaded.
-fn beside(ours: &mut Ours, options: &Options, loaded: &Loaded) -> anyhow::Result<measured::Beside> {
+fn beside(ours: &mut Ours, options: &Options, loaded: &Loaded) -> anyhow::Result<measurements::InsertTimes> {
     let wanted = loaded.json_bytes as f64 / loaded.seconds / 2.0;
     let inserting = ours.insert_beside(Spans::new(options.seed + 1, BESIDE_ROWS), wanted)?;
     let mut times = BTreeMap::new();
@@ -252,7 +252,7 @@ fn beside(ours: &mut Ours, options: &Options, loaded: &Loaded) -> anyhow::Result
         eprintln!("{ASSAY}: {} beside inserts: {:.2} ms", question.name, asked.p50());
         times.insert(question.name, asked);
     }
-    Ok(measured::Beside { wanted, taken: inserting.end()?, times })
+    Ok(measurements::InsertTimes { wanted, taken: inserting.end()?, times })
 }
 
 /// Our log is written over and over within its budget, and beside it lies a file that keeps room for a full disk.
@@ -272,7 +272,7 @@ fn export(
     text: &str,
     dir: &Path,
     looker: Option<&Environment>,
-) -> anyhow::Result<(measured::Times, Vec<Answer>)> {
+) -> anyhow::Result<(measurements::Times, Vec<QueryResult>)> {
     let (times, files) = ours.export(text, &dir.with_extension("export"), Runs::EXPORT).context(EXPORT)?;
     let looked = looker.map(|looker| looker.look(&files)).transpose()?;
     files.iter().try_for_each(std::fs::remove_file)?;
@@ -317,7 +317,7 @@ fn peer(
     options: &Options,
     lines: &Lines,
     dir: &Path,
-) -> anyhow::Result<Measured> {
+) -> anyhow::Result<EngineMeasurement> {
     let home = dir.join(engine.name());
     let mut loader = environment.start(engine, &home)?;
     let load_seconds = loader.load(&lines.files)?;
@@ -325,7 +325,7 @@ fn peer(
     let version = loader.version()?;
     loader.stop()?;
     eprintln!("{}: loaded in {load_seconds:.0} s", engine.name());
-    let mut measured = Measured {
+    let mut measured = EngineMeasurement {
         engine: engine.name().into(),
         version,
         rows: options.rows,
@@ -333,7 +333,7 @@ fn peer(
         loaded,
         json_bytes: lines.bytes,
         disk_bytes: bytes_below(&home)?,
-        ..Measured::default()
+        ..EngineMeasurement::default()
     };
     // Another process, which has nothing left of loading.
     let mut peer = environment.start(engine, &home)?;
@@ -359,7 +359,7 @@ fn export_of(
     engine: Engine,
     environment: &Environment,
     dir: &Path,
-) -> anyhow::Result<(measured::Times, Vec<Answer>)> {
+) -> anyhow::Result<(measurements::Times, Vec<QueryResult>)> {
     let file = dir.join(format!("{}.parquet", engine.name()));
     let question = questions().find(|question| question.name == EXPORT).context(EXPORT)?;
     let text = if engine == Engine::DuckDb { question.duckdb } else { question.clickhouse };
@@ -371,11 +371,11 @@ fn export_of(
 }
 
 /// Each question that engines answered differently, with the first row; every engine beside the first one.
-fn differences(measured: &[Measured]) -> Vec<String> {
+fn differences(measured: &[EngineMeasurement]) -> Vec<String> {
     let Some((first, others)) = measured.split_first() else { return Vec::new() };
     let mut found = Vec::new();
     for (question, other) in questions().flat_map(|question| others.iter().map(move |other| (question, other))) {
-        let of = |one: &Measured| one.answers.get(question.name).cloned().unwrap_or_default();
+        let of = |one: &EngineMeasurement| one.answers.get(question.name).cloned().unwrap_or_default();
         let (own, others) = (of(first), of(other));
         let pairs = own.iter().zip(&others);
         let mut said = pairs.filter_map(|(own, others)| difference(own, others, question.is_ordered));

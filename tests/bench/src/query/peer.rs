@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::answer::Answer;
-use super::measured::{Runs, Times};
+use super::measurements::{Runs, Times};
+use super::query_result::QueryResult;
 use crate::process::Process;
 
 /// Every package at its version, and the program: whoever has this one has both.
@@ -79,7 +79,7 @@ impl Environment {
     }
 
     /// What Parquet files hold, whoever wrote them.
-    pub fn look(&self, files: &[PathBuf]) -> anyhow::Result<Answer> {
+    pub fn look(&self, files: &[PathBuf]) -> anyhow::Result<QueryResult> {
         let mut reader = self.run("parquet", Path::new("."))?;
         reader.told(&json!({ "look": files }))
     }
@@ -104,15 +104,15 @@ pub struct Peer {
 }
 
 #[derive(Deserialize)]
-struct Loaded {
+struct PeerLoaded {
     seconds: f64,
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct PeerReply {
     ms: Vec<f64>,
     #[serde(default)]
-    answers: Vec<Answer>,
+    answers: Vec<QueryResult>,
 }
 
 #[derive(Deserialize)]
@@ -140,20 +140,20 @@ impl Peer {
     /// The seconds it took.
     pub fn load(&mut self, files: &Files) -> anyhow::Result<f64> {
         let task = json!({ "spans": files.spans, "trials": files.trials, "events": files.events });
-        Ok(self.told::<Loaded>(&json!({ "load": task }))?.seconds)
+        Ok(self.told::<PeerLoaded>(&json!({ "load": task }))?.seconds)
     }
 
     /// Asks each text in turn, and again; times, and the answer to each.
-    pub fn ask(&mut self, texts: &[String], runs: Runs) -> anyhow::Result<(Times, Vec<Answer>)> {
+    pub fn ask(&mut self, texts: &[String], runs: Runs) -> anyhow::Result<(Times, Vec<QueryResult>)> {
         let task = json!({ "ask": texts, "runs": [runs.least, runs.most], "seconds": runs.seconds });
-        let asked: Asked = self.told(&task)?;
+        let asked: PeerReply = self.told(&task)?;
         Ok((Times(asked.ms), asked.answers))
     }
 
     /// Has the file written anew as often as it must be.
     pub fn write(&mut self, text: &str, file: &Path, runs: Runs) -> anyhow::Result<Times> {
         let task = json!({ "write": text, "file": file, "runs": [runs.least, runs.most] });
-        Ok(Times(self.told::<Asked>(&task)?.ms))
+        Ok(Times(self.told::<PeerReply>(&task)?.ms))
     }
 
     /// Lets it end by itself, so that what it wrote is whole.

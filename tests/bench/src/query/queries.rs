@@ -1,8 +1,8 @@
-//! What is asked: one table, a question in our language and in those of DuckDB and of ClickHouse.
+//! Questions that are asked: one table, a question in our language and in those of DuckDB and of ClickHouse.
 //!
-//! In the texts `$LOG`, `$EVENTS`, `$BASE` and `$CHANGED` stand for the ids of our objects, `$TRACE` for a trace (another one in
-//! each run), `$BIG` for the trace of 3,000 spans, `$FILE` for a new file. Columns have the same names in all three.
-//! Where rows are cut off, their order is defined, so that every engine must keep the same ones.
+//! In the texts `$LOG`, `$EVENTS`, `$BASE` and `$CHANGED` stand for the ids of our objects, `$TRACE` for a trace
+//! (another one in each run), `$BIG` for the trace of 3,000 spans, `$FILE` for a new file. Columns have the same names
+//! in all three. Where rows are cut off, their order is defined, so that every engine must keep the same ones.
 
 /// How a question may grow with the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

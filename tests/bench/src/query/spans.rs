@@ -21,7 +21,7 @@ use assay_bench::generate::dice::{Dice, derive, hex};
 use assay_bench::generate::words::Vocabulary;
 use assay_storage_model::event::format_micros;
 
-use super::feed::Feed;
+use super::event_feed::Feed;
 
 pub const RARE_WORD: &str = "quetzalcoatlus";
 const RARE_WORD_EVERY: u64 = 10_000;
@@ -36,7 +36,7 @@ const TRACES_KEPT: u64 = 64;
 const WINDOW_MICROS: i64 = 30 * 24 * 3_600_000_000;
 /// A prime, so that no two spans of a run are of the same moment: where rows are sorted by time none is tied.
 const SPAN_MICROS: i64 = 9001;
-/// Of the texts in input and output; all else of a span is about 730 bytes.
+/// Bytes of the texts in input and output; all else of a span is about 730 bytes.
 const TEXT_BYTES_MIN: u64 = 720;
 const TEXT_BYTES_MAX: u64 = 1936;
 
@@ -51,27 +51,27 @@ const TOOLS: [&str; 6] =
 const SCORERS: [&str; 4] = ["factuality", "relevance", "politeness", "completeness"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum SpanKind {
     Task,
     Llm,
     Tool,
     Score,
 }
 
-impl Kind {
-    fn at(place: u64) -> Kind {
+impl SpanKind {
+    fn at(place: u64) -> SpanKind {
         match place {
-            0 => Kind::Task,
-            _ => [Kind::Score, Kind::Llm, Kind::Tool, Kind::Llm][(place % 4) as usize],
+            0 => SpanKind::Task,
+            _ => [SpanKind::Score, SpanKind::Llm, SpanKind::Tool, SpanKind::Llm][(place % 4) as usize],
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Kind::Task => "task",
-            Kind::Llm => "llm",
-            Kind::Tool => "tool",
-            Kind::Score => "score",
+            SpanKind::Task => "task",
+            SpanKind::Llm => "llm",
+            SpanKind::Tool => "tool",
+            SpanKind::Score => "score",
         }
     }
 }
@@ -154,7 +154,7 @@ impl Feed for Spans {
         let span = Span {
             number: self.row,
             seed: derive(self.seed ^ 1, self.row),
-            kind: Kind::at(self.place),
+            kind: SpanKind::at(self.place),
             id: span_id(self.seed, self.row),
             parent: (self.place > 0).then(|| span_id(self.seed, self.row - self.place)),
             created: trace.created + self.place as i64 * SPAN_MICROS,
@@ -169,7 +169,7 @@ impl Feed for Spans {
 struct Span<'a> {
     number: u64,
     seed: u64,
-    kind: Kind,
+    kind: SpanKind,
     id: String,
     parent: Option<String>,
     created: i64,
@@ -216,7 +216,7 @@ impl Span<'_> {
         self.metadata(&mut dice, out);
         self.metrics(&mut dice, out);
         self.judged(&mut dice, out);
-        let input = if self.kind == Kind::Tool { text / 4 } else { text * 6 / 10 };
+        let input = if self.kind == SpanKind::Tool { text / 4 } else { text * 6 / 10 };
         self.input(input as usize, &mut dice, out);
         self.output((text - input) as usize, &mut dice, out);
         out.push(b'}');
@@ -224,10 +224,10 @@ impl Span<'_> {
 
     fn name(&self, dice: &mut Dice) -> &'static str {
         match self.kind {
-            Kind::Task => one_of(&ROOTS, dice),
-            Kind::Llm => one_of(&CALLS, dice),
-            Kind::Tool => one_of(&TOOLS, dice),
-            Kind::Score => self.scorer(),
+            SpanKind::Task => one_of(&ROOTS, dice),
+            SpanKind::Llm => one_of(&CALLS, dice),
+            SpanKind::Tool => one_of(&TOOLS, dice),
+            SpanKind::Score => self.scorer(),
         }
     }
 
@@ -268,9 +268,9 @@ impl Span<'_> {
         let start = self.created / 1000;
         // Long ones are rare: the square of the dice, up to nine seconds.
         let lasted = 20 + (9000.0 * dice.unit() * dice.unit()) as i64;
-        let end = start + if self.kind == Kind::Task { lasted + 9 * self.trace.spans as i64 } else { lasted };
+        let end = start + if self.kind == SpanKind::Task { lasted + 9 * self.trace.spans as i64 } else { lasted };
         put(out, format_args!(",\"metrics\":{{\"start\":{},\"end\":{}", Seconds(start), Seconds(end)));
-        if self.kind == Kind::Llm {
+        if self.kind == SpanKind::Llm {
             let (prompt, completion) = (100 + dice.below(4000), 1 + dice.below(900));
             put(
                 out,
@@ -288,12 +288,12 @@ impl Span<'_> {
     fn judged(&self, dice: &mut Dice, out: &mut Vec<u8>) {
         let score = Thousandths(dice.below(1001));
         match self.kind {
-            Kind::Score => put(out, format_args!(",\"scores\":{{\"{}\":{score}}}", self.scorer())),
-            Kind::Task => put(out, format_args!(",\"scores\":{{\"helpfulness\":{score}}}")),
+            SpanKind::Score => put(out, format_args!(",\"scores\":{{\"{}\":{score}}}", self.scorer())),
+            SpanKind::Task => put(out, format_args!(",\"scores\":{{\"helpfulness\":{score}}}")),
             _ => {}
         }
         let tags = dice.below(3);
-        if self.kind == Kind::Task && tags > 0 {
+        if self.kind == SpanKind::Task && tags > 0 {
             let first = dice.below(TAGS.len() as u64) as usize;
             put(out, format_args!(",\"tags\":[\"{}\"", TAGS[first]));
             if tags > 1 {
@@ -310,15 +310,15 @@ impl Span<'_> {
 
     fn input(&self, bytes: usize, dice: &mut Dice, out: &mut Vec<u8>) {
         const SYSTEM: &str =
-            "You are a helpful assistant. Answer from the documents given, and name the ones you used.";
+            "You are a helpful assistant. QueryResult from the documents given, and name the ones you used.";
         let (opening, closing) = match self.kind {
-            Kind::Task => ("{\"question\":\"", "\"}"),
-            Kind::Llm => ("[{\"role\":\"system\",\"content\":\"", "\"}]"),
-            Kind::Tool => ("{\"limit\":10,\"query\":\"", "\"}"),
-            Kind::Score => ("{\"output\":\"", "\"}"),
+            SpanKind::Task => ("{\"question\":\"", "\"}"),
+            SpanKind::Llm => ("[{\"role\":\"system\",\"content\":\"", "\"}]"),
+            SpanKind::Tool => ("{\"limit\":10,\"query\":\"", "\"}"),
+            SpanKind::Score => ("{\"output\":\"", "\"}"),
         };
         put(out, format_args!(",\"input\":{opening}"));
-        if self.kind == Kind::Llm {
+        if self.kind == SpanKind::Llm {
             put(out, format_args!("{SYSTEM}\"}},{{\"role\":\"user\",\"content\":\""));
         }
         if self.number % RARE_WORD_EVERY == 1234 {
@@ -330,10 +330,10 @@ impl Span<'_> {
 
     fn output(&self, bytes: usize, dice: &mut Dice, out: &mut Vec<u8>) {
         let (opening, closing) = match self.kind {
-            Kind::Task => ("\"", "\""),
-            Kind::Llm => ("[{\"role\":\"assistant\",\"content\":\"", "\"}]"),
-            Kind::Tool => ("{\"documents\":[{\"text\":\"", "\"}]}"),
-            Kind::Score => ("{\"rationale\":\"", "\"}"),
+            SpanKind::Task => ("\"", "\""),
+            SpanKind::Llm => ("[{\"role\":\"assistant\",\"content\":\"", "\"}]"),
+            SpanKind::Tool => ("{\"documents\":[{\"text\":\"", "\"}]}"),
+            SpanKind::Score => ("{\"rationale\":\"", "\"}"),
         };
         put(out, format_args!(",\"output\":{opening}"));
         Vocabulary::shared().write(bytes, dice, out);

@@ -10,8 +10,8 @@ use assay_storage_model::event::parse_created;
 use assay_test_btql::{Data, Object};
 use serde_json::{Map, Value, json};
 
-use super::feed::Feed;
-use super::feed::tests::all;
+use super::event_feed::Feed;
+use super::event_feed::tests::all;
 use super::spans::{BIG_TRACE_SPANS, RARE_WORD};
 use super::*;
 
@@ -66,12 +66,12 @@ fn facts() -> Facts {
     Facts::of(&spans)
 }
 
-fn interpreted(question: &Question, facts: &Facts, data: &Data) -> Vec<Answer> {
+fn interpreted(question: &Question, facts: &Facts, data: &Data) -> Vec<QueryResult> {
     let texts = facts.texts(&named(question.ours, &objects()));
     let answer = |text: &String| {
         let answer = assay_test_btql::run(&bound(question, text), data);
         let answer = answer.unwrap_or_else(|error| panic!("{}: {error}", question.name));
-        Answer { columns: answer.columns, rows: answer.rows }
+        QueryResult { columns: answer.columns, rows: answer.rows }
     };
     // One trace is as good as all.
     texts.iter().take(3).map(answer).collect()
@@ -126,7 +126,7 @@ fn the_others_answer_what_the_language_means() {
     };
     let lines = Lines::write(&options, dir.path()).expect("files");
     let (facts, data) = (facts(), data());
-    let mut measured = vec![Measured { engine: "language".into(), ..Measured::default() }];
+    let mut measured = vec![EngineMeasurement { engine: "language".into(), ..EngineMeasurement::default() }];
     for question in questions().filter(|question| question.name != EXPORT) {
         let answers = interpreted(question, &facts, &data);
         assert!(answers.iter().all(|answer| !answer.rows.is_empty()), "{} finds nothing", question.name);
@@ -181,9 +181,9 @@ fn spans_are_whole_traces_in_the_order_of_their_time() {
 #[test]
 fn answers_that_differ_are_named_with_their_row() {
     let of = |engine: &str, value: Value| {
-        let answer = Answer::of_objects(vec![json!({ "n": value })]);
+        let answer = QueryResult::of_objects(vec![json!({ "n": value })]);
         let answers = questions().map(|question| (question.name, vec![answer.clone()])).collect();
-        Measured { engine: engine.into(), answers, ..Measured::default() }
+        EngineMeasurement { engine: engine.into(), answers, ..EngineMeasurement::default() }
     };
     assert!(differences(&[of("assay", 1.into()), of("duckdb", json!(1.0))]).is_empty());
     let found = differences(&[of("assay", 1.into()), of("duckdb", 1.into()), of("chdb", 2.into())]);

@@ -2,8 +2,12 @@
 //! the same number of threads in the same run. Each side runs in a process of its own, so that memory, bytes
 //! written and CPU time are of that side alone; the sides take turns at going first.
 
+pub mod assay;
+pub(crate) mod disk_limits;
 pub mod peer;
-pub mod side;
+pub(crate) mod scale;
+pub(crate) mod single_node;
+pub(crate) mod soak;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,9 +15,8 @@ use std::path::{Path, PathBuf};
 use assay_bench::generate::{Profile, Workload};
 use serde::{Deserialize, Serialize};
 
-use crate::disk;
-use crate::process::{CpuSeconds, Memory, Part};
-use crate::report::{Report, Wanted, median};
+use crate::process::{CpuSeconds, Memory, ProcessPart};
+use crate::report::{Report, Threshold, median};
 
 /// The store's rate must be at least this share of the log's alone.
 const RATIO_MIN: f64 = 0.6;
@@ -34,7 +37,7 @@ pub struct Options {
 
 /// What a side is told to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Task {
+pub struct StoreTask {
     pub dir: PathBuf,
     pub bytes: u64,
     pub lanes: usize,
@@ -43,12 +46,12 @@ pub struct Task {
     pub seed: u64,
 }
 
-impl Task {
+impl StoreTask {
     pub fn workload(&self) -> anyhow::Result<Workload> {
         let profile = self.profile.parse().map_err(anyhow::Error::msg)?;
         let mut workload = Workload::new(self.seed, profile, self.merges);
         // "Long ago" must lie within the run: half of what one object gets, at about 150 KB a write.
-        let writes = self.bytes / u64::from(crate::lanes::SHARDS) / 150_000;
+        let writes = self.bytes / u64::from(crate::client_threads::SHARDS) / 150_000;
         workload.late_writes = workload.late_writes.min(writes / 3);
         Ok(workload)
     }
@@ -56,7 +59,7 @@ impl Task {
 
 /// What a side measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Measured {
+pub struct StoreMeasurement {
     /// From the first write sent to the last one acknowledged.
     pub seconds: f64,
     /// Row operations acknowledged.
@@ -77,10 +80,10 @@ pub struct Measured {
     /// Before the first write (the entries are in it) and after the last.
     pub memory_before: Memory,
     pub memory_after: Memory,
-    pub backlog: Vec<crate::house::Backlog>,
+    pub backlog: Vec<crate::store::single_node::Backlog>,
 }
 
-impl Measured {
+impl StoreMeasurement {
     fn mb_per_second(&self) -> f64 {
         self.entry_bytes as f64 / 1e6 / self.seconds
     }
@@ -91,14 +94,14 @@ impl Measured {
 }
 
 #[derive(Debug, Serialize)]
-struct Run {
-    peer: Measured,
-    store: Measured,
+struct StoreRun {
+    peer: StoreMeasurement,
+    store: StoreMeasurement,
 }
 
 pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let mut report = Report::new("store");
-    let limit = disk::measure(dir, options.bytes.min(DISK_BYTES_MAX))?;
+    let limit = disk_limits::measure(dir, options.bytes.min(DISK_BYTES_MAX))?;
     report.detail("disk", limit)?;
     let mut runs = Vec::new();
     for number in 0..options.runs.max(1) {
@@ -120,35 +123,35 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     report.finish(json_file)
 }
 
-fn one_run(options: &Options, dir: &Path, number: usize) -> anyhow::Result<Run> {
-    let side = |name: &str| -> anyhow::Result<Measured> {
+fn one_run(options: &Options, dir: &Path, number: usize) -> anyhow::Result<StoreRun> {
+    let side = |name: &str| -> anyhow::Result<StoreMeasurement> {
         let dir = dir.join(format!("run-{number}-{name}"));
         std::fs::create_dir_all(&dir)?;
-        let task = Task {
+        let task = StoreTask {
             dir: dir.clone(),
             bytes: options.bytes,
-            lanes: crate::lanes::lanes(options.threads),
+            lanes: crate::client_threads::lanes(options.threads),
             merges: options.merges,
             profile: options.profile.name().into(),
             seed: options.seed,
         };
         // What the side before left in the page cache is written by nobody's time but ours.
         rustix::fs::sync();
-        let measured = Part::start(name, &task)?.only()?;
+        let measured = ProcessPart::start(name, &task)?.only()?;
         std::fs::remove_dir_all(&dir)?;
         Ok(measured)
     };
     if number.is_multiple_of(2) {
         let peer = side("side-raft-engine")?;
-        Ok(Run { peer, store: side("side-store")? })
+        Ok(StoreRun { peer, store: side("side-store")? })
     } else {
         let store = side("side-store")?;
-        Ok(Run { peer: side("side-raft-engine")?, store })
+        Ok(StoreRun { peer: side("side-raft-engine")?, store })
     }
 }
 
-fn figures(report: &mut Report, runs: &[Run]) {
-    let of = |get: fn(&Run) -> f64| median(runs.iter().map(get));
+fn figures(report: &mut Report, runs: &[StoreRun]) {
+    let of = |get: fn(&StoreRun) -> f64| median(runs.iter().map(get));
     for (number, run) in runs.iter().enumerate() {
         let ratio = run.store.mb_per_second() / run.peer.mb_per_second();
         report.figure(format!("run {}: store / raft-engine", number + 1), ratio, "");
@@ -158,9 +161,9 @@ fn figures(report: &mut Report, runs: &[Run]) {
     report.figure("store, median", of(|run| run.store.mb_per_second()), "MB/s");
     report.figure("store, median", of(|run| run.store.rows_per_second()), "rows/s");
     let ratio = of(|run| run.store.mb_per_second() / run.peer.mb_per_second());
-    report.promised("store / raft-engine, median (goal 0.85)", ratio, "", Wanted::AtLeast(RATIO_MIN));
+    report.promised("store / raft-engine, median (goal 0.85)", ratio, "", Threshold::AtLeast(RATIO_MIN));
     let written = of(|run| run.store.write_bytes_settled as f64 / run.store.entry_bytes as f64);
-    report.promised("bytes written per byte accepted, settled", written, "", Wanted::AtMost(WRITTEN_PER_BYTE_MAX));
+    report.promised("bytes written per byte accepted, settled", written, "", Threshold::AtMost(WRITTEN_PER_BYTE_MAX));
     let peer = of(|run| run.peer.write_bytes_settled as f64 / run.peer.entry_bytes as f64);
     report.figure("bytes written per byte accepted, raft-engine", peer, "");
     report.figure("bytes of segments per byte accepted, settled", of(segments_per_byte), "");
@@ -173,17 +176,17 @@ fn figures(report: &mut Report, runs: &[Run]) {
     report.figure("CPU, raft-engine alone, all threads", peer, "s/GB");
 }
 
-fn segments_per_byte(run: &Run) -> f64 {
+fn segments_per_byte(run: &StoreRun) -> f64 {
     let bytes = run.store.backlog.last().map_or(0, |backlog| backlog.segment_bytes);
     bytes as f64 / run.store.entry_bytes as f64
 }
 
-fn grown_mib(run: &Run) -> f64 {
+fn grown_mib(run: &StoreRun) -> f64 {
     run.store.memory_after.peak_bytes.saturating_sub(run.store.memory_before.resident_bytes) as f64 / f64::from(1 << 20)
 }
 
 /// CPU seconds per GB accepted by kind of work, mean over the runs, everything that follows from the writes included.
-fn cpu_per_gb(runs: &[Run]) -> BTreeMap<String, f64> {
+fn cpu_per_gb(runs: &[StoreRun]) -> BTreeMap<String, f64> {
     let mut groups = BTreeMap::new();
     for run in runs {
         for (group, seconds) in &run.store.cpu_settled {

@@ -10,8 +10,8 @@ use assay_storage_log::LogConfig;
 use protobuf::well_known_types::BytesValue;
 use raft_engine::{Config, Engine, LogBatch, MessageExt, ReadableSize, RecoveryMode};
 
-use super::{Measured, Task};
-use crate::lanes::{Lane, join, spawn};
+use super::{StoreMeasurement, StoreTask};
+use crate::client_threads::{Lane, join, spawn};
 use crate::process::{Process, bytes_below, cpu_between};
 
 /// An entry as the engine keeps it: eight bytes of index, then the bytes.
@@ -46,12 +46,12 @@ fn prepared(index: u64, entry: &[u8]) -> BytesValue {
     message
 }
 
-pub fn run(task: &Task) -> anyhow::Result<Measured> {
+pub fn run(task: &StoreTask) -> anyhow::Result<StoreMeasurement> {
     let workload = task.workload()?;
     let engine = Arc::new(engine(&task.dir)?);
     let start = Arc::new(Barrier::new(task.lanes + 1));
     let mut threads = Vec::new();
-    let mut totals = super::side::Totals::default();
+    let mut totals = super::assay::Totals::default();
     for at in 0..task.lanes {
         let mut lane = Lane::new(&workload, 1, at, task.lanes);
         let mut entries = Vec::new();
@@ -81,7 +81,7 @@ pub fn run(task: &Task) -> anyhow::Result<Measured> {
     let ended = ends.into_iter().max().unwrap_or(began);
     let write_bytes = me.write_bytes()? - written_before;
     let cpu = cpu_between(&cpu_before, &me.cpu()?);
-    Ok(Measured {
+    Ok(StoreMeasurement {
         seconds: (ended - began).as_secs_f64(),
         operations: totals.counts.operations,
         rows: totals.counts.rows(),

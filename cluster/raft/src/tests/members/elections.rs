@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::House;
+use super::TestGroup;
 
 /// A node whose disk is slow won elections and gave the lead away again, and writes waited for both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_that_yields_leads_only_when_nobody_else_can() {
-    let house = House::founded(3, 3).await;
+    let house = TestGroup::founded(3, 3).await;
     house.write("before").await;
     let leader = house.leader().await;
     let others: Vec<_> = house.places.keys().copied().filter(|id| *id != leader).collect();
@@ -42,7 +42,7 @@ async fn a_replica_that_yields_leads_only_when_nobody_else_can() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_that_alone_hears_no_leader_deposes_nobody() {
     const CUT_FOR: Duration = Duration::from_secs(4);
-    let house = House::founded(3, 3).await;
+    let house = TestGroup::founded(3, 3).await;
     house.write("before").await;
     house.everywhere(1).await;
     let leader = house.leader().await;
@@ -73,7 +73,7 @@ async fn a_replica_that_alone_hears_no_leader_deposes_nobody() {
 /// The new leader did not reach the old one, which took its lead for kept and let writes through: their outcome was unknown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_steps_down_when_the_next_one_says_that_it_leads() {
-    let house = House::founded(3, 3).await;
+    let house = TestGroup::founded(3, 3).await;
     house.write("before").await;
     house.everywhere(1).await;
     let leader = house.leader().await;

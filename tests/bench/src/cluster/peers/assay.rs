@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::putters::{Putter, Values, drive};
-use super::{Load, Options, Side};
+use super::{Options, PeerLoad, PeerSide};
 use crate::cluster::nodes::Nodes;
 use crate::http::client::{Connection, Target};
 
@@ -19,11 +19,17 @@ const SHARDS: u16 = 16;
 const REFUSALS_MAX: u32 = 1000;
 const REFUSED_WAIT: std::time::Duration = std::time::Duration::from_millis(20);
 
-pub fn measure(runtime: &Runtime, options: &Options, rows: usize, load: &Load, dir: &Path) -> anyhow::Result<Side> {
+pub fn measure(
+    runtime: &Runtime,
+    options: &Options,
+    rows: usize,
+    load: &PeerLoad,
+    dir: &Path,
+) -> anyhow::Result<PeerSide> {
     let nodes = Nodes::found(&options.program, dir, NODES, SHARDS)?;
     let targets = nodes.targets();
     let paths = runtime.block_on(projects(&targets[0], options.projects))?;
-    let client = |at: usize| Client {
+    let client = |at: usize| AssayClient {
         connection: Connection::new(&targets[at % targets.len()]),
         path: paths[at % paths.len()].clone(),
         rows: rows as u64,
@@ -33,11 +39,11 @@ pub fn measure(runtime: &Runtime, options: &Options, rows: usize, load: &Load, d
     let measured = drive(runtime, (0..load.clients).map(client).collect(), load.time, &processes)?;
     let name = if rows == 1 { "Assay, one row a request".into() } else { format!("Assay, {rows} rows a request") };
     eprintln!("{name}: {:.1} MB/s", measured.mb_per_second());
-    Ok(Side { name, durability: "two of three logs synced before the answer", measured })
+    Ok(PeerSide { name, durability: "two of three logs synced before the answer", measured })
 }
 
 #[derive(Deserialize)]
-struct Project {
+struct PeerProject {
     id: String,
 }
 
@@ -46,20 +52,20 @@ async fn projects(target: &Target, count: usize) -> anyhow::Result<Vec<String>> 
     let mut paths = Vec::new();
     for number in 0..count.max(1) {
         let body = Bytes::from(json!({ "name": format!("values-{number}") }).to_string());
-        let project: Project = connection.post("/v1/project", &body).await?.json("POST /v1/project")?;
+        let project: PeerProject = connection.post("/v1/project", &body).await?.json("POST /v1/project")?;
         paths.push(format!("/v1/project_logs/{}/insert", project.id));
     }
     Ok(paths)
 }
 
-struct Client {
+struct AssayClient {
     connection: Connection,
     path: String,
     rows: u64,
     values: Arc<Values>,
 }
 
-impl Putter for Client {
+impl Putter for AssayClient {
     async fn put(&mut self, number: u64) -> anyhow::Result<u64> {
         let body = body_of(&self.values, number * self.rows, self.rows)?;
         for _ in 0..REFUSALS_MAX {

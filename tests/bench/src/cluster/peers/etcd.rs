@@ -11,15 +11,15 @@ use tokio::runtime::Runtime;
 
 use super::putters::{Putter, Values, drive};
 use super::tool::{Running, free_ports, program, version};
-use super::{Load, Side};
-use crate::grpc::{Channel, put_bytes};
+use super::{PeerLoad, PeerSide};
 use crate::http::client::{Connection, Target};
+use crate::http::grpc::{Channel, put_bytes};
 
 const READY_WAIT_MAX: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
 const PUT: &str = "/etcdserverpb.KV/Put";
 
-pub fn measure(runtime: &Runtime, load: &Load, dir: &Path) -> anyhow::Result<Side> {
+pub fn measure(runtime: &Runtime, load: &PeerLoad, dir: &Path) -> anyhow::Result<PeerSide> {
     let etcd = program("etcd", "etcd-server", &dir.join("package"))?;
     let name = format!("etcd {}", version(&etcd)?);
     let [c1, c2, c3, p1, p2, p3] = free_ports::<6>()?;
@@ -32,12 +32,12 @@ pub fn measure(runtime: &Runtime, load: &Load, dir: &Path) -> anyhow::Result<Sid
     let mut putters = Vec::new();
     for client in 0..load.clients {
         let channel = runtime.block_on(Channel::connect(clients[client % clients.len()]))?;
-        putters.push(Client { channel, values: Arc::clone(&load.values) });
+        putters.push(EtcdClient { channel, values: Arc::clone(&load.values) });
     }
     let processes: Vec<_> = members.iter().map(Running::process).collect();
     let measured = drive(runtime, putters, load.time, &processes)?;
     eprintln!("{name}: {:.2} MB/s", measured.mb_per_second());
-    Ok(Side { name, durability: "two of three logs synced before the answer", measured })
+    Ok(PeerSide { name, durability: "two of three logs synced before the answer", measured })
 }
 
 fn start(etcd: &Path, at: usize, client: SocketAddr, peers: &[SocketAddr; 3], dir: &Path) -> anyhow::Result<Running> {
@@ -69,12 +69,12 @@ async fn ready(clients: &[SocketAddr]) -> anyhow::Result<()> {
     Ok(())
 }
 
-struct Client {
+struct EtcdClient {
     channel: Channel,
     values: Arc<Values>,
 }
 
-impl Putter for Client {
+impl Putter for EtcdClient {
     async fn put(&mut self, number: u64) -> anyhow::Result<u64> {
         let value = self.values.value(number);
         let mut message = Vec::with_capacity(value.len() + 32);

@@ -21,8 +21,8 @@ use serde::Serialize;
 use tokio::runtime::Runtime;
 
 use crate::http::client_runtime;
-use crate::report::{Report, Wanted};
-use putters::{Measured, Values};
+use crate::report::{Report, Threshold};
+use putters::{PutMeasurement, Values};
 
 const TO_ETCD_MIN: f64 = 10.0;
 const TO_NATS_MIN: f64 = 1.0;
@@ -40,25 +40,25 @@ pub struct Options {
 
 /// A server that was measured, and what its acknowledgement means.
 #[derive(Debug, Serialize)]
-struct Side {
+struct PeerSide {
     name: String,
     durability: &'static str,
-    measured: Measured,
+    measured: PutMeasurement,
 }
 
 /// What every side is driven with.
 #[derive(Clone, Debug)]
-struct Load {
+struct PeerLoad {
     clients: usize,
     time: Duration,
     values: Arc<Values>,
 }
 
-type Measure = fn(&Runtime, &Load, &Path) -> anyhow::Result<Side>;
+type Measure = fn(&Runtime, &PeerLoad, &Path) -> anyhow::Result<PeerSide>;
 
 pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let runtime = client_runtime()?;
-    let load = Load {
+    let load = PeerLoad {
         clients: options.clients,
         time: Duration::from_secs(options.seconds.max(1)),
         values: Arc::new(Values::new(options.seed)),
@@ -87,7 +87,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
             let (name, ratio) = (format!("{} / {}", assay.name, side.name), ratio(&assay.measured, &side.measured));
             // What is promised is what a client gets that sends rows as every SDK does, many at a time.
             match Some(rows) == most {
-                true => report.promised(name, ratio, "", Wanted::AtLeast(*least)),
+                true => report.promised(name, ratio, "", Threshold::AtLeast(*least)),
                 false => report.figure(name, ratio, ""),
             }
         }
@@ -98,11 +98,11 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     report.finish(json_file)
 }
 
-fn ratio(ours: &Measured, theirs: &Measured) -> f64 {
+fn ratio(ours: &PutMeasurement, theirs: &PutMeasurement) -> f64 {
     ours.mb_per_second() / theirs.mb_per_second()
 }
 
-fn figures(report: &mut Report, side: &Side) {
+fn figures(report: &mut Report, side: &PeerSide) {
     let (name, measured) = (&side.name, &side.measured);
     report.figure(format!("{name} ({})", side.durability), measured.mb_per_second(), "MB/s");
     report.figure(format!("{name}, requests"), measured.requests as f64 / measured.seconds, "/s");

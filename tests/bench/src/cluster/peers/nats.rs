@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use super::putters::{Putter, Values, drive};
 use super::tool::{Running, free_ports, program, version};
-use super::{Load, Side};
+use super::{PeerLoad, PeerSide};
 
 const READY_WAIT_MAX: Duration = Duration::from_secs(60);
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(20);
@@ -28,7 +28,7 @@ const STREAM: &str = "bench";
 /// One line of the protocol; the first one of a server names all it can do.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-pub fn measure(runtime: &Runtime, load: &Load, dir: &Path) -> anyhow::Result<Side> {
+pub fn measure(runtime: &Runtime, load: &PeerLoad, dir: &Path) -> anyhow::Result<PeerSide> {
     std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
     let nats = program("nats-server", "nats-server", &dir.join("package"))?;
     let [c1, c2, c3, r1, r2, r3] = free_ports::<6>()?;
@@ -44,7 +44,7 @@ pub fn measure(runtime: &Runtime, load: &Load, dir: &Path) -> anyhow::Result<Sid
     let mut putters = Vec::new();
     for client in 0..load.clients {
         let session = runtime.block_on(Session::open(clients[client % clients.len()]))?;
-        putters.push(Client { session, values: Arc::clone(&load.values) });
+        putters.push(NatsClient { session, values: Arc::clone(&load.values) });
     }
     let processes: Vec<_> = servers.iter().map(Running::process).collect();
     let measured = drive(runtime, putters, load.time, &processes)?;
@@ -54,7 +54,7 @@ pub fn measure(runtime: &Runtime, load: &Load, dir: &Path) -> anyhow::Result<Sid
         true => "files of two of three servers synced before the answer",
         false => "written by two of three servers, not synced: this version cannot",
     };
-    Ok(Side { name, durability, measured })
+    Ok(PeerSide { name, durability, measured })
 }
 
 fn configuration(at: usize, client: SocketAddr, routes: &[SocketAddr; 3], dir: &Path, synced: bool) -> String {
@@ -188,12 +188,12 @@ impl Session {
     }
 }
 
-struct Client {
+struct NatsClient {
     session: Session,
     values: Arc<Values>,
 }
 
-impl Putter for Client {
+impl Putter for NatsClient {
     async fn put(&mut self, number: u64) -> anyhow::Result<u64> {
         let answer = self.session.ask(&format!("{STREAM}.{number}"), self.values.value(number)).await?;
         ensure!(answer["seq"].is_u64(), "the stream answered {answer}");

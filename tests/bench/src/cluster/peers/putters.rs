@@ -43,18 +43,18 @@ pub trait Putter: Send + 'static {
 }
 
 #[derive(Debug, Default, Serialize)]
-pub struct Measured {
+pub struct PutMeasurement {
     pub seconds: f64,
     pub requests: u64,
-    /// Of values alone.
+    /// Bytes of values alone.
     pub bytes: u64,
-    /// Of all servers.
+    /// CPU seconds of all servers.
     pub cpu_seconds: f64,
     #[serde(skip)]
     answer_ms: Vec<f64>,
 }
 
-impl Measured {
+impl PutMeasurement {
     pub fn mb_per_second(&self) -> f64 {
         self.bytes as f64 / 1e6 / self.seconds
     }
@@ -70,7 +70,7 @@ pub fn drive<P: Putter>(
     putters: Vec<P>,
     time: Duration,
     servers: &[Process],
-) -> anyhow::Result<Measured> {
+) -> anyhow::Result<PutMeasurement> {
     let (begin, end) = (Instant::now() + WARM_UP, Instant::now() + WARM_UP + time);
     let mut tasks = JoinSet::new();
     for (client, putter) in putters.into_iter().enumerate() {
@@ -81,7 +81,7 @@ pub fn drive<P: Putter>(
     std::thread::sleep(end.saturating_duration_since(Instant::now()));
     let cpu_seconds =
         before.iter().zip(cpu_of(servers)?).map(|(before, after)| sum(&cpu_between(before, &after))).sum();
-    let mut measured = Measured { seconds: time.as_secs_f64(), cpu_seconds, ..Measured::default() };
+    let mut measured = PutMeasurement { seconds: time.as_secs_f64(), cpu_seconds, ..PutMeasurement::default() };
     while let Some(done) = runtime.block_on(tasks.join_next()) {
         let (requests, values, answer_ms) = done.context("a client panicked")??;
         measured.requests += requests;
@@ -129,9 +129,9 @@ async fn one<P: Putter>(
 mod tests {
     use super::*;
 
-    struct Slow;
+    struct SlowPut;
 
-    impl Putter for Slow {
+    impl Putter for SlowPut {
         async fn put(&mut self, _: u64) -> anyhow::Result<u64> {
             tokio::time::sleep(Duration::from_millis(10)).await;
             Ok(3)
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn only_what_is_acknowledged_in_time_counts() {
         let runtime = crate::http::client_runtime().expect("a runtime");
-        let measured = drive(&runtime, vec![Slow, Slow], Duration::from_millis(300), &[Process::myself()]);
+        let measured = drive(&runtime, vec![SlowPut, SlowPut], Duration::from_millis(300), &[Process::myself()]);
         let measured = measured.expect("it ran");
         assert!((1..=60).contains(&measured.requests), "{measured:?}");
         assert_eq!(measured.bytes, measured.requests * 3 * VALUE_BYTES as u64);

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 
 use crate::process::Process;
 
-/// Of what a failed program wrote, this many lines are shown.
+/// Lines of a failed program's output that are shown.
 const LINES_SHOWN: usize = 5;
 
 /// Where `name` is; where it is not, the package that has it is fetched and unpacked below `dir`.

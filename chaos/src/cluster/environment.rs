@@ -1,0 +1,9 @@
+//! Everything a storm runs on: nodes, their network, delays between them, and what the machine allows.
+
+pub(super) mod fault_support;
+pub(super) mod network;
+pub(super) mod node;
+pub(super) mod relay;
+pub(super) mod status;
+pub(super) mod tracer;
+pub(super) mod world;

@@ -1,0 +1,5 @@
+//! Faults of a storm: their schedule, their injection, and the conductor that runs them.
+
+pub(super) mod conductor;
+pub(super) mod fault;
+pub(super) mod inject;

@@ -1,0 +1,139 @@
+//! Handover of the lead to another replica on purpose: before a planned stop, or to spread leaders over nodes.
+//!
+//! openraft 0.9 knows no transfer of leadership. A voter is bound to its leader until the lease has passed, which is as
+//! long as the longest election; so the leader lets everything under way end, holds back what comes, stops its
+//! heartbeats, and asks the other one to take over, which waits for the lease and then asks for votes. It answers with
+//! its term, and the leader steps down at once: what it hears from the others may come late. What was held back is then
+//! refused as "another replica leads", unwritten, and its sender asks there.
+
+use std::time::Duration;
+
+use assay_storage_model::ReplicaId;
+use bytes::Bytes;
+use openraft::ServerState;
+use openraft::Vote;
+use thiserror::Error;
+use tokio::time::{Instant, timeout};
+
+use crate::counters::Counters;
+use crate::group::Group;
+use crate::leadership::higher_vote::yield_to;
+use crate::network::inbound::node_of;
+use crate::network::peers::{Message, MessageKind, PeerError, Way};
+use crate::network::wire;
+
+/// On a slow disk writes under way take longer to end, and the lead is to leave it all the same.
+const QUIET_WAIT_OF_SLOW_DISK: Duration = Duration::from_secs(6);
+/// Entries that the other one may lack when a handover begins.
+const BEHIND_MAX: u64 = 1000;
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum HandOverError {
+    #[error("this replica does not lead")]
+    NotLeader,
+    #[error("replica {0} is no voter that is close behind")]
+    Unfit(ReplicaId),
+    #[error("writes under way did not end in time")]
+    Busy,
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Heartbeats go on however this ends.
+struct Heartbeats<'a>(&'a Group);
+
+impl Drop for Heartbeats<'_> {
+    fn drop(&mut self) {
+        self.0.raft().runtime_config().heartbeat(true);
+    }
+}
+
+impl Group {
+    /// Returns when the other replica leads, or this one still does.
+    pub async fn hand_over(&self, to: ReplicaId) -> Result<(), HandOverError> {
+        self.hand_over_within(to, self.timing().quiet_wait()).await
+    }
+
+    /// The same from a node whose disk is slow: what is under way there may take long to end.
+    pub async fn hand_over_from_slow_disk(&self, to: ReplicaId) -> Result<(), HandOverError> {
+        self.hand_over_within(to, QUIET_WAIT_OF_SLOW_DISK.max(self.timing().quiet_wait())).await
+    }
+
+    async fn hand_over_within(&self, to: ReplicaId, quiet_wait: Duration) -> Result<(), HandOverError> {
+        let raft = self.raft();
+        let unfit = || HandOverError::Unfit(to);
+        if !self.leads() {
+            return Err(HandOverError::NotLeader);
+        }
+        self.check_fit(to).await?;
+        let node = node_of(raft, to).ok_or_else(unfit)?;
+        let held = timeout(quiet_wait, self.gate().write()).await.map_err(|_| HandOverError::Busy)?;
+        self.caught_up(to).await?;
+        let heartbeats = Heartbeats(self);
+        raft.runtime_config().heartbeat(false);
+        let way = Way { group: self.id(), from: self.replica(), to, node };
+        let message =
+            Message { way, kind: MessageKind::TakeOver, body: Bytes::new(), within: self.timing().take_over_max() };
+        let asked = self.peers().send(message).await;
+        if let Ok(Ok(Some(term))) = asked.as_deref().map(wire::decode_taken_over) {
+            yield_to(raft, Vote::new_committed(term, to.0)).await;
+        }
+        drop(heartbeats);
+        let still_leads = self.still_leads(&asked).await;
+        drop(held);
+        match (asked, still_leads) {
+            (_, false) => {
+                Counters::add(&self.counters().handovers, 1);
+                Ok(())
+            }
+            (Err(why), true) => Err(HandOverError::Failed(why.to_string())),
+            (Ok(_), true) => Err(HandOverError::Failed("this replica still leads".into())),
+        }
+    }
+
+    /// Whether this replica still leads after the other one was asked to. Waits until a majority answered a heartbeat
+    /// since then: a write of a leader that others have deposed would have an unknown outcome.
+    async fn still_leads(&self, asked: &Result<Bytes, PeerError>) -> bool {
+        let asked_in_vain = matches!(asked, Err(PeerError::Unreachable(_) | PeerError::Unsupported(_)));
+        let since = Instant::now();
+        let mut metrics = self.raft().metrics();
+        let known = metrics.wait_for(|metrics| {
+            let answered = metrics.millis_since_quorum_ack.map(Duration::from_millis);
+            let confirmed = answered.is_some_and(|answered| answered < since.elapsed());
+            metrics.state != ServerState::Leader || asked_in_vain || confirmed
+        });
+        match timeout(self.timing().notice_wait(), known).await {
+            Ok(Ok(metrics)) => metrics.state == ServerState::Leader,
+            Ok(Err(_)) => false,
+            Err(_) => self.leads(),
+        }
+    }
+
+    /// Asked while writes go on, so that they are held back for a moment only. A leader that is new has yet to hear
+    /// from it.
+    async fn check_fit(&self, to: ReplicaId) -> Result<(), HandOverError> {
+        let unfit = HandOverError::Unfit(to);
+        if to == self.replica() || !self.status().members.iter().any(|member| member.replica == to && member.voter) {
+            return Err(unfit);
+        }
+        self.wait_for_matched(to, BEHIND_MAX).await
+    }
+
+    /// Nothing is written meanwhile, so what it lacks is on its way.
+    async fn caught_up(&self, to: ReplicaId) -> Result<(), HandOverError> {
+        self.wait_for_matched(to, 0).await
+    }
+
+    async fn wait_for_matched(&self, to: ReplicaId, behind_max: u64) -> Result<(), HandOverError> {
+        let mut metrics = self.raft().metrics();
+        let close = metrics.wait_for(|metrics| {
+            let matched = metrics.replication.as_ref().and_then(|all| all.get(&to.0).copied().flatten());
+            matched.is_some_and(|matched| matched.index + behind_max >= metrics.last_log_index.unwrap_or(0))
+        });
+        match timeout(self.timing().quiet_wait(), close).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) => Err(HandOverError::NotLeader),
+            Err(_) => Err(HandOverError::Unfit(to)),
+        }
+    }
+}

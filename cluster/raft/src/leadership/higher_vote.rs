@@ -1,0 +1,66 @@
+//! Step-down of a leader that learns from a follower's answer that another was voted for.
+//!
+//! openraft 0.9.25 ends the task that replicates to a follower with such an answer, and tells its core by a message. A
+//! core that orders a snapshot for that follower before it has read the message finds the task gone, takes that for a
+//! failed read of its storage, and stops. So openraft never hears this answer from us: the follower was not reached, as
+//! far as its task knows, and the vote comes to the core the way the votes of others do.
+
+use std::sync::{Arc, Weak};
+
+use openraft::Vote;
+use openraft::raft::AppendEntriesRequest;
+use openraft::{CommittedLeaderId, LogId};
+use tokio::sync::watch;
+
+use crate::types::{Consensus, RaftOf, Replica};
+
+/// An index that no log reaches.
+const BEYOND_ANY_LOG: u64 = u64::MAX - 1;
+
+/// Highest vote that an answer named.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HigherVotes(Arc<watch::Sender<Option<Vote<Replica>>>>);
+
+impl HigherVotes {
+    pub fn tell(&self, vote: Vote<Replica>) {
+        self.0.send_if_modified(|told| {
+            let is_higher = told.is_none_or(|told| vote > told);
+            if is_higher {
+                *told = Some(vote);
+            }
+            is_higher
+        });
+    }
+
+    pub fn subscribe(&self) -> watch::Receiver<Option<Vote<Replica>>> {
+        self.0.subscribe()
+    }
+}
+
+/// Hands votes to consensus, as long as somebody holds the replica.
+pub(crate) async fn step_down<T>(
+    replica: Weak<T>,
+    raft_of: impl Fn(&T) -> &RaftOf,
+    mut told: watch::Receiver<Option<Vote<Replica>>>,
+) {
+    while told.changed().await.is_ok() {
+        let vote = *told.borrow_and_update();
+        let (Some(vote), Some(replica)) = (vote, replica.upgrade()) else { return };
+        let raft = raft_of(&replica);
+        yield_to(raft, vote).await;
+    }
+}
+
+/// Makes consensus accept a vote that is higher than its own: a leader steps down.
+pub(crate) async fn yield_to(raft: &RaftOf, vote: Vote<Replica>) {
+    let is_news = vote > raft.server_metrics().borrow().vote;
+    if is_news && let Err(stopped) = raft.append_entries(carrier_of(vote)).await {
+        tracing::debug!(%stopped, "a higher vote came to a replica that has ended");
+    }
+}
+
+/// An append that fits no log: its vote is granted before that is found, and nothing else is done.
+fn carrier_of(vote: Vote<Replica>) -> AppendEntriesRequest<Consensus> {
+    let prev_log_id = Some(LogId::new(CommittedLeaderId::new(vote.leader_id().term, 0), BEYOND_ANY_LOG));
+    AppendEntriesRequest { vote, prev_log_id, entries: Vec::new(), leader_commit: None }
+}

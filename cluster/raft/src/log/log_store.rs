@@ -1,0 +1,476 @@
+//! The log and the vote of one group, as openraft wants them.
+//!
+//! L1: `append`, `truncate`, `purge` and `save_vote` return only when what they did is durable, and openraft calls
+//!     one after the other. What is owed (L5) may be purged beside a vote, and beside nothing else.
+//! L2: `last` is the log id of the last record, or of the last one purged where none is left.
+//! L3: an entry that names a blob is reported before it is in the log and until it is purged or truncated.
+//!
+//! L4: a process that ended does not lead when it comes back, whatever its vote says: it has to be elected anew. What it
+//!     acknowledged may lie behind the position that it remembers as committed, and a read must not miss that.
+//!
+//! L5: on the disk, entries stay until the state up to there is durable without them. openraft purges while a snapshot is
+//!     still being installed; what it is answered then holds in memory. The disk follows when the snapshot is installed,
+//!     and in any case before the next entry does. A crash meanwhile leaves the log and the state of before.
+//!
+//! L6: a reader that comes too late for what was purged finds nothing, which is no damage.
+//!
+//! `committed` is remembered without a sync of its own: after a crash it may be older than it was, and never newer
+//! than what a quorum has.
+
+use std::fmt::Debug;
+use std::io;
+use std::ops::{Bound, RangeBounds};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use assay_storage_log::LogRecord;
+use assay_storage_model::sabotage::{self, Sabotage};
+use assay_storage_model::{GroupId, ReplicaId};
+use openraft::storage::{LogFlushed, RaftLogStorage};
+use openraft::{EntryPayload, ErrorSubject, ErrorVerb, LogState, OptionalSend, RaftLogId, RaftLogReader, Vote};
+use parking_lot::Mutex;
+use tokio::time::sleep;
+
+use crate::apply::backlog::Lag;
+use crate::apply::machine::Machine;
+use crate::log::encoding::{self, BadRecord};
+use crate::log::entry_cache::{CacheBudget, EntryCache};
+use crate::log::journal::Journal;
+use crate::sabotaged::Late;
+use crate::types::{Consensus, EntryOf, LogIdOf, Replica, StorageErrorOf};
+use crate::write_path::large_writes::{LargeWrites, blob_named};
+
+/// Upper bound of the bytes of one message to a follower, unless a single entry is larger.
+pub(crate) const APPEND_BYTES_MAX: usize = 2 << 20;
+/// One read of the log while a group replays.
+const READ_BYTES_MAX: usize = 8 << 20;
+/// Between two looks whether a snapshot is installed that the disk waits for.
+const INSTALLED_LOOK: Duration = Duration::from_millis(5);
+
+#[derive(Clone, Debug)]
+pub(crate) struct LogStore {
+    shared: Arc<LogStoreState>,
+}
+
+#[derive(Debug)]
+struct LogStoreState {
+    group: GroupId,
+    replica: ReplicaId,
+    journal: Journal,
+    large: Arc<dyn LargeWrites>,
+    /// Says what is sealed. None where all that is purged is.
+    machine: Option<Arc<dyn Machine>>,
+    kept: Mutex<StoredState>,
+    /// Held while the disk gives entries up: L1.
+    giving_up: tokio::sync::Mutex<GivingUp>,
+    cache: Mutex<EntryCache>,
+    lag: Arc<Lag>,
+    late: Late,
+}
+
+/// Whether the disk may still give entries up on its own.
+#[derive(Debug, Default)]
+struct GivingUp {
+    closed: bool,
+}
+
+/// State on disk beside the entries.
+#[derive(Clone, Debug, Default)]
+struct StoredState {
+    vote: Option<Vote<Replica>>,
+    committed: Option<LogIdOf>,
+    purged: Option<LogIdOf>,
+    /// L5: purged up to here in memory, and not yet on the disk.
+    owed: Option<LogIdOf>,
+    /// The first entry, if there is one.
+    first: u64,
+    last: Option<LogIdOf>,
+}
+
+impl LogStore {
+    pub async fn open(
+        (group, replica): (GroupId, ReplicaId),
+        journal: Journal,
+        large: Arc<dyn LargeWrites>,
+        machine: Option<Arc<dyn Machine>>,
+        budget: CacheBudget,
+        lag: Arc<Lag>,
+    ) -> io::Result<LogStore> {
+        let mut kept = load(&journal).await?;
+        kept.vote =
+            kept.vote.map(|vote| if vote.leader_id().voted_for() == Some(replica.0) { candidate(vote) } else { vote });
+        let cache = Mutex::new(EntryCache::new(budget));
+        let (kept, giving_up, late) = (Mutex::new(kept), Default::default(), Late::default());
+        let shared = LogStoreState { group, replica, journal, large, machine, kept, giving_up, cache, lag, late };
+        Ok(LogStore { shared: Arc::new(shared) })
+    }
+
+    /// The last entry of the log, or the last one purged.
+    pub fn last(&self) -> Option<LogIdOf> {
+        self.shared.kept.lock().last
+    }
+
+    /// The vote that was given last.
+    pub fn vote(&self) -> Option<Vote<Replica>> {
+        self.shared.kept.lock().vote
+    }
+
+    /// The last entry that is known to be committed.
+    pub fn committed(&self) -> Option<LogIdOf> {
+        self.shared.kept.lock().committed
+    }
+
+    /// The id of one entry; none where it is not in the log.
+    pub async fn id_at(&self, index: u64) -> io::Result<Option<LogIdOf>> {
+        let (start, end) = self.present(index..=index);
+        if start >= end {
+            return Ok(None);
+        }
+        Ok(self.read(start, end, 1).await?.first().map(id_of))
+    }
+
+    /// The first entry that was not purged.
+    pub fn first_index(&self) -> u64 {
+        self.shared.kept.lock().first
+    }
+
+    /// Reports the blobs that entries name, also those of entries that are sealed: other members may be sent them.
+    pub async fn note_blobs(&self) -> io::Result<()> {
+        let (mut start, end) = self.present(..);
+        while start < end {
+            let read = self.read(start, end, READ_BYTES_MAX).await?;
+            let Some(last) = read.last() else { break };
+            start = last.log_id.index + 1;
+        }
+        Ok(())
+    }
+
+    /// Whether the last vote was for this replica.
+    fn leads(&self) -> bool {
+        self.shared.kept.lock().vote.is_some_and(|vote| vote.leader_id().voted_for() == Some(self.shared.replica.0))
+    }
+
+    /// Whether nothing was ever written here.
+    pub fn is_new(&self) -> bool {
+        let kept = self.shared.kept.lock();
+        kept.vote.is_none() && kept.last.is_none()
+    }
+
+    async fn read(&self, start: u64, end: u64, bytes_max: usize) -> io::Result<Vec<EntryOf>> {
+        if let Some(found) = self.cached(start, end, bytes_max) {
+            return Ok(found);
+        }
+        self.decode_all(&self.shared.journal.read(start, end, bytes_max).await?)
+    }
+
+    fn cached(&self, start: u64, end: u64, bytes_max: usize) -> Option<Vec<EntryOf>> {
+        self.shared.cache.lock().get(start, end, bytes_max)
+    }
+
+    fn decode_all(&self, records: &[LogRecord]) -> io::Result<Vec<EntryOf>> {
+        records.iter().map(|record| self.decode(record)).collect()
+    }
+
+    fn decode(&self, record: &LogRecord) -> io::Result<EntryOf> {
+        let entry = encoding::decode_record(record.index, record.term, &record.payload).map_err(|error| {
+            self.shared.journal.broken(format_args!("group {}, entry {}: {error}", self.shared.group, record.index))
+        })?;
+        self.note_blob(&entry); // L3, for what was there before this process
+        Ok(entry)
+    }
+
+    fn note_blob(&self, entry: &EntryOf) {
+        if let Some((hash, _)) = blob_named(&entry.payload) {
+            self.shared.large.named(self.shared.group, entry.log_id.index, hash);
+        }
+    }
+
+    /// Every entry of `start..end` that is in the log.
+    async fn read_all(&self, mut start: u64, end: u64) -> io::Result<Vec<EntryOf>> {
+        let mut found = Vec::new();
+        while start < end {
+            let more = self.read(start, end, READ_BYTES_MAX).await?;
+            let Some(last) = more.last() else { break };
+            start = last.log_id.index + 1;
+            found.extend(more);
+        }
+        Ok(found)
+    }
+
+    /// The part of a range that the log has.
+    fn present(&self, range: impl RangeBounds<u64>) -> (u64, u64) {
+        let kept = self.shared.kept.lock();
+        let start = match range.start_bound() {
+            Bound::Included(start) => *start,
+            Bound::Excluded(before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(last) => last.saturating_add(1),
+            Bound::Excluded(end) => *end,
+            Bound::Unbounded => u64::MAX,
+        };
+        (start.max(kept.first), end.min(next_index(kept.last)))
+    }
+}
+
+fn id_of(entry: &EntryOf) -> LogIdOf {
+    entry.log_id
+}
+
+fn next_index(id: Option<LogIdOf>) -> u64 {
+    id.map_or(0, |id| id.index + 1)
+}
+
+/// L4: the same vote before it was won.
+fn candidate(vote: Vote<Replica>) -> Vote<Replica> {
+    Vote { leader_id: *vote.leader_id(), committed: false }
+}
+
+async fn load(journal: &Journal) -> io::Result<StoredState> {
+    let state = journal.state();
+    let damaged = |what: &str, error: BadRecord| journal.broken(format_args!("{what}: {error}"));
+    let vote = state.vote.as_deref().map(encoding::decode_vote).transpose();
+    let committed = state.committed.as_deref().map(encoding::decode_log_id).transpose();
+    let purged = state.purged.as_ref().map(|purged| encoding::decode_log_id(&purged.note)).transpose();
+    let purged = purged.map_err(|error| damaged("the position it was purged to", error))?;
+    let last = match state.last {
+        Some((index, _)) if purged.is_none_or(|purged| purged.index < index) => {
+            let records = journal.read(index, index + 1, usize::MAX).await?;
+            let record = records.first().ok_or_else(|| journal.broken(format_args!("entry {index} is missing")))?;
+            let id = encoding::decode_record_id(record.index, record.term, &record.payload);
+            Some(id.map_err(|error| damaged("its last entry", error))?)
+        }
+        _ => purged,
+    };
+    Ok(StoredState {
+        vote: vote.map_err(|error| damaged("the vote", error))?,
+        committed: committed.map_err(|error| damaged("the committed position", error))?,
+        first: state.first.max(next_index(purged)),
+        purged,
+        owed: None,
+        last,
+    })
+}
+
+fn failed(subject: ErrorSubject<Replica>, verb: ErrorVerb) -> impl FnOnce(io::Error) -> StorageErrorOf {
+    move |error| StorageErrorOf::from_io_error(subject, verb, error)
+}
+
+impl RaftLogReader<Consensus> for LogStore {
+    async fn try_get_log_entries<RB: RangeBounds<u64> + Clone + Debug + OptionalSend>(
+        &mut self,
+        range: RB,
+    ) -> Result<Vec<EntryOf>, StorageErrorOf> {
+        let (start, end) = self.present(range);
+        self.read_all(start, end).await.map_err(failed(ErrorSubject::Logs, ErrorVerb::Read))
+    }
+
+    /// L6. Who asks for it led in an earlier term and does not know yet that this is over:
+    /// openraft sends a heartbeat instead, and hears it.
+    async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> Result<Vec<EntryOf>, StorageErrorOf> {
+        if start >= end {
+            return Ok(Vec::new());
+        }
+        let failed = failed(ErrorSubject::Logs, ErrorVerb::Read);
+        if let Some(found) = self.cached(start, end, APPEND_BYTES_MAX) {
+            return Ok(found);
+        }
+        let records = self.shared.journal.read_unless_purged(start, end, APPEND_BYTES_MAX).await;
+        let decoded = records.and_then(|records| self.decode_all(&records.unwrap_or_default()));
+        decoded.map_err(failed)
+    }
+}
+
+impl RaftLogStorage<Consensus> for LogStore {
+    type LogReader = LogStore;
+
+    async fn get_log_state(&mut self) -> Result<LogState<Consensus>, StorageErrorOf> {
+        let kept = self.shared.kept.lock();
+        Ok(LogState { last_purged_log_id: kept.purged, last_log_id: kept.last })
+    }
+
+    async fn get_log_reader(&mut self) -> LogStore {
+        self.clone()
+    }
+
+    async fn save_vote(&mut self, vote: &Vote<Replica>) -> Result<(), StorageErrorOf> {
+        let saved = self.shared.journal.save_vote(encoding::encode_vote(vote)).await;
+        saved.map_err(failed(ErrorSubject::Vote, ErrorVerb::Write))?;
+        self.shared.kept.lock().vote = Some(*vote);
+        Ok(())
+    }
+
+    async fn read_vote(&mut self) -> Result<Option<Vote<Replica>>, StorageErrorOf> {
+        Ok(self.shared.kept.lock().vote)
+    }
+
+    async fn save_committed(&mut self, committed: Option<LogIdOf>) -> Result<(), StorageErrorOf> {
+        if let Some(committed) = committed.filter(|_| !sabotage::is(Sabotage::AckOnLeaderOnly)) {
+            self.shared.journal.save_committed(encoding::encode_log_id(&committed));
+            self.shared.kept.lock().committed = Some(committed);
+        }
+        Ok(())
+    }
+
+    async fn read_committed(&mut self) -> Result<Option<LogIdOf>, StorageErrorOf> {
+        Ok(self.shared.kept.lock().committed)
+    }
+
+    async fn append<I>(&mut self, entries: I, callback: LogFlushed<Consensus>) -> Result<(), StorageErrorOf>
+    where
+        I: IntoIterator<Item = EntryOf> + OptionalSend,
+        I::IntoIter: OptionalSend,
+    {
+        let (cached, records) = self.prepare(entries);
+        let (Some(first), Some(last)) = (cached.first().map(id_of), cached.last().map(id_of)) else {
+            callback.log_io_completed(Ok(()));
+            return Ok(());
+        };
+        let records = self.shared.late.due(records, self.leads());
+        let written = match self.purge_what_is_owed().await {
+            Ok(()) => self.shared.journal.append(records).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = written {
+            callback.log_io_completed(Err(io::Error::new(error.kind(), error.to_string())));
+            return Err(failed(ErrorSubject::Log(last), ErrorVerb::Write)(error));
+        }
+        self.shared.lag.appended(cached.iter());
+        {
+            let mut cache = self.shared.cache.lock();
+            cached.into_iter().for_each(|entry| cache.push(entry));
+        }
+        {
+            let mut kept = self.shared.kept.lock();
+            if kept.last == kept.purged {
+                kept.first = first.index;
+            }
+            kept.last = Some(last);
+        }
+        callback.log_io_completed(Ok(())); // L1
+        Ok(())
+    }
+
+    async fn truncate(&mut self, since: LogIdOf) -> Result<(), StorageErrorOf> {
+        let last = self.shared.kept.lock().last;
+        if next_index(last) <= since.index {
+            return Ok(());
+        }
+        let failed_at = || failed(ErrorSubject::Log(since), ErrorVerb::Delete);
+        let _giving_up = self.shared.giving_up.lock().await;
+        self.shared.cache.lock().truncate(since.index);
+        self.shared.late.truncate(since.index);
+        self.shared.journal.truncate(since.index).await.map_err(failed_at())?;
+        self.shared.large.truncated(self.shared.group, since.index);
+        self.shared.lag.truncated(since.index);
+        let first = self.shared.kept.lock().first;
+        let before = match since.index.checked_sub(1).filter(|before| *before >= first) {
+            Some(before) => self.read_all(before, since.index).await.map_err(failed_at())?,
+            None => Vec::new(), // what comes before was purged, or there is nothing
+        };
+        let mut kept = self.shared.kept.lock();
+        kept.last = before.last().map(|entry| *entry.get_log_id()).or(kept.purged); // L2
+        Ok(())
+    }
+
+    async fn purge(&mut self, up_to: LogIdOf) -> Result<(), StorageErrorOf> {
+        let _giving_up = self.shared.giving_up.lock().await;
+        let owed = (!self.is_sealed(up_to)).then_some(up_to);
+        match owed {
+            None => self.purge_on_disk(up_to).await.map_err(failed(ErrorSubject::Log(up_to), ErrorVerb::Delete))?,
+            Some(_) => drop(tokio::spawn(give_up_when_sealed(Arc::downgrade(&self.shared)))),
+        }
+        self.shared.cache.lock().purge(up_to.index);
+        self.shared.lag.passed(up_to.index);
+        let mut kept = self.shared.kept.lock();
+        kept.purged = Some(up_to);
+        kept.owed = owed; // L5
+        kept.first = kept.first.max(up_to.index + 1);
+        if next_index(kept.last) <= up_to.index + 1 {
+            kept.last = Some(up_to); // L2
+        }
+        Ok(())
+    }
+}
+
+impl LogStore {
+    fn is_sealed(&self, id: LogIdOf) -> bool {
+        let sealed = |machine: &Arc<dyn Machine>| machine.sealed().position.is_some_and(|at| at.index >= id.index);
+        self.shared.machine.as_ref().is_none_or(sealed)
+    }
+
+    /// L5: returns when the disk has what memory says was purged, so that the next entry can follow.
+    async fn purge_what_is_owed(&self) -> io::Result<()> {
+        while !self.give_up_owed().await? {
+            self.shared.journal.check()?; // a snapshot that could not be installed has ended the node
+            sleep(INSTALLED_LOOK).await;
+        }
+        Ok(())
+    }
+
+    /// L5: whether nothing is owed any more.
+    async fn give_up_owed(&self) -> io::Result<bool> {
+        let giving_up = self.shared.giving_up.lock().await;
+        let owed = self.shared.kept.lock().owed;
+        let Some(owed) = owed else { return Ok(true) };
+        if giving_up.closed {
+            return Err(io::Error::other("the group has stopped"));
+        }
+        if !self.is_sealed(owed) {
+            return Ok(false);
+        }
+        self.purge_on_disk(owed).await?;
+        self.shared.kept.lock().owed = None;
+        Ok(true)
+    }
+
+    /// From here on nothing is given up that is owed; for when consensus has stopped, and the log is about to be closed.
+    pub async fn close(&self) {
+        self.shared.giving_up.lock().await.closed = true;
+    }
+
+    async fn purge_on_disk(&self, up_to: LogIdOf) -> io::Result<()> {
+        self.shared.journal.purge(up_to.index, encoding::encode_log_id(&up_to)).await?;
+        self.shared.late.purge(up_to.index);
+        self.shared.large.purged(self.shared.group, up_to.index);
+        Ok(())
+    }
+}
+
+/// L5. Whoever stops keeping the log ends this as well.
+async fn give_up_when_sealed(shared: Weak<LogStoreState>) {
+    loop {
+        sleep(INSTALLED_LOOK).await;
+        let Some(store) = shared.upgrade().map(|shared| LogStore { shared }) else { return };
+        match store.give_up_owed().await {
+            Ok(false) if store.shared.journal.check().is_ok() => {}
+            // An error has been reported as fatal, or the group has stopped.
+            Ok(_) | Err(_) => return,
+        }
+    }
+}
+
+impl LogStore {
+    /// Entries for the cache and their records for the disk, both over the same bytes. What the log was purged past is
+    /// part of a seal and not written again.
+    fn prepare(&self, entries: impl IntoIterator<Item = EntryOf>) -> (Vec<EntryOf>, Vec<LogRecord>) {
+        let purged = next_index(self.shared.kept.lock().purged);
+        entries
+            .into_iter()
+            .filter(|entry| entry.log_id.index >= purged)
+            .map(|entry| {
+                self.note_blob(&entry); // L3
+                let EntryOf { log_id, .. } = entry;
+                let payload = match &entry.payload {
+                    EntryPayload::Normal(_) => None,
+                    other => Some(other.clone()),
+                };
+                let record = encoding::encode_record(entry);
+                let payload = payload.unwrap_or_else(|| EntryPayload::Normal(encoding::entry_of_record(&record)));
+                let record = LogRecord { index: log_id.index, term: log_id.leader_id.term, payload: record };
+                (EntryOf { log_id, payload }, record)
+            })
+            .unzip()
+    }
+}

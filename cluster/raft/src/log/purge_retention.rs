@@ -1,0 +1,64 @@
+//! Retention of the log for other members: a purge leaves entries that they will ask for, so that a snapshot which
+//! takes long to arrive is not out of date when it does, and sent again for ever.
+//!
+//! K1: nothing behind the position of a snapshot that is being sent, or was a moment ago, goes.
+//! K2: nothing that a member lacks goes while that member comes nearer.
+//! K3: a member that is silent, or stands still, keeps nothing: it is given a snapshot when it comes back.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::types::Replica;
+
+/// K3: a member that came no nearer for this long.
+const STANDS_STILL_AFTER: Duration = Duration::from_secs(10);
+
+/// Entries that a purge leaves of those that are sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogRetention {
+    /// Entries that members need, and a few for those that are away for a moment.
+    Some,
+    /// Entries that members need.
+    Needed,
+    /// For a log that has become too large.
+    Nothing,
+}
+
+/// How far the other members were when each was last seen to come nearer.
+#[derive(Debug, Default)]
+pub(crate) struct Nearer(BTreeMap<Replica, (u64, Instant)>);
+
+impl Nearer {
+    /// The last entry that every member has which comes nearer; none where all others stand still.
+    pub fn look(&mut self, matched: &[(Replica, u64)], now: Instant) -> Option<u64> {
+        self.0.retain(|replica, _| matched.iter().any(|(other, _)| other == replica));
+        for (replica, index) in matched {
+            let known = self.0.entry(*replica).or_insert((*index, now));
+            if known.0 != *index {
+                *known = (*index, now);
+            }
+        }
+        let coming = self.0.values().filter(|(_, since)| now - *since < STANDS_STILL_AFTER);
+        coming.map(|(index, _)| *index).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_nearer_keeps_entries_and_who_stands_still_does_not() {
+        let (mut nearer, begin) = (Nearer::default(), Instant::now());
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        assert_eq!(nearer.look(&[(2, 50), (3, 10)], at(0)), Some(10));
+        assert_eq!(nearer.look(&[(2, 60), (3, 20)], at(9)), Some(20));
+        assert_eq!(nearer.look(&[(2, 60), (3, 20)], at(18)), Some(20));
+        assert_eq!(nearer.look(&[(2, 70), (3, 20)], at(19)), Some(70), "one of them hangs");
+        assert_eq!(nearer.look(&[(2, 70), (3, 30)], at(20)), Some(30), "and goes on");
+        assert_eq!(nearer.look(&[(2, 70)], at(21)), Some(70), "and leaves the group");
+        assert_eq!(nearer.look(&[], at(22)), None);
+    }
+}

@@ -1,0 +1,95 @@
+//! Bootstrap of a replica: before it serves it checks that its log is complete, founds its group if it is to, and
+//! elects itself where nobody else votes.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use assay_storage_model::{GroupId, NodeId, ReplicaId};
+use thiserror::Error;
+
+use crate::apply::machine::Machine;
+use crate::log::log_store::LogStore;
+use crate::membership::hard_state::{self, LogPlace};
+use crate::types::{self, Home, LogIdOf, RaftOf};
+
+/// Whether a group is made now or was there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bootstrap {
+    /// This is the group's first start; these are its first members.
+    Now(Vec<(ReplicaId, NodeId)>),
+    /// The replica was there: an empty log would mean that it was lost.
+    Before,
+    /// The replica is new to a group that is there: it has nothing, and waits for the group's leader.
+    Joining,
+}
+
+#[derive(Debug, Error)]
+pub enum StartError {
+    #[error(
+        "group {0}: its log is gone. Restore the data directory from a backup; on a cluster, let this node join anew"
+    )]
+    LogGone(GroupId),
+    #[error(
+        "group {group}: its log ends at {last} and its state is at {sealed}, so entries that were acknowledged are \
+         missing. Restore the data directory from a backup; on a cluster, let this node join anew"
+    )]
+    LogBehind { group: GroupId, last: u64, sealed: u64 },
+    /// The state and the log are of two histories of the group.
+    #[error("group {group}: {why}")]
+    OtherHistory { group: GroupId, why: String },
+    #[error("group {group}: {source}")]
+    Io { group: GroupId, source: io::Error },
+    #[error("group {group}: {why}")]
+    Consensus { group: GroupId, why: String },
+}
+
+/// Founds the group, once.
+pub(crate) async fn initialize(raft: &RaftOf, founding: Bootstrap) -> Result<(), String> {
+    let Bootstrap::Now(members) = founding else { return Ok(()) };
+    if raft.is_initialized().await.map_err(|fatal| fatal.to_string())? {
+        return Ok(());
+    }
+    let members: BTreeMap<_, _> = members.iter().map(|(id, node)| (id.0, Home { node: node.0 })).collect();
+    raft.initialize(members).await.map_err(|error| error.to_string())
+}
+
+/// Elects a replica that votes alone, which need not wait for others.
+pub(crate) async fn elect_alone(raft: &RaftOf, replica: ReplicaId) -> Result<(), String> {
+    let alone = raft.with_raft_state(move |state| {
+        let voters = state.membership_state.effective().voter_ids();
+        voters.eq([replica.0]) && !state.vote_ref().is_committed()
+    });
+    if alone.await.map_err(|fatal| fatal.to_string())? {
+        raft.trigger().elect().await.map_err(|fatal| fatal.to_string())?;
+    }
+    Ok(())
+}
+
+/// openraft takes a log that is behind the state for one that a snapshot went ahead of, and goes on. In a group of
+/// one nobody sends snapshots, so there it means that the log was lost. With others a crash between the installation of
+/// a snapshot and its note in the log leaves the same; a log that is gone whole is seen by its vote, which is gone too.
+pub(crate) fn check_log(
+    group: GroupId,
+    replica: ReplicaId,
+    founding: &Bootstrap,
+    log: &LogStore,
+    machine: &dyn Machine,
+) -> Result<(), StartError> {
+    let applied = machine.applied();
+    let had_something = *founding == Bootstrap::Before || applied.position.is_some();
+    if had_something && !matches!(founding, Bootstrap::Now(_)) && log.is_new() {
+        return Err(StartError::LogGone(group));
+    }
+    let (sealed, membership) =
+        types::applied_state(&applied).map_err(|error| StartError::Consensus { group, why: error.to_string() })?;
+    let place = |id: Option<LogIdOf>| id.map(|id| LogPlace::of(types::position_of(&id)));
+    if let Some(why) = hard_state::disagree(place(log.last()), place(log.committed()), place(sealed)) {
+        return Err(StartError::OtherHistory { group, why });
+    }
+    let alone = membership.voter_ids().eq([replica.0]);
+    let index = |id: Option<LogIdOf>| id.map_or(0, |id| id.index);
+    if alone && log.last() < sealed {
+        return Err(StartError::LogBehind { group, last: index(log.last()), sealed: index(sealed) });
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Forced recovery: a group is made out of one replica after the others are lost for good.
+//!
+//! The replica's log gets one more entry, a membership that names this replica alone, in a term far above every one that
+//! the replica has heard of. A member acts on the newest membership in its log, so at its next start it elects itself and
+//! commits whatever its log holds. What only the lost replicas had is gone; what this one had and a majority did not is
+//! kept, which no promise forbids: its writers were told that the outcome is unknown.
+//!
+//! The replica may go on under another number: what the lost ones still say to the old one is then said to nobody.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use assay_storage_log::{GroupLog, LogRecord};
+use assay_storage_model::{LogPosition, NodeId, ReplicaId};
+use openraft::{CommittedLeaderId, EntryPayload, LogId, Vote};
+
+use crate::fatal::OnFatal;
+use crate::log::encoding::{self, BadRecord};
+use crate::log::journal::Journal;
+use crate::types::{EntryOf, Home, MembershipOf, log_id_of};
+use crate::work::Work;
+
+/// How far the term jumps. The lost replicas may have come to terms that this one never heard of, and entries of a higher
+/// term would pass for newer than what is acknowledged after the recovery. An election takes 400 ms and more, so at one
+/// after the other without a pause this is five days of them; no term of u64 runs out of it.
+pub const TERMS_SKIPPED: u64 = 1 << 20;
+
+/// Plan of a forced recovery, made without writing anything: a recovery of many groups first looks at all of them.
+#[derive(Clone, Debug)]
+pub struct ForcedRecovery {
+    log: GroupLog,
+    replica: ReplicaId,
+    node: NodeId,
+    /// Entries that a snapshot took the place of, where the process ended after it was installed and before the log
+    /// followed: an entry behind the log's end would lie inside the state, where nobody looks.
+    follow: Option<LogPosition>,
+    index: u64,
+    term: u64,
+}
+
+impl ForcedRecovery {
+    /// To be called while nothing runs on the log. `replica` is the number under which it goes on, `sealed` the position
+    /// that its state has reached.
+    pub fn plan(
+        log: GroupLog,
+        replica: ReplicaId,
+        node: NodeId,
+        sealed: Option<LogPosition>,
+    ) -> io::Result<ForcedRecovery> {
+        let group = log.group();
+        let state = log.state();
+        let damaged = |error: BadRecord| io::Error::new(io::ErrorKind::InvalidData, error.to_string());
+        let vote = state.vote.as_deref().map(encoding::decode_vote).transpose().map_err(damaged)?;
+        let purged = state.purged.as_ref().map(|purged| encoding::decode_log_id(&purged.note)).transpose();
+        let purged = purged.map_err(damaged)?;
+        let last = state.last.or_else(|| purged.map(|id| (id.index, id.leader_id.term)));
+        let follow = sealed.filter(|sealed| last.is_none_or(|(index, _)| index < sealed.index));
+        let last = follow.map(|sealed| (sealed.index, sealed.term.max(last.map_or(0, |(_, term)| term)))).or(last);
+        let nothing = || io::Error::other(format!("group {group} has never had a log here"));
+        let (last_index, last_term) = last.ok_or_else(nothing)?;
+        let highest = vote.map_or(0, |vote| vote.leader_id.term).max(last_term);
+        let used_up = || io::Error::other(format!("group {group} has used up its terms"));
+        let term = highest.checked_add(TERMS_SKIPPED).ok_or_else(used_up)?;
+        Ok(ForcedRecovery { log, replica, node, follow, index: last_index + 1, term })
+    }
+
+    /// Doing it again adds another such entry and changes nothing else.
+    pub async fn write(self) -> io::Result<()> {
+        let ForcedRecovery { log, replica, node, follow, index, term } = self;
+        let group = log.group();
+        let journal =
+            Journal::new(log, Work::Threads, OnFatal::call(move |why| tracing::error!(%group, why, "the log failed")));
+        if let Some(sealed) = follow {
+            journal.purge(sealed.index, encoding::encode_log_id(&log_id_of(sealed))).await?;
+        }
+        let homes = BTreeMap::from([(replica.0, Home { node: node.0 })]);
+        let alone = MembershipOf::new(vec![BTreeSet::from([replica.0])], homes);
+        let log_id = LogId::new(CommittedLeaderId::new(term, replica.0), index);
+        let record = encoding::encode_record(EntryOf { log_id, payload: EntryPayload::Membership(alone) });
+        // The vote first: an entry of a term that was never voted for would look like damage.
+        journal.save_vote(encoding::encode_vote(&Vote::new(term, replica.0))).await?;
+        journal.append(vec![LogRecord { index, term, payload: record }]).await
+    }
+}

@@ -1,0 +1,159 @@
+//! Members of a group, as consensus has them, and changes of them: one change at a time, each finished or undone by
+//! asking for it again.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use assay_storage_model::{NodeId, ReplicaId};
+use openraft::error::{ChangeMembershipError, ClientWriteError, RaftError};
+use openraft::{ChangeMembers, ServerState};
+use thiserror::Error;
+use tokio::time::timeout;
+
+use crate::group::Group;
+use crate::types::{Home, Replica};
+
+/// A change that has no majority waits no longer than this; asking again finishes it or finds it done.
+const CHANGE_WAIT_MAX: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub replica: ReplicaId,
+    pub node: NodeId,
+    /// Whether it votes in the configuration that holds now, or in either while it changes.
+    pub voter: bool,
+    /// How much of the log it is known to have; only the leader knows.
+    pub matched: Option<u64>,
+}
+
+/// State of a group as one replica knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupStatus {
+    pub leads: bool,
+    /// The leader, if this replica hears it.
+    pub leader: Option<ReplicaId>,
+    /// The leader that another voter hears and this replica does not.
+    pub unheard_leader: Option<ReplicaId>,
+    pub term: u64,
+    pub members: Vec<Member>,
+    /// The members are of two configurations, and majorities of both count.
+    pub joint: bool,
+    /// A change of members is under way: they are joint, or what they are now is not yet known to be committed. Until it
+    /// is, losing a member that is on its way out may still lose the quorum.
+    pub changing: bool,
+    pub last: Option<u64>,
+    pub applied: Option<u64>,
+    pub sealed: Option<u64>,
+    pub purged: Option<u64>,
+    /// Time since a majority last confirmed this leader.
+    pub quorum_heard: Option<Duration>,
+}
+
+/// A leader that no majority confirmed for this long counts as none: one that is cut off does not step down by itself.
+pub const LEAD_DOUBTED_AFTER: Duration = Duration::from_secs(5);
+
+impl GroupStatus {
+    /// Whether this replica leads, and a majority confirmed that lately.
+    pub fn leads_confirmed(&self) -> bool {
+        self.leads && self.quorum_heard.is_some_and(|since| since < LEAD_DOUBTED_AFTER)
+    }
+
+    /// Whether somebody leads, as far as this replica can know.
+    pub fn is_led(&self) -> bool {
+        if self.leads { self.leads_confirmed() } else { self.leader.is_some() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ChangeError {
+    #[error("this replica does not lead its group")]
+    NotLeader { leader: Option<ReplicaId> },
+    #[error("another change of members is under way")]
+    UnderWay,
+    #[error("{0}")]
+    Failed(String),
+}
+
+type Refused = RaftError<Replica, ClientWriteError<Replica, Home>>;
+
+fn refused(error: Refused) -> ChangeError {
+    match error {
+        RaftError::APIError(ClientWriteError::ForwardToLeader(forward)) => {
+            ChangeError::NotLeader { leader: forward.leader_id.map(ReplicaId) }
+        }
+        RaftError::APIError(ClientWriteError::ChangeMembershipError(ChangeMembershipError::InProgress(_))) => {
+            ChangeError::UnderWay
+        }
+        other => ChangeError::Failed(other.to_string()),
+    }
+}
+
+impl Group {
+    pub fn status(&self) -> GroupStatus {
+        let metrics = self.raft().metrics().borrow().clone();
+        let (own, named) = (metrics.id, metrics.current_leader);
+        let membership = metrics.membership_config.membership();
+        let voters: BTreeSet<Replica> = membership.voter_ids().collect();
+        let matched = |replica: &Replica| {
+            if *replica == self.replica().0 {
+                return metrics.last_log_index;
+            }
+            metrics.replication.as_ref()?.get(replica)?.map(|id| id.index)
+        };
+        let joint = membership.get_joint_config().len() > 1;
+        let committed = *metrics.membership_config.log_id() <= metrics.last_applied;
+        let member = |(replica, home): (&Replica, &Home)| Member {
+            replica: ReplicaId(*replica),
+            node: NodeId(home.node),
+            voter: voters.contains(replica),
+            matched: matched(replica),
+        };
+        GroupStatus {
+            leads: metrics.state == ServerState::Leader,
+            leader: self.elections().leader(own, named),
+            unheard_leader: self.elections().unheard_leader(own, named),
+            term: metrics.current_term,
+            members: membership.nodes().map(member).collect(),
+            joint,
+            changing: joint || !committed,
+            last: metrics.last_log_index,
+            applied: metrics.last_applied.map(|id| id.index),
+            sealed: metrics.snapshot.map(|id| id.index),
+            purged: metrics.purged.map(|id| id.index),
+            quorum_heard: metrics.millis_since_quorum_ack.map(Duration::from_millis),
+        }
+    }
+
+    /// Returns when the group knows of the learner, not when that one has caught up.
+    pub async fn add_learner(&self, replica: ReplicaId, node: NodeId) -> Result<(), ChangeError> {
+        let _pass = self.gate().read().await;
+        let home = Home { node: node.0 };
+        bounded(async { self.raft().add_learner(replica.0, home, false).await.map(drop).map_err(refused) }).await
+    }
+
+    /// Makes exactly these vote. All of them must be members; voters that are not named leave the group.
+    pub async fn set_voters(&self, voters: BTreeSet<ReplicaId>) -> Result<(), ChangeError> {
+        let _pass = self.gate().read().await;
+        let wanted: BTreeSet<Replica> = voters.iter().map(|replica| replica.0).collect();
+        bounded(async {
+            let changes = ChangeMembers::ReplaceAllVoters(wanted);
+            self.raft().change_membership(changes, false).await.map(drop).map_err(refused)
+        })
+        .await
+    }
+
+    /// Takes a learner out of the group.
+    pub async fn remove_learner(&self, replica: ReplicaId) -> Result<(), ChangeError> {
+        let _pass = self.gate().read().await;
+        bounded(async {
+            let changes = ChangeMembers::RemoveNodes(BTreeSet::from([replica.0]));
+            self.raft().change_membership(changes, false).await.map(drop).map_err(refused)
+        })
+        .await
+    }
+}
+
+async fn bounded(change: impl Future<Output = Result<(), ChangeError>>) -> Result<(), ChangeError> {
+    let late = || ChangeError::Failed(format!("no majority agreed within {} s", CHANGE_WAIT_MAX.as_secs()));
+    timeout(CHANGE_WAIT_MAX, change).await.unwrap_or_else(|_| Err(late()))
+}

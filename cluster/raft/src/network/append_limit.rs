@@ -1,0 +1,57 @@
+//! Limit of the appends in flight in consensus, which takes them one after the other and drops none,
+//! also where whoever sent one has given up long before. While its log stalls they would pile up in its memory, so how
+//! many there are is bounded here, each of them until consensus has answered it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use crate::network::inbound::ReceiveError;
+use crate::network::wire::{AppendOf, AppendedOf};
+use crate::types::RaftOf;
+
+/// Heartbeats at once. They are small; a leader sends the next after 180 ms, or when this one had no answer in 120 ms.
+const HEARTBEATS_MAX: usize = 8;
+/// How long a message of entries waits for the one before it, which may be the same one sent twice.
+const TURN_WAIT_MAX: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub(crate) struct Appends {
+    /// One at a time. Their order is no matter: each says what it follows.
+    with_entries: Arc<Semaphore>,
+    heartbeats: Arc<Semaphore>,
+}
+
+impl Default for Appends {
+    fn default() -> Self {
+        let of = |places| Arc::new(Semaphore::new(places));
+        Appends { with_entries: of(1), heartbeats: of(HEARTBEATS_MAX) }
+    }
+}
+
+impl Appends {
+    /// Goes on when the caller no longer waits.
+    pub async fn pass(&self, raft: &RaftOf, append: AppendOf) -> Result<AppendedOf, ReceiveError> {
+        let turn = self.turn(!append.entries.is_empty()).await?;
+        let raft = raft.clone();
+        let passing = tokio::spawn(async move {
+            let _turn = turn;
+            raft.append_entries(append).await
+        });
+        let answered = passing.await.map_err(|error| ReceiveError::Stopped(error.to_string()))?;
+        answered.map_err(|error| ReceiveError::Stopped(error.to_string()))
+    }
+
+    async fn turn(&self, has_entries: bool) -> Result<OwnedSemaphorePermit, ReceiveError> {
+        let busy = || ReceiveError::Busy("this replica has yet to answer what it was sent before");
+        if !has_entries {
+            return Arc::clone(&self.heartbeats).try_acquire_owned().map_err(|_| busy());
+        }
+        match timeout(TURN_WAIT_MAX, Arc::clone(&self.with_entries).acquire_owned()).await {
+            Ok(Ok(turn)) => Ok(turn),
+            Ok(Err(_)) | Err(_) => Err(busy()),
+        }
+    }
+}

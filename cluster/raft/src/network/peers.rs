@@ -1,0 +1,118 @@
+//! Interface of a group to the network: messages to the other replicas of the group, and the files of a snapshot. Whoever
+//! implements [`Peers`] knows where nodes are; consensus knows which replica is on which node, and nothing else.
+//!
+//! P1: a message reaches the replica it is meant for, of the group it is meant for, or is refused.
+//! P2: [`PeerError::Unreachable`] means that nobody has seen the message; anything else may have been acted on.
+
+use std::fmt;
+use std::time::Duration;
+
+use assay_storage_model::{GroupId, NodeId, ReplicaId};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use thiserror::Error;
+
+/// From one replica of a group to another, which is on `node`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    pub group: GroupId,
+    pub from: ReplicaId,
+    pub to: ReplicaId,
+    pub node: NodeId,
+}
+
+/// Kind of a message. The names stand on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MessageKind {
+    Append,
+    Vote,
+    /// Describes a snapshot; the receiver fetches its files before it answers.
+    Snapshot,
+    /// Asks a leader up to where a read must have applied.
+    ReadIndex,
+    /// To the replica that is to lead next.
+    TakeOver,
+    /// Whether the receiver hears no leader, so that the sender may stand for election.
+    PreVote,
+}
+
+impl MessageKind {
+    pub const ALL: [MessageKind; 6] = [
+        MessageKind::Append,
+        MessageKind::Vote,
+        MessageKind::Snapshot,
+        MessageKind::ReadIndex,
+        MessageKind::TakeOver,
+        MessageKind::PreVote,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            MessageKind::Append => "raft.append",
+            MessageKind::Vote => "raft.vote",
+            MessageKind::Snapshot => "raft.snapshot",
+            MessageKind::ReadIndex => "raft.read-index",
+            MessageKind::TakeOver => "raft.take-over",
+            MessageKind::PreVote => "raft.pre-vote",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Message {
+    pub way: Way,
+    pub kind: MessageKind,
+    pub body: Bytes,
+    /// The answer is of no use after this.
+    pub within: Duration,
+}
+
+/// Bytes of one file of an export, from `offset` to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileWanted {
+    pub export: u64,
+    pub file: u32,
+    pub offset: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PeerError {
+    /// Surely not seen by anybody.
+    #[error("not reached: {0}")]
+    Unreachable(String),
+    /// The receiver said no; where it leads nowhere because another replica leads, it names that one.
+    #[error("refused: {why}")]
+    Refused { why: String, leader: Option<ReplicaId> },
+    /// The receiver is of a version that does not know this kind of message.
+    #[error("not supported: {0}")]
+    Unsupported(String),
+    /// Sent, and no answer came.
+    #[error("no answer: {0}")]
+    Lost(String),
+}
+
+pub type Chunks = BoxStream<'static, Result<Bytes, PeerError>>;
+
+pub trait Peers: Send + Sync + fmt::Debug + 'static {
+    fn send(&self, message: Message) -> BoxFuture<'static, Result<Bytes, PeerError>>;
+    fn fetch(&self, way: Way, wanted: FileWanted) -> BoxFuture<'static, Result<Chunks, PeerError>>;
+}
+
+/// A node that has no peers: whatever is sent is not reached.
+#[derive(Debug)]
+pub struct NoPeers;
+
+fn nobody() -> PeerError {
+    PeerError::Unreachable("this node has no transport to others".into())
+}
+
+impl Peers for NoPeers {
+    fn send(&self, _message: Message) -> BoxFuture<'static, Result<Bytes, PeerError>> {
+        Box::pin(async { Err(nobody()) })
+    }
+
+    fn fetch(&self, _way: Way, _wanted: FileWanted) -> BoxFuture<'static, Result<Chunks, PeerError>> {
+        Box::pin(async { Err(nobody()) })
+    }
+}

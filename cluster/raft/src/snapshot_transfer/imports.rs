@@ -1,0 +1,249 @@
+//! Import of a snapshot: fetched file by file from the replica that offers it, synced, and handed to consensus.
+//!
+//! Fetched files stay while the process lives: where the sender or the connection fails, the next offer of the same
+//! replica goes on where this one stopped, since a replica never gives one file name to two contents. What a process
+//! before this one left is swept: nothing of it was synced.
+//!
+//! Whether the files are what they say is for the machine to find out, which reads every byte of them before consensus
+//! hears of the snapshot. What it refuses is swept and said to the sender; the replica goes on with what it has.
+//!
+//! Whoever fetches may be given up in the middle, and the work on the disk goes on. So it is done in turn: what comes
+//! next begins when the work before has ended, whether or not anybody still waited for it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_storage_disk::{DiskFile, SharedDisk};
+use assay_storage_model::ReplicaId;
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use thiserror::Error;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::apply::machine::{BadSnapshot, Machine};
+use crate::network::peers::{FileWanted, PeerError, Peers, Way};
+use crate::network::wire::{Offer, OfferedFile};
+use crate::snapshot_transfer::throttle::Throttle;
+use crate::work::Work;
+
+/// The kept state of a group in memory while it is fetched.
+const KEPT_BYTES_MAX: u64 = 256 << 20;
+/// A file is synced as it grows: the log's own sync, on the same disk, must not wait for a large one.
+const SYNC_EVERY_BYTES: u64 = 4 << 20;
+/// After a snapshot of no use: another one of the same replica is likely to be the same, and costs as much to fetch.
+const REFUSED_FOR: Duration = Duration::from_secs(3);
+/// Tries at one file, each of which must have brought it further than the one before.
+const TRIES_WITHOUT_PROGRESS_MAX: u32 = 3;
+
+#[derive(Debug, Error)]
+pub(crate) enum FetchError {
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+    #[error("keeping a snapshot: {0}")]
+    Disk(#[from] io::Error),
+    #[error("{0}")]
+    Wrong(String),
+    #[error(transparent)]
+    Bad(#[from] BadSnapshot),
+}
+
+/// Directory for the files of snapshots, on the disk that the group's own files are on.
+#[derive(Clone, Debug)]
+pub struct IncomingDir {
+    pub disk: SharedDisk,
+    pub dir: PathBuf,
+}
+
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    place: IncomingDir,
+    throttle: Arc<Throttle>,
+    work: Work,
+    turn: Arc<Mutex<()>>,
+    /// Replica whose snapshot was of no use, and when.
+    refused: Option<(ReplicaId, Instant)>,
+    /// Owner of the files that lie there, and how much of each is there.
+    from: Option<ReplicaId>,
+    files: BTreeMap<String, (Arc<dyn DiskFile>, u64)>,
+}
+
+/// Fetched snapshot: the kept state, and the directory of its files, if there are any.
+#[derive(Clone, Debug)]
+pub(crate) struct Fetched {
+    pub kept: Bytes,
+    pub dir: Option<PathBuf>,
+}
+
+impl Incoming {
+    pub async fn new(place: IncomingDir, throttle: Arc<Throttle>, work: Work) -> io::Result<Incoming> {
+        let (turn, files) = (Arc::default(), BTreeMap::new());
+        let mut incoming = Incoming { place, throttle, work, turn, refused: None, from: None, files };
+        incoming.sweep().await?;
+        Ok(incoming)
+    }
+
+    /// Takes away what lies there.
+    pub async fn sweep(&mut self) -> io::Result<()> {
+        self.files.clear();
+        self.from = None;
+        let removing =
+            |disk: &SharedDisk, dir: &Path| if disk.exists(dir)? { disk.remove_dir_all(dir) } else { Ok(()) };
+        self.in_turn(removing).await
+    }
+
+    async fn in_turn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&SharedDisk, &Path) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let IncomingDir { disk, dir } = self.place.clone();
+        let done = self.work.run(move || {
+            let _turn = turn; // held to the end of the work, not of the wait for it
+            work(&disk, &dir)
+        });
+        done.await?
+    }
+
+    /// Whether a snapshot of this replica was refused a moment ago.
+    pub fn refused_lately(&self, from: ReplicaId) -> bool {
+        self.refused.is_some_and(|(refused, at)| refused == from && at.elapsed() < REFUSED_FOR)
+    }
+
+    /// Whether the machine can install what was fetched. What it cannot is swept.
+    pub async fn check(&mut self, machine: Arc<dyn Machine>, way: Way, fetched: &Fetched) -> Result<(), FetchError> {
+        let Fetched { kept, dir } = fetched.clone();
+        let Err(bad) = self.work.run(move || machine.check(&kept, dir.as_deref())).await? else { return Ok(()) };
+        tracing::error!(group = %way.group, from = %way.to, node = %way.node, %bad, "a snapshot is of no use and was not installed");
+        self.sweep().await?;
+        self.refused = Some((way.to, Instant::now()));
+        Err(bad.into())
+    }
+
+    /// All of an offer. `way` leads to its sender.
+    pub async fn fetch(&mut self, peers: &dyn Peers, way: Way, offer: &Offer) -> Result<Fetched, FetchError> {
+        if self.from != Some(way.to) {
+            self.sweep().await?;
+            self.from = Some(way.to);
+        }
+        let kept = self.fetch_kept(peers, way, offer).await?;
+        if offer.files.is_empty() {
+            return Ok(Fetched { kept, dir: None });
+        }
+        self.in_turn(|disk, dir| disk.create_dir_all(dir)).await?;
+        self.forget_others(offer).await?;
+        for (number, file) in (0..).zip(&offer.files) {
+            self.fetch_file(peers, way, FileWanted { export: offer.export, file: number, offset: 0 }, file).await?;
+        }
+        let dir = self.in_turn(|disk, dir| disk.sync_dir(dir).map(|()| dir.to_owned())).await?;
+        Ok(Fetched { kept, dir: Some(dir) })
+    }
+
+    /// Files of an earlier offer that this one does not have.
+    async fn forget_others(&mut self, offer: &Offer) -> io::Result<()> {
+        let wanted = |name: &str| offer.files.iter().any(|file| file.name == name);
+        let others: Vec<String> = self.files.keys().filter(|name| !wanted(name)).cloned().collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        others.iter().for_each(|name| drop(self.files.remove(name)));
+        self.in_turn(move |disk, dir| others.iter().try_for_each(|name| remove_if_there(disk, &dir.join(name)))).await
+    }
+
+    async fn fetch_kept(&self, peers: &dyn Peers, way: Way, offer: &Offer) -> Result<Bytes, FetchError> {
+        if offer.kept_bytes > KEPT_BYTES_MAX {
+            return Err(FetchError::Wrong(format!("a snapshot whose kept state has {} bytes", offer.kept_bytes)));
+        }
+        let file = u32::try_from(offer.files.len()).map_err(|_| FetchError::Wrong("too many files".into()))?;
+        let mut chunks = peers.fetch(way, FileWanted { export: offer.export, file, offset: 0 }).await?;
+        let mut kept = BytesMut::new();
+        while let Some(chunk) = chunks.next().await {
+            kept.extend_from_slice(&chunk?);
+            if kept.len() as u64 > offer.kept_bytes {
+                break;
+            }
+        }
+        if kept.len() as u64 != offer.kept_bytes {
+            return Err(FetchError::Wrong(format!("{} of {} bytes of kept state came", kept.len(), offer.kept_bytes)));
+        }
+        Ok(kept.freeze())
+    }
+
+    async fn fetch_file(
+        &mut self,
+        peers: &dyn Peers,
+        way: Way,
+        wanted: FileWanted,
+        file: &OfferedFile,
+    ) -> Result<(), FetchError> {
+        if !self.files.contains_key(&file.name) {
+            let name = file.name.clone();
+            let making = self.in_turn(move |disk, dir| {
+                let path = dir.join(name);
+                remove_if_there(disk, &path)?; // made for a fetch that was given up before it heard of it
+                disk.create(&path)
+            });
+            let made = making.await?;
+            self.files.insert(file.name.clone(), (made, 0));
+        }
+        let mut without_progress = 0;
+        loop {
+            let (_, have) = &self.files[&file.name];
+            let have = *have;
+            if have == file.length {
+                break;
+            }
+            let more = self.fetch_rest(peers, way, FileWanted { offset: have, ..wanted.clone() }, file).await;
+            let got = self.files[&file.name].1;
+            without_progress = if got > have { 0 } else { without_progress + 1 };
+            match more {
+                Ok(()) if got == file.length => break,
+                Ok(()) if without_progress < TRIES_WITHOUT_PROGRESS_MAX => {}
+                Ok(()) => return Err(FetchError::Wrong(format!("{} ends after {got} bytes", file.name))),
+                Err(FetchError::Peer(PeerError::Lost(_))) if without_progress < TRIES_WITHOUT_PROGRESS_MAX => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let done = Arc::clone(&self.files[&file.name].0);
+        Ok(self.in_turn(move |_, _| done.sync()).await?)
+    }
+
+    async fn fetch_rest(
+        &mut self,
+        peers: &dyn Peers,
+        way: Way,
+        wanted: FileWanted,
+        file: &OfferedFile,
+    ) -> Result<(), FetchError> {
+        let mut chunks = peers.fetch(way, wanted).await?;
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk?;
+            self.throttle.take(chunk.len()).await;
+            let (handle, have) = self.files.get_mut(&file.name).expect("made before its bytes are asked for");
+            let after = *have + chunk.len() as u64;
+            if after > file.length {
+                return Err(FetchError::Wrong(format!("{} is longer than it was said to be", file.name)));
+            }
+            let handle = Arc::clone(handle);
+            let at = *have;
+            let sync = at / SYNC_EVERY_BYTES != after / SYNC_EVERY_BYTES;
+            let written = self.in_turn(move |_, _| {
+                handle.write_at(at, &chunk)?;
+                if sync { handle.sync() } else { Ok(()) }
+            });
+            written.await?;
+            self.files.get_mut(&file.name).expect("still there").1 = after;
+        }
+        Ok(())
+    }
+}
+
+fn remove_if_there(disk: &SharedDisk, path: &Path) -> io::Result<()> {
+    match disk.remove(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

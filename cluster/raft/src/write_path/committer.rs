@@ -1,0 +1,187 @@
+//! Committer, which makes entries of commands: one entry is in flight, the next fills meanwhile. That is what lets one
+//! fsync answer for many writers (decision 1), and it keeps the order of a shard's writes the order in which they were
+//! submitted.
+
+use std::sync::Arc;
+
+use assay_storage_model::command::Outcome;
+use assay_storage_model::entry::EntryBuilder;
+use assay_storage_model::{NotWritten, WriteFailure, WriteOutcome};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::Instant;
+
+use crate::write_path::admission::WRITE_WAIT_MAX;
+
+use crate::counters::Counters;
+use crate::write_path::command_queue::{CommandQueue, EntryBatch, OutcomeSender, Payload, WaitingCommand};
+use crate::write_path::proposer::Proposer;
+
+/// A command that was taken in and not yet answered.
+#[derive(Debug)]
+pub struct Pending(oneshot::Receiver<WriteOutcome>);
+
+impl Pending {
+    pub async fn outcome(self) -> WriteOutcome {
+        let lost = || WriteFailure::Unknown { why: "the node shut down meanwhile".into() };
+        self.0.await.unwrap_or_else(|_| Err(lost()))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Committer {
+    shared: Arc<CommitterState>,
+    proposer: Proposer,
+}
+
+#[derive(Debug, Default)]
+struct CommitterState {
+    queue: Mutex<CommandQueue>,
+    changed: Notify,
+    /// Told when commands were taken out.
+    room: Notify,
+    closing: watch::Sender<bool>,
+    ended: watch::Sender<bool>,
+}
+
+/// However the committer ends, nobody may wait for it after that.
+struct UntilEnd(Arc<CommitterState>);
+
+impl Drop for UntilEnd {
+    fn drop(&mut self) {
+        self.0.queue.lock().refuse_all();
+        self.0.ended.send_replace(true);
+    }
+}
+
+impl Committer {
+    pub fn start(proposer: Proposer) -> Committer {
+        let committer = Committer { shared: Arc::default(), proposer };
+        committer.proposer.runtime.spawn(run(committer.clone(), UntilEnd(Arc::clone(&committer.shared))));
+        committer
+    }
+
+    /// Takes a command in as soon as there is room, for the next entry.
+    pub async fn write(&self, command: Bytes, until: Instant) -> WriteOutcome {
+        loop {
+            let room = self.shared.room.notified();
+            let mut room = std::pin::pin!(room);
+            room.as_mut().enable(); // before the look, so that room that comes in between is not missed
+            match self.submit(command.clone(), until) {
+                Ok(pending) => return pending.outcome().await,
+                Err(why @ NotWritten::Busy(_)) => {
+                    if tokio::time::timeout_at(until, room).await.is_err() {
+                        return Err(why.into());
+                    }
+                }
+                Err(why) => return Err(why.into()),
+            }
+        }
+    }
+
+    /// Takes a command in; commands become entries in the order of these calls. It waits for memory until its deadline.
+    pub fn submit(&self, command: Bytes, until: Instant) -> Result<Pending, NotWritten> {
+        let bytes = command.len();
+        self.proposer.check()?;
+        self.proposer.check_size(bytes)?;
+        let (answer, pending) = oneshot::channel();
+        let mut queue = self.shared.queue.lock();
+        queue.check(bytes).inspect_err(|_| Counters::add(&self.proposer.counters.busy, 1))?;
+        let payload = if bytes > self.proposer.large.inline_bytes_max() {
+            Payload::Large { bytes, blob: self.proposer.keep_large(vec![command]) }
+        } else {
+            Payload::Inline(command)
+        };
+        queue.push(WaitingCommand { payload, until, answer });
+        drop(queue);
+        self.shared.changed.notify_one();
+        Ok(Pending(pending))
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.shared.queue.lock().len()
+    }
+
+    /// Nothing more is taken in; returns when what waited was answered. What waits for memory then is refused.
+    pub async fn close(&self) {
+        self.shared.queue.lock().close();
+        self.shared.closing.send_replace(true);
+        self.shared.changed.notify_one();
+        // The sender is held by `self`, so this can only end well.
+        let _ = self.shared.ended.subscribe().wait_for(|ended| *ended).await;
+    }
+
+    async fn next(&self) -> Option<EntryBatch> {
+        loop {
+            let (bytes, deadline, empty, closed) = {
+                let queue = self.shared.queue.lock();
+                (queue.next_bytes(), queue.first_deadline(), queue.is_empty(), queue.is_closed())
+            };
+            if empty && closed {
+                return None;
+            }
+            if empty {
+                self.shared.changed.notified().await;
+                continue;
+            }
+            // The entry is taken after the wait, so that it has what came meanwhile.
+            let mut closing = self.shared.closing.subscribe();
+            let until = deadline.unwrap_or_else(|| Instant::now() + WRITE_WAIT_MAX);
+            let passed = tokio::select! {
+                biased;
+                passed = self.proposer.admission.pass(bytes, until) => passed,
+                // What came meanwhile may have an earlier deadline.
+                () = self.shared.changed.notified() => continue,
+                _ = closing.wait_for(|closing| *closing) => Err(NotWritten::Closing),
+            };
+            if let Err(why @ NotWritten::Busy(_)) = &passed {
+                let late = self.shared.queue.lock().take_late(Instant::now());
+                late.into_iter().for_each(|answer| drop(answer.send(Err(why.clone().into()))));
+                self.shared.room.notify_waiters();
+                continue;
+            }
+            let batch = self.shared.queue.lock().take();
+            self.shared.room.notify_waiters();
+            match (passed, batch) {
+                (_, None) => {}
+                (Ok(()), Some(batch)) => return Some(batch),
+                (Err(why), Some(batch)) => batch.refuse(why),
+            }
+        }
+    }
+}
+
+async fn run(committer: Committer, _until_end: UntilEnd) {
+    let proposer = &committer.proposer;
+    while let Some(batch) = committer.next().await {
+        match batch {
+            EntryBatch::Inline { commands, answers } => {
+                let mut entry = EntryBuilder::for_lengths(commands.iter().map(Bytes::len));
+                commands.iter().for_each(|command| entry.push(command));
+                let bytes = commands.iter().map(Bytes::len).sum();
+                drop(commands);
+                answer_all(proposer.propose(entry.finish(), answers.len(), bytes).await, answers);
+            }
+            EntryBatch::Large { blob, answer } => answer_all(proposer.propose_large(blob, 1).await, vec![answer]),
+        }
+    }
+}
+
+/// Whoever asked may have given up; the command stands all the same.
+fn answer_all(result: Result<Vec<Outcome>, WriteFailure>, answers: Vec<OutcomeSender>) {
+    match result {
+        Ok(outcomes) => answers.into_iter().zip(outcomes).for_each(|(answer, outcome)| drop(answer.send(Ok(outcome)))),
+        Err(error) => answers.into_iter().for_each(|answer| drop(answer.send(Err(error.clone())))),
+    }
+}
+
+impl EntryBatch {
+    fn refuse(self, why: NotWritten) {
+        let answers = match self {
+            EntryBatch::Inline { answers, .. } => answers,
+            EntryBatch::Large { answer, .. } => vec![answer],
+        };
+        answers.into_iter().for_each(|answer| drop(answer.send(Err(why.clone().into()))));
+    }
+}

@@ -1,0 +1,6 @@
+//! Certificates of nodes, and the life of the cluster's certificate authority.
+
+pub(crate) mod authority_records;
+pub(crate) mod key_rotation;
+pub(crate) mod key_wrap;
+pub(crate) mod node_certificates;

@@ -1,0 +1,194 @@
+//! What becomes of the cluster's authority while nodes run: its key is wrapped once every node can read that, another
+//! authority takes its place where an operator asks for it, and its key is wrapped again when the master key changes.
+
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};
+use assay_storage_model::{GroupId, NodeId};
+use serde::Serialize;
+
+use crate::certificates::authority_records::{Authorities, NextAuthority};
+use crate::certificates::key_wrap::KeyWrap;
+use crate::certificates::node_certificates::{now_micros, record_of};
+use crate::membership::nodes::{self, Feature, NodeRecord};
+use crate::membership::operations::OperateError;
+use crate::{Cluster, Shared};
+
+/// How the cluster's authority stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AuthorityStatus {
+    /// The id of the master key that its private key is wrapped with. None where it is in the catalog in plain text.
+    pub master_key: Option<String>,
+    /// Whether another authority takes its place.
+    pub rotating: bool,
+    /// The nodes that this waits for.
+    pub waits_for: Vec<NodeId>,
+}
+
+fn failed(error: impl std::fmt::Display) -> OperateError {
+    OperateError::Failed(error.to_string())
+}
+
+impl Shared {
+    /// Opens the authority's key where a node was started without the master key, and makes the next step where this node
+    /// leads the catalog.
+    pub async fn tend_authorities(&self) -> Result<(), OperateError> {
+        self.open_for_all().await?;
+        if !self.replicas.group(GroupId::CATALOG).is_some_and(|catalog| catalog.leads()) {
+            return Ok(());
+        }
+        let (body, record, nodes, lacks) = {
+            let state = self.catalog.read();
+            let Ok((body, record)) = record_of(&state) else { return Ok(()) };
+            let nodes: Vec<NodeRecord> = nodes::present(&state).collect();
+            let lacks = !nodes::lacking(&state, Feature::WrappedKeys).is_empty();
+            (body, record, nodes, lacks)
+        };
+        if let Some(stepped) = body.step(&nodes) {
+            tracing::info!(rotating = stepped.is_rotating(), "the cluster's certificate authority makes a step");
+            return self.put_authorities(&record, &stepped).await;
+        }
+        if let Some(keys) = &self.config.keys
+            && !body.is_wrapped()
+            && !lacks
+            && let Some(id) = keys.ids().first()
+            && nodes::without_key(&self.catalog.read(), id).is_empty()
+        {
+            let wrapped = wrapped(body, &**keys)?;
+            self.put_authorities(&record, &wrapped).await?;
+            tracing::warn!(
+                "the key of the cluster's certificate authority is wrapped by the master key from now on. Copies of data \
+                 directories from before hold it in plain text: `assay admin rotate-secrets` makes them worthless"
+            );
+        }
+        Ok(())
+    }
+
+    /// Keeps the authority's key in plain text while a node lacks the master key that wraps it. Otherwise the loss of the
+    /// nodes that have it would leave a cluster that lets no node in and renews no certificate. Any node with the master key
+    /// does this, since the leader of the catalog may be the one without it.
+    async fn open_for_all(&self) -> Result<(), OperateError> {
+        let Some(keys) = &self.config.keys else { return Ok(()) };
+        let (body, record, without) = {
+            let state = self.catalog.read();
+            let Ok((body, record)) = record_of(&state) else { return Ok(()) };
+            let id = body.wrapped_key.as_deref().and_then(|wrapped| keys.id_of(wrapped));
+            let Some(id) = id.filter(|id| keys.ids().contains(id)) else { return Ok(()) };
+            (body, record, nodes::without_key(&state, &id))
+        };
+        // Each step of a rotation waits for every node, and keeps the next key wrapped.
+        if without.is_empty() || body.is_rotating() {
+            return Ok(());
+        }
+        let opened = opened(body, &**keys)?;
+        self.put_authorities(&record, &opened).await?;
+        let nodes: Vec<String> = without.iter().map(ToString::to_string).collect();
+        tracing::warn!(
+            nodes = nodes.join(", "),
+            "the key of the cluster's certificate authority is in the catalog in plain text until these nodes have the \
+             master key: give it to them in secrets.master_key_file"
+        );
+        Ok(())
+    }
+
+    async fn put_authorities(&self, record: &Record, body: &Authorities) -> Result<(), OperateError> {
+        let put = CatalogCommand::Put(PutRecord {
+            kind: record.kind,
+            id: record.id,
+            org: record.org,
+            expect: Expect::Revision(record.revision),
+            keys: record.keys.clone(),
+            body: serde_json::to_vec(body).expect("plain data encodes"),
+            at: now_micros(),
+        });
+        match self.change(put).await? {
+            // Where another node was faster, the next look finds what it did.
+            CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } => Ok(()),
+            other => Err(failed(format!("the catalog answered {other:?}"))),
+        }
+    }
+}
+
+/// The same with its key wrapped.
+fn wrapped(body: Authorities, keys: &dyn KeyWrap) -> Result<Authorities, OperateError> {
+    let wrapped_key = keys.wrap(&Authorities::label(&body.certificate_pem), &body.key_pem).map_err(failed)?;
+    Ok(Authorities { key_pem: String::new(), wrapped_key: Some(wrapped_key), ..body })
+}
+
+/// The same with its key in plain text, as programs before 0.5.0 kept it.
+fn opened(body: Authorities, keys: &dyn KeyWrap) -> Result<Authorities, OperateError> {
+    let Some(wrapped_key) = &body.wrapped_key else { return Ok(body) };
+    let key_pem = keys.unwrap(&Authorities::label(&body.certificate_pem), wrapped_key).map_err(failed)?;
+    Ok(Authorities { key_pem, wrapped_key: None, ..body })
+}
+
+/// The same with every key wrapped by the master key in use; none where each is already.
+fn wrapped_again(body: &Authorities, keys: &dyn KeyWrap) -> Result<Option<Authorities>, OperateError> {
+    let ids = keys.ids();
+    let current = ids.first();
+    let is_old = |wrapped: &str| keys.id_of(wrapped).as_ref() != current;
+    let again = |certificate_pem: &str, wrapped: &str| {
+        let label = Authorities::label(certificate_pem);
+        keys.unwrap(&label, wrapped).and_then(|plain| keys.wrap(&label, &plain)).map_err(failed)
+    };
+    let mut new = body.clone();
+    if let Some(wrapped) = new.wrapped_key.as_mut().filter(|wrapped| is_old(wrapped)) {
+        *wrapped = again(&body.certificate_pem, wrapped)?;
+    }
+    if let Some(next) = new.next.as_mut().filter(|next| is_old(&next.wrapped_key)) {
+        next.wrapped_key = again(&next.certificate_pem, &next.wrapped_key)?;
+    }
+    Ok((new != *body).then_some(new))
+}
+
+impl Cluster {
+    /// Whether every node that was not removed runs a program with this feature.
+    pub fn all_nodes_have(&self, feature: Feature) -> bool {
+        self.nodes_lacking(feature).is_empty()
+    }
+
+    /// The nodes that do not have the feature, each with what it runs, in words.
+    pub fn nodes_lacking(&self, feature: Feature) -> Vec<String> {
+        nodes::lacking(&self.shared.catalog.read(), feature)
+    }
+
+    /// The nodes that were started without the master key of this id.
+    pub fn nodes_without_key(&self, id: &str) -> Vec<NodeId> {
+        nodes::without_key(&self.shared.catalog.read(), id)
+    }
+
+    /// How the cluster's authority stands; none where there is none yet.
+    pub fn authority_status(&self) -> Option<AuthorityStatus> {
+        let state = self.shared.catalog.read();
+        let (body, _) = record_of(&state).ok()?;
+        let nodes: Vec<NodeRecord> = nodes::present(&state).collect();
+        let keys = self.shared.config.keys.as_ref();
+        let master_key = body.wrapped_key.as_deref().and_then(|wrapped| keys?.id_of(wrapped));
+        Some(AuthorityStatus { master_key, rotating: body.is_rotating(), waits_for: body.waits_for(&nodes) })
+    }
+
+    /// Begins to put another authority in the place of this one. Nodes take it up by themselves, which takes some seconds;
+    /// [`Cluster::authority_status`] says how far they are.
+    pub async fn rotate_authority(&self) -> Result<(), OperateError> {
+        self.fence(GroupId::CATALOG).await?;
+        let shared = &self.shared;
+        let keys = shared.config.keys.as_ref().ok_or_else(|| failed("this node was given no master key"))?;
+        let (body, record) = record_of(&shared.catalog.read()).map_err(failed)?;
+        if body.is_rotating() {
+            return Ok(());
+        }
+        let body = if body.is_wrapped() { body } else { wrapped(body, &**keys)? };
+        let (certificate_pem, wrapped_key) = shared.new_authority(&**keys).map_err(failed)?;
+        let rotated = Authorities { next: Some(NextAuthority { certificate_pem, wrapped_key }), ..body };
+        shared.put_authorities(&record, &rotated).await
+    }
+
+    /// Wraps the authority's key with the master key that this node has now; whether there was anything to do.
+    pub async fn wrap_authority_again(&self) -> Result<bool, OperateError> {
+        self.fence(GroupId::CATALOG).await?;
+        let Some(keys) = &self.shared.config.keys else { return Ok(false) };
+        let Ok((body, record)) = record_of(&self.shared.catalog.read()) else { return Ok(false) };
+        match wrapped_again(&body, &**keys)? {
+            None => Ok(false),
+            Some(body) => self.shared.put_authorities(&record, &body).await.map(|()| true),
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! The certificates of nodes: the cluster's own authority, kept in the catalog, and this node's door to the network.
+//!
+//! The founder makes the authority when it first leads the catalog alone and has a master key, also on a directory of
+//! before there were several nodes. The private key is in the catalog, wrapped by the master key: a copy of a data directory
+//! opens it only together with that key. Clusters of before 0.5.0 have it in plain text until every node runs 0.5.0 and
+//! has the master key; the catalog's leader then wraps it.
+//!
+//! A node with the master key makes its own next certificate from its copy of the catalog, and needs nobody for it. A node
+//! without it asks one that has it. An operator may put a certificate of their own authority into `tls/`, and renews it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use assay_cluster_raft::{Group, Timing};
+use assay_cluster_transport::{
+    Authority, CertificateRequest, Handlers, Identity, Patience, Transport, TransportConfig, new_request,
+};
+use assay_storage_catalog::State;
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record, RecordKind, UniqueKey};
+use assay_storage_model::command::Outcome;
+use assay_storage_model::{GroupId, NodeId};
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::Shared;
+use crate::certificates::authority_records::{Authorities, CertificateChange, StatedCertificates};
+use crate::certificates::key_wrap::KeyWrap;
+use crate::error::OpenError;
+use crate::large_writes::{self, BlobService};
+use crate::maintenance::reconcile::{
+    CLOCK, ClockService, DIGEST, DigestService, HEALTH, HealthService, INTRODUCE, IntroductionService, PLACED,
+    PlacementService, QUARANTINE, QuarantineService, SPARE, SpareService,
+};
+use crate::membership::join::JoinService;
+use crate::membership::nodes::{self, NodeProgram, NodeRecord, NodeState};
+use crate::membership::unknown_nodes::{VOUCH, VoucherService};
+use crate::monitoring::status::{ReportService, STATUS};
+use crate::routing::service::{NoAnswer, Service};
+use crate::routing::{PROPOSE, ProposeService};
+use crate::stale_copies::start_histories::{START_HISTORY, START_ID, StartHistoryService, StartIdService};
+use crate::startup::node_files::NodeFile;
+
+/// Asks a node with the master key for a certificate.
+pub(crate) const CERTIFY: &str = "cluster.certify";
+/// For the certificate; the other node looks into its catalog and signs.
+const CERTIFY_MAX: Duration = Duration::from_secs(5);
+
+/// Settings of the cluster that its founder chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    /// Replicas of each shard, where there are nodes enough.
+    pub replicas: u16,
+}
+
+pub(crate) fn setting(name: &str) -> UniqueKey {
+    UniqueKey::new("cluster_setting", name)
+}
+
+fn put_setting(name: &str, body: Vec<u8>, at: i64) -> CatalogCommand {
+    CatalogCommand::Put(PutRecord {
+        kind: RecordKind::CLUSTER_SETTING,
+        id: Uuid::new_v4(),
+        org: None,
+        expect: Expect::Absent,
+        keys: vec![setting(name)],
+        body,
+        at,
+    })
+}
+
+pub(crate) fn now_micros() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn settings(state: &State) -> Settings {
+    kept_settings(state).unwrap_or(Settings { replicas: crate::config::REPLICAS_DEFAULT })
+}
+
+/// None where the catalog of this node does not have them, or not yet.
+pub(crate) fn kept_settings(state: &State) -> Option<Settings> {
+    state.find(&setting("placement")).and_then(|record| serde_json::from_slice(&record.body).ok())
+}
+
+pub(crate) fn record_of(state: &State) -> Result<(Authorities, Arc<Record>), OpenError> {
+    let record = state.find(&setting("authority")).cloned().ok_or(OpenError::NoAuthority)?;
+    let body = serde_json::from_slice(&record.body).map_err(|_| OpenError::NoAuthority)?;
+    Ok((body, record))
+}
+
+/// A question of a node without the master key.
+#[derive(Serialize, Deserialize)]
+struct Certify {
+    /// Node that the certificate is for.
+    node: NodeId,
+    /// The public key, as PEM.
+    key: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Certified {
+    certificate: String,
+}
+
+impl Shared {
+    /// The authorities of this cluster, from the catalog of this node.
+    pub fn authorities(&self) -> Result<Authorities, OpenError> {
+        record_of(&self.catalog.read()).map(|(body, _)| body)
+    }
+
+    /// The current authority with its private key; none where this node lacks the master key that wraps it.
+    pub fn authority(&self) -> Result<Option<Authority>, OpenError> {
+        let body = self.authorities()?;
+        let key_pem = match &body.wrapped_key {
+            None => body.key_pem,
+            Some(wrapped) => match &self.config.keys {
+                Some(keys) if keys.id_of(wrapped).is_some_and(|id| keys.ids().contains(&id)) => {
+                    keys.unwrap(&Authorities::label(&body.certificate_pem), wrapped).map_err(OpenError::Keys)?
+                }
+                _ => return Ok(None),
+            },
+        };
+        Ok(Some(Authority::from_pem(self.id, &body.certificate_pem, &key_pem)?))
+    }
+
+    /// A certificate for the node, from the authority here or by way of a node that has its key.
+    pub async fn issue(&self, node: NodeId, request: &CertificateRequest) -> Result<String, String> {
+        if let Some(authority) = self.authority().map_err(|error| error.to_string())? {
+            return authority.issue(node, request, self.config.certificate_valid).map_err(|error| error.to_string());
+        }
+        let with_keys: Vec<NodeId> = {
+            let state = self.catalog.read();
+            let has_keys = |node: &NodeRecord| {
+                node.program.as_ref().and_then(|program| program.keys.as_ref()).is_some_and(|keys| !keys.is_empty())
+            };
+            let others = nodes::present(&state).filter(|known| known.node != self.node && has_keys(known));
+            others.map(|known| known.node).collect()
+        };
+        let body = Certify { node, key: request.pem().to_owned() };
+        let body = Bytes::from(serde_json::to_vec(&body).expect("plain data encodes"));
+        let mut why = "no other node states that it has the master key".to_owned();
+        for other in with_keys {
+            match self.ask(other, CERTIFY, body.clone(), CERTIFY_MAX).await {
+                Ok(answer) => match serde_json::from_slice::<Certified>(&answer) {
+                    Ok(answer) => return Ok(answer.certificate),
+                    Err(error) => why = format!("the answer of node {other} cannot be decoded: {error}"),
+                },
+                Err(error) => why = error.to_string(),
+            }
+        }
+        Err(format!("a certificate for node {node}: this node does not have the master key, and {why}"))
+    }
+
+    /// Statement of this node about its program.
+    pub fn own_program(&self) -> NodeProgram {
+        let keys = self.config.keys.as_ref().map(|keys| keys.ids()).unwrap_or_default();
+        let identity = self.net.transport().map(|transport| transport.identity());
+        let shown = identity.and_then(|identity| self.authorities().ok()?.shown(&identity).ok()).unwrap_or_default();
+        let StatedCertificates { trusts, certified_by } = shown;
+        NodeProgram { keys: Some(keys), trusts, certified_by, ..NodeProgram::own() }
+    }
+
+    /// Records that the first node writes to the catalog once: the authority, the settings, itself. Leading it alone,
+    /// it needs nobody's agreement.
+    pub async fn introduce_founder(&self, catalog: &Group) -> Result<(), OpenError> {
+        let now = now_micros();
+        let missing = |name: &str| self.catalog.read().find(&setting(name)).is_none();
+        let mut commands = Vec::new();
+        if missing("authority")
+            && let Some(keys) = &self.config.keys
+        {
+            keys.make().map_err(OpenError::Keys)?;
+            let (certificate_pem, wrapped_key) = self.new_authority(&**keys)?;
+            let body = Authorities {
+                certificate_pem,
+                key_pem: String::new(),
+                wrapped_key: Some(wrapped_key),
+                next: None,
+                previous: Vec::new(),
+                retired: Vec::new(),
+            };
+            commands.push(put_setting("authority", serde_json::to_vec(&body).expect("plain data encodes"), now));
+        }
+        if missing("placement") {
+            let settings = Settings { replicas: self.config.replicas };
+            commands.push(put_setting("placement", serde_json::to_vec(&settings).expect("plain data encodes"), now));
+        }
+        let known = nodes::all(&self.catalog.read()).remove(&self.node);
+        let address = self.own_address()?;
+        if known.as_ref().is_none_or(|(node, _)| node.address != address) {
+            let state = known.as_ref().map_or(NodeState::Active, |(node, _)| node.state);
+            let expect = known.map_or(Expect::Absent, |(_, revision)| Expect::Revision(revision));
+            let node = NodeRecord { node: self.node, address, state, program: Some(self.own_program()) };
+            commands.push(CatalogCommand::Put(nodes::put(&node, expect, now)));
+        }
+        if !commands.is_empty() {
+            let outcomes =
+                catalog.propose(commands.iter().map(|command| Bytes::from(command.encode())).collect()).await?;
+            for outcome in outcomes {
+                if !matches!(outcome, Outcome::Catalog(CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. })) {
+                    return Err(OpenError::OtherMap(format!("it answered {outcome:?}")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an authority: its certificate, and its private key as it is written down.
+    pub fn new_authority(&self, keys: &dyn KeyWrap) -> Result<(String, String), OpenError> {
+        let authority = Authority::new(self.id)?;
+        let certificate_pem = authority.certificate_pem().to_owned();
+        let wrapped = keys.wrap(&Authorities::label(&certificate_pem), &authority.key_pem());
+        Ok((certificate_pem, wrapped.map_err(OpenError::Keys)?))
+    }
+
+    /// Identity that this node starts with: the one it keeps, or a new key with its certificate where that is gone.
+    /// None where the authority is not known here, or its key cannot be opened and the certificate is gone or over.
+    fn identity(&self) -> Result<Option<Identity>, OpenError> {
+        let authority = match self.authority() {
+            Ok(authority) => authority,
+            Err(OpenError::NoAuthority) => None,
+            Err(error) => return Err(error),
+        };
+        let Some(kept) = self.node_files.identity()? else {
+            let Some(authority) = authority else { return Ok(None) };
+            let (key_pem, request) = new_request()?;
+            let certificate_pem = authority.issue(self.node, &request, self.config.certificate_valid)?;
+            let made = Identity { authority_pem: self.authorities()?.trusted(), certificate_pem, key_pem };
+            self.node_files.set_identity(&made)?;
+            return Ok(Some(made));
+        };
+        let due = self.due(&kept)?;
+        let kept = match (due, authority) {
+            (CertificateChange::Nothing, _) => kept,
+            (CertificateChange::Trust(authority_pem), _) => self.keep_trust(kept, authority_pem)?,
+            (CertificateChange::Certificate(authority_pem), Some(authority)) => {
+                let request = CertificateRequest::of_key(&kept.key_pem)?;
+                let certificate = authority.issue(self.node, &request, self.config.certificate_valid)?;
+                self.keep_certificate(kept, authority_pem, certificate)?
+            }
+            // Another node is asked for one once it can be reached.
+            (CertificateChange::Certificate(authority_pem), None) => self.keep_trust(kept, authority_pem)?,
+        };
+        let is_over = kept.runs_out()? <= SystemTime::now();
+        Ok(Some(kept).filter(|_| !is_over))
+    }
+
+    /// Change that is due to the certificates in this node's directory.
+    fn due(&self, kept: &Identity) -> Result<CertificateChange, OpenError> {
+        match self.authorities() {
+            Ok(body) => Ok(body.due(kept, self.config.certificate_valid)?),
+            Err(OpenError::NoAuthority) => Ok(CertificateChange::Nothing),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Brings the certificates in this node's directory up to date, asking another node where this one cannot issue.
+    pub async fn renew(self: &Arc<Self>) -> Result<Identity, OpenError> {
+        let looked = self.blocking(|shared| {
+            let kept = shared.node_files.identity()?.ok_or(OpenError::NoIdentity)?;
+            Ok((shared.due(&kept)?, kept))
+        });
+        match looked.await? {
+            (CertificateChange::Nothing, kept) => Ok(kept),
+            (CertificateChange::Trust(authority_pem), kept) => {
+                self.blocking(|shared| shared.keep_trust(kept, authority_pem)).await
+            }
+            (CertificateChange::Certificate(authority_pem), kept) => {
+                let request = CertificateRequest::of_key(&kept.key_pem)?;
+                match self.issue(self.node, &request).await {
+                    Ok(certificate) => {
+                        self.blocking(|shared| shared.keep_certificate(kept, authority_pem, certificate)).await
+                    }
+                    Err(why) => {
+                        // What it has is good for a while yet, and it has to trust the others' certificates.
+                        self.blocking(|shared| shared.keep_trust(kept, authority_pem)).await?;
+                        Err(OpenError::Keys(why))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Identity that this node keeps in its directory.
+    pub async fn kept_identity(self: &Arc<Self>) -> Result<Identity, OpenError> {
+        self.blocking(|shared| shared.node_files.identity()?.ok_or(OpenError::NoIdentity)).await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Shared) -> Result<T, OpenError> + Send + 'static,
+    ) -> Result<T, OpenError> {
+        let shared = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || work(&shared)).await;
+        done.map_err(|error| OpenError::io("working on the certificates")(std::io::Error::other(error)))?
+    }
+
+    fn keep_trust(&self, kept: Identity, authority_pem: String) -> Result<Identity, OpenError> {
+        if kept.authority_pem == authority_pem {
+            return Ok(kept);
+        }
+        self.node_files.set_authority(&authority_pem)?;
+        tracing::info!("this node trusts other certificate authorities of the cluster than before");
+        Ok(Identity { authority_pem, ..kept })
+    }
+
+    fn keep_certificate(
+        &self,
+        kept: Identity,
+        authority_pem: String,
+        certificate_pem: String,
+    ) -> Result<Identity, OpenError> {
+        let left = kept.runs_out()?.duration_since(SystemTime::now()).unwrap_or_default();
+        let kept = self.keep_trust(kept, authority_pem)?;
+        self.node_files.set_certificate(&certificate_pem)?;
+        tracing::info!(seconds_left = left.as_secs(), "this node's certificate was made anew");
+        Ok(Identity { certificate_pem, ..kept })
+    }
+
+    /// Address at which others reach this node: the configured one, else the one it was told before, which it keeps.
+    fn own_address(&self) -> Result<Option<String>, OpenError> {
+        let kept = self.node_files.node()?;
+        match &self.config.peer {
+            Some(peer) if kept.address.as_ref() != Some(&peer.address) => {
+                self.node_files.set_node(&NodeFile { node: self.node, address: Some(peer.address.clone()) })?;
+                Ok(Some(peer.address.clone()))
+            }
+            Some(peer) => Ok(Some(peer.address.clone())),
+            None => Ok(kept.address),
+        }
+    }
+
+    /// Opens the door for other nodes, if there is an address and a certificate, and it is not open.
+    pub async fn open_network(self: &Arc<Self>) -> Result<(), OpenError> {
+        let Some(peer) = &self.config.peer else { return Ok(()) };
+        if self.net.transport().is_some() {
+            return Ok(());
+        }
+        let Some(identity) = self.identity()? else { return Ok(()) };
+        // Before anybody can call.
+        self.net.set_removed(nodes::Removed::of(&self.catalog.read()));
+        let config = TransportConfig {
+            cluster: self.id,
+            node: self.node,
+            listen: peer.listen,
+            identity,
+            fault_injector: self.config.fault_injector.clone(),
+            patience: patience(self.config.timing),
+            runtime: self.parts.runtime.clone(),
+        };
+        let handlers =
+            Handlers::new().open_call(crate::membership::join::JOIN, Arc::new(JoinService(Arc::clone(self))));
+        let transport = Transport::start(config, handlers)?;
+        transport.set_addresses(self.known_addresses()?);
+        tracing::info!(listen = %transport.local_addr(), address = %peer.address, "other nodes can reach this one");
+        self.net.open(transport, &self.replicas);
+        self.register_services();
+        Ok(())
+    }
+
+    fn register_services(self: &Arc<Self>) {
+        self.serve(PROPOSE, Arc::new(ProposeService(Arc::clone(self))));
+        self.serve(STATUS, Arc::new(ReportService(Arc::clone(self))));
+        self.serve(DIGEST, Arc::new(DigestService(Arc::clone(self))));
+        self.serve(QUARANTINE, Arc::new(QuarantineService(Arc::clone(self))));
+        self.serve(SPARE, Arc::new(SpareService(Arc::clone(self))));
+        self.serve(CLOCK, Arc::new(ClockService));
+        self.serve(START_HISTORY, Arc::new(StartHistoryService(Arc::clone(&self.start_histories))));
+        self.serve(START_ID, Arc::new(StartIdService(Arc::clone(&self.start_histories))));
+        self.serve(PLACED, Arc::new(PlacementService(Arc::clone(self))));
+        self.serve(CERTIFY, Arc::new(Certifier(Arc::clone(self))));
+        self.serve(VOUCH, Arc::new(VoucherService(Arc::clone(self))));
+        self.serve(HEALTH, Arc::new(HealthService(Arc::clone(self))));
+        self.serve(INTRODUCE, Arc::new(IntroductionService(Arc::clone(self))));
+        self.serve(large_writes::PUT, Arc::new(BlobService::Put(Arc::clone(&self.writes))));
+        self.serve(large_writes::GET, Arc::new(BlobService::Get(Arc::clone(&self.writes))));
+    }
+
+    /// The catalog's, and where that has not come yet those that were kept.
+    pub fn known_addresses(&self) -> Result<BTreeMap<NodeId, String>, OpenError> {
+        let mut addresses = self.node_files.peers()?;
+        addresses.extend(nodes::addresses(&self.catalog.read()));
+        addresses.remove(&self.node);
+        Ok(addresses)
+    }
+
+    /// When the certificate that other nodes are shown runs out; none where nobody is shown one.
+    pub fn certificate_runs_out(&self) -> Option<SystemTime> {
+        self.net.transport()?.identity().runs_out().ok()
+    }
+
+    /// Whether this node is all there is of its cluster: every group has one member, which is here.
+    pub async fn is_alone(&self) -> bool {
+        if self.replicas.group(GroupId::CATALOG).is_none() {
+            return false; // it is closed, and others have it
+        }
+        for group in self.replicas.groups() {
+            if group.count_members().await != Some(1) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// How soon the direct path to a node counts as down: before its silence makes followers ask for votes, so that
+/// heartbeats go another way in time. Never sooner than a round trip, which is shorter than a heartbeat.
+fn patience(timing: Timing) -> Patience {
+    let default = Patience::default();
+    Patience {
+        ping_after: default.ping_after.max(timing.heartbeat * 5 / 6),
+        silent_after: default.silent_after.max(timing.heartbeat * 5 / 3),
+        connect_within: default.connect_within.max(timing.election_min),
+    }
+}
+
+/// Issues certificates for nodes that do not have the master key: to a node for itself, or for one that joins through it.
+#[derive(Debug)]
+struct Certifier(Arc<Shared>);
+
+impl Service for Certifier {
+    fn answer(&self, from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+        let shared = Arc::clone(&self.0);
+        async move { shared.certify(from, &body).map_err(NoAnswer::Refused) }.boxed()
+    }
+}
+
+impl Shared {
+    fn certify(&self, from: NodeId, body: &[u8]) -> Result<Bytes, String> {
+        let Certify { node, key } = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        let is_known = node == from || crate::membership::join::was_admitted(&self.catalog.read(), node, &key);
+        if !is_known {
+            return Err(format!(
+                "node {from} asks for a certificate of node {node}, which was not let in with this key"
+            ));
+        }
+        let request = CertificateRequest::from_pem(&key).map_err(|error| error.to_string())?;
+        let authority = self.authority().map_err(|error| error.to_string())?;
+        let authority = authority.ok_or("this node does not have the master key either")?;
+        let certificate = authority.issue(node, &request, self.config.certificate_valid);
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        tracing::info!(%node, asked_by = %from, "issued a certificate for a node without the master key");
+        Ok(Bytes::from(serde_json::to_vec(&Certified { certificate }).expect("plain data encodes")))
+    }
+}

@@ -1,0 +1,127 @@
+//! Reconciliation of actual with wanted state. Each reconciler compares the two, makes a step, and takes no other
+//! input; what a crash cut short is found again by looking.
+//!
+//! | reconciler | on | compares | does |
+//! |---|---|---|---|
+//! | planner | the catalog's leader | nodes, places | changes the map: a group is to be elsewhere |
+//! | members | a group's leader | the map, the group's members | learners, voters, one change at a time; who leads |
+//! | replicas | every node | the map, what is on this node | starts replicas, takes away those that left |
+//! | scrub | every node | what is on the disk, and what others applied | gives damaged replicas up |
+//! | refusals | every node | what others found of this one's starts | closes replicas, has the catalog's made anew |
+//! | news | every node | the catalog, what this node keeps | addresses of others, its own; whether the catalog is heard |
+//! | certificates | every node | the certificate in use, the files, the day | makes a new one in time, takes another up |
+//! | authorities | every node | the authority, what nodes state | opens its key; on the catalog's leader wraps it, steps |
+//! | strangers | every node | who calls, the catalog | asks others about nodes that it does not know |
+//! | health | every node | which nodes answer, whose disk is slow, who can open no file | remembers who may lead |
+//! | clocks | every node | what time the other nodes say it is | remembers it for whoever assigns ids |
+
+mod certificates;
+mod clocks;
+mod health;
+mod introductions;
+mod members;
+mod planner;
+mod refusals;
+mod replicas;
+mod scrub;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_cluster_placement::catalog_voters;
+use assay_storage_model::catalog::Replica;
+use assay_storage_model::{GroupId, ReplicaId};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::Shared;
+
+pub use clocks::PeersTime;
+pub(crate) use clocks::{CLOCK, ClockService, Clocks};
+pub(crate) use health::{HEALTH, Health, HealthService};
+pub(crate) use introductions::{INTRODUCE, IntroductionService};
+pub(crate) use refusals::{PLACED, PlacementService};
+pub(crate) use scrub::{DIGEST, DigestService, QUARANTINE, QuarantineService, SPARE, SpareService, Spared, Suspects};
+
+/// Longest pause between two looks of a reconciler.
+const LOOK: Duration = Duration::from_millis(250);
+/// Shortest pause between two looks, however often the catalog changes.
+const LOOK_MIN: Duration = Duration::from_millis(50);
+
+/// A handle on the tasks.
+#[derive(Debug)]
+pub(crate) struct Reconcilers {
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Reconcilers {
+    /// Starts one task for each reconciler. Replicas that met damage while they ran come out of `damage`, each once.
+    pub fn start(shared: Arc<Shared>, damage: mpsc::Receiver<(GroupId, ReplicaId)>, runtime: &Handle) -> Reconcilers {
+        let tasks = vec![
+            runtime.spawn(introductions::run(Arc::clone(&shared))),
+            runtime.spawn(replicas::run(Arc::clone(&shared))),
+            runtime.spawn(replicas::close_damaged(Arc::clone(&shared), damage)),
+            runtime.spawn(refusals::act(Arc::clone(&shared))),
+            runtime.spawn(refusals::compare_starts(Arc::clone(&shared))),
+            runtime.spawn(refusals::renew_catalog(Arc::clone(&shared))),
+            runtime.spawn(refusals::keep_acknowledged(Arc::clone(&shared))),
+            runtime.spawn(members::run(Arc::clone(&shared))),
+            runtime.spawn(scrub::run(Arc::clone(&shared))),
+            runtime.spawn(certificates::run(Arc::clone(&shared))),
+            runtime.spawn(clocks::run(Arc::clone(&shared))),
+            runtime.spawn(crate::membership::unknown_nodes::run(Arc::clone(&shared))),
+            runtime.spawn(health::run(Arc::clone(&shared))),
+            runtime.spawn(health::probe_files(Arc::clone(&shared))),
+            runtime.spawn(planner::run(shared)),
+        ];
+        Reconcilers { tasks: Mutex::new(tasks) }
+    }
+
+    /// Whatever they were doing is found again by the next start.
+    pub async fn stop(&self) {
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        tasks.iter().for_each(JoinHandle::abort);
+        for task in tasks {
+            let _ = task.await; // aborted
+        }
+    }
+}
+
+impl Drop for Reconcilers {
+    fn drop(&mut self) {
+        self.tasks.lock().iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Changes of the catalog on this node, from a point in time on.
+pub(crate) struct CatalogChanges(Option<watch::Receiver<u64>>);
+
+impl CatalogChanges {
+    /// Changes from now on. A reconciler begins here, and looks at the catalog afterwards.
+    fn from_now(shared: &Shared) -> CatalogChanges {
+        CatalogChanges(shared.replicas.group(GroupId::CATALOG).map(|catalog| catalog.applied_changes()))
+    }
+
+    /// Returns after the next change, but not before the pause `least` nor after `most`.
+    async fn wait(self, least: Duration, most: Duration) {
+        let until = Instant::now() + most;
+        sleep(least).await;
+        match self.0 {
+            // An error says that the replica was closed: another may take its place, or the node ends.
+            Some(mut applied) => match timeout_at(until, applied.changed()).await {
+                Ok(Ok(())) | Err(_) => {}
+                Ok(Err(_)) => tokio::time::sleep_until(until).await,
+            },
+            None => tokio::time::sleep_until(until).await,
+        }
+    }
+}
+
+/// Which of a group's replicas are to vote: all of a shard's, of the catalog the first few.
+pub(crate) fn voters_wanted(group: GroupId, replicas: &[Replica]) -> Vec<ReplicaId> {
+    let count = if group == GroupId::CATALOG { catalog_voters(replicas.len()) } else { replicas.len() };
+    replicas.iter().take(count).map(|replica| replica.id).collect()
+}

@@ -1,0 +1,47 @@
+//! Renewal of the certificate that this node shows to others: made anew before it runs out, and taken from the node's
+//! directory where an operator put another one there. Connections that stand stay as they are; those made from then on
+//! have it.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::sleep;
+
+use crate::Shared;
+use crate::error::OpenError;
+
+/// How often the files are read and the day is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut said = None;
+    loop {
+        sleep(LOOK_EVERY).await;
+        let problem = look(&shared).await.map_err(|error| error.to_string()).err();
+        // Half of a new pair is seen while the other half is on its way: each problem is said once.
+        if problem != said {
+            if let Some(problem) = &problem {
+                tracing::error!(problem, "the files in tls/ cannot be used; the certificate in use stays");
+            }
+            said = problem;
+        }
+        if let Err(error) = shared.tend_authorities().await {
+            tracing::warn!(%error, "the cluster's certificate authority could not be tended");
+        }
+    }
+}
+
+async fn look(shared: &Arc<Shared>) -> Result<(), OpenError> {
+    let Some(transport) = shared.net.transport() else { return Ok(()) };
+    let renewed = shared.renew().await;
+    let identity = match &renewed {
+        Ok(identity) => identity.clone(),
+        Err(_) => shared.kept_identity().await?,
+    };
+    if transport.identity() != identity {
+        transport.set_identity(&identity)?;
+        let left = identity.runs_out()?.duration_since(SystemTime::now()).unwrap_or_default();
+        tracing::info!(seconds_left = left.as_secs(), "new connections to other nodes have another certificate");
+    }
+    renewed.map(drop)
+}

@@ -1,0 +1,99 @@
+//! Clocks of the other nodes: a node that assigns ids compares its own clock with them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_storage_model::NodeId;
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep};
+
+use crate::certificates::node_certificates::now_micros;
+use crate::membership::nodes;
+use crate::routing::service::{NoAnswer, Service};
+use crate::{Cluster, Shared};
+
+pub(crate) const CLOCK: &str = "cluster.clock";
+const ASKED_EVERY: Duration = Duration::from_secs(5);
+/// An answer that takes longer says little of the time.
+const ASK_MAX: Duration = Duration::from_millis(1500);
+
+/// The clocks of other nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeersTime {
+    /// Microseconds since the epoch: the later half of them say at most this, or the only one does.
+    pub micros: i64,
+    /// How many answered.
+    pub heard: usize,
+}
+
+/// Last reading of each clock, and when it was heard.
+#[derive(Debug, Default)]
+pub(crate) struct Clocks {
+    heard: Mutex<Option<(Instant, PeersTime)>>,
+}
+
+pub(super) async fn run(shared: Arc<Shared>) {
+    loop {
+        let others: Vec<NodeId> =
+            nodes::addresses(&shared.catalog.read()).into_keys().filter(|node| *node != shared.node).collect();
+        let asked = others.into_iter().map(|node| ask(&shared, node));
+        let now = Instant::now();
+        let told = join_all(asked).await.into_iter().flatten().map(|(at, micros)| {
+            let since = i64::try_from((now.max(at) - now.min(at)).as_micros()).unwrap_or(i64::MAX);
+            micros.saturating_sub(since)
+        });
+        if let Some(time) = later_half(told.collect()) {
+            *shared.clocks.heard.lock() = Some((now, time));
+        }
+        sleep(ASKED_EVERY).await;
+    }
+}
+
+async fn ask(shared: &Shared, node: NodeId) -> Option<(Instant, i64)> {
+    let answer = shared.ask_repeatable(node, CLOCK, Bytes::new(), ASK_MAX).await.ok()?;
+    Some((Instant::now(), i64::from_le_bytes(answer.as_ref().try_into().ok()?)))
+}
+
+/// The middle one; of two the later one, so that one that is behind holds nobody back.
+fn later_half(mut told: Vec<i64>) -> Option<PeersTime> {
+    told.sort_unstable();
+    let micros = *told.get(told.len() / 2)?;
+    Some(PeersTime { micros, heard: told.len() })
+}
+
+impl Cluster {
+    /// Clocks of the other nodes, as far as they were heard since the start.
+    pub fn peers_time(&self) -> Option<PeersTime> {
+        let (at, time) = (*self.shared.clocks.heard.lock())?;
+        let since = i64::try_from(at.elapsed().as_micros()).unwrap_or(i64::MAX);
+        Some(PeersTime { micros: time.micros.saturating_add(since), ..time })
+    }
+}
+
+/// Service that returns this machine's time.
+#[derive(Debug)]
+pub(crate) struct ClockService;
+
+impl Service for ClockService {
+    fn answer(&self, _from: NodeId, _body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+        async move { Ok(Bytes::copy_from_slice(&now_micros().to_le_bytes())) }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_what_they_say_counts() {
+        let of = |told: &[i64]| later_half(told.to_vec()).map(|time| (time.micros, time.heard));
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[7]), Some((7, 1)));
+        assert_eq!(of(&[1, 9]), Some((9, 2)));
+        assert_eq!(of(&[9, 1, 8]), Some((8, 3)));
+        assert_eq!(of(&[1, 9, 8, 7]), Some((8, 4)));
+    }
+}

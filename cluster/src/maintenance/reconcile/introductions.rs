@@ -1,0 +1,229 @@
+//! Introductions between nodes: their addresses, and contact with the catalog.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_storage_model::sabotage::{self, Sabotage};
+use assay_storage_model::{GroupId, NodeId};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use tokio::time::{self, sleep};
+
+use super::LOOK;
+use crate::Shared;
+use crate::config::PeerConfig;
+use crate::membership::nodes::{self, NodeRecord, NodeState, Removed};
+use crate::membership::operations::OperateError;
+use crate::routing::service::{NoAnswer, Service};
+
+/// How often the catalog's leader is asked to confirm itself where nobody else asks.
+const LISTEN_EVERY: Duration = Duration::from_secs(1);
+
+pub(crate) const INTRODUCE: &str = "cluster.introduce";
+/// The other node may first look for the catalog's leader.
+const INTRODUCE_MAX: Duration = Duration::from_secs(10);
+/// How long a node that is said to have moved is called at its old address.
+const STILL_THERE_MAX: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(shared: Arc<Shared>) {
+    tokio::join!(follow_addresses(&shared), hear(&shared));
+}
+
+/// Takes addresses from the catalog. Waits for nobody: a leader that has moved is heard again only once its new address,
+/// which may be in the catalog already, is known to the transport.
+async fn follow_addresses(shared: &Shared) {
+    let mut known: Option<BTreeMap<NodeId, String>> = None;
+    loop {
+        tell_addresses(shared, &mut known);
+        sleep(LOOK).await;
+    }
+}
+
+async fn hear(shared: &Shared) {
+    loop {
+        let begun = time::Instant::now();
+        // Before the catalog is listened to, which takes seconds where it is not heard.
+        introduce(shared).await;
+        listen(shared).await;
+        sleep(LISTEN_EVERY.saturating_sub(begun.elapsed()).max(LOOK)).await;
+    }
+}
+
+async fn listen(shared: &Shared) {
+    let Some(catalog) = shared.replicas.group(GroupId::CATALOG) else { return };
+    let asked = Instant::now();
+    match catalog.fence().await {
+        Ok(_) => shared.heard_catalog(asked),
+        Err(why) if !shared.hears_catalog() => tracing::warn!(%why, "the catalog is not heard"),
+        Err(_) => {}
+    }
+}
+
+/// The catalog's addresses go to the transport, and into a file for the next start.
+fn tell_addresses(shared: &Shared, known: &mut Option<BTreeMap<NodeId, String>>) {
+    shared.net.set_removed(Removed::of(&shared.catalog.read()));
+    let mut addresses = nodes::addresses(&shared.catalog.read());
+    addresses.remove(&shared.node);
+    if known.as_ref() == Some(&addresses) || !may_be_told(shared, &addresses) {
+        return;
+    }
+    if let Some(transport) = shared.net.transport() {
+        transport.set_addresses(addresses.clone());
+    }
+    match shared.node_files.set_peers(&addresses) {
+        Ok(()) => *known = Some(addresses),
+        Err(error) => tracing::warn!(%error, "the addresses of other nodes could not be written down"),
+    }
+}
+
+/// A catalog that has not come yet knows nobody; one that was heard and knows nobody is that of a node which is alone now.
+/// It must not count on others then: what is damaged on it cannot be rebuilt from them.
+fn may_be_told(shared: &Shared, addresses: &BTreeMap<NodeId, String>) -> bool {
+    !addresses.is_empty() || (shared.hears_catalog() && shared.node_files.peers().is_ok_and(|kept| !kept.is_empty()))
+}
+
+/// The others are told where this node is now, and what its program can do. The catalog is changed by whoever hears it: a
+/// node at a new address hears nothing while the others call it at the old one.
+async fn introduce(shared: &Shared) {
+    if !shared.hears_catalog() {
+        introduce_unheard(shared).await;
+    }
+    if shared.hears_catalog()
+        && let Err(error) = state_own(shared).await
+    {
+        tracing::warn!(%error, "the others could not be told where this node is, and what its program can do");
+    }
+}
+
+/// Has another node change the address of this one, unless this one hears the catalog meanwhile. It may come to lead the
+/// catalog, and the others cannot reach their leader at its old address.
+async fn introduce_unheard(shared: &Shared) {
+    let Some(peer) = &shared.config.peer else { return };
+    let is_known = nodes::addresses(&shared.catalog.read()).get(&shared.node) == Some(&peer.address);
+    if is_known || sabotage::is(Sabotage::NoIntroduction) {
+        return;
+    }
+    tokio::select! {
+        () = introduce_through_others(shared, &peer.address) => {}
+        () = until_heard(shared) => {}
+    }
+}
+
+/// Asks all others at once. Each calls this node at its new address meanwhile, and only one has to reach the catalog.
+async fn introduce_through_others(shared: &Shared, address: &str) {
+    let ask = |node: NodeId| async move {
+        let body = Bytes::from(address.to_owned());
+        (node, shared.ask_repeatable(node, INTRODUCE, body, INTRODUCE_MAX).await)
+    };
+    let mut answers: FuturesUnordered<_> = shared.net.peers().into_iter().map(ask).collect();
+    let mut why = "no other node is known".to_owned();
+    while let Some((node, answer)) = answers.next().await {
+        match answer {
+            Ok(_) => return tracing::info!(through = %node, address, "the others know the new address"),
+            Err(error) => why = error.to_string(),
+        }
+    }
+    tracing::warn!(address, why, "no other node could be told where this node is; tried again");
+}
+
+/// Returns when this node hears the catalog.
+async fn until_heard(shared: &Shared) {
+    while !shared.hears_catalog() {
+        sleep(LOOK).await;
+        listen(shared).await;
+    }
+}
+
+/// Writes this node's address and program into its record, where they are not there yet.
+async fn state_own(shared: &Shared) -> Result<(), OperateError> {
+    let own_address = || shared.config.peer.as_ref().map(|peer| peer.address.clone());
+    let address = if sabotage::is(Sabotage::NoIntroduction) { None } else { own_address() };
+    let program = Some(shared.own_program());
+    let change = |record: &NodeRecord| match record.state {
+        NodeState::Removed => Ok(record.clone()),
+        NodeState::Active | NodeState::Draining => {
+            let address = address.clone().or_else(|| record.address.clone());
+            Ok(NodeRecord { address, program: program.clone(), ..record.clone() })
+        }
+    };
+    shared.change_node(shared.node, change).await.map(drop)
+}
+
+async fn set_address(shared: &Shared, node: NodeId, address: &str) -> Result<(), OperateError> {
+    let change = |record: &NodeRecord| match record.state {
+        NodeState::Removed => Err(OperateError::Removed(node)),
+        NodeState::Active | NodeState::Draining => {
+            Ok(NodeRecord { address: Some(address.to_owned()), ..record.clone() })
+        }
+    };
+    shared.change_node(node, change).await.map(drop)
+}
+
+/// Calls a moved node at its new address while its record is changed: that node may lead the catalog.
+///
+/// Dropped before the change is done, it has the node called at its recorded address again. The node may have moved back.
+struct TrialAddress<'a> {
+    shared: &'a Shared,
+    node: NodeId,
+    is_recorded: bool,
+}
+
+impl Drop for TrialAddress<'_> {
+    fn drop(&mut self) {
+        let recorded = nodes::addresses(&self.shared.catalog.read()).remove(&self.node);
+        if !self.is_recorded
+            && let (Some(address), Some(transport)) = (recorded, self.shared.net.transport())
+        {
+            transport.set_address(self.node, &address);
+        }
+    }
+}
+
+/// Takes the new address of a node that moved; the body is the address.
+///
+/// The caller is proven by its certificate. A second process with a copy of that node's directory has the same one: so
+/// the address is taken only where nobody answers at the known one.
+#[derive(Debug)]
+pub(crate) struct IntroductionService(pub Arc<Shared>);
+
+impl IntroductionService {
+    async fn take(shared: &Shared, from: NodeId, body: &[u8]) -> Result<(), String> {
+        let address = std::str::from_utf8(body).map_err(|_| "the address is no text")?;
+        PeerConfig::new(address, None)?;
+        let recorded = nodes::addresses(&shared.catalog.read()).remove(&from);
+        let mut trial = None;
+        if recorded.as_deref() != Some(address)
+            && let Some(transport) = shared.net.transport()
+            && let called_at = transport.address(from)
+            && called_at.as_deref() != Some(address)
+        {
+            if transport.is_reached(from, STILL_THERE_MAX).await {
+                let called_at = called_at.unwrap_or_default();
+                return Err(format!("node {from} answers at {called_at}: stop that process first"));
+            }
+            transport.set_address(from, address);
+            trial = Some(TrialAddress { shared, node: from, is_recorded: false });
+        }
+        set_address(shared, from, address).await.map_err(|error| error.to_string())?;
+        if let Some(trial) = &mut trial {
+            trial.is_recorded = true;
+        }
+        tracing::info!(node = %from, address, "a node has a new address");
+        Ok(())
+    }
+}
+
+impl Service for IntroductionService {
+    fn answer(&self, from: NodeId, body: Bytes, within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+        let shared = Arc::clone(&self.0);
+        async move {
+            let taken = time::timeout(within, Self::take(&shared, from, &body)).await;
+            let taken = taken.unwrap_or_else(|_| Err("the catalog was not changed in time".into()));
+            taken.map(|()| Bytes::new()).map_err(NoAnswer::Refused)
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,177 @@
+//! Replicas that run on this node are those that the map names. One that the map does not name any more stays until its
+//! group's leader has it no longer as a member; before that it may be needed for a majority.
+//!
+//! What was begun and failed is seen by what `REPLICAS` says: a line without a running replica is work, until the replica
+//! runs or its line is gone. A replica whose state is damaged is given up here once the others do without it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_storage_model::catalog::ShardMap;
+use assay_storage_model::{GroupId, ReplicaId, ShardId};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::scrub::dispensable;
+use super::{CatalogChanges, LOOK, LOOK_MIN};
+use crate::Shared;
+use crate::stale_copies::starts::Floor;
+use crate::startup::node_files::{KeptReplica, KeptState};
+
+/// After something went wrong in a group; it is looked at again.
+const AFTER_FAILURE: Duration = Duration::from_secs(2);
+/// A damaged replica that the others cannot do without is no news so soon.
+const DAMAGED_AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut not_before: BTreeMap<GroupId, Instant> = BTreeMap::new();
+    loop {
+        let changes = CatalogChanges::from_now(&shared);
+        let map = shared.catalog.read().shard_map().cloned();
+        if let Some(map) = map {
+            step(&shared, &map, &mut not_before).await;
+        }
+        changes.wait(LOOK_MIN, LOOK).await;
+    }
+}
+
+/// Closes replicas whose consensus ended because their files are damaged. [`run`] gives them up once others do without them.
+pub(super) async fn close_damaged(shared: Arc<Shared>, mut damage: mpsc::Receiver<(GroupId, ReplicaId)>) {
+    while let Some((group, replica)) = damage.recv().await {
+        shared.close_replica(group, replica).await;
+    }
+}
+
+/// Every group, whatever went wrong in another.
+async fn step(shared: &Arc<Shared>, map: &ShardMap, not_before: &mut BTreeMap<GroupId, Instant>) {
+    for number in 0..map.shards.len() {
+        let group = GroupId::of_shard(ShardId(u16::try_from(number).expect("at most 256 shards")));
+        let Some(members) = map.group(group) else { continue };
+        if not_before.get(&group).is_some_and(|until| Instant::now() < *until) || shared.is_ending(group) {
+            continue;
+        }
+        let wanted = members.replicas.iter().find(|replica| replica.node == shared.node).map(|replica| replica.id);
+        let runs = shared.replicas.group(group).map(|found| found.replica());
+        let kept = shared.kept_of(group);
+        let damaged = kept.as_ref().is_some_and(|kept| shared.is_damaged(group, kept.replica));
+        let work = next(kept, runs.is_some(), damaged, wanted);
+        let pause = if matches!(work, Work::GiveUp(_)) { DAMAGED_AGAIN_AFTER } else { AFTER_FAILURE };
+        match bring(shared, group, work).await {
+            Ok(()) => drop(not_before.remove(&group)),
+            Err(error) => {
+                tracing::warn!(%group, error, "a replica could not be started or taken away; tried again");
+                not_before.insert(group, Instant::now() + pause);
+            }
+        }
+    }
+}
+
+/// Work that is to be done on a group's replica on this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Work {
+    Nothing,
+    Add(ReplicaId),
+    /// It was added, and did not start.
+    Start(KeptReplica),
+    /// It runs and is not wanted.
+    Leave(ReplicaId),
+    /// It does not run and is not wanted; until its group has it no longer as a member, it is to run.
+    LeaveOrStart(KeptReplica),
+    /// It began to leave.
+    FinishLeaving(ReplicaId),
+    /// Its state is damaged.
+    GiveUp(ReplicaId),
+}
+
+/// Pure.
+fn next(kept: Option<KeptReplica>, runs: bool, damaged: bool, wanted: Option<ReplicaId>) -> Work {
+    let Some(kept) = kept else { return wanted.map_or(Work::Nothing, Work::Add) };
+    let is_wanted = wanted == Some(kept.replica);
+    match kept.state {
+        KeptState::Leaving => Work::FinishLeaving(kept.replica),
+        // The planner has to name another first.
+        KeptState::Lost if is_wanted => Work::Nothing,
+        KeptState::Lost => wanted.map_or(Work::Nothing, Work::Add),
+        KeptState::Kept => match (runs, damaged, is_wanted) {
+            (true, _, true) => Work::Nothing,
+            (true, _, false) | (false, true, false) => Work::Leave(kept.replica),
+            (false, true, true) => Work::GiveUp(kept.replica),
+            (false, false, true) => Work::Start(kept),
+            (false, false, false) => Work::LeaveOrStart(kept),
+        },
+    }
+}
+
+async fn bring(shared: &Arc<Shared>, group: GroupId, work: Work) -> Result<(), String> {
+    let done = match work {
+        Work::Nothing => return Ok(()),
+        // It may have been here, voted and acknowledged, after this directory was copied.
+        Work::Add(replica) if !shared.start_histories.may_take(replica) => {
+            if shared.start_histories.floor() == Floor::Unknown { Ok(()) } else { shared.never_take(group, replica) }
+        }
+        Work::Add(replica) => shared.add_replica(group, replica).await,
+        Work::Start(kept) => shared.start_kept(&kept).await,
+        Work::Leave(replica) if !may_leave(shared, group, replica).await => return Ok(()),
+        Work::LeaveOrStart(kept) if !may_leave(shared, group, kept.replica).await => shared.start_kept(&kept).await,
+        Work::Leave(replica) | Work::FinishLeaving(replica) | Work::LeaveOrStart(KeptReplica { replica, .. }) => {
+            shared.drop_replica(group, replica).await
+        }
+        Work::GiveUp(replica) => return give_up(shared, group, replica).await,
+    };
+    done.map_err(|error| error.to_string())
+}
+
+async fn give_up(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) -> Result<(), String> {
+    if !dispensable(shared, group, replica).await {
+        return Err(format!(
+            "replica {replica} is damaged and closed, and its group was not heard to do without it: what it has stays"
+        ));
+    }
+    match shared.lose_replica(group, replica).await {
+        Ok(()) => tracing::error!(%group, %replica, "this replica was given up; it is rebuilt from the others"),
+        // Another replica must not come upon what is left of its log; the next start ends it.
+        Err(error) => shared.config.on_fatal.report(format_args!("giving a damaged replica up: {error}")),
+    }
+    Ok(())
+}
+
+async fn may_leave(shared: &Shared, group: GroupId, replica: ReplicaId) -> bool {
+    let reports = shared.reports().await;
+    let told = reports.values().flat_map(|report| &report.led).filter(|led| led.group == group);
+    told.max_by_key(|led| led.term)
+        .is_some_and(|led| !led.changing && led.replicas.iter().all(|member| member.replica != replica))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_a_running_replica_is_work_until_it_runs_or_is_gone() {
+        let line =
+            |state| KeptReplica { group: GroupId(16), replica: ReplicaId(7), dir: "shards/000-r7".into(), state };
+        let (own, other) = (Some(ReplicaId(7)), Some(ReplicaId(9)));
+        let kept = || Some(line(KeptState::Kept));
+        let check = |kept: Option<KeptReplica>, runs, damaged, wanted, expected: Work| {
+            assert_eq!(next(kept.clone(), runs, damaged, wanted), expected, "{kept:?} {runs} {damaged} {wanted:?}");
+        };
+        check(None, false, false, None, Work::Nothing);
+        check(None, false, false, own, Work::Add(ReplicaId(7)));
+        check(kept(), true, false, own, Work::Nothing);
+        check(kept(), true, false, None, Work::Leave(ReplicaId(7)));
+        check(kept(), true, false, other, Work::Leave(ReplicaId(7)));
+        // It was written down, and its directory could not be made: nobody ever came back to it.
+        check(kept(), false, false, own, Work::Start(line(KeptState::Kept)));
+        check(kept(), false, false, other, Work::LeaveOrStart(line(KeptState::Kept)));
+        // It left and was still held by a reader; wanted again or not, it has to be gone first.
+        for wanted in [None, own, other] {
+            check(Some(line(KeptState::Leaving)), false, false, wanted, Work::FinishLeaving(ReplicaId(7)));
+        }
+        check(kept(), false, true, own, Work::GiveUp(ReplicaId(7)));
+        check(kept(), false, true, None, Work::Leave(ReplicaId(7)));
+        check(Some(line(KeptState::Lost)), false, false, own, Work::Nothing);
+        check(Some(line(KeptState::Lost)), false, false, other, Work::Add(ReplicaId(9)));
+        check(Some(line(KeptState::Lost)), false, false, None, Work::Nothing);
+    }
+}

@@ -1,0 +1,123 @@
+//! Rows of deleted objects, and history that nobody may read any more, leave the disk: some time after a delete, what
+//! is left of them in segments and in the log is written anew without them, for all deletes of that time at once.
+//!
+//! Seal the shard, so that the delete is in its kept state and the rows are in no memory table; let go of its log, also
+//! of what members want that lag behind, who are sent files then; copy what lives of the log to new files; write those
+//! segments anew that have rows of what was deleted. Cut short at any of these, the next start looks again.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_cluster_raft::LogRetention;
+use assay_storage_model::GroupId;
+use parking_lot::Mutex;
+
+use crate::replicas::Replicas;
+
+/// How long consensus may take to let go of a group's log.
+const PURGED_WITHIN: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(50);
+
+/// Progress of a round.
+#[derive(Debug, Default)]
+pub(super) struct Erasing {
+    step: Mutex<Step>,
+}
+
+#[derive(Debug, Default)]
+enum Step {
+    #[default]
+    Idle,
+    /// Something was deleted then.
+    Due(Instant),
+    /// Shards are sealed and their logs let go of.
+    Purging,
+    /// The log may be copied.
+    Purged(BTreeSet<GroupId>),
+    /// Segments may be written anew.
+    Renewed(BTreeSet<GroupId>),
+}
+
+impl Erasing {
+    /// Shards of a round that begins now, if one does.
+    pub fn look(&self, replicas: &Replicas, after: Duration, now: Instant) -> Option<BTreeSet<GroupId>> {
+        let mut step = self.step.lock();
+        match *step {
+            Step::Idle if replicas.shards().iter().any(|shard| shard.has_remains()) => *step = Step::Due(now),
+            Step::Due(since) if now.duration_since(since) >= after => {
+                let with = |id: &GroupId| {
+                    let shard = id.shard().and_then(|shard| replicas.shard(shard));
+                    shard.is_some_and(|shard| shard.take_remains())
+                };
+                let shards: BTreeSet<_> = replicas.ids().into_iter().filter(with).collect();
+                *step = Step::Purging;
+                return Some(shards);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// The shards whose log was let go of, once.
+    pub fn take_purged(&self, renew: impl FnOnce()) {
+        let mut step = self.step.lock();
+        if let Step::Purged(shards) = &mut *step {
+            let shards = std::mem::take(shards);
+            renew();
+            *step = Step::Renewed(shards);
+        }
+    }
+
+    /// The shards whose segments are to be written anew, once; the round is over then.
+    pub fn take_renewed(&self) -> BTreeSet<GroupId> {
+        let mut step = self.step.lock();
+        match &mut *step {
+            Step::Renewed(shards) => {
+                let shards = std::mem::take(shards);
+                *step = Step::Idle;
+                shards
+            }
+            _ => BTreeSet::new(),
+        }
+    }
+
+    /// Seals the shards and lets go of their logs.
+    pub async fn purge(self: Arc<Self>, replicas: Replicas, shards: BTreeSet<GroupId>) {
+        let mut purged = BTreeSet::new();
+        for id in shards {
+            match purge(&replicas, id).await {
+                Ok(()) => drop(purged.insert(id)),
+                Err(why) => {
+                    tracing::warn!(group = %id, why, "rows of deleted objects stay in files for now; this is tried again");
+                    remains(&replicas, id);
+                }
+            }
+        }
+        *self.step.lock() = Step::Purged(purged);
+    }
+}
+
+/// For the next round.
+pub(super) fn remains(replicas: &Replicas, id: GroupId) {
+    if let Some(shard) = id.shard().and_then(|shard| replicas.shard(shard)) {
+        shard.remains();
+    }
+}
+
+async fn purge(replicas: &Replicas, id: GroupId) -> Result<(), String> {
+    // A replica that left took its files along.
+    let Some(group) = replicas.group(id) else { return Ok(()) };
+    group.seal().await.map_err(|why| why.to_string())?;
+    let until = Instant::now() + PURGED_WITHIN;
+    loop {
+        group.purge(LogRetention::Nothing).await.map_err(|why| why.to_string())?;
+        if group.sealed_in_log() == 0 {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            return Err(format!("{} entries that are sealed stay in its log", group.sealed_in_log()));
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}

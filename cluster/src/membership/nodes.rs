@@ -1,0 +1,273 @@
+//! The nodes of the cluster as the catalog has them: one record a node, under its number.
+
+use std::collections::BTreeMap;
+
+use assay_storage_catalog::State;
+use assay_storage_model::NodeId;
+use assay_storage_model::catalog::{Expect, PutRecord, Record, RecordKind, UniqueKey};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// State that an operator, or a set time without a sign of life, wants of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeState {
+    Active,
+    /// About to be stopped: it keeps what it has and leads nothing.
+    Draining,
+    /// It never comes back: what it has is rebuilt elsewhere, and its number is never used again.
+    Removed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRecord {
+    pub node: NodeId,
+    /// Address at which other nodes reach it; none before it was told.
+    pub address: Option<String>,
+    pub state: NodeState,
+    /// Statement of the node about its program. None for 0.4.0 and older, which neither read nor write this field: where
+    /// such a node rewrites the record of another one, that one states it again within a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<NodeProgram>,
+}
+
+/// Statement of a node about the program that it runs and the keys that it was given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeProgram {
+    pub version: String,
+    /// Names of [`Feature`]s, also of ones that this program does not know.
+    #[serde(default)]
+    pub features: Vec<String>,
+    /// Ids of the master keys that it has. None until its first start: a node that has only joined serves nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Vec<String>>,
+    /// Fingerprints of the certificate authorities that it trusts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusts: Vec<String>,
+    /// The fingerprint of the cluster's authority that issued its certificate. None where an operator's own did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certified_by: Option<String>,
+}
+
+/// Ability of a node that others ask for before they use it. Keys are wrapped once all nodes have the feature for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// Reading signing keys and an authority that are wrapped by the master key, and issuing certificates.
+    WrappedKeys,
+    /// Saying on whose behalf it asks other nodes, and answering whether a node is known.
+    Principals,
+    /// Responding to writes of other nodes with the `WriteOutcome` of the model.
+    WriteOutcomes,
+}
+
+impl Feature {
+    pub const ALL: [Feature; 3] = [Feature::WrappedKeys, Feature::Principals, Feature::WriteOutcomes];
+
+    /// Frozen: it stands in the records of nodes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Feature::WrappedKeys => "wrapped-keys",
+            Feature::Principals => "principals",
+            Feature::WriteOutcomes => "write-outcomes",
+        }
+    }
+}
+
+impl NodeProgram {
+    /// This program, before it has started on a node.
+    pub(crate) fn own() -> NodeProgram {
+        NodeProgram {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            features: Feature::ALL.iter().map(|feature| feature.name().to_owned()).collect(),
+            ..NodeProgram::default()
+        }
+    }
+
+    pub fn has(&self, feature: Feature) -> bool {
+        self.features.iter().any(|name| name == feature.name())
+    }
+}
+
+impl NodeRecord {
+    fn has(&self, feature: Feature) -> bool {
+        self.program.as_ref().is_some_and(|program| program.has(feature))
+    }
+}
+
+/// The nodes of the cluster that do not have the feature, in words.
+pub(crate) fn lacking(state: &State, feature: Feature) -> Vec<String> {
+    let lacks = present(state).filter(|node| !node.has(feature));
+    let version = |node: &NodeRecord| match &node.program {
+        Some(program) => program.version.clone(),
+        None => "0.4.0 or older".to_owned(),
+    };
+    lacks.map(|node| format!("node {} runs {}", node.node, version(&node))).collect()
+}
+
+/// The nodes that were started without the master key of this id.
+pub(crate) fn without_key(state: &State, id: &str) -> Vec<NodeId> {
+    let lacks = present(state).filter(|node| {
+        let keys = node.program.as_ref().map(|program| program.keys.as_ref());
+        match keys {
+            None => true,
+            // It has joined and not started yet.
+            Some(None) => false,
+            Some(Some(keys)) => keys.iter().all(|key| key != id),
+        }
+    });
+    lacks.map(|node| node.node).collect()
+}
+
+/// The nodes that were not removed.
+pub(crate) fn present(state: &State) -> impl Iterator<Item = NodeRecord> {
+    all(state).into_values().map(|(node, _)| node).filter(|node| node.state != NodeState::Removed)
+}
+
+/// Placed under the node's number, which is not used again.
+pub(crate) fn record_id(node: NodeId) -> Uuid {
+    Uuid::from_u128(u128::from(node.0))
+}
+
+pub(crate) fn read(record: &Record) -> Option<NodeRecord> {
+    serde_json::from_slice(&record.body).ok()
+}
+
+/// Every node that was ever part of the cluster, with the revision of its record.
+pub(crate) fn all(state: &State) -> BTreeMap<NodeId, (NodeRecord, u64)> {
+    let records = state.all(RecordKind::NODE);
+    records.filter_map(|record| read(record).map(|node| (node.node, (node, record.revision)))).collect()
+}
+
+pub(crate) fn get(state: &State, node: NodeId) -> Option<NodeRecord> {
+    state.get(RecordKind::NODE, record_id(node)).and_then(|record| read(record))
+}
+
+pub(crate) fn put(node: &NodeRecord, expect: Expect, at: i64) -> PutRecord {
+    let body = serde_json::to_vec(node).expect("plain data encodes");
+    PutRecord { kind: RecordKind::NODE, id: record_id(node.node), org: None, expect, keys: Vec::new(), body, at }
+}
+
+/// Which nodes are no part of the cluster, as the catalog of this node has it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Removed {
+    /// Each node that has a record, and whether it was removed.
+    known: BTreeMap<NodeId, bool>,
+    /// A node without a record and with a number below this was let in by nodes that a recovery gave up.
+    below: Option<NodeId>,
+    /// Whether a node without a record is refused until another one vouches for it. Nodes before 0.5.0 cannot vouch.
+    refuses_unknown: bool,
+}
+
+/// How a node stands to the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Membership {
+    Member,
+    Removed,
+    /// It has no record here: its certificate may be forged, or this copy of the catalog is behind.
+    Unknown,
+}
+
+impl Removed {
+    pub fn of(state: &State) -> Removed {
+        let known = all(state).into_values().map(|(record, _)| (record.node, record.state == NodeState::Removed));
+        let known: BTreeMap<NodeId, bool> = known.collect();
+        let refuses_unknown = !known.is_empty() && lacking(state, Feature::Principals).is_empty();
+        Removed { known, below: removed_below(state).map(|(below, _)| below), refuses_unknown }
+    }
+
+    pub fn membership(&self, node: NodeId) -> Membership {
+        match self.contains(node) {
+            true => Membership::Removed,
+            false if self.refuses_unknown && !self.known.contains_key(&node) => Membership::Unknown,
+            false => Membership::Member,
+        }
+    }
+
+    /// Whether every node says on whose behalf it asks, and vouches for others.
+    pub fn all_name_principals(&self) -> bool {
+        self.refuses_unknown
+    }
+
+    /// Whether the node has a record and was not removed.
+    pub fn vouches_for(&self, node: NodeId) -> bool {
+        self.known.get(&node) == Some(&false)
+    }
+
+    pub fn contains(&self, node: NodeId) -> bool {
+        self.known.get(&node).copied().unwrap_or(self.below.is_some_and(|below| node < below))
+    }
+}
+
+fn below_key() -> UniqueKey {
+    UniqueKey::new("cluster_setting", "removed_below")
+}
+
+fn removed_below(state: &State) -> Option<(NodeId, &Record)> {
+    let record = state.find(&below_key())?;
+    Some((serde_json::from_slice(&record.body).ok()?, record))
+}
+
+/// From here on a node below this number is no part of the cluster unless it has a record.
+pub(crate) fn put_removed_below(state: &State, below: NodeId, at: i64) -> PutRecord {
+    let before = removed_below(state).map(|(_, record)| record);
+    PutRecord {
+        kind: RecordKind::CLUSTER_SETTING,
+        id: before.map_or_else(Uuid::new_v4, |record| record.id),
+        org: None,
+        expect: before.map_or(Expect::Absent, |record| Expect::Revision(record.revision)),
+        keys: vec![below_key()],
+        body: serde_json::to_vec(&below).expect("plain data encodes"),
+        at,
+    }
+}
+
+/// Addresses of the nodes that are part of the cluster.
+pub(crate) fn addresses(state: &State) -> BTreeMap<NodeId, String> {
+    let nodes = all(state).into_values().map(|(node, _)| node);
+    nodes.filter(|node| node.state != NodeState::Removed).filter_map(|node| Some((node.node, node.address?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recovery on a node that lagged did not know the node that the others had let in, and listened to it.
+    #[test]
+    fn below_the_floor_only_nodes_with_a_record_are_of_the_cluster() {
+        let known = BTreeMap::from([(NodeId(1), true), (NodeId(3), false), (NodeId(10_004), false)]);
+        let founded = Removed { known: known.clone(), below: None, refuses_unknown: false };
+        let recovered = Removed { known, below: Some(NodeId(10_004)), refuses_unknown: false };
+        for (node, before, after) in
+            [(1, true, true), (3, false, false), (4, false, true), (10_004, false, false), (10_005, false, false)]
+        {
+            assert_eq!(founded.contains(NodeId(node)), before, "{node}");
+            assert_eq!(recovered.contains(NodeId(node)), after, "{node}");
+        }
+    }
+
+    #[test]
+    fn a_node_without_a_record_is_unknown_once_others_can_vouch() {
+        let known = BTreeMap::from([(NodeId(1), false), (NodeId(2), true)]);
+        for refuses_unknown in [false, true] {
+            let nodes = Removed { known: known.clone(), below: None, refuses_unknown };
+            let unknown = if refuses_unknown { Membership::Unknown } else { Membership::Member };
+            for (node, expected) in [(1, Membership::Member), (2, Membership::Removed), (99, unknown)] {
+                assert_eq!(nodes.membership(NodeId(node)), expected, "{node}");
+            }
+            assert!(nodes.vouches_for(NodeId(1)) && !nodes.vouches_for(NodeId(2)) && !nodes.vouches_for(NodeId(99)));
+        }
+    }
+
+    /// Records of 0.4.0 can be read, and rewriting them loses nothing that 0.4.0 knows.
+    #[test]
+    fn a_record_of_a_node_before_0_5_states_nothing() {
+        let old = r#"{"node":2,"address":"10.0.0.2:7400","state":"active"}"#;
+        let record: NodeRecord = serde_json::from_str(old).expect("it reads");
+        assert!(record.program.is_none() && !record.has(Feature::Principals));
+        assert_eq!(serde_json::to_string(&record).expect("it is written"), old);
+        let stated = NodeRecord { program: Some(NodeProgram::own()), ..record };
+        let text = serde_json::to_string(&stated).expect("it is written");
+        assert!(stated.has(Feature::Principals) && stated.has(Feature::WrappedKeys), "{text}");
+        assert_eq!(serde_json::from_str::<NodeRecord>(&text).expect("it reads"), stated);
+    }
+}

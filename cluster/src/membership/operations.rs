@@ -1,0 +1,166 @@
+//! Operations of administrators on a running cluster. Every operation states what is wanted in the catalog and is done
+//! when asked again; reconcilers on the nodes bring it about.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use assay_cluster_raft::{Group, HandOverError, Member};
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect};
+use assay_storage_model::command::Outcome;
+use assay_storage_model::{GroupId, NodeId, ReplicaId, WriteFailure};
+use bytes::Bytes;
+use thiserror::Error;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use crate::certificates::node_certificates::now_micros;
+use crate::membership::nodes::{self, NodeRecord, NodeState};
+use crate::{Cluster, Shared};
+
+/// Another operator or a reconciler may be faster this often.
+const ATTEMPTS_MAX: usize = 8;
+/// How long a drain waits until the node leads nothing.
+const DRAIN_WAIT_MAX: Duration = Duration::from_secs(30);
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// Handovers that a stopping node has under way at once.
+const HANDOVERS_AT_ONCE: usize = 64;
+
+#[derive(Debug, Error)]
+pub enum OperateError {
+    #[error("this node has no address for other nodes: start it with --peer-address HOST:PORT")]
+    NoAddress,
+    #[error("there is no node {0} in this cluster")]
+    NoNode(NodeId),
+    #[error("node {0} was removed; its number is not used again")]
+    Removed(NodeId),
+    #[error("{0}")]
+    Refused(String),
+    #[error(transparent)]
+    Write(#[from] WriteFailure),
+    #[error("the catalog does not answer: {0}")]
+    Fence(#[from] assay_cluster_raft::FenceError),
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Shared {
+    /// One command to the catalog, wherever it is led.
+    pub async fn change(&self, command: CatalogCommand) -> Result<CatalogOutcome, OperateError> {
+        match self.write(GroupId::CATALOG, Bytes::from(command.encode())).await? {
+            Outcome::Catalog(outcome) => Ok(outcome),
+            other => Err(OperateError::Failed(format!("the catalog answered {other:?}"))),
+        }
+    }
+
+    /// Changes the record of a node, whatever else changes it meanwhile.
+    pub async fn change_node(
+        &self,
+        node: NodeId,
+        change: impl Fn(&NodeRecord) -> Result<NodeRecord, OperateError>,
+    ) -> Result<NodeRecord, OperateError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let known = nodes::all(&self.catalog.read()).remove(&node);
+            let (record, revision) = known.ok_or(OperateError::NoNode(node))?;
+            let changed = change(&record)?;
+            if changed == record {
+                return Ok(record);
+            }
+            let put = nodes::put(&changed, Expect::Revision(revision), now_micros());
+            if let CatalogOutcome::Put { .. } = self.change(CatalogCommand::Put(put)).await? {
+                return Ok(changed);
+            }
+        }
+        Err(OperateError::Failed("others keep changing the same node: try again".into()))
+    }
+}
+
+impl Cluster {
+    pub(crate) async fn set_state(&self, node: NodeId, state: NodeState) -> Result<NodeRecord, OperateError> {
+        self.fence(GroupId::CATALOG).await?;
+        let change = |record: &NodeRecord| match (record.state, state) {
+            (NodeState::Removed, NodeState::Removed) => Ok(record.clone()),
+            (NodeState::Removed, _) => Err(OperateError::Removed(node)),
+            _ => Ok(NodeRecord { state, ..record.clone() }),
+        };
+        self.shared.change_node(node, change).await
+    }
+
+    /// The node leads nothing any more when this returns, and is not given anything to lead until `undrain`.
+    pub async fn drain(&self, node: NodeId) -> Result<(), OperateError> {
+        self.set_state(node, NodeState::Draining).await?;
+        let until = Instant::now() + DRAIN_WAIT_MAX;
+        loop {
+            let led = self.status().await.groups.iter().filter(|group| group.leader == Some(node)).count();
+            if led == 0 {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                let why = format!("node {node} still leads {led} groups: nobody else can lead them at the moment");
+                return Err(OperateError::Failed(why));
+            }
+            sleep(LOOK_AGAIN_AFTER).await;
+        }
+    }
+
+    pub async fn undrain(&self, node: NodeId) -> Result<(), OperateError> {
+        self.set_state(node, NodeState::Active).await.map(drop)
+    }
+
+    /// Gives away what this node leads, all groups side by side; who cannot be given away is found by an election later.
+    pub(crate) async fn hand_over_all(&self) {
+        let leads = self.shared.replicas.groups().into_iter().filter(Group::leads).collect::<Vec<_>>();
+        if leads.is_empty() {
+            return;
+        }
+        let answering: BTreeSet<NodeId> = self.shared.reports().await.into_keys().collect();
+        let mut handing = JoinSet::new();
+        for group in leads {
+            let to = self.shared.successors(&group).into_iter().find(|one| answering.contains(&one.node));
+            if let Some(to) = to.map(|one| one.replica) {
+                if handing.len() >= HANDOVERS_AT_ONCE {
+                    handing.join_next().await;
+                }
+                handing.spawn(async move { (group.id(), hand_over(&group, to).await) });
+            }
+        }
+        while let Some(ended) = handing.join_next().await {
+            if let Ok((group, Err(why))) = ended {
+                tracing::info!(%group, %why, "not handed over; an election will follow");
+            }
+        }
+    }
+}
+
+async fn hand_over(group: &Group, to: ReplicaId) -> Result<(), HandOverError> {
+    group.hand_over(to).await
+}
+
+impl Shared {
+    /// Candidates to lead a group that this node leads: voters on nodes that are to lead things, those that have most first.
+    /// Whether they answer is not known here: what a leader knows of one that died stays as it was.
+    pub fn successors(&self, group: &Group) -> Vec<Member> {
+        let status = group.status();
+        if !status.leads {
+            return Vec::new();
+        }
+        let nodes = nodes::all(&self.catalog.read());
+        let may_lead = |node: &NodeId| nodes.get(node).is_none_or(|(record, _)| record.state == NodeState::Active);
+        let able = |member: &Member| {
+            member.voter && member.replica != group.replica() && member.matched.is_some() && may_lead(&member.node)
+        };
+        let mut able: Vec<Member> = status.members.into_iter().filter(able).collect();
+        able.sort_by_key(|member| Reverse((member.matched, member.replica)));
+        able
+    }
+
+    /// The first of them that answers.
+    pub async fn first_there(&self, members: Vec<Member>) -> Option<ReplicaId> {
+        for member in members {
+            if self.answers(member.node).await {
+                return Some(member.replica);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,308 @@
+//! Recovery with one node after a majority was lost for good.
+//!
+//! Done on a directory that no node runs on. First everything is looked at: each replica must have entries in its log, and
+//! a state that opens and reaches them. Then `RECOVERING` is written, every replica gets a new number, and is made the
+//! only one of its group (`ForcedRecovery`). The next start leads everything alone, gives the other nodes up and takes their
+//! replicas from the map before anything else can happen, and then removes the file. Asked again it does the same again.
+//!
+//! The directories of the nodes that were given up must never be started again: together they may still be a majority.
+//! What this node never heard of is not counted on: nodes that the lost ones let in are no part of the cluster, and
+//! numbers that they may have given out are left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use assay_cluster_raft::{ForcedRecovery, RecordedGroup};
+use assay_storage_blobs::Blobs;
+use assay_storage_catalog::{Catalog, CatalogConfig};
+use assay_storage_disk::SharedDisk;
+use assay_storage_log::{Log, LogConfig};
+use assay_storage_model::catalog::{
+    CatalogCommand, CatalogOutcome, ChangeReplicas, Expect, GiveIds, IDS_GIVEN_MAX, Replica,
+};
+use assay_storage_model::{Applied, GroupId, LogPosition, NodeId, ReplicaId, ShardId};
+use serde::Serialize;
+
+use crate::Shared;
+use crate::certificates::node_certificates::now_micros;
+use crate::config::ClusterConfig;
+use crate::error::OpenError;
+use crate::membership::nodes::{self, NodeRecord, NodeState, Removed};
+use crate::replicas::lifecycle::open_shard;
+use crate::stale_copies::starts;
+use crate::startup::data_dir::{Format, HomeError, Lock, read_format};
+use crate::startup::node_files::{KeptReplica, KeptState, NodeFiles};
+use crate::startup::open::kept_replicas;
+
+const RECOVERING: &str = "RECOVERING";
+/// Numbers of nodes and of replicas that the lost side may have given out since this node heard of it last. Both are
+/// written down as a floor, so they cost nothing. Each node that joins takes one of each; each replica that is placed
+/// takes one, two groups at a time: many hours of nothing but moving everything, or the largest cluster (256 shards with
+/// three replicas) filled anew a dozen times, while this node heard nothing.
+const NUMBERS_SKIPPED: u64 = 10_000;
+const _: () = assert!(NUMBERS_SKIPPED <= IDS_GIVEN_MAX as u64, "given out with one command");
+
+/// Effects that a recovery would have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Recovery {
+    pub node: NodeId,
+    /// Nodes that are given up for good.
+    pub given_up: Vec<NodeId>,
+    /// Shards with a replica here: they go on with what it has.
+    pub kept: usize,
+    /// Shards without a whole one here: it has none, or one that was never filled, or one that is damaged.
+    pub lost: Vec<ShardId>,
+    /// Kept shards whose replica here has no vote, as far as it knows. It was being filled, or was
+    /// about to leave, and may lack acknowledged writes from long ago.
+    pub not_voting: Vec<ShardId>,
+    /// The same of the catalog. Of more than a few nodes not all vote for it, so this may be as it should.
+    pub catalog_not_voting: bool,
+}
+
+struct Opened {
+    node_files: NodeFiles,
+    kept: Vec<KeptReplica>,
+    recovery: Recovery,
+    /// How far the state of each replica reaches.
+    sealed: BTreeMap<GroupId, Option<LogPosition>>,
+    /// No replica that this node heard of has this number or one above.
+    next_replica: ReplicaId,
+    log: Log,
+    _lock: Lock,
+}
+
+/// Returns what would be lost and kept; changes nothing.
+pub fn recovery(config: &ClusterConfig) -> Result<Recovery, OpenError> {
+    open(config).map(|opened| opened.recovery)
+}
+
+fn open(config: &ClusterConfig) -> Result<Opened, OpenError> {
+    let (disk, dir): (SharedDisk, _) = (config.disk.clone(), config.data_dir.clone());
+    let lock = Lock::take(&dir)?;
+    let format = read_format(disk.as_ref(), &dir)?.ok_or_else(|| HomeError::NotOurs(dir.clone()))?;
+    let node_files = NodeFiles { disk: disk.clone(), dir: dir.clone() };
+    let node = node_files.node()?.node;
+    let mut kept = kept_replicas(&node_files, format)?;
+    let highest = kept.iter().map(|replica| replica.replica.0).max().unwrap_or(0);
+    kept.retain(|replica| replica.state == KeptState::Kept);
+    kept.sort_by_key(|replica| replica.group);
+    let log = Log::open(disk.clone(), &dir.join("log"), LogConfig::default())?;
+    let home = kept.iter().find(|replica| replica.group == GroupId::CATALOG).ok_or(OpenError::NoCatalog)?;
+    let catalog = Catalog::open(CatalogConfig {
+        disk: disk.clone(),
+        dir: dir.join(&home.dir),
+        kv_cache_bytes: config.kv_cache_bytes,
+    })?;
+    let state = catalog.read();
+    // Those that were written down last; the catalog is as old as its last seal here.
+    let mut others: BTreeSet<NodeId> = match node_files.kept_peers()? {
+        Some(peers) => peers.into_keys().collect(),
+        None => nodes::addresses(&state).into_keys().collect(),
+    };
+    others.remove(&node);
+    if others.is_empty() {
+        return Err(OpenError::Alone);
+    }
+    let next_replica = ReplicaId(state.next_ids().1.0.max(highest.saturating_add(1)));
+    drop(state);
+    let mut sealed = BTreeMap::from([(GroupId::CATALOG, catalog.sealed().position)]);
+    let catalog_votes = match had(&log, home, &catalog.sealed())? {
+        Had::Nothing => return Err(OpenError::NothingOfCatalog),
+        found => found == Had::Voter,
+    };
+    let mut recovery = Recovery {
+        node,
+        given_up: others.into_iter().collect(),
+        kept: 0,
+        lost: Vec::new(),
+        not_voting: Vec::new(),
+        catalog_not_voting: !catalog_votes,
+    };
+    look_at_shards(config, format, &kept, &log, &mut recovery, &mut sealed)?;
+    Ok(Opened { node_files, kept, recovery, sealed, next_replica, log, _lock: lock })
+}
+
+/// Data that this node has of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Had {
+    Nothing,
+    Voter,
+    NoVoter,
+}
+
+fn had(log: &Log, kept: &KeptReplica, sealed: &Applied) -> Result<Had, OpenError> {
+    let failed = || OpenError::io(format!("reading the log of group {}", kept.group));
+    let recorded = RecordedGroup::read(&log.group(kept.group)).map_err(failed())?;
+    let reaches = sealed.position.map(|position| position.index);
+    if (!recorded.has_entries && reaches.is_none()) || recorded.purged > reaches {
+        return Ok(Had::Nothing);
+    }
+    let voters = recorded.voters_or_applied(sealed).map_err(failed())?;
+    Ok(if voters.is_some_and(|voters| voters.contains(&kept.replica)) { Had::Voter } else { Had::NoVoter })
+}
+
+fn look_at_shards(
+    config: &ClusterConfig,
+    format: Format,
+    kept: &[KeptReplica],
+    log: &Log,
+    recovery: &mut Recovery,
+    sealed: &mut BTreeMap<GroupId, Option<LogPosition>>,
+) -> Result<(), OpenError> {
+    let blobs = Blobs::open(config.disk.clone(), &config.data_dir.join("blobs"));
+    let blobs = Arc::new(blobs.map_err(OpenError::io("opening the blobs"))?);
+    for shard in (0..format.shards).map(ShardId) {
+        let here = kept.iter().find(|replica| replica.group == GroupId::of_shard(shard));
+        let found = match here {
+            None => Had::Nothing,
+            Some(kept) => match open_shard(config, &blobs, shard, &kept.dir) {
+                Ok(opened) => {
+                    let state = opened.sealed();
+                    sealed.insert(kept.group, state.position);
+                    had(log, kept, &state)?
+                }
+                Err(OpenError::Shard { source, .. }) if source.is_damage() => {
+                    tracing::error!(%shard, %source, "its replica here is damaged");
+                    Had::Nothing
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        match found {
+            Had::Nothing => recovery.lost.push(shard),
+            Had::Voter => recovery.kept += 1,
+            Had::NoVoter => {
+                recovery.kept += 1;
+                recovery.not_voting.push(shard);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes this node a cluster of its own out of what it has.
+pub async fn recover(config: &ClusterConfig) -> Result<Recovery, OpenError> {
+    let opening = {
+        let config = config.clone();
+        tokio::task::spawn_blocking(move || open(&config))
+    };
+    let opened = opening.await.map_err(|error| OpenError::io("opening the store")(std::io::Error::other(error)))??;
+    let Opened { node_files, mut kept, recovery, sealed, next_replica, log, _lock } = opened;
+    if !recovery.lost.is_empty() {
+        return Err(OpenError::NotAllHere(recovery.lost));
+    }
+    // Ascending by group: the catalog takes no number that is below one it has placed.
+    let mut forced = Vec::with_capacity(kept.len());
+    for (number, replica) in (next_replica.0.saturating_add(NUMBERS_SKIPPED)..).zip(&mut kept) {
+        replica.replica = ReplicaId(number);
+        let state = sealed.get(&replica.group).copied().flatten();
+        let planned = ForcedRecovery::plan(log.group(replica.group), replica.replica, recovery.node, state);
+        forced.push((replica.group, planned.map_err(OpenError::io(format!("group {}", replica.group)))?));
+    }
+    let marker = node_files.dir.join(RECOVERING);
+    let written =
+        assay_storage_disk::replace_whole(&*node_files.disk, &marker, b"the next start finishes a recovery\n");
+    written.map_err(OpenError::io(format!("writing {}", marker.display())))?;
+    // A replica with its new number and its old log is no member of its group: it does nothing, if this ends here.
+    node_files.set_replicas(&kept)?;
+    // Every number is new now, and this node is all there is.
+    if let Some(before) = starts::read(&*node_files.disk, &node_files.dir)? {
+        let kept = starts::KeptStarts { closed: BTreeSet::new(), floor: starts::Floor::None, ..before };
+        starts::write(&*node_files.disk, &node_files.dir, &kept)?;
+    }
+    for (group, forced) in forced {
+        forced.write().await.map_err(OpenError::io(format!("group {group}")))?;
+    }
+    let closing = tokio::task::spawn_blocking(move || log.shutdown());
+    closing.await.map_err(|error| OpenError::io("closing the log")(std::io::Error::other(error)))??;
+    Ok(recovery)
+}
+
+fn is_recovering(config: &ClusterConfig) -> Result<bool, OpenError> {
+    let marker = config.data_dir.join(RECOVERING);
+    config.disk.exists(&marker).map_err(OpenError::io(format!("looking for {}", marker.display())))
+}
+
+/// One that was cut short left groups that still count on the lost nodes: as it is, nothing would ever come of the rest.
+/// Blocking.
+pub(crate) fn check_recovery(config: &ClusterConfig, kept: &[KeptReplica], log: &Log) -> Result<(), OpenError> {
+    if !is_recovering(config)? {
+        return Ok(());
+    }
+    for replica in kept {
+        let recorded = RecordedGroup::read(&log.group(replica.group));
+        let recorded = recorded.map_err(OpenError::io(format!("reading the log of group {}", replica.group)))?;
+        // Where it is sealed and purged by now, the group has led alone.
+        if recorded.voters.is_some_and(|voters| !voters.iter().eq([&replica.replica])) {
+            return Err(OpenError::Recovery("it was cut short: run `assay cluster recover --force` again".into()));
+        }
+    }
+    Ok(())
+}
+
+fn failed(error: crate::OperateError) -> OpenError {
+    OpenError::Recovery(error.to_string())
+}
+
+fn answered(outcome: &CatalogOutcome) -> OpenError {
+    OpenError::Recovery(format!("the catalog answered {outcome:?}"))
+}
+
+impl Shared {
+    /// The rest of a recovery, once this node leads everything alone and before it plans anything.
+    pub async fn finish_recovery(self: &Arc<Self>) -> Result<(), OpenError> {
+        if !is_recovering(&self.config)? {
+            return Ok(());
+        }
+        self.skip_numbers().await?;
+        let others = nodes::all(&self.catalog.read());
+        for (node, (record, revision)) in others.into_iter().filter(|(node, _)| *node != self.node) {
+            let removed = NodeRecord { state: NodeState::Removed, ..record };
+            let put = nodes::put(&removed, Expect::Revision(revision), now_micros());
+            self.change(CatalogCommand::Put(put)).await.map_err(failed)?;
+            tracing::warn!(%node, "given up by a recovery");
+        }
+        self.net.set_removed(Removed::of(&self.catalog.read()));
+        for group in self.replicas.groups() {
+            let map = self.catalog.read().shard_map().cloned().ok_or(OpenError::NoCatalog)?;
+            let Some(members) = map.group(group.id()) else { continue };
+            let own = Replica { id: group.replica(), node: self.node };
+            if members.replicas != [own] {
+                let change = ChangeReplicas { group: group.id(), expect_epoch: members.epoch, replicas: vec![own] };
+                let outcome = self.change(CatalogCommand::ChangeReplicas(change)).await.map_err(failed)?;
+                if !matches!(outcome, CatalogOutcome::ReplicasChanged { .. }) {
+                    return Err(answered(&outcome));
+                }
+            }
+        }
+        let marker = self.config.data_dir.join(RECOVERING);
+        self.config.disk.remove(&marker).map_err(OpenError::io(format!("removing {}", marker.display())))
+    }
+
+    /// What the lost side may have given out is not given out again, and a node whose number is among it is no part of
+    /// the cluster.
+    async fn skip_numbers(self: &Arc<Self>) -> Result<(), OpenError> {
+        let own = self.replicas.groups().iter().map(|group| group.replica().0).max().unwrap_or(0);
+        let mut nodes_skipped = NUMBERS_SKIPPED;
+        loop {
+            let nodes = u32::try_from(nodes_skipped).unwrap_or(IDS_GIVEN_MAX);
+            let wanted = CatalogCommand::GiveIds(GiveIds { nodes, replicas: IDS_GIVEN_MAX });
+            let outcome = self.change(wanted).await.map_err(failed)?;
+            let CatalogOutcome::IdsGiven { first_node, first_replica } = outcome else {
+                return Err(answered(&outcome));
+            };
+            if nodes > 0 {
+                let below = NodeId(first_node.0 + u64::from(nodes));
+                let put = nodes::put_removed_below(&self.catalog.read(), below, now_micros());
+                let outcome = self.change(CatalogCommand::Put(put)).await.map_err(failed)?;
+                if !matches!(outcome, CatalogOutcome::Put { .. }) {
+                    return Err(answered(&outcome));
+                }
+            }
+            if first_replica.0 + u64::from(IDS_GIVEN_MAX) > own {
+                return Ok(());
+            }
+            nodes_skipped = 0;
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Nodes that the catalog of this node does not know, and whether their certificates are to be believed.
+//!
+//! A certificate proves that whoever issued it had the authority's key. A forged one can bear a number that never joined,
+//! so the number has to be one that the catalog knows. This node's copy of the catalog may be behind, and the node that it
+//! does not know may be the very one that brings it up to date. So a node that this one knows is asked whether it knows the
+//! number; until it says yes the number is refused.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_storage_model::NodeId;
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep};
+
+use crate::Shared;
+use crate::membership::nodes::Removed;
+use crate::routing::service::{NoAnswer, Service};
+
+pub(crate) const VOUCH: &str = "cluster.vouch";
+/// A node that does not answer within this time does not vouch.
+const ASK_MAX: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(100);
+/// An answer is good for this long. Then the catalog here knows the number, or it is asked for again.
+const VOUCHED_FOR: Duration = Duration::from_secs(60);
+/// After nobody vouched, others are not asked about the number again for this long.
+const REFUSED_FOR: Duration = Duration::from_secs(2);
+/// Numbers that are remembered: more than a cluster ever has at once. Whoever can forge certificates cannot make this grow.
+const NUMBERS_MAX: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum VouchState {
+    /// Somebody asks for it; nobody was asked yet.
+    Wanted,
+    VouchedUntil(Instant),
+    RefusedUntil(Instant),
+}
+
+/// Numbers without a record here that have called.
+#[derive(Debug, Default)]
+pub(crate) struct UnknownNodes(Mutex<BTreeMap<NodeId, VouchState>>);
+
+impl UnknownNodes {
+    /// Whether a known node vouched for the number; where nobody was asked lately, somebody will be.
+    pub fn is_vouched(&self, node: NodeId, now: Instant) -> bool {
+        let mut numbers = self.0.lock();
+        match numbers.get(&node) {
+            Some(VouchState::VouchedUntil(until)) if now < *until => return true,
+            Some(VouchState::RefusedUntil(until)) if now < *until => return false,
+            Some(VouchState::Wanted) => return false,
+            Some(_) | None => {}
+        }
+        if numbers.len() >= NUMBERS_MAX {
+            numbers.retain(|_, standing| match standing {
+                VouchState::Wanted => true,
+                VouchState::VouchedUntil(until) | VouchState::RefusedUntil(until) => now < *until,
+            });
+        }
+        if numbers.len() < NUMBERS_MAX {
+            numbers.insert(node, VouchState::Wanted);
+        }
+        false
+    }
+
+    fn wanted(&self) -> Vec<NodeId> {
+        let numbers = self.0.lock();
+        numbers.iter().filter(|(_, standing)| **standing == VouchState::Wanted).map(|(node, _)| *node).collect()
+    }
+
+    fn answered(&self, node: NodeId, vouched: bool, now: Instant) {
+        let standing = match vouched {
+            true => VouchState::VouchedUntil(now + VOUCHED_FOR),
+            false => VouchState::RefusedUntil(now + REFUSED_FOR),
+        };
+        self.0.lock().insert(node, standing);
+    }
+}
+
+/// Asks known nodes about the numbers that called.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    loop {
+        sleep(LOOK).await;
+        for node in shared.net.strangers().wanted() {
+            let vouched = is_known_elsewhere(&shared, node).await;
+            if !vouched {
+                tracing::warn!(%node, "a node that nobody knows shows a certificate of this cluster; it is refused");
+            }
+            shared.net.strangers().answered(node, vouched, Instant::now());
+        }
+    }
+}
+
+async fn is_known_elsewhere(shared: &Shared, node: NodeId) -> bool {
+    let body = Bytes::copy_from_slice(&node.0.to_le_bytes());
+    let known = Removed::of(&shared.catalog.read());
+    let peers = shared.net.peers().into_iter().filter(|peer| *peer != node && known.vouches_for(*peer));
+    let asked = peers.map(|peer| shared.ask(peer, VOUCH, body.clone(), ASK_MAX));
+    futures::future::join_all(asked).await.into_iter().flatten().any(|answer| answer[..] == [1])
+}
+
+/// Service that tells whether the catalog of this node knows a number.
+#[derive(Debug)]
+pub(crate) struct VoucherService(pub Arc<Shared>);
+
+impl Service for VoucherService {
+    fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+        let bad = || NoAnswer::Refused("the question about a node cannot be decoded".into());
+        let node = <[u8; 8]>::try_from(&body[..]).map(u64::from_le_bytes).map(NodeId).map_err(|_| bad());
+        let answer = node.map(|node| {
+            let knows = Removed::of(&self.0.catalog.read()).vouches_for(node);
+            Bytes::copy_from_slice(&[u8::from(knows)])
+        });
+        async move { answer }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_refused_until_somebody_vouches_and_asked_for_again_later() {
+        let (strangers, node, now) = (UnknownNodes::default(), NodeId(99), Instant::now());
+        assert!(!strangers.is_vouched(node, now));
+        assert_eq!(strangers.wanted(), [node]);
+        strangers.answered(node, false, now);
+        assert!(!strangers.is_vouched(node, now + REFUSED_FOR / 2));
+        assert!(strangers.wanted().is_empty(), "others are not asked at every call");
+        assert!(!strangers.is_vouched(node, now + REFUSED_FOR * 2));
+        assert_eq!(strangers.wanted(), [node]);
+        strangers.answered(node, true, now);
+        assert!(strangers.is_vouched(node, now + VOUCHED_FOR / 2));
+        assert!(!strangers.is_vouched(node, now + VOUCHED_FOR));
+    }
+
+    #[test]
+    fn many_numbers_do_not_take_more_memory() {
+        let (strangers, now) = (UnknownNodes::default(), Instant::now());
+        for node in 0..10_000 {
+            assert!(!strangers.is_vouched(NodeId(node), now));
+        }
+        assert_eq!(strangers.wanted().len(), NUMBERS_MAX);
+        strangers.wanted().into_iter().for_each(|node| strangers.answered(node, false, now));
+        assert!(!strangers.is_vouched(NodeId(20_000), now + REFUSED_FOR));
+        assert_eq!(strangers.wanted(), [NodeId(20_000)]);
+    }
+}

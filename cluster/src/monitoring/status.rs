@@ -1,0 +1,288 @@
+//! Status of the whole cluster, gathered from every node: for people, for `cluster status`, for the planner.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_cluster_placement::{Nodes, plan};
+use assay_storage_model::catalog::ShardMap;
+use assay_storage_model::{ClusterId, GroupId, NodeId, ReplicaId, ShardId};
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
+use serde::{Deserialize, Serialize};
+
+use crate::certificates::node_certificates::{kept_settings, settings};
+use crate::membership::nodes::{self, NodeState};
+use crate::routing::service::{NoAnswer, Service};
+use crate::startup::node_files::KeptState;
+use crate::{Cluster, Shared};
+
+pub(crate) const STATUS: &str = "cluster.status";
+/// A node that does not say within this time how it is counts as silent.
+const ASK_MAX: Duration = Duration::from_millis(1500);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterStatus {
+    pub cluster: ClusterId,
+    /// Node that was asked.
+    pub node: NodeId,
+    pub nodes: Vec<NodeReport>,
+    pub groups: Vec<GroupReport>,
+    /// That each shard is to have, as its founder chose; none where the node that was asked does not know, or is of before
+    /// this was said.
+    #[serde(default)]
+    pub replicas: Option<u16>,
+    /// Whether a majority of the catalog answered just now. Without it nothing can be changed, and what is shown is what
+    /// the node that was asked knew last.
+    #[serde(default = "answered")]
+    pub quorum: bool,
+    /// Every group is led, and has exactly the members that it is to have, all close behind.
+    pub settled: bool,
+    /// Reasons why it is not settled, in words.
+    pub unsettled: Vec<String>,
+}
+
+/// Default for reports of programs that do not send the field.
+fn answered() -> bool {
+    true
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeReport {
+    pub id: NodeId,
+    pub address: Option<String>,
+    pub state: NodeState,
+    /// Whether it answered just now.
+    pub answers: bool,
+    pub leads: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupReport {
+    pub group: GroupId,
+    /// None of the catalog.
+    pub shard: Option<ShardId>,
+    pub leader: Option<NodeId>,
+    pub term: u64,
+    pub replicas: Vec<ReplicaReport>,
+    /// At the leader.
+    pub applied: Option<u64>,
+    /// Members are being changed.
+    pub changing: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    Voter,
+    Learner,
+}
+
+impl ReplicaReport {
+    pub fn votes(&self) -> bool {
+        self.role == Role::Voter
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaReport {
+    pub replica: ReplicaId,
+    pub node: NodeId,
+    pub role: Role,
+    /// How much of the log it has, as the leader knows it.
+    pub matched: Option<u64>,
+}
+
+/// Report of one node about its groups.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct OwnReport {
+    pub led: Vec<GroupReport>,
+    /// Replicas that have nothing any more: found damaged and given up, or gone from their group.
+    #[serde(default)]
+    pub lost: Vec<(GroupId, ReplicaId)>,
+    /// Replicas that it has and that do not run: damaged and closed, or not started yet.
+    #[serde(default)]
+    pub resting: Vec<(GroupId, ReplicaId)>,
+}
+
+/// A learner is close enough behind to vote, and a group settled, when it lacks no more entries than this.
+pub(crate) const CLOSE_ENTRIES: u64 = 200;
+
+impl Shared {
+    pub fn own_report(&self) -> OwnReport {
+        let mut led = Vec::new();
+        for group in self.replicas.groups() {
+            let status = group.status();
+            if !status.leads_confirmed() {
+                continue;
+            }
+            let replica = |member: &assay_cluster_raft::Member| ReplicaReport {
+                replica: member.replica,
+                node: member.node,
+                role: if member.voter { Role::Voter } else { Role::Learner },
+                matched: member.matched,
+            };
+            led.push(GroupReport {
+                group: group.id(),
+                shard: group.id().shard(),
+                leader: Some(self.node),
+                term: status.term,
+                replicas: status.members.iter().map(replica).collect(),
+                applied: status.applied,
+                changing: status.changing,
+            });
+        }
+        let (kept, ending) = (self.kept.lock(), self.ending.lock());
+        let lost = kept.iter().filter(|kept| kept.state == KeptState::Lost && !ending.contains(&kept.group));
+        let lost = lost.map(|kept| (kept.group, kept.replica)).collect();
+        let rests =
+            kept.iter().filter(|kept| kept.state == KeptState::Kept && self.replicas.group(kept.group).is_none());
+        let resting = rests.map(|kept| (kept.group, kept.replica)).collect();
+        OwnReport { led, lost, resting }
+    }
+
+    /// Reports of all nodes, except those that do not answer.
+    pub async fn reports(&self) -> BTreeMap<NodeId, OwnReport> {
+        let others: Vec<NodeId> =
+            nodes::addresses(&self.catalog.read()).into_keys().filter(|node| *node != self.node).collect();
+        let asked = others.into_iter().map(|node| async move {
+            let answer = self.ask_repeatable(node, STATUS, Bytes::new(), ASK_MAX).await.ok()?;
+            Some((node, serde_json::from_slice(&answer).ok()?))
+        });
+        let mut reports: BTreeMap<NodeId, OwnReport> = join_all(asked).await.into_iter().flatten().collect();
+        reports.insert(self.node, self.own_report());
+        reports
+    }
+
+    /// Whether the node says anything just now.
+    pub async fn answers(&self, node: NodeId) -> bool {
+        node == self.node || self.ask_repeatable(node, STATUS, Bytes::new(), ASK_MAX).await.is_ok()
+    }
+
+    pub fn status_of(&self, reports: &BTreeMap<NodeId, OwnReport>, quorum: bool) -> ClusterStatus {
+        let (map, nodes, kept, replicas) = {
+            let state = self.catalog.read();
+            let map = state.shard_map().cloned().unwrap_or_default();
+            (map, nodes::all(&state), kept_settings(&state), usize::from(settings(&state).replicas))
+        };
+        let groups = groups_of(&map, reports);
+        let no_quorum = (!quorum).then(|| "no majority of the catalog answers: nothing can be changed".to_owned());
+        let mut unsettled: Vec<String> = no_quorum.into_iter().collect();
+        unsettled.extend(groups.iter().filter_map(|group| unsettled_group(&map, group)));
+        let nodes: Vec<NodeReport> = nodes
+            .into_values()
+            .map(|(record, _)| NodeReport {
+                id: record.node,
+                leads: groups.iter().filter(|group| group.leader == Some(record.node)).count(),
+                answers: reports.contains_key(&record.node),
+                address: record.address,
+                state: record.state,
+            })
+            .collect();
+        for (node, report) in reports {
+            let named = |(group, replica): &&(GroupId, ReplicaId)| {
+                map.group(*group).is_some_and(|members| members.replicas.iter().any(|one| one.id == *replica))
+            };
+            let lost = report.lost.iter().filter(named);
+            unsettled.extend(lost.map(|(group, _)| format!("group {group} is to be rebuilt on node {node}")));
+            let resting = report.resting.iter().filter(named);
+            unsettled
+                .extend(resting.map(|(group, _)| format!("the replica of group {group} on node {node} does not run")));
+        }
+        let due = plan(&map, &answering(&nodes), replicas).len();
+        if due > 0 {
+            unsettled.push(format!("{due} groups are to be moved"));
+        }
+        let silent = nodes.iter().filter(|node| !node.answers && node.state != NodeState::Removed);
+        unsettled.extend(silent.map(|node| format!("node {} does not answer", node.id)));
+        let (cluster, node, settled) = (self.id, self.node, unsettled.is_empty());
+        let replicas = kept.map(|settings| settings.replicas);
+        ClusterStatus { cluster, node, nodes, groups, replicas, quorum, settled, unsettled }
+    }
+}
+
+/// As a plan wants them; a node that is silent for a moment has not gone yet, and none is planned for on its account.
+fn answering(nodes: &[NodeReport]) -> Nodes {
+    let with = |state: fn(NodeState) -> bool| nodes.iter().filter(move |node| state(node.state)).map(|node| node.id);
+    Nodes {
+        able: with(|state| state != NodeState::Removed).collect(),
+        silent: nodes.iter().filter(|node| !node.answers).map(|node| node.id).collect(),
+        removed: with(|state| state == NodeState::Removed).collect(),
+    }
+}
+
+/// The group as its newest leader sees it, else as the map says it should be.
+pub(crate) fn groups_of(map: &ShardMap, reports: &BTreeMap<NodeId, OwnReport>) -> Vec<GroupReport> {
+    let ids = std::iter::once(GroupId::CATALOG).chain(
+        (0..map.shards.len())
+            .map(|shard| GroupId::of_shard(ShardId(u16::try_from(shard).expect("at most 256 shards")))),
+    );
+    ids.map(|group| {
+        let told = reports.values().flat_map(|report| &report.led).filter(|led| led.group == group);
+        let newest = told.max_by_key(|led| led.term).cloned();
+        newest.unwrap_or_else(|| GroupReport {
+            group,
+            shard: group.shard(),
+            leader: None,
+            term: 0,
+            replicas: Vec::new(),
+            applied: None,
+            changing: false,
+        })
+    })
+    .collect()
+}
+
+/// Reasons why a group is not as the map has it.
+pub(crate) fn unsettled_group(map: &ShardMap, group: &GroupReport) -> Option<String> {
+    let name = name_of(group);
+    if group.leader.is_none() {
+        return Some(format!("{name} has no leader"));
+    }
+    let wanted = map.group(group.group).map(|members| members.replicas.as_slice()).unwrap_or_default();
+    let has = |replica: &ReplicaId| group.replicas.iter().find(|found| found.replica == *replica);
+    let missing = wanted.iter().filter(|replica| has(&replica.id).is_none()).count();
+    let leaving =
+        group.replicas.iter().filter(|found| wanted.iter().all(|replica| replica.id != found.replica)).count();
+    let voters = crate::maintenance::reconcile::voters_wanted(group.group, wanted);
+    let not_voting = voters.iter().filter(|replica| has(replica).is_none_or(|found| !found.votes())).count();
+    let last = has_most(group);
+    let behind = group.replicas.iter().filter(|found| found.matched.unwrap_or(0) + CLOSE_ENTRIES < last).count();
+    match (missing, leaving, not_voting, behind, group.changing) {
+        (0, 0, 0, 0, false) => None,
+        _ => Some(format!(
+            "{name}: {missing} replicas missing, {leaving} leaving, {not_voting} not voting yet, {behind} behind"
+        )),
+    }
+}
+
+pub(crate) fn name_of(group: &GroupReport) -> String {
+    group.shard.map_or_else(|| "the catalog".to_owned(), |shard| format!("shard {shard}"))
+}
+
+pub(crate) fn has_most(group: &GroupReport) -> u64 {
+    group.replicas.iter().filter_map(|replica| replica.matched).max().unwrap_or(0)
+}
+
+impl Cluster {
+    pub async fn status(&self) -> ClusterStatus {
+        // What cannot be confirmed is shown as it is known here.
+        let quorum = match self.group(GroupId::CATALOG) {
+            Some(catalog) => catalog.fence().await.is_ok(),
+            None => false,
+        };
+        self.shared.status_of(&self.shared.reports().await, quorum)
+    }
+}
+
+/// Service that reports on the groups of this node.
+#[derive(Debug)]
+pub(crate) struct ReportService(pub Arc<Shared>);
+
+impl Service for ReportService {
+    fn answer(&self, _from: NodeId, _body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+        let report = self.0.own_report();
+        async move { Ok(Bytes::from(serde_json::to_vec(&report).expect("plain data encodes"))) }.boxed()
+    }
+}

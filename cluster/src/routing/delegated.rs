@@ -1,0 +1,175 @@
+//! Services that are called on behalf of a principal. A principal is given as bytes that upper layers write and read;
+//! here they only travel, in front of the body, to a service of another name.
+//!
+//! Nodes before 0.5.0 say nothing and know only the service's plain name. They are asked by that name, and are answered by
+//! it until every node says on whose behalf it asks.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_storage_model::{NodeId, ObjectKey};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::membership::nodes::{self, Feature};
+use crate::routing::service::{NoAnswer, Service};
+use crate::{Cluster, Shared};
+
+/// Once every node says on whose behalf it asks, one that does not is answered for this long: its copy of the catalog may
+/// not know yet what this node can do.
+pub(crate) const UNNAMED_ANSWERED_FOR: Duration = Duration::from_secs(30);
+/// A principal is a few ids.
+const PRINCIPAL_BYTES_MAX: usize = 4 << 10;
+
+/// The two names of a service.
+#[derive(Clone, Copy, Debug)]
+pub struct ServiceNames {
+    /// The body alone, as before 0.5.0.
+    pub plain: &'static str,
+    /// With a principal in front of the body.
+    pub on_behalf: &'static str,
+}
+
+/// Access to objects that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectAccess {
+    Read,
+    Write,
+}
+
+/// Decides whether a principal may do something, with the catalog of this node.
+pub trait Guard: Send + Sync + fmt::Debug + 'static {
+    fn check(
+        &self,
+        principal: Bytes,
+        access: ObjectAccess,
+        objects: Vec<ObjectKey>,
+    ) -> BoxFuture<'static, Result<(), String>>;
+}
+
+/// A service that is called on behalf of a principal. `principal` is none where a node before 0.5.0 asks.
+pub trait DelegatedService: Send + Sync + fmt::Debug + 'static {
+    fn answer_for(
+        &self,
+        principal: Option<Bytes>,
+        from: NodeId,
+        body: Bytes,
+        within: Duration,
+    ) -> BoxFuture<'static, Result<Bytes, NoAnswer>>;
+}
+
+/// Service under one of its two names.
+#[derive(Debug)]
+struct NamedService {
+    answers: Arc<dyn DelegatedService>,
+    has_principal: bool,
+}
+
+impl Service for NamedService {
+    fn answer(&self, from: NodeId, body: Bytes, within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+        if !self.has_principal {
+            return self.answers.answer_for(None, from, body, within);
+        }
+        match split(body) {
+            Some((principal, body)) => self.answers.answer_for(Some(principal), from, body, within),
+            None => async { Err(NoAnswer::Refused("a question without a principal in front".into())) }.boxed(),
+        }
+    }
+}
+
+/// Length u16, principal, body.
+fn join(principal: &[u8], body: &[u8]) -> Bytes {
+    let mut joined = BytesMut::with_capacity(2 + principal.len() + body.len());
+    joined.put_u16_le(u16::try_from(principal.len()).expect("a principal is a few ids"));
+    joined.put_slice(principal);
+    joined.put_slice(body);
+    joined.freeze()
+}
+
+fn split(mut joined: Bytes) -> Option<(Bytes, Bytes)> {
+    if joined.len() < 2 {
+        return None;
+    }
+    let length = usize::from(joined.get_u16_le());
+    if length == 0 || length > PRINCIPAL_BYTES_MAX || length > joined.len() {
+        return None;
+    }
+    let principal = joined.split_to(length);
+    Some((principal, joined))
+}
+
+impl Cluster {
+    /// From here on this node asks the guard before it does what another node asks for.
+    pub fn guard_with(&self, guard: Arc<dyn Guard>) {
+        self.shared.net.guard_with(Some(guard));
+    }
+
+    /// From here on this node answers the service by both of its names.
+    pub fn serve_on_behalf(&self, names: ServiceNames, answers: Arc<dyn DelegatedService>) {
+        self.serve(names.plain, Arc::new(NamedService { answers: Arc::clone(&answers), has_principal: false }));
+        self.serve(names.on_behalf, Arc::new(NamedService { answers, has_principal: true }));
+    }
+
+    /// By which name the node is asked, and with which body.
+    pub fn addressed(&self, node: NodeId, names: ServiceNames, principal: &[u8], body: Bytes) -> (&'static str, Bytes) {
+        self.shared.addressed(node, names, principal, body)
+    }
+
+    /// Whether a node has stated that it has the feature.
+    pub fn has_feature(&self, node: NodeId, feature: Feature) -> bool {
+        self.shared.has_feature(node, feature)
+    }
+
+    /// Whether a principal may do something to objects here, as the catalog of this node has it.
+    pub async fn check(
+        &self,
+        principal: Option<Bytes>,
+        access: ObjectAccess,
+        objects: Vec<ObjectKey>,
+    ) -> Result<(), NoAnswer> {
+        let net = &self.shared.net;
+        let Some(principal) = principal else {
+            return match net.answers_unnamed() {
+                true => Ok(()),
+                false => Err(NoAnswer::Refused("the question does not say on whose behalf it is asked".into())),
+            };
+        };
+        // Before its start is done this node is asked again a moment later.
+        let guard = net.guard().ok_or(NoAnswer::NotLeader { leader: None })?;
+        guard.check(principal, access, objects).await.map_err(NoAnswer::Refused)
+    }
+}
+
+impl Shared {
+    pub fn addressed(&self, node: NodeId, names: ServiceNames, principal: &[u8], body: Bytes) -> (&'static str, Bytes) {
+        if self.has_feature(node, Feature::Principals) {
+            (names.on_behalf, join(principal, &body))
+        } else {
+            (names.plain, body)
+        }
+    }
+
+    fn has_feature(&self, node: NodeId, feature: Feature) -> bool {
+        let state = self.catalog.read();
+        nodes::get(&state, node).and_then(|record| record.program).is_some_and(|program| program.has(feature))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_principal_travels_in_front_of_the_body() {
+        for body in [&b""[..], b"body"] {
+            let (principal, rest) = split(join(b"who", body)).expect("it reads");
+            assert_eq!((&principal[..], &rest[..]), (&b"who"[..], body));
+        }
+        let long = join(&[7; PRINCIPAL_BYTES_MAX + 1], b"");
+        for wrong in [Bytes::new(), Bytes::from_static(&[3, 0, 1]), Bytes::from_static(&[0, 0, 1]), long] {
+            assert!(split(wrong).is_none());
+        }
+    }
+}

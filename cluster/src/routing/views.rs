@@ -1,0 +1,65 @@
+//! Views of shards that have a replica here: a reader sees everything that was acknowledged before it asked.
+
+use std::sync::Arc;
+
+use assay_storage_model::command::Command;
+use assay_storage_model::{GroupId, NotWritten, ShardId, WriteFailure, Xact};
+use assay_storage_shard::{Shard, View};
+use bytes::Bytes;
+use thiserror::Error;
+
+use crate::Cluster;
+
+/// A version may lie this far ahead of the clock; the shard's ids then start above it.
+const AHEAD_SECONDS_MAX: u64 = 10;
+
+/// Why there is no view.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ViewError {
+    #[error("version {asked} lies in the future; the last one here is {last}")]
+    Future { asked: Xact, last: Xact },
+    #[error("{0}")]
+    Busy(String),
+    /// A version ahead of the last write has to be noted, and there is no room to do it.
+    #[error("{0}")]
+    NoSpace(String),
+    /// Another node may have one, or this one later.
+    #[error("shard {shard}: {why}")]
+    Unavailable { shard: ShardId, why: String },
+}
+
+impl Cluster {
+    /// A view that holds version `at`, if one is named: where that lies ahead of the last write, the shard moves on to it
+    /// first, so that the answer for it can never change. `stale` asks for no proof that nothing newer was acknowledged.
+    pub async fn view(
+        &self,
+        shard: ShardId,
+        at: Option<Xact>,
+        now_micros: i64,
+        stale: bool,
+    ) -> Result<View, ViewError> {
+        let unavailable = |why: String| ViewError::Unavailable { shard, why };
+        let found = self.shard(shard).ok_or_else(|| unavailable("it is not here".into()))?;
+        if !stale {
+            self.fence(GroupId::of_shard(shard)).await.map_err(|why| unavailable(why.to_string()))?;
+        }
+        if let Some(at) = at.filter(|at| *at > found.last()) {
+            self.advance(shard, &found, at, now_micros).await?;
+        }
+        Ok(found.view())
+    }
+
+    /// Makes every later write of the shard get an id above `to`.
+    async fn advance(&self, shard: ShardId, found: &Arc<Shard>, to: Xact, now_micros: i64) -> Result<(), ViewError> {
+        let now_seconds = u64::try_from(now_micros).unwrap_or(0) / 1_000_000;
+        if u64::from(to.seconds()) > now_seconds + AHEAD_SECONDS_MAX || to > Xact::MAX {
+            return Err(ViewError::Future { asked: to, last: found.last() });
+        }
+        match self.write(shard, Bytes::from(Command::Advance { to }.encode())).await {
+            Ok(_) => Ok(()),
+            Err(WriteFailure::NotWritten(NotWritten::Busy(why))) => Err(ViewError::Busy(why.into_owned())),
+            Err(WriteFailure::NotWritten(NotWritten::NoSpace(why))) => Err(ViewError::NoSpace(why)),
+            Err(why) => Err(ViewError::Unavailable { shard, why: why.to_string() }),
+        }
+    }
+}

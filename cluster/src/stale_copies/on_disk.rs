@@ -1,0 +1,142 @@
+//! Detection, by a start itself, of a directory whose files are not all of one time, before any other node is asked.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use assay_cluster_raft::contradiction;
+use assay_storage_disk::{Disk, SharedDisk};
+use assay_storage_log::Log;
+use assay_storage_model::catalog::ShardMap;
+use assay_storage_model::{Applied, GroupId, NodeId};
+use uuid::Uuid;
+
+use crate::error::OpenError;
+use crate::replicas::lifecycle::{ClosedReplica, close_damaged};
+use crate::stale_copies::acknowledged;
+use crate::stale_copies::starts::{self, KeptStarts, Name, StartId, fits, read_marker, write_marker};
+use crate::startup::data_dir::HomeError;
+use crate::startup::node_files::{KeptReplica, KeptState, NodeFiles};
+
+/// Groups whose replica in a directory must not run again, although it is there. Needs no lock.
+pub fn closed_groups(disk: SharedDisk, dir: &Path) -> Result<Vec<GroupId>, HomeError> {
+    let node_files = NodeFiles { disk, dir: dir.to_owned() };
+    let closed = starts::read(&*node_files.disk, dir)?.unwrap_or_default().closed;
+    let kept = node_files.replicas()?.unwrap_or_default();
+    let must_not = |one: &&KeptReplica| one.state == KeptState::Kept && closed.contains(&(one.group, one.replica));
+    Ok(kept.iter().filter(must_not).map(|one| one.group).collect())
+}
+
+/// Files in which a node keeps what it knows of itself and of others, each with the error that a start would meet. Needs
+/// no lock.
+pub fn check_node_files(disk: SharedDisk, dir: &Path) -> Vec<(&'static str, HomeError)> {
+    let node_files = NodeFiles { disk, dir: dir.to_owned() };
+    let disk = &*node_files.disk;
+    let read = [
+        ("NODE", node_files.node().err()),
+        ("PEERS", node_files.kept_peers().err()),
+        ("REPLICAS", node_files.replicas().err()),
+        ("STARTS", starts::read(disk, dir).err()),
+        ("log/START", read_marker(disk, &dir.join("log")).err()),
+        ("ACKNOWLEDGED", acknowledged::read(disk, dir).err()),
+    ];
+    read.into_iter().filter_map(|(file, error)| Some((file, error?))).collect()
+}
+
+/// Whether the log was last used by another copy of the data directory: the next start closes every replica. False where
+/// that cannot be read.
+pub fn log_is_of_other_time(disk: &dyn Disk, dir: &Path) -> bool {
+    let Ok(kept) = starts::read(disk, dir) else { return false };
+    let Ok(marker) = read_marker(disk, &dir.join("log")) else { return false };
+    !fits(&kept.unwrap_or_default().history, marker)
+}
+
+/// A start that nobody has heard of yet.
+pub(crate) struct Beginning<'a> {
+    log: &'a Log,
+    node_files: &'a NodeFiles,
+    log_dir: PathBuf,
+    map: Option<&'a ShardMap>,
+    node: NodeId,
+    before: KeptStarts,
+    start: StartId,
+    /// The start that the log was used by, where this directory has never heard of it, or where the log lacks the last.
+    strange: Option<StartId>,
+    closed: BTreeSet<Name>,
+}
+
+impl<'a> Beginning<'a> {
+    pub fn new(
+        (log, node_files): (&'a Log, &'a NodeFiles),
+        log_dir: &Path,
+        map: Option<&'a ShardMap>,
+        node: NodeId,
+    ) -> Result<Beginning<'a>, OpenError> {
+        let before = starts::read(&*node_files.disk, &node_files.dir)?.unwrap_or_default();
+        let start = StartId(Uuid::new_v4().as_u128());
+        let marker = read_marker(&*node_files.disk, log_dir)?;
+        let strange = (!fits(&before.history, marker)).then(|| marker.map_or(start, |(_, current)| current));
+        let closed = before.closed.clone();
+        Ok(Beginning { log, node_files, log_dir: log_dir.to_owned(), map, node, before, start, strange, closed })
+    }
+
+    /// Every replica is closed where the log is of another time than the rest: its votes and its last entries may be gone.
+    pub fn look_at_log(&mut self, kept: &[KeptReplica]) -> Result<(), OpenError> {
+        if self.strange.is_none() {
+            return Ok(());
+        }
+        for replica in kept.iter().filter(|replica| replica.state == KeptState::Kept) {
+            if close_damaged((self.log, self.node_files), replica, self.map, self.node)?.is_none() {
+                return Err(OpenError::LogOfOtherTime(replica.group));
+            }
+            self.closed.insert((replica.group, replica.replica));
+        }
+        tracing::error!(
+            "log/ was not last used by this data directory: it is of another time. All replicas are closed, and rebuilt \
+             from the other nodes under new numbers"
+        );
+        Ok(())
+    }
+
+    /// A replica that must not run, unless nobody else has it.
+    pub fn closed(&self, replica: &KeptReplica) -> Result<Option<ClosedReplica>, OpenError> {
+        if !self.closed.contains(&(replica.group, replica.replica)) {
+            return Ok(None);
+        }
+        let stays = close_damaged((self.log, self.node_files), replica, self.map, self.node)?;
+        if stays.is_some() {
+            tracing::error!(group = %replica.group, replica = %replica.replica, "a replica that must not vote stays closed");
+        }
+        Ok(stays)
+    }
+
+    /// A replica whose group went on without what it has committed.
+    pub fn of_other_history(
+        &mut self,
+        replica: &KeptReplica,
+        sealed: &Applied,
+    ) -> Result<Option<ClosedReplica>, OpenError> {
+        let found = contradiction(&self.log.group(replica.group), sealed);
+        let found = found.map_err(OpenError::io(format!("reading the log of group {}", replica.group)))?;
+        let Some(why) = found else { return Ok(None) };
+        let stays = close_damaged((self.log, self.node_files), replica, self.map, self.node)?;
+        if stays.is_some() {
+            let KeptReplica { group, replica, .. } = replica;
+            tracing::error!(%group, %replica, why, "a replica is of another history of its group and stays closed");
+            self.closed.insert((*group, *replica));
+        }
+        Ok(stays)
+    }
+
+    /// Makes the start durable: at the log first, so that a crash in between is told from a log of another time.
+    pub fn write(self) -> Result<KeptStarts, OpenError> {
+        let Beginning { node_files, log_dir, before, start, strange, closed, .. } = self;
+        let disk = &*node_files.disk;
+        write_marker(disk, &log_dir, before.history.last().copied(), start)?;
+        let kept = match strange {
+            Some(strange) => before.as_old_copy(strange, start, closed),
+            None => before.begun(start).with_closed(closed),
+        };
+        starts::write(disk, &node_files.dir, &kept)?;
+        Ok(kept)
+    }
+}

@@ -1,0 +1,351 @@
+//! Exchange of start histories between nodes: the decisions of `starts` are written, sent and waited for
+//! here.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use assay_cluster_raft::{HardState, Way};
+use assay_cluster_transport::{Call, CallError, Processes, RefusalCode};
+use assay_storage_model::{GroupId, NodeId, ReplicaId};
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+
+use crate::Shared;
+use crate::error::OpenError;
+use crate::routing::service::{NoAnswer, Service};
+use crate::stale_copies::acknowledged::AcknowledgedTable;
+use crate::stale_copies::starts::{
+    self, Consequence, HISTORY_MAX, Introduction, KeptStarts, Message, Registry, StartId, StartVerdict, Stop, Verdict,
+};
+use crate::startup::node_files::{KeptReplica, KeptState, NodeFiles};
+
+pub(crate) const START_HISTORY: &str = "cluster.start-history";
+pub(crate) const START_ID: &str = "cluster.start-id";
+/// The process before a new one, if it still answers, does so within this. Both times grow with the heartbeat, which is
+/// longer than a round trip.
+const LOOK_FOR_MAX: Duration = Duration::from_secs(1);
+const LOOK_FOR_HEARTBEATS: u32 = 5;
+/// An exchange has a write on each side, and a look for the process before.
+const EXCHANGE_MAX: Duration = Duration::from_secs(5);
+const EXCHANGE_HEARTBEATS: u32 = 15;
+/// Between two exchanges with a node that came to nothing.
+const AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+type ExchangeTurn = Arc<tokio::sync::Mutex<Option<Instant>>>;
+
+/// Starts that one process knows, and their exchange with others.
+#[derive(Debug)]
+pub(crate) struct StartHistories {
+    registry: Mutex<Registry>,
+    node_files: NodeFiles,
+    shared: OnceLock<Weak<Shared>>,
+    /// One change of what is kept at a time.
+    writing: tokio::sync::Mutex<()>,
+    /// One exchange with a node at a time, and when the last one began.
+    turns: Mutex<BTreeMap<NodeId, ExchangeTurn>>,
+    consequences: Mutex<Vec<Consequence>>,
+    told: Notify,
+    /// Acknowledgements of followers of groups led here.
+    pub table: AcknowledgedTable,
+}
+
+fn other(error: impl std::fmt::Display) -> OpenError {
+    OpenError::io("comparing starts")(std::io::Error::other(error.to_string()))
+}
+
+impl StartHistories {
+    pub fn new(node_files: NodeFiles, kept: KeptStarts, table: AcknowledgedTable) -> Result<StartHistories, OpenError> {
+        let others = node_files.peers()?.into_keys();
+        let registry = Mutex::new(Registry::new(kept, others));
+        Ok(StartHistories {
+            registry,
+            node_files,
+            shared: OnceLock::new(),
+            writing: tokio::sync::Mutex::default(),
+            turns: Mutex::default(),
+            consequences: Mutex::default(),
+            told: Notify::new(),
+            table,
+        })
+    }
+
+    /// Exchanges are made from here on.
+    pub fn begin(&self, shared: &Arc<Shared>) {
+        // Set once, by the start.
+        let _ = self.shared.set(Arc::downgrade(shared));
+    }
+
+    pub fn own(&self) -> StartId {
+        self.registry.lock().own()
+    }
+
+    /// Whether the history of this node has this start.
+    pub fn has_start(&self, start: StartId) -> bool {
+        self.registry.lock().kept().history.contains(&start)
+    }
+
+    pub fn is_closed(&self, group: GroupId, replica: ReplicaId) -> bool {
+        self.registry.lock().is_closed((group, replica))
+    }
+
+    pub fn may_take(&self, replica: ReplicaId) -> bool {
+        self.registry.lock().kept().may_take(replica)
+    }
+
+    pub fn floor(&self) -> starts::Floor {
+        self.registry.lock().kept().floor
+    }
+
+    pub fn against(&self) -> Vec<(NodeId, StartVerdict)> {
+        self.registry.lock().against()
+    }
+
+    pub fn is_due(&self, node: NodeId) -> bool {
+        self.registry.lock().is_due(node)
+    }
+
+    pub fn says_nothing(&self, node: NodeId) -> bool {
+        self.registry.lock().says_nothing(node)
+    }
+
+    pub fn waited(&self) {
+        self.registry.lock().waited();
+    }
+
+    /// Something that another node found is to be acted on.
+    pub fn add(&self, consequence: Consequence) {
+        self.consequences.lock().push(consequence);
+        self.told.notify_one();
+    }
+
+    pub async fn next(&self) -> Consequence {
+        loop {
+            let told = self.told.notified();
+            let first = {
+                let mut waiting = self.consequences.lock();
+                if waiting.is_empty() { None } else { Some(waiting.remove(0)) }
+            };
+            match first {
+                Some(first) => return first,
+                None => told.await,
+            }
+        }
+    }
+
+    /// Changes what is kept, on the disk first. None where there is nothing to change.
+    pub async fn change(&self, change: impl FnOnce(&KeptStarts) -> KeptStarts) -> Result<(), OpenError> {
+        let _one = self.writing.lock().await;
+        let next = change(self.registry.lock().kept());
+        self.write(next.clone()).await?;
+        self.registry.lock().keep(next);
+        Ok(())
+    }
+
+    /// For whoever holds `writing`.
+    async fn write(&self, next: KeptStarts) -> Result<(), OpenError> {
+        let node_files = self.node_files.clone();
+        let written = tokio::task::spawn_blocking(move || starts::write(&*node_files.disk, &node_files.dir, &next));
+        Ok(written.await.map_err(other)??)
+    }
+
+    /// The processes of a message that is to be sent, once the two nodes are compared.
+    pub async fn way_out(self: &Arc<Self>, way: Way, within: Duration) -> Result<Processes, String> {
+        let (own, theirs) = ((way.group, way.from), (way.group, way.to));
+        let outgoing = || self.registry.lock().outgoing(way.node, own, theirs);
+        let mut found = outgoing();
+        if found == Err(Stop::Introduce) {
+            let (start_histories, node) = (Arc::clone(self), way.node);
+            // Goes on when the sender no longer waits.
+            let exchange = tokio::spawn(async move { start_histories.exchange(node).await });
+            match timeout(within, exchange).await {
+                Ok(Ok(Ok(()))) => found = outgoing(),
+                Ok(Ok(Err(why))) => return Err(why),
+                Ok(Err(_)) | Err(_) => {}
+            }
+        }
+        found.map(|to| Processes { from: self.own().0, to: to.map(|to| to.0) }).map_err(|stop| stop.to_string())
+    }
+
+    /// Whether a message that came may be taken; `way` leads back to its sender.
+    pub fn way_in(&self, way: Way, processes: Option<Processes>) -> Result<(), Stop> {
+        let processes = processes.map(|both| (StartId(both.from), both.to.map(StartId)));
+        self.registry.lock().incoming(way.node, processes, (way.group, way.from), (way.group, way.to))
+    }
+
+    /// A node said that it does not know this process, or that another one is there.
+    pub fn forget(&self, node: NodeId) {
+        self.registry.lock().forget(node);
+    }
+
+    /// Introduces the two nodes to each other, unless that was tried just now.
+    pub async fn exchange(&self, node: NodeId) -> Result<(), String> {
+        let turn = Arc::clone(self.turns.lock().entry(node).or_default());
+        let mut began = turn.lock().await;
+        if !self.registry.lock().is_due(node) && !self.registry.lock().says_nothing(node) {
+            return Ok(());
+        }
+        if began.is_some_and(|began| began.elapsed() < AGAIN_AFTER) {
+            return Err(format!("node {node} and this one did not come to an agreement on their starts"));
+        }
+        *began = Some(Instant::now());
+        let exchanged = self.exchange_now(node).await;
+        if exchanged.is_err() {
+            self.registry.lock().not_reached(node);
+        }
+        exchanged
+    }
+
+    async fn exchange_now(&self, node: NodeId) -> Result<(), String> {
+        let Some(shared) = self.shared.get().and_then(Weak::upgrade) else { return Err("the node starts".into()) };
+        let exchange_max = EXCHANGE_MAX.max(shared.config.timing.heartbeat * EXCHANGE_HEARTBEATS);
+        let known = self.registry.lock().verdict_on(node);
+        for told in [known.is_some(), true] {
+            let message = self.message(&shared, node).await?;
+            let call = Call::new(START_HISTORY, message, exchange_max).repeatable();
+            let answer = match shared.net.call(node, call).await {
+                Ok(answer) => answer,
+                Err(CallError::Refused(refusal)) if refusal.code == RefusalCode::NoService => {
+                    self.registry.lock().is_silent(node);
+                    return Ok(());
+                }
+                Err(error) => return Err(error.to_string()),
+            };
+            let said: Message = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+            let answering = Some(said.introduction.start);
+            let verdict = self.take(&shared, node, said, answering).await.map_err(|error| error.to_string())?;
+            let agreed = verdict.found == StartVerdict::Accepted && verdict.refused.is_empty();
+            // The other node has to hear what is wrong with it.
+            if told || agreed {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn message(&self, shared: &Arc<Shared>, to: NodeId) -> Result<Bytes, String> {
+        let (start, history) = {
+            let registry = self.registry.lock();
+            (registry.own(), registry.kept().history.clone())
+        };
+        let reading = Arc::clone(shared);
+        let replicas = tokio::task::spawn_blocking(move || hard_states(&reading)).await;
+        let replicas = replicas.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        let introduction = Introduction { start, history, replicas };
+        let message = Message { introduction, verdict: self.registry.lock().verdict_on(to) };
+        Ok(Bytes::from(serde_json::to_vec(&message).expect("plain data encodes")))
+    }
+
+    /// Judges another node's process and hears its judgement on this one.
+    async fn take(
+        &self,
+        shared: &Arc<Shared>,
+        from: NodeId,
+        said: Message,
+        answering: Option<StartId>,
+    ) -> Result<Verdict, OpenError> {
+        let _one = self.writing.lock().await;
+        let acknowledged = |group, replica| shared.acknowledged(group, replica);
+        let verdict = self.registry.lock().judge(from, &said.introduction, answering, acknowledged);
+        let to_keep = self.registry.lock().to_keep(from, &verdict);
+        if let Some(kept) = to_keep {
+            self.write(kept).await?;
+        }
+        say(from, &verdict, self.registry.lock().verdict_on(from).as_ref());
+        let consequences = {
+            let mut registry = self.registry.lock();
+            registry.judged(from, verdict.clone());
+            said.verdict.map(|on_this| registry.heard(from, &on_this)).unwrap_or_default()
+        };
+        consequences.into_iter().for_each(|consequence| self.add(consequence));
+        Ok(verdict)
+    }
+
+    /// Which process answers at a node's address.
+    async fn look_for(&self, shared: &Shared, node: NodeId) -> Option<StartId> {
+        let within = LOOK_FOR_MAX.max(shared.config.timing.heartbeat * LOOK_FOR_HEARTBEATS);
+        let answer = shared.net.call(node, Call::new(START_ID, Bytes::new(), within).repeatable()).await.ok()?;
+        answer.as_ref().try_into().ok().map(u128::from_le_bytes).map(StartId)
+    }
+
+    async fn answer(&self, from: NodeId, body: Bytes) -> Result<Bytes, String> {
+        let shared = self.shared.get().and_then(Weak::upgrade).ok_or("the node starts")?;
+        let said: Message = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        if said.introduction.history.len() > 2 * HISTORY_MAX {
+            return Err("a history that is too long".into());
+        }
+        let must_look = self.registry.lock().must_look_for(from, &said.introduction);
+        let answering = if must_look { self.look_for(&shared, from).await } else { None };
+        self.take(&shared, from, said, answering).await.map_err(|error| error.to_string())?;
+        self.message(&shared, from).await
+    }
+}
+
+/// One line where a verdict is news.
+fn say(node: NodeId, verdict: &Verdict, before: Option<&Verdict>) {
+    if before == Some(verdict) {
+        return;
+    }
+    match verdict.found {
+        StartVerdict::Accepted => {
+            tracing::info!(%node, start = %verdict.about, "a node introduced itself");
+            for (group, replica, why) in &verdict.refused {
+                tracing::error!(%node, %group, %replica, why, "a replica there lacks what it had acknowledged and is refused");
+            }
+        }
+        StartVerdict::Lacks(seen) => tracing::error!(
+            %node, start = %verdict.about, %seen,
+            "a node is refused: it runs on an older copy of its data directory, which a later start had used"
+        ),
+        StartVerdict::StillThere(other) => tracing::error!(
+            %node, start = %verdict.about, %other,
+            "a process that says that it is this node is refused: another one answers at the node's address"
+        ),
+    }
+}
+
+/// Hard state of each replica of this node. Blocking.
+fn hard_states(shared: &Shared) -> std::io::Result<Vec<(GroupId, ReplicaId, HardState)>> {
+    let kept: Vec<KeptReplica> = shared.kept.lock().clone();
+    let kept = kept.into_iter().filter(|one| one.state == KeptState::Kept);
+    let hard_state = |one: KeptReplica| {
+        let sealed = match one.group.shard() {
+            Some(shard) => shared.replicas.shard(shard).and_then(|shard| shard.sealed().position),
+            None => shared.catalog.sealed().position,
+        };
+        Ok((one.group, one.replica, HardState::read(&shared.log.group(one.group), sealed)?))
+    };
+    kept.map(hard_state).collect()
+}
+
+/// Answers another node that introduces itself.
+#[derive(Debug)]
+pub(crate) struct StartHistoryService(pub Arc<StartHistories>);
+
+impl Service for StartHistoryService {
+    fn answer(&self, from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+        let start_histories = Arc::clone(&self.0);
+        // To its end, whether or not anybody waits: what is written must be acted on.
+        let answering = tokio::spawn(async move { start_histories.answer(from, body).await });
+        async move {
+            let answered = answering.await.unwrap_or_else(|error| Err(error.to_string()));
+            answered.map_err(NoAnswer::Refused)
+        }
+        .boxed()
+    }
+}
+
+/// Says which process answers here.
+#[derive(Debug)]
+pub(crate) struct StartIdService(pub Arc<StartHistories>);
+
+impl Service for StartIdService {
+    fn answer(&self, _from: NodeId, _body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+        let start = self.0.own();
+        async move { Ok(Bytes::copy_from_slice(&start.0.to_le_bytes())) }.boxed()
+    }
+}

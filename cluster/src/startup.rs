@@ -1,0 +1,6 @@
+//! Opening of a node: its data directory, the files it keeps about itself, and the order of a start.
+
+pub(crate) mod checksummed_file;
+pub(crate) mod data_dir;
+pub(crate) mod node_files;
+pub(crate) mod open;

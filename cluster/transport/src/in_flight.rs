@@ -1,0 +1,32 @@
+//! Counter of operations in flight, for a shutdown that waits until there are none.
+
+use tokio::sync::watch;
+
+#[derive(Clone, Debug)]
+pub(crate) struct InFlightCounter(watch::Sender<usize>);
+
+/// One operation in flight, counted until it is dropped.
+#[derive(Debug)]
+pub(crate) struct InFlight(watch::Sender<usize>);
+
+impl InFlightCounter {
+    pub(crate) fn new() -> InFlightCounter {
+        InFlightCounter(watch::Sender::new(0))
+    }
+
+    pub(crate) fn begin(&self) -> InFlight {
+        self.0.send_modify(|count| *count += 1);
+        InFlight(self.0.clone())
+    }
+
+    pub(crate) async fn until_none(&self) {
+        // Fails only without a sender, and one is in `self`.
+        let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}

@@ -1,0 +1,120 @@
+//! Integrity check before a log is opened: compares what the files say with the watermark. Decides; touches nothing.
+//!
+//! J1: damage or loss at or below a group's watermark is corruption.
+//! J2: damage in any file but the last of its queue is corruption: those were synced when they were closed.
+//! J3: what is left, damage in a last file above every watermark, is a torn tail and is cut where it begins.
+
+use std::path::{Path, PathBuf};
+
+use assay_storage_model::GroupId;
+use assay_storage_model::sabotage::{self, Sabotage};
+
+use crate::error::Corruption;
+use crate::recovery_scan::{Found, Survey};
+use crate::scan::{End, Scanned};
+use crate::watermark::{Level, Levels};
+
+/// What has to be done before the engine may open the directory, and what is to be said of it.
+#[derive(Debug, Default)]
+pub(crate) struct Judgement {
+    pub corruptions: Vec<Corruption>,
+    pub cuts: Vec<Cut>,
+}
+
+/// A last file's unwritten or unacknowledged end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub file: PathBuf,
+    /// The file's new length; a file without a header is removed.
+    pub at: u64,
+    pub bytes: u64,
+    /// None where only reserved space is given back.
+    pub torn: Option<String>,
+}
+
+/// Judges a directory by its survey and the watermark's levels.
+pub(crate) fn judge(dir: &Path, survey: &Survey, levels: &Levels) -> Judgement {
+    let mut judgement = Judgement::default();
+    let whole_log = |what: String| Corruption { group: None, file: dir.to_path_buf(), index: None, what };
+    judgement.corruptions.extend(survey.gaps.iter().cloned().map(whole_log));
+    for (place, file) in survey.files.iter().enumerate() {
+        let is_last = survey.files.get(place + 1).is_none_or(|next| next.queue != file.queue);
+        judge_file(&mut judgement, file, is_last);
+    }
+    // Where records are missing, a damaged file is the likely place.
+    let damaged = survey.files.iter().find(|file| matches!(file.end, End::Damaged { .. }));
+    let suspect = damaged.map_or(dir, |file| file.path.as_path());
+    for (group, found) in &survey.groups {
+        let named = |index, what| Corruption { group: Some(*group), file: suspect.to_path_buf(), index, what };
+        let problems = found.problems.iter();
+        judgement.corruptions.extend(problems.map(|problem| named(problem.index, problem.what.clone())));
+    }
+    for (group, level) in &levels.of {
+        if let Some((index, what)) = below(survey.groups.get(group), level) {
+            let corruption = Corruption { group: Some(*group), file: suspect.to_path_buf(), index, what };
+            judgement.corruptions.push(corruption);
+        }
+    }
+    if sabotage::is(Sabotage::TruncateAtBadChecksum) {
+        judgement.corruptions.clear();
+    }
+    judgement
+}
+
+fn judge_file(judgement: &mut Judgement, file: &Scanned, is_last: bool) {
+    let (at, torn) = match &file.end {
+        End::Whole => return,
+        End::Unused { at } => (*at, None),
+        End::Damaged { at, what } => (*at, Some(what.clone())),
+    };
+    if is_last || sabotage::is(Sabotage::TruncateAtBadChecksum) {
+        judgement.cuts.push(Cut { file: file.path.clone(), at, bytes: file.bytes - at, torn });
+    } else {
+        let what = torn.unwrap_or_else(|| "nothing but zeros".to_string());
+        let what = format!("at byte {at}: {what}, in a file that was complete"); // J2
+        judgement.corruptions.push(Corruption { group: None, file: file.path.clone(), index: None, what });
+    }
+}
+
+/// J1: what the watermark knows and the files lack.
+fn below(found: Option<&Found>, level: &Level) -> Option<(Option<u64>, String)> {
+    let nothing = Found::default();
+    let found = found.unwrap_or(&nothing);
+    let purged = found.group.head.purged.as_ref().map(|purged| purged.index);
+    if let Some(index) = level.purged.filter(|index| purged.is_none_or(|purged| purged < *index)) {
+        return Some((Some(index), format!("the log was purged to here and its note says {purged:?}")));
+    }
+    if let Some((index, checksum)) = level.last.filter(|(index, _)| purged.is_none_or(|purged| purged < *index)) {
+        let last = found.group.last.map(|mark| mark.index);
+        if last.is_none_or(|last| last < index) {
+            let missing = last.map_or(found.group.next_index().unwrap_or(index), |last| last + 1);
+            return Some((Some(missing), format!("records from here to {index} were durable and are not there")));
+        }
+        if found.checksum_at(index) != Some(checksum) {
+            return Some((Some(index), "another record than the one that was durable is in this place".to_string()));
+        }
+    }
+    let (number, checksum) = level.vote?;
+    match &found.group.vote {
+        None => Some((None, format!("vote {number} was durable and is not there"))),
+        Some(vote) if vote.number < number => {
+            Some((None, format!("vote {number} was durable and the files have vote {}", vote.number)))
+        }
+        Some(vote) if vote.number == number && vote.checksum() != checksum => {
+            Some((None, format!("vote {number} is not the one that was durable")))
+        }
+        Some(_) => None,
+    }
+}
+
+/// The first corruption, the one that names most.
+pub(crate) fn worst(corruptions: &[Corruption]) -> Option<Corruption> {
+    let names_most = |corruption: &&Corruption| {
+        (
+            corruption.group.is_some(),
+            corruption.index.is_some(),
+            std::cmp::Reverse(corruption.group.unwrap_or(GroupId(0))),
+        )
+    };
+    corruptions.iter().max_by_key(names_most).cloned()
+}

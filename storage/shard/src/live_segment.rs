@@ -1,0 +1,138 @@
+//! Live segment, as it is served: the immutable files and, in memory, the ends that came after it was written.
+//!
+//! A mark is the end of a row version in a segment: the id of the write that superseded it. It is durable once the
+//! marks file of a later seal names it; until then the log can make it again.
+//!
+//! The files go with the last view that holds the segment, once the manifest no longer names it. A crash between the
+//! two leaves files that no manifest names; opening sweeps them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use assay_storage_disk::SharedDisk;
+use assay_storage_model::Xact;
+use assay_storage_model::segment::SegmentMeta;
+use assay_storage_segments::Segment;
+use parking_lot::RwLock;
+
+use crate::error::ShardError;
+use crate::scan::{Newest, next_source};
+
+#[derive(Debug, Default)]
+struct Ends {
+    all: BTreeMap<u32, Xact>,
+    /// Not yet in any marks file.
+    fresh: Vec<(u32, Xact)>,
+}
+
+#[derive(Debug)]
+pub struct LiveSegment {
+    pub segment: Arc<Segment>,
+    ends: RwLock<Ends>,
+    disk: SharedDisk,
+    dir: PathBuf,
+    superseded: AtomicBool,
+    source: u64,
+    /// By row group; made when it is first asked for.
+    newest: Vec<OnceLock<Newest>>,
+}
+
+impl LiveSegment {
+    pub fn new(segment: Arc<Segment>, disk: SharedDisk, dir: PathBuf) -> LiveSegment {
+        let newest = (0..segment.groups()).map(|_| OnceLock::new()).collect();
+        LiveSegment {
+            segment,
+            ends: RwLock::default(),
+            disk,
+            dir,
+            superseded: AtomicBool::new(false),
+            source: next_source(),
+            newest,
+        }
+    }
+
+    pub fn meta(&self) -> &SegmentMeta {
+        self.segment.meta()
+    }
+
+    /// What columns that are kept know it by.
+    pub fn source(&self) -> u64 {
+        self.source
+    }
+
+    pub fn newest(
+        &self,
+        group: usize,
+        make: impl FnOnce() -> Result<Newest, ShardError>,
+    ) -> Result<&Newest, ShardError> {
+        match self.newest[group].get() {
+            Some(newest) => Ok(newest),
+            None => {
+                let made = make()?;
+                Ok(self.newest[group].get_or_init(|| made))
+            }
+        }
+    }
+
+    /// The marks on a range of rows.
+    pub fn each_end(&self, rows: Range<u32>, mut each: impl FnMut(u32, Xact)) {
+        self.ends.read().all.range(rows).for_each(|(row, end)| each(*row, *end));
+    }
+
+    /// A mark that is durable already.
+    pub fn load_mark(&self, row: u32, end: Xact) {
+        self.ends.write().all.insert(row, end);
+    }
+
+    /// A mark that the next seal has to write.
+    pub fn mark(&self, row: u32, end: Xact) {
+        let mut ends = self.ends.write();
+        ends.all.insert(row, end);
+        ends.fresh.push((row, end));
+    }
+
+    pub fn end(&self, row: u32, written: Option<Xact>) -> Xact {
+        written.or_else(|| self.ends.read().all.get(&row).copied()).unwrap_or(Xact::MAX)
+    }
+
+    /// The marks up to `limit`, by row.
+    pub fn ends_until(&self, limit: Xact) -> Vec<(u32, Xact)> {
+        self.ends.read().all.iter().filter(|(_, end)| **end <= limit).map(|(row, end)| (*row, *end)).collect()
+    }
+
+    pub fn ends_after(&self, limit: Xact) -> Vec<(u32, Xact)> {
+        self.ends.read().all.iter().filter(|(_, end)| **end > limit).map(|(row, end)| (*row, *end)).collect()
+    }
+
+    /// Marks that no marks file has; they stay until `durable_until` says that one has them.
+    pub fn fresh(&self) -> Vec<(u32, Xact)> {
+        self.ends.read().fresh.clone()
+    }
+
+    pub fn durable_until(&self, limit: Xact) {
+        self.ends.write().fresh.retain(|(_, end)| *end > limit);
+    }
+
+    pub fn marks(&self) -> usize {
+        self.ends.read().all.len()
+    }
+
+    /// The manifest no longer names this segment: its files go with the last reader.
+    pub fn supersede(&self) {
+        self.superseded.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for LiveSegment {
+    fn drop(&mut self) {
+        if self.superseded.load(Ordering::Acquire)
+            && let Err(why) = assay_storage_segments::remove(&self.disk, &self.dir, self.segment.meta())
+        {
+            // Opening sweeps what stays behind.
+            tracing::warn!(segment = self.segment.meta().seq, %why, "could not remove the files of a compacted segment");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The life of stored data: concurrent creation, attachments, exports, retention and deletion.
+
+pub(crate) mod concurrent_creation;
+pub(crate) mod deletion;
+pub(crate) mod export;
+pub(crate) mod files;
+pub(crate) mod retention;

@@ -1,0 +1,10 @@
+//! Nodes as operators run them: starts, stops, commands, deployments, damage and lost majorities.
+
+pub(crate) mod admin;
+pub(crate) mod certificates;
+pub(crate) mod compose;
+pub(crate) mod dev;
+pub(crate) mod lost_majority;
+pub(crate) mod machines;
+pub(crate) mod program;
+pub(crate) mod scrub;

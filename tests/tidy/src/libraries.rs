@@ -1,0 +1,218 @@
+//! Outside libraries, each named by one crate only; and versions and features stated once, at the top.
+
+use toml::{Table, Value};
+
+use crate::workspace::Crate;
+
+/// A library and the crates that may name it, each with a reason where it is a guest.
+const LIBRARIES: &[(&str, &[&str])] = &[
+    ("sled", &["assay-storage-kv"]),
+    // The bench feeds raft-engine the same bytes as the store: it is the peer measured against.
+    ("raft-engine", &["assay-storage-log", "assay-bench"]),
+    // The trait that raft-engine wants of what it stores.
+    ("protobuf", &["assay-storage-log", "assay-bench"]),
+    // answers are written as Parquet files too
+    ("parquet", &["assay-storage-segments", "assay-node-answers"]),
+    // what is read of rows travels as columns: the shard makes those of memory; expressions are computed over them, and
+    // compared with the interpreter
+    (
+        "arrow",
+        &[
+            "assay-storage-segments",
+            "assay-storage-shard",
+            "assay-node-vectors",
+            "assay-node-engine",
+            "assay-node-answers",
+            "assay-test-btql",
+        ],
+    ),
+    ("openraft", &["assay-cluster-raft"]),
+    ("bincode", &["assay-storage-model"]),
+    // The bench reads its own use of processor and memory; `assay dev` asks the nodes it started to stop; a socket that
+    // takes connections is closed apart from the server that has it.
+    ("rustix", &["assay-storage-disk", "assay-storage-threads", "assay-bench", "assay", "assay-node-http"]),
+    // Names of content, fingerprints of keys, and of requests that may be sent twice; which rows a sample has.
+    (
+        "blake3",
+        &[
+            "assay-storage-blobs",
+            "assay-node-auth",
+            "assay-node-http",
+            "assay-node-engine",
+            "assay-node-answers",
+            "assay-node-files",
+            "assay-test-btql",
+        ],
+    ),
+    ("chacha20poly1305", &["assay-node-auth"]),
+    ("lz4_flex", &["assay-storage-segments"]),
+    ("tonic", &["assay-cluster-transport"]),
+    // Messages between nodes; and those of OTLP, which clients send.
+    ("prost", &["assay-cluster-transport", "assay-node-otel"]),
+    // HTTP/2 between nodes, and for clients that speak gRPC. The bench speaks to etcd, which it measures against, and which
+    // speaks HTTP/2 only.
+    ("hyper", &["assay-cluster-transport", "assay-node-grpc", "assay-bench"]),
+    ("hyper-util", &["assay-cluster-transport", "assay-node-grpc", "assay-bench"]),
+    ("tokio-rustls", &["assay-cluster-transport", "assay-node-grpc"]),
+    ("rcgen", &["assay-cluster-transport"]),
+    // Signatures that callers show; and the provider of a test that logs people in signs as a real one does.
+    ("ring", &["assay-node-auth", "assay-test-api"]),
+    // The bench's bare pipeline is the same server with nothing behind it: what ingest is measured against.
+    ("actix-web", &["assay-node-http", "assay-bench"]),
+    ("utoipa", &["assay-node-http"]),
+    // What actix-web stands on: connections pass the gate before they are HTTP.
+    ("actix-http", &["assay-node-http"]),
+    ("actix-rt", &["assay-node-http"]),
+    ("actix-server", &["assay-node-http"]),
+    ("actix-service", &["assay-node-http"]),
+    ("actix-tls", &["assay-node-http"]),
+    ("utoipa-actix-web", &["assay-node-http"]),
+    ("actix", &["assay-node-objects", "assay"]),
+    ("sqlparser", &["assay-node-btql"]),
+    // A program has one allocator, and says which.
+    ("tikv-jemallocator", &["assay"]),
+];
+
+/// The one feature of the workspace, and what it turns on where it is declared: deliberate faults, for the storm to show that it
+/// sees them. It names nothing but itself on the way down, so that no library is built otherwise for it, and nothing
+/// turns it on by itself, so that what is shipped never has it.
+const SABOTAGE: [(&str, &[&str]); 3] = [
+    ("assay-storage-model", &[]),
+    ("assay", &["assay-storage-model/sabotage"]),
+    ("assay-chaos", &["assay-storage-model/sabotage"]),
+];
+
+/// What every manifest takes from the top.
+const FROM_THE_TOP: [&str; 5] = ["version", "edition", "rust-version", "license", "publish"];
+
+/// Returns libraries that are named by crates that may not name them.
+pub fn misplaced(crates: &[Crate]) -> Vec<String> {
+    let mut found = Vec::new();
+    for member in crates {
+        for (_, library, declared) in member.dependencies() {
+            let library = declared.get("package").and_then(Value::as_str).unwrap_or(library);
+            let entry = LIBRARIES.iter().find(|(name, _)| *name == library);
+            if let Some((_, crates)) = entry.filter(|(_, crates)| !crates.contains(&member.name.as_str())) {
+                found.push(format!(
+                    "{} names the library {library}, which belongs to the crate {}",
+                    member.name, crates[0]
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// Versions, features and package facts said anywhere but at the top, and lints not taken from there.
+pub fn said_twice(crates: &[Crate]) -> Vec<String> {
+    let mut found = Vec::new();
+    for member in crates {
+        for (table, name, declared) in member.dependencies() {
+            if !is_workspace_alone(declared) {
+                found.push(format!("{}: {table}.{name} says more than `workspace = true`", member.name));
+            }
+        }
+        for fact in FROM_THE_TOP.iter().filter(|fact| !is_workspace_alone(fact_of(&member.manifest, fact))) {
+            found.push(format!("{}: package.{fact} is not taken from the workspace", member.name));
+        }
+        if !member.manifest.get("lints").is_some_and(is_workspace_alone) {
+            found.push(format!("{}: `[lints] workspace = true` is missing", member.name));
+        }
+        if member.manifest.contains_key("target") || !has_allowed_features(member) {
+            found.push(format!("{}: features and targets of its own split the build of the workspace", member.name));
+        }
+    }
+    found
+}
+
+fn has_allowed_features(member: &Crate) -> bool {
+    let Some(features) = member.manifest.get("features") else { return true };
+    let allowed = SABOTAGE.iter().find(|(name, _)| *name == member.name);
+    let expected = |on: &&[&str]| Value::Table(Table::from_iter([("sabotage".to_owned(), Value::from(on.to_vec()))]));
+    allowed.is_some_and(|(_, on)| *features == expected(on))
+}
+
+/// Dependencies of ours that the workspace gives a version, and those that it does not know.
+pub fn at_the_top(workspace: &Table) -> Vec<String> {
+    let declared = workspace["workspace"]["dependencies"].as_table().expect("a table of dependencies");
+    let is_ours = |name: &str| name == "assay" || name.starts_with("assay-");
+    let is_path = |value: &Value| value.get("path").is_some() && value.get("version").is_none();
+    let wrong = declared.iter().filter(|(name, value)| is_ours(name) != is_path(value));
+    wrong.map(|(name, _)| format!("{name}: ours are paths and the others versions")).collect()
+}
+
+fn fact_of<'a>(manifest: &'a Table, fact: &str) -> &'a Value {
+    manifest["package"].get(fact).unwrap_or(&Value::Boolean(false))
+}
+
+fn is_workspace_alone(declared: &Value) -> bool {
+    declared
+        .as_table()
+        .is_some_and(|table| table.len() == 1 && table.get("workspace").and_then(Value::as_bool) == Some(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "[package]\nname = \"assay-storage-log\"\nversion.workspace = true\nedition.workspace = true\n\
+        rust-version.workspace = true\nlicense.workspace = true\npublish.workspace = true\n[lints]\nworkspace = true\n";
+
+    fn log(more: &str) -> Vec<Crate> {
+        vec![Crate::sample("storage/log", &format!("{GOOD}{more}"))]
+    }
+
+    #[test]
+    fn a_library_outside_its_crate_is_named_also_under_another_name() {
+        assert_eq!(
+            misplaced(&log("[dependencies]\nsled.workspace = true\n")),
+            ["assay-storage-log names the library sled, which belongs to the crate assay-storage-kv"]
+        );
+        assert_eq!(
+            misplaced(&log("[dev-dependencies]\nstore = { package = \"sled\", version = \"0.34\" }\n")).len(),
+            1
+        );
+        assert!(misplaced(&log("[dependencies]\nraft-engine.workspace = true\nbytes.workspace = true\n")).is_empty());
+    }
+
+    #[test]
+    fn a_version_or_a_feature_in_a_crate_is_named() {
+        assert!(said_twice(&log("[dependencies]\nbytes.workspace = true\n")).is_empty());
+        for more in [
+            "[dependencies]\nbytes = \"1\"\n",
+            "[dev-dependencies]\nbytes = { workspace = true, features = [\"serde\"] }\n",
+            "[features]\nfast = []\n",
+            "[target.'cfg(unix)'.dependencies]\nbytes.workspace = true\n",
+        ] {
+            assert_eq!(said_twice(&log(more)).len(), 1, "{more}");
+        }
+    }
+
+    #[test]
+    fn deliberate_faults_are_a_feature_of_those_that_are_named_and_on_for_nobody() {
+        let of = |name: &str, features: &str| {
+            let manifest = format!("{GOOD}[features]\n{features}\n").replace("assay-storage-log", name);
+            said_twice(&[Crate::sample("some/where", &manifest)]).len()
+        };
+        assert_eq!(of("assay-storage-model", "sabotage = []"), 0);
+        assert_eq!(of("assay", "sabotage = [\"assay-storage-model/sabotage\"]"), 0);
+        assert_eq!(of("assay-storage-log", "sabotage = []"), 1, "another crate");
+        assert_eq!(of("assay-storage-model", "default = [\"sabotage\"]\nsabotage = []"), 1, "on by itself");
+        assert_eq!(of("assay-chaos", "sabotage = [\"tokio/full\"]"), 1, "something else");
+    }
+
+    #[test]
+    fn a_crate_without_the_lints_or_with_facts_of_its_own_is_named() {
+        assert!(said_twice(&log("")).is_empty());
+        let bare = Crate::sample("storage/log", "[package]\nname = \"x\"\nversion = \"1.0.0\"\n");
+        assert_eq!(said_twice(&[bare]).len(), FROM_THE_TOP.len() + 1);
+    }
+
+    #[test]
+    fn ours_are_paths_and_others_versions() {
+        let top = |line: &str| at_the_top(&format!("[workspace.dependencies]\n{line}\n").parse().expect("TOML"));
+        assert!(top("assay-cluster = { path = \"cluster\" }\nbytes = \"1\"").is_empty());
+        assert_eq!(top("assay-cluster = \"1\"").len(), 1);
+        assert_eq!(top("bytes = { path = \"../bytes\" }").len(), 1);
+    }
+}

@@ -250,12 +250,17 @@ fn child_on(dir: &Path) -> u32 {
     ids.find(runs).expect("a process on the directory")
 }
 
-/// The README's `curl`, as it stands there, in a shell.
+/// Heading of the guide's section that needs no SDK.
+const WITHOUT_AN_SDK: &str = "## Without an SDK";
+
+/// The `curl` commands of the guide's quickstart, word for word, in a shell.
 #[test]
-fn the_readmes_first_question_is_answered() {
-    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md")).unwrap();
+fn the_quickstarts_first_query_is_answered() {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("guide/quickstart.md")).unwrap();
+    let section = page.lines().skip_while(|line| *line != WITHOUT_AN_SDK).skip(1);
+    let section = section.take_while(|line| !line.starts_with("## "));
     let lines: Vec<&str> =
-        readme.lines().filter(|line| line.starts_with("curl ") || line.starts_with("export KEY=")).collect();
+        section.filter(|line| line.starts_with("curl ") || line.starts_with("export BRAINTRUST_API_KEY=")).collect();
     assert!(lines.len() >= 3, "a key, a project, rows and a question: {lines:?}");
     let dir = tempfile::tempdir().unwrap();
     let node = Node::start(&dir.path().join("data"), &[]);
@@ -274,7 +279,7 @@ fn the_readmes_first_question_is_answered() {
 /// The request that a `curl` sends, as a shell would pass its words on.
 fn sent_by(line: &str) -> String {
     let mut shell = std::process::Command::new("sh");
-    let script = format!("curl() {{ printf '%s\\0' \"$@\"; }}\nKEY={}\n{line}", nodes::KEY);
+    let script = format!("curl() {{ printf '%s\\0' \"$@\"; }}\nBRAINTRUST_API_KEY={}\n{line}", nodes::KEY);
     let output = shell.args(["-c", &script]).output().unwrap();
     let words: Vec<String> =
         output.stdout.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();

@@ -2,7 +2,7 @@
 //! read all the time.
 //!
 //! The other nodes know each node by an address of the [relay](crate::cluster::environment::relay), and where rules can
-//! be made, packets that go another way are dropped. The nodes have the times that the README names for such a round
+//! be made, packets that go another way are dropped. The nodes have the times that the guide names for such a round
 //! trip.
 
 use std::net::IpAddr;
@@ -43,7 +43,7 @@ const REACHED: &str = "nodes reached through the relay";
 /// Settings of the times in consensus, with their defaults in milliseconds. Their defaults serve short round trips.
 const TIMES: [(&str, u64); 3] =
     [("cluster.heartbeat_ms", 120), ("cluster.election_min_ms", 400), ("cluster.election_max_ms", 700)];
-/// What the README multiplies a round trip with to get each of them, in thirds.
+/// What the guide multiplies a round trip with to get each of them, in thirds.
 const THIRDS: [u64; 3] = [4, 12, 20];
 
 /// What the story is told.
@@ -94,7 +94,7 @@ fn play(conductor: &mut Conductor<'_>, seed: u64, seconds: u64) -> anyhow::Resul
     })
 }
 
-/// The settings for a round trip, by the README's rule and never below the defaults.
+/// The settings for a round trip, by the guide's rule and never below the defaults.
 fn times(round_trip_ms: u64) -> [(&'static str, u64); 3] {
     std::array::from_fn(|place| {
         let (name, default) = TIMES[place];

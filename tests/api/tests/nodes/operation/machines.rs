@@ -1,4 +1,4 @@
-//! The README's "Three machines", word for word, on machines that are network namespaces of this one. Without root, or the
+//! The section "Three machines" of the guide, word for word, in network namespaces of this machine. Without root, or the
 //! programs that make them, this says "not covered" and passes, unless ASSAY_REQUIRE=all.
 
 use std::io::Write;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 const HEADING: &str = "## Three machines";
 const MACHINES: usize = 3;
-/// What the README has in a token's place.
+/// What the guide has in a token's place.
 const TOKEN: &str = "TOKEN";
 /// Tokens are longer, and nobody reads them.
 const WORD_MAX: usize = 100;
@@ -21,7 +21,7 @@ const WORD_MAX: usize = 100;
 /// The lines of each fenced block of the section.
 fn blocks() -> Vec<Vec<String>> {
     let folder = std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where this crate is");
-    let text = std::fs::read_to_string(Path::new(&folder).join("../../README.md")).expect("the README");
+    let text = std::fs::read_to_string(Path::new(&folder).join("../../node/guide/clusters.md")).expect("the guide");
     let section = text.lines().skip_while(|line| *line != HEADING).skip(1).take_while(|line| !line.starts_with("## "));
     let (mut blocks, mut fenced) = (Vec::new(), false);
     for line in section {
@@ -49,7 +49,7 @@ struct Walk {
 fn walk() -> Walk {
     let blocks = blocks();
     let shape: Vec<usize> = blocks.iter().map(Vec::len).collect();
-    assert_eq!(shape, [2, 1, 2, 1], "the README's section has other blocks now: {blocks:?}");
+    assert_eq!(shape, [2, 1, 2, 1], "the guide's section has other blocks now: {blocks:?}");
     let [init, serve, token, join, serve_too, wait] = blocks.concat().try_into().expect("six lines");
     assert!(join.split(' ').any(|word| word == TOKEN), "{join}");
     Walk { found: [init, serve], token, join: [join, serve_too], wait }
@@ -237,7 +237,7 @@ fn half_connected_machines_are_all_served() {
 #[test]
 fn the_readmes_three_machines_become_one_cluster() {
     let walk = walk();
-    let Some(network) = network("the README's three machines") else { return };
+    let Some(network) = network("the guide's three machines") else { return };
     let dir = tempfile::tempdir().expect("a directory");
     let machines = machines(&network, dir.path());
     let (mut nodes, key) = together(&walk, &machines);

@@ -53,6 +53,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     ("assay-node-auth", &["assay-storage-model"]),
     ("assay-node-btql", &["assay-storage-model"]),
+    ("assay-node-guide", &[]),
     ("assay-node-limits", &[]),
     ("assay-node-otel", &[]),
     ("assay-node-vectors", &["assay-node-btql", "assay-storage-model"]),

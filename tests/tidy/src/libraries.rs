@@ -59,15 +59,14 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("ring", &["assay-node-auth", "assay-test-api"]),
     // The bench's bare pipeline is the same server with nothing behind it: what ingest is measured against.
     ("actix-web", &["assay-node-http", "assay-bench"]),
-    ("utoipa", &["assay-node-http"]),
     // What actix-web stands on: connections pass the gate before they are HTTP.
     ("actix-http", &["assay-node-http"]),
     ("actix-rt", &["assay-node-http"]),
     ("actix-server", &["assay-node-http"]),
     ("actix-service", &["assay-node-http"]),
     ("actix-tls", &["assay-node-http"]),
-    ("utoipa-actix-web", &["assay-node-http"]),
     ("actix", &["assay-node-objects", "assay"]),
+    ("pulldown-cmark", &["assay-node-guide"]),
     ("sqlparser", &["assay-node-btql"]),
     // A program has one allocator, and says which.
     ("tikv-jemallocator", &["assay"]),

@@ -18,7 +18,8 @@ use std::time::Duration;
 use assay_cluster::{
     BadTiming, CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, SHARDS_DEFAULT, Timing,
 };
-use assay_node_http::{AdminConfig, HttpConfig, LimitsConfig, TlsFiles};
+use assay_node_http::{AdminConfig, HttpConfig, TlsFiles};
+use assay_node_limits::LimitsConfig;
 use assay_storage_model::sabotage::{self, Sabotage};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};

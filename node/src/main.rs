@@ -17,8 +17,6 @@ mod operate;
 mod out;
 mod outward;
 mod people;
-mod quotas;
-mod rates;
 mod remote;
 mod retention;
 mod secrets;

@@ -16,7 +16,8 @@ use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig, KeyWrap};
 use assay_node_auth::{Asker, Job, LoginRules, Secret};
 use assay_node_files::Files;
-use assay_node_http::{App, Health, HttpConfig, Provider, Quotas, Rates, Server, Sockets};
+use assay_node_http::{App, Health, HttpConfig, Provider, Server, Sockets, limits_warnings};
+use assay_node_limits::{ClusterPeers, ClusterUsage, Quotas, RateLimiter, serve_leases};
 use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::{Prices, Queries};
 use assay_node_records::{Founding, Records};
@@ -30,11 +31,9 @@ use crate::config::{Config, LogFormat};
 use crate::files::Collecting;
 use crate::jwt::Trust;
 use crate::oidc::OpenId;
-use crate::quotas::ClusterHoldings;
-use crate::rates::ClusterPeers;
 use crate::retention::Retention;
 use crate::secrets::NodeKeys;
-use crate::{descriptors, desk, hardening, jwt, metrics, oidc, people, rates, secrets};
+use crate::{descriptors, desk, hardening, jwt, metrics, oidc, people, secrets};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
@@ -90,9 +89,9 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone(), objects.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
     let peers = Arc::new(ClusterPeers::new(Arc::clone(&cluster)));
-    let limits = Rates::new(&config.limits, peers, Handle::current()).map_err(anyhow::Error::msg)?;
-    rates::serve(&cluster, &limits);
-    let held = ClusterHoldings::start(&cluster, &config.limits.quotas);
+    let rates = RateLimiter::new(&config.limits, peers, Handle::current()).map_err(anyhow::Error::msg)?;
+    serve_leases(&cluster, &rates);
+    let usage = ClusterUsage::start(&cluster, &config.limits.quotas);
     let app = App {
         records: records.clone(),
         objects: objects.clone(),
@@ -100,8 +99,8 @@ async fn run(config: Config) -> anyhow::Result<()> {
         health: health(Arc::clone(&cluster), records.clone(), Arc::clone(&serving)),
         metrics: metrics::source(Arc::clone(&cluster), objects.clone(), queries.clone()),
         config: config.http.clone(),
-        rates: limits,
-        quotas: Quotas::new(config.limits.quotas.clone(), held),
+        rates,
+        quotas: Quotas::new(config.limits.quotas.clone(), usage),
         admin: desk::open(&config, Arc::clone(&cluster))?,
         provider,
     };
@@ -160,7 +159,7 @@ struct Checked {
 }
 
 async fn checked(config: &Config) -> anyhow::Result<Checked> {
-    config.limits.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+    limits_warnings(&config.limits).iter().for_each(|warning| tracing::warn!("{warning}"));
     let founding = founding(config)?;
     config.node()?;
     let keys = NodeKeys::open(config)?;

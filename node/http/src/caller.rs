@@ -97,7 +97,7 @@ impl Caller {
             let (kind, id) = named(path)?;
             self.edge.records.project_at(self.principal.org, kind, id)
         };
-        self.edge.rates.admit(method, path, &self.principal, project).await
+        Ok(self.edge.rates.admit(method, path, &self.principal, project).await?)
     }
 }
 

@@ -18,6 +18,7 @@ use assay_node_auth::{Asker, Job};
 use assay_node_connections::Connection;
 use assay_node_files::Files;
 use assay_node_functions::Functions;
+use assay_node_limits::{Quotas, RateLimiter};
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
 use assay_node_records::Records;
@@ -32,8 +33,6 @@ use crate::counts::Counts;
 use crate::dress::Dress;
 use crate::finishing::{Finishing, changes};
 use crate::login::Gate;
-use crate::quotas::Quotas;
-use crate::rates::Rates;
 use crate::refusal::{Kind, Refusal};
 use crate::sending::SLOW_READERS;
 use crate::unread::Unread;
@@ -53,7 +52,7 @@ pub struct Edge {
     pub config: HttpConfig,
     pub counts: Counts,
     pub budgets: Budgets,
-    pub rates: Rates,
+    pub rates: RateLimiter,
     pub quotas: Quotas,
     pub(crate) admin: Option<Desk>,
     pub logins: Option<Gate>,
@@ -317,7 +316,7 @@ mod tests {
             health: Arc::new(move || health.clone()),
             metrics: Arc::new(String::new),
             config,
-            rates: Rates::default(),
+            rates: RateLimiter::default(),
             quotas: Quotas::default(),
             admin: None,
             provider: None,

@@ -23,8 +23,7 @@
 //! | operations of the API that are not served yet | `operations` |
 //! | what is said of those that are: `/openapi.json`, `/docs` | `describe` |
 //! | people who log in | `login`, `routes/oauth` |
-//! | how many requests may come, of all nodes together | `rates` |
-//! | how much may be stored | `quotas` |
+//! | rate limits and quotas, which `assay-node-limits` computes | `limits` |
 //! | a request that is sent twice | `repeat` |
 //! | exports of spans over gRPC, on a port of its own | `rpc` |
 //! | operators, on a port of their own | `admin` |
@@ -47,6 +46,7 @@ mod edge;
 mod farewell;
 mod finishing;
 mod interim;
+mod limits;
 mod listener;
 mod login;
 mod near;
@@ -54,9 +54,7 @@ mod operations;
 mod origin;
 mod pace;
 mod packing;
-mod quotas;
 mod range;
-mod rates;
 mod refusal;
 mod refused;
 mod repeat;
@@ -74,15 +72,15 @@ mod wait;
 use std::fmt;
 use std::sync::Arc;
 
+use assay_node_limits::{Quotas, RateLimiter};
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
 use assay_node_records::Records;
 
 pub use admin::{Admin, AdminAnswer, AdminConfig, AdminRefusal, AdminRequest};
 pub use config::{HttpConfig, TlsFiles};
+pub use limits::limits_warnings;
 pub use login::{Provider, ProviderRefusal};
-pub use quotas::{Holdings, QuotaRule, Quotas, Stored};
-pub use rates::{LimitsConfig, Per, RatePeers, RateRule, RateView, Rates};
 pub use server::{Handle, Server};
 pub use sockets::Sockets;
 
@@ -103,7 +101,7 @@ pub struct App {
     /// More metrics in Prometheus text format, put behind this room's own.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub config: HttpConfig,
-    pub rates: Rates,
+    pub rates: RateLimiter,
     pub quotas: Quotas,
     /// None: there is no listener for administrators.
     pub admin: Option<Admin>,

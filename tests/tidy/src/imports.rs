@@ -53,7 +53,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     ("assay-node-auth", &["assay-storage-model"]),
     ("assay-node-btql", &["assay-storage-model"]),
-    ("assay-node-limits", &[]),
+    ("assay-node-limits", &["assay-cluster", "assay-node-auth", "assay-storage-model"]),
     ("assay-node-otel", &[]),
     ("assay-node-vectors", &["assay-node-btql", "assay-storage-model"]),
     ("assay-node-answers", &["assay-node-btql"]),

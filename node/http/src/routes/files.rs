@@ -26,6 +26,7 @@ use crate::body::{Body, ROWS_MAX, pieces, too_many_rows};
 use crate::call::{Call, wait_of};
 use crate::caller::Caller;
 use crate::edge::Edge;
+use crate::limits::admit_writes;
 use crate::range::{Asked, asked};
 use crate::refusal::{Kind, Refusal};
 use crate::shapes::{kind_of, shortened};
@@ -274,7 +275,7 @@ async fn begin(call: &Call, name: &FileName, filename: &str, content_type: &str)
     let edge = &call.edge;
     own(call, edge.files.look(name).await?.as_ref())?;
     let write = ObjectWrite { object: FileName::index(name.org), rows: vec![Sent::from(json!({}))], request: None };
-    edge.quotas.admit(&call.principal, &[write])?;
+    admit_writes(&edge.quotas, &call.principal, &[write])?;
     let about = About { filename, content_type, user: call.principal.user, now: seconds() };
     Ok(edge.files.begin(name, &about).await?)
 }

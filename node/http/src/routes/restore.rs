@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, json};
 use crate::call::Call;
+use crate::limits::admit_writes;
 use crate::refusal::{Kind, Refusal};
 
 /// Rows of a dataset that is restored, then and now, and their bytes: both are held at once.
@@ -45,7 +46,7 @@ pub async fn restore(call: Call, payload: Payload) -> Answer {
     }
     let rows = found.rows.into_iter().map(Sent::from).collect();
     let write = ObjectWrite { object: home.object, rows, request: None };
-    call.edge.quotas.admit(&call.principal, std::slice::from_ref(&write))?;
+    admit_writes(&call.edge.quotas, &call.principal, std::slice::from_ref(&write))?;
     let written = call.objects().write(vec![write], call.patience()).await?;
     call.edge.records.still(&call.principal, &[home.object], Permission::Update).await?;
     told(written.first().map(|written| written.xact))

@@ -21,6 +21,7 @@ use super::{Answer, files, json, json_builder};
 use crate::body::{Body, RowsAt, object, parse};
 use crate::call::Call;
 use crate::caller::Caller;
+use crate::limits::admit_writes;
 use crate::refusal::Refusal;
 use crate::repeat::Repeat;
 use crate::sending::Sending;
@@ -259,7 +260,7 @@ pub(super) async fn send(call: &Caller, writes: Vec<ObjectWrite>) -> Result<Vec<
     if sent.is_empty() {
         return Ok(row_ids);
     }
-    call.edge.quotas.admit(&call.principal, &sent)?;
+    admit_writes(&call.edge.quotas, &call.principal, &sent)?;
     let objects: Vec<_> = sent.iter().map(|write| write.object).collect();
     let still = call.edge.records.still(&call.principal, &objects, Permission::Update);
     let (written, still) = join(call.objects().write(sent, call.patience()), still).await;

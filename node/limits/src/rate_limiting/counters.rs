@@ -1,30 +1,30 @@
-//! What was let in and refused by each rule, as text that a metrics collector reads. As many lines as there are rules.
+//! Counters of admitted and refused requests by rule, in Prometheus text format.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::rules::Rule;
+use super::rules::CompiledRule;
 
 #[derive(Debug)]
-pub(super) struct Counts {
-    rules: Vec<OfRule>,
-    /// Asks of other nodes, and those that came to nothing.
+pub(super) struct RateCounters {
+    rules: Vec<RuleCounters>,
+    /// Asks sent to other nodes, and those without an answer.
     pub asks: AtomicU64,
     pub unanswered: AtomicU64,
-    /// Requests that this node judged by its share, since the home did not answer.
+    /// Requests decided by this node's share, since the home did not answer.
     pub alone: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct OfRule {
+struct RuleCounters {
     admitted: AtomicU64,
     refused: AtomicU64,
 }
 
-impl Counts {
-    pub fn new(rules: usize) -> Counts {
-        let rules = (0..rules).map(|_| OfRule::default()).collect();
-        Counts { rules, asks: AtomicU64::new(0), unanswered: AtomicU64::new(0), alone: AtomicU64::new(0) }
+impl RateCounters {
+    pub fn new(rules: usize) -> RateCounters {
+        let rules = (0..rules).map(|_| RuleCounters::default()).collect();
+        RateCounters { rules, asks: AtomicU64::new(0), unanswered: AtomicU64::new(0), alone: AtomicU64::new(0) }
     }
 
     pub fn add(counter: &AtomicU64) {
@@ -32,20 +32,20 @@ impl Counts {
     }
 
     pub fn admitted(&self, rule: usize) {
-        Counts::add(&self.rules[rule].admitted);
+        RateCounters::add(&self.rules[rule].admitted);
     }
 
     pub fn refused(&self, rule: usize) {
-        Counts::add(&self.rules[rule].refused);
+        RateCounters::add(&self.rules[rule].refused);
     }
 
-    /// Prometheus text format. Rules count from 1, as in what is said of them; no letter of an endpoint needs escaping.
-    pub fn text(&self, rules: &[Rule], buckets: usize, leases: usize) -> String {
+    /// Returns Prometheus text. Rules count from 1, as in error messages; no letter of an endpoint needs escaping.
+    pub fn text(&self, rules: &[CompiledRule], buckets: usize, leases: usize) -> String {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut text = String::new();
         // Writing to a String cannot fail.
         for (name, of) in [
-            ("rate_admitted_total", (|counts| &counts.admitted) as fn(&OfRule) -> &AtomicU64),
+            ("rate_admitted_total", (|counts| &counts.admitted) as fn(&RuleCounters) -> &AtomicU64),
             ("rate_refused_total", |counts| &counts.refused),
         ] {
             let _ = writeln!(text, "# TYPE assay_{name} counter");

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use uuid::Uuid;
 
-use crate::holder::Holder;
+use super::holder::Holder;
 
 /// Number of a request, and of the reservation that it becomes. Later requests have higher numbers.
 pub type Id = u64;

@@ -1,4 +1,4 @@
-//! What organizations have stored, over all nodes: each shard is looked at where it is led, and the others are told.
+//! Storage used by organizations over all nodes: each shard is measured where it is led, and the nodes ask each other.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::{Cluster, NoAnswer, Service};
-use assay_node_http::{Holdings, QuotaRule, Stored};
 use assay_storage_model::{GroupId, NodeId, OrgId, ShardId};
 use bytes::Bytes;
 use futures::FutureExt;
@@ -14,49 +13,51 @@ use futures::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+use super::{QuotaRule, StorageUsage, UsageSource};
+
 const HELD: &str = "limits.held";
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// One organization's part of a shard.
+/// Storage that one organization uses in a shard.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Part {
+struct ShardUsage {
     org: OrgId,
     rows: u64,
     bytes: u64,
 }
 
-/// The shards that a node leads.
-type Parts = Vec<(ShardId, Vec<Part>)>;
+/// Usage of the shards that a node leads.
+type ShardUsages = Vec<(ShardId, Vec<ShardUsage>)>;
 
-/// The last that was heard of each shard.
-pub struct ClusterHoldings {
+/// Storage used in the shards of a [`Cluster`], as last heard.
+pub struct ClusterUsage {
     cluster: Arc<Cluster>,
-    seen: Mutex<Seen>,
+    seen: Mutex<UsageByShard>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
-    shards: BTreeMap<ShardId, Vec<Part>>,
+struct UsageByShard {
+    shards: BTreeMap<ShardId, Vec<ShardUsage>>,
     look: u64,
-    totals: HashMap<OrgId, Stored>,
+    totals: HashMap<OrgId, StorageUsage>,
 }
 
-impl fmt::Debug for ClusterHoldings {
+impl fmt::Debug for ClusterUsage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClusterHoldings").field("look", &self.seen.lock().look).finish_non_exhaustive()
+        f.debug_struct("ClusterUsage").field("look", &self.seen.lock().look).finish_non_exhaustive()
     }
 }
 
-impl ClusterHoldings {
-    /// From here on other nodes are answered, and asked where there are rules.
-    pub fn start(cluster: &Arc<Cluster>, rules: &[QuotaRule]) -> Arc<ClusterHoldings> {
-        let holdings = Arc::new(ClusterHoldings { cluster: Arc::clone(cluster), seen: Mutex::default() });
+impl ClusterUsage {
+    /// Serves other nodes and asks them, if there are rules.
+    pub fn start(cluster: &Arc<Cluster>, rules: &[QuotaRule]) -> Arc<ClusterUsage> {
+        let usage = Arc::new(ClusterUsage { cluster: Arc::clone(cluster), seen: Mutex::default() });
         if !rules.is_empty() {
-            cluster.serve(HELD, Arc::new(HeldDoor(Arc::clone(cluster))));
-            tokio::spawn(Arc::clone(&holdings).keep_looking());
+            cluster.serve(HELD, Arc::new(UsageService(Arc::clone(cluster))));
+            tokio::spawn(Arc::clone(&usage).keep_looking());
         }
-        holdings
+        usage
     }
 
     async fn keep_looking(self: Arc<Self>) {
@@ -71,9 +72,9 @@ impl ClusterHoldings {
             let led = led_here(&self.cluster).await;
             {
                 let mut seen = self.seen.lock();
-                // Who does not answer leads nothing for long: what was heard of a shard stays until somebody else says more.
+                // A node that does not answer soon leads nothing. Its last answer holds until another node leads the shard.
                 for parts in
-                    answers.into_iter().flatten().filter_map(|body| serde_json::from_slice::<Parts>(&body).ok())
+                    answers.into_iter().flatten().filter_map(|body| serde_json::from_slice::<ShardUsages>(&body).ok())
                 {
                     seen.shards.extend(parts);
                 }
@@ -85,8 +86,8 @@ impl ClusterHoldings {
     }
 }
 
-impl Seen {
-    /// Only of all shards together.
+impl UsageByShard {
+    /// Computes the totals once all shards were heard.
     fn sum(&mut self, shards: usize) {
         if self.shards.len() < shards {
             return;
@@ -101,20 +102,21 @@ impl Seen {
     }
 }
 
-impl Holdings for ClusterHoldings {
-    fn of(&self, org: OrgId) -> Option<(u64, Stored)> {
+impl UsageSource for ClusterUsage {
+    fn of(&self, org: OrgId) -> Option<(u64, StorageUsage)> {
         let seen = self.seen.lock();
         (seen.look > 0).then(|| (seen.look, seen.totals.get(&org).copied().unwrap_or_default()))
     }
 }
 
-/// It reads what is in memory, but much of it: beside the threads that serve.
-async fn led_here(cluster: &Arc<Cluster>) -> Parts {
+/// Measures the shards led here. It reads much memory, so it runs beside the threads that serve.
+async fn led_here(cluster: &Arc<Cluster>) -> ShardUsages {
     let cluster = Arc::clone(cluster);
     let look = move || {
         let led = (0..cluster.shards()).map(ShardId).filter_map(|id| {
             cluster.group(GroupId::of_shard(id)).filter(|group| group.leads())?;
-            let part = |(org, held): (OrgId, assay_cluster::Held)| Part { org, rows: held.rows, bytes: held.bytes };
+            let part =
+                |(org, held): (OrgId, assay_cluster::Held)| ShardUsage { org, rows: held.rows, bytes: held.bytes };
             Some((id, cluster.shard(id)?.held().into_iter().map(part).collect()))
         });
         led.collect()
@@ -123,9 +125,9 @@ async fn led_here(cluster: &Arc<Cluster>) -> Parts {
 }
 
 #[derive(Debug)]
-struct HeldDoor(Arc<Cluster>);
+struct UsageService(Arc<Cluster>);
 
-impl Service for HeldDoor {
+impl Service for UsageService {
     fn answer(&self, _from: NodeId, _body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let cluster = Arc::clone(&self.0);
         async move {
@@ -146,16 +148,16 @@ mod tests {
     #[test]
     fn totals_are_over_all_shards_and_none_before_all_were_heard() {
         let org = OrgId(Uuid::from_u128(1));
-        let part = |rows| vec![Part { org, rows, bytes: rows * 10 }];
-        let mut seen = Seen::default();
+        let part = |rows| vec![ShardUsage { org, rows, bytes: rows * 10 }];
+        let mut seen = UsageByShard::default();
         seen.shards.insert(ShardId(0), part(3));
         seen.sum(2);
         assert_eq!(seen.look, 0);
         seen.shards.insert(ShardId(1), part(4));
         seen.sum(2);
-        assert_eq!((seen.look, seen.totals[&org]), (1, Stored { rows: 7, bytes: 70 }));
+        assert_eq!((seen.look, seen.totals[&org]), (1, StorageUsage { rows: 7, bytes: 70 }));
         seen.shards.insert(ShardId(1), Vec::new());
         seen.sum(2);
-        assert_eq!((seen.look, seen.totals[&org]), (2, Stored { rows: 3, bytes: 30 }));
+        assert_eq!((seen.look, seen.totals[&org]), (2, StorageUsage { rows: 3, bytes: 30 }));
     }
 }

@@ -9,11 +9,11 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-use crate::drain::Drain;
-use crate::holder::Holder;
-use crate::queue::{Division, Id, Queue, RequestState};
-use crate::reading::{Reading, Waits};
-use crate::refusals::Refusals;
+use super::drain::Drain;
+use super::holder::Holder;
+use super::queue::{Division, Id, Queue, RequestState};
+use super::reading::{Reading, Waits};
+use super::refusals::Refusals;
 
 /// A bounded amount that requests reserve parts of. Clones share it.
 #[derive(Clone)]

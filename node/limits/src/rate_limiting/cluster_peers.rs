@@ -1,5 +1,4 @@
-//! Limits across the cluster: which nodes there are, as this one sees them, and how they ask each other. What is asked, and
-//! what is answered, is HTTP's.
+//! Rate limiting across the cluster: which nodes hold buckets, and the messages between them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,46 +6,49 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_cluster::{CATALOG_SILENCE_MAX, Cluster, NoAnswer, PeerCounts, Service};
-use assay_node_http::{RatePeers, RateView, Rates};
 use assay_storage_model::NodeId;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
+use super::{RateLimiter, RatePeers, RateView};
+
 const LEASE: &str = "limits.lease";
-/// Nodes come and go, and are asked for at each request.
+/// Time for which a view of the nodes is used again: it is needed for each request.
 const VIEW_HOLDS: Duration = Duration::from_millis(250);
-/// A node that was not heard for this long is home to nothing. By then one that is cut off from the others does not hear from
-/// the catalog any more and lets nobody in, so that none of the two gives out what the other does.
+/// A node that was not heard for this long is home to nothing. By then, a node that is cut off does not hear from the
+/// catalog either and admits nobody, so that no two nodes give out the same tokens.
 const SILENCE_MAX: Duration = CATALOG_SILENCE_MAX.saturating_add(Duration::from_secs(1));
 
-/// From here on other nodes are answered.
-pub fn serve(cluster: &Cluster, rates: &Rates) {
+/// Serves requests for tokens from other nodes.
+pub fn serve_leases(cluster: &Cluster, rates: &RateLimiter) {
     if rates.has_rules() {
-        cluster.serve(LEASE, Arc::new(LeaseDoor(rates.clone())));
+        cluster.serve(LEASE, Arc::new(LeaseService(rates.clone())));
     }
 }
 
-/// Runs on the threads of consensus: it counts, and waits for nothing but the count of others.
+/// Answers requests for tokens. Runs on the threads of consensus: it only counts, and waits for a short lock at most.
 #[derive(Debug)]
-struct LeaseDoor(Rates);
+struct LeaseService(RateLimiter);
 
-impl Service for LeaseDoor {
+impl Service for LeaseService {
     fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let answer = self.0.answer(&body).map_err(NoAnswer::Refused);
         async move { answer }.boxed()
     }
 }
 
+/// The other nodes of a [`Cluster`].
 pub struct ClusterPeers {
     cluster: Arc<Cluster>,
-    seen: Mutex<Seen>,
+    seen: Mutex<PeerTracker>,
 }
 
 impl ClusterPeers {
     pub fn new(cluster: Arc<Cluster>) -> ClusterPeers {
-        let mut seen = Seen { first: BTreeMap::new(), at: Instant::now(), view: Arc::new(alone(cluster.node())) };
+        let mut seen =
+            PeerTracker { first: BTreeMap::new(), at: Instant::now(), view: Arc::new(alone(cluster.node())) };
         seen.look(cluster.node(), &cluster.peer_counts(), Instant::now());
         ClusterPeers { seen: Mutex::new(seen), cluster }
     }
@@ -67,18 +69,20 @@ impl RatePeers for ClusterPeers {
     }
 }
 
+/// Returns the view of a node without others.
 fn alone(own: NodeId) -> RateView {
     RateView { own, known: 1, alive: vec![own] }
 }
 
-struct Seen {
-    /// When each node was first known here: one that was never heard is given as long to be as one that was.
+/// Tracks which nodes are alive.
+struct PeerTracker {
+    /// Moment at which each node was first known. A node that was never heard counts as heard then.
     first: BTreeMap<NodeId, Instant>,
     at: Instant,
     view: Arc<RateView>,
 }
 
-impl Seen {
+impl PeerTracker {
     fn look(&mut self, own: NodeId, peers: &BTreeMap<NodeId, PeerCounts>, now: Instant) {
         self.first.retain(|node, _| peers.contains_key(node));
         let mut view = alone(own);
@@ -111,7 +115,7 @@ mod tests {
     #[test]
     fn a_node_is_home_to_something_while_it_is_heard() {
         let (own, start) = (NodeId(2), Instant::now());
-        let mut seen = Seen { first: BTreeMap::new(), at: start, view: Arc::new(alone(own)) };
+        let mut seen = PeerTracker { first: BTreeMap::new(), at: start, view: Arc::new(alone(own)) };
         seen.look(own, &BTreeMap::new(), start);
         assert_eq!(*seen.view, alone(own));
         let peers = |at| BTreeMap::from([(NodeId(1), heard(at)), (NodeId(3), heard(None))]);

@@ -1,21 +1,20 @@
-//! The bucket of one limit at its home: what it holds, and what is taken out of it. No clock, no lock, no node: time is
-//! handed in, in microseconds since some start.
+//! Token bucket of one limit at its home. Pure: the caller brings the time, in microseconds since some start.
 
-/// Since some start, the same for all that is handed to one bucket.
+/// Microseconds since some start, the same for all calls of one bucket.
 pub type Micros = u64;
 
 pub const SECOND: Micros = 1_000_000;
 
-/// Tokens are counted in fractions; what is missing through rounding alone is not missing.
+/// Tolerance for rounding: tokens are counted in fractions.
 const ROUNDING: f64 = 1e-6;
 /// A burst of less than this much of the rate could not be handed out in the batches that nodes ask for.
 const BURST_SECONDS_MIN: f64 = 0.1;
-/// What a node may let in at once by its share, in seconds of that.
+/// Burst of a node's share, in seconds of its rate.
 const SHARE_SECONDS: f64 = 0.2;
 /// Requests come at random: with room for one alone a quarter of a small share would go unused.
 const SHARE_BURST_MIN: f64 = 2.0;
 
-/// How fast a bucket fills, and how much it holds.
+/// Rate at which a bucket fills, and the amount that it holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
     pub per_second: f64,
@@ -27,7 +26,7 @@ impl Terms {
         Terms { per_second, burst: burst.max(per_second * BURST_SECONDS_MIN).max(1.0) }
     }
 
-    /// An equal part for each of so many nodes, with a burst for a moment's silence; at least one request fits.
+    /// Returns the equal share of each node, with a burst for a moment's silence. At least one request fits.
     pub fn shared(self, nodes: usize) -> Terms {
         let nodes = nodes.max(1) as f64;
         let per_second = self.per_second / nodes;
@@ -36,35 +35,35 @@ impl Terms {
     }
 }
 
-/// What a node asks of a bucket.
+/// Request of a node to a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
     pub want: u32,
-    /// Given before and not used: it comes back.
+    /// Tokens granted before and not used, which come back.
     pub unused: u32,
-    /// Let in by the node on its own account while the home did not answer: it is taken out.
+    /// Requests that the node admitted by its share while the home did not answer. They are taken out.
     pub debt: u32,
 }
 
-/// What it gets.
+/// Answer of a bucket to an [`Ask`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
     pub granted: u32,
-    /// Where that is less than was wanted: when the next one will be there.
+    /// Time until the next token, if fewer were granted than wanted.
     pub wait: Micros,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bucket {
-    /// Below none where nodes let in more than there was.
+    /// Negative if nodes admitted more than there was.
     tokens: f64,
     at: Micros,
-    /// When it was made.
+    /// Moment at which it was made.
     since: Micros,
 }
 
 impl Bucket {
-    /// A new one is full.
+    /// Makes a full bucket.
     pub fn new(now: Micros, terms: Terms) -> Bucket {
         Bucket { tokens: terms.burst, at: now, since: now }
     }
@@ -72,7 +71,7 @@ impl Bucket {
     pub fn step(&mut self, now: Micros, terms: Terms, ask: Ask) -> Grant {
         self.tokens = self.tokens_at(now, terms);
         self.at = self.at.max(now);
-        // What was let in before this bucket was there was not let in beside it.
+        // Requests admitted before this bucket existed were not admitted beside it.
         let debt_max = seconds(now.saturating_sub(self.since)) * terms.per_second;
         self.tokens = (self.tokens + f64::from(ask.unused)).min(terms.burst) - f64::from(ask.debt).min(debt_max);
         let granted = whole(self.tokens).min(ask.want);
@@ -81,7 +80,7 @@ impl Bucket {
         Grant { granted, wait }
     }
 
-    /// As good as a new one.
+    /// Returns whether it is as full as a new one.
     pub fn is_full(&self, now: Micros, terms: Terms) -> bool {
         self.tokens_at(now, terms) + ROUNDING >= terms.burst
     }
@@ -95,9 +94,9 @@ pub(super) fn seconds(micros: Micros) -> f64 {
     micros as f64 / SECOND as f64
 }
 
-/// Rounded up, so that what was promised for then is there.
+/// Rounds up, so that a token promised for that moment is there.
 fn micros(seconds: f64) -> Micros {
-    // A number that is too large becomes the largest.
+    // A number that is too large becomes the largest one.
     (seconds * SECOND as f64).ceil() as Micros
 }
 

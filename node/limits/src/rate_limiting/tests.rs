@@ -1,4 +1,4 @@
-//! Several nodes in one process, their clocks moved by hand: what is around the leases, and not their arithmetic.
+//! Several nodes in one process, their clocks moved by hand. They test the code around the leases, not their arithmetic.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ const ON_THE_WAY: Duration = Duration::from_millis(1);
 
 #[derive(Debug, Default)]
 struct Net {
-    nodes: OnceLock<Vec<Rates>>,
+    nodes: OnceLock<Vec<RateLimiter>>,
     down: Mutex<BTreeSet<NodeId>>,
     /// Where it differs from all that there are.
     unseen: Mutex<BTreeSet<NodeId>>,
@@ -63,14 +63,14 @@ fn rule(requests: u64) -> RateRule {
     }
 }
 
-fn cluster(count: u64, rules: &[RateRule]) -> (Vec<Rates>, Arc<Net>) {
+fn cluster(count: u64, rules: &[RateRule]) -> (Vec<RateLimiter>, Arc<Net>) {
     let net = Arc::new(Net::default());
     let limits = LimitsConfig { rates: rules.to_vec(), ..LimitsConfig::default() };
     let node = |own| {
         let peer = Peer { own: NodeId(own), count, net: Arc::clone(&net) };
-        Rates::new(&limits, Arc::new(peer), Handle::current()).expect("rules")
+        RateLimiter::new(&limits, Arc::new(peer), Handle::current()).expect("rules")
     };
-    let nodes: Vec<Rates> = (0..count).map(node).collect();
+    let nodes: Vec<RateLimiter> = (0..count).map(node).collect();
     net.nodes.set(nodes.clone()).expect("set once");
     (nodes, net)
 }
@@ -87,17 +87,17 @@ fn caller(org: u128) -> Principal {
     }
 }
 
-async fn admitted(node: &Rates, who: &Principal) -> bool {
+async fn admitted(node: &RateLimiter, who: &Principal) -> bool {
     node.admit("POST", "/logs3", who, || None).await.is_ok()
 }
 
 /// A request each so often at each node, for so long; how many were let in.
-async fn flood(nodes: &[Rates], who: &Principal, every: Duration, lasts: Duration) -> usize {
+async fn flood(nodes: &[RateLimiter], who: &Principal, every: Duration, lasts: Duration) -> usize {
     flooded(nodes, who, every, lasts).await.into_iter().sum()
 }
 
 /// The same, node by node.
-async fn flooded(nodes: &[Rates], who: &Principal, every: Duration, lasts: Duration) -> Vec<usize> {
+async fn flooded(nodes: &[RateLimiter], who: &Principal, every: Duration, lasts: Duration) -> Vec<usize> {
     let flooding = nodes.iter().map(|node| async {
         let end = Instant::now() + lasts;
         let mut asked = Vec::new();
@@ -111,18 +111,18 @@ async fn flooded(nodes: &[Rates], who: &Principal, every: Duration, lasts: Durat
     join_all(flooding).await
 }
 
-/// Of the only rule's bucket.
-fn home_of(node: &Rates, who: &Principal) -> usize {
-    let gate = node.0.as_ref().expect("rules");
-    let home = gate.rules[0].key(who, || None).home(&gate.peers.view().alive).expect("a node");
+/// Returns the home of the only rule's bucket.
+fn home_of(node: &RateLimiter, who: &Principal) -> usize {
+    let limiter = node.0.as_ref().expect("rules");
+    let home = limiter.rules[0].key(who, || None).home(&limiter.peers.view().alive).expect("a node");
     usize::try_from(home.0).expect("few")
 }
 
-fn waiting(node: &Rates) -> bool {
-    let gate = node.0.as_ref().expect("rules");
+fn waiting(node: &RateLimiter) -> bool {
+    let limiter = node.0.as_ref().expect("rules");
     let who = caller(1);
-    let key = gate.rules[0].key(&who, || None);
-    let idle = gate.leases.lock().get(&key).is_none_or(|held| held.told.receiver_count() == 0);
+    let key = limiter.rules[0].key(&who, || None);
+    let idle = limiter.leases.lock().get(&key).is_none_or(|held| held.told.receiver_count() == 0);
     !idle
 }
 
@@ -170,7 +170,7 @@ async fn while_a_home_is_lost_each_node_lets_in_its_share_and_then_the_next_home
     let (nodes, net) = cluster(3, &[rule(300)]);
     let who = caller(1);
     let home = home_of(&nodes[0], &who);
-    let others: Vec<Rates> = (0..3).filter(|node| *node != home).map(|node| nodes[node].clone()).collect();
+    let others: Vec<RateLimiter> = (0..3).filter(|node| *node != home).map(|node| nodes[node].clone()).collect();
     let (every, second) = (Duration::from_millis(3), Duration::from_secs(1));
     flood(&others, &who, every, 5 * second).await;
     net.down.lock().insert(NodeId(home as u64));
@@ -191,8 +191,8 @@ async fn only_the_home_gives_and_only_of_rules_that_it_has() {
     let (nodes, net) = cluster(3, &[rule(100)]);
     let who = caller(1);
     let home = home_of(&nodes[0], &who);
-    let gate = nodes[0].0.as_ref().expect("rules");
-    let key = gate.rules[0].key(&who, || None);
+    let limiter = nodes[0].0.as_ref().expect("rules");
+    let key = limiter.rules[0].key(&who, || None);
     let body = wire::ask(&key, &Ask { want: 5, ..Ask::default() });
     for (number, node) in nodes.iter().enumerate() {
         match node.answer(&body) {
@@ -200,10 +200,10 @@ async fn only_the_home_gives_and_only_of_rules_that_it_has() {
             Err(why) => assert!(number != home && why.contains("another node"), "{why}"),
         }
     }
-    let unknown = wire::ask(&Key { rule: 1, ..key }, &Ask::default());
+    let unknown = wire::ask(&BucketKey { rule: 1, ..key }, &Ask::default());
     assert!(nodes[home].answer(&unknown).expect_err("unknown").contains("no such rule"));
     assert!(nodes[home].answer(b"?").expect_err("unread").contains("does not read"));
-    assert!(Rates::default().answer(&body).expect_err("none").contains("no rules"));
+    assert!(RateLimiter::default().answer(&body).expect_err("none").contains("no rules"));
     net.unseen.lock().insert(NodeId(home as u64));
     assert!(nodes[home].answer(&body).is_err(), "it is not the home of what it sees itself");
 }
@@ -216,13 +216,13 @@ async fn who_hangs_up_waits_no_more() {
     net.down.lock().insert(NodeId(home as u64));
     let node = &nodes[1 - home];
     assert!(timeout(Duration::from_millis(10), admitted(node, &who)).await.is_err(), "it waits");
-    let gate = node.0.as_ref().expect("rules");
+    let limiter = node.0.as_ref().expect("rules");
     assert!(!waiting(node));
     sleep(Duration::from_secs(30)).await;
-    let key = gate.rules[0].key(&who, || None);
-    let terms = gate.rules[0].terms;
-    let mut leases = gate.leases.lock();
-    assert!(leases.get(&key).expect("a lease").lease.is_idle(gate.now(), terms, 2), "nothing is left of it");
+    let key = limiter.rules[0].key(&who, || None);
+    let terms = limiter.rules[0].terms;
+    let mut leases = limiter.leases.lock();
+    assert!(leases.get(&key).expect("a lease").lease.is_idle(limiter.now(), terms, 2), "nothing is left of it");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,31 +1,30 @@
-//! A bounded table of buckets or leases. What has nothing to remember is dropped from time to time, and when there is no
-//! room.
+//! A bounded table of buckets or leases. Idle entries are dropped from time to time, and when there is no room.
 
 use std::collections::HashMap;
 
 use super::bucket::{Micros, SECOND};
-use super::key::Key;
+use super::key::BucketKey;
 
 /// Some hundred bytes each.
 const ENTRIES_MAX: usize = 50_000;
 const SWEEP_EVERY: Micros = 10 * SECOND;
-/// A full table is looked through no more often than this.
+/// A full table is swept no more often than this.
 const SWEEP_FULL_EVERY: Micros = SECOND;
 
 #[derive(Debug)]
-pub(super) struct Table<V> {
-    entries: HashMap<Key, V>,
+pub(super) struct BoundedTable<V> {
+    entries: HashMap<BucketKey, V>,
     swept: Micros,
 }
 
-impl<V> Default for Table<V> {
-    fn default() -> Table<V> {
-        Table { entries: HashMap::new(), swept: 0 }
+impl<V> Default for BoundedTable<V> {
+    fn default() -> BoundedTable<V> {
+        BoundedTable { entries: HashMap::new(), swept: 0 }
     }
 }
 
-impl<V> Table<V> {
-    pub fn get(&mut self, key: &Key) -> Option<&mut V> {
+impl<V> BoundedTable<V> {
+    pub fn get(&mut self, key: &BucketKey) -> Option<&mut V> {
         self.entries.get_mut(key)
     }
 
@@ -33,13 +32,13 @@ impl<V> Table<V> {
         self.entries.len()
     }
 
-    /// The entry, made where there is none; none where there is no room for it.
+    /// Returns the entry, made if there is none. Returns none if there is no room for it.
     pub fn entry(
         &mut self,
         now: Micros,
-        key: Key,
+        key: BucketKey,
         make: impl FnOnce() -> V,
-        is_idle: impl Fn(&Key, &V) -> bool,
+        is_idle: impl Fn(&BucketKey, &V) -> bool,
     ) -> Option<&mut V> {
         if !self.entries.contains_key(&key) {
             let every = if self.len() < ENTRIES_MAX { SWEEP_EVERY } else { SWEEP_FULL_EVERY };
@@ -59,13 +58,13 @@ impl<V> Table<V> {
 mod tests {
     use super::*;
 
-    fn key(second: usize) -> Key {
-        Key { rule: 1, first: 0, second: second as u128 }
+    fn key(second: usize) -> BucketKey {
+        BucketKey { rule: 1, first: 0, second: second as u128 }
     }
 
     #[test]
     fn a_full_table_takes_nothing_until_something_is_idle() {
-        let mut table = Table::default();
+        let mut table = BoundedTable::default();
         for number in 0..ENTRIES_MAX {
             assert!(table.entry(0, key(number), || number, |_, _| true).is_some());
         }
@@ -78,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_is_idle_goes_from_time_to_time() {
-        let mut table = Table::default();
+        let mut table = BoundedTable::default();
         table.entry(0, key(1), || 1, |_, _| true);
         table.entry(SECOND, key(2), || 2, |_, _| true);
         assert_eq!(table.len(), 2);

@@ -1,94 +1,94 @@
-//! What a node holds of a limit whose bucket is elsewhere: tokens for a moment, taken in batches. No clock, no lock, no
-//! socket: time is handed in, and what is to be sent is handed out.
+//! Lease of tokens that a node holds of a bucket elsewhere, for a moment and in batches. Pure: the caller brings the time,
+//! and sends what is returned.
 //!
 //! ```text
-//! request ──> a token is there ─────────────────────────────> let in
+//! request ──> a token is there ─────────────────────────────> admitted
 //!         ├─> the home said lately that it has none ────────> refused, nobody is asked
-//!         ├─> the home does not answer ─────────────────────> let in or refused by this node's share
+//!         ├─> the home does not answer ─────────────────────> admitted or refused by this node's share
 //!         └─> the home is asked, for all who wait and a bit more ──> waits
 //! ```
-//! What is let in by the share is a debt, which the next ask names and the home takes out of the bucket.
+//! Requests admitted by the share are a debt, which the next ask names and the home takes out of the bucket.
 
 use super::bucket::{Ask, Bucket, Grant, Micros, SECOND, Terms, seconds, whole};
-use super::mixed::mixed;
+use super::mix::mix;
 
 /// Asks for one limit follow each other no faster than this in the long run.
 pub const ASK_EVERY: Micros = 50_000;
-/// As many may go out at once after a pause.
+/// Asks that may go out at once after a pause.
 const ASKS_AT_ONCE: f64 = 2.0;
 /// A request waits no longer than this for the answer to an ask; then the home counts as silent.
 pub const ANSWER_WAIT_MAX: Micros = 50_000;
-/// Tokens that were asked for are worth nothing after this, and neither is an answer that comes later.
+/// Tokens expire after this time, and so does a late answer.
 pub const LEASE: Micros = 200_000;
-/// An ask that has no end by then never will have.
+/// An ask without an answer by then counts as lost.
 const ASK_ENDS: Micros = LEASE + 100_000;
 /// A home that did not answer is asked again after this.
 const PROBE_EVERY: Micros = 100_000;
 /// A node that was refused asks again after this, however long it will take.
 const CLOSED_MAX: Micros = SECOND;
-/// What all nodes together may hold ahead of requests, in seconds of the rate.
+/// Bound of what all nodes together hold ahead of requests, in seconds of the rate.
 const AHEAD_SECONDS: f64 = 0.25;
-/// Requests are counted for so long before they make a rate.
+/// Time for which requests are counted before they make a rate.
 const DEMAND_WINDOW: Micros = 100_000;
 
-/// What happens beside requests that come.
+/// Events other than requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A request that waited waits no more.
+    /// A waiting request has left.
     Leave,
-    /// One that was let in here was refused by another limit.
+    /// A request admitted here was refused by another rule.
     Back,
-    /// The ask that went out then was answered.
+    /// The ask sent at that moment was answered.
     Answered { sent: Micros, grant: Grant },
-    /// Nothing was heard, or the other node is not the home.
+    /// No answer came, or the other node is not the home.
     Failed { sent: Micros },
-    /// The home is another one from here on, which may well answer.
+    /// Another node is the home from here on.
     Moved,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Admit,
-    /// When there may be another.
+    /// Refused, with the time until the next token.
     Refuse {
         wait: Micros,
     },
-    /// Comes again when something was heard, at the latest then.
+    /// The request asks again when something was heard, at the latest at that moment.
     Wait {
         until: Micros,
     },
 }
 
-/// What follows from a request.
+/// Decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct Decision {
     pub verdict: Verdict,
-    /// To be sent to the home.
+    /// Message for the home.
     pub ask: Option<Ask>,
-    /// The verdict is by this node's share.
+    /// Whether the verdict is by this node's share.
     pub alone: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lease {
     tokens: u32,
-    /// When the tokens are worth nothing any more.
+    /// Moment at which the tokens expire.
     ends: Micros,
     unused: u32,
     debt: u32,
     waiting: u32,
     asked: Option<Asked>,
-    /// Which asks may go out.
+    /// Limits the asks that go out.
     asks: Bucket,
-    /// Nobody is asked before.
+    /// No ask goes out before this moment.
     closed: Micros,
-    /// When the home will have another, as it said.
+    /// Moment of the next token, as the home said.
     opens: Micros,
-    /// The last ask came to nothing: when.
+    /// Moment at which the last ask failed.
     lost: Option<Micros>,
     share: Bucket,
     demand: Demand,
-    dice: Dice,
+    jitter: Jitter,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,7 +115,7 @@ impl Lease {
             lost: None,
             share: Bucket::new(now, terms.shared(nodes)),
             demand: Demand { per_second: 0.0, count: 0, since: now },
-            dice: Dice(now),
+            jitter: Jitter(now),
         }
     }
 
@@ -130,21 +130,21 @@ impl Lease {
             }
             Event::Answered { sent, grant } if is_this(sent) => self.answered(now, grant),
             Event::Failed { sent } if is_this(sent) => self.failed(now),
-            // Of an ask that was given up.
+            // The ask was given up.
             Event::Answered { .. } | Event::Failed { .. } => {}
             Event::Moved => self.lost = None,
         }
     }
 
-    /// What is to be done with a request; one that waited comes again and is not the `first` time there.
-    pub fn take(&mut self, now: Micros, terms: Terms, nodes: usize, first: bool) -> Step {
+    /// Decides about a request. `first` is false for one that waited and asks again.
+    pub fn take(&mut self, now: Micros, terms: Terms, nodes: usize, first: bool) -> Decision {
         self.expire(now);
         if first {
             self.demand.count(now);
         }
         if self.tokens > 0 {
             self.tokens -= 1;
-            return Step { verdict: Verdict::Admit, ask: None, alone: false };
+            return Decision { verdict: Verdict::Admit, ask: None, alone: false };
         }
         if let Some(asked) = self.asked {
             let until = asked.at + ANSWER_WAIT_MAX;
@@ -160,7 +160,7 @@ impl Lease {
         }
         if now < self.closed {
             let wait = self.opens.max(self.closed) - now;
-            return Step { verdict: Verdict::Refuse { wait }, ask: None, alone: false };
+            return Decision { verdict: Verdict::Refuse { wait }, ask: None, alone: false };
         }
         let slot = self.asks.step(now, ASKS, Ask { want: 1, ..Ask::default() });
         if slot.granted == 0 {
@@ -171,19 +171,19 @@ impl Lease {
         self.wait(now + ANSWER_WAIT_MAX, first, Some(ask))
     }
 
-    /// A new one would do the same.
+    /// Returns whether a new lease would behave the same.
     pub fn is_idle(&self, now: Micros, terms: Terms, nodes: usize) -> bool {
         let holds = self.waiting > 0 || self.asked.is_some() || self.debt > 0 || (self.tokens > 0 && now < self.ends);
         !holds && self.opens <= now && self.share.is_full(now, terms.shared(nodes))
     }
 
-    fn wait(&mut self, until: Micros, first: bool, ask: Option<Ask>) -> Step {
+    fn wait(&mut self, until: Micros, first: bool, ask: Option<Ask>) -> Decision {
         self.waiting += u32::from(first);
-        Step { verdict: Verdict::Wait { until }, ask, alone: false }
+        Decision { verdict: Verdict::Wait { until }, ask, alone: false }
     }
 
-    /// By this node's share, since the home does not say.
-    fn alone(&mut self, now: Micros, terms: Terms, nodes: usize, ask: Option<Ask>) -> Step {
+    /// Decides by this node's share, since the home does not answer.
+    fn alone(&mut self, now: Micros, terms: Terms, nodes: usize, ask: Option<Ask>) -> Decision {
         let grant = self.share.step(now, terms.shared(nodes), Ask { want: 1, ..Ask::default() });
         let verdict = match grant.granted {
             0 => Verdict::Refuse { wait: grant.wait },
@@ -192,16 +192,16 @@ impl Lease {
                 Verdict::Admit
             }
         };
-        Step { verdict, ask, alone: true }
+        Decision { verdict, ask, alone: true }
     }
 
-    /// For this many, and what will come until the next ask can go out.
+    /// Makes an ask for `needed` requests, and for those that come until the next ask can go out.
     fn ask(&mut self, now: Micros, terms: Terms, nodes: usize, needed: u32) -> Ask {
         let soon = self.demand.at(now) * seconds(ASK_EVERY);
         let ahead = soon.min(terms.per_second * AHEAD_SECONDS / nodes.max(1) as f64);
         let want = needed.saturating_add(whole(ahead));
         self.asked = Some(Asked { at: now, want, debt: self.debt });
-        // Said once: a bucket that heard it twice would have too much.
+        // Named once: a bucket that heard it twice would have too much.
         Ask { want, unused: std::mem::take(&mut self.unused), debt: self.debt }
     }
 
@@ -209,16 +209,16 @@ impl Lease {
         let Some(asked) = self.asked.take() else { return };
         self.lost = None;
         self.debt -= asked.debt.min(self.debt);
-        // From the ask on, whenever the answer came: what is worth something to a node has left the bucket just now.
+        // Counted from the ask on: valid tokens have left the bucket just now.
         self.ends = asked.at + LEASE;
         self.tokens = self.tokens.saturating_add(grant.granted.min(asked.want));
         if grant.granted < asked.want {
             self.opens = now.saturating_add(grant.wait);
-            self.closed = now + grant.wait.clamp(ASK_EVERY, CLOSED_MAX) + self.dice.below(now, ASK_EVERY);
+            self.closed = now + grant.wait.clamp(ASK_EVERY, CLOSED_MAX) + self.jitter.below(now, ASK_EVERY);
         }
     }
 
-    /// Whether the home heard the ask is not known: a debt may be paid twice, and is never forgotten.
+    /// Notes a failed ask. The home may have heard it: a debt may be paid twice, and is never forgotten.
     fn failed(&mut self, now: Micros) {
         if self.asked.take().is_some() {
             self.lost = Some(now);
@@ -235,18 +235,18 @@ impl Lease {
     }
 }
 
-/// Nodes that are refused at the same pace would ask in the same order again and again, and the first would get everything.
+/// Jitter for the next ask. Without it, nodes that are refused at one pace ask in one order, and the first gets everything.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Dice(u64);
+struct Jitter(u64);
 
-impl Dice {
+impl Jitter {
     fn below(&mut self, now: Micros, most: Micros) -> Micros {
-        self.0 = mixed(self.0 ^ now);
+        self.0 = mix(self.0 ^ now);
         self.0 % most
     }
 }
 
-/// How many requests come.
+/// Rate at which requests come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Demand {
     per_second: f64,
@@ -265,7 +265,7 @@ impl Demand {
         self.per_second
     }
 
-    /// Half of what it was, half of what came since: it follows within a few windows.
+    /// Averages the old rate and the new one, so that it follows within a few windows.
     fn settle(&mut self, now: Micros) {
         let passed = now.saturating_sub(self.since);
         if passed >= DEMAND_WINDOW {

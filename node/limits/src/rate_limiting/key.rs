@@ -1,26 +1,27 @@
-//! What one bucket counts, and which node is its home.
+//! The key of a bucket: what it counts, and which node is its home.
 
 use assay_storage_model::NodeId;
 
-use super::mixed::mixed;
+use super::mix::mix;
 
-/// A rule, and that of which it is about each by itself.
+/// A rule, and the ids of what it counts separately, such as an organization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct BucketKey {
     pub rule: u64,
     pub first: u128,
     pub second: u128,
 }
 
-impl Key {
-    /// By rendezvous: the same for all who see the same nodes, and a node that goes moves only the buckets that it had.
+impl BucketKey {
+    /// Returns the home by rendezvous hashing: the same on all nodes that see the same members. A node that leaves moves
+    /// only the buckets that it had.
     pub fn home(&self, nodes: &[NodeId]) -> Option<NodeId> {
         nodes.iter().copied().max_by_key(|node| (self.weight(*node), *node))
     }
 
     fn weight(&self, node: NodeId) -> u64 {
         let halves = [self.first, self.second].map(|id| [id as u64, (id >> 64) as u64]);
-        halves.iter().flatten().fold(mixed(self.rule ^ mixed(node.0)), |weight, half| mixed(weight ^ half))
+        halves.iter().flatten().fold(mix(self.rule ^ mix(node.0)), |weight, half| mix(weight ^ half))
     }
 }
 
@@ -30,7 +31,7 @@ mod tests {
 
     fn homes(nodes: &[u64]) -> Vec<u64> {
         let nodes: Vec<NodeId> = nodes.iter().copied().map(NodeId).collect();
-        let home = |second| Key { rule: 7, first: 0, second }.home(&nodes).expect("a node").0;
+        let home = |second| BucketKey { rule: 7, first: 0, second }.home(&nodes).expect("a node").0;
         (0..3000).map(home).collect()
     }
 
@@ -44,7 +45,7 @@ mod tests {
         for (before, after) in before.iter().zip(homes(&[3, 1])) {
             assert!(*before == after || *before == 2, "{before} {after}");
         }
-        assert_eq!(Key { rule: 1, first: 2, second: 3 }.home(&[]), None);
+        assert_eq!(BucketKey { rule: 1, first: 2, second: 3 }.home(&[]), None);
     }
 
     /// Two programs of different versions in one cluster must agree.

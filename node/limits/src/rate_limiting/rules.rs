@@ -1,4 +1,4 @@
-//! The rules of the configuration: which requests a limit is about, what is counted together, and how many may come.
+//! Rules of rate limiting: which requests a rule matches, what it counts together, and how many requests it admits.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,12 +8,9 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::bucket::Terms;
-use super::key::Key;
-use crate::near::nearest;
-use crate::operations::patterns;
-use crate::quotas::{self, QuotaRule};
+use super::key::BucketKey;
 
-/// Each request is held against every rule.
+/// Upper bound of rules: each request is compared with every rule.
 const RULES_MAX: usize = 64;
 const ENDPOINT_BYTES_MAX: usize = 256;
 const ORGANIZATIONS_MAX: usize = 1000;
@@ -21,43 +18,33 @@ const REQUESTS_MAX: u64 = 1_000_000_000;
 const SECONDS_MAX: u64 = 86_400;
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const EVERYTHING: &str = "*";
-/// Paths that are one: a rule about either is about both.
+/// Pairs of paths that are served alike. A rule about one is about both.
 const ALIASES: [[&str; 2]; 3] =
     [["/otel/v1/traces", "/v1/traces"], ["/otel/v1/logs", "/v1/logs"], ["/otel/v1/metrics", "/v1/metrics"]];
 
-/// What is limited of what comes in. Read once by the program.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LimitsConfig {
-    /// How many requests may come. All that a request is about must let it in; without rules nothing is counted.
-    pub rates: Vec<RateRule>,
-    /// How much may be stored. All that are about an organization must let a write in.
-    pub quotas: Vec<QuotaRule>,
-}
-
-/// One limit, for each organization, project or credential by itself, and for all nodes of the cluster together.
+/// One limit for each organization, project or credential by itself, and for all nodes of the cluster together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateRule {
     /// A path, as `/logs3`. `*` stands for one part of it, as in `/v1/project_logs/*/insert`, at the end for one or more, as in
     /// `/v1/*`, and alone for every path.
     pub endpoint: String,
-    /// None: all of them.
+    /// Methods that it matches; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub methods: Vec<String>,
     pub per: Per,
-    /// So many in so many seconds.
+    /// Number of requests admitted in `seconds`.
     pub requests: u64,
     pub seconds: u64,
-    /// How many may come at once after a pause; without it as many as in a second, and at least one.
+    /// Number of requests admitted at once after a pause. The default is those of a second, and at least one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<u64>,
-    /// Names of those that it holds for. None: all of them.
+    /// Names of the organizations that it applies to; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub organizations: Vec<String>,
 }
 
-/// What is counted together.
+/// Requests that a rule counts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Per {
     #[serde(rename = "organization")]
@@ -66,7 +53,7 @@ pub enum Per {
     /// each organization.
     #[serde(rename = "project")]
     Project,
-    /// The same, apart for each organization that callers act for.
+    /// The project, separately for each organization that callers act for.
     #[serde(rename = "organization+project")]
     OrganizationProject,
     #[serde(rename = "credential")]
@@ -84,37 +71,33 @@ impl fmt::Display for Per {
     }
 }
 
-impl LimitsConfig {
-    /// What is wrong with the rules, in a sentence that says what to change.
-    pub fn check(&self) -> Result<(), String> {
-        if self.rates.len() > RULES_MAX {
-            return Err(format!("limits.rates has {} rules; at most {RULES_MAX} are taken", self.rates.len()));
-        }
-        quotas::check(&self.quotas)?;
-        let mut seen = BTreeSet::new();
-        for (place, rule) in self.rates.iter().enumerate() {
-            let wrong = |why: String| format!("limits.rates, rule {} (`{}`): {why}", place + 1, rule.endpoint);
-            rule.check().map_err(wrong)?;
-            if !seen.insert(rule.fingerprint()) {
-                return Err(wrong("the same rule stands there before; each is needed once".into()));
-            }
-        }
-        Ok(())
+/// Returns what is wrong with the rules, in a sentence that says what to change.
+pub fn check_rates(rules: &[RateRule]) -> Result<(), String> {
+    if rules.len() > RULES_MAX {
+        return Err(format!("limits.rates has {} rules; at most {RULES_MAX} are taken", rules.len()));
     }
+    let mut seen = BTreeSet::new();
+    for (place, rule) in rules.iter().enumerate() {
+        let wrong = |why: String| format!("limits.rates, rule {} (`{}`): {why}", place + 1, rule.endpoint);
+        rule.check().map_err(wrong)?;
+        if !seen.insert(rule.fingerprint()) {
+            return Err(wrong("the same rule stands there before; each is needed once".into()));
+        }
+    }
+    Ok(())
 }
 
-impl LimitsConfig {
-    /// What an operator may not have meant: rules about paths that there are not.
-    pub fn warnings(&self) -> Vec<String> {
-        let nowhere = |rule: &&RateRule| {
-            Pattern::of(&rule.endpoint).is_ok_and(|pattern| !patterns().any(|known| pattern.may_match(known)))
-        };
-        let said = |rule: &RateRule| {
-            let near = nearest(&rule.endpoint).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            format!("limits.rates: no request is about `{}`, since there is no such path{near}", rule.endpoint)
-        };
-        self.rates.iter().filter(nowhere).map(said).collect()
-    }
+/// Returns warnings about rules for paths that do not exist. `patterns` has the paths that do, with ids in braces; `nearest`
+/// suggests one of them.
+pub fn warnings(rules: &[RateRule], patterns: &[&str], nearest: impl Fn(&str) -> Option<&'static str>) -> Vec<String> {
+    let is_unknown = |rule: &&RateRule| {
+        Pattern::of(&rule.endpoint).is_ok_and(|pattern| !patterns.iter().any(|known| pattern.may_match(known)))
+    };
+    let warning = |rule: &RateRule| {
+        let near = nearest(&rule.endpoint).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        format!("limits.rates: no request is about `{}`, since there is no such path{near}", rule.endpoint)
+    };
+    rules.iter().filter(is_unknown).map(warning).collect()
 }
 
 impl RateRule {
@@ -146,7 +129,7 @@ impl RateRule {
         Terms::new(per_second, self.burst.map_or_else(|| per_second.ceil(), |burst| burst as f64))
     }
 
-    /// The same on every node that has the same rule, and no other.
+    /// Returns a hash of the rule, the same on every node.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut text = format!(
             "{}\n{}\n{} {} {:?}\n{}",
@@ -162,26 +145,26 @@ impl RateRule {
         hash.as_bytes().iter().take(8).fold(0, |number, byte| (number << 8) | u64::from(*byte))
     }
 
-    /// As callers and operators are told which limit it is.
-    pub(super) fn said(&self) -> String {
+    /// Returns a description of the rule for callers and operators.
+    pub(super) fn description(&self) -> String {
         let methods = if self.methods.is_empty() { String::new() } else { format!("{} ", self.methods.join("|")) };
         let RateRule { endpoint, requests, seconds, per, .. } = self;
         format!("`{methods}{endpoint}`, {requests} requests in {seconds} s for each {per}")
     }
 }
 
-/// A rule that requests are held against.
+/// A rule in the form that requests are compared with.
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(super) struct CompiledRule {
     pub config: RateRule,
     pub terms: Terms,
     pub fingerprint: u64,
     pattern: Pattern,
 }
 
-impl Rule {
-    pub fn new(config: &RateRule) -> Result<Rule, String> {
-        Ok(Rule {
+impl CompiledRule {
+    pub fn new(config: &RateRule) -> Result<CompiledRule, String> {
+        Ok(CompiledRule {
             pattern: Pattern::of(&config.endpoint)?,
             terms: config.terms(),
             fingerprint: config.fingerprint(),
@@ -196,8 +179,8 @@ impl Rule {
             && has(&self.config.organizations, &who.org_name)
     }
 
-    /// With what a request is counted together. `project` is asked only where it matters.
-    pub fn key(&self, who: &Principal, project: impl FnOnce() -> Option<Uuid>) -> Key {
+    /// Returns the bucket that a request counts in. `project` is called only if it matters.
+    pub fn key(&self, who: &Principal, project: impl FnOnce() -> Option<Uuid>) -> BucketKey {
         let org = who.org.0;
         let (first, second) = match self.config.per {
             Per::Organization => (org, Uuid::nil()),
@@ -205,11 +188,11 @@ impl Rule {
             Per::Project => project().map_or((org, Uuid::nil()), |project| (Uuid::nil(), project)),
             Per::OrganizationProject => (org, project().unwrap_or_default()),
         };
-        Key { rule: self.fingerprint, first: first.as_u128(), second: second.as_u128() }
+        BucketKey { rule: self.fingerprint, first: first.as_u128(), second: second.as_u128() }
     }
 }
 
-/// A path by all its names: some are served at two.
+/// Returns all names of a path.
 fn names_of(path: &str) -> impl Iterator<Item = &str> {
     let other = ALIASES.iter().find_map(|[first, second]| match path {
         _ if path == *first => Some(*second),
@@ -219,12 +202,12 @@ fn names_of(path: &str) -> impl Iterator<Item = &str> {
     [path].into_iter().chain(other)
 }
 
-/// Which paths a rule is about.
+/// Paths that a rule matches.
 #[derive(Debug, PartialEq, Eq)]
 struct Pattern {
-    /// None stands for any one.
+    /// Parts of the path; none for a wildcard.
     parts: Vec<Option<String>>,
-    /// One or more parts follow.
+    /// Whether one or more parts follow.
     goes_on: bool,
 }
 
@@ -254,7 +237,7 @@ impl Pattern {
         Ok(Pattern { parts, goes_on })
     }
 
-    /// Whether a path that is known may be meant, in which ids stand in braces.
+    /// Returns whether it may match a known path, which has ids in braces.
     fn may_match(&self, known: &str) -> bool {
         let mut found = known.strip_prefix('/').unwrap_or(known).split('/').peekable();
         let mut last = "";
@@ -302,28 +285,8 @@ mod tests {
     fn refused(change: impl FnOnce(&mut RateRule), part: &str) {
         let mut changed = rule("/logs3");
         change(&mut changed);
-        let why = LimitsConfig { rates: vec![rule("*"), changed], ..LimitsConfig::default() }.check().expect_err(part);
+        let why = check_rates(&[rule("*"), changed]).expect_err(part);
         assert!(why.contains("rule 2") && why.contains(part), "{why}");
-    }
-
-    #[test]
-    fn a_rule_about_no_path_is_pointed_out() {
-        let warned =
-            |endpoint: &str| LimitsConfig { rates: vec![rule(endpoint)], ..LimitsConfig::default() }.warnings();
-        let why = warned("/logs4").concat();
-        assert!(why.contains("`/logs4`") && why.contains("did you mean `/logs3`?"), "{why}");
-        assert_eq!(warned("/v1/nonsense/*").len(), 1);
-        for right in [
-            "*",
-            "/logs3",
-            "/v1/*",
-            "/v1/project_logs/*/insert",
-            "/v1/dataset/*",
-            "/v1/traces",
-            "/v1/proxy/chat/completions",
-        ] {
-            assert!(warned(right).is_empty(), "{right}");
-        }
     }
 
     #[test]
@@ -346,9 +309,8 @@ mod tests {
         refused(|rule| rule.burst = Some(0), "burst is 0");
         refused(|rule| rule.organizations = vec![String::new()], "empty name");
         refused(|rule| rule.endpoint = "*".into(), "the same rule");
-        let many = LimitsConfig { rates: vec![rule("*"); RULES_MAX + 1], ..LimitsConfig::default() };
-        assert!(many.check().expect_err("too many").contains("65 rules"));
-        assert_eq!(LimitsConfig::default().check(), Ok(()));
+        assert!(check_rates(&vec![rule("*"); RULES_MAX + 1]).expect_err("too many").contains("65 rules"));
+        assert_eq!(check_rates(&[]), Ok(()));
     }
 
     #[test]
@@ -388,6 +350,6 @@ mod tests {
         let all = [rule("*"), slow, rule("/logs3"), named, RateRule { methods: vec!["GET".into()], ..rule("*") }];
         let distinct: BTreeSet<u64> = all.iter().map(RateRule::fingerprint).collect();
         assert_eq!(distinct.len(), all.len());
-        assert_eq!(all[4].said(), "`GET *`, 10 requests in 1 s for each organization");
+        assert_eq!(all[4].description(), "`GET *`, 10 requests in 1 s for each organization");
     }
 }

@@ -1,5 +1,5 @@
-//! Buckets and leases in simulated time: nodes with random demand, a network that delays and loses, homes that are lost and
-//! come back. What is let in, of all nodes together, is held against the limit.
+//! Buckets and leases in simulated time: nodes with random demand, a network that delays and loses messages, homes that are
+//! lost and come back. The requests admitted by all nodes together are compared with the limit.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -93,9 +93,9 @@ struct Run {
     began: std::collections::BTreeMap<u64, Micros>,
 }
 
-/// What came of it.
+/// Result of a run.
 #[derive(Debug)]
-struct Outcome {
+struct RunResult {
     admitted: Vec<Micros>,
     by_node: Vec<usize>,
     asks: Vec<u64>,
@@ -103,7 +103,7 @@ struct Outcome {
     waited_max: Micros,
 }
 
-fn run(world: &World, seed: u64) -> Outcome {
+fn run(world: &World, seed: u64) -> RunResult {
     let nodes = world.demand.iter().map(|demand| Node {
         lease: Lease::new(0, world.terms, world.nodes),
         waiting: BTreeSet::new(),
@@ -133,7 +133,7 @@ fn run(world: &World, seed: u64) -> Outcome {
     while let Some(Reverse((now, _, happens))) = run.queue.pop().filter(|Reverse((now, ..))| *now < world.lasts) {
         run.happens(now, happens);
     }
-    Outcome {
+    RunResult {
         admitted: run.admitted,
         by_node: run.by_node,
         asks: run.asks,
@@ -288,7 +288,7 @@ fn least(admitted: &[Micros], per_second: f64, lasts: Micros) -> f64 {
 
 /// A home that does not answer in time costs no more than one request a node beside.
 #[track_caller]
-fn never_above(world: &World, bursts: f64, seed: u64) -> Outcome {
+fn never_above(world: &World, bursts: f64, seed: u64) -> RunResult {
     let outcome = run(world, seed);
     let above = above(&outcome.admitted, world.terms.per_second, MOST);
     let answers = world.lost == 0.0 && world.delay.1 < ANSWER_WAIT_MAX / 2 && world.down.is_none();

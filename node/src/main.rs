@@ -6,7 +6,6 @@ mod descriptors;
 mod desk;
 mod dev;
 mod doctor;
-mod files;
 mod hardening;
 mod jwks;
 mod jwt;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig, KeyWrap};
 use assay_node_auth::{Asker, Job, LoginRules, Secret};
-use assay_node_files::Files;
+use assay_node_files::{Collector, Files};
 use assay_node_http::{App, Health, HttpConfig, Provider, Server, Sockets, limits_warnings};
 use assay_node_limits::{ClusterPeers, ClusterUsage, Quotas, RateLimiter, serve_leases};
 use assay_node_objects::{AuditLog, Objects, node_clock};
@@ -28,7 +28,6 @@ use tokio::task::JoinSet;
 
 use crate::admin::Door;
 use crate::config::{Config, LogFormat};
-use crate::files::Collecting;
 use crate::jwt::Trust;
 use crate::oidc::OpenId;
 use crate::retention::Retention;
@@ -219,7 +218,7 @@ fn keep_beside(
     (objects, queries): (&Objects, &Queries),
 ) -> JoinSet<()> {
     let (cluster, every) = (Arc::clone(cluster), config.retention.every());
-    let collecting = Collecting {
+    let collector = Collector {
         cluster: Arc::clone(&cluster),
         records: records.clone(),
         files: Files::new(objects.on_behalf_of(&Asker::Job(Job::Files))),
@@ -231,7 +230,7 @@ fn keep_beside(
     let mut beside = JoinSet::new();
     beside.spawn(keep_sweeping(records.clone()));
     beside.spawn(secrets::keep_tending(records.clone()));
-    beside.spawn(collecting.keep());
+    beside.spawn(collector.run());
     beside.spawn(retention.keep());
     beside
 }

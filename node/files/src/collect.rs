@@ -1,4 +1,4 @@
-//! What goes: uploads that never counted or count no more, and files that nothing names.
+//! Removal of files: uploads that never counted or no longer count, and files that nothing names.
 //!
 //! A file that goes is marked first, and no longer answered; then its bytes go, then its row. A crash between leaves the row, which
 //! says what is still to be done; whoever says something of the file meanwhile takes the mark away.
@@ -40,7 +40,7 @@ pub struct Collected {
     pub uploads: u64,
 }
 
-/// What of one file is due to go.
+/// Parts of one file that are due to be removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Due {
     uploads: Vec<Uuid>,

@@ -93,7 +93,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-storage-threads",
         ],
     ),
-    ("assay-node-files", &["assay-node-objects", "assay-storage-model"]),
+    ("assay-node-files", &["assay-cluster", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
     ("assay-node-functions", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
     ("assay-node-transfer", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
     ("assay-node-connections", &[]),

@@ -1,18 +1,22 @@
-//! Files that nothing names, and uploads that never counted, are taken away. The node that leads the catalog looks through all of
-//! them once in a while; a second one that does the same at the same time, as when the lead changes, does no harm.
+//! Background collection of files: attachments that nothing names, and uploads that never counted, are removed.
+//!
+//! The node that leads the catalog looks through all files from time to time. A second one that does the same at the same
+//! time, as when the lead changes, does no harm.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::Context;
 use assay_cluster::Cluster;
-use assay_node_files::{Ages, Collected, Files};
-use assay_node_records::Records;
+use assay_node_records::{Records, RecordsError};
 use assay_storage_model::{GroupId, ObjectKey, OrgId};
 use futures::FutureExt;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 use uuid::Uuid;
 
+use crate::{Ages, Collected, Files, FilesError};
+
+/// Settings of the collection: the table `files` of the configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FilesConfig {
@@ -38,59 +42,72 @@ impl Default for FilesConfig {
     }
 }
 
-#[derive(Clone)]
-pub struct Collecting {
+impl FilesConfig {
+    fn ages(&self) -> Ages {
+        Ages { unnamed: self.unnamed_seconds, overflow: self.overflow_seconds, upload: self.upload_seconds }
+    }
+}
+
+/// Reason why a round did not look through all files.
+#[derive(Debug, Error)]
+enum CollectorError {
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    #[error("the organization {org}: {source}")]
+    Organization { org: OrgId, source: FilesError },
+}
+
+/// Background job that collects the files of all organizations.
+#[derive(Clone, Debug)]
+pub struct Collector {
     pub cluster: Arc<Cluster>,
     pub records: Records,
     pub files: Files,
     pub config: FilesConfig,
 }
 
-impl Collecting {
-    pub async fn keep(self) {
+impl Collector {
+    /// Collects from time to time while this node leads the catalog. Never returns.
+    pub async fn run(self) {
         loop {
             tokio::time::sleep(Duration::from_secs(self.config.collect_every_seconds.max(1))).await;
             if !self.cluster.group(GroupId::CATALOG).is_some_and(|catalog| catalog.leads()) {
                 continue;
             }
-            match self.round().await {
+            match self.collect_all().await {
                 Ok(Collected { files: 0, uploads: 0 }) => {}
                 Ok(Collected { files, uploads }) => {
                     tracing::info!(files, uploads, "files that nothing names were taken away")
                 }
                 Err(error) => {
-                    tracing::warn!(
-                        error = format!("{error:#}"),
-                        "files were not all looked through; it is tried again"
-                    );
+                    tracing::warn!(%error, "files were not all looked through; it is tried again");
                 }
             }
         }
     }
 
-    async fn round(&self) -> anyhow::Result<Collected> {
+    async fn collect_all(&self) -> Result<Collected, CollectorError> {
         let all = self.records.admin_organizations().await?;
         let ids = all.as_array().into_iter().flatten().filter_map(|org| Uuid::parse_str(org["id"].as_str()?).ok());
         let mut collected = Collected::default();
         for org in ids.map(OrgId) {
-            let found = self.collect(org).await.with_context(|| format!("the organization {org}"))?;
+            let found = self.collect_organization(org).await;
+            let found = found.map_err(|source| CollectorError::Organization { org, source })?;
             collected.files += found.files;
             collected.uploads += found.uploads;
         }
         Ok(collected)
     }
 
-    async fn collect(&self, org: OrgId) -> anyhow::Result<Collected> {
-        let config = &self.config;
-        let ages =
-            Ages { unnamed: config.unnamed_seconds, overflow: config.overflow_seconds, upload: config.upload_seconds };
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();
-        // What cannot be said now counts as there.
+    async fn collect_organization(&self, org: OrgId) -> Result<Collected, FilesError> {
+        // A clock before 1970 makes nothing due.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        // An object that cannot be looked up now counts as existing.
         let records = self.records.clone();
-        let there = move |object: ObjectKey| {
+        let exists = move |object: ObjectKey| {
             let records = records.clone();
             async move { records.admin_has(&object).await.unwrap_or(true) }.boxed()
         };
-        Ok(self.files.collect(org, ages, now, &there).await?)
+        self.files.collect(org, self.config.ages(), now, &exists).await
     }
 }

@@ -15,7 +15,6 @@ use actix_web::HttpRequest;
 use actix_web::error::PayloadError;
 use actix_web::http::{Version, header};
 use actix_web::web::Payload;
-use assay_node_grpc::Inbound;
 use assay_node_limits::{Budget, Holder, Reservation};
 use assay_storage_model::command::ROWS_PER_WRITE_MAX;
 use assay_storage_model::event::{self, Counted, counted_within};
@@ -30,6 +29,7 @@ use crate::admission::Applicant;
 use crate::background::{INLINE_BYTES_MAX, in_background};
 use crate::counts::Counts;
 use crate::edge::Edge;
+use crate::otlp::grpc::GrpcMessage;
 use crate::pace::Pace;
 use crate::refusal::{Kind, Refusal};
 
@@ -174,7 +174,7 @@ pub async fn read_packed(
 pub async fn read_message(
     edge: &Edge,
     who: &Applicant,
-    mut call: Inbound,
+    mut call: GrpcMessage,
     encoding: &[u8],
     bytes_max: usize,
 ) -> Result<Body, Refusal> {

@@ -7,7 +7,6 @@ mod families;
 mod files;
 mod invitations;
 mod operation;
-mod otel;
 mod registering;
 mod rows;
 

@@ -25,7 +25,7 @@
 //! | people who log in | `login`, `routes/oauth` |
 //! | rate limits and quotas, which `assay-node-limits` computes | `limits` |
 //! | a request that is sent twice | `repeat` |
-//! | exports of spans over gRPC, on a port of its own | `rpc` |
+//! | exports of OpenTelemetry, over HTTP and over gRPC | `otlp` |
 //! | operators, on a port of their own | `admin` |
 //!
 //! A panic in a handler ends its request with a 500 and a count, never the process (decision 11 of the design).
@@ -52,6 +52,7 @@ mod login;
 mod near;
 mod operations;
 mod origin;
+mod otlp;
 mod pace;
 mod packing;
 mod range;
@@ -59,7 +60,6 @@ mod refusal;
 mod refused;
 mod repeat;
 mod routes;
-mod rpc;
 mod sending;
 mod server;
 mod shapes;

@@ -2,18 +2,16 @@
 
 mod access;
 mod environments;
-pub(crate) mod exports;
-mod files;
+pub(crate) mod files;
 mod functions;
 mod identity;
 mod later;
 mod oauth;
-mod otel;
 mod queries;
 mod records;
 mod registering;
 mod restore;
-mod rows;
+pub(crate) mod rows;
 mod secrets;
 mod served;
 mod service;
@@ -34,6 +32,7 @@ use serde::Serialize;
 use crate::call::Call;
 use crate::edge::Edge;
 use crate::operations::{Known, lookup};
+use crate::otlp::http as otlp;
 use crate::refusal::{Kind, Refusal};
 use crate::routes::served::{at, delete, get, patch, post, put};
 use crate::{describe, near};
@@ -90,13 +89,13 @@ pub fn registered(config: &mut Routes<'_>) {
     definitions_of(config, "/v1/function", Definition::Function);
     registration_of(config);
     files_of(config);
-    config.service(at("/otel/v1/traces").route(post().to(otel::traces)));
-    config.service(at("/otel/v1/logs").route(post().to(otel::logs)));
-    config.service(at("/otel/v1/metrics").route(post().to(otel::metrics)));
+    config.service(at("/otel/v1/traces").route(post().to(otlp::traces)));
+    config.service(at("/otel/v1/logs").route(post().to(otlp::logs)));
+    config.service(at("/otel/v1/metrics").route(post().to(otlp::metrics)));
     // As exporters append it to an origin.
-    config.service(at("/v1/traces").route(post().to(otel::traces)));
-    config.service(at("/v1/logs").route(post().to(otel::logs)));
-    config.service(at("/v1/metrics").route(post().to(otel::metrics)));
+    config.service(at("/v1/traces").route(post().to(otlp::traces)));
+    config.service(at("/v1/logs").route(post().to(otlp::logs)));
+    config.service(at("/v1/metrics").route(post().to(otlp::metrics)));
     config.service(at("/insert-functions").route(post().to(functions::insert)));
 
     rows_of(config, "/v1/project_logs", ObjectKind::ProjectLogs);

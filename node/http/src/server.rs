@@ -17,7 +17,8 @@ use crate::config::TlsFiles;
 use crate::edge::Edge;
 use crate::farewell::{self, Doors};
 use crate::listener::Listener;
-use crate::rpc::Exports;
+use crate::otlp::ExportService;
+use crate::otlp::grpc::{GrpcHandle, GrpcLimits, GrpcServer};
 use crate::sockets::{Reserved, Sockets};
 use crate::tls::Certificates;
 use crate::{App, admin, routes};
@@ -36,7 +37,7 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     metrics_addresses: Vec<SocketAddr>,
     admin_addresses: Vec<SocketAddr>,
-    otlp: Option<assay_node_grpc::Server>,
+    otlp: Option<GrpcServer>,
     certificates: Vec<Arc<Certificates>>,
 }
 
@@ -45,7 +46,7 @@ pub struct Server {
 pub struct Handle {
     edge: Data<Edge>,
     workers: Vec<ServerHandle>,
-    otlp: Option<assay_node_grpc::Handle>,
+    otlp: Option<GrpcHandle>,
     doors: Arc<Vec<Doors>>,
 }
 
@@ -110,12 +111,12 @@ impl Server {
 
     /// Where exporters are served over gRPC, if they are.
     pub fn otlp_addresses(&self) -> Vec<SocketAddr> {
-        self.otlp.as_ref().map(assay_node_grpc::Server::addresses).unwrap_or_default()
+        self.otlp.as_ref().map(GrpcServer::addresses).unwrap_or_default()
     }
 
     pub fn handle(&self) -> Handle {
         let workers = self.workers.iter().map(Workers::handle).collect();
-        let otlp = self.otlp.as_ref().map(assay_node_grpc::Server::handle);
+        let otlp = self.otlp.as_ref().map(GrpcServer::handle);
         Handle { edge: self.edge.clone(), workers, otlp, doors: Arc::clone(&self.doors) }
     }
 
@@ -167,10 +168,10 @@ fn bind_otlp(
     edge: &Data<Edge>,
     reserved: Option<Reserved>,
     certificates: Option<&Arc<Certificates>>,
-) -> io::Result<Option<assay_node_grpc::Server>> {
+) -> io::Result<Option<GrpcServer>> {
     let Some(reserved) = reserved else { return Ok(None) };
     let config = &edge.config;
-    let limits = assay_node_grpc::Limits {
+    let limits = GrpcLimits {
         calls_at_once_max: OTLP_CALLS_AT_ONCE_MAX,
         head_bytes_max: u32::try_from(config.head_bytes_max).unwrap_or(u32::MAX),
         handshake_within: Duration::from_secs(config.tls_handshake_seconds_max),
@@ -178,8 +179,8 @@ fn bind_otlp(
     };
     let tls = certificates.map(|certificates| certificates.server_config()).transpose()?;
     let gate = config.gate("http.otlp_listen", config.otlp_connections_max);
-    let service = Arc::new(Exports::new(edge.clone()));
-    assay_node_grpc::Server::new(reserved.open(config.backlog)?, limits, gate, tls, service).map(Some)
+    let service = Arc::new(ExportService::new(edge.clone()));
+    GrpcServer::new(reserved.open(config.backlog)?, limits, gate, tls, service).map(Some)
 }
 
 impl fmt::Debug for Server {

@@ -97,7 +97,6 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-functions", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
     ("assay-node-transfer", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
     ("assay-node-connections", &[]),
-    ("assay-node-grpc", &["assay-node-connections"]),
     (
         "assay-node-http",
         &[
@@ -107,7 +106,6 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-node-connections",
             "assay-node-files",
             "assay-node-functions",
-            "assay-node-grpc",
             "assay-node-limits",
             "assay-node-objects",
             "assay-node-otel",

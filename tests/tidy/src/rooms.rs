@@ -52,9 +52,9 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("prost", &["assay-cluster-transport", "assay-node-otel"]),
     // HTTP/2 between nodes, and for clients that speak gRPC. The bench speaks to etcd, which it measures against, and which
     // speaks HTTP/2 only.
-    ("hyper", &["assay-cluster-transport", "assay-node-grpc", "assay-bench"]),
-    ("hyper-util", &["assay-cluster-transport", "assay-node-grpc", "assay-bench"]),
-    ("tokio-rustls", &["assay-cluster-transport", "assay-node-grpc"]),
+    ("hyper", &["assay-cluster-transport", "assay-node-http", "assay-bench"]),
+    ("hyper-util", &["assay-cluster-transport", "assay-node-http", "assay-bench"]),
+    ("tokio-rustls", &["assay-cluster-transport", "assay-node-http"]),
     ("rcgen", &["assay-cluster-transport"]),
     // Signatures that callers show; and the provider of a test that logs people in signs as a real one does.
     ("ring", &["assay-node-auth", "assay-test-api"]),

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::body::ROWS_MAX;
 use crate::describe::families::{Family, filtered, paged};
 use crate::describe::operation::{Operation, maybe_version, objects, reference, some_text, text, uuid, version};
-use crate::describe::{files, invitations, otel, registering, rows};
+use crate::describe::{files, invitations, registering, rows};
+use crate::otlp;
 use crate::refusal::Kind;
 
 const SERVICE: &str = "Service";
@@ -35,7 +36,7 @@ pub fn operations() -> Vec<Operation> {
     all.extend(writes());
     all.extend(registering::operations());
     all.extend(files::operations());
-    all.extend(otel::operations());
+    all.extend(otlp::openapi::operations());
     all
 }
 

@@ -311,7 +311,7 @@ async fn may_read(call: &Caller, org: OrgId, file: &File) -> Result<bool, Refusa
 
 /// Whether rows name attachments, as far as it is known when a write is made of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Attachments {
+pub(crate) enum Attachments {
     /// The rows were searched and name none, like almost all rows.
     None,
     /// The rows have to be searched.

@@ -31,7 +31,7 @@ use crate::shapes;
 const VERSION: &str = "x-bt-version";
 
 /// Rows, and whether they name attachments.
-pub(super) type SearchedRows = (Vec<Sent>, Attachments);
+pub(crate) type SearchedRows = (Vec<Sent>, Attachments);
 
 pub async fn insert(kind: ObjectKind, call: Call, payload: Payload) -> Answer {
     let id = call.id()?;
@@ -233,7 +233,7 @@ fn repeat_of(call: &Call, body: &Body) -> Result<Option<Repeat>, Refusal> {
 }
 
 /// Decides whether the caller may, and names where the rows go.
-pub(super) async fn write_to(
+pub(crate) async fn write_to(
     call: &Caller,
     kind: ObjectKind,
     id: Uuid,
@@ -251,7 +251,7 @@ pub(super) async fn write_to(
 }
 
 /// The ids of the rows of each write. A write without rows has nothing to order and is not sent.
-pub(super) async fn send(call: &Caller, writes: Vec<ObjectWrite>) -> Result<Vec<Vec<String>>, WriteError> {
+pub(crate) async fn send(call: &Caller, writes: Vec<ObjectWrite>) -> Result<Vec<Vec<String>>, WriteError> {
     let (mut row_ids, mut sent, mut places) = (vec![Vec::new(); writes.len()], Vec::new(), Vec::new());
     for (place, write) in writes.into_iter().enumerate().filter(|(_, write)| !write.rows.is_empty()) {
         sent.push(write);

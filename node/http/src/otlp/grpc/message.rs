@@ -1,4 +1,4 @@
-//! The message of a call, as it comes: five bytes that say whether it is packed and how large it is, then its bytes.
+//! Messages of calls as they arrive: a head of five bytes with a compression flag and a length, then the bytes.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -12,48 +12,48 @@ use hyper::body::{Body, Incoming};
 const PREFIX_BYTES: usize = 5;
 const PACKED: u8 = 1;
 
-/// What stands in front of a message.
+/// Head of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
-    /// In the encoding that the metadata name.
+pub struct MessageHead {
+    /// Whether the message is compressed, by the encoding in the metadata.
     pub is_packed: bool,
     pub bytes: u32,
 }
 
-/// The message is not one, or ended too early.
+/// Reason why a message cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken(String);
+pub struct BrokenMessage(String);
 
-impl fmt::Display for Broken {
+impl fmt::Display for BrokenMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for BrokenMessage {}
 
 /// A message that has not been taken in yet.
 #[derive(Debug)]
-pub struct Inbound<B = Incoming> {
+pub struct GrpcMessage<B = Incoming> {
     body: B,
-    /// Came already and is not given out yet.
+    /// Bytes that arrived and were not returned yet.
     ahead: BytesMut,
 }
 
-impl<B> Inbound<B>
+impl<B> GrpcMessage<B>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: fmt::Display,
 {
-    pub(crate) fn new(body: B) -> Inbound<B> {
-        Inbound { body, ahead: BytesMut::new() }
+    pub fn new(body: B) -> GrpcMessage<B> {
+        GrpcMessage { body, ahead: BytesMut::new() }
     }
 
-    /// What stands in front. Asked for once, before the message.
-    pub async fn head(&mut self) -> Result<Head, Broken> {
+    /// Reads the head. Called once, before the message.
+    pub async fn head(&mut self) -> Result<MessageHead, BrokenMessage> {
         while self.ahead.len() < PREFIX_BYTES {
             let Some(more) = next(&mut self.body).await? else {
-                return Err(Broken(match self.ahead.len() {
+                return Err(BrokenMessage(match self.ahead.len() {
                     0 => "the call has no message".into(),
                     came => format!("the call ended after {came} of the {PREFIX_BYTES} bytes in front of its message"),
                 }));
@@ -61,15 +61,15 @@ where
             self.ahead.extend_from_slice(&more);
         }
         match self.ahead.get_u8() {
-            flags @ 0..=PACKED => Ok(Head { is_packed: flags == PACKED, bytes: self.ahead.get_u32() }),
-            flags => {
-                Err(Broken(format!("the byte in front of the message is {flags}; it is 0, or 1 where it is packed")))
-            }
+            flags @ 0..=PACKED => Ok(MessageHead { is_packed: flags == PACKED, bytes: self.ahead.get_u32() }),
+            flags => Err(BrokenMessage(format!(
+                "the byte in front of the message is {flags}; it is 0, or 1 where it is packed"
+            ))),
         }
     }
 
-    /// The message that the head speaks of, in pieces. It is the only one of its call.
-    pub fn pieces(self, head: Head) -> impl Stream<Item = Result<Bytes, Broken>> {
+    /// Returns the message behind the head, in pieces. It is the only one of its call.
+    pub fn pieces(self, head: MessageHead) -> impl Stream<Item = Result<Bytes, BrokenMessage>> {
         let whole = head.bytes as usize;
         try_unfold((self, 0_usize), move |(mut rest, came)| async move {
             let piece = match rest.ahead.is_empty() {
@@ -77,12 +77,12 @@ where
                 true => next(&mut rest.body).await?,
             };
             let Some(piece) = piece else {
-                let short = || Broken(format!("the message ended after {came} of {whole} bytes"));
+                let short = || BrokenMessage(format!("the message ended after {came} of {whole} bytes"));
                 return if came == whole { Ok(None) } else { Err(short()) };
             };
             let came = came + piece.len();
             if came > whole {
-                return Err(Broken(format!(
+                return Err(BrokenMessage(format!(
                     "more came than the message of {whole} bytes; a call here has one message"
                 )));
             }
@@ -91,15 +91,15 @@ where
     }
 }
 
-/// The next bytes; none at the end. Trailers are passed over.
-async fn next<B>(body: &mut B) -> Result<Option<Bytes>, Broken>
+/// Reads the next bytes, or none at the end. Skips trailers.
+async fn next<B>(body: &mut B) -> Result<Option<Bytes>, BrokenMessage>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: fmt::Display,
 {
     loop {
         let Some(frame) = poll_fn(|task| Pin::new(&mut *body).poll_frame(task)).await else { return Ok(None) };
-        let frame = frame.map_err(|why| Broken(format!("the call broke off: {why}")))?;
+        let frame = frame.map_err(|why| BrokenMessage(format!("the call broke off: {why}")))?;
         if let Ok(bytes) = frame.into_data()
             && !bytes.is_empty()
         {
@@ -131,8 +131,8 @@ mod tests {
         }
     }
 
-    async fn read(sent: &[u8], piece: usize) -> Result<(Head, Vec<u8>), Broken> {
-        let mut inbound = Inbound::new(Pieces(sent.chunks(piece).map(Bytes::copy_from_slice).collect()));
+    async fn read(sent: &[u8], piece: usize) -> Result<(MessageHead, Vec<u8>), BrokenMessage> {
+        let mut inbound = GrpcMessage::new(Pieces(sent.chunks(piece).map(Bytes::copy_from_slice).collect()));
         let head = inbound.head().await?;
         let pieces: Vec<Bytes> = inbound.pieces(head).boxed().try_collect().await?;
         Ok((head, pieces.concat()))
@@ -143,9 +143,13 @@ mod tests {
         let sent = [&[0, 0, 0, 0, 9][..], b"a message"].concat();
         for piece in 1..=sent.len() {
             let (head, message) = read(&sent, piece).await.expect("a message");
-            assert_eq!((head, &message[..]), (Head { is_packed: false, bytes: 9 }, &b"a message"[..]), "{piece}");
+            assert_eq!(
+                (head, &message[..]),
+                (MessageHead { is_packed: false, bytes: 9 }, &b"a message"[..]),
+                "{piece}"
+            );
         }
-        assert_eq!(read(&[1, 0, 0, 0, 0], 5).await, Ok((Head { is_packed: true, bytes: 0 }, Vec::new())));
+        assert_eq!(read(&[1, 0, 0, 0, 0], 5).await, Ok((MessageHead { is_packed: true, bytes: 0 }, Vec::new())));
     }
 
     #[tokio::test]

@@ -1,8 +1,8 @@
-//! Exports of OpenTelemetry, whatever they came by: spans become rows of what their parents name, which is the parent of the
-//! request, or what a span says itself.
+//! Exports of OpenTelemetry, over either protocol: spans become rows of their parents. A parent is named by the request or by
+//! the span itself.
 //!
-//! What cannot be taken of an export is told in its answer, and the rest is taken. An exporter that is told to come again comes
-//! with the same spans, which make the same rows. Logs and metrics are not stored, and their answers say so.
+//! Spans that cannot be stored are listed in the response, and the others are stored. An exporter that is told to try again
+//! sends the same spans, which make the same rows. Logs and metrics are not stored, and the responses say so.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,23 +14,23 @@ use assay_storage_model::ObjectKind;
 use assay_storage_model::event::Sent;
 use uuid::Uuid;
 
-use super::files::Attachments;
-use super::rows::{send, write_to};
 use crate::body::Body;
 use crate::caller::Caller;
 use crate::refusal::{Kind, Refusal};
+use crate::routes::files::Attachments;
+use crate::routes::rows::{send, write_to};
 
 pub const PARENT: &str = "x-bt-parent";
 /// Rows of one write: an export of more is written in parts, in its order.
 const ROWS_AT_ONCE: usize = 2_000;
-/// About the bytes of one write.
+/// Approximate bytes of one write.
 const BYTES_AT_ONCE: usize = 4 << 20;
-/// Spans whose rows the store does not take, of one export, that are found one by one; of more the whole export is refused.
+/// Upper bound of unstorable spans that are found one by one. An export with more of them is refused.
 const UNSTORABLE_MAX: usize = 20;
-/// Objects that the spans of one export may name.
+/// Upper bound of objects that the spans of one export name.
 const PARENTS_MAX: usize = 100;
 
-/// The answer to an export of what is not stored.
+/// Returns the response to an export of logs or metrics.
 pub async fn not_stored(body: Body, encoding: Encoding, signal: Signal) -> Result<Vec<u8>, Refusal> {
     let counted = body.decoded(move |bytes| count(bytes, encoding, signal).map_err(malformed)).await?;
     Ok(encode_not_stored(signal, counted.value, encoding))
@@ -40,7 +40,7 @@ fn malformed(why: impl std::fmt::Display) -> Refusal {
     Refusal::bad(why.to_string())
 }
 
-/// A full disk has room again at some time, and exporters come again for fewer statuses than other clients.
+/// Makes a refusal for a full disk one that exporters retry: they do so for fewer statuses than other clients.
 pub fn again(mut refusal: Refusal) -> Refusal {
     if refusal.kind == Kind::NoSpace {
         refusal.retry_after_seconds = refusal.retry_after_seconds.or(Kind::NoSpace.retry_after_seconds());
@@ -49,7 +49,7 @@ pub fn again(mut refusal: Refusal) -> Refusal {
     refusal
 }
 
-/// Writes what can be taken; answers what could not.
+/// Writes the spans that can be stored, and returns those that cannot.
 pub async fn take(
     caller: &Caller,
     parent: Option<&[u8]>,
@@ -105,7 +105,7 @@ impl From<Refusal> for Failed {
     }
 }
 
-/// Objects that spans name, each looked up once: what it is, or why it is not.
+/// Objects that spans name, each looked up once, or the reason why there is none.
 type Places = HashMap<ParentObject, Result<(ObjectKind, Uuid), String>>;
 
 async fn write(
@@ -161,12 +161,12 @@ async fn write(
     }
 }
 
-/// One that asking again does not change.
+/// Returns whether a retry would be refused again.
 fn is_final(refusal: &Refusal) -> bool {
     matches!(refusal.kind, Kind::BadRequest | Kind::Forbidden | Kind::NotFound | Kind::Conflict)
 }
 
-/// Of one object, a part at a time. What asking again does not change is answered, and its spans are rejected.
+/// Writes the rows of one object in parts. Returns a final refusal, after its spans are rejected.
 async fn write_group(
     caller: &Caller,
     kind: ObjectKind,
@@ -203,7 +203,7 @@ async fn write_group(
     Ok(None)
 }
 
-/// Of the large texts in a row; the rest is little.
+/// Returns the approximate bytes of the large texts in a row.
 fn bytes_about(value: &serde_json::Value) -> usize {
     match value {
         serde_json::Value::String(text) => text.len(),
@@ -215,7 +215,7 @@ fn bytes_about(value: &serde_json::Value) -> usize {
     }
 }
 
-/// What the header `x-bt-parent` says.
+/// Returns the parent that the header `x-bt-parent` names.
 fn parent_of(said: Option<&[u8]>) -> Result<Option<Parent>, Refusal> {
     let Some(said) = said else { return Ok(None) };
     let text = str::from_utf8(said).map_err(|_| Refusal::bad("`x-bt-parent` is no UTF-8"))?.trim();

@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use assay_node_connections::Gate;
-use assay_node_grpc::{Call, Code, Handle, HeaderMap, Limits, Reply, Server, Service, Status};
+use assay_node_connections::{Gate, Limits};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt};
@@ -28,17 +27,19 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-const LIMITS: Limits = Limits {
+use super::message::BrokenMessage;
+use super::{GrpcCall, GrpcCode, GrpcHandle, GrpcLimits, GrpcReply, GrpcServer, GrpcService, GrpcStatus, HeaderMap};
+
+const LIMITS: GrpcLimits = GrpcLimits {
     calls_at_once_max: 4,
     head_bytes_max: 4 << 10,
     handshake_within: Duration::from_secs(2),
     preface_within: Duration::from_secs(2),
 };
-const CONNECTIONS: assay_node_connections::Limits =
-    assay_node_connections::Limits { connections: 8, reserve: 2, per_address: 8 };
+const CONNECTIONS: Limits = Limits { connections: 8, reserve: 2, per_address: 8 };
 /// Self-signed for `localhost`, of no use anywhere else.
-const CERTIFICATE: &str = include_str!("../../http/tests/http/data/first.crt");
-const KEY: &str = include_str!("../../http/tests/http/data/first.key");
+const CERTIFICATE: &str = include_str!("../../../tests/http/data/first.crt");
+const KEY: &str = include_str!("../../../tests/http/data/first.key");
 const WITHIN: Duration = Duration::from_secs(20);
 
 /// Says back what it is told; of `/wait` when it is let go, and `/no` is refused. `/unread` is let go before its message is
@@ -48,19 +49,22 @@ struct Echo {
     let_go: Semaphore,
 }
 
-impl Service for Echo {
-    fn call(self: Arc<Self>, mut call: Call) -> BoxFuture<'static, Reply> {
+impl GrpcService for Echo {
+    fn call(self: Arc<Self>, mut call: GrpcCall) -> BoxFuture<'static, GrpcReply> {
         Box::pin(async move {
             let said = async {
                 if call.path == "/no" {
-                    return Err(Status { details: Some(Bytes::from_static(b"d")), ..Status::new(Code(9), "not so") });
+                    return Err(GrpcStatus {
+                        details: Some(Bytes::from_static(b"d")),
+                        ..GrpcStatus::new(GrpcCode(9), "not so")
+                    });
                 }
                 if call.path == "/unread" {
                     self.waiting.fetch_add(1, Ordering::SeqCst);
                     self.let_go.acquire().await.expect("nobody closes it").forget();
                     return Ok(Bytes::new());
                 }
-                let broken = |why: assay_node_grpc::Broken| Status::new(Code(3), why.to_string());
+                let broken = |why: BrokenMessage| GrpcStatus::new(GrpcCode(3), why.to_string());
                 let head = call.message.head().await.map_err(broken)?;
                 let pieces: Vec<Bytes> = call.message.pieces(head).boxed().try_collect().await.map_err(broken)?;
                 if call.path == "/wait" {
@@ -69,7 +73,7 @@ impl Service for Echo {
                 }
                 Ok(Bytes::from(pieces.concat()))
             };
-            Reply { metadata: HeaderMap::new(), said: said.await }
+            GrpcReply { metadata: HeaderMap::new(), said: said.await }
         })
     }
 }
@@ -89,7 +93,7 @@ impl Body for Whole {
 struct House {
     echo: Arc<Echo>,
     address: SocketAddr,
-    handle: Handle,
+    handle: GrpcHandle,
     serving: JoinHandle<std::io::Result<()>>,
 }
 
@@ -100,12 +104,12 @@ fn house() -> House {
 fn house_with(tls: Option<ServerConfig>) -> House {
     let echo = Arc::new(Echo { waiting: AtomicUsize::new(0), let_go: Semaphore::new(0) });
     let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let server = Server::new(
+    let server = GrpcServer::new(
         vec![socket],
         LIMITS,
         Gate::new("test", CONNECTIONS, Vec::new()),
         tls,
-        Arc::clone(&echo) as Arc<dyn Service>,
+        Arc::clone(&echo) as Arc<dyn GrpcService>,
     )
     .expect("a server");
     let (address, handle) = (server.addresses()[0], server.handle());

@@ -1,4 +1,4 @@
-//! What a call is answered: a message and a status behind it, or a status alone.
+//! Replies to calls: a message and a status behind it, or a status alone.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -9,37 +9,37 @@ use hyper::body::{Body, Frame};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Response, StatusCode};
 
-use crate::status::{Status, well};
+use super::status::{GrpcStatus, well};
 
-pub(crate) const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+pub const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const ACCEPTED: &str = "grpc-accept-encoding";
 const PREFIX_BYTES: usize = 5;
 
-/// What a service says to a call.
+/// Reply of a service to a call.
 #[derive(Debug)]
-pub struct Reply {
+pub struct GrpcReply {
     pub metadata: HeaderMap,
-    pub said: Result<Bytes, Status>,
+    pub said: Result<Bytes, GrpcStatus>,
 }
 
-/// A message in its frame, then what stands behind it.
+/// Body of a reply: a message in its frame, then the trailers.
 #[derive(Debug)]
-pub(crate) struct Outbound {
+pub struct GrpcBody {
     data: Option<Bytes>,
     trailers: Option<HeaderMap>,
 }
 
-impl Reply {
-    pub(crate) fn response(self) -> Response<Outbound> {
+impl GrpcReply {
+    pub fn response(self) -> Response<GrpcBody> {
         let mut headers = self.metadata;
         headers.insert(CONTENT_TYPE, GRPC);
         headers.insert(ACCEPTED, HeaderValue::from_static("identity,gzip"));
         let framed = self.said.and_then(|message| framed(&message));
         let body = match framed {
-            Ok(framed) => Outbound { data: Some(framed), trailers: Some(well()) },
+            Ok(framed) => GrpcBody { data: Some(framed), trailers: Some(well()) },
             Err(status) => {
                 status.put_on(&mut headers);
-                Outbound::NONE
+                GrpcBody::NONE
             }
         };
         let mut response = Response::new(body);
@@ -48,16 +48,17 @@ impl Reply {
     }
 }
 
-/// To one that does not speak gRPC.
-pub(crate) fn no_grpc() -> Response<Outbound> {
-    let mut response = Response::new(Outbound::NONE);
+/// Returns the response to a client that does not speak gRPC.
+pub fn no_grpc() -> Response<GrpcBody> {
+    let mut response = Response::new(GrpcBody::NONE);
     *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
     response
 }
 
-fn framed(message: &[u8]) -> Result<Bytes, Status> {
+fn framed(message: &[u8]) -> Result<Bytes, GrpcStatus> {
     let bytes = u32::try_from(message.len());
-    let bytes = bytes.map_err(|_| Status::new(crate::Code(13), "the answer is larger than a message may be"))?;
+    let bytes = bytes
+        .map_err(|_| GrpcStatus::new(super::status::GrpcCode(13), "the answer is larger than a message may be"))?;
     let mut framed = BytesMut::with_capacity(PREFIX_BYTES + message.len());
     framed.put_u8(0);
     framed.put_u32(bytes);
@@ -65,11 +66,11 @@ fn framed(message: &[u8]) -> Result<Bytes, Status> {
     Ok(framed.freeze())
 }
 
-impl Outbound {
-    const NONE: Outbound = Outbound { data: None, trailers: None };
+impl GrpcBody {
+    const NONE: GrpcBody = GrpcBody { data: None, trailers: None };
 }
 
-impl Body for Outbound {
+impl Body for GrpcBody {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -1,11 +1,10 @@
-//! Exports of OpenTelemetry over gRPC: the same callers, limits and rows as over HTTP, and what every call passes here that a
-//! request passes in `edge`.
+//! Handlers of OTLP over gRPC: the same callers, limits and rows as over HTTP. Each call passes here what a request passes in
+//! `edge`.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use actix_web::web::Data;
-use assay_node_grpc::{Call, Code, HeaderMap, HeaderName, HeaderValue, Reply, Service, Status};
 use assay_node_otel::{Encoding, Signal, encode_response, encode_retry, rpc_code};
 use bytes::Bytes;
 use futures::FutureExt;
@@ -14,33 +13,35 @@ use tokio::time::Instant;
 use tracing::Instrument;
 use uuid::Uuid;
 
+use super::exports::{PARENT, again, not_stored, take};
+use super::grpc::{GrpcCall, GrpcCode, GrpcReply, GrpcService, GrpcStatus, HeaderMap, HeaderName, HeaderValue};
 use crate::body::read_message;
 use crate::caller::{AUTHORIZATION, Caller, IMPERSONATE, ORG_NAME, Said};
 use crate::edge::{Edge, full, panicked, say, span_of, too_late};
 use crate::refusal::{Kind, Refusal};
-use crate::routes::exports::{PARENT, again, not_stored, take};
 use crate::wait::{GRPC_TIMEOUT, Wait};
 
 const ENCODING: &str = "grpc-encoding";
 const TRACE_ID: HeaderName = HeaderName::from_static("x-bt-internal-trace-id");
 
-/// Calls that are served, what each exports, and the path by which the limits know it.
+/// Calls that are served, with the signal that each exports and the path that rate limits know it by.
 const METHODS: [(&str, Signal, &str); 3] = [
     ("/opentelemetry.proto.collector.trace.v1.TraceService/Export", Signal::Traces, "/otel/v1/traces"),
     ("/opentelemetry.proto.collector.logs.v1.LogsService/Export", Signal::Logs, "/otel/v1/logs"),
     ("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", Signal::Metrics, "/otel/v1/metrics"),
 ];
 
-pub struct Exports {
+/// The service of exports.
+pub struct ExportService {
     edge: Data<Edge>,
 }
 
-impl Exports {
-    pub fn new(edge: Data<Edge>) -> Exports {
-        Exports { edge }
+impl ExportService {
+    pub fn new(edge: Data<Edge>) -> ExportService {
+        ExportService { edge }
     }
 
-    async fn around(&self, call: Call) -> Reply {
+    async fn around(&self, call: GrpcCall) -> GrpcReply {
         let trace = Uuid::new_v4().simple().to_string();
         let _under_way = self.edge.counts.begin();
         let began = Instant::now();
@@ -57,10 +58,10 @@ impl Exports {
         self.edge.counts.answered(status, began.elapsed());
         span.in_scope(|| say(status, began.elapsed()));
         let trace = HeaderValue::from_str(&trace).ok().map(|trace| (TRACE_ID, trace));
-        Reply { metadata: HeaderMap::from_iter(trace), said: said.map_err(status_of) }
+        GrpcReply { metadata: HeaderMap::from_iter(trace), said: said.map_err(status_of) }
     }
 
-    async fn serve(&self, call: Call, wait: Wait) -> Result<Bytes, Refusal> {
+    async fn serve(&self, call: GrpcCall, wait: Wait) -> Result<Bytes, Refusal> {
         let header = |name: &str| call.metadata.get(name).map(HeaderValue::as_bytes);
         let said =
             Said { authorization: header(AUTHORIZATION), org_name: header(ORG_NAME), impersonate: header(IMPERSONATE) };
@@ -90,19 +91,19 @@ impl Exports {
     }
 }
 
-impl Service for Exports {
-    fn call(self: Arc<Self>, call: Call) -> BoxFuture<'static, Reply> {
+impl GrpcService for ExportService {
+    fn call(self: Arc<Self>, call: GrpcCall) -> BoxFuture<'static, GrpcReply> {
         Box::pin(async move { self.around(call).await })
     }
 }
 
-/// With when to come again, where that makes sense: exporters come for some codes only if it is said.
-fn status_of(refusal: Refusal) -> Status {
+/// Returns the status of a refusal. It says when to retry if that makes sense: for some codes exporters do so only then.
+fn status_of(refusal: Refusal) -> GrpcStatus {
     let refusal = again(refusal);
     let code = rpc_code(refusal.kind.status().as_u16());
     let after = refusal.retry_after_seconds.or(refusal.kind.retry_after_seconds());
     let details = after.map(|seconds| encode_retry(code, &refusal.message, seconds).into());
-    Status { details, ..Status::new(Code(code), refusal.message) }
+    GrpcStatus { details, ..GrpcStatus::new(GrpcCode(code), refusal.message) }
 }
 
 #[cfg(test)]
@@ -113,7 +114,7 @@ mod tests {
     fn a_call_that_waited_in_vain_is_told_when_to_come_again() {
         let refusal = Refusal { retry_after_seconds: Some(7), ..Refusal::new(Kind::Busy, "full") };
         let status = status_of(refusal);
-        assert_eq!((status.code, status.message.as_str()), (Code(8), "full"), "RESOURCE_EXHAUSTED");
+        assert_eq!((status.code, status.message.as_str()), (GrpcCode(8), "full"), "RESOURCE_EXHAUSTED");
         let details = status.details.expect("details");
         assert_eq!(details, encode_retry(8, "full", 7));
         assert!(String::from_utf8_lossy(&details).contains("type.googleapis.com/google.rpc.RetryInfo"));

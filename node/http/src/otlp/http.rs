@@ -1,15 +1,15 @@
-//! OpenTelemetry: exports over HTTP, in either encoding, packed or not.
+//! Handlers of OTLP over HTTP: exports as JSON or Protobuf, compressed or not.
 
 use actix_web::HttpResponse;
 use actix_web::http::header;
 use actix_web::web::Payload;
 use assay_node_otel::{Encoding, Signal, encode_response, encode_status, rpc_code};
 
-use super::Answer;
 use super::exports::{PARENT, again, not_stored, take};
 use crate::body::Body;
 use crate::call::Call;
 use crate::refusal::Refusal;
+use crate::routes::Answer;
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/x-protobuf";
@@ -54,7 +54,7 @@ async fn answered(
     }
 }
 
-/// What the header says, where it says one of the two; else what it looks like.
+/// Returns the encoding that the header names, or else the one that the body looks like.
 fn encoding_of(call: &Call, body: &[u8]) -> Encoding {
     let said = call.request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let said = said.map(|said| said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());

@@ -1,14 +1,14 @@
-//! OpenTelemetry's exports, in either encoding.
+//! Description of the OTLP routes for the OpenAPI document.
 
 use serde_json::json;
 
-use crate::describe::operation::Operation;
+use crate::describe::Operation;
 use crate::refusal::Kind;
 
 const TAG: &str = "OpenTelemetry";
 const PROTOBUF: &str = "application/x-protobuf";
 
-/// Refusals that have OpenTelemetry's form.
+/// Refusals that are sent in OpenTelemetry's form.
 const OWN: [Kind; 9] = [
     Kind::BadRequest,
     Kind::Forbidden,

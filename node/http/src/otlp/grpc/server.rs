@@ -1,4 +1,4 @@
-//! The listening side: accepts, shakes hands where there is TLS, and serves each connection until it ends or the node does.
+//! Server of gRPC: accepts connections, does the TLS handshake, and serves each connection until it or the node ends.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -22,90 +22,90 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use crate::answer::{GRPC, Outbound, Reply, no_grpc};
-use crate::inbound::Inbound;
+use super::message::GrpcMessage;
+use super::reply::{GRPC, GrpcBody, GrpcReply, no_grpc};
 
-/// After an accept that failed: no descriptor is free, most likely.
+/// Pause after a failed accept, most likely because no descriptor is free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// What a call may have sent of its message before that is asked for. The window of a connection has room for all of its
-/// calls, so that calls that wait do not stop the others.
+/// Bytes of a message that a call may send before they are asked for. The window of a connection has room for all of its
+/// calls, so that waiting calls do not stop the others.
 const WINDOW_BYTES: u32 = 64 << 10;
-/// What the protocol calls a frame; the smallest it allows.
+/// Largest frame; the smallest bound that the protocol allows.
 const FRAME_BYTES_MAX: u32 = 16 << 10;
-/// An answer is a few bytes, or a failure.
+/// Size of the send buffer: a reply is a few bytes, or a failure.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
-/// A client that is silent is asked whether it is still there, and let go if it does not say so.
+/// Interval of pings to a silent client, and the time for its answer.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PONG_WITHIN: Duration = Duration::from_secs(20);
 /// A connection without a call for this long is asked to end: exporters send every few seconds, and make another if they must.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 /// A connection that never had a call is asked to end this soon.
 const UNUSED_MAX: Duration = Duration::from_secs(60);
-/// What every client sends first, with the head of the frame behind it.
+/// Bytes that every client sends first, including the head of the frame behind them.
 const PREFACE_BYTES: u64 = 24 + 9;
 const ALPN: &[u8] = b"h2";
 
-/// How much one listener takes on.
+/// Limits of one listener.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Of one connection.
+pub struct GrpcLimits {
+    /// Upper bound of concurrent calls of one connection.
     pub calls_at_once_max: u32,
-    /// Of the metadata of a call.
+    /// Upper bound of the metadata of a call.
     pub head_bytes_max: u32,
     pub handshake_within: Duration,
-    /// What every client of HTTP/2 sends first has to be here by then.
+    /// Time for the bytes that every client of HTTP/2 sends first.
     pub preface_within: Duration,
 }
 
-/// One call, of which nothing but the metadata is taken in.
+/// One call, of which only the metadata was read.
 #[derive(Debug)]
-pub struct Call {
+pub struct GrpcCall {
     /// `/package.Service/Method`
     pub path: String,
     pub metadata: HeaderMap,
-    pub message: Inbound,
+    pub message: GrpcMessage,
     pub connection: Arc<Connection>,
 }
 
-/// Who answers. A future that is dropped is a call whose caller has gone.
-pub trait Service: Send + Sync + 'static {
-    fn call(self: Arc<Self>, call: Call) -> BoxFuture<'static, Reply>;
+/// Handler of calls. Its future is dropped if the caller leaves.
+pub trait GrpcService: Send + Sync + 'static {
+    fn call(self: Arc<Self>, call: GrpcCall) -> BoxFuture<'static, GrpcReply>;
 }
 
 /// A listener. Connections are served from `run` on.
-pub struct Server {
+pub struct GrpcServer {
     sockets: Vec<TcpListener>,
     addresses: Vec<SocketAddr>,
-    shared: Arc<Shared>,
-    handle: Handle,
+    shared: Arc<GrpcShared>,
+    handle: GrpcHandle,
 }
 
-/// Stops a server from anywhere.
+/// Handle that stops a server from anywhere.
 #[derive(Clone)]
-pub struct Handle {
+pub struct GrpcHandle {
     stopping: watch::Sender<bool>,
-    shared: Arc<Shared>,
+    shared: Arc<GrpcShared>,
 }
 
-/// What all connections share.
-struct Shared {
-    service: Arc<dyn Service>,
+/// State that all connections share.
+struct GrpcShared {
+    service: Arc<dyn GrpcService>,
     tls: Option<TlsAcceptor>,
-    limits: Limits,
+    limits: GrpcLimits,
     stopping: watch::Receiver<bool>,
     gate: Arc<Gate>,
     connections: Arc<Semaphore>,
 }
 
-impl Server {
-    /// Serves connections that come in by these sockets.
+impl GrpcServer {
+    /// Makes a server for connections that arrive on these sockets.
     pub fn new(
         sockets: Vec<TcpListener>,
-        limits: Limits,
+        limits: GrpcLimits,
         gate: Arc<Gate>,
         tls: Option<ServerConfig>,
-        service: Arc<dyn Service>,
-    ) -> io::Result<Server> {
+        service: Arc<dyn GrpcService>,
+    ) -> io::Result<GrpcServer> {
         let addresses = sockets.iter().map(TcpListener::local_addr).collect::<io::Result<_>>()?;
         let tls = tls.map(|mut config| {
             config.alpn_protocols = vec![ALPN.to_vec()];
@@ -114,16 +114,16 @@ impl Server {
         let (stop, stopping) = watch::channel(false);
         let places = gate.limit();
         let connections = Arc::new(Semaphore::new(places));
-        let shared = Arc::new(Shared { service, tls, limits, gate, stopping, connections });
-        let handle = Handle { stopping: stop, shared: Arc::clone(&shared) };
-        Ok(Server { sockets, addresses, shared, handle })
+        let shared = Arc::new(GrpcShared { service, tls, limits, gate, stopping, connections });
+        let handle = GrpcHandle { stopping: stop, shared: Arc::clone(&shared) };
+        Ok(GrpcServer { sockets, addresses, shared, handle })
     }
 
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.addresses.clone()
     }
 
-    pub fn handle(&self) -> Handle {
+    pub fn handle(&self) -> GrpcHandle {
         self.handle.clone()
     }
 
@@ -139,8 +139,8 @@ impl Server {
     }
 }
 
-impl Handle {
-    /// Takes no more connections, and returns when what is under way is answered, or the time for that is over.
+impl GrpcHandle {
+    /// Accepts no more connections, and returns when all calls are answered or the time is over.
     pub async fn stop(&self, within: Duration) {
         self.stopping.send_replace(true);
         let all = u32::try_from(self.shared.gate.limit()).unwrap_or(u32::MAX);
@@ -151,9 +151,9 @@ impl Handle {
     }
 }
 
-impl Shared {
+impl GrpcShared {
     /// The listener is closed when it returns.
-    async fn accept(self: Arc<Shared>, listener: tokio::net::TcpListener) {
+    async fn accept(self: Arc<GrpcShared>, listener: tokio::net::TcpListener) {
         let mut stopping = self.stopping.clone();
         let mut stopped = std::pin::pin!(until_stopped(&mut stopping));
         loop {
@@ -182,7 +182,12 @@ impl Shared {
     }
 
     /// One connection. `_place` is held until it ends.
-    async fn serve(self: Arc<Shared>, _place: OwnedSemaphorePermit, socket: TcpStream, connection: Arc<Connection>) {
+    async fn serve(
+        self: Arc<GrpcShared>,
+        _place: OwnedSemaphorePermit,
+        socket: TcpStream,
+        connection: Arc<Connection>,
+    ) {
         let from = socket.peer_addr();
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(?from, %error, "a connection ended before it began");
@@ -253,26 +258,26 @@ impl Shared {
 }
 
 async fn answered(
-    service: Arc<dyn Service>,
+    service: Arc<dyn GrpcService>,
     connection: Arc<Connection>,
     request: Request<hyper::body::Incoming>,
-) -> Response<Outbound> {
+) -> Response<GrpcBody> {
     let (head, body) = request.into_parts();
     let is_grpc = head.headers.get(CONTENT_TYPE).is_some_and(|said| said.as_bytes().starts_with(GRPC.as_bytes()));
     if head.method != Method::POST || !is_grpc {
         return no_grpc();
     }
-    let (path, message) = (head.uri.path().to_owned(), Inbound::new(body));
-    let call = Call { path, metadata: head.headers, message, connection };
+    let (path, message) = (head.uri.path().to_owned(), GrpcMessage::new(body));
+    let call = GrpcCall { path, metadata: head.headers, message, connection };
     service.call(call).await.response()
 }
 
-/// Until it is stopped, or nobody is left to stop it.
+/// Waits until the server is stopped, or nobody is left to stop it.
 async fn until_stopped(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 
-/// Until the client has had its time and did not send what begins HTTP/2; forever where it did.
+/// Waits until the time for the first bytes is over without them; forever if they came.
 async fn until_silent(heard: &HeardBytes, within: Duration) {
     sleep(within).await;
     if heard.get() >= PREFACE_BYTES {
@@ -280,7 +285,7 @@ async fn until_silent(heard: &HeardBytes, within: Duration) {
     }
 }
 
-/// Until no call has begun for a while, which is shorter for a connection that never had one.
+/// Waits until no call has begun for a while, which is shorter for a connection that never had one.
 async fn until_idle(begun: &AtomicU64) {
     sleep(UNUSED_MAX).await;
     let mut seen = 0;
@@ -294,14 +299,14 @@ async fn until_idle(begun: &AtomicU64) {
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for GrpcServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("addresses", &self.addresses).finish_non_exhaustive()
+        f.debug_struct("GrpcServer").field("addresses", &self.addresses).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Handle {
+impl fmt::Debug for GrpcHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").field("limits", &self.shared.limits).finish_non_exhaustive()
+        f.debug_struct("GrpcHandle").field("limits", &self.shared.limits).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! How a call ended, as gRPC says it: in headers behind the answer, or in its place.
+//! Statuses of calls: headers behind a reply, or in its place.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -9,32 +9,31 @@ use hyper::header::{HeaderName, HeaderValue};
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
-/// All that is said of a failure is a header, and some clients take no more than eight kilobytes of them together.
+/// Upper bound of a message. It is a header, and some clients take no more than eight kilobytes of headers.
 const MESSAGE_BYTES_MAX: usize = 2 << 10;
 
-/// The numbers of the protocol that this room says by itself; a service may say any.
+/// Status code of gRPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Code(pub i32);
+pub struct GrpcCode(pub i32);
 
-impl Code {
-    pub const OK: Code = Code(0);
-    pub const UNIMPLEMENTED: Code = Code(12);
+impl GrpcCode {
+    pub const OK: GrpcCode = GrpcCode(0);
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
-    pub code: Code,
+pub struct GrpcStatus {
+    pub code: GrpcCode,
     pub message: String,
-    /// A `google.rpc.Status` that says more, such as when to come again.
+    /// Encoded `google.rpc.Status` with more details, such as when to retry.
     pub details: Option<Bytes>,
 }
 
-impl Status {
-    pub fn new(code: Code, message: impl Into<String>) -> Status {
-        Status { code, message: message.into(), details: None }
+impl GrpcStatus {
+    pub fn new(code: GrpcCode, message: impl Into<String>) -> GrpcStatus {
+        GrpcStatus { code, message: message.into(), details: None }
     }
 
-    pub(crate) fn put_on(&self, headers: &mut HeaderMap) {
+    pub(super) fn put_on(&self, headers: &mut HeaderMap) {
         headers.insert(STATUS, HeaderValue::from(self.code.0));
         let message = HeaderValue::from_str(&escaped(&self.message));
         headers.insert(MESSAGE, message.unwrap_or_else(|_| HeaderValue::from_static("")));
@@ -46,12 +45,12 @@ impl Status {
     }
 }
 
-/// What a call that went well ends with.
-pub(crate) fn well() -> HeaderMap {
-    HeaderMap::from_iter([(STATUS, HeaderValue::from(Code::OK.0))])
+/// Returns the trailers of a successful call.
+pub(super) fn well() -> HeaderMap {
+    HeaderMap::from_iter([(STATUS, HeaderValue::from(GrpcCode::OK.0))])
 }
 
-/// Visible ASCII stays, all else is written as `%XX`. A text that is too long is cut before a sign.
+/// Escapes all but visible ASCII as `%XX`. A text that is too long is cut between characters.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for sign in text.chars() {
@@ -75,7 +74,7 @@ mod tests {
 
     fn headers(message: &str, details: Option<Bytes>) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        Status { details, ..Status::new(Code(3), message) }.put_on(&mut headers);
+        GrpcStatus { details, ..GrpcStatus::new(GrpcCode(3), message) }.put_on(&mut headers);
         headers
     }
 

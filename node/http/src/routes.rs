@@ -1,4 +1,5 @@
-//! Which path does what. A path that no route takes is looked up in the table of the API: 501, 405 or 404.
+//! Registration of routes: which handler serves which path. A path without a route is looked up in the table of the API: 501,
+//! 405 or 404.
 
 mod access;
 mod environments;
@@ -11,14 +12,15 @@ mod queries;
 mod records;
 mod registering;
 mod restore;
+mod route_table;
 pub(crate) mod rows;
 mod secrets;
-mod served;
 mod service;
 mod setup;
 mod simulated_users;
 mod snapshots;
 mod summaries;
+mod summary_statistics;
 mod views;
 
 use actix_web::http::{Method, header};
@@ -29,15 +31,15 @@ use assay_node_records::{Kind as RecordKind, kinds};
 use assay_storage_model::ObjectKind;
 use serde::Serialize;
 
-use crate::call::Call;
-use crate::edge::Edge;
-use crate::operations::{Known, lookup};
+use crate::openapi::api_table::{Known, lookup};
+use crate::openapi::{self, suggestions};
 use crate::otlp::http as otlp;
-use crate::refusal::{Kind, Refusal};
-use crate::routes::served::{at, delete, get, patch, post, put};
-use crate::{describe, near};
+use crate::requests::caller::Call;
+use crate::responses::refusal::{Kind, Refusal};
+use crate::routes::route_table::{at, delete, get, patch, post, put};
+use crate::server::edge::Edge;
 
-pub use crate::routes::served::Routes;
+pub use crate::routes::route_table::Routes;
 
 pub type Answer = Result<HttpResponse, Refusal>;
 
@@ -47,7 +49,7 @@ pub fn all(config: &mut ServiceConfig) {
 }
 
 /// The same, registered or only listed. What is registered by a family here is described by it too; what stands alone is
-/// described in `describe`, and a test compares.
+/// described in `openapi`, and a test compares.
 pub fn registered(config: &mut Routes<'_>) {
     public(config);
     config.service(at("/openapi.json").route(get().to(service::document)));
@@ -128,7 +130,7 @@ fn snapshots_of(config: &mut Routes<'_>) {
             .route(patch().to(|call, payload| records::patch(&kinds::DATASET_SNAPSHOT, call, payload)))
             .route(delete().to(|call| records::delete(&kinds::DATASET_SNAPSHOT, call))),
     );
-    config.describe(|| describe::records("/v1/dataset_snapshot", &kinds::DATASET_SNAPSHOT, Changes::ByPatchAndPut));
+    config.describe(|| openapi::records("/v1/dataset_snapshot", &kinds::DATASET_SNAPSHOT, Changes::ByPatchAndPut));
     config.service(at("/xact-id").route(get().to(snapshots::current)));
 }
 
@@ -282,7 +284,7 @@ fn records_of(config: &mut Routes<'_>, path: &str, kind: &'static RecordKind, ch
         one = one.route(patch().to(move |call, payload| records::patch(kind, call, payload)));
     }
     config.service(many).service(one);
-    config.describe(|| describe::records(path, kind, changes));
+    config.describe(|| openapi::records(path, kind, changes));
 }
 
 fn definitions_of(config: &mut Routes<'_>, path: &str, definition: Definition) {
@@ -295,7 +297,7 @@ fn definitions_of(config: &mut Routes<'_>, path: &str, definition: Definition) {
         .route(patch().to(move |call, payload| functions::patch(definition, call, payload)))
         .route(delete().to(move |call| functions::delete(definition, call)));
     config.service(many).service(one);
-    config.describe(|| describe::definitions(path, definition));
+    config.describe(|| openapi::definitions(path, definition));
 }
 
 /// Keys of providers.
@@ -371,7 +373,7 @@ fn rows_of(config: &mut Routes<'_>, path: &str, kind: ObjectKind) {
                 .route(post().to(move |call, payload| rows::fetch_by_body(kind, call, payload))),
         )
         .service(feedback.route(post().to(move |call, payload| rows::feedback(kind, call, payload))));
-    config.describe(|| describe::rows(path, kind));
+    config.describe(|| openapi::rows(path, kind));
 }
 
 /// A caller that is not known learns nothing of what is served and what is not.
@@ -393,7 +395,7 @@ async fn unrouted(request: HttpRequest) -> Answer {
             Err(refusal)
         }
         Known::Unknown => {
-            Err(Refusal::new(Kind::NotFound, format!("there is nothing at this path; {}", near::hint(&path))))
+            Err(Refusal::new(Kind::NotFound, format!("there is nothing at this path; {}", suggestions::hint(&path))))
         }
     }
 }

@@ -1,4 +1,13 @@
-//! Sockets, workers, and the end of both. Everything that is served is in `routes`; what every request passes, in `edge`.
+//! The server: listening sockets, workers, and the shutdown of both. The handlers are in `routes`, the middleware in `edge`.
+
+pub mod admin;
+pub mod edge;
+pub mod expect_continue;
+pub mod graceful_shutdown;
+pub mod listener;
+pub mod metrics;
+pub mod sockets;
+pub mod tls;
 
 use std::fmt;
 use std::io;
@@ -12,16 +21,16 @@ use actix_web::web::Data;
 use futures::future::{join, join_all, try_join, try_join_all};
 use tokio::task::JoinHandle;
 
-use crate::admin::Desk;
 use crate::config::TlsFiles;
-use crate::edge::Edge;
-use crate::farewell::{self, Doors};
-use crate::listener::Listener;
 use crate::otlp::ExportService;
 use crate::otlp::grpc::{GrpcHandle, GrpcLimits, GrpcServer};
-use crate::sockets::{Reserved, Sockets};
-use crate::tls::Certificates;
-use crate::{App, admin, routes};
+use crate::server::admin::AdminListener;
+use crate::server::edge::Edge;
+use crate::server::graceful_shutdown::ListeningSockets;
+use crate::server::listener::Listener;
+use crate::server::sockets::{Reserved, Sockets};
+use crate::server::tls::Certificates;
+use crate::{App, routes};
 
 /// Metrics are read by one collector or two.
 const METRICS_WORKERS: usize = 1;
@@ -33,7 +42,7 @@ const OTLP_CALLS_AT_ONCE_MAX: u32 = 32;
 pub struct Server {
     edge: Data<Edge>,
     workers: Vec<Workers>,
-    doors: Arc<Vec<Doors>>,
+    doors: Arc<Vec<ListeningSockets>>,
     addresses: Vec<SocketAddr>,
     metrics_addresses: Vec<SocketAddr>,
     admin_addresses: Vec<SocketAddr>,
@@ -47,7 +56,7 @@ pub struct Handle {
     edge: Data<Edge>,
     workers: Vec<ServerHandle>,
     otlp: Option<GrpcHandle>,
-    doors: Arc<Vec<Doors>>,
+    doors: Arc<Vec<ListeningSockets>>,
 }
 
 impl Server {
@@ -75,17 +84,17 @@ impl Server {
             doors.push(door);
             metrics_addresses = bound;
         }
-        let admin = edge.admin.as_ref().map(Desk::config);
+        let admin = edge.admin.as_ref().map(AdminListener::config);
         if let Some((admin, reserved)) = admin.zip(sockets.admin) {
             let refuse = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
             admin.check().map_err(refuse)?;
             let listener =
                 Listener { workers: admin::WORKERS, connections: admin::CONNECTIONS_MAX, serves: admin::routes };
             let own = read(&admin.tls)?;
-            let (desk, door, bound) = listener.open(&edge, reserved, own.as_ref())?;
+            let (admin_workers, door, bound) = listener.open(&edge, reserved, own.as_ref())?;
             let listen = admin.listen.as_deref().unwrap_or_default();
             admin.check_reach(&bound).map_err(|why| refuse(format!("admin.listen is `{listen}`, {why}")))?;
-            workers.push(desk);
+            workers.push(admin_workers);
             doors.push(door);
             admin_addresses = bound;
             certificates.extend(own);
@@ -146,7 +155,7 @@ impl Handle {
     /// that send all the while lose no request by it.
     pub async fn stop(&self) {
         self.drain();
-        farewell::quiet(&self.edge).await;
+        graceful_shutdown::quiet(&self.edge).await;
         join_all(self.workers.iter().map(ServerHandle::pause)).await;
         let within = Duration::from_secs(self.edge.config.stop_seconds_max);
         let otlp = async {
@@ -159,7 +168,7 @@ impl Handle {
             let workers = join_all(self.workers.iter().map(|workers| workers.stop(true)));
             drop(join(workers, otlp).await);
         };
-        farewell::turn_away_while(&self.doors, stopping).await;
+        graceful_shutdown::turn_away_while(&self.doors, stopping).await;
     }
 }
 

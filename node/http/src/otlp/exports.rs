@@ -14,9 +14,9 @@ use assay_storage_model::ObjectKind;
 use assay_storage_model::event::Sent;
 use uuid::Uuid;
 
-use crate::body::Body;
-use crate::caller::Caller;
-use crate::refusal::{Kind, Refusal};
+use crate::requests::body::Body;
+use crate::requests::caller::Caller;
+use crate::responses::refusal::{Kind, Refusal};
 use crate::routes::files::Attachments;
 use crate::routes::rows::{send, write_to};
 
@@ -227,8 +227,9 @@ fn parent_of(said: Option<&[u8]>) -> Result<Option<Parent>, Refusal> {
 
 async fn place_of(caller: &Caller, object: &ParentObject) -> Result<(ObjectKind, Uuid), Refusal> {
     let uuid = |text: &str| {
-        Uuid::parse_str(text)
-            .map_err(|_| Refusal::bad(format!("the parent's id `{}` is not a UUID", crate::shapes::shortened(text))))
+        Uuid::parse_str(text).map_err(|_| {
+            Refusal::bad(format!("the parent's id `{}` is not a UUID", crate::requests::row_bodies::shortened(text)))
+        })
     };
     match object {
         ParentObject::Project(id) => Ok((ObjectKind::ProjectLogs, uuid(id)?)),

@@ -15,11 +15,12 @@ use uuid::Uuid;
 
 use super::exports::{PARENT, again, not_stored, take};
 use super::grpc::{GrpcCall, GrpcCode, GrpcReply, GrpcService, GrpcStatus, HeaderMap, HeaderName, HeaderValue};
-use crate::body::read_message;
-use crate::caller::{AUTHORIZATION, Caller, IMPERSONATE, ORG_NAME, Said};
-use crate::edge::{Edge, full, panicked, say, span_of, too_late};
-use crate::refusal::{Kind, Refusal};
-use crate::wait::{GRPC_TIMEOUT, Wait};
+use crate::access_log::{log_response, request_span};
+use crate::requests::body::read_message;
+use crate::requests::caller::{AUTHORIZATION, Caller, CallerHeaders, IMPERSONATE, ORG_NAME};
+use crate::requests::wait::{GRPC_TIMEOUT, Wait};
+use crate::responses::refusal::{Kind, Refusal};
+use crate::server::edge::{Edge, full, panicked, too_late};
 
 const ENCODING: &str = "grpc-encoding";
 const TRACE_ID: HeaderName = HeaderName::from_static("x-bt-internal-trace-id");
@@ -45,7 +46,7 @@ impl ExportService {
         let trace = Uuid::new_v4().simple().to_string();
         let _under_way = self.edge.counts.begin();
         let began = Instant::now();
-        let span = span_of(&trace, "gRPC", &call.path);
+        let span = request_span(&trace, "gRPC", &call.path);
         let wait = Wait::of_call(began, call.metadata.get(GRPC_TIMEOUT).map(HeaderValue::as_bytes));
         let served = Box::pin(AssertUnwindSafe(self.serve(call, wait.clone())).catch_unwind());
         let served = wait.limit(self.edge.config.request_time_max(), served).instrument(span.clone()).await;
@@ -56,15 +57,18 @@ impl ExportService {
         };
         let status = said.as_ref().err().map_or(200, |refusal| refusal.kind.status().as_u16());
         self.edge.counts.answered(status, began.elapsed());
-        span.in_scope(|| say(status, began.elapsed()));
+        span.in_scope(|| log_response(status, began.elapsed()));
         let trace = HeaderValue::from_str(&trace).ok().map(|trace| (TRACE_ID, trace));
         GrpcReply { metadata: HeaderMap::from_iter(trace), said: said.map_err(status_of) }
     }
 
     async fn serve(&self, call: GrpcCall, wait: Wait) -> Result<Bytes, Refusal> {
         let header = |name: &str| call.metadata.get(name).map(HeaderValue::as_bytes);
-        let said =
-            Said { authorization: header(AUTHORIZATION), org_name: header(ORG_NAME), impersonate: header(IMPERSONATE) };
+        let said = CallerHeaders {
+            authorization: header(AUTHORIZATION),
+            org_name: header(ORG_NAME),
+            impersonate: header(IMPERSONATE),
+        };
         if call.connection.is_reserve() {
             return Err(full());
         }
@@ -72,7 +76,10 @@ impl ExportService {
         caller.on(&call.connection)?;
         let served = METHODS.iter().find(|(path, ..)| *path == call.path);
         let Some((_, signal, path)) = served else {
-            let why = format!("{} is not served: exports of OpenTelemetry are", crate::shapes::shortened(&call.path));
+            let why = format!(
+                "{} is not served: exports of OpenTelemetry are",
+                crate::requests::row_bodies::shortened(&call.path)
+            );
             return Err(Refusal::new(Kind::NotImplemented, why));
         };
         caller.admit("POST", path).await?;

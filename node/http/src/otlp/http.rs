@@ -6,9 +6,9 @@ use actix_web::web::Payload;
 use assay_node_otel::{Encoding, Signal, encode_response, encode_status, rpc_code};
 
 use super::exports::{PARENT, again, not_stored, take};
-use crate::body::Body;
-use crate::call::Call;
-use crate::refusal::Refusal;
+use crate::requests::body::Body;
+use crate::requests::caller::Call;
+use crate::responses::refusal::Refusal;
 use crate::routes::Answer;
 
 const JSON: &str = "application/json";

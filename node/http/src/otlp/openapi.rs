@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::describe::Operation;
-use crate::refusal::Kind;
+use crate::openapi::Operation;
+use crate::responses::refusal::Kind;
 
 const TAG: &str = "OpenTelemetry";
 const PROTOBUF: &str = "application/x-protobuf";

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{Answer, json};
-use crate::call::Call;
-use crate::refusal::Refusal;
+use crate::requests::caller::Call;
+use crate::responses::refusal::Refusal;
 
 pub async fn acls(call: Call) -> Answer {
     let request = ListRequest::from_query(call.query()?)?;

@@ -5,8 +5,8 @@ use assay_node_records::Pinned;
 use serde_json::json;
 
 use super::{Answer, json};
-use crate::call::Call;
-use crate::refusal::Refusal;
+use crate::requests::caller::Call;
+use crate::responses::refusal::Refusal;
 
 fn pinned(call: &Call) -> Result<Pinned, Refusal> {
     let object = call.request.match_info().get("object_type").unwrap_or_default();

@@ -20,16 +20,16 @@ use uuid::Uuid;
 use super::identity::origin_of;
 use super::rows::now_micros;
 use super::{Answer, Shared, json};
-use crate::admission::Applicant;
-use crate::background::{INLINE_BYTES_MAX, in_background};
-use crate::body::{Body, ROWS_MAX, pieces, too_many_rows};
-use crate::call::{Call, wait_of};
-use crate::caller::Caller;
-use crate::edge::Edge;
-use crate::limits::admit_writes;
-use crate::range::{Asked, asked};
-use crate::refusal::{Kind, Refusal};
-use crate::shapes::{kind_of, shortened};
+use crate::requests::admission::Applicant;
+use crate::requests::background::{INLINE_BYTES_MAX, in_background};
+use crate::requests::body::{Body, ROWS_MAX, pieces, too_many_rows};
+use crate::requests::caller::Caller;
+use crate::requests::caller::{Call, wait_of};
+use crate::requests::limits::admit_writes;
+use crate::requests::range::{RequestedRange, requested_range};
+use crate::requests::row_bodies::{kind_of, shortened};
+use crate::responses::refusal::{Kind, Refusal};
+use crate::server::edge::Edge;
 
 const TICKET_CONTEXT: &str = "assay tickets of files 1";
 /// Whoever asked for an address uses it at once; a large upload may take its time.
@@ -193,11 +193,11 @@ pub async fn download(edge: Shared, request: HttpRequest) -> Answer {
     let missing = || Refusal::new(Kind::NotFound, "the bytes of this file are not here");
     let file = edge.files.look(&ticket.name).await?.ok_or_else(missing)?;
     let content = file.content.clone().ok_or_else(missing)?;
-    let range = asked(request.headers(), content.bytes);
+    let range = requested_range(request.headers(), content.bytes);
     let (status, part) = match &range {
-        Asked::Whole => (StatusCode::OK, 0..content.bytes),
-        Asked::Part(part) => (StatusCode::PARTIAL_CONTENT, part.clone()),
-        Asked::Beyond => {
+        RequestedRange::Whole => (StatusCode::OK, 0..content.bytes),
+        RequestedRange::Part(part) => (StatusCode::PARTIAL_CONTENT, part.clone()),
+        RequestedRange::Beyond => {
             let mut answer = HttpResponse::build(StatusCode::RANGE_NOT_SATISFIABLE);
             return Ok(answer.insert_header((header::CONTENT_RANGE, format!("bytes */{}", content.bytes))).finish());
         }

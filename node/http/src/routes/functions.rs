@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::records::created;
 use super::{Answer, json};
-use crate::call::Call;
-use crate::refusal::{Kind, Refusal};
+use crate::requests::caller::Call;
+use crate::responses::refusal::{Kind, Refusal};
 
 pub async fn create(definition: Definition, call: Call, payload: Payload) -> Answer {
     let body = call.small_body(payload).await?.object().await?;

@@ -4,9 +4,9 @@ use actix_web::http::header;
 use serde_json::json;
 
 use super::{Answer, json};
-use crate::call::Call;
-use crate::origin;
-use crate::refusal::Refusal;
+use crate::requests::caller::Call;
+use crate::requests::origin;
+use crate::responses::refusal::Refusal;
 
 const FORWARDED_PROTO: &str = "x-forwarded-proto";
 

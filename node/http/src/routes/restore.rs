@@ -9,9 +9,9 @@ use assay_storage_model::{ObjectKind, Xact};
 use serde_json::{Value, json};
 
 use super::{Answer, json};
-use crate::call::Call;
-use crate::limits::admit_writes;
-use crate::refusal::{Kind, Refusal};
+use crate::requests::caller::Call;
+use crate::requests::limits::admit_writes;
+use crate::responses::refusal::{Kind, Refusal};
 
 /// Rows of a dataset that is restored, then and now, and their bytes: both are held at once.
 const ROWS_MAX: usize = 100_000;

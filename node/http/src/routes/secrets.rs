@@ -4,7 +4,7 @@ use actix_web::web::Payload;
 use assay_node_records::kinds::AI_SECRET;
 
 use super::{Answer, json};
-use crate::call::Call;
+use crate::requests::caller::Call;
 
 /// The one that the body names.
 pub async fn delete(call: Call, payload: Payload) -> Answer {

@@ -5,10 +5,10 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 
 use super::{Answer, Shared, json, json_builder};
-use crate::call::Call;
-use crate::describe;
-use crate::origin;
-use crate::refusal::{Kind, Refusal};
+use crate::openapi;
+use crate::requests::caller::Call;
+use crate::requests::origin;
+use crate::responses::refusal::{Kind, Refusal};
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -18,7 +18,7 @@ pub async fn greeting() -> HttpResponse {
 
 /// For everybody: it says what can be asked, and nothing of what is there.
 pub async fn document() -> HttpResponse {
-    json_builder().body(describe::document())
+    json_builder().body(openapi::document())
 }
 
 /// The document as a page for people. It runs only what is in it and talks only to where it came from.
@@ -29,7 +29,7 @@ pub async fn docs() -> HttpResponse {
     answer.insert_header((header::CONTENT_TYPE, "text/html; charset=utf-8"));
     answer.insert_header((header::CONTENT_SECURITY_POLICY, POLICY));
     answer.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));
-    answer.body(describe::PAGE)
+    answer.body(openapi::PAGE)
 }
 
 /// Above this clients upload their rows. Some count letters in the place of bytes, of which one has up to four.

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::records::created;
 use super::{Answer, json};
-use crate::call::Call;
-use crate::refusal::{Kind, Refusal};
+use crate::requests::caller::Call;
+use crate::responses::refusal::{Kind, Refusal};
 
 fn project(call: &Call) -> Result<Uuid, Refusal> {
     let text = call.request.match_info().get("project_id").unwrap_or_default();

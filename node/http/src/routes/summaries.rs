@@ -9,11 +9,11 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::identity::origin_of;
+use super::summary_statistics::{METRIC, Pairing, SCORE, Tally};
 use super::{Answer, json};
-use crate::call::Call;
-use crate::refusal::{Kind, Refusal};
-use crate::shapes::shortened;
-use crate::summing::{METRIC, Pairing, SCORE, Tally};
+use crate::requests::caller::Call;
+use crate::requests::row_bodies::shortened;
+use crate::responses::refusal::{Kind, Refusal};
 
 /// What traces are paired by where the project says nothing.
 const COMPARISON_KEY: &str = "input";

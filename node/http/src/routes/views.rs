@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{Answer, json};
-use crate::call::Call;
-use crate::refusal::Refusal;
+use crate::requests::caller::Call;
+use crate::responses::refusal::Refusal;
 
 const OBJECT: [&str; 2] = ["object_type", "object_id"];
 

@@ -52,7 +52,7 @@ pub mod pure {
     pub use crate::responses::refusal::{Kind, Refusal};
 }
 
-/// What the server stands on.
+/// Dependencies of the server.
 #[derive(Clone)]
 pub struct App {
     pub records: Records,
@@ -77,7 +77,7 @@ pub struct Health {
     pub ready: bool,
     /// Why not, and what else whoever looks should know.
     pub notes: Vec<String>,
-    /// What an operator has yet to do, in words. The node serves all the same.
+    /// Tasks left to an operator, in words. The node serves all the same.
     pub shortfalls: Vec<String>,
 }
 

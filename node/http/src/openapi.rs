@@ -1,17 +1,14 @@
-//! The OpenAPI 3.0.3 document of the served routes, and the page that shows it. Families of routes are described where they
-//! are registered (`routes`), single routes in `alone`. A test compares the document with the registered routes.
+//! The OpenAPI 3.0.3 document of the served routes, and the page that shows it. Routes are described beside their handlers, in
+//! `routes` and `otlp`. A test compares the document with the registered routes.
 //!
 //! [`api_table`] has the operations of the public API, also those that are not served yet; [`suggestions`] are for unknown
 //! paths.
 
-mod alone;
 pub mod api_table;
-mod families;
-mod files;
-mod invitations;
-mod operation;
-mod registering;
-mod rows;
+pub mod families;
+pub mod logins;
+pub mod operation;
+pub mod queries;
 pub mod suggestions;
 
 use std::sync::OnceLock;
@@ -19,11 +16,10 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value, json};
 
 use crate::responses::refusal::Kind;
-use crate::routes::{Routes, registered};
+use crate::routes::{Routes, registered, single_operations};
 
 pub use families::{definitions, records};
 pub use operation::Operation;
-pub use rows::rows;
 
 /// The page of `GET /docs`. It asks for the document and for nothing else.
 pub const PAGE: &str = include_str!("openapi/page.html");
@@ -45,7 +41,7 @@ pub fn document() -> &'static [u8] {
 fn operations() -> Vec<Operation> {
     let mut routes = Routes::default();
     registered(&mut routes);
-    let mut all = alone::operations();
+    let mut all = single_operations();
     all.extend(routes.described);
     all
 }

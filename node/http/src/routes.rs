@@ -32,7 +32,7 @@ use assay_storage_model::ObjectKind;
 use serde::Serialize;
 
 use crate::openapi::api_table::{Known, lookup};
-use crate::openapi::{self, suggestions};
+use crate::openapi::{self, Operation, suggestions};
 use crate::otlp::http as otlp;
 use crate::requests::caller::Call;
 use crate::responses::refusal::{Kind, Refusal};
@@ -116,6 +116,31 @@ pub fn registered(config: &mut Routes<'_>) {
     config.default_service(to(unrouted));
 }
 
+/// Returns the descriptions of single routes. Families of routes are described where they are registered.
+pub fn single_operations() -> Vec<Operation> {
+    let mut all = service::operations();
+    all.extend(identity::operations());
+    all.extend(openapi::logins::logins());
+    all.extend(openapi::logins::setups());
+    all.extend(views::operations());
+    all.extend(secrets::operations());
+    all.extend(access::openapi::tokens());
+    all.extend(environments::operations());
+    all.extend(simulated_users::operations());
+    all.extend(restore::operations());
+    all.extend(summaries::openapi::operations());
+    all.extend(access::openapi::acls());
+    all.extend(access::openapi::people());
+    all.extend(access::openapi::invitations());
+    all.extend(openapi::queries::operations());
+    all.extend(rows::openapi::operations());
+    all.extend(functions::operations());
+    all.extend(registering::openapi::operations());
+    all.extend(files::openapi::operations());
+    all.extend(crate::otlp::openapi::operations());
+    all
+}
+
 /// Versions of datasets under names.
 fn snapshots_of(config: &mut Routes<'_>) {
     config.service(
@@ -192,7 +217,7 @@ fn environments_of(config: &mut Routes<'_>) {
     );
 }
 
-/// Whoever asks for one names the object that it is of.
+/// Views, which are addressed with their objects.
 fn views_of(config: &mut Routes<'_>) {
     config.service(
         at("/v1/view")
@@ -223,7 +248,7 @@ fn simulated_users_of(config: &mut Routes<'_>) {
     );
 }
 
-/// What experiments and datasets come to.
+/// Summaries of experiments and datasets.
 fn summaries_of(config: &mut Routes<'_>) {
     config.service(at("/v1/experiment/{id}/summarize").route(get().to(summaries::experiment)));
     config.service(at("/v1/dataset/{id}/summarize").route(get().to(summaries::dataset)));
@@ -255,7 +280,7 @@ pub fn metrics_alone(config: &mut ServiceConfig) {
     config.default_service(to(unrouted));
 }
 
-/// What needs no credential.
+/// Routes without a credential.
 fn public(config: &mut Routes<'_>) {
     config.service(at("/v1").route(get().to(service::greeting)));
     config.service(at("/healthz").route(get().to(service::healthz)));
@@ -315,7 +340,7 @@ fn secrets_of(config: &mut Routes<'_>) {
     config.service(at("/api/ai_secret/get").route(post().to(secrets::of_organization)));
 }
 
-/// What is granted, to whom, and who is there at all. Fixed words stand before the ids that they would be taken for.
+/// Grants, users and organizations. Fixed words stand before the ids that they would be taken for.
 fn access_of(config: &mut Routes<'_>) {
     let acls = at("/v1/acl")
         .route(post().to(access::create_acl))
@@ -373,7 +398,7 @@ fn rows_of(config: &mut Routes<'_>, path: &str, kind: ObjectKind) {
                 .route(post().to(move |call, payload| rows::fetch_by_body(kind, call, payload))),
         )
         .service(feedback.route(post().to(move |call, payload| rows::feedback(kind, call, payload))));
-    config.describe(|| openapi::rows(path, kind));
+    config.describe(|| rows::openapi::rows(path, kind));
 }
 
 /// A caller that is not known learns nothing of what is served and what is not.

@@ -103,22 +103,22 @@ impl Server {
         Ok(Server { edge, workers, doors, addresses, metrics_addresses, admin_addresses, otlp, certificates })
     }
 
-    /// Where clients are served.
+    /// Returns the addresses of the API.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.addresses.clone()
     }
 
-    /// Where metrics are served, if they have a port of their own.
+    /// Returns the addresses of metrics, if they have a port of their own.
     pub fn metrics_addresses(&self) -> Vec<SocketAddr> {
         self.metrics_addresses.clone()
     }
 
-    /// Where administrators are answered, if they have a port.
+    /// Returns the addresses of the listener of administrators, if there is one.
     pub fn admin_addresses(&self) -> Vec<SocketAddr> {
         self.admin_addresses.clone()
     }
 
-    /// Where exporters are served over gRPC, if they are.
+    /// Returns the addresses of OTLP over gRPC, if it is served.
     pub fn otlp_addresses(&self) -> Vec<SocketAddr> {
         self.otlp.as_ref().map(GrpcServer::addresses).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Records of the catalog, and prompts and functions: one family of operations a kind, from what the records say of it.
+//! Descriptions of families: the operations on one kind of records, prompts or functions, from the description of the kind.
 
 use assay_node_functions::Definition;
 use assay_node_records::{Description, IDS_MAX, Kind};
@@ -11,7 +11,7 @@ use crate::routes::Changes;
 const FOUND: (&str, &str) =
     ("x-bt-found-existing", "`true` where the name was taken: the answer is what has it, unmodified");
 
-/// What every list takes.
+/// Adds the parameters of every list.
 pub fn paged(operation: Operation, list_default: Option<u64>) -> Operation {
     let mut limit = json!({"type": "integer", "nullable": true, "minimum": 0, "maximum": u64::MAX});
     if let Some(default) = list_default {

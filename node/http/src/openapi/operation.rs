@@ -1,4 +1,4 @@
-//! One operation as it is described: what it is asked with and how it answers.
+//! Builder of one operation of the document: its parameters, body and responses.
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ const NAMED: [(&str, &str, &str); 9] = [
     ("delete", "/environment/{id}", "deleteEnvironment"),
 ];
 
-/// What any call with a credential may be refused for.
+/// Refusals of every call with a credential.
 const ALWAYS: [Kind; 8] = [
     Kind::BadRequest,
     Kind::Unauthorized,
@@ -39,7 +39,7 @@ pub struct Operation {
     pub path: String,
     pub tag: String,
     summary: String,
-    /// What the document calls the `{id}` of the path.
+    /// Name of the `{id}` of the path in the document.
     id_name: Option<String>,
     parameters: Vec<Value>,
     body: Option<Value>,
@@ -51,7 +51,7 @@ pub struct Operation {
     redirects: bool,
     /// Credentials that the operation takes.
     security: Value,
-    /// What its references lead to.
+    /// Schemas that it refers to.
     pub schemas: Vec<(String, Value)>,
 }
 
@@ -156,7 +156,7 @@ impl Operation {
         self
     }
 
-    /// What it answers with another status, in a form of its own.
+    /// Adds a response with another status, in a form of its own.
     pub fn answers_with(mut self, status: u16, about: &str, content_type: &str, schema: Value) -> Operation {
         let content = Map::from_iter([(content_type.to_owned(), json!({ "schema": schema }))]);
         self.others.push((status, json!({"description": about, "content": content})));
@@ -277,10 +277,20 @@ pub fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-/// What lists answer.
+/// Returns the schema of a list.
 pub fn objects(item: &Value) -> Value {
     let objects = json!({"type": "array", "items": item});
     json!({"type": "object", "required": ["objects"], "properties": {"objects": objects}, "additionalProperties": false})
+}
+
+/// Returns the names of the fields of a schema, such as for `required`.
+pub fn names(fields: &Value) -> Vec<&String> {
+    fields.as_object().map(|fields| fields.keys().collect()).unwrap_or_default()
+}
+
+/// Returns the schema of an id that may be left out, also by an empty text.
+pub fn maybe_id() -> Value {
+    json!({"anyOf": [{"type": "string", "format": "uuid", "nullable": true}, {"type": "string", "maxLength": 0}]})
 }
 
 pub fn text() -> Value {

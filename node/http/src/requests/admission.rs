@@ -26,7 +26,7 @@ pub struct Budgets {
     pub uploads: Budget,
     /// Answers of rows on their way to their readers.
     pub answers: Budget,
-    /// What was refused, by cause.
+    /// Refusals by cause.
     pub refusals: Refusals,
 }
 

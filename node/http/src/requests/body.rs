@@ -40,15 +40,15 @@ const DEPTH_MAX: usize = event::DEPTH_MAX + LEVELS_AROUND_ROWS;
 /// The most values that one body may hold, at about a hundred bytes each when it is parsed. A request of as many rows as
 /// may be, each with all its fields, has half of it.
 const VALUES_MAX: usize = 2_000_000;
-/// What a value takes beyond its text: its place in a list or map, and the map.
+/// Memory of a value beyond its text: its place in a list or map, and the map.
 const VALUE_BYTES: usize = 100;
 /// The most rows that one body may hold, of all its objects together. One object takes fewer at a time, and 20 MiB hold
 /// no more rows that say anything: this is where rows of a few bytes each end.
 pub const ROWS_MAX: usize = 50_000;
-/// What a row takes beyond its values: its lists, its ids, and those of what it is written as.
+/// Memory of a row beyond its values: its lists, its ids, and those of its writes.
 const ROW_BYTES: usize = 1 << 10;
 
-/// What spans take when they are rows, in bytes of their export.
+/// Memory of spans as rows, in bytes of their export.
 const DECODED_TIMES: usize = 4;
 
 /// Upper bound of the rows of a body that a worker parses itself: an item of feedback is made into rows while it is parsed.
@@ -62,7 +62,7 @@ const CLAIM_BELIEVED_BYTES_MAX: usize = 1 << 20;
 /// The one way in which a body may be packed.
 const GZIP: &[u8] = b"gzip";
 
-/// Where the rows of a body stand.
+/// Position of the rows in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowsAt {
     /// It has none.
@@ -134,7 +134,7 @@ pub struct Body {
     parsed: Budget,
 }
 
-/// What a body says, holding its parts of the budgets until the request ends.
+/// Contents of a body, with its reservations until the request ends.
 #[derive(Debug)]
 pub struct Parsed<T> {
     pub value: T,

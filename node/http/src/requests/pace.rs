@@ -35,7 +35,7 @@ impl Pace {
     }
 }
 
-/// What a reader has left of its time. Each byte that it takes earns some, and what it has is never more than the grace:
+/// Time that a reader has left. Each byte that it takes earns some, and the time is never more than the grace:
 /// whoever was fast for long may stall no longer than others. While the answer is not there no time passes.
 #[derive(Clone, Copy, Debug)]
 pub struct ReaderPace {

@@ -90,7 +90,7 @@ fn version(body: &Map<String, Value>) -> Result<Option<Xact>, Refusal> {
     Ok(Some(Xact::parse(text)?))
 }
 
-/// What is null is not said.
+/// Returns a field, or none if it is null.
 fn said<'b>(body: &'b Map<String, Value>, name: &str) -> Option<&'b Value> {
     body.get(name).filter(|value| !value.is_null())
 }

@@ -56,7 +56,7 @@ fn optional_array(body: &mut Map<String, Value>, name: &str, path: &str) -> Resu
     }
 }
 
-/// What `POST /logs3` has.
+/// Body of `POST /logs3`.
 #[derive(Debug)]
 pub enum Logs3 {
     Rows(Vec<Sent>),
@@ -92,7 +92,7 @@ pub fn rows(body: &[u8], name: &str) -> Result<Vec<Sent>, Refusal> {
     of_one_object(body, name)
 }
 
-/// What is said about rows of one object.
+/// Returns the feedback about rows of one object.
 pub fn feedback_items(body: &[u8]) -> Result<Vec<Value>, Refusal> {
     of_one_object(body, "feedback")
 }
@@ -206,7 +206,7 @@ fn not_a_limit(found: &str) -> Refusal {
     Refusal::bad(format!("`limit` is {}; it should be an integer of at least 0", shortened(found)))
 }
 
-/// What a caller sent, short enough to be said back.
+/// Shortens a text of a caller for an error message.
 pub fn shortened(text: &str) -> String {
     const SHOWN_CHARS: usize = 64;
     text.chars().take(SHOWN_CHARS).collect()

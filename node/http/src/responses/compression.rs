@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 /// A shorter answer is hardly shorter when it is packed.
 pub const PACKED_BYTES_MIN: usize = 1 << 10;
 
-/// What becomes of the bytes of an answer.
+/// Encoder of the bytes of a response.
 #[derive(Debug)]
 pub enum Packing {
     Plain,
@@ -33,7 +33,7 @@ impl Packing {
         Packing::Gzip(Box::new(GzEncoder::new(Vec::new(), Compression::fast())))
     }
 
-    /// What `Content-Encoding` says of it.
+    /// Returns the value of `Content-Encoding`.
     pub fn name(&self) -> Option<&'static str> {
         matches!(self, Packing::Gzip(_)).then_some("gzip")
     }
@@ -49,7 +49,7 @@ impl Packing {
         }
     }
 
-    /// What is left to be sent behind the last of it.
+    /// Returns the bytes left behind the last part.
     pub fn end(&mut self) -> io::Result<Vec<u8>> {
         match self {
             Packing::Plain => Ok(Vec::new()),

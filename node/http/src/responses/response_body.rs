@@ -53,14 +53,14 @@ struct State {
     room: Option<Reservation>,
     /// The part behind it, where it is there already.
     next: Option<Part>,
-    /// Where more parts come from.
+    /// Source of more parts.
     parts: Option<Parts>,
     handed_on: usize,
     is_left: bool,
     reader: Reader,
 }
 
-/// Who takes an answer, and how fast.
+/// Reader of a body, and its pace.
 struct Reader {
     pace: ReaderPace,
     holder: Holder,

@@ -1,4 +1,6 @@
-//! Who is in an organization and what was granted to whom.
+//! Access: members of organizations, grants, invitations.
+
+pub mod openapi;
 
 use actix_web::web::Payload;
 use assay_node_records::{ListRequest, Reply, kinds};

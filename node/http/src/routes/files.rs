@@ -4,6 +4,8 @@
 //! The addresses carry no credential: what stands in them is a ticket that this cluster signed, for one file and for a while.
 //! Rows come before their attachments, so a key may be named before anything else is known of it.
 
+pub mod openapi;
+
 use actix_web::http::{StatusCode, header};
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};

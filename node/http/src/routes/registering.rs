@@ -1,6 +1,8 @@
 //! Registration as SDKs of earlier days and in JavaScript ask for it: all by POST, projects by name, and answers that carry the
 //! project beside what was asked for. The records are the same as at `/v1`, and so are the rights.
 
+pub mod openapi;
+
 use actix_web::web::Payload;
 use assay_node_records::{Kind as RecordKind, ListRequest, kinds};
 use assay_storage_model::Xact;

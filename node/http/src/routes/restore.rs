@@ -1,4 +1,4 @@
-//! A dataset as it was at a version: what that would change, and doing it. One write, so that nobody sees half of it.
+//! Restore of a dataset to a version, and its preview. One write, so that nobody sees half of it.
 
 use actix_web::web::Payload;
 use assay_node_auth::Permission;
@@ -9,6 +9,7 @@ use assay_storage_model::{ObjectKind, Xact};
 use serde_json::{Value, json};
 
 use super::{Answer, json};
+use crate::openapi::operation::{Operation, names, version};
 use crate::requests::caller::Call;
 use crate::requests::limits::admit_writes;
 use crate::responses::refusal::{Kind, Refusal};
@@ -87,4 +88,27 @@ async fn rows(call: &Call, home: &RowHome, version: Option<Xact>) -> Result<Vec<
             None => return Ok(rows),
         }
     }
+}
+
+/// Describes the routes for the OpenAPI document.
+pub fn operations() -> Vec<Operation> {
+    let named = json!({"type": "object", "required": ["version"], "properties": {"version": version()}});
+    let rows = json!({"type": "integer", "minimum": 0});
+    let of = |path: &str, summary: &str, fields: Value| {
+        let answer = json!({"type": "object", "required": names(&fields), "properties": fields});
+        let operation = Operation::new("post", path, "Datasets", summary).of("dataset");
+        operation.takes(named.clone()).answers(answer).also_refuses(&[Kind::Past])
+    };
+    vec![
+        of(
+            "/v1/dataset/{id}/restore/preview",
+            "How many rows a restore to a version would bring back and take away",
+            json!({"rows_to_restore": rows, "rows_to_delete": rows}),
+        ),
+        of(
+            "/v1/dataset/{id}/restore",
+            "Make a dataset be what it was at a version, in one write",
+            json!({"xact_id": {"type": "string", "nullable": true}, "rows_restored": rows, "rows_deleted": rows}),
+        ),
+    ]
 }

@@ -1,5 +1,7 @@
 //! Rows of objects: insert, fetch and feedback of one object, and the two that write to many.
 
+pub mod openapi;
+
 use std::fmt::Display;
 use std::time::SystemTime;
 

@@ -6,9 +6,13 @@ use serde_json::{Value, json};
 
 use super::{Answer, Shared, json, json_builder};
 use crate::openapi;
+use crate::openapi::operation::{Operation, text};
 use crate::requests::caller::Call;
 use crate::requests::origin;
 use crate::responses::refusal::{Kind, Refusal};
+
+/// Tag of the operations in the OpenAPI document.
+const TAG: &str = "Service";
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -98,6 +102,29 @@ fn is_program_here(request: &HttpRequest) -> bool {
 
 pub async fn metrics_on_own_port(edge: Shared) -> Answer {
     Ok(HttpResponse::Ok().insert_header((header::CONTENT_TYPE, PROMETHEUS)).body(edge.metrics_text()))
+}
+
+/// Describes the routes for the OpenAPI document.
+pub fn operations() -> Vec<Operation> {
+    let get = |path: &str, summary: &str| Operation::new("get", path, TAG, summary);
+    let well = |name: &str| json!({"type": "object", "required": [name], "properties": {name: {"type": "boolean", "enum": [true]}}});
+    let most = json!({"type": "integer", "minimum": 1});
+    let version = json!({"type": "object", "required": ["version", "logs3_payload_max_bytes"],
+        "properties": {"version": text(), "logs3_payload_max_bytes": most}});
+    vec![
+        get("/v1", "A greeting").public().answers_as("text/plain", text()),
+        get("/openapi.json", "This document").public().answers(json!({"type": "object"})),
+        get("/docs", "This document as a page").public().answers_as("text/html", text()),
+        get("/healthz", "Whether the node should go on running").public().answers(well("live")),
+        get("/readyz", "Whether the node should be sent requests").public().answers(well("ready")),
+        get(
+            "/metrics",
+            "Metrics in Prometheus' format, for callers on this machine where they have no port of their own",
+        )
+        .public()
+        .answers_as("text/plain", text()),
+        get("/version", "The version of the server").answers(version),
+    ]
 }
 
 #[cfg(test)]

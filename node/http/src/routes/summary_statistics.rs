@@ -55,7 +55,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// What one trace has. `key` where it is compared.
+    /// Adds the numbers of one trace. `key` is set if it is compared.
     pub fn add(&mut self, numbers: &Map<String, Value>, key: Option<(&Pairing, &str)>) -> Result<(), Refusal> {
         let key = key.map(|(pairing, key)| pairing.hash(key));
         for (name, number) in numbers {
@@ -169,7 +169,7 @@ fn better_when(name: &str) -> Better {
     if lower { Better::Lower } else { Better::Higher }
 }
 
-/// What a metric is counted in.
+/// Returns the unit of a metric.
 fn unit(name: &str) -> &'static str {
     match name {
         "duration" | "llm_duration" | "time_to_first_token" => "s",

@@ -45,7 +45,7 @@ const AT_ONCE_MAX: usize = 8;
 const BODY_BYTES_MAX: usize = 64 << 10;
 /// The whole body must have come by then.
 const BODY_MAX: Duration = Duration::from_secs(10);
-/// What is not answered by then is answered 503. A drain, which takes longest, gives up after 30 s.
+/// Time after which a request is answered 503. A drain, which takes longest, gives up after 30 s.
 const ANSWER_MAX: Duration = Duration::from_secs(40);
 const LOOK: &str = "status";
 const LINES: &str = "application/x-ndjson";
@@ -93,7 +93,7 @@ impl AdminConfig {
     }
 }
 
-/// What an administrator asks for, as it came.
+/// Request of an administrator, as received.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdminRequest {
     pub operation: String,
@@ -102,7 +102,7 @@ pub struct AdminRequest {
 
 pub enum AdminAnswer {
     Done(Value),
-    /// What is said meanwhile, and at last the answer.
+    /// Progress, and at last the answer.
     Lines(BoxStream<'static, Value>),
 }
 

@@ -260,7 +260,7 @@ mod tests {
 
     use super::*;
 
-    /// What the edge makes of a handler that answers, panics, or never ends; and how many panics it counted.
+    /// Returns the response to a handler that answers, panics or never ends, and the number of counted panics.
     async fn answered(path: &str) -> (u16, Value, u64) {
         let dir = tempfile::tempdir().expect("a directory");
         let cluster = ClusterConfig { data_dir: dir.path().join("data"), shards: 4, ..ClusterConfig::default() };

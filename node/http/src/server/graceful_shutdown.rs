@@ -59,7 +59,7 @@ impl ListeningSockets {
         self.sockets.iter().map(TcpListener::try_clone).collect()
     }
 
-    /// Who waits at the door is told to come again.
+    /// Tells clients in the accept queue to retry.
     fn turn_away(&self, turned_away: &mut JoinSet<()>) {
         for socket in &self.sockets {
             // Not blocking: the workers made it so.

@@ -37,7 +37,7 @@ use crate::server::tls::Certificates;
 const BACKGROUND_THREADS_A_WORKER: usize = 2;
 /// How long a closing connection may take to say goodbye.
 const DISCONNECT: Duration = Duration::from_secs(2);
-/// What is spoken over TLS.
+/// Protocols offered over TLS.
 const PROTOCOL: &[u8] = b"http/1.1";
 
 /// How much one listener takes on, and what it serves.
@@ -85,7 +85,7 @@ impl Listener {
     }
 }
 
-/// What every worker makes a service of.
+/// State that every worker makes a service of.
 #[derive(Clone)]
 struct Serving {
     edge: Data<Edge>,

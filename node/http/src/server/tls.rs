@@ -31,7 +31,7 @@ pub struct Certificates {
 #[derive(Debug)]
 struct Current {
     key: Arc<CertifiedKey>,
-    /// Of the files' bytes: tells whether they changed without keeping the key as text.
+    /// Hash of the files, which shows a change without keeping the key as text.
     hash: [u8; 32],
 }
 

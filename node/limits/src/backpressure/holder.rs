@@ -1,4 +1,4 @@
-//! Who holds a part of a budget.
+//! Holders of parts of a budget.
 
 use uuid::Uuid;
 

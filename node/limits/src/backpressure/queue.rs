@@ -62,14 +62,14 @@ impl Division {
     }
 }
 
-/// What happened to a request.
+/// State of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestState {
     Admitted,
     Waiting,
 }
 
-/// Where an amount was taken from.
+/// Part of the budget that an amount was taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Main,
@@ -360,7 +360,7 @@ impl Queue {
     }
 }
 
-/// What decides about one request, read once.
+/// Facts that decide about one request, read once.
 struct View {
     asks: u64,
     organization: Usage,

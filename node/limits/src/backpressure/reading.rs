@@ -1,4 +1,4 @@
-//! What a budget counts, and its metrics in Prometheus text format.
+//! Readings of budgets, and their metrics in Prometheus text format.
 
 use std::fmt::Write;
 use std::time::Duration;

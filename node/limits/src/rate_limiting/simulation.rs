@@ -9,7 +9,7 @@ use super::lease::{ANSWER_WAIT_MAX, Event, LEASE, Lease, Verdict};
 
 /// Over any stretch of at least this much is counted.
 const STRETCH: Micros = 10 * SECOND;
-/// What all nodes together may let in of the limit, beside one burst, and what they have to let in where enough comes.
+/// Upper bound of the part of the limit that all nodes admit together, beside one burst, and lower bound if enough comes.
 const MOST: f64 = 1.1;
 const LEAST: f64 = 0.9;
 
@@ -42,13 +42,13 @@ impl Dice {
 struct World {
     nodes: usize,
     terms: Terms,
-    /// What each node is asked for, as a multiple of the limit; it holds for a while and is then thrown again below it where
+    /// Demand at each node, as a multiple of the limit. It holds for a while and is then thrown again below it if
     /// `steady` is false.
     demand: Vec<f64>,
     steady: bool,
     /// One way, in microseconds.
     delay: (u64, u64),
-    /// Of messages, each way.
+    /// Part of messages that are lost, each way.
     lost: f64,
     /// From when until when the home answers nothing; it then starts anew, or comes back with what it had.
     down: Option<(Micros, Micros)>,
@@ -413,7 +413,7 @@ fn a_home_that_is_lost_neither_opens_nor_shuts_the_door() {
     println!("while the home is lost, between {lowest:.3} and {highest:.3} of the limit");
 }
 
-/// What it lets in meanwhile it says when it reaches the home again, and all of them let in so much less then.
+/// The node reports what it admitted when it reaches the home again, and all nodes admit so much less then.
 #[test]
 fn a_node_that_is_cut_off_lets_in_its_share_beside_the_others_and_pays_it_back() {
     let (mut highest, mut in_the_end) = (0.0_f64, 0.0_f64);
@@ -434,7 +434,7 @@ fn a_node_that_is_cut_off_lets_in_its_share_beside_the_others_and_pays_it_back()
     println!("while one node is cut off, at most {highest:.3} of the limit, and {in_the_end:.3} in the end");
 }
 
-/// What is far below the limit is never refused, and rarely waits.
+/// Requests far below the limit are never refused, and rarely wait.
 #[test]
 fn below_the_limit_nobody_is_refused() {
     for seed in seeds() {

@@ -18,7 +18,7 @@ const ON_THE_WAY: Duration = Duration::from_millis(1);
 struct Net {
     nodes: OnceLock<Vec<RateLimiter>>,
     down: Mutex<BTreeSet<NodeId>>,
-    /// Where it differs from all that there are.
+    /// Nodes that count as dead.
     unseen: Mutex<BTreeSet<NodeId>>,
 }
 

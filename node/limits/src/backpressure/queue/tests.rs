@@ -77,7 +77,7 @@ impl Model {
         self.all.iter().filter(|(_, (_, held, waits))| *held > 0 && *waits == 0).map(|(id, _)| *id).collect()
     }
 
-    /// What holds after every event.
+    /// Checks the invariants after an event.
     fn check(&self) {
         let (queue, division) = (&self.queue, self.queue.division);
         let held: u64 = self.all.values().map(|one| one.1).sum();

@@ -1,4 +1,4 @@
-//! Registration as SDKs of earlier days ask for it.
+//! Description of registration for the OpenAPI document, as older SDKs ask for it.
 
 use assay_node_records::{IDS_MAX, Kind, describe_organization, kinds};
 use serde_json::{Map, Value, json};
@@ -45,7 +45,7 @@ fn one_or_several() -> Value {
     json!({"anyOf": [maybe_id(), {"type": "array", "items": uuid(), "maxItems": IDS_MAX}]})
 }
 
-/// Where it is: the project, by id or name, and the organization.
+/// Returns the fields of the project, by id or name, and of the organization.
 fn placed() -> Map<String, Value> {
     let fields = json!({
         "project_name": maybe_text(), "project_id": maybe_id(), "org_id": maybe_id(), "org_name": maybe_text(),
@@ -79,7 +79,7 @@ fn registered(operation: Operation, kind: &Kind, has_project: bool) -> Operation
     operation.with(&type_name, kind.describe().answer).answers(object(&needed, fields))
 }
 
-/// What is there of what was asked for.
+/// Adds a list of the records found.
 fn found(operation: Operation, kind: &Kind) -> Operation {
     let type_name = pascal(kind.name());
     let list = json!({"type": "array", "items": reference(&type_name)});

@@ -1,5 +1,4 @@
-//! Rows of objects: what may be sent in one, what comes back, what is said about it. Written by hand, as `event::fields` of the
-//! model checks them.
+//! Description of rows for the OpenAPI document: schemas written by hand, as `event::fields` of the model checks them.
 
 use assay_storage_model::ObjectKind;
 use assay_storage_model::command::ROWS_PER_WRITE_MAX;
@@ -7,13 +6,14 @@ use assay_storage_model::event::{ARRAY_DELETES_MAX, ID_BYTES_MAX, MERGE_PATHS_MA
 use serde_json::{Map, Value, json};
 
 use crate::openapi::operation::{Operation, maybe_version, pascal, reference, text, uuid};
+use crate::requests::body::ROWS_MAX;
 use crate::responses::refusal::Kind;
 
-pub const REPEATED: (&str, &str) =
+const REPEATED: (&str, &str) =
     ("Idempotency-Key", "The same key with the same body is done once; with another body it is refused");
 const VERSION: (&str, &str) = ("x-bt-version", "The version that the page was read at");
 
-/// As `rows_of` in `routes` serves them.
+/// Describes the routes of rows of one kind of object.
 pub fn rows(path: &str, kind: ObjectKind) -> Vec<Operation> {
     let (name, tag, of) = names(kind);
     let at = |what: &str| format!("{path}/{{id}}/{what}");
@@ -58,7 +58,27 @@ pub fn rows(path: &str, kind: ObjectKind) -> Vec<Operation> {
     vec![insert, by_body, by_query, feedback]
 }
 
-/// In the names of schemas, as a tag, and in a sentence.
+/// Describes the routes that write to several objects.
+pub fn operations() -> Vec<Operation> {
+    let row = json!({"type": "object", "additionalProperties": {"nullable": true}});
+    let logs = json!({"type": "object", "required": ["rows"], "properties": {
+        "rows": {"type": "array", "items": row, "maxItems": ROWS_MAX},
+        "api_version": {"nullable": true},
+    }});
+    let cross =
+        Operation::new("post", "/v1/insert", "CrossObject", "Write rows of several objects and feedback to them");
+    let logged = Operation::new("post", "/logs3", "CrossObject", "Write rows that name their objects themselves");
+    vec![
+        cross.reads_header(REPEATED.0, REPEATED.1).takes(crossed()).answers(crossed_rows()),
+        logged
+            .reads_header(REPEATED.0, REPEATED.1)
+            .takes(logs)
+            .answers(reference("InsertedRows"))
+            .also_refuses(&[Kind::NotImplemented]),
+    ]
+}
+
+/// Returns the kind in the names of schemas, as a tag, and in a sentence.
 fn names(kind: ObjectKind) -> (String, &'static str, &'static str) {
     let (tag, of) = match kind {
         ObjectKind::ProjectLogs => ("Logs", "a project's logs"),
@@ -82,8 +102,8 @@ fn id_of(kind: ObjectKind) -> &'static str {
     }
 }
 
-/// `POST /v1/insert`: the parts of each object, by its id.
-pub fn crossed() -> Value {
+/// Returns the body of `POST /v1/insert`: the parts of each object, by its id.
+fn crossed() -> Value {
     let mut body = Map::new();
     for kind in [ObjectKind::Experiment, ObjectKind::Dataset, ObjectKind::ProjectLogs] {
         let name = pascal(kind.name());
@@ -96,12 +116,12 @@ pub fn crossed() -> Value {
     json!({"type": "object", "properties": body})
 }
 
-pub fn crossed_rows() -> Value {
+fn crossed_rows() -> Value {
     let by_id = json!({"type": "object", "additionalProperties": reference("InsertedRows")});
     json!({"type": "object", "properties": {"experiment": by_id, "dataset": by_id, "project_logs": by_id}})
 }
 
-pub fn inserted_rows() -> Value {
+fn inserted_rows() -> Value {
     json!({"type": "object", "required": ["row_ids"], "properties": {"row_ids": {"type": "array", "items": text()}}})
 }
 
@@ -209,7 +229,7 @@ fn classifications() -> Value {
     json!({"type": "object", "nullable": true, "additionalProperties": list})
 }
 
-/// What rows of a kind say, whether they are sent or read.
+/// Returns the fields of rows of a kind, whether they are sent or read.
 fn said(kind: ObjectKind) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut put = |name: &str, schema: Value| drop(fields.insert(name.to_owned(), schema));

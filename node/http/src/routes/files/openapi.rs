@@ -1,4 +1,4 @@
-//! Attachments, code of functions, and rows that are too many for one request.
+//! Description of files for the OpenAPI document: attachments, code of functions, and rows too many for one request.
 
 use assay_node_files::KEY_BYTES_MAX;
 use serde_json::{Value, json};

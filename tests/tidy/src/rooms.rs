@@ -31,7 +31,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     // The bench reads its own use of processor and memory; `assay dev` asks the nodes it started to stop; a socket that
     // takes connections is closed apart from the server that has it.
     ("rustix", &["assay-storage-disk", "assay-storage-threads", "assay-bench", "assay", "assay-node-http"]),
-    // Names of content, fingerprints of keys, of rules of rate limiting, and of requests that may be sent twice; which rows a sample has.
+    // Names of content, fingerprints of keys, of rules of rate limiting, and of requests that may be sent twice; which rows a
+    // sample has.
     (
         "blake3",
         &[

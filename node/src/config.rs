@@ -18,12 +18,13 @@ use std::time::Duration;
 use assay_cluster::{
     BadTiming, CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, SHARDS_DEFAULT, Timing,
 };
-use assay_node_http::{AdminConfig, HttpConfig, LimitsConfig, TlsFiles};
+use assay_node_files::FilesConfig;
+use assay_node_http::{AdminConfig, HttpConfig, TlsFiles};
+use assay_node_limits::LimitsConfig;
 use assay_storage_model::sabotage::{self, Sabotage};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::files::FilesConfig;
 use crate::jwt::JwtConfig;
 use crate::limits::{ObjectsConfig, QueriesConfig};
 use crate::oidc::{CLIENT_SECRET_VARIABLE, OidcConfig};

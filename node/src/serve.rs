@@ -15,8 +15,9 @@ use std::time::Duration;
 use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig, KeyWrap};
 use assay_node_auth::{Asker, Job, LoginRules, Secret};
-use assay_node_files::Files;
-use assay_node_http::{App, Health, HttpConfig, Provider, Quotas, Rates, Server, Sockets};
+use assay_node_files::{Collector, Files};
+use assay_node_http::{App, Health, HttpConfig, Provider, Server, Sockets, limits_warnings};
+use assay_node_limits::{ClusterPeers, ClusterUsage, Quotas, RateLimiter, serve_leases};
 use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::{Prices, Queries};
 use assay_node_records::{Founding, Records};
@@ -27,14 +28,11 @@ use tokio::task::JoinSet;
 
 use crate::admin::Door;
 use crate::config::{Config, LogFormat};
-use crate::files::Collecting;
 use crate::jwt::Trust;
 use crate::oidc::OpenId;
-use crate::quotas::ClusterHoldings;
-use crate::rates::ClusterPeers;
 use crate::retention::Retention;
 use crate::secrets::NodeKeys;
-use crate::{descriptors, desk, hardening, jwt, metrics, oidc, people, rates, secrets};
+use crate::{descriptors, desk, hardening, jwt, metrics, oidc, people, secrets};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
@@ -90,9 +88,9 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone(), objects.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
     let peers = Arc::new(ClusterPeers::new(Arc::clone(&cluster)));
-    let limits = Rates::new(&config.limits, peers, Handle::current()).map_err(anyhow::Error::msg)?;
-    rates::serve(&cluster, &limits);
-    let held = ClusterHoldings::start(&cluster, &config.limits.quotas);
+    let rates = RateLimiter::new(&config.limits, peers, Handle::current()).map_err(anyhow::Error::msg)?;
+    serve_leases(&cluster, &rates);
+    let usage = ClusterUsage::start(&cluster, &config.limits.quotas);
     let app = App {
         records: records.clone(),
         objects: objects.clone(),
@@ -100,8 +98,8 @@ async fn run(config: Config) -> anyhow::Result<()> {
         health: health(Arc::clone(&cluster), records.clone(), Arc::clone(&serving)),
         metrics: metrics::source(Arc::clone(&cluster), objects.clone(), queries.clone()),
         config: config.http.clone(),
-        rates: limits,
-        quotas: Quotas::new(config.limits.quotas.clone(), held),
+        rates,
+        quotas: Quotas::new(config.limits.quotas.clone(), usage),
         admin: desk::open(&config, Arc::clone(&cluster))?,
         provider,
     };
@@ -160,7 +158,7 @@ struct Checked {
 }
 
 async fn checked(config: &Config) -> anyhow::Result<Checked> {
-    config.limits.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+    limits_warnings(&config.limits).iter().for_each(|warning| tracing::warn!("{warning}"));
     let founding = founding(config)?;
     config.node()?;
     let keys = NodeKeys::open(config)?;
@@ -220,7 +218,7 @@ fn keep_beside(
     (objects, queries): (&Objects, &Queries),
 ) -> JoinSet<()> {
     let (cluster, every) = (Arc::clone(cluster), config.retention.every());
-    let collecting = Collecting {
+    let collector = Collector {
         cluster: Arc::clone(&cluster),
         records: records.clone(),
         files: Files::new(objects.on_behalf_of(&Asker::Job(Job::Files))),
@@ -232,7 +230,7 @@ fn keep_beside(
     let mut beside = JoinSet::new();
     beside.spawn(keep_sweeping(records.clone()));
     beside.spawn(secrets::keep_tending(records.clone()));
-    beside.spawn(collecting.keep());
+    beside.spawn(collector.run());
     beside.spawn(retention.keep());
     beside
 }

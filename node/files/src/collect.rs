@@ -1,4 +1,4 @@
-//! What goes: uploads that never counted or count no more, and files that nothing names.
+//! Removal of files: uploads that never counted or no longer count, and files that nothing names.
 //!
 //! A file that goes is marked first, and no longer answered; then its bytes go, then its row. A crash between leaves the row, which
 //! says what is still to be done; whoever says something of the file meanwhile takes the mark away.
@@ -14,7 +14,7 @@ use crate::name::{FileName, Purpose};
 use crate::said::{self, File, content_object};
 use crate::{Files, FilesError, index};
 
-/// How long what may go stays, in seconds.
+/// Ages after which parts of files are removed, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ages {
     /// An attachment that no row names by then is taken for one that none will: rows come before their attachments, or soon after.
@@ -31,7 +31,7 @@ impl Default for Ages {
     }
 }
 
-/// Files that are looked at at a time.
+/// Files that are read at a time.
 const FILES_AT_ONCE: u64 = 1000;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,14 +40,14 @@ pub struct Collected {
     pub uploads: u64,
 }
 
-/// What of one file is due to go.
+/// Parts of one file that are due to be removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Due {
     uploads: Vec<Uuid>,
     whole: bool,
 }
 
-/// `is_named`: whether an object is there whose rows name it, or did.
+/// Returns the parts that are due. `is_named` tells whether an object exists whose rows name the file, or did.
 fn due(file: &File, purpose: Purpose, is_named: bool, ages: Ages, now: u64) -> Due {
     let since = |then: u64| now.saturating_sub(then);
     let current = file.content.as_ref().map(|content| content.upload);
@@ -64,7 +64,7 @@ fn due(file: &File, purpose: Purpose, is_named: bool, ages: Ages, now: u64) -> D
 }
 
 impl Files {
-    /// Takes away what is due. An object that is `there` may have rows that name files.
+    /// Removes what is due. An object that is `there` may have rows that name files.
     pub async fn collect(
         &self,
         org: OrgId,
@@ -108,7 +108,7 @@ impl Files {
         }
     }
 
-    /// What goes is answered no more before its bytes are gone. `None` where something was said of it meanwhile.
+    /// Marks a file as going, so that it is not served before its bytes are gone. None if it changed meanwhile.
     async fn mark(&self, name: &FileName, seen: File, going: bool) -> Result<Option<File>, FilesError> {
         if seen.going == going {
             return Ok(Some(seen));
@@ -124,7 +124,7 @@ impl Files {
         Ok(None)
     }
 
-    /// Unless something was said of it meanwhile.
+    /// Deletes the row of a file, unless it changed meanwhile.
     async fn forget(&self, name: &FileName, seen: &File) -> Result<(), FilesError> {
         if self.kept(name).await?.as_ref() == Some(seen) {
             let row = json!({"id": name.row_id(), "_object_delete": true});

@@ -9,11 +9,12 @@
 //! | under an id made of name and upload | `000000`, …: the bytes, 256 KiB each, in base64 |
 //!
 //! An upload is said, its bytes are written, and then it is said that they count: what a crash leaves is an upload that never
-//! counted, which `collect` takes away. A reader follows the row, so it sees one upload or the other and never half of both.
+//! counted, which `collect` removes and [`Collector`] looks for. A reader follows the row, so it sees one upload or the other and never half of both.
 //!
 //! Knows no HTTP, and not who may do what.
 
 mod collect;
+mod collector;
 mod found;
 mod name;
 mod said;
@@ -38,6 +39,7 @@ use thiserror::Error;
 use uuid::Uuid;
 
 pub use collect::{Ages, Collected};
+pub use collector::{Collector, FilesConfig};
 pub use found::{NAMED_MAX, keys_in};
 pub use name::{FileName, KEY_BYTES_MAX, Purpose};
 pub use said::{Content, File, Upload};

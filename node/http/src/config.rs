@@ -9,8 +9,8 @@ use assay_node_connections::{Gate, Limits};
 use assay_node_limits::memory_share;
 use serde::{Deserialize, Serialize};
 
-use crate::admin::CONNECTIONS_MAX;
 use crate::server::METRICS_CONNECTIONS_MAX;
+use crate::server::admin::CONNECTIONS_MAX;
 
 /// Share of the connections that there are beside them for health, as a divisor, and the bounds of it.
 const RESERVE: usize = 32;
@@ -295,7 +295,7 @@ fn check_listen(listen: &str) -> Result<(), String> {
 fn is_origin(url: &str) -> bool {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let host = rest.map(|rest| rest.strip_suffix('/').unwrap_or(rest));
-    host.is_some_and(|host| !host.is_empty() && host.bytes().all(crate::origin::is_host_byte))
+    host.is_some_and(|host| !host.is_empty() && host.bytes().all(crate::requests::origin::is_host_byte))
 }
 
 #[cfg(test)]

@@ -5,95 +5,54 @@
 //!                                                     |
 //!                                                     +-> records | objects -> answer, or a refusal from one table
 //! ```
-//! What a client may rely on stands in the contract; here is only where each part of it is kept:
-//!
-//! | what | where |
+//! | folder | contents |
 //! |---|---|
-//! | which path does what | `routes` and a file for each family below it |
-//! | who is calling, for which organization | `caller`, `call` |
-//! | pages and their readers | `sending` |
-//! | limits of a body: bytes, depth, rate | `body`, `pace` |
-//! | budgets that requests share and wait for | `admission`, `wait` |
-//! | bodies answered before they were read | `unread` |
-//! | kinds of refusal, their statuses and bodies | `refusal`, `refused` |
-//! | addresses to listen on, before anything is created | `sockets` |
-//! | which connections there may be, and HTTP on them | `listener` |
-//! | browsers of other origins | `cors` |
-//! | what was meant by a path that leads nowhere | `near` |
-//! | operations of the API that are not served yet | `operations` |
-//! | what is said of those that are: `/openapi.json`, `/docs` | `describe` |
-//! | people who log in | `login`, `routes/oauth` |
-//! | how many requests may come, of all nodes together | `rates` |
-//! | how much may be stored | `quotas` |
-//! | a request that is sent twice | `repeat` |
-//! | exports of spans over gRPC, on a port of its own | `rpc` |
-//! | operators, on a port of their own | `admin` |
+//! | `server` | listening sockets, TLS, workers, the edge, graceful shutdown, the listener of administrators |
+//! | `requests` | callers, bodies, admission, rate limits and quotas, headers that requests are read by |
+//! | `routes` | which handler serves which path, and a file for each family of handlers |
+//! | `responses` | error responses, headers, CORS, compression, bodies on their way |
+//! | `otlp` | exports of OpenTelemetry, over HTTP and over gRPC |
+//! | `openapi` | `/openapi.json`, `/docs`, and the table of operations that are not served yet |
+//! | `access_log` | the log of requests |
+//! | `login` | people who log in, with `routes/oauth` |
 //!
 //! A panic in a handler ends its request with a 500 and a count, never the process (decision 11 of the design).
 
-mod admin;
-mod admission;
-mod asked;
-mod background;
-mod body;
-mod call;
-mod caller;
+mod access_log;
 mod config;
-mod cors;
-mod counts;
-mod describe;
-mod dress;
-mod edge;
-mod farewell;
-mod finishing;
-mod interim;
-mod listener;
 mod login;
-mod near;
-mod operations;
-mod origin;
-mod pace;
-mod packing;
-mod quotas;
-mod range;
-mod rates;
-mod refusal;
-mod refused;
-mod repeat;
+mod openapi;
+mod otlp;
+mod requests;
+mod responses;
 mod routes;
-mod rpc;
-mod sending;
 mod server;
-mod shapes;
-mod sockets;
-mod summing;
-mod tls;
-mod unread;
-mod wait;
 
 use std::fmt;
 use std::sync::Arc;
 
+use assay_node_limits::{Quotas, RateLimiter};
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
 use assay_node_records::Records;
 
-pub use admin::{Admin, AdminAnswer, AdminConfig, AdminRefusal, AdminRequest};
 pub use config::{HttpConfig, TlsFiles};
 pub use login::{Provider, ProviderRefusal};
-pub use quotas::{Holdings, QuotaRule, Quotas, Stored};
-pub use rates::{LimitsConfig, Per, RatePeers, RateRule, RateView, Rates};
+pub use requests::limits::limits_warnings;
+pub use server::admin::{Admin, AdminAnswer, AdminConfig, AdminRefusal, AdminRequest};
+pub use server::sockets::Sockets;
 pub use server::{Handle, Server};
-pub use sockets::Sockets;
 
 /// The pure steps of reading a body, for `tests/fuzz`, which throws at them what a client can send.
 pub mod pure {
-    pub use crate::body::{RowsAt, object, parse, room_of};
-    pub use crate::refusal::{Kind, Refusal};
-    pub use crate::shapes::{CrossPart, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, rows};
+    pub use crate::requests::body::{RowsAt, object, parse, room_of};
+    pub use crate::requests::row_bodies::{
+        CrossPart, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, rows,
+    };
+    pub use crate::responses::refusal::{Kind, Refusal};
 }
 
-/// What the server stands on.
+/// Dependencies of the server.
 #[derive(Clone)]
 pub struct App {
     pub records: Records,
@@ -103,7 +62,7 @@ pub struct App {
     /// More metrics in Prometheus text format, put behind this room's own.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub config: HttpConfig,
-    pub rates: Rates,
+    pub rates: RateLimiter,
     pub quotas: Quotas,
     /// None: there is no listener for administrators.
     pub admin: Option<Admin>,
@@ -118,7 +77,7 @@ pub struct Health {
     pub ready: bool,
     /// Why not, and what else whoever looks should know.
     pub notes: Vec<String>,
-    /// What an operator has yet to do, in words. The node serves all the same.
+    /// Tasks left to an operator, in words. The node serves all the same.
     pub shortfalls: Vec<String>,
 }
 

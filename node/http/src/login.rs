@@ -8,7 +8,7 @@ use assay_node_records::{Begun, Records};
 use futures::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::refusal::{Kind, Refusal};
+use crate::responses::refusal::{Kind, Refusal};
 
 /// Requests of logins that are worked on at once, all of them together: anybody may send them, and some wait for the
 /// provider. Beyond it the answer is 429.

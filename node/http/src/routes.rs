@@ -1,26 +1,26 @@
-//! Which path does what. A path that no route takes is looked up in the table of the API: 501, 405 or 404.
+//! Registration of routes: which handler serves which path. A path without a route is looked up in the table of the API: 501,
+//! 405 or 404.
 
 mod access;
 mod environments;
-pub(crate) mod exports;
-mod files;
+pub(crate) mod files;
 mod functions;
 mod identity;
 mod later;
 mod oauth;
-mod otel;
 mod queries;
 mod records;
 mod registering;
 mod restore;
-mod rows;
+mod route_table;
+pub(crate) mod rows;
 mod secrets;
-mod served;
 mod service;
 mod setup;
 mod simulated_users;
 mod snapshots;
 mod summaries;
+mod summary_statistics;
 mod views;
 
 use actix_web::http::{Method, header};
@@ -31,14 +31,15 @@ use assay_node_records::{Kind as RecordKind, kinds};
 use assay_storage_model::ObjectKind;
 use serde::Serialize;
 
-use crate::call::Call;
-use crate::edge::Edge;
-use crate::operations::{Known, lookup};
-use crate::refusal::{Kind, Refusal};
-use crate::routes::served::{at, delete, get, patch, post, put};
-use crate::{describe, near};
+use crate::openapi::api_table::{Known, lookup};
+use crate::openapi::{self, Operation, suggestions};
+use crate::otlp::http as otlp;
+use crate::requests::caller::Call;
+use crate::responses::refusal::{Kind, Refusal};
+use crate::routes::route_table::{at, delete, get, patch, post, put};
+use crate::server::edge::Edge;
 
-pub use crate::routes::served::Routes;
+pub use crate::routes::route_table::Routes;
 
 pub type Answer = Result<HttpResponse, Refusal>;
 
@@ -48,7 +49,7 @@ pub fn all(config: &mut ServiceConfig) {
 }
 
 /// The same, registered or only listed. What is registered by a family here is described by it too; what stands alone is
-/// described in `describe`, and a test compares.
+/// described in `openapi`, and a test compares.
 pub fn registered(config: &mut Routes<'_>) {
     public(config);
     config.service(at("/openapi.json").route(get().to(service::document)));
@@ -90,13 +91,13 @@ pub fn registered(config: &mut Routes<'_>) {
     definitions_of(config, "/v1/function", Definition::Function);
     registration_of(config);
     files_of(config);
-    config.service(at("/otel/v1/traces").route(post().to(otel::traces)));
-    config.service(at("/otel/v1/logs").route(post().to(otel::logs)));
-    config.service(at("/otel/v1/metrics").route(post().to(otel::metrics)));
+    config.service(at("/otel/v1/traces").route(post().to(otlp::traces)));
+    config.service(at("/otel/v1/logs").route(post().to(otlp::logs)));
+    config.service(at("/otel/v1/metrics").route(post().to(otlp::metrics)));
     // As exporters append it to an origin.
-    config.service(at("/v1/traces").route(post().to(otel::traces)));
-    config.service(at("/v1/logs").route(post().to(otel::logs)));
-    config.service(at("/v1/metrics").route(post().to(otel::metrics)));
+    config.service(at("/v1/traces").route(post().to(otlp::traces)));
+    config.service(at("/v1/logs").route(post().to(otlp::logs)));
+    config.service(at("/v1/metrics").route(post().to(otlp::metrics)));
     config.service(at("/insert-functions").route(post().to(functions::insert)));
 
     rows_of(config, "/v1/project_logs", ObjectKind::ProjectLogs);
@@ -115,6 +116,31 @@ pub fn registered(config: &mut Routes<'_>) {
     config.default_service(to(unrouted));
 }
 
+/// Returns the descriptions of single routes. Families of routes are described where they are registered.
+pub fn single_operations() -> Vec<Operation> {
+    let mut all = service::operations();
+    all.extend(identity::operations());
+    all.extend(openapi::logins::logins());
+    all.extend(openapi::logins::setups());
+    all.extend(views::operations());
+    all.extend(secrets::operations());
+    all.extend(access::openapi::tokens());
+    all.extend(environments::operations());
+    all.extend(simulated_users::operations());
+    all.extend(restore::operations());
+    all.extend(summaries::openapi::operations());
+    all.extend(access::openapi::acls());
+    all.extend(access::openapi::people());
+    all.extend(access::openapi::invitations());
+    all.extend(openapi::queries::operations());
+    all.extend(rows::openapi::operations());
+    all.extend(functions::operations());
+    all.extend(registering::openapi::operations());
+    all.extend(files::openapi::operations());
+    all.extend(crate::otlp::openapi::operations());
+    all
+}
+
 /// Versions of datasets under names.
 fn snapshots_of(config: &mut Routes<'_>) {
     config.service(
@@ -129,7 +155,7 @@ fn snapshots_of(config: &mut Routes<'_>) {
             .route(patch().to(|call, payload| records::patch(&kinds::DATASET_SNAPSHOT, call, payload)))
             .route(delete().to(|call| records::delete(&kinds::DATASET_SNAPSHOT, call))),
     );
-    config.describe(|| describe::records("/v1/dataset_snapshot", &kinds::DATASET_SNAPSHOT, Changes::ByPatchAndPut));
+    config.describe(|| openapi::records("/v1/dataset_snapshot", &kinds::DATASET_SNAPSHOT, Changes::ByPatchAndPut));
     config.service(at("/xact-id").route(get().to(snapshots::current)));
 }
 
@@ -191,7 +217,7 @@ fn environments_of(config: &mut Routes<'_>) {
     );
 }
 
-/// Whoever asks for one names the object that it is of.
+/// Views, which are addressed with their objects.
 fn views_of(config: &mut Routes<'_>) {
     config.service(
         at("/v1/view")
@@ -222,7 +248,7 @@ fn simulated_users_of(config: &mut Routes<'_>) {
     );
 }
 
-/// What experiments and datasets come to.
+/// Summaries of experiments and datasets.
 fn summaries_of(config: &mut Routes<'_>) {
     config.service(at("/v1/experiment/{id}/summarize").route(get().to(summaries::experiment)));
     config.service(at("/v1/dataset/{id}/summarize").route(get().to(summaries::dataset)));
@@ -254,7 +280,7 @@ pub fn metrics_alone(config: &mut ServiceConfig) {
     config.default_service(to(unrouted));
 }
 
-/// What needs no credential.
+/// Routes without a credential.
 fn public(config: &mut Routes<'_>) {
     config.service(at("/v1").route(get().to(service::greeting)));
     config.service(at("/healthz").route(get().to(service::healthz)));
@@ -283,7 +309,7 @@ fn records_of(config: &mut Routes<'_>, path: &str, kind: &'static RecordKind, ch
         one = one.route(patch().to(move |call, payload| records::patch(kind, call, payload)));
     }
     config.service(many).service(one);
-    config.describe(|| describe::records(path, kind, changes));
+    config.describe(|| openapi::records(path, kind, changes));
 }
 
 fn definitions_of(config: &mut Routes<'_>, path: &str, definition: Definition) {
@@ -296,7 +322,7 @@ fn definitions_of(config: &mut Routes<'_>, path: &str, definition: Definition) {
         .route(patch().to(move |call, payload| functions::patch(definition, call, payload)))
         .route(delete().to(move |call| functions::delete(definition, call)));
     config.service(many).service(one);
-    config.describe(|| describe::definitions(path, definition));
+    config.describe(|| openapi::definitions(path, definition));
 }
 
 /// Keys of providers.
@@ -314,7 +340,7 @@ fn secrets_of(config: &mut Routes<'_>) {
     config.service(at("/api/ai_secret/get").route(post().to(secrets::of_organization)));
 }
 
-/// What is granted, to whom, and who is there at all. Fixed words stand before the ids that they would be taken for.
+/// Grants, users and organizations. Fixed words stand before the ids that they would be taken for.
 fn access_of(config: &mut Routes<'_>) {
     let acls = at("/v1/acl")
         .route(post().to(access::create_acl))
@@ -372,7 +398,7 @@ fn rows_of(config: &mut Routes<'_>, path: &str, kind: ObjectKind) {
                 .route(post().to(move |call, payload| rows::fetch_by_body(kind, call, payload))),
         )
         .service(feedback.route(post().to(move |call, payload| rows::feedback(kind, call, payload))));
-    config.describe(|| describe::rows(path, kind));
+    config.describe(|| rows::openapi::rows(path, kind));
 }
 
 /// A caller that is not known learns nothing of what is served and what is not.
@@ -394,7 +420,7 @@ async fn unrouted(request: HttpRequest) -> Answer {
             Err(refusal)
         }
         Known::Unknown => {
-            Err(Refusal::new(Kind::NotFound, format!("there is nothing at this path; {}", near::hint(&path))))
+            Err(Refusal::new(Kind::NotFound, format!("there is nothing at this path; {}", suggestions::hint(&path))))
         }
     }
 }

@@ -1,4 +1,13 @@
-//! Sockets, workers, and the end of both. Everything that is served is in `routes`; what every request passes, in `edge`.
+//! The server: listening sockets, workers, and the shutdown of both. The handlers are in `routes`, the middleware in `edge`.
+
+pub mod admin;
+pub mod edge;
+pub mod expect_continue;
+pub mod graceful_shutdown;
+pub mod listener;
+pub mod metrics;
+pub mod sockets;
+pub mod tls;
 
 use std::fmt;
 use std::io;
@@ -12,15 +21,16 @@ use actix_web::web::Data;
 use futures::future::{join, join_all, try_join, try_join_all};
 use tokio::task::JoinHandle;
 
-use crate::admin::Desk;
 use crate::config::TlsFiles;
-use crate::edge::Edge;
-use crate::farewell::{self, Doors};
-use crate::listener::Listener;
-use crate::rpc::Exports;
-use crate::sockets::{Reserved, Sockets};
-use crate::tls::Certificates;
-use crate::{App, admin, routes};
+use crate::otlp::ExportService;
+use crate::otlp::grpc::{GrpcHandle, GrpcLimits, GrpcServer};
+use crate::server::admin::AdminListener;
+use crate::server::edge::Edge;
+use crate::server::graceful_shutdown::ListeningSockets;
+use crate::server::listener::Listener;
+use crate::server::sockets::{Reserved, Sockets};
+use crate::server::tls::Certificates;
+use crate::{App, routes};
 
 /// Metrics are read by one collector or two.
 const METRICS_WORKERS: usize = 1;
@@ -32,11 +42,11 @@ const OTLP_CALLS_AT_ONCE_MAX: u32 = 32;
 pub struct Server {
     edge: Data<Edge>,
     workers: Vec<Workers>,
-    doors: Arc<Vec<Doors>>,
+    doors: Arc<Vec<ListeningSockets>>,
     addresses: Vec<SocketAddr>,
     metrics_addresses: Vec<SocketAddr>,
     admin_addresses: Vec<SocketAddr>,
-    otlp: Option<assay_node_grpc::Server>,
+    otlp: Option<GrpcServer>,
     certificates: Vec<Arc<Certificates>>,
 }
 
@@ -45,8 +55,8 @@ pub struct Server {
 pub struct Handle {
     edge: Data<Edge>,
     workers: Vec<ServerHandle>,
-    otlp: Option<assay_node_grpc::Handle>,
-    doors: Arc<Vec<Doors>>,
+    otlp: Option<GrpcHandle>,
+    doors: Arc<Vec<ListeningSockets>>,
 }
 
 impl Server {
@@ -74,17 +84,17 @@ impl Server {
             doors.push(door);
             metrics_addresses = bound;
         }
-        let admin = edge.admin.as_ref().map(Desk::config);
+        let admin = edge.admin.as_ref().map(AdminListener::config);
         if let Some((admin, reserved)) = admin.zip(sockets.admin) {
             let refuse = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
             admin.check().map_err(refuse)?;
             let listener =
                 Listener { workers: admin::WORKERS, connections: admin::CONNECTIONS_MAX, serves: admin::routes };
             let own = read(&admin.tls)?;
-            let (desk, door, bound) = listener.open(&edge, reserved, own.as_ref())?;
+            let (admin_workers, door, bound) = listener.open(&edge, reserved, own.as_ref())?;
             let listen = admin.listen.as_deref().unwrap_or_default();
             admin.check_reach(&bound).map_err(|why| refuse(format!("admin.listen is `{listen}`, {why}")))?;
-            workers.push(desk);
+            workers.push(admin_workers);
             doors.push(door);
             admin_addresses = bound;
             certificates.extend(own);
@@ -93,29 +103,29 @@ impl Server {
         Ok(Server { edge, workers, doors, addresses, metrics_addresses, admin_addresses, otlp, certificates })
     }
 
-    /// Where clients are served.
+    /// Returns the addresses of the API.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.addresses.clone()
     }
 
-    /// Where metrics are served, if they have a port of their own.
+    /// Returns the addresses of metrics, if they have a port of their own.
     pub fn metrics_addresses(&self) -> Vec<SocketAddr> {
         self.metrics_addresses.clone()
     }
 
-    /// Where administrators are answered, if they have a port.
+    /// Returns the addresses of the listener of administrators, if there is one.
     pub fn admin_addresses(&self) -> Vec<SocketAddr> {
         self.admin_addresses.clone()
     }
 
-    /// Where exporters are served over gRPC, if they are.
+    /// Returns the addresses of OTLP over gRPC, if it is served.
     pub fn otlp_addresses(&self) -> Vec<SocketAddr> {
-        self.otlp.as_ref().map(assay_node_grpc::Server::addresses).unwrap_or_default()
+        self.otlp.as_ref().map(GrpcServer::addresses).unwrap_or_default()
     }
 
     pub fn handle(&self) -> Handle {
         let workers = self.workers.iter().map(Workers::handle).collect();
-        let otlp = self.otlp.as_ref().map(assay_node_grpc::Server::handle);
+        let otlp = self.otlp.as_ref().map(GrpcServer::handle);
         Handle { edge: self.edge.clone(), workers, otlp, doors: Arc::clone(&self.doors) }
     }
 
@@ -145,7 +155,7 @@ impl Handle {
     /// that send all the while lose no request by it.
     pub async fn stop(&self) {
         self.drain();
-        farewell::quiet(&self.edge).await;
+        graceful_shutdown::quiet(&self.edge).await;
         join_all(self.workers.iter().map(ServerHandle::pause)).await;
         let within = Duration::from_secs(self.edge.config.stop_seconds_max);
         let otlp = async {
@@ -158,7 +168,7 @@ impl Handle {
             let workers = join_all(self.workers.iter().map(|workers| workers.stop(true)));
             drop(join(workers, otlp).await);
         };
-        farewell::turn_away_while(&self.doors, stopping).await;
+        graceful_shutdown::turn_away_while(&self.doors, stopping).await;
     }
 }
 
@@ -167,10 +177,10 @@ fn bind_otlp(
     edge: &Data<Edge>,
     reserved: Option<Reserved>,
     certificates: Option<&Arc<Certificates>>,
-) -> io::Result<Option<assay_node_grpc::Server>> {
+) -> io::Result<Option<GrpcServer>> {
     let Some(reserved) = reserved else { return Ok(None) };
     let config = &edge.config;
-    let limits = assay_node_grpc::Limits {
+    let limits = GrpcLimits {
         calls_at_once_max: OTLP_CALLS_AT_ONCE_MAX,
         head_bytes_max: u32::try_from(config.head_bytes_max).unwrap_or(u32::MAX),
         handshake_within: Duration::from_secs(config.tls_handshake_seconds_max),
@@ -178,8 +188,8 @@ fn bind_otlp(
     };
     let tls = certificates.map(|certificates| certificates.server_config()).transpose()?;
     let gate = config.gate("http.otlp_listen", config.otlp_connections_max);
-    let service = Arc::new(Exports::new(edge.clone()));
-    assay_node_grpc::Server::new(reserved.open(config.backlog)?, limits, gate, tls, service).map(Some)
+    let service = Arc::new(ExportService::new(edge.clone()));
+    GrpcServer::new(reserved.open(config.backlog)?, limits, gate, tls, service).map(Some)
 }
 
 impl fmt::Debug for Server {

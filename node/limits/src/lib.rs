@@ -1,7 +1,19 @@
-//! Fair admission to bounded budgets, such as bytes of request bodies or permits to run a query.
+//! Limits: how many requests are admitted, how much they hold at once, and how much is stored.
+//!
+//! | subject | module |
+//! |---|---|
+//! | rate limiting: token buckets for the rules of the configuration, shared by all nodes | [`rate_limiting`] |
+//! | quotas: rows and bytes that organizations store, over all nodes | [`quotas`] |
+//! | backpressure: bounded budgets that requests wait for | [`backpressure`] |
+//! | settings of rate limiting and quotas | [`LimitsConfig`] |
+//! | memory of the machine, of which budgets are shares | [`memory_bytes`] |
+//!
+//! Knows no HTTP: its callers make a refusal of what is not admitted.
+//!
+//! # Backpressure
 //!
 //! A request that does not fit waits until its deadline, and is refused only then. Requests are served fairly by
-//! organization, then by credential. [`queue`] has the rules and decides; [`Budget`] is what tasks wait on.
+//! organization, then by credential.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -27,18 +39,16 @@
 //! # }).unwrap();
 //! ```
 
-mod budget;
-mod drain;
-mod holder;
+pub mod backpressure;
+mod config;
 mod memory;
-pub mod queue;
-mod reading;
-mod refusals;
+pub mod quotas;
+pub mod rate_limiting;
 
-pub use budget::{Budget, Refused, Reservation};
-pub use drain::Drain;
-pub use holder::Holder;
+pub use backpressure::{
+    Budget, Division, Drain, Holder, LINE_EVERY, Reading, Refusals, Refused, Reservation, Waits, metrics,
+};
+pub use config::LimitsConfig;
 pub use memory::{memory_bytes, memory_share};
-pub use queue::Division;
-pub use reading::{Reading, Waits, metrics};
-pub use refusals::{LINE_EVERY, Refusals};
+pub use quotas::{ClusterUsage, QuotaExceeded, QuotaRule, Quotas, StorageUsage, UsageSource};
+pub use rate_limiting::{ClusterPeers, Per, RateExceeded, RateLimiter, RatePeers, RateRule, RateView, serve_leases};

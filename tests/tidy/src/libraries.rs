@@ -31,13 +31,15 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     // The bench reads its own use of processor and memory; `assay dev` asks the nodes it started to stop; a socket that
     // takes connections is closed apart from the server that has it.
     ("rustix", &["assay-storage-disk", "assay-storage-threads", "assay-bench", "assay", "assay-node-http"]),
-    // Names of content, fingerprints of keys, and of requests that may be sent twice; which rows a sample has.
+    // Names of content, fingerprints of keys, of rules of rate limiting, and of requests that may be sent twice; which rows a
+    // sample has.
     (
         "blake3",
         &[
             "assay-storage-blobs",
             "assay-node-auth",
             "assay-node-http",
+            "assay-node-limits",
             "assay-node-engine",
             "assay-node-answers",
             "assay-node-files",
@@ -51,9 +53,9 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("prost", &["assay-cluster-transport", "assay-node-otel"]),
     // HTTP/2 between nodes, and for clients that speak gRPC. The bench speaks to etcd, which it measures against, and which
     // speaks HTTP/2 only.
-    ("hyper", &["assay-cluster-transport", "assay-node-grpc", "assay-bench"]),
-    ("hyper-util", &["assay-cluster-transport", "assay-node-grpc", "assay-bench"]),
-    ("tokio-rustls", &["assay-cluster-transport", "assay-node-grpc"]),
+    ("hyper", &["assay-cluster-transport", "assay-node-http", "assay-bench"]),
+    ("hyper-util", &["assay-cluster-transport", "assay-node-http", "assay-bench"]),
+    ("tokio-rustls", &["assay-cluster-transport", "assay-node-http"]),
     ("rcgen", &["assay-cluster-transport"]),
     // Signatures that callers show; and the provider of a test that logs people in signs as a real one does.
     ("ring", &["assay-node-auth", "assay-test-api"]),

@@ -1,4 +1,6 @@
-//! Who is in an organization and what was granted to whom.
+//! Access: members of organizations, grants, invitations.
+
+pub mod openapi;
 
 use actix_web::web::Payload;
 use assay_node_records::{ListRequest, Reply, kinds};
@@ -6,8 +8,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{Answer, json};
-use crate::call::Call;
-use crate::refusal::Refusal;
+use crate::requests::caller::Call;
+use crate::responses::refusal::Refusal;
 
 pub async fn acls(call: Call) -> Answer {
     let request = ListRequest::from_query(call.query()?)?;

@@ -1,12 +1,13 @@
-//! Which versions of prompts and datasets environments use.
+//! Environments: the versions of prompts and datasets that they use.
 
 use actix_web::web::Payload;
 use assay_node_records::Pinned;
 use serde_json::json;
 
 use super::{Answer, json};
-use crate::call::Call;
-use crate::refusal::Refusal;
+use crate::openapi::operation::{Operation, objects, reference, some_text, text, uuid, version};
+use crate::requests::caller::Call;
+use crate::responses::refusal::Refusal;
 
 fn pinned(call: &Call) -> Result<Pinned, Refusal> {
     let object = call.request.match_info().get("object_type").unwrap_or_default();
@@ -39,4 +40,39 @@ pub async fn set(call: Call, payload: Payload) -> Answer {
 
 pub async fn remove(call: Call) -> Answer {
     json(&call.edge.records.remove_pin(&call.principal, &pinned(&call)?, &slug(&call)).await?)
+}
+
+/// Describes the routes for the OpenAPI document.
+pub fn operations() -> Vec<Operation> {
+    let object_type = json!({"type": "string", "enum": ["dataset", "prompt"]});
+    let shown = json!({
+        "type": "object",
+        "required": ["id", "object_type", "object_id", "object_version", "environment_slug", "created"],
+        "properties": {
+            "id": uuid(), "object_type": object_type, "object_id": uuid(), "object_version": text(),
+            "environment_slug": text(), "created": {"type": "string", "format": "date-time"},
+        },
+    });
+    let of = |method, path: &str, summary: &str| {
+        let operation = Operation::new(method, path, "Environments", summary).part("object_type", object_type.clone());
+        operation.of("object").with("EnvironmentObject", shown.clone())
+    };
+    let all = |method, summary: &str| of(method, "/environment-object/{object_type}/{id}", summary);
+    let one = |method, summary: &str| {
+        of(method, "/environment-object/{object_type}/{id}/{slug}", summary)
+            .part("slug", text())
+            .answers(reference("EnvironmentObject"))
+    };
+    let pin = json!({"type": "object", "required": ["object_version"], "properties": {"object_version": version()}});
+    let mut pinned = pin.clone();
+    pinned["required"] = json!(["object_version", "environment_slug"]);
+    pinned["properties"]["environment_slug"] = some_text();
+    vec![
+        all("get", "List the versions of a prompt or dataset that environments use")
+            .answers(objects(&reference("EnvironmentObject"))),
+        all("post", "Have an environment use a version").takes(pinned).answers(reference("EnvironmentObject")),
+        one("get", "Get the version that an environment uses"),
+        one("put", "Have an environment use a version, in the place of the one it uses").takes(pin),
+        one("delete", "Have an environment use no version"),
+    ]
 }

@@ -4,6 +4,8 @@
 //! The addresses carry no credential: what stands in them is a ticket that this cluster signed, for one file and for a while.
 //! Rows come before their attachments, so a key may be named before anything else is known of it.
 
+pub mod openapi;
+
 use actix_web::http::{StatusCode, header};
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
@@ -20,15 +22,16 @@ use uuid::Uuid;
 use super::identity::origin_of;
 use super::rows::now_micros;
 use super::{Answer, Shared, json};
-use crate::admission::Applicant;
-use crate::background::{INLINE_BYTES_MAX, in_background};
-use crate::body::{Body, ROWS_MAX, pieces, too_many_rows};
-use crate::call::{Call, wait_of};
-use crate::caller::Caller;
-use crate::edge::Edge;
-use crate::range::{Asked, asked};
-use crate::refusal::{Kind, Refusal};
-use crate::shapes::{kind_of, shortened};
+use crate::requests::admission::Applicant;
+use crate::requests::background::{INLINE_BYTES_MAX, in_background};
+use crate::requests::body::{Body, ROWS_MAX, pieces, too_many_rows};
+use crate::requests::caller::Caller;
+use crate::requests::caller::{Call, wait_of};
+use crate::requests::limits::admit_writes;
+use crate::requests::range::{RequestedRange, requested_range};
+use crate::requests::row_bodies::{kind_of, shortened};
+use crate::responses::refusal::{Kind, Refusal};
+use crate::server::edge::Edge;
 
 const TICKET_CONTEXT: &str = "assay tickets of files 1";
 /// Whoever asked for an address uses it at once; a large upload may take its time.
@@ -192,11 +195,11 @@ pub async fn download(edge: Shared, request: HttpRequest) -> Answer {
     let missing = || Refusal::new(Kind::NotFound, "the bytes of this file are not here");
     let file = edge.files.look(&ticket.name).await?.ok_or_else(missing)?;
     let content = file.content.clone().ok_or_else(missing)?;
-    let range = asked(request.headers(), content.bytes);
+    let range = requested_range(request.headers(), content.bytes);
     let (status, part) = match &range {
-        Asked::Whole => (StatusCode::OK, 0..content.bytes),
-        Asked::Part(part) => (StatusCode::PARTIAL_CONTENT, part.clone()),
-        Asked::Beyond => {
+        RequestedRange::Whole => (StatusCode::OK, 0..content.bytes),
+        RequestedRange::Part(part) => (StatusCode::PARTIAL_CONTENT, part.clone()),
+        RequestedRange::Beyond => {
             let mut answer = HttpResponse::build(StatusCode::RANGE_NOT_SATISFIABLE);
             return Ok(answer.insert_header((header::CONTENT_RANGE, format!("bytes */{}", content.bytes))).finish());
         }
@@ -274,7 +277,7 @@ async fn begin(call: &Call, name: &FileName, filename: &str, content_type: &str)
     let edge = &call.edge;
     own(call, edge.files.look(name).await?.as_ref())?;
     let write = ObjectWrite { object: FileName::index(name.org), rows: vec![Sent::from(json!({}))], request: None };
-    edge.quotas.admit(&call.principal, &[write])?;
+    admit_writes(&edge.quotas, &call.principal, &[write])?;
     let about = About { filename, content_type, user: call.principal.user, now: seconds() };
     Ok(edge.files.begin(name, &about).await?)
 }
@@ -310,7 +313,7 @@ async fn may_read(call: &Caller, org: OrgId, file: &File) -> Result<bool, Refusa
 
 /// Whether rows name attachments, as far as it is known when a write is made of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Attachments {
+pub(crate) enum Attachments {
     /// The rows were searched and name none, like almost all rows.
     None,
     /// The rows have to be searched.

@@ -1,14 +1,15 @@
-//! Prompts and functions: a family of handlers for both, and those that push many.
+//! Prompts and functions: a family of handlers for both, and the one that inserts many.
 
 use actix_web::web::Payload;
-use assay_node_functions::{Definition, Version};
+use assay_node_functions::{DEFINITIONS_AT_ONCE_MAX, Definition, Version};
 use assay_node_records::ListRequest;
 use serde_json::{Map, Value, json};
 
 use super::records::created;
 use super::{Answer, json};
-use crate::call::Call;
-use crate::refusal::{Kind, Refusal};
+use crate::openapi::operation::{Operation, reference};
+use crate::requests::caller::Call;
+use crate::responses::refusal::{Kind, Refusal};
 
 pub async fn create(definition: Definition, call: Call, payload: Payload) -> Answer {
     let body = call.small_body(payload).await?.object().await?;
@@ -86,4 +87,20 @@ fn version_of(pairs: impl IntoIterator<Item = (String, String)>) -> Result<(Vers
         }
     }
     Ok((Version::of(version.as_deref(), environment.as_deref())?, others))
+}
+
+/// Describes `/insert-functions` for the OpenAPI document.
+pub fn operations() -> Vec<Operation> {
+    let many = json!({"type": "array", "items": reference("CreateFunction"), "maxItems": DEFINITIONS_AT_ONCE_MAX});
+    let functions = json!({"type": "object", "required": ["functions"], "properties": {"functions": many}});
+    let inserted = json!({"type": "object", "required": ["functions", "ignored_count"], "properties": {
+        "functions": {"type": "array", "items": reference("Function")}, "ignored_count": {"type": "integer", "minimum": 0},
+    }});
+    let pushed = Operation::new(
+        "post",
+        "/insert-functions",
+        "Functions",
+        "Create several functions, or none where one is wrong",
+    );
+    vec![pushed.takes(functions).answers(inserted)]
 }

@@ -1,12 +1,16 @@
-//! Who is calling: login, the caller's own record. None of these reads a body, whatever its headers promise.
+//! Identity of the caller: login, and the caller's own record. No handler here reads a body.
 
 use actix_web::http::header;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Answer, json};
-use crate::call::Call;
-use crate::origin;
-use crate::refusal::Refusal;
+use crate::openapi::operation::{Operation, names, text, uuid};
+use crate::requests::caller::Call;
+use crate::requests::origin;
+use crate::responses::refusal::Refusal;
+
+/// Tag of the operations in the OpenAPI document.
+const TAG: &str = "Service";
 
 const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
@@ -54,4 +58,30 @@ pub(super) fn origin_of(call: &Call) -> Result<String, Refusal> {
     }
     let origin = origin::of_caller(host, is_tls, text(FORWARDED_PROTO));
     origin.ok_or_else(|| Refusal::bad("the `Host` header names no host, so that no address can be handed out"))
+}
+
+/// Describes the routes for the OpenAPI document.
+pub fn operations() -> Vec<Operation> {
+    let shown = |fields: Value| json!({"type": "object", "required": names(&fields), "properties": fields});
+    let maybe = json!({"type": "string", "nullable": true});
+    let organization = shown(json!({
+        "id": uuid(), "name": text(), "api_url": text(), "proxy_url": text(), "realtime_url": maybe,
+        "is_universal_api": {"type": "boolean"}, "git_metadata": {"type": "object", "nullable": true},
+    }));
+    let login = json!({"type": "object", "required": ["org_info"],
+        "properties": {"org_info": {"type": "array", "items": organization, "minItems": 1}}});
+    let named = shown(json!({"id": uuid(), "name": text()}));
+    let me = shown(json!({"id": uuid(), "email": text(), "organizations": {"type": "array", "items": named}}));
+    let ping = shown(json!({"id": uuid(), "email": text(), "org_id": uuid(), "org_name": text()}));
+    vec![
+        Operation::new("get", "/ping", TAG, "Who is calling, in which organization").answers(ping),
+        Operation::new(
+            "post",
+            "/api/apikey/login",
+            TAG,
+            "The organizations of the credential and where they are served",
+        )
+        .answers(login),
+        Operation::new("post", "/api/self/me", TAG, "The user of the credential").answers(me),
+    ]
 }

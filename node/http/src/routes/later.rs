@@ -13,11 +13,11 @@ use uuid::Uuid;
 
 use super::queries::{position, secrets, sources};
 use super::{Answer, json, json_builder};
-use crate::asked::asked;
-use crate::call::Call;
-use crate::refusal::Refusal;
-use crate::sending::Sending;
-use crate::shapes::{kind_of, shortened};
+use crate::requests::caller::Call;
+use crate::requests::query_body::asked;
+use crate::requests::row_bodies::{kind_of, shortened};
+use crate::responses::refusal::Refusal;
+use crate::responses::response_body::Sending;
 
 /// What results are kept as, and so the one thing that may be asked for.
 const FORMAT: &str = "jsonl";

@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{Answer, Shared, json, setup};
-use crate::admission::anonymous;
-use crate::body;
-use crate::dress::HTML;
 use crate::login::{Gate, ProviderRefusal};
-use crate::refusal::Refusal;
+use crate::requests::admission::anonymous;
+use crate::requests::body;
+use crate::responses::refusal::Refusal;
+use crate::responses::response_headers::HTML;
 
 /// What may be asked for: everything that the user may do. Clients of the API's own ask for it.
 pub(super) const SCOPE: &str = "mcp";

@@ -24,11 +24,11 @@ use uuid::Uuid;
 
 use self::streaming::{Streaming, part_bytes};
 use super::Answer;
-use crate::asked::{Asked, asked};
-use crate::call::Call;
-use crate::packing::{PACKED_BYTES_MIN, Packing};
-use crate::refusal::{Kind, Refusal};
-use crate::sending::Sending;
+use crate::requests::caller::Call;
+use crate::requests::query_body::{Asked, asked};
+use crate::responses::compression::{PACKED_BYTES_MIN, Packing};
+use crate::responses::refusal::{Kind, Refusal};
+use crate::responses::response_body::Sending;
 
 const CURSOR: &str = "x-bt-cursor";
 const FRESHNESS: &str = "x-bt-freshness-state";
@@ -397,7 +397,9 @@ fn unread(what: &str, id: Uuid, why: RecordsError) -> Refusal {
 /// Single prompts or functions, which have no names that tell them apart.
 async fn prompts(records: &Records, who: &Principal, ids: &[String], sources: &mut Sources) -> Result<(), Refusal> {
     for id in ids {
-        let wrong = |_| Refusal::bad(format!("`{}` is no id of a prompt or function", crate::shapes::shortened(id)));
+        let wrong = |_| {
+            Refusal::bad(format!("`{}` is no id of a prompt or function", crate::requests::row_bodies::shortened(id)))
+        };
         let id = Uuid::parse_str(id).map_err(wrong)?;
         let place = records.prompt(who, id, Permission::Read).await.map_err(|why| unread("prompt", id, why))?;
         sources.add(&place.home)?;
@@ -440,7 +442,9 @@ async fn organizations(records: &Records, who: &Principal, names: &[String]) -> 
     let own = records.organizations(who).await?;
     let found = names.iter().map(|name| {
         let org = own.iter().find(|org| org.name == *name || org.id.to_string() == name.to_lowercase());
-        let missing = || format!("no organization `{}` is visible to this credential", crate::shapes::shortened(name));
+        let missing = || {
+            format!("no organization `{}` is visible to this credential", crate::requests::row_bodies::shortened(name))
+        };
         org.map(|org| org.id).ok_or_else(|| Refusal::new(Kind::Forbidden, missing()))
     });
     found.collect()
@@ -458,7 +462,7 @@ async fn id_of(
         return Ok(id);
     }
     let found = records.named(who, kind, name, project).await?;
-    let shown = crate::shapes::shortened(name);
+    let shown = crate::requests::row_bodies::shortened(name);
     match found.as_slice() {
         [one] => Ok(*one),
         [] => Err(Refusal::bad(format!("no {} is named `{shown}`, and it is no id", kind.name()))),

@@ -6,8 +6,8 @@ use assay_node_records::{Kind, ListRequest};
 use serde_json::{Value, json};
 
 use super::{Answer, json, json_builder};
-use crate::call::Call;
-use crate::refusal::Refusal;
+use crate::requests::caller::Call;
+use crate::responses::refusal::Refusal;
 
 pub(super) const FOUND_EXISTING: &str = "x-bt-found-existing";
 

@@ -1,6 +1,8 @@
 //! Registration as SDKs of earlier days and in JavaScript ask for it: all by POST, projects by name, and answers that carry the
 //! project beside what was asked for. The records are the same as at `/v1`, and so are the rights.
 
+pub mod openapi;
+
 use actix_web::web::Payload;
 use assay_node_records::{Kind as RecordKind, ListRequest, kinds};
 use assay_storage_model::Xact;
@@ -9,9 +11,9 @@ use uuid::Uuid;
 
 use super::records::FOUND_EXISTING;
 use super::{Answer, json, json_builder, snapshots};
-use crate::call::Call;
-use crate::refusal::{Kind, Refusal};
-use crate::shapes::kind_of;
+use crate::requests::caller::Call;
+use crate::requests::row_bodies::kind_of;
+use crate::responses::refusal::{Kind, Refusal};
 
 type Body = Map<String, Value>;
 
@@ -241,7 +243,7 @@ pub async fn object_info(call: Call, payload: Payload) -> Answer {
         Some(other) => {
             let said = format!(
                 "`object_type` is `{}`; it should be project, experiment or dataset",
-                crate::shapes::shortened(other)
+                crate::requests::row_bodies::shortened(other)
             );
             return Err(Refusal::bad(said));
         }

@@ -1,4 +1,4 @@
-//! A dataset as it was at a version: what that would change, and doing it. One write, so that nobody sees half of it.
+//! Restore of a dataset to a version, and its preview. One write, so that nobody sees half of it.
 
 use actix_web::web::Payload;
 use assay_node_auth::Permission;
@@ -9,8 +9,10 @@ use assay_storage_model::{ObjectKind, Xact};
 use serde_json::{Value, json};
 
 use super::{Answer, json};
-use crate::call::Call;
-use crate::refusal::{Kind, Refusal};
+use crate::openapi::operation::{Operation, names, version};
+use crate::requests::caller::Call;
+use crate::requests::limits::admit_writes;
+use crate::responses::refusal::{Kind, Refusal};
 
 /// Rows of a dataset that is restored, then and now, and their bytes: both are held at once.
 const ROWS_MAX: usize = 100_000;
@@ -45,7 +47,7 @@ pub async fn restore(call: Call, payload: Payload) -> Answer {
     }
     let rows = found.rows.into_iter().map(Sent::from).collect();
     let write = ObjectWrite { object: home.object, rows, request: None };
-    call.edge.quotas.admit(&call.principal, std::slice::from_ref(&write))?;
+    admit_writes(&call.edge.quotas, &call.principal, std::slice::from_ref(&write))?;
     let written = call.objects().write(vec![write], call.patience()).await?;
     call.edge.records.still(&call.principal, &[home.object], Permission::Update).await?;
     told(written.first().map(|written| written.xact))
@@ -86,4 +88,27 @@ async fn rows(call: &Call, home: &RowHome, version: Option<Xact>) -> Result<Vec<
             None => return Ok(rows),
         }
     }
+}
+
+/// Describes the routes for the OpenAPI document.
+pub fn operations() -> Vec<Operation> {
+    let named = json!({"type": "object", "required": ["version"], "properties": {"version": version()}});
+    let rows = json!({"type": "integer", "minimum": 0});
+    let of = |path: &str, summary: &str, fields: Value| {
+        let answer = json!({"type": "object", "required": names(&fields), "properties": fields});
+        let operation = Operation::new("post", path, "Datasets", summary).of("dataset");
+        operation.takes(named.clone()).answers(answer).also_refuses(&[Kind::Past])
+    };
+    vec![
+        of(
+            "/v1/dataset/{id}/restore/preview",
+            "How many rows a restore to a version would bring back and take away",
+            json!({"rows_to_restore": rows, "rows_to_delete": rows}),
+        ),
+        of(
+            "/v1/dataset/{id}/restore",
+            "Make a dataset be what it was at a version, in one write",
+            json!({"xact_id": {"type": "string", "nullable": true}, "rows_restored": rows, "rows_deleted": rows}),
+        ),
+    ]
 }

@@ -1,5 +1,7 @@
 //! Rows of objects: insert, fetch and feedback of one object, and the two that write to many.
 
+pub mod openapi;
+
 use std::fmt::Display;
 use std::time::SystemTime;
 
@@ -18,25 +20,25 @@ use uuid::Uuid;
 
 use super::files::Attachments;
 use super::{Answer, files, json, json_builder};
-use crate::body::{Body, RowsAt, object, parse};
-use crate::call::Call;
-use crate::caller::Caller;
-use crate::refusal::Refusal;
-use crate::repeat::Repeat;
-use crate::sending::Sending;
-use crate::shapes;
+use crate::requests::body::{Body, RowsAt, object, parse};
+use crate::requests::caller::{Call, Caller};
+use crate::requests::idempotency_key::IdempotencyKey;
+use crate::requests::limits::admit_writes;
+use crate::requests::row_bodies;
+use crate::responses::refusal::Refusal;
+use crate::responses::response_body::Sending;
 
 /// The version that a page was read at.
 const VERSION: &str = "x-bt-version";
 
 /// Rows, and whether they name attachments.
-pub(super) type SearchedRows = (Vec<Sent>, Attachments);
+pub(crate) type SearchedRows = (Vec<Sent>, Attachments);
 
 pub async fn insert(kind: ObjectKind, call: Call, payload: Payload) -> Answer {
     let id = call.id()?;
     let body = call.body_of_rows(payload).await?;
     let repeat = repeat_of(&call, &body)?;
-    let mut parsed = body.parsed(RowsAt::List, |bytes| Ok(searched(shapes::rows(bytes, "events")?))).await?;
+    let mut parsed = body.parsed(RowsAt::List, |bytes| Ok(searched(row_bodies::rows(bytes, "events")?))).await?;
     let write = write_to(&call, kind, id, std::mem::take(&mut parsed.value), repeat.as_ref()).await?;
     let row_ids = send(&call, vec![write]).await?.pop().unwrap_or_default();
     json(&json!({ "row_ids": row_ids }))
@@ -48,7 +50,7 @@ pub async fn feedback(kind: ObjectKind, call: Call, payload: Payload) -> Answer 
     let repeat = repeat_of(&call, &body)?;
     let now = now_micros();
     // While it is parsed: an item makes rows of several trees, and where they are many that is not on this worker.
-    let made = move |bytes: &[u8]| Ok(searched(sent(feedback::rows(shapes::feedback_items(bytes)?, now)?)));
+    let made = move |bytes: &[u8]| Ok(searched(sent(feedback::rows(row_bodies::feedback_items(bytes)?, now)?)));
     let mut parsed = body.parsed(RowsAt::List, made).await?;
     let write = write_to(&call, kind, id, std::mem::take(&mut parsed.value), repeat.as_ref()).await?;
     send(&call, vec![write]).await?;
@@ -56,7 +58,7 @@ pub async fn feedback(kind: ObjectKind, call: Call, payload: Payload) -> Answer 
 }
 
 pub async fn fetch_by_query(kind: ObjectKind, call: Call) -> Answer {
-    let request = shapes::fetch_query(&call.query()?)?;
+    let request = row_bodies::fetch_query(&call.query()?)?;
     fetch(kind, call, request).await
 }
 
@@ -64,7 +66,7 @@ pub async fn fetch_by_query(kind: ObjectKind, call: Call) -> Answer {
 pub async fn fetch_by_body(kind: ObjectKind, call: Call, payload: Payload) -> Answer {
     let body = call.small_body(payload).await?;
     let fields = if body.is_blank() { Map::new() } else { body.object().await? };
-    let request = shapes::fetch_body(&fields)?;
+    let request = row_bodies::fetch_body(&fields)?;
     fetch(kind, call, request).await
 }
 
@@ -147,7 +149,7 @@ struct CrossRows {
 }
 
 fn cross_rows(body: &[u8], now_micros: i64) -> Result<Vec<CrossRows>, Refusal> {
-    let parts = shapes::cross_parts(&mut object(parse(body)?)?)?;
+    let parts = row_bodies::cross_parts(&mut object(parse(body)?)?)?;
     let each = parts.into_iter().map(|part| {
         let mut rows = part.events.unwrap_or_default();
         let events = rows.len();
@@ -162,11 +164,11 @@ fn searched(rows: Vec<Sent>) -> SearchedRows {
     (rows, attachments)
 }
 
-fn searched_logs3(body: &[u8]) -> Result<(shapes::Logs3, Attachments), Refusal> {
-    let found = shapes::logs3_rows(body)?;
+fn searched_logs3(body: &[u8]) -> Result<(row_bodies::Logs3, Attachments), Refusal> {
+    let found = row_bodies::logs3_rows(body)?;
     let attachments = match &found {
-        shapes::Logs3::Rows(rows) => Attachments::in_rows(rows),
-        shapes::Logs3::Uploaded(_) => Attachments::Unknown,
+        row_bodies::Logs3::Rows(rows) => Attachments::in_rows(rows),
+        row_bodies::Logs3::Uploaded(_) => Attachments::Unknown,
     };
     Ok((found, attachments))
 }
@@ -180,16 +182,16 @@ pub async fn logs3(call: Call, payload: Payload) -> Answer {
     let body = call.body_of_rows(payload).await?;
     let mut repeat = repeat_of(&call, &body)?;
     let mut parsed = body.parsed(RowsAt::List, searched_logs3).await?;
-    if let (shapes::Logs3::Uploaded(key), _) = &mut parsed.value {
+    if let (row_bodies::Logs3::Uploaded(key), _) = &mut parsed.value {
         let key = std::mem::take(key);
         // What waits for a large part of a budget holds nothing of it meanwhile.
         drop(parsed);
         // Whoever was not told that it was done names the same upload again.
-        repeat = repeat.or_else(|| Some(Repeat::of_upload(&key)));
+        repeat = repeat.or_else(|| Some(IdempotencyKey::of_upload(&key)));
         let body = files::overflowed(&call, &key).await?;
         parsed = body.parsed(RowsAt::List, searched_logs3).await?;
     }
-    let (shapes::Logs3::Rows(rows), attachments) = std::mem::take(&mut parsed.value) else {
+    let (row_bodies::Logs3::Rows(rows), attachments) = std::mem::take(&mut parsed.value) else {
         return Err(Refusal::bad("what was uploaded names another upload; it should be the rows"));
     };
     let mut row_ids = vec![String::new(); rows.len()];
@@ -227,17 +229,17 @@ async fn admit(call: &Call, group: &mut Group) -> Result<Admitted, Refusal> {
     Ok(call.edge.functions.admit(&home, group).await?)
 }
 
-fn repeat_of(call: &Call, body: &Body) -> Result<Option<Repeat>, Refusal> {
-    Repeat::of(call.request.headers(), call.request.path(), &body.bytes)
+fn repeat_of(call: &Call, body: &Body) -> Result<Option<IdempotencyKey>, Refusal> {
+    IdempotencyKey::of(call.request.headers(), call.request.path(), &body.bytes)
 }
 
 /// Decides whether the caller may, and names where the rows go.
-pub(super) async fn write_to(
+pub(crate) async fn write_to(
     call: &Caller,
     kind: ObjectKind,
     id: Uuid,
     (rows, attachments): SearchedRows,
-    repeat: Option<&Repeat>,
+    repeat: Option<&IdempotencyKey>,
 ) -> Result<ObjectWrite, Refusal> {
     let home = call.edge.records.object(&call.principal, kind, id, Permission::Update).await?;
     record_home(&home);
@@ -250,7 +252,7 @@ pub(super) async fn write_to(
 }
 
 /// The ids of the rows of each write. A write without rows has nothing to order and is not sent.
-pub(super) async fn send(call: &Caller, writes: Vec<ObjectWrite>) -> Result<Vec<Vec<String>>, WriteError> {
+pub(crate) async fn send(call: &Caller, writes: Vec<ObjectWrite>) -> Result<Vec<Vec<String>>, WriteError> {
     let (mut row_ids, mut sent, mut places) = (vec![Vec::new(); writes.len()], Vec::new(), Vec::new());
     for (place, write) in writes.into_iter().enumerate().filter(|(_, write)| !write.rows.is_empty()) {
         sent.push(write);
@@ -259,7 +261,7 @@ pub(super) async fn send(call: &Caller, writes: Vec<ObjectWrite>) -> Result<Vec<
     if sent.is_empty() {
         return Ok(row_ids);
     }
-    call.edge.quotas.admit(&call.principal, &sent)?;
+    admit_writes(&call.edge.quotas, &call.principal, &sent)?;
     let objects: Vec<_> = sent.iter().map(|write| write.object).collect();
     let still = call.edge.records.still(&call.principal, &objects, Permission::Update);
     let (written, still) = join(call.objects().write(sent, call.patience()), still).await;

@@ -1,10 +1,13 @@
-//! AI secrets beyond what every kind has: one is deleted by its name too, and clients list them by an organization's id.
+//! AI secrets: deletion by name, and the list by an organization's id. All else is as for other records.
 
 use actix_web::web::Payload;
 use assay_node_records::kinds::AI_SECRET;
+use serde_json::json;
 
 use super::{Answer, json};
-use crate::call::Call;
+use crate::openapi::families::Family;
+use crate::openapi::operation::{Operation, maybe_id, reference, some_text};
+use crate::requests::caller::Call;
 
 /// The one that the body names.
 pub async fn delete(call: Call, payload: Payload) -> Answer {
@@ -16,4 +19,24 @@ pub async fn delete(call: Call, payload: Payload) -> Answer {
 pub async fn of_organization(call: Call, payload: Payload) -> Answer {
     let body = call.small_body(payload).await?.object().await?;
     json(&call.edge.records.ai_secrets(&call.principal, &body).await?)
+}
+
+/// Describes the routes for the OpenAPI document.
+pub fn operations() -> Vec<Operation> {
+    let family = Family::new("/v1/ai_secret", "ai_secret", AI_SECRET.describe());
+    let org_name = json!({"type": "string", "nullable": true});
+    let named =
+        json!({"type": "object", "required": ["name"], "properties": {"name": some_text(), "org_name": org_name}});
+    let of_org = json!({"type": "object", "properties": {"org_id": maybe_id()}});
+    let all = Operation::new("post", "/api/ai_secret/get", "AiSecrets", "List the AI secrets of an organization");
+    vec![
+        family.create(),
+        family.replace(),
+        family.list(),
+        family.get(),
+        family.patch(),
+        family.delete(),
+        family.delete_by(named),
+        all.takes(of_org).answers(json!({"type": "array", "items": reference("AiSecret")})),
+    ]
 }

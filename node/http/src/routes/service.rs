@@ -5,10 +5,14 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 
 use super::{Answer, Shared, json, json_builder};
-use crate::call::Call;
-use crate::describe;
-use crate::origin;
-use crate::refusal::{Kind, Refusal};
+use crate::openapi;
+use crate::openapi::operation::{Operation, text};
+use crate::requests::caller::Call;
+use crate::requests::origin;
+use crate::responses::refusal::{Kind, Refusal};
+
+/// Tag of the operations in the OpenAPI document.
+const TAG: &str = "Service";
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -18,7 +22,7 @@ pub async fn greeting() -> HttpResponse {
 
 /// For everybody: it says what can be asked, and nothing of what is there.
 pub async fn document() -> HttpResponse {
-    json_builder().body(describe::document())
+    json_builder().body(openapi::document())
 }
 
 /// The document as a page for people. It runs only what is in it and talks only to where it came from.
@@ -29,7 +33,7 @@ pub async fn docs() -> HttpResponse {
     answer.insert_header((header::CONTENT_TYPE, "text/html; charset=utf-8"));
     answer.insert_header((header::CONTENT_SECURITY_POLICY, POLICY));
     answer.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));
-    answer.body(describe::PAGE)
+    answer.body(openapi::PAGE)
 }
 
 /// Above this clients upload their rows. Some count letters in the place of bytes, of which one has up to four.
@@ -98,6 +102,29 @@ fn is_program_here(request: &HttpRequest) -> bool {
 
 pub async fn metrics_on_own_port(edge: Shared) -> Answer {
     Ok(HttpResponse::Ok().insert_header((header::CONTENT_TYPE, PROMETHEUS)).body(edge.metrics_text()))
+}
+
+/// Describes the routes for the OpenAPI document.
+pub fn operations() -> Vec<Operation> {
+    let get = |path: &str, summary: &str| Operation::new("get", path, TAG, summary);
+    let well = |name: &str| json!({"type": "object", "required": [name], "properties": {name: {"type": "boolean", "enum": [true]}}});
+    let most = json!({"type": "integer", "minimum": 1});
+    let version = json!({"type": "object", "required": ["version", "logs3_payload_max_bytes"],
+        "properties": {"version": text(), "logs3_payload_max_bytes": most}});
+    vec![
+        get("/v1", "A greeting").public().answers_as("text/plain", text()),
+        get("/openapi.json", "This document").public().answers(json!({"type": "object"})),
+        get("/docs", "This document as a page").public().answers_as("text/html", text()),
+        get("/healthz", "Whether the node should go on running").public().answers(well("live")),
+        get("/readyz", "Whether the node should be sent requests").public().answers(well("ready")),
+        get(
+            "/metrics",
+            "Metrics in Prometheus' format, for callers on this machine where they have no port of their own",
+        )
+        .public()
+        .answers_as("text/plain", text()),
+        get("/version", "The version of the server").answers(version),
+    ]
 }
 
 #[cfg(test)]

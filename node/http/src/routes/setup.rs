@@ -22,10 +22,10 @@ use super::oauth::{
 };
 use super::registering::PROJECT_NAME;
 use super::{Answer, Shared, json};
-use crate::admission::anonymous;
-use crate::body;
-use crate::caller::bearer;
 use crate::login::Gate;
+use crate::requests::admission::anonymous;
+use crate::requests::body;
+use crate::requests::caller::bearer;
 
 const LOGIN: &str = "/api/cli/wizard-session/login";
 const ALLOW: &str = "/api/cli/wizard-session/allow";

@@ -1,4 +1,4 @@
-//! Simulated users: the path says which project they are of.
+//! Simulated users of a project, which the path names.
 
 use actix_web::web::Payload;
 use assay_node_records::{ListRequest, kinds};
@@ -7,8 +7,10 @@ use uuid::Uuid;
 
 use super::records::created;
 use super::{Answer, json};
-use crate::call::Call;
-use crate::refusal::{Kind, Refusal};
+use crate::openapi::families::Family;
+use crate::openapi::operation::{Operation, uuid};
+use crate::requests::caller::Call;
+use crate::responses::refusal::{Kind, Refusal};
 
 fn project(call: &Call) -> Result<Uuid, Refusal> {
     let text = call.request.match_info().get("project_id").unwrap_or_default();
@@ -55,4 +57,20 @@ async fn of_project(call: &Call) -> Result<Value, Refusal> {
         return Err(Refusal::new(Kind::NotFound, said));
     }
     Ok(found)
+}
+
+/// Describes the routes for the OpenAPI document.
+pub fn operations() -> Vec<Operation> {
+    let mut said = kinds::SIMULATED_USER.describe();
+    for part in ["properties", "required"] {
+        match &mut said.create[part] {
+            Value::Object(fields) => drop(fields.remove("project_id")),
+            Value::Array(names) => names.retain(|name| name != "project_id"),
+            _ => {}
+        }
+    }
+    said.filters.retain(|(name, _)| *name != "project_id");
+    let family = Family::new("/v1/project/{project_id}/simulated_user", "simulated_user", said);
+    let all = [family.create(), family.list(), family.get(), family.patch(), family.delete()];
+    all.into_iter().map(|operation| operation.part("project_id", uuid())).collect()
 }

@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 use super::Answer;
 use super::records::created;
-use crate::call::Call;
-use crate::refusal::Refusal;
+use crate::requests::caller::Call;
+use crate::responses::refusal::Refusal;
 
 /// `GET /xact-id`: a version above all that is acknowledged by now, as text.
 pub async fn current(call: Call) -> Answer {

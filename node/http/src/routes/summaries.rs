@@ -1,4 +1,6 @@
-//! What experiments and datasets come to, also as clients of earlier days ask for it.
+//! Summaries of experiments and datasets, also at the paths of older clients.
+
+pub mod openapi;
 
 use assay_node_auth::Permission;
 use assay_node_btql::values::Value as Cell;
@@ -9,13 +11,13 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::identity::origin_of;
+use super::summary_statistics::{METRIC, Pairing, SCORE, Tally};
 use super::{Answer, json};
-use crate::call::Call;
-use crate::refusal::{Kind, Refusal};
-use crate::shapes::shortened;
-use crate::summing::{METRIC, Pairing, SCORE, Tally};
+use crate::requests::caller::Call;
+use crate::requests::row_bodies::shortened;
+use crate::responses::refusal::{Kind, Refusal};
 
-/// What traces are paired by where the project says nothing.
+/// Key that traces are paired by if the project names none.
 const COMPARISON_KEY: &str = "input";
 /// The newest experiments of a project, among which the one to compare with is looked for.
 const NEWEST_MAX: u64 = 2;
@@ -121,7 +123,7 @@ pub(super) async fn base(call: &Call, id: Uuid) -> Result<Option<(Uuid, String)>
     Ok(base_of(call, &found, None).await?.map(|base| (base.id, base.name)))
 }
 
-/// What it is compared with: what the caller says, what the experiment says, the newest other one of the project.
+/// Returns the experiment to compare with: that of the caller, of the experiment, or the newest other one of the project.
 async fn base_of(call: &Call, of: &Found, named: Option<Uuid>) -> Result<Option<Found>, Refusal> {
     if let Some(named) = named {
         return Found::experiment(call, named).await.map(Some);

@@ -1,4 +1,4 @@
-//! Views: whoever asks for one names the object that it is of, too.
+//! Views, which are addressed with their objects.
 
 use actix_web::web::Payload;
 use assay_node_auth::ObjectType;
@@ -7,8 +7,10 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{Answer, json};
-use crate::call::Call;
-use crate::refusal::Refusal;
+use crate::openapi::families::{Family, filtered, paged};
+use crate::openapi::operation::{Operation, objects, reference};
+use crate::requests::caller::Call;
+use crate::responses::refusal::Refusal;
 
 const OBJECT: [&str; 2] = ["object_type", "object_id"];
 
@@ -63,4 +65,32 @@ async fn of_object(call: &Call, id: Uuid, object: &[String; 2]) -> Result<Value,
     let is_its = OBJECT.iter().zip(object).all(|(name, wanted)| view[*name] == **wanted);
     let missing = || RecordsError::NotFound(format!("no view with the id {id} is visible to this credential"));
     is_its.then_some(view).ok_or_else(|| missing().into())
+}
+
+/// Describes the routes for the OpenAPI document.
+pub fn operations() -> Vec<Operation> {
+    let family = Family::new("/v1/view", "view", VIEW.describe());
+    let object = |name: &str| family.said.create["properties"][name].clone();
+    let (object_type, object_id) = (object("object_type"), object("object_id"));
+    let of_object = |operation: Operation| {
+        operation.must_ask("object_type", object_type.clone()).must_ask("object_id", object_id.clone())
+    };
+    let mut change = family.said.patch.clone();
+    change["properties"]["object_type"] = object_type.clone();
+    change["properties"]["object_id"] = object_id.clone();
+    change["required"] = json!(["object_type", "object_id"]);
+    let named = json!({"type": "object", "required": ["object_type", "object_id"],
+        "properties": {"object_type": object_type.clone(), "object_id": object_id.clone()}});
+    let filters: Vec<_> =
+        family.said.filters.iter().filter(|(name, _)| !name.starts_with("object_")).cloned().collect();
+    let list = Operation::new("get", "/v1/view", "Views", "List views of an object, newest first");
+    let list = of_object(filtered(paged(list, None), &filters));
+    vec![
+        family.create(),
+        family.replace(),
+        list.with("View", family.said.answer.clone()).answers(objects(&reference("View"))),
+        of_object(family.get()),
+        family.patch().with("PatchView", change),
+        family.delete().takes(named),
+    ]
 }

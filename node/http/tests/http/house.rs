@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_auth::{Keyring, Secret, VaultKey};
-use assay_node_http::{
-    Admin, App, Handle as ServerHandle, Health, HttpConfig, LimitsConfig, Quotas, RatePeers, RateRule, RateView, Rates,
-    Server, Sockets,
-};
+use assay_node_http::{Admin, App, Handle as ServerHandle, Health, HttpConfig, Server, Sockets};
+use assay_node_limits::{LimitsConfig, Quotas, RateLimiter, RatePeers, RateRule, RateView};
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_query::{Prices, Queries, QueryLimits};
 use assay_node_records::{Founding, Jwts, Records};
@@ -98,7 +96,7 @@ impl House {
                 health: Arc::new(|| Health { live: true, ready: true, notes: Vec::new(), shortfalls: Vec::new() }),
                 metrics: Arc::new(|| "assay_more 1\n".into()),
                 config,
-                rates: Rates::new(limits, Arc::new(Alone), Handle::current()).expect("rules"),
+                rates: RateLimiter::new(limits, Arc::new(Alone), Handle::current()).expect("rules"),
                 quotas: Quotas::default(),
                 admin,
                 provider: None,

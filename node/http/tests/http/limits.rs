@@ -4,7 +4,7 @@ use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use assay_node_http::{Per, RateRule};
+use assay_node_limits::{Per, RateRule};
 use serde_json::json;
 use uuid::Uuid;
 

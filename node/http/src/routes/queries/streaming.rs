@@ -12,12 +12,12 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{Reply, packed, unwritten, written};
-use crate::admission::Applicant;
-use crate::call::Call;
-use crate::edge::Edge;
-use crate::packing::Packing;
-use crate::refusal::Refusal;
-use crate::sending::Part;
+use crate::requests::admission::Applicant;
+use crate::requests::caller::Call;
+use crate::responses::compression::Packing;
+use crate::responses::refusal::Refusal;
+use crate::responses::response_body::Part;
+use crate::server::edge::Edge;
 
 pub(super) struct Streaming {
     edge: Data<Edge>,

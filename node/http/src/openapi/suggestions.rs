@@ -1,0 +1,92 @@
+//! Suggestions for unknown paths: the known path that a client may have meant.
+
+use crate::openapi::api_table::patterns;
+
+/// Upper bound of paths that a suggestion is looked for.
+const PATH_BYTES_MAX: usize = 128;
+/// Upper bound of letters that a typing error changes.
+const LETTERS_MAX: usize = 2;
+/// Endings of base URLs that have a path where they should have none.
+const BASES: [&str; 3] = ["/api", "/v1", "/otel"];
+
+/// Returns a sentence about an unknown path: the path that may be meant, and where all paths are listed.
+pub fn hint(path: &str) -> String {
+    const LIST: &str = "/docs and /openapi.json list every path";
+    match near(path) {
+        Some(Near::Base(below)) => format!(
+            "did you mean {below}? The base URL of a client is this server's origin, without a path behind it; {LIST}"
+        ),
+        Some(Near::Path(pattern)) => format!("did you mean {pattern}? {LIST}"),
+        None => LIST.to_owned(),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Near {
+    /// The path exists without its first part.
+    Base(&'static str),
+    Path(&'static str),
+}
+
+fn near(path: &str) -> Option<Near> {
+    if path.len() > PATH_BYTES_MAX {
+        return None;
+    }
+    let below = BASES.iter().find_map(|base| path.strip_prefix(base).filter(|rest| rest.starts_with('/')));
+    if let Some(known) = below.and_then(|below| patterns().find(|pattern| matches(pattern, below))) {
+        return Some(Near::Base(known));
+    }
+    // A base URL that ends with a slash.
+    let path = path.trim_end_matches('/');
+    nearest(path).map(Near::Path)
+}
+
+/// Returns the known path that differs least, by a letter or two.
+pub fn nearest(path: &str) -> Option<&'static str> {
+    let candidates = patterns().filter_map(|pattern| Some((distance(&filled(pattern, path)?, path), pattern)));
+    candidates.filter(|(distance, _)| *distance <= LETTERS_MAX).min().map(|(_, pattern)| pattern)
+}
+
+fn matches(pattern: &str, path: &str) -> bool {
+    filled(pattern, path).is_some_and(|filled| filled == path)
+}
+
+/// Returns a pattern with the path's own parts in the place of ids, or none if the numbers of parts differ.
+fn filled(pattern: &str, path: &str) -> Option<String> {
+    let (wanted, found): (Vec<&str>, Vec<&str>) = (pattern.split('/').collect(), path.split('/').collect());
+    let fill =
+        |(wanted, found): (&&str, &&str)| if wanted.starts_with('{') { found.to_string() } else { wanted.to_string() };
+    (wanted.len() == found.len()).then(|| wanted.iter().zip(&found).map(fill).collect::<Vec<_>>().join("/"))
+}
+
+/// Returns the number of letters to insert, delete or change between two texts.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (line, letter) in from.chars().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], line + 1);
+        for (column, other) in to.iter().enumerate() {
+            let changed = corner + usize::from(letter != *other);
+            corner = row[column + 1];
+            row[column + 1] = changed.min(corner + 1).min(row[column] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_told_from_what_was_meant() {
+        assert_eq!(near("/v1/projects"), Some(Near::Path("/v1/project")));
+        assert_eq!(near("/api/api/apikey/login"), Some(Near::Base("/api/apikey/login")));
+        assert_eq!(near("/v1/v1/project"), Some(Near::Base("/v1/project")));
+        assert!(matches!(near("/v1/dataset/abc/fetsh"), Some(Near::Path(path)) if path.ends_with("}/fetch")));
+        assert_eq!(near("/btql/"), Some(Near::Path("/btql")));
+        assert_eq!(near("/favicon.ico"), None);
+        assert_eq!(near(&format!("/v1/{}", "a".repeat(200))), None);
+        assert!(hint("/").contains("/docs") && hint("/v1/projects").starts_with("did you mean /v1/project?"));
+    }
+}

@@ -1,0 +1,125 @@
+//! Admission of requests by backpressure: the budgets that they wait for, and the applicants.
+//!
+//! A request is authenticated before its body is read. Its body stays in the socket until the budget has room for it.
+
+use actix_web::HttpRequest;
+use assay_node_auth::Principal;
+use assay_node_limits::{Budget, Division, Holder, Reading, Refusals, Refused, Reservation, metrics};
+use tokio::time::Instant;
+
+use crate::config::HttpConfig;
+use crate::requests::caller::wait_of;
+use crate::requests::wait::{REQUEST_WAIT, Wait};
+use crate::responses::refusal::{Kind, Refusal};
+
+/// Bodies up to this size have a reserve.
+const SMALL_BODY_BYTES: u64 = 64 << 10;
+
+/// Budgets of this node that its requests share.
+#[derive(Debug)]
+pub struct Budgets {
+    /// Bytes of request bodies, from before they are read until their requests end.
+    pub bodies: Budget,
+    /// About the memory that parsed bodies take.
+    pub parsed: Budget,
+    /// Files that are being uploaded.
+    pub uploads: Budget,
+    /// Answers of rows on their way to their readers.
+    pub answers: Budget,
+    /// Refusals by cause.
+    pub refusals: Refusals,
+}
+
+/// Caller that asks for a part of a budget, with the deadline of its wait.
+#[derive(Clone, Debug)]
+pub struct Applicant {
+    pub holder: Holder,
+    pub wait: Wait,
+}
+
+/// Returns an applicant for a request that needs no credential.
+pub fn anonymous(request: &HttpRequest) -> Applicant {
+    Applicant { holder: Holder::ANONYMOUS, wait: wait_of(request) }
+}
+
+impl Budgets {
+    pub fn new(config: &HttpConfig) -> Budgets {
+        let refusals = Refusals::default();
+        let bodies = Division::with_reserve(config.bodies_bytes_max as u64, SMALL_BODY_BYTES);
+        Budgets {
+            bodies: Budget::divided("http.bodies_bytes_max", bodies, &refusals),
+            parsed: Budget::new("http.parsed_bytes_max", config.parsed_bytes_max as u64, &refusals),
+            uploads: Budget::new("http.uploads_max", config.uploads_max as u64, &refusals),
+            answers: Budget::new("http.answers_bytes_max", config.answers_bytes_max as u64, &refusals),
+            refusals,
+        }
+    }
+
+    /// Returns the metrics of these budgets and of others in Prometheus text format.
+    pub fn text(&self, others: Vec<(&'static str, Reading)>) -> String {
+        let own = [&self.bodies, &self.parsed, &self.uploads, &self.answers];
+        let own = own.map(|budget| (budget.name(), budget.reading()));
+        metrics(&own.into_iter().chain(others).collect::<Vec<_>>())
+    }
+}
+
+impl Applicant {
+    pub fn new(principal: &Principal, wait: Wait) -> Applicant {
+        Applicant { holder: Holder::new(principal.org.0, principal.credential.record()), wait }
+    }
+
+    /// Waits for an amount. A request for more than one holder can have gets the most of it: it takes all there is.
+    pub async fn reserve(&self, budget: &Budget, amount: u64) -> Result<Reservation, Refusal> {
+        let acquired = budget.acquire(self.holder, amount.min(budget.largest()), self.wait.until());
+        self.wait.spend(acquired).await.map_err(|refused| full(budget, refused))
+    }
+
+    /// Waits for an amount of an answer whose reader has a part of it already. The wait is its own.
+    pub async fn reserve_until(&self, budget: &Budget, amount: u64, until: Instant) -> Result<Reservation, Refusal> {
+        let acquired = budget.acquire(self.holder, amount.min(budget.largest()), until).await;
+        acquired.map_err(|refused| full(budget, refused))
+    }
+
+    /// Waits for more, up to the most that one holder can have.
+    pub async fn grow(&self, budget: &Budget, held: &mut Reservation, by: u64) -> Result<(), Refusal> {
+        self.grow_until(budget, held, by, self.wait.until()).await
+    }
+
+    /// Waits for more of a body that comes over a long time. Each growth has a wait of its own.
+    pub async fn grow_again(&self, budget: &Budget, held: &mut Reservation, by: u64) -> Result<(), Refusal> {
+        self.grow_until(budget, held, by, Instant::now() + REQUEST_WAIT).await
+    }
+
+    /// Waits for more until a moment.
+    pub async fn grow_until(
+        &self,
+        budget: &Budget,
+        held: &mut Reservation,
+        by: u64,
+        until: Instant,
+    ) -> Result<(), Refusal> {
+        let by = by.min(budget.largest().saturating_sub(held.amount()));
+        if by == 0 {
+            return Ok(());
+        }
+        self.wait.spend(held.grow(by, until)).await.map_err(|refused| full(budget, refused))
+    }
+}
+
+fn full(budget: &Budget, refused: Refused) -> Refusal {
+    let name = budget.name();
+    match refused {
+        Refused::NeverFits { largest } => Refusal::new(
+            Kind::TooLarge,
+            format!("the request needs more of `{name}` than {largest}, the most it can have"),
+        ),
+        Refused::Full { waited, retry_after } => {
+            let (waited, seconds) = (waited.as_secs_f64(), retry_after.as_secs());
+            let why = format!(
+                "the node is busy: the request waited {waited:.1} s for a part of `{name}`, which stayed full; send it again \
+                 after {seconds} s"
+            );
+            Refusal { retry_after_seconds: Some(seconds), ..Refusal::new(Kind::Busy, why) }
+        }
+    }
+}

@@ -1,0 +1,576 @@
+//! Reading a body: by content and never by what a header calls it, within limits, at a pace, and parsed once.
+//!
+//! ```text
+//! claimed length -> budget -> [ bytes come: limit, pace ] -> depth, values, rows counted -> budget -> parsed once -> handler
+//!      413           429                     413    408          400    413     413          429         400
+//! ```
+//! A body waits in its socket until the budget for bodies has room for it, and then as bytes until there is room for it as
+//! a tree, which takes several times as much. Time spent waiting does not count for the pace.
+
+use std::io::Read;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use actix_web::HttpRequest;
+use actix_web::error::PayloadError;
+use actix_web::http::{Version, header};
+use actix_web::web::Payload;
+use assay_node_limits::{Budget, Holder, Reservation};
+use assay_storage_model::command::ROWS_PER_WRITE_MAX;
+use assay_storage_model::event::{self, Counted, counted_within};
+use bytes::{Bytes, BytesMut};
+use flate2::read::MultiGzDecoder;
+use futures::stream::{Stream, StreamExt, TryStreamExt, try_unfold};
+use serde::de::DeserializeSeed;
+use serde_json::{Map, Value};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::otlp::grpc::GrpcMessage;
+use crate::requests::admission::Applicant;
+use crate::requests::background::{INLINE_BYTES_MAX, in_background};
+use crate::requests::pace::Pace;
+use crate::responses::refusal::{Kind, Refusal};
+use crate::server::edge::Edge;
+use crate::server::metrics::ServerMetrics;
+
+/// A row stands at most this deep in a body: `{"experiment": {"<id>": {"events": [row]}}}`.
+const LEVELS_AROUND_ROWS: usize = 4;
+const DEPTH_MAX: usize = event::DEPTH_MAX + LEVELS_AROUND_ROWS;
+
+/// The most values that one body may hold, at about a hundred bytes each when it is parsed. A request of as many rows as
+/// may be, each with all its fields, has half of it.
+const VALUES_MAX: usize = 2_000_000;
+/// Memory of a value beyond its text: its place in a list or map, and the map.
+const VALUE_BYTES: usize = 100;
+/// The most rows that one body may hold, of all its objects together. One object takes fewer at a time, and 20 MiB hold
+/// no more rows that say anything: this is where rows of a few bytes each end.
+pub const ROWS_MAX: usize = 50_000;
+/// Memory of a row beyond its values: its lists, its ids, and those of its writes.
+const ROW_BYTES: usize = 1 << 10;
+
+/// Memory of spans as rows, in bytes of their export.
+const DECODED_TIMES: usize = 4;
+
+/// Upper bound of the rows of a body that a worker parses itself: an item of feedback is made into rows while it is parsed.
+const INLINE_ROWS_MAX: usize = 256;
+
+/// Room made before the first bytes came, whatever length was claimed: a claim costs its sender nothing.
+const CLAIM_BYTES_MAX: usize = 64 << 10;
+/// Once that came the claim is believed up to here, so that most bodies have no more room than they need.
+const CLAIM_BELIEVED_BYTES_MAX: usize = 1 << 20;
+
+/// The one way in which a body may be packed.
+const GZIP: &[u8] = b"gzip";
+
+/// Position of the rows in a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowsAt {
+    /// It has none.
+    Nowhere,
+    /// `{"events": [row]}`
+    List,
+    /// `{"experiment": {"<id>": {"events": [row]}}}`
+    ListsByObject,
+}
+
+impl RowsAt {
+    /// The level of a row, the body being of level 1; none is of level 0.
+    fn level(self) -> usize {
+        match self {
+            RowsAt::Nowhere => 0,
+            RowsAt::List => 3,
+            RowsAt::ListsByObject => LEVELS_AROUND_ROWS + 1,
+        }
+    }
+}
+
+/// A large body that was counted.
+enum CountedBody<T, P> {
+    /// There was room for it, and it was parsed at once, while its bytes were in the caches of the processor.
+    Parsed(T, Reservation),
+    /// It has to wait for so much room.
+    Waits { bytes: Bytes, parse: P, room: u64 },
+}
+
+async fn count_and_parse<T, P>(
+    bytes: Bytes,
+    rows: RowsAt,
+    parse: P,
+    (budget, holder): (Budget, Holder),
+) -> Result<CountedBody<T, P>, Refusal>
+where
+    T: Send + 'static,
+    P: FnOnce(&[u8]) -> Result<T, Refusal> + Send + 'static,
+{
+    in_background(move || {
+        let room = room_of(&bytes, rows)?.bytes as u64;
+        Ok(match budget.try_acquire(holder, room.min(budget.largest())) {
+            Some(tree) => CountedBody::Parsed(parse(&bytes)?, tree),
+            None => CountedBody::Waits { bytes, parse, room },
+        })
+    })
+    .await
+}
+
+/// About what a body takes when it is parsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    pub bytes: usize,
+    rows: usize,
+}
+
+impl Room {
+    fn is_small(&self, body: &[u8]) -> bool {
+        body.len() <= INLINE_BYTES_MAX && self.rows <= INLINE_ROWS_MAX
+    }
+}
+
+/// A body that came whole. What it takes of the budget it gives back when it is dropped.
+#[derive(Debug)]
+pub struct Body {
+    pub bytes: Bytes,
+    held: Reservation,
+    who: Applicant,
+    parsed: Budget,
+}
+
+/// Contents of a body, with its reservations until the request ends.
+#[derive(Debug)]
+pub struct Parsed<T> {
+    pub value: T,
+    held: Reservation,
+    who: Applicant,
+    parsed: Budget,
+    _tree: Reservation,
+}
+
+pub async fn read(
+    edge: &Edge,
+    who: &Applicant,
+    request: &HttpRequest,
+    payload: Payload,
+    bytes_max: usize,
+) -> Result<Body, Refusal> {
+    refuse_encoded(request)?;
+    read_whole(edge, who, request, payload, bytes_max).await
+}
+
+/// The same of one that may be packed; the limit holds for it as it comes and as it is.
+pub async fn read_packed(
+    edge: &Edge,
+    who: &Applicant,
+    request: &HttpRequest,
+    payload: Payload,
+    bytes_max: usize,
+) -> Result<Body, Refusal> {
+    let encoding = request.headers().get(header::CONTENT_ENCODING).map(|value| value.as_bytes().trim_ascii());
+    if !encoding.is_some_and(|encoding| encoding.eq_ignore_ascii_case(GZIP)) {
+        return read(edge, who, request, payload, bytes_max).await;
+    }
+    read_whole(edge, who, request, payload, bytes_max).await?.unpacked(edge, bytes_max).await
+}
+
+/// The message of a call over gRPC, under the rules for a body that may be packed.
+pub async fn read_message(
+    edge: &Edge,
+    who: &Applicant,
+    mut call: GrpcMessage,
+    encoding: &[u8],
+    bytes_max: usize,
+) -> Result<Body, Refusal> {
+    let head = timeout(edge.config.body_grace(), call.head()).await.map_err(|_| {
+        ServerMetrics::add(&edge.counts.slow_bodies, 1);
+        too_slow(0, &Pace::of(&edge.config))
+    })?;
+    let head = head.map_err(|why| Refusal::bad(why.to_string()))?;
+    if head.is_packed && encoding != GZIP {
+        let why = "the message is packed, and `grpc-encoding` is not `gzip`: send it as it is, or packed by gzip";
+        return Err(Refusal::new(Kind::UnsupportedEncoding, why));
+    }
+    let pieces = call.pieces(head).map_err(|why| Refusal::bad(why.to_string()));
+    let body = taken_in(edge, who, Some(u64::from(head.bytes)), std::pin::pin!(pieces), bytes_max).await?;
+    if head.is_packed { body.unpacked(edge, bytes_max).await } else { Ok(body) }
+}
+
+/// Its last four bytes say how large it is, honestly or not.
+fn unpacked_bytes_max(packed: &[u8], bytes_max: usize) -> usize {
+    let last = packed.last_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length) as usize);
+    if last >= packed.len() { last.min(bytes_max) } else { bytes_max }
+}
+
+fn unpack(packed: &[u8], bytes_max: usize) -> Result<Bytes, Refusal> {
+    let most = unpacked_bytes_max(packed, bytes_max);
+    let mut unpacked = Vec::new();
+    let mut reader = MultiGzDecoder::new(packed).take(most as u64 + 1);
+    let read = reader.read_to_end(&mut unpacked);
+    read.map_err(|why| Refusal::bad(format!("the body is not what gzip makes: {why}")))?;
+    if unpacked.len() > most {
+        return Err(Refusal::new(Kind::TooLarge, format!("the body is larger than {most} bytes when it is unpacked")));
+    }
+    Ok(unpacked.into())
+}
+
+async fn read_whole(
+    edge: &Edge,
+    who: &Applicant,
+    request: &HttpRequest,
+    payload: Payload,
+    bytes_max: usize,
+) -> Result<Body, Refusal> {
+    let pieces = payload.map_err(|error| broken(&error));
+    taken_in(edge, who, announced_length(request), pieces, bytes_max).await
+}
+
+async fn taken_in(
+    edge: &Edge,
+    who: &Applicant,
+    claimed: Option<u64>,
+    mut pieces: impl Stream<Item = Result<Bytes, Refusal>> + Unpin,
+    bytes_max: usize,
+) -> Result<Body, Refusal> {
+    let too_large = || Refusal::new(Kind::TooLarge, format!("the body is larger than {bytes_max} bytes"));
+    if claimed.is_some_and(|claimed| claimed > bytes_max as u64) {
+        return Err(too_large());
+    }
+    let budget = &edge.budgets.bodies;
+    let mut held = who.reserve(budget, claimed.unwrap_or(STEP_BYTES_MIN)).await?;
+    let claimed = claimed.map_or(0, |claimed| usize::try_from(claimed).unwrap_or(0).min(CLAIM_BELIEVED_BYTES_MAX));
+    let mut bytes = BytesMut::with_capacity(claimed.min(CLAIM_BYTES_MAX));
+    let (mut began, pace) = (Instant::now(), Pace::of(&edge.config));
+    loop {
+        let due = began + pace.due(bytes.len() as u64);
+        let Ok(more) = timeout_at(due, pieces.next()).await else {
+            ServerMetrics::add(&edge.counts.slow_bodies, 1);
+            return Err(too_slow(bytes.len(), &pace));
+        };
+        let Some(more) = more else { break };
+        let more = more?;
+        let whole = bytes.len() + more.len();
+        if whole > bytes_max {
+            return Err(too_large());
+        }
+        if whole as u64 > held.amount() && held.amount() < budget.largest() {
+            let (waiting, has) = (Instant::now(), held.amount());
+            let step = has.clamp(STEP_BYTES_MIN, STEP_BYTES_MAX).max(whole as u64 - has);
+            who.grow(budget, &mut held, step.min(bytes_max as u64 - has)).await?;
+            began += waiting.elapsed();
+        }
+        if whole > bytes.capacity() {
+            bytes.reserve(claimed.saturating_sub(bytes.len()).max(more.len()));
+        }
+        bytes.extend_from_slice(&more);
+    }
+    held.shrink(held.amount().saturating_sub(bytes.len() as u64));
+    ServerMetrics::add(&edge.counts.body_bytes, bytes.len() as u64);
+    Ok(Body::kept(edge, who.clone(), bytes.freeze(), held))
+}
+
+/// Steps in which a body of unknown length reserves its part of the budget.
+const STEP_BYTES_MIN: u64 = 64 << 10;
+const STEP_BYTES_MAX: u64 = 1 << 20;
+
+/// Upper bound of what a body that is kept as it comes has in memory: what is on its way to the disk.
+const PIECES_HELD_BYTES: u64 = 3 << 20;
+
+/// Returns a body piece by piece, at the pace of all bodies but with no end to the time of the whole. It holds a slot for
+/// uploads, and of the budget for bodies what is on its way to the disk.
+pub async fn pieces<'e>(
+    edge: &'e Edge,
+    who: Applicant,
+    request: &HttpRequest,
+    payload: Payload,
+    bytes_max: u64,
+) -> Result<impl Stream<Item = Result<Bytes, Refusal>> + use<'e>, Refusal> {
+    if announced_length(request).is_some_and(|claimed| claimed > bytes_max) {
+        return Err(Refusal::new(Kind::TooLarge, format!("the file has more than {bytes_max} bytes")));
+    }
+    let slot = who.reserve(&edge.budgets.uploads, 1).await?;
+    let held = who.reserve(&edge.budgets.bodies, 0).await?;
+    let pace = Pace { whole: Duration::MAX, ..Pace::of(&edge.config) };
+    let state = (payload, who, slot, held, Instant::now(), 0_u64);
+    Ok(try_unfold(state, move |(mut payload, who, slot, mut held, mut began, received)| async move {
+        // What is waited for behind the last piece, the disk, is not the sender's to hurry.
+        let left = pace.due(received).saturating_sub(began.elapsed()).max(edge.config.body_grace());
+        let Ok(more) = timeout(left, payload.next()).await else {
+            ServerMetrics::add(&edge.counts.slow_bodies, 1);
+            return Err(too_slow(usize::try_from(received).unwrap_or(usize::MAX), &pace));
+        };
+        let Some(more) = more else { return Ok(None) };
+        let more = more.map_err(|error| broken(&error))?;
+        let waiting = Instant::now();
+        let by = (more.len() as u64).min(PIECES_HELD_BYTES.saturating_sub(held.amount()));
+        who.grow_again(&edge.budgets.bodies, &mut held, by).await?;
+        began += waiting.elapsed();
+        ServerMetrics::add(&edge.counts.body_bytes, more.len() as u64);
+        let received = received + more.len() as u64;
+        Ok(Some((more, (payload, who, slot, held, began, received))))
+    }))
+}
+
+/// No client that is served compresses what it sends; a body that says so must not be read as if it had not.
+pub fn refuse_encoded(request: &HttpRequest) -> Result<(), Refusal> {
+    let Some(encoding) = request.headers().get(header::CONTENT_ENCODING) else { return Ok(()) };
+    let text = encoding.as_bytes().trim_ascii();
+    if text.is_empty() || text.eq_ignore_ascii_case(b"identity") {
+        return Ok(());
+    }
+    let why = "bodies are taken as they are: leave out `Content-Encoding`, or send `identity`";
+    Err(Refusal::new(Kind::UnsupportedEncoding, why))
+}
+
+/// Returns the length of a body that is known before it comes. None for a body that says its end only as it comes.
+fn announced_length(request: &HttpRequest) -> Option<u64> {
+    let headers = request.headers();
+    match headers.get(header::CONTENT_LENGTH) {
+        Some(length) => length.to_str().ok()?.trim().parse().ok(),
+        None if request.version() <= Version::HTTP_11 && !headers.contains_key(header::TRANSFER_ENCODING) => Some(0),
+        None => None,
+    }
+}
+
+fn too_slow(received: usize, pace: &Pace) -> Refusal {
+    let (whole, grace, rate) = (pace.whole.as_secs(), pace.grace.as_secs(), pace.bytes_per_second_min);
+    Refusal::new(
+        Kind::TooSlow,
+        format!(
+            "the body came too slowly ({received} bytes so far): it must be whole within {whole} s, and after {grace} s \
+             come with at least {rate} bytes a second"
+        ),
+    )
+}
+
+fn broken(error: &PayloadError) -> Refusal {
+    Refusal::bad(format!("the body broke off or is not framed as HTTP: {error}"))
+}
+
+impl Body {
+    /// Makes a body of bytes that are here already.
+    pub fn kept(edge: &Edge, who: Applicant, bytes: Bytes, held: Reservation) -> Body {
+        Body { bytes, held, who, parsed: edge.budgets.parsed.clone() }
+    }
+
+    async fn unpacked(self, edge: &Edge, bytes_max: usize) -> Result<Body, Refusal> {
+        let Body { bytes, mut held, who, parsed } = self;
+        // Held before it is there: what is packed well is a thousand times as large.
+        let packed = bytes.len() as u64;
+        who.grow(&edge.budgets.bodies, &mut held, unpacked_bytes_max(&bytes, bytes_max) as u64).await?;
+        let unpacked = in_background(move || unpack(&bytes, bytes_max)).await?;
+        held.shrink(packed);
+        Ok(Body { bytes: unpacked, held, who, parsed })
+    }
+
+    pub fn is_blank(&self) -> bool {
+        self.bytes.iter().all(u8::is_ascii_whitespace)
+    }
+
+    pub async fn json(self) -> Result<Parsed<Value>, Refusal> {
+        self.parsed(RowsAt::Nowhere, parse).await
+    }
+
+    pub async fn parsed<T, P>(self, rows: RowsAt, parse: P) -> Result<Parsed<T>, Refusal>
+    where
+        T: Send + 'static,
+        P: FnOnce(&[u8]) -> Result<T, Refusal> + Send + 'static,
+    {
+        let Body { bytes, held, who, parsed } = self;
+        let (value, tree) = if bytes.len() <= INLINE_BYTES_MAX {
+            let room = room_of(&bytes, rows)?;
+            let tree = who.reserve(&parsed, room.bytes as u64).await?;
+            let is_small = room.is_small(&bytes);
+            (if is_small { parse(&bytes)? } else { in_background(move || parse(&bytes)).await? }, tree)
+        } else {
+            match count_and_parse(bytes, rows, parse, (parsed.clone(), who.holder)).await? {
+                CountedBody::Parsed(value, tree) => (value, tree),
+                CountedBody::Waits { bytes, parse, room } => {
+                    let tree = who.reserve(&parsed, room).await?;
+                    (in_background(move || parse(&bytes)).await?, tree)
+                }
+            }
+        };
+        Ok(Parsed { value, held, who, parsed, _tree: tree })
+    }
+
+    /// One that is no JSON, or is not read as such: its reader counts what is in it before it makes anything of it.
+    pub async fn decoded<T, P>(self, decode: P) -> Result<Parsed<T>, Refusal>
+    where
+        T: Send + 'static,
+        P: FnOnce(&[u8]) -> Result<T, Refusal> + Send + 'static,
+    {
+        let Body { bytes, held, who, parsed } = self;
+        let tree = who.reserve(&parsed, bytes.len().saturating_mul(DECODED_TIMES) as u64).await?;
+        let value = if bytes.len() <= INLINE_BYTES_MAX {
+            decode(&bytes)?
+        } else {
+            in_background(move || decode(&bytes)).await?
+        };
+        Ok(Parsed { value, held, who, parsed, _tree: tree })
+    }
+
+    /// For small bodies whose request holds nothing else.
+    pub async fn object(self) -> Result<Map<String, Value>, Refusal> {
+        object(self.json().await?.value)
+    }
+}
+
+impl<T> Parsed<T> {
+    /// Decodes the same bytes again. What was decoded before goes first, with its part of the budget.
+    pub async fn decoded_again<D, P>(self, bytes: Bytes, decode: P) -> Result<Parsed<D>, Refusal>
+    where
+        D: Send + 'static,
+        P: FnOnce(&[u8]) -> Result<D, Refusal> + Send + 'static,
+    {
+        let Parsed { value, held, who, parsed, _tree: tree } = self;
+        drop((value, tree));
+        Body { bytes, held, who, parsed }.decoded(decode).await
+    }
+}
+
+/// About what a body takes when it is parsed. Before that its depth is counted: the parser recurses.
+pub fn room_of(bytes: &[u8], rows: RowsAt) -> Result<Room, Refusal> {
+    let counted = counted_within(bytes, DEPTH_MAX, rows.level());
+    let Counted { values, objects: rows } = counted.map_err(|deep| Refusal::bad(format!("the body is {deep}")))?;
+    if values > VALUES_MAX {
+        let why = format!("the body holds about {values} values; at most {VALUES_MAX} are taken in one request");
+        return Err(Refusal::new(Kind::TooLarge, why));
+    }
+    if rows > ROWS_MAX {
+        return Err(too_many_rows(rows));
+    }
+    Ok(Room { bytes: bytes.len() + values * VALUE_BYTES + rows * ROW_BYTES, rows })
+}
+
+/// More rows than all objects of one request may be sent together.
+pub fn too_many_rows(rows: usize) -> Refusal {
+    let why = format!(
+        "the body holds about {rows} rows: at most {ROWS_MAX} are taken in one request, {ROWS_PER_WRITE_MAX} of them of \
+         one object; send the rest in another request"
+    );
+    Refusal::new(Kind::TooLarge, why)
+}
+
+pub fn parse(bytes: &[u8]) -> Result<Value, Refusal> {
+    parse_as(bytes, PhantomData)
+}
+
+/// The whole body, read as the seed reads it.
+pub fn parse_as<'b, S: DeserializeSeed<'b>>(bytes: &'b [u8], seed: S) -> Result<S::Value, Refusal> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(Refusal::bad("the body is empty; it should be a JSON object"));
+    }
+    let mut from = serde_json::Deserializer::from_slice(bytes);
+    let parsed = seed.deserialize(&mut from).and_then(|parsed| from.end().map(|()| parsed));
+    parsed.map_err(|error| Refusal::bad(format!("the body is not valid JSON: {error}")))
+}
+
+pub fn no_object(found: &Value) -> Refusal {
+    Refusal::bad(format!("the body is {}; it should be a JSON object", crate::requests::row_bodies::kind_of(found)))
+}
+
+pub fn object(value: Value) -> Result<Map<String, Value>, Refusal> {
+    match value {
+        Value::Object(object) => Ok(object),
+        other => Err(no_object(&other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use assay_node_limits::Refusals;
+    use futures::FutureExt;
+
+    use super::*;
+    use crate::requests::wait::{REQUEST_WAIT, Wait};
+
+    #[track_caller]
+    fn refused(text: &[u8], part: &str) {
+        let refusal = room_of(text, RowsAt::Nowhere).and_then(|_| parse(text)).expect_err(part);
+        assert_eq!(refusal.kind, Kind::BadRequest);
+        assert!(refusal.message.contains(part), "{}", refusal.message);
+    }
+
+    /// A body that is refused when its depth is counted.
+    fn deep_body(bytes: usize, budget: &Budget) -> Body {
+        let bytes = Bytes::from("[".repeat(bytes));
+        let held = budget.try_acquire(Holder::ANONYMOUS, 1).expect("room");
+        let who = Applicant { holder: Holder::ANONYMOUS, wait: Wait::new(Instant::now() + REQUEST_WAIT) };
+        Body { bytes, held, who, parsed: budget.clone() }
+    }
+
+    #[actix_web::test]
+    async fn a_large_body_is_counted_in_the_background() {
+        let budget = Budget::new("test", 1 << 20, &Refusals::default());
+        let small = deep_body(INLINE_BYTES_MAX, &budget).json();
+        let counted = pin!(small).now_or_never().expect("a small body is counted at once");
+        assert!(counted.is_err_and(|refusal| refusal.message.contains("deep")));
+        let mut large = pin!(deep_body(INLINE_BYTES_MAX + 1, &budget).json());
+        assert!(large.as_mut().now_or_never().is_none(), "the thread of the worker does something else meanwhile");
+        assert!(large.await.is_err_and(|refusal| refusal.message.contains("deep")));
+    }
+
+    #[test]
+    fn what_is_no_json_is_refused_with_its_place() {
+        refused(b"", "is empty");
+        refused(b" \n", "is empty");
+        refused(b"{\"a\": }", "line 1 column 7");
+        refused(b"{\"a\": 1} x", "trailing characters");
+        refused(b"{\"a\": 1e400}", "number out of range");
+        refused(b"{\"a\": \"\xff\"}", "invalid unicode");
+        refused(b"{\"a\": \"\\ud800\"}", "not valid JSON");
+        refused(b"{\"a\": NaN}", "not valid JSON");
+        refused(b"{\"a", "EOF");
+    }
+
+    #[test]
+    fn depth_is_counted_before_anything_is_parsed() {
+        let nested = |depth: usize| [vec![b'['; depth], vec![b']'; depth]].concat();
+        assert!(parse(&nested(DEPTH_MAX)).is_ok());
+        refused(&nested(DEPTH_MAX + 1), "nested deeper than 68 levels");
+        refused(&vec![b'['; 10_000], "nested deeper");
+        refused(&"{\"a\":".repeat(10_000).into_bytes(), "nested deeper");
+    }
+
+    #[test]
+    fn small_values_take_room_of_their_own_and_are_bounded() {
+        let room = |text: &str| room_of(text.as_bytes(), RowsAt::Nowhere);
+        assert_eq!(room("[1,[],{}]").ok(), Some(Room { bytes: 9 + 6 * VALUE_BYTES, rows: 0 }));
+        let refusal = room(&format!("[{}0]", "0,".repeat(VALUES_MAX))).expect_err("too many");
+        assert_eq!(refusal.kind, Kind::TooLarge);
+    }
+
+    /// Ten thousand rows of a dozen bytes were counted as 2 MB, and took 28.
+    #[test]
+    fn small_rows_take_room_of_their_own_and_are_bounded() {
+        let one = |rows: usize| format!("{{\"events\":[{}{{}}]}}", "{},".repeat(rows - 1));
+        let by_object = |rows: usize| format!("{{\"dataset\":{{\"x\":{}}}}}", one(rows));
+        for (text, at) in [(one(10_000), RowsAt::List), (by_object(10_000), RowsAt::ListsByObject)] {
+            let room = room_of(text.as_bytes(), at).expect("room");
+            assert!(room.rows == 10_000 && room.bytes > 10_000 * ROW_BYTES, "{room:?}");
+            assert!(!room.is_small(text.as_bytes()), "its rows are made on a thread of their own");
+        }
+        assert!(room_of(one(ROWS_MAX).as_bytes(), RowsAt::List).is_ok());
+        let refusal = room_of(one(999_000).as_bytes(), RowsAt::List).expect_err("too many");
+        assert_eq!(refusal.kind, Kind::TooLarge);
+        assert!(refusal.message.contains("about 999000 rows: at most 50000 are taken"), "{}", refusal.message);
+        assert!(room_of(by_object(ROWS_MAX + 1).as_bytes(), RowsAt::ListsByObject).is_err());
+        assert!(room_of(one(ROWS_MAX + 1).as_bytes(), RowsAt::Nowhere).is_ok(), "what is no row is no row");
+    }
+
+    /// With some of its features the parser takes these for its own and puts something else in their place.
+    #[test]
+    fn no_key_is_more_than_data() {
+        for key in ["$serde_json::private::RawValue", "$serde_json::private::Number"] {
+            for value in ["\"[[1]]\"", "\"1\"", "1", "{}"] {
+                let text = format!("{{\"a\":{{\"{key}\":{value}}}}}");
+                assert_eq!(parse(text.as_bytes()).expect("JSON").to_string(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_no_object_is_named() {
+        let refusal = object(parse(b"[1]").expect("JSON")).expect_err("no object");
+        assert_eq!(refusal.message, "the body is an array; it should be a JSON object");
+    }
+}

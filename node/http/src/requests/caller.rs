@@ -1,0 +1,279 @@
+//! Authenticated callers: who sends a request, over either protocol, and on whose behalf.
+//!
+//! A [`Caller`] is authenticated by its credential and admitted by the rate limits. A [`Call`] is a caller with its HTTP
+//! request. Every handler that is not public takes one: a handler without it has no principal, and no access to data.
+
+use std::borrow::Cow;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use actix_web::dev::Payload as RawPayload;
+use actix_web::web::{Data, Payload, Query};
+use actix_web::{FromRequest, HttpMessage, HttpRequest};
+use assay_node_auth::{Asker, Principal, Secret};
+use assay_node_connections::{Connection, Owner};
+use assay_node_objects::{Objects, Patience};
+use assay_node_query::{Queries, Who};
+use futures::future::LocalBoxFuture;
+use tokio::time::Instant;
+use tracing::Span;
+use uuid::Uuid;
+
+use crate::requests::admission::Applicant;
+use crate::requests::body::{self, Body};
+use crate::requests::wait::Wait;
+use crate::responses::refusal::{Kind, Refusal};
+use crate::server::edge::Edge;
+
+pub const AUTHORIZATION: &str = "authorization";
+pub const ORG_NAME: &str = "x-bt-org-name";
+pub const IMPERSONATE: &str = "x-bt-impersonate-user";
+
+/// An authenticated caller, over HTTP or gRPC.
+#[derive(Debug)]
+pub struct Caller {
+    pub edge: Data<Edge>,
+    pub principal: Principal,
+    /// How long the request may wait in queues, and how long it did.
+    pub wait: Wait,
+}
+
+/// Headers of a request that identify its sender, as bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallerHeaders<'a> {
+    pub authorization: Option<&'a [u8]>,
+    pub org_name: Option<&'a [u8]>,
+    pub impersonate: Option<&'a [u8]>,
+}
+
+impl Caller {
+    pub async fn known(edge: Data<Edge>, said: CallerHeaders<'_>, wait: Wait) -> Result<Caller, Refusal> {
+        let secret = bearer(said.authorization)?;
+        let org_name = header_text(ORG_NAME, said.org_name)?;
+        let wanted = header_text(IMPERSONATE, said.impersonate)?;
+        let named = (org_name.as_deref(), wanted.as_deref());
+        let principal = edge.records.authenticate_as(secret.expose(), named.0, named.1).await?;
+        Span::current().record("principal", tracing::field::display(principal.user));
+        Ok(Caller { edge, principal, wait })
+    }
+
+    /// Returns the deadline of waiting writes, and the credential that they count for.
+    pub fn patience(&self) -> Patience {
+        Patience { until: self.wait.until(), credential: self.principal.credential.record() }
+    }
+
+    /// Returns the applicant for parts of budgets.
+    pub fn applicant(&self) -> Applicant {
+        Applicant::new(&self.principal, self.wait.clone())
+    }
+
+    /// Returns the holder that a query counts for, and the deadline of its wait.
+    pub fn who(&self) -> Who {
+        let Applicant { holder, wait } = self.applicant();
+        Who { holder, until: wait.until() }
+    }
+
+    /// Assigns a connection to the caller. Refused if its organization, or its credential, holds its share of connections while
+    /// others wait for one.
+    pub fn on(&self, connection: &Connection) -> Result<(), Refusal> {
+        let (organization, credential) = (self.principal.org.0, self.principal.credential.record());
+        match connection.known(Owner { organization, credential }) {
+            true => Ok(()),
+            false => Err(Refusal::new(
+                Kind::Busy,
+                "this organization, or this credential, holds its share of this node's connections, and others wait: use \
+                 fewer connections at once, or close those that are not needed",
+            )),
+        }
+    }
+
+    /// Returns access to objects on the caller's behalf.
+    pub fn objects(&self) -> Objects {
+        self.edge.objects.on_behalf_of(&Asker::of(&self.principal))
+    }
+
+    /// Returns access to queries on the caller's behalf.
+    pub fn queries(&self) -> Queries {
+        self.edge.queries.on_behalf_of(Asker::of(&self.principal).to_bytes())
+    }
+
+    /// Admits or refuses the request by the rate limits, before its body is read. The path is the one that routes see:
+    /// `/logs%33` is `/logs3`.
+    pub async fn admit(&self, method: &str, path: &str) -> Result<(), Refusal> {
+        if !self.edge.rates.has_rules() {
+            return Ok(());
+        }
+        let project = || {
+            let (kind, id) = named(path)?;
+            self.edge.records.project_at(self.principal.org, kind, id)
+        };
+        Ok(self.edge.rates.admit(method, path, &self.principal, project).await?)
+    }
+}
+
+/// Returns the kind and the id in a path such as `/v1/dataset/<id>/insert`.
+fn named(path: &str) -> Option<(&str, Uuid)> {
+    let mut parts = path.strip_prefix("/v1/")?.split('/');
+    let (kind, id) = (parts.next()?, parts.next()?);
+    Some((kind, Uuid::parse_str(id).ok()?))
+}
+
+/// Returns the credential of an `Authorization` header.
+pub fn bearer(said: Option<&[u8]>) -> Result<Secret, Refusal> {
+    let refuse = |why: &str| Err(Refusal::new(Kind::Unauthorized, why));
+    let Some(value) = said else {
+        return refuse("no credential was sent: send `Authorization: Bearer <API key or token>`");
+    };
+    // Visible ASCII, as keys and tokens are.
+    let text = str::from_utf8(value).unwrap_or_default().trim();
+    match text.split_once(' ') {
+        Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") && is_credential(key.trim()) => {
+            Ok(Secret::new(key.trim().to_owned()))
+        }
+        _ => refuse("the credential is not understood: send `Authorization: Bearer <API key or token>`"),
+    }
+}
+
+fn is_credential(key: &str) -> bool {
+    !key.is_empty() && key.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
+/// Returns the text of a header, or none if it is missing or empty. A header that cannot be read is refused: without it, the
+/// caller would be served as somebody else. Clients send UTF-8 or, as Python's `requests` does, Latin-1.
+fn header_text<'a>(name: &str, value: Option<&'a [u8]>) -> Result<Option<Cow<'a, str>>, Refusal> {
+    let Some(value) = value else { return Ok(None) };
+    let bytes = value.trim_ascii();
+    let text = match str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(bytes.iter().map(|byte| char::from(*byte)).collect()),
+    };
+    if text.contains(char::is_control) {
+        return Err(Refusal::bad(format!(
+            "`{name}` is no text: send it as UTF-8 or Latin-1, without control characters"
+        )));
+    }
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+/// A caller with its HTTP request.
+#[derive(Debug)]
+pub struct Call {
+    pub caller: Caller,
+    pub request: HttpRequest,
+}
+
+impl Deref for Call {
+    type Target = Caller;
+
+    fn deref(&self) -> &Caller {
+        &self.caller
+    }
+}
+
+impl FromRequest for Call {
+    type Error = Refusal;
+    type Future = LocalBoxFuture<'static, Result<Call, Refusal>>;
+
+    fn from_request(request: &HttpRequest, _: &mut RawPayload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move { Call::of(request).await })
+    }
+}
+
+impl Call {
+    pub async fn of(request: HttpRequest) -> Result<Call, Refusal> {
+        let edge = request.app_data::<Data<Edge>>().cloned();
+        let edge = edge.ok_or_else(|| Refusal::internal("a route without its edge"))?;
+        let header = |name| request.headers().get(name).map(|value| value.as_bytes());
+        let said = CallerHeaders {
+            authorization: header(AUTHORIZATION),
+            org_name: header(ORG_NAME),
+            impersonate: header(IMPERSONATE),
+        };
+        let caller = Caller::known(edge, said, wait_of(&request)).await?;
+        if let Some(connection) = request.conn_data::<Arc<Connection>>() {
+            caller.on(connection)?;
+        }
+        caller.admit(request.method().as_str(), request.match_info().as_str()).await?;
+        Ok(Call { caller, request })
+    }
+
+    /// Returns the `{id}` of the path.
+    pub fn id(&self) -> Result<Uuid, Refusal> {
+        let text = self.request.match_info().get("id").unwrap_or_default();
+        let refuse =
+            |_| Refusal::bad(format!("`{}` is not an id; ids are UUIDs", crate::requests::row_bodies::shortened(text)));
+        Uuid::parse_str(text).map_err(refuse)
+    }
+
+    /// Returns the decoded query parameters in their order. A name may come more than once.
+    pub fn query(&self) -> Result<Vec<(String, String)>, Refusal> {
+        let pairs = Query::<Vec<(String, String)>>::from_query(self.request.query_string());
+        pairs.map(Query::into_inner).map_err(|error| Refusal::bad(format!("the query is malformed: {error}")))
+    }
+
+    pub async fn body_of_rows(&self, payload: Payload) -> Result<Body, Refusal> {
+        body::read(&self.edge, &self.applicant(), &self.request, payload, self.edge.config.body_bytes_max).await
+    }
+
+    /// Reads a body of rows, and decompresses it if it is compressed.
+    pub async fn packed_body(&self, payload: Payload) -> Result<Body, Refusal> {
+        body::read_packed(&self.edge, &self.applicant(), &self.request, payload, self.edge.config.body_bytes_max).await
+    }
+
+    pub async fn small_body(&self, payload: Payload) -> Result<Body, Refusal> {
+        body::read(&self.edge, &self.applicant(), &self.request, payload, self.edge.config.small_body_bytes_max).await
+    }
+}
+
+/// Returns the wait that the edge gave a request.
+pub fn wait_of(request: &HttpRequest) -> Wait {
+    let given = request.extensions().get::<Wait>().cloned();
+    given.unwrap_or_else(|| Wait::of_request(Instant::now(), request.path(), None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bearer_of(value: &str) -> Option<String> {
+        bearer(Some(value.as_bytes())).ok().map(|secret| secret.expose().to_owned())
+    }
+
+    #[test]
+    fn a_path_names_a_kind_and_an_id() {
+        let id = Uuid::from_u128(7);
+        assert_eq!(named(&format!("/v1/dataset/{id}")), Some(("dataset", id)));
+        assert_eq!(named(&format!("/v1/project_logs/{id}/insert")), Some(("project_logs", id)));
+        for other in ["/v1/dataset", "/v1/dataset/7", "/btql", "/v2/dataset/00000000-0000-0000-0000-000000000007"] {
+            assert_eq!(named(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_bearer_is_read_however_its_scheme_is_written() {
+        assert_eq!(bearer_of("Bearer sk-1").as_deref(), Some("sk-1"));
+        assert_eq!(bearer_of("bearer  sk-1 ").as_deref(), Some("sk-1"));
+        for other in ["", "sk-1", "Bearer", "Bearer ", "Basic sk-1", "Bearer sk-\u{e9}", "Bearer a\u{1}"] {
+            assert_eq!(bearer_of(other), None, "{other}");
+        }
+        assert_eq!(bearer(None).expect_err("none").kind, Kind::Unauthorized);
+    }
+
+    #[test]
+    fn a_header_is_read_as_utf_8_or_latin_1_and_never_left_out() {
+        let read = |bytes: &[u8]| header_text(ORG_NAME, Some(bytes)).map(|text| text.map(Cow::into_owned));
+        for bytes in ["Société".as_bytes(), b"Soci\xe9t\xe9", b" Soci\xe9t\xe9 "] {
+            assert_eq!(read(bytes).expect("text").as_deref(), Some("Société"), "{bytes:?}");
+        }
+        assert_eq!(read(" acme\t".as_bytes()).expect("text").as_deref(), Some("acme"));
+        assert_eq!(read("協会".as_bytes()).expect("text").as_deref(), Some("協会"));
+        assert_eq!(read(b"  ").expect("nothing"), None);
+        assert_eq!(header_text(ORG_NAME, None).expect("nothing"), None);
+        for bytes in [&b"acme\x93"[..], b"a\tb", "a\u{85}".as_bytes()] {
+            let refusal = read(bytes).expect_err("no text");
+            assert_eq!(refusal.kind, Kind::BadRequest);
+            assert!(refusal.message.contains("`x-bt-org-name` is no text"), "{}", refusal.message);
+        }
+    }
+}

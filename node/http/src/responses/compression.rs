@@ -1,0 +1,103 @@
+//! Answers that are packed on their way, for a client that takes them so.
+
+use std::io::{self, Write};
+
+use actix_web::http::header::{self, HeaderMap};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// A shorter answer is hardly shorter when it is packed.
+pub const PACKED_BYTES_MIN: usize = 1 << 10;
+
+/// Encoder of the bytes of a response.
+#[derive(Debug)]
+pub enum Packing {
+    Plain,
+    Gzip(Box<GzEncoder<Vec<u8>>>),
+}
+
+impl Packing {
+    /// As the client's `Accept-Encoding` has it: gzip, or nothing.
+    pub fn of(headers: &HeaderMap) -> Packing {
+        let asked = headers.get_all(header::ACCEPT_ENCODING).filter_map(|value| value.to_str().ok());
+        let takes = |one: &str| {
+            let mut parts = one.split(';').map(str::trim);
+            let name = parts.next().unwrap_or_default();
+            let refused = |weight: &str| weight.strip_prefix("q=").and_then(|of| of.parse::<f32>().ok()) == Some(0.0);
+            (name.eq_ignore_ascii_case("gzip") || name == "*") && !parts.any(refused)
+        };
+        if asked.flat_map(|asked| asked.split(',')).any(takes) { Packing::gzip() } else { Packing::Plain }
+    }
+
+    fn gzip() -> Packing {
+        Packing::Gzip(Box::new(GzEncoder::new(Vec::new(), Compression::fast())))
+    }
+
+    /// Returns the value of `Content-Encoding`.
+    pub fn name(&self) -> Option<&'static str> {
+        matches!(self, Packing::Gzip(_)).then_some("gzip")
+    }
+
+    /// More of the answer; what is ready to be sent, which may be nothing yet.
+    pub fn put(&mut self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        match self {
+            Packing::Plain => Ok(bytes),
+            Packing::Gzip(encoder) => {
+                encoder.write_all(&bytes)?;
+                Ok(std::mem::take(encoder.get_mut()))
+            }
+        }
+    }
+
+    /// Returns the bytes left behind the last part.
+    pub fn end(&mut self) -> io::Result<Vec<u8>> {
+        match self {
+            Packing::Plain => Ok(Vec::new()),
+            Packing::Gzip(encoder) => {
+                encoder.try_finish()?;
+                Ok(std::mem::take(encoder.get_mut()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use actix_web::http::header::HeaderValue;
+
+    use super::*;
+
+    fn asked(text: &str) -> Option<&'static str> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_str(text).expect("a header"));
+        Packing::of(&headers).name()
+    }
+
+    #[test]
+    fn who_takes_gzip_gets_it() {
+        for takes in ["gzip", "br, GZIP;q=0.5", "deflate, *", "gzip, deflate"] {
+            assert_eq!(asked(takes), Some("gzip"), "{takes}");
+        }
+        for not in ["", "br", "gzip;q=0", "identity", "gzip; q=0.0"] {
+            assert_eq!(asked(not), None, "{not}");
+        }
+        assert_eq!(Packing::of(&HeaderMap::new()).name(), None);
+    }
+
+    #[test]
+    fn what_was_packed_in_parts_is_whole() {
+        let mut packing = Packing::gzip();
+        let mut packed = Vec::new();
+        for part in 0..200 {
+            packed.extend(packing.put(format!("part {part} ").repeat(500).into_bytes()).expect("packs"));
+        }
+        packed.extend(packing.end().expect("ends"));
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut text).expect("unpacks");
+        let expected: String = (0..200).map(|part| format!("part {part} ").repeat(500)).collect();
+        assert_eq!(text, expected);
+        assert!(packed.len() * 10 < text.len());
+    }
+}

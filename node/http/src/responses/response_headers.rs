@@ -1,0 +1,72 @@
+//! Headers of every response: the trace id of the request, CORS, caching.
+
+use actix_web::HttpResponse;
+use actix_web::dev::ServiceRequest;
+use actix_web::http::Method;
+use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use uuid::Uuid;
+
+use crate::responses::cors::CorsRequest;
+use crate::responses::refusal::Refusal;
+use crate::server::admin::Apart;
+
+/// Content type of pages, also of those that show an error.
+pub const HTML: &str = "text/html; charset=utf-8";
+pub const TRACE_ID: HeaderName = HeaderName::from_static("x-bt-internal-trace-id");
+
+/// The headers of a response, taken from its request before that is served.
+#[derive(Clone, Debug)]
+pub struct ResponseHeaders {
+    /// Trace id of the request. Never the caller's: a caller could mislead the log.
+    pub trace: String,
+    pub path: String,
+    /// CORS headers of the request; none at paths that are not for browsers.
+    cors: Option<CorsRequest>,
+}
+
+/// Returns whether a path is not for browsers, so that no page of another origin may read it.
+fn is_apart(path: &str) -> bool {
+    path.trim_matches('/').eq_ignore_ascii_case("metrics")
+}
+
+impl ResponseHeaders {
+    pub fn of(request: &ServiceRequest) -> ResponseHeaders {
+        ResponseHeaders {
+            trace: Uuid::new_v4().simple().to_string(),
+            path: request.path().to_owned(),
+            cors: (request.app_data::<Apart>().is_none() && !is_apart(request.path()))
+                .then(|| CorsRequest::of(request.headers(), request.method() == Method::OPTIONS)),
+        }
+    }
+
+    pub fn is_for_browsers(&self) -> bool {
+        self.cors.is_some()
+    }
+
+    pub fn body_of(&self, refusal: &Refusal) -> String {
+        refusal.body(&self.trace, &self.path)
+    }
+
+    pub fn put_on<B>(&self, mut answer: HttpResponse<B>) -> HttpResponse<B> {
+        let is_error = answer.status().is_client_error() || answer.status().is_server_error();
+        // The framework's own refusals say that they are text; pages and what is not JSON say what they are.
+        let of_ours = |known: &HeaderValue| !known.as_bytes().starts_with(b"text/plain");
+        if is_error && !answer.headers().get(header::CONTENT_TYPE).is_some_and(of_ours) {
+            answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        self.put_on_headers(answer.headers_mut());
+        answer
+    }
+
+    pub fn put_on_headers(&self, headers: &mut HeaderMap) {
+        if let Some(cors) = &self.cors {
+            cors.answer(headers);
+        }
+        if let Ok(trace) = HeaderValue::from_str(&self.trace) {
+            headers.insert(TRACE_ID, trace);
+        }
+        // Responses contain data of a team's applications.
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    }
+}

@@ -1,0 +1,332 @@
+//! The edge: middleware that every request passes, and the state that all workers share. It sets the trace id and the span,
+//! bounds head and time, catches panics, and adds CORS headers and metrics.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::HeaderValue;
+use actix_web::http::{ConnectionType, Method, StatusCode};
+use actix_web::middleware::Next;
+use actix_web::web::Data;
+use actix_web::{Error, HttpMessage, HttpResponse};
+use assay_node_auth::{Asker, Job};
+use assay_node_connections::Connection;
+use assay_node_files::Files;
+use assay_node_functions::Functions;
+use assay_node_limits::{Quotas, RateLimiter};
+use assay_node_objects::Objects;
+use assay_node_query::Queries;
+use assay_node_records::Records;
+use futures::FutureExt;
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::access_log::{log_response, request_span};
+use crate::config::HttpConfig;
+use crate::login::Gate;
+use crate::requests::admission::Budgets;
+use crate::requests::unread_body::Unread;
+use crate::requests::wait::{STAINLESS_TIMEOUT, Wait};
+use crate::responses::finishing::{Finishing, changes};
+use crate::responses::refusal::{Kind, Refusal};
+use crate::responses::response_body::SLOW_READERS;
+use crate::responses::response_headers::ResponseHeaders;
+use crate::server::admin::AdminListener;
+use crate::server::metrics::ServerMetrics;
+use crate::{App, Health};
+
+/// Paths that are answered even if all connections are taken.
+const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
+
+/// State that all workers share.
+pub struct Edge {
+    pub records: Records,
+    pub objects: Objects,
+    pub functions: Functions,
+    pub files: Files,
+    pub queries: Queries,
+    pub config: HttpConfig,
+    pub counts: ServerMetrics,
+    pub budgets: Budgets,
+    pub rates: RateLimiter,
+    pub quotas: Quotas,
+    pub(crate) admin: Option<AdminListener>,
+    pub logins: Option<Gate>,
+    health: Arc<dyn Fn() -> Health + Send + Sync>,
+    metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    draining: AtomicBool,
+}
+
+impl Edge {
+    pub fn new(app: App) -> Edge {
+        Edge {
+            functions: Functions::new(app.records.clone(), app.objects.clone()),
+            files: Files::new(app.objects.on_behalf_of(&Asker::Job(Job::Files))),
+            records: app.records,
+            objects: app.objects,
+            queries: app.queries,
+            counts: ServerMetrics::default(),
+            budgets: Budgets::new(&app.config),
+            rates: app.rates,
+            quotas: app.quotas,
+            config: app.config,
+            admin: app.admin.map(AdminListener::new),
+            logins: app.provider.map(Gate::new),
+            health: app.health,
+            metrics: app.metrics,
+            draining: AtomicBool::new(false),
+        }
+    }
+
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Returns the health of the node, which is not ready while it drains.
+    pub fn health(&self) -> Health {
+        let mut health = (self.health)();
+        if self.is_draining() {
+            health.ready = false;
+            health.notes.push("this node drains before it stops".into());
+        }
+        health
+    }
+
+    pub fn metrics_text(&self) -> String {
+        let Budgets { bodies, answers, refusals, .. } = &self.budgets;
+        let mut text = self.counts.text(bodies.reading().held, answers.reading().held);
+        text.push_str(&self.budgets.text(self.queries.budgets()));
+        text.push_str(&ServerMetrics::slow_readers(refusals.total(SLOW_READERS)));
+        text.push_str(&self.rates.text());
+        text.push_str(&(self.metrics)());
+        text
+    }
+}
+
+/// The outermost middleware. Errors that leave it have all headers: nothing outside of it could add them.
+pub async fn around<B: MessageBody + 'static>(
+    edge: Data<Edge>,
+    mut request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let headers = ResponseHeaders::of(&request);
+    let connection = request.request().conn_data::<Arc<Connection>>().cloned();
+    let _in_use = connection.as_ref().map(Connection::begin);
+    let _under_way = edge.counts.begin();
+    let began = Instant::now();
+    let span = request_span(&headers.trace, request.method().as_str(), &headers.path);
+    let unread = Unread::watch(&mut request);
+    let served = serve(&edge, &headers, request, next).instrument(span.clone()).await;
+    let served = match (served, unread) {
+        (Ok(response), Some(unread)) => Ok(response.map_body(|_, body| unread.discarded_behind(body))),
+        (Err(error), Some(unread)) => {
+            unread.keep();
+            Err(error)
+        }
+        (served, None) => served,
+    };
+    let status = served.as_ref().map_or_else(|error| error.as_response_error().status_code(), ServiceResponse::status);
+    let took = began.elapsed();
+    edge.counts.answered(status.as_u16(), took);
+    span.in_scope(|| log_response(status.as_u16(), took));
+    served
+}
+
+async fn serve<B: MessageBody + 'static>(
+    edge: &Edge,
+    headers: &ResponseHeaders,
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    if request.method() == Method::OPTIONS && headers.is_for_browsers() {
+        return Ok(request.into_response(headers.put_on(HttpResponse::Ok().finish())));
+    }
+    let is_reserve = request.request().conn_data::<Arc<Connection>>().is_some_and(|connection| connection.is_reserve());
+    if is_reserve && !HEALTH.contains(&request.path()) {
+        let mut refused = refused(headers, full()).error_response();
+        refused.head_mut().set_connection_type(ConnectionType::Close);
+        return Ok(request.into_response(refused));
+    }
+    let head_bytes = head_bytes(&request);
+    if head_bytes > edge.config.head_bytes_max {
+        let max = edge.config.head_bytes_max;
+        let why = format!("request line and headers have {head_bytes} bytes; at most {max} are taken");
+        return Err(refused(headers, Refusal::new(Kind::HeadTooLarge, why)));
+    }
+    let timeout = request.headers().get(STAINLESS_TIMEOUT).map(HeaderValue::as_bytes);
+    let wait = Wait::of_request(Instant::now(), request.path(), timeout);
+    request.extensions_mut().insert(wait.clone());
+    let (limit, changes) = (edge.config.request_time_max(), changes(&request));
+    let handled = AssertUnwindSafe(async move { next.call(request).await }).catch_unwind();
+    let handled = Finishing::new(handled, changes, wait.clone(), limit);
+    let mut response = match wait.limit(limit, handled).await {
+        Some(Ok(Ok(response))) => with_headers(headers, response),
+        Some(Ok(Err(error))) => return Err(refused(headers, refusal_of(&error))),
+        Some(Err(panic)) => return Err(refused(headers, panicked(edge, &*panic))),
+        None => return Err(refused(headers, too_late())),
+    };
+    if is_reserve || edge.is_draining() {
+        response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
+    }
+    Ok(response)
+}
+
+/// Counts a panic and logs it. The caller is not told what it was.
+pub fn panicked(edge: &Edge, panic: &(dyn Any + Send)) -> Refusal {
+    ServerMetrics::add(&edge.counts.panics, 1);
+    let said = panic.downcast_ref::<&str>().copied();
+    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
+    Refusal::internal(format!("panic: {said}"))
+}
+
+/// Refuses a request on a connection that may only ask for the health of the node.
+pub fn full() -> Refusal {
+    Refusal::new(
+        Kind::Unavailable,
+        "all connections of this node are in use; try again in a moment, or at another node",
+    )
+}
+
+/// Refuses a request that was not answered in time.
+pub fn too_late() -> Refusal {
+    let why = "the request was not answered in time; what it would write may have been written";
+    Refusal::new(Kind::Unavailable, why)
+}
+
+fn head_bytes(request: &ServiceRequest) -> usize {
+    let uri = request.uri();
+    let line = uri.path_and_query().map_or(0, |target| target.as_str().len());
+    // Two for the colon and the space, two for the end of the line.
+    line + request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>()
+}
+
+fn with_headers<B: MessageBody + 'static>(
+    headers: &ResponseHeaders,
+    response: ServiceResponse<B>,
+) -> ServiceResponse<BoxBody> {
+    let body = response.response().error().map(|error| match error.as_error::<Refusal>() {
+        Some(refusal) => headers.body_of(refusal),
+        None => headers.body_of(&refusal_of(error)),
+    });
+    let (request, response) = response.into_parts();
+    let response = match body {
+        Some(body) => response.set_body(body).map_into_boxed_body(),
+        None => response.map_into_boxed_body(),
+    };
+    ServiceResponse::new(request, headers.put_on(response))
+}
+
+fn refused(headers: &ResponseHeaders, mut refusal: Refusal) -> Error {
+    refusal.headers = Some(Box::new(headers.clone()));
+    refusal.into()
+}
+
+/// Converts an error of the framework.
+fn refusal_of(error: &Error) -> Refusal {
+    let status = error.as_response_error().status_code();
+    match status {
+        StatusCode::NOT_FOUND => Refusal::not_found("this path"),
+        StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(Kind::TooLarge, error.to_string()),
+        status if status.is_client_error() => Refusal::bad(error.to_string()),
+        _ => Refusal::internal(error),
+    }
+}
+
+impl std::fmt::Debug for Edge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Edge").field("config", &self.config).field("draining", &self.draining).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use actix_web::http::header;
+    use actix_web::test::{TestRequest, init_service, read_body};
+    use actix_web::web;
+    use assay_cluster::{Cluster, ClusterConfig};
+    use assay_node_objects::{AuditLog, ObjectLimits, node_clock};
+    use assay_node_query::{Prices, QueryLimits};
+    use serde_json::Value;
+
+    use super::*;
+
+    /// Returns the response to a handler that answers, panics or never ends, and the number of counted panics.
+    async fn answered(path: &str) -> (u16, Value, u64) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let cluster = ClusterConfig { data_dir: dir.path().join("data"), shards: 4, ..ClusterConfig::default() };
+        let cluster = Arc::new(Cluster::open(cluster).await.expect("a cluster"));
+        let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
+        let config = HttpConfig { request_seconds_max: 1, body_seconds_max: 1, ..HttpConfig::default() };
+        let health = Health { live: true, ready: true, notes: Vec::new(), shortfalls: Vec::new() };
+        let edge = Data::new(Edge::new(App {
+            records: Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone()))),
+            objects: objects.clone(),
+            queries: Queries::start(
+                Arc::clone(&cluster),
+                QueryLimits::default(),
+                Prices::standard().clone(),
+                node_clock(&cluster),
+            )
+            .expect("a folder"),
+            health: Arc::new(move || health.clone()),
+            metrics: Arc::new(String::new),
+            config,
+            rates: RateLimiter::default(),
+            quotas: Quotas::default(),
+            admin: None,
+            provider: None,
+        }));
+        let panics = || async { if true { panic!("a secret of the inside") } else { "" } };
+        let hangs = || async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            ""
+        };
+        let app = actix_web::App::new()
+            .app_data(edge.clone())
+            .wrap(actix_web::middleware::from_fn(around))
+            .route("/panics", web::get().to(panics))
+            .route("/hangs", web::get().to(hangs));
+        // As the framework does it: what is an error to the outermost layer becomes an answer.
+        let service = init_service(app).await;
+        let request = TestRequest::get().uri(path).insert_header((header::ORIGIN, "https://a.example"));
+        let (status, headers, body) = match actix_web::dev::Service::call(&service, request.to_request()).await {
+            Ok(answer) => (answer.status(), answer.headers().clone(), read_body(answer).await),
+            Err(error) => {
+                let answer = error.error_response();
+                let (status, headers) = (answer.status(), answer.headers().clone());
+                let body = actix_web::body::to_bytes(answer.into_body()).await.expect("a body");
+                (status, headers, body)
+            }
+        };
+        assert!(headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN), "dressed like any other");
+        objects.shutdown().await;
+        cluster.shutdown().await.expect("closed");
+        let body = serde_json::from_slice(&body).expect("JSON");
+        (status.as_u16(), body, edge.counts.panics.load(Ordering::Relaxed))
+    }
+
+    #[actix_web::test]
+    async fn a_panic_ends_its_request_with_a_500_that_does_not_say_what_happened() {
+        let (status, body, panics) = answered("/panics").await;
+        assert_eq!((status, panics), (500, 1));
+        assert_eq!(body["Code"], "InternalServerError");
+        assert!(!body.to_string().contains("secret"), "{body}");
+    }
+
+    #[actix_web::test]
+    async fn a_request_that_hangs_is_answered_as_unknown() {
+        let (status, body, panics) = answered("/hangs").await;
+        assert_eq!((status, panics), (503, 0));
+        assert_eq!(body["Path"], "/hangs");
+    }
+}

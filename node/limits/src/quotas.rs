@@ -1,0 +1,213 @@
+//! Quotas: upper bounds of the rows and bytes that an organization stores, over all nodes.
+//!
+//! Usage is measured every few seconds ([`UsageSource`]). What this node admitted since then is added to it. So a single node
+//! keeps to a quota, and several exceed it at most by what the others admit between two measurements.
+
+mod cluster_usage;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_node_auth::Principal;
+use assay_storage_model::OrgId;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use cluster_usage::ClusterUsage;
+
+const RULES_MAX: usize = 64;
+const ORGANIZATIONS_MAX: usize = 1000;
+/// Upper bound of organizations whose writes since the last measurement are counted.
+const COUNTED_MAX: usize = 100_000;
+
+/// Upper bounds of what each organization stores.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuotaRule {
+    /// Names of the organizations that it applies to; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub organizations: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+/// Rows and bytes of an organization.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StorageUsage {
+    pub rows: u64,
+    pub bytes: u64,
+}
+
+/// Source of the last measurement of usage.
+pub trait UsageSource: Send + Sync + fmt::Debug + 'static {
+    /// Returns the number of the last measurement and the usage of an organization. None before the first measurement.
+    fn of(&self, org: OrgId) -> Option<(u64, StorageUsage)>;
+}
+
+/// Admits or refuses writes by the quotas of the configuration. Clones share everything.
+#[derive(Clone, Debug, Default)]
+pub struct Quotas(Option<Arc<Ledger>>);
+
+#[derive(Debug)]
+struct Ledger {
+    rules: Vec<QuotaRule>,
+    usage: Arc<dyn UsageSource>,
+    /// Writes admitted since a measurement, with its number.
+    since: Mutex<HashMap<OrgId, (u64, StorageUsage)>>,
+}
+
+/// Returns what is wrong with the rules.
+pub fn check_quotas(rules: &[QuotaRule]) -> Result<(), String> {
+    if rules.len() > RULES_MAX {
+        return Err(format!("limits.quotas has {} rules; at most {RULES_MAX} are taken", rules.len()));
+    }
+    for (place, rule) in rules.iter().enumerate() {
+        let wrong = |why: &str| Err(format!("limits.quotas, rule {}: {why}", place + 1));
+        if rule.rows.is_none() && rule.bytes.is_none() {
+            return wrong("it says neither rows nor bytes");
+        }
+        if rule.organizations.len() > ORGANIZATIONS_MAX || rule.organizations.iter().any(String::is_empty) {
+            return wrong("organizations has more than 1000 names, or an empty one");
+        }
+    }
+    Ok(())
+}
+
+impl Quotas {
+    pub fn new(rules: Vec<QuotaRule>, usage: Arc<dyn UsageSource>) -> Quotas {
+        if rules.is_empty() {
+            return Quotas::default();
+        }
+        Quotas(Some(Arc::new(Ledger { rules, usage, since: Mutex::default() })))
+    }
+
+    /// Admits writes that would add at most this usage, or refuses them all. `added` is called only if a rule applies.
+    pub fn admit(&self, who: &Principal, added: impl FnOnce() -> StorageUsage) -> Result<(), QuotaExceeded> {
+        let Some(ledger) = &self.0 else { return Ok(()) };
+        let applies = |rule: &&QuotaRule| rule.organizations.is_empty() || rule.organizations.contains(&who.org_name);
+        let rules: Vec<&QuotaRule> = ledger.rules.iter().filter(applies).collect();
+        if rules.is_empty() {
+            return Ok(());
+        }
+        let added = added();
+        if added == StorageUsage::default() {
+            return Ok(());
+        }
+        let Some((look, stored)) = ledger.usage.of(who.org) else { return Ok(()) };
+        let mut since = ledger.since.lock();
+        let before =
+            since.get(&who.org).filter(|(of, _)| *of == look).map(|(_, admitted)| *admitted).unwrap_or_default();
+        let held = stored.plus(before);
+        let then = held.plus(added);
+        for rule in rules {
+            let over = |wanted: Option<u64>, then: u64| wanted.filter(|most| then > *most);
+            if let Some(most) = over(rule.rows, then.rows) {
+                return Err(QuotaExceeded::new(&who.org_name, "rows", held.rows, most));
+            }
+            if let Some(most) = over(rule.bytes, then.bytes) {
+                return Err(QuotaExceeded::new(&who.org_name, "bytes", held.bytes, most));
+            }
+        }
+        if since.len() < COUNTED_MAX || since.contains_key(&who.org) {
+            since.insert(who.org, (look, before.plus(added)));
+        }
+        Ok(())
+    }
+}
+
+impl StorageUsage {
+    /// Returns the sum of two usages.
+    pub fn plus(self, other: StorageUsage) -> StorageUsage {
+        StorageUsage { rows: self.rows.saturating_add(other.rows), bytes: self.bytes.saturating_add(other.bytes) }
+    }
+}
+
+/// A write was refused by a quota.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the organization `{org}` stores {held} {what} and may store {most} (limits.quotas), which this would exceed: delete \
+     something, or ask who runs this for more"
+)]
+pub struct QuotaExceeded {
+    org: String,
+    what: &'static str,
+    held: u64,
+    most: u64,
+}
+
+impl QuotaExceeded {
+    /// Time after which a client may try again: something may have been deleted.
+    pub const RETRY_AFTER: Duration = Duration::from_secs(60);
+
+    fn new(org: &str, what: &'static str, held: u64, most: u64) -> QuotaExceeded {
+        QuotaExceeded { org: org.to_owned(), what, held, most }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_node_auth::{Credential, Rights};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Looked(Mutex<Option<(u64, StorageUsage)>>);
+
+    impl UsageSource for Looked {
+        fn of(&self, _: OrgId) -> Option<(u64, StorageUsage)> {
+            *self.0.lock()
+        }
+    }
+
+    fn who(name: &str) -> Principal {
+        Principal {
+            org: OrgId(Uuid::from_u128(1)),
+            org_name: name.into(),
+            user: Uuid::nil(),
+            user_email: String::new(),
+            impersonator: None,
+            credential: Credential::ApiKey(Uuid::nil()),
+            rights: Arc::new(Rights::default()),
+        }
+    }
+
+    fn usage(rows: u64, bytes: u64) -> StorageUsage {
+        StorageUsage { rows, bytes }
+    }
+
+    #[test]
+    fn writes_since_the_last_measurement_count() {
+        let looked = Arc::new(Looked(Mutex::new(None)));
+        let rule = QuotaRule { organizations: vec!["acme".into()], rows: Some(10), bytes: None };
+        let quotas = Quotas::new(vec![rule], Arc::clone(&looked) as Arc<dyn UsageSource>);
+        let admit = |name: &str, rows: u64| quotas.admit(&who(name), || usage(rows, 20 * rows)).is_ok();
+        assert!(admit("acme", 100), "nothing is known before the first measurement");
+        *looked.0.lock() = Some((1, usage(4, 0)));
+        assert!(!admit("acme", 7) && admit("acme", 6) && !admit("acme", 1) && admit("others", 1000));
+        assert!(admit("acme", 0), "what adds nothing is admitted");
+        *looked.0.lock() = Some((2, usage(9, 0)));
+        assert!(admit("acme", 1) && !admit("acme", 1));
+    }
+
+    #[test]
+    fn bytes_are_bounded_apart_from_rows() {
+        let looked = Arc::new(Looked(Mutex::new(Some((1, usage(0, 1000))))));
+        let rule = QuotaRule { organizations: vec![], rows: None, bytes: Some(5000) };
+        let quotas = Quotas::new(vec![rule], looked);
+        let why = quotas.admit(&who("x"), || usage(1, 4001)).expect_err("too many");
+        assert!(why.to_string().contains("stores 1000 bytes and may store 5000"), "{why}");
+        quotas.admit(&who("x"), || usage(1000, 4000)).expect("few");
+    }
+
+    #[test]
+    fn a_rule_says_something() {
+        let none = QuotaRule { organizations: vec![], rows: None, bytes: None };
+        assert!(check_quotas(&[none]).expect_err("nothing").contains("rule 1"));
+    }
+}

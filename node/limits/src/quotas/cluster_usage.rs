@@ -1,0 +1,163 @@
+//! Storage used by organizations over all nodes: each shard is measured where it is led, and the nodes ask each other.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_cluster::{Cluster, NoAnswer, Service};
+use assay_storage_model::{GroupId, NodeId, OrgId, ShardId};
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use super::{QuotaRule, StorageUsage, UsageSource};
+
+const HELD: &str = "limits.held";
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// Storage that one organization uses in a shard.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct ShardUsage {
+    org: OrgId,
+    rows: u64,
+    bytes: u64,
+}
+
+/// Usage of the shards that a node leads.
+type ShardUsages = Vec<(ShardId, Vec<ShardUsage>)>;
+
+/// Storage used in the shards of a [`Cluster`], as last heard.
+pub struct ClusterUsage {
+    cluster: Arc<Cluster>,
+    seen: Mutex<UsageByShard>,
+}
+
+#[derive(Debug, Default)]
+struct UsageByShard {
+    shards: BTreeMap<ShardId, Vec<ShardUsage>>,
+    look: u64,
+    totals: HashMap<OrgId, StorageUsage>,
+}
+
+impl fmt::Debug for ClusterUsage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterUsage").field("look", &self.seen.lock().look).finish_non_exhaustive()
+    }
+}
+
+impl ClusterUsage {
+    /// Serves other nodes and asks them, if there are rules.
+    pub fn start(cluster: &Arc<Cluster>, rules: &[QuotaRule]) -> Arc<ClusterUsage> {
+        let usage = Arc::new(ClusterUsage { cluster: Arc::clone(cluster), seen: Mutex::default() });
+        if !rules.is_empty() {
+            cluster.serve(HELD, Arc::new(UsageService(Arc::clone(cluster))));
+            tokio::spawn(Arc::clone(&usage).keep_looking());
+        }
+        usage
+    }
+
+    async fn keep_looking(self: Arc<Self>) {
+        loop {
+            let own = self.cluster.node();
+            let others = self.cluster.peer_counts().into_keys().filter(|node| *node != own);
+            let asks = others.map(|node| {
+                let cluster = Arc::clone(&self.cluster);
+                async move { cluster.ask(node, HELD, Bytes::new(), ANSWER_WITHIN).await }
+            });
+            let answers = join_all(asks).await;
+            let led = led_here(&self.cluster).await;
+            {
+                let mut seen = self.seen.lock();
+                // A node that does not answer soon leads nothing. Its last answer holds until another node leads the shard.
+                for parts in
+                    answers.into_iter().flatten().filter_map(|body| serde_json::from_slice::<ShardUsages>(&body).ok())
+                {
+                    seen.shards.extend(parts);
+                }
+                seen.shards.extend(led);
+                seen.sum(usize::from(self.cluster.shards()));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+impl UsageByShard {
+    /// Computes the totals once all shards were heard.
+    fn sum(&mut self, shards: usize) {
+        if self.shards.len() < shards {
+            return;
+        }
+        self.totals.clear();
+        for part in self.shards.values().flatten() {
+            let total = self.totals.entry(part.org).or_default();
+            total.rows = total.rows.saturating_add(part.rows);
+            total.bytes = total.bytes.saturating_add(part.bytes);
+        }
+        self.look += 1;
+    }
+}
+
+impl UsageSource for ClusterUsage {
+    fn of(&self, org: OrgId) -> Option<(u64, StorageUsage)> {
+        let seen = self.seen.lock();
+        (seen.look > 0).then(|| (seen.look, seen.totals.get(&org).copied().unwrap_or_default()))
+    }
+}
+
+/// Measures the shards led here. It reads much memory, so it runs beside the threads that serve.
+async fn led_here(cluster: &Arc<Cluster>) -> ShardUsages {
+    let cluster = Arc::clone(cluster);
+    let look = move || {
+        let led = (0..cluster.shards()).map(ShardId).filter_map(|id| {
+            cluster.group(GroupId::of_shard(id)).filter(|group| group.leads())?;
+            let part =
+                |(org, held): (OrgId, assay_cluster::Held)| ShardUsage { org, rows: held.rows, bytes: held.bytes };
+            Some((id, cluster.shard(id)?.held().into_iter().map(part).collect()))
+        });
+        led.collect()
+    };
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}
+
+#[derive(Debug)]
+struct UsageService(Arc<Cluster>);
+
+impl Service for UsageService {
+    fn answer(&self, _from: NodeId, _body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+        let cluster = Arc::clone(&self.0);
+        async move {
+            let parts = led_here(&cluster).await;
+            let text = serde_json::to_vec(&parts).map_err(|why| NoAnswer::Refused(why.to_string()))?;
+            Ok(Bytes::from(text))
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn totals_are_over_all_shards_and_none_before_all_were_heard() {
+        let org = OrgId(Uuid::from_u128(1));
+        let part = |rows| vec![ShardUsage { org, rows, bytes: rows * 10 }];
+        let mut seen = UsageByShard::default();
+        seen.shards.insert(ShardId(0), part(3));
+        seen.sum(2);
+        assert_eq!(seen.look, 0);
+        seen.shards.insert(ShardId(1), part(4));
+        seen.sum(2);
+        assert_eq!((seen.look, seen.totals[&org]), (1, StorageUsage { rows: 7, bytes: 70 }));
+        seen.shards.insert(ShardId(1), Vec::new());
+        seen.sum(2);
+        assert_eq!((seen.look, seen.totals[&org]), (2, StorageUsage { rows: 3, bytes: 30 }));
+    }
+}

@@ -1,0 +1,276 @@
+//! Lease of tokens that a node holds of a bucket elsewhere, for a moment and in batches. Pure: the caller brings the time,
+//! and sends what is returned.
+//!
+//! ```text
+//! request ──> a token is there ─────────────────────────────> admitted
+//!         ├─> the home said lately that it has none ────────> refused, nobody is asked
+//!         ├─> the home does not answer ─────────────────────> admitted or refused by this node's share
+//!         └─> the home is asked, for all who wait and a bit more ──> waits
+//! ```
+//! Requests admitted by the share are a debt, which the next ask names and the home takes out of the bucket.
+
+use super::bucket::{Ask, Bucket, Grant, Micros, SECOND, Terms, seconds, whole};
+use super::mix::mix;
+
+/// Asks for one limit follow each other no faster than this in the long run.
+pub const ASK_EVERY: Micros = 50_000;
+/// Asks that may go out at once after a pause.
+const ASKS_AT_ONCE: f64 = 2.0;
+/// A request waits no longer than this for the answer to an ask; then the home counts as silent.
+pub const ANSWER_WAIT_MAX: Micros = 50_000;
+/// Tokens expire after this time, and so does a late answer.
+pub const LEASE: Micros = 200_000;
+/// An ask without an answer by then counts as lost.
+const ASK_ENDS: Micros = LEASE + 100_000;
+/// A home that did not answer is asked again after this.
+const PROBE_EVERY: Micros = 100_000;
+/// A node that was refused asks again after this, however long it will take.
+const CLOSED_MAX: Micros = SECOND;
+/// Bound of what all nodes together hold ahead of requests, in seconds of the rate.
+const AHEAD_SECONDS: f64 = 0.25;
+/// Time for which requests are counted before they make a rate.
+const DEMAND_WINDOW: Micros = 100_000;
+
+/// Events other than requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A waiting request has left.
+    Leave,
+    /// A request admitted here was refused by another rule.
+    Back,
+    /// The ask sent at that moment was answered.
+    Answered { sent: Micros, grant: Grant },
+    /// No answer came, or the other node is not the home.
+    Failed { sent: Micros },
+    /// Another node is the home from here on.
+    Moved,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Admit,
+    /// Refused, with the time until the next token.
+    Refuse {
+        wait: Micros,
+    },
+    /// The request asks again when something was heard, at the latest at that moment.
+    Wait {
+        until: Micros,
+    },
+}
+
+/// Decision about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    pub verdict: Verdict,
+    /// Message for the home.
+    pub ask: Option<Ask>,
+    /// Whether the verdict is by this node's share.
+    pub alone: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lease {
+    tokens: u32,
+    /// Moment at which the tokens expire.
+    ends: Micros,
+    unused: u32,
+    debt: u32,
+    waiting: u32,
+    asked: Option<Asked>,
+    /// Limits the asks that go out.
+    asks: Bucket,
+    /// No ask goes out before this moment.
+    closed: Micros,
+    /// Moment of the next token, as the home said.
+    opens: Micros,
+    /// Moment at which the last ask failed.
+    lost: Option<Micros>,
+    share: Bucket,
+    demand: Demand,
+    jitter: Jitter,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Asked {
+    at: Micros,
+    want: u32,
+    debt: u32,
+}
+
+const ASKS: Terms = Terms { per_second: SECOND as f64 / ASK_EVERY as f64, burst: ASKS_AT_ONCE };
+
+impl Lease {
+    pub fn new(now: Micros, terms: Terms, nodes: usize) -> Lease {
+        Lease {
+            tokens: 0,
+            ends: now,
+            unused: 0,
+            debt: 0,
+            waiting: 0,
+            asked: None,
+            asks: Bucket::new(now, ASKS),
+            closed: now,
+            opens: now,
+            lost: None,
+            share: Bucket::new(now, terms.shared(nodes)),
+            demand: Demand { per_second: 0.0, count: 0, since: now },
+            jitter: Jitter(now),
+        }
+    }
+
+    pub fn step(&mut self, now: Micros, event: Event) {
+        self.expire(now);
+        let is_this = |sent| self.asked.is_some_and(|asked: Asked| asked.at == sent);
+        match event {
+            Event::Leave => self.waiting = self.waiting.saturating_sub(1),
+            Event::Back => {
+                self.ends = if self.tokens == 0 { now + LEASE } else { self.ends };
+                self.tokens += 1;
+            }
+            Event::Answered { sent, grant } if is_this(sent) => self.answered(now, grant),
+            Event::Failed { sent } if is_this(sent) => self.failed(now),
+            // The ask was given up.
+            Event::Answered { .. } | Event::Failed { .. } => {}
+            Event::Moved => self.lost = None,
+        }
+    }
+
+    /// Decides about a request. `first` is false for one that waited and asks again.
+    pub fn take(&mut self, now: Micros, terms: Terms, nodes: usize, first: bool) -> Decision {
+        self.expire(now);
+        if first {
+            self.demand.count(now);
+        }
+        if self.tokens > 0 {
+            self.tokens -= 1;
+            return Decision { verdict: Verdict::Admit, ask: None, alone: false };
+        }
+        if let Some(asked) = self.asked {
+            let until = asked.at + ANSWER_WAIT_MAX;
+            return match now < until && self.lost.is_none() {
+                true => self.wait(until, first, None),
+                false => self.alone(now, terms, nodes, None),
+            };
+        }
+        if let Some(lost) = self.lost {
+            let due = now >= lost + PROBE_EVERY;
+            let ask = due.then(|| self.ask(now, terms, nodes, 1));
+            return self.alone(now, terms, nodes, ask);
+        }
+        if now < self.closed {
+            let wait = self.opens.max(self.closed) - now;
+            return Decision { verdict: Verdict::Refuse { wait }, ask: None, alone: false };
+        }
+        let slot = self.asks.step(now, ASKS, Ask { want: 1, ..Ask::default() });
+        if slot.granted == 0 {
+            return self.wait(now + slot.wait, first, None);
+        }
+        let others = self.waiting;
+        let ask = self.ask(now, terms, nodes, if first { others + 1 } else { others.max(1) });
+        self.wait(now + ANSWER_WAIT_MAX, first, Some(ask))
+    }
+
+    /// Returns whether a new lease would behave the same.
+    pub fn is_idle(&self, now: Micros, terms: Terms, nodes: usize) -> bool {
+        let holds = self.waiting > 0 || self.asked.is_some() || self.debt > 0 || (self.tokens > 0 && now < self.ends);
+        !holds && self.opens <= now && self.share.is_full(now, terms.shared(nodes))
+    }
+
+    fn wait(&mut self, until: Micros, first: bool, ask: Option<Ask>) -> Decision {
+        self.waiting += u32::from(first);
+        Decision { verdict: Verdict::Wait { until }, ask, alone: false }
+    }
+
+    /// Decides by this node's share, since the home does not answer.
+    fn alone(&mut self, now: Micros, terms: Terms, nodes: usize, ask: Option<Ask>) -> Decision {
+        let grant = self.share.step(now, terms.shared(nodes), Ask { want: 1, ..Ask::default() });
+        let verdict = match grant.granted {
+            0 => Verdict::Refuse { wait: grant.wait },
+            _ => {
+                self.debt = self.debt.saturating_add(1);
+                Verdict::Admit
+            }
+        };
+        Decision { verdict, ask, alone: true }
+    }
+
+    /// Makes an ask for `needed` requests, and for those that come until the next ask can go out.
+    fn ask(&mut self, now: Micros, terms: Terms, nodes: usize, needed: u32) -> Ask {
+        let soon = self.demand.at(now) * seconds(ASK_EVERY);
+        let ahead = soon.min(terms.per_second * AHEAD_SECONDS / nodes.max(1) as f64);
+        let want = needed.saturating_add(whole(ahead));
+        self.asked = Some(Asked { at: now, want, debt: self.debt });
+        // Named once: a bucket that heard it twice would have too much.
+        Ask { want, unused: std::mem::take(&mut self.unused), debt: self.debt }
+    }
+
+    fn answered(&mut self, now: Micros, grant: Grant) {
+        let Some(asked) = self.asked.take() else { return };
+        self.lost = None;
+        self.debt -= asked.debt.min(self.debt);
+        // Counted from the ask on: valid tokens have left the bucket just now.
+        self.ends = asked.at + LEASE;
+        self.tokens = self.tokens.saturating_add(grant.granted.min(asked.want));
+        if grant.granted < asked.want {
+            self.opens = now.saturating_add(grant.wait);
+            self.closed = now + grant.wait.clamp(ASK_EVERY, CLOSED_MAX) + self.jitter.below(now, ASK_EVERY);
+        }
+    }
+
+    /// Notes a failed ask. The home may have heard it: a debt may be paid twice, and is never forgotten.
+    fn failed(&mut self, now: Micros) {
+        if self.asked.take().is_some() {
+            self.lost = Some(now);
+        }
+    }
+
+    fn expire(&mut self, now: Micros) {
+        if self.tokens > 0 && now >= self.ends {
+            self.unused = self.unused.saturating_add(std::mem::take(&mut self.tokens));
+        }
+        if self.asked.is_some_and(|asked| now >= asked.at + ASK_ENDS) {
+            self.failed(now);
+        }
+    }
+}
+
+/// Jitter for the next ask. Without it, nodes that are refused at one pace ask in one order, and the first gets everything.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Jitter(u64);
+
+impl Jitter {
+    fn below(&mut self, now: Micros, most: Micros) -> Micros {
+        self.0 = mix(self.0 ^ now);
+        self.0 % most
+    }
+}
+
+/// Rate at which requests come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Demand {
+    per_second: f64,
+    count: u32,
+    since: Micros,
+}
+
+impl Demand {
+    fn count(&mut self, now: Micros) {
+        self.settle(now);
+        self.count = self.count.saturating_add(1);
+    }
+
+    fn at(&mut self, now: Micros) -> f64 {
+        self.settle(now);
+        self.per_second
+    }
+
+    /// Averages the old rate and the new one, so that it follows within a few windows.
+    fn settle(&mut self, now: Micros) {
+        let passed = now.saturating_sub(self.since);
+        if passed >= DEMAND_WINDOW {
+            self.per_second = (self.per_second + f64::from(self.count) / seconds(passed)) / 2.0;
+            (self.count, self.since) = (0, now);
+        }
+    }
+}

@@ -30,7 +30,8 @@ pub fn page(path: &str) -> Option<String> {
 
 /// Renders the list of pages, with the current one marked.
 fn navigation(current: &str) -> String {
-    let mut rendered = format!("<p class=\"home\"><a href=\"{ROOT}/\">Assay guide</a></p>\n");
+    let mut rendered =
+        format!("<p class=\"home\"><a href=\"{ROOT}\">Assay guide</a> <a href=\"/docs\">API reference</a></p>\n");
     let (mut in_list, mut level) = (false, 0);
     for line in SUMMARY.lines() {
         if let Some(heading) = line.strip_prefix("# ") {

@@ -5,6 +5,7 @@ mod access;
 mod environments;
 pub(crate) mod files;
 mod functions;
+mod guide;
 mod identity;
 mod later;
 mod oauth;
@@ -54,6 +55,10 @@ pub fn registered(config: &mut Routes<'_>) {
     public(config);
     config.service(at("/openapi.json").route(get().to(service::document)));
     config.service(at("/docs").route(get().to(service::docs)));
+    config.service(at("/docs/guide").route(get().to(guide::first_page)));
+    config.service(at("/docs/guide/{name}").route(get().to(guide::named_page)));
+    config.service(at("/docs/guide/errors/{name}").route(get().to(guide::error_page)));
+    config.service(at("/docs/guide/images/{name}").route(get().to(guide::image)));
     config.service(at("/metrics").route(get().to(service::metrics)));
     config.service(at("/version").route(get().to(service::version)));
     config.service(at("/ping").route(get().to(identity::ping)));
@@ -119,6 +124,7 @@ pub fn registered(config: &mut Routes<'_>) {
 /// Returns the descriptions of single routes. Families of routes are described where they are registered.
 pub fn single_operations() -> Vec<Operation> {
     let mut all = service::operations();
+    all.extend(guide::operations());
     all.extend(identity::operations());
     all.extend(openapi::logins::logins());
     all.extend(openapi::logins::setups());

@@ -107,6 +107,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-node-connections",
             "assay-node-files",
             "assay-node-functions",
+            "assay-node-guide",
             "assay-node-limits",
             "assay-node-objects",
             "assay-node-otel",

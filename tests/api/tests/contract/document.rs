@@ -27,6 +27,30 @@ pub fn page_is_shown(url: &str) {
     assert!(answer.text().contains("openapi.json"));
 }
 
+/// Each page that the guide's list links to is served, and so is the page of each error code.
+pub fn guide_is_shown(url: &str) {
+    let page = |path: &str| {
+        let request = Request { method: "GET".into(), target: path.into(), ..Request::default() };
+        let answer = send(url, &request).unwrap_or_else(|error| panic!("{error:#}"));
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        assert!(
+            answer.header("content-security-policy").is_some_and(|policy| policy.starts_with("default-src 'none'"))
+        );
+        answer.text()
+    };
+    let first = page("/docs/guide");
+    let links = |text: &str| {
+        let all = text.split("href=\"").skip(1).filter_map(|rest| rest.split(['"', '#']).next());
+        all.filter(|link| link.starts_with("/docs/guide/")).map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let pages = links(&first);
+    assert!(pages.len() > 10, "{pages:?}");
+    let errors: BTreeSet<String> =
+        pages.iter().flat_map(|path| links(&page(path))).filter(|link| link.contains("/errors/")).collect();
+    assert!(errors.len() > 10, "{errors:?}");
+    errors.iter().for_each(|path| drop(page(path)));
+}
+
 /// Where the document is not the contract, and nobody says why.
 pub fn complaints(ours: &Document) -> Vec<String> {
     let contract = contract();

@@ -14,7 +14,7 @@ use assay_test_api::template::{self, Variables};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::document::{self, page_is_shown, shown_by};
+use crate::document::{self, guide_is_shown, page_is_shown, shown_by};
 use crate::listed::{self, contract};
 
 /// Names something that is not there.
@@ -263,6 +263,7 @@ fn service_token(url: &str, data_dir: &Path) -> Result<(String, Value)> {
 fn complaints(urls: &[String], key: &str, data_dir: &Path) -> Result<Vec<String>> {
     let (contract, ours) = (contract(), shown_by(&urls[0]));
     page_is_shown(&urls[0]);
+    guide_is_shown(&urls[0]);
     let mut complaints = document::complaints(&ours);
     let not_served: BTreeMap<String, String> = listed::read("not_served.json");
     let (token, account) = service_token(&urls[0], data_dir)?;

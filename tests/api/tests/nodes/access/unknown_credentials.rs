@@ -71,13 +71,17 @@ fn routes(url: &str) -> Result<Vec<Route>> {
 }
 
 /// What there is to read for anybody, and how people log in who have no credential yet.
-const PUBLIC: [&str; 16] = [
+const PUBLIC: [&str; 20] = [
     "/.well-known/oauth-authorization-server",
     "/api/cli/wizard-session/allow",
     "/api/cli/wizard-session/create",
     "/api/cli/wizard-session/login",
     "/api/cli/wizard-session/poll",
     "/docs",
+    "/docs/guide",
+    "/docs/guide/5ca1ab1e-0000-4000-8000-0123456789ab",
+    "/docs/guide/errors/5ca1ab1e-0000-4000-8000-0123456789ab",
+    "/docs/guide/images/5ca1ab1e-0000-4000-8000-0123456789ab",
     "/healthz",
     "/metrics",
     "/oauth/authorize",

@@ -47,7 +47,7 @@ pub use server::{Handle, Server};
 pub mod pure {
     pub use crate::requests::body::{RowsAt, object, parse, room_of};
     pub use crate::requests::row_bodies::{
-        CrossPart, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, rows,
+        CrossPart, Logs3, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, rows,
     };
     pub use crate::responses::refusal::{Kind, Refusal};
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use assay_node_http::pure::{Kind, Refusal};
 use assay_node_http::pure::{
-    RowsAt, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, object, parse, room_of, rows,
+    Logs3, RowsAt, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, object, parse, room_of, rows,
 };
 use assay_node_objects::pure::{Book, Prepared, Wanted, asked, prepare_all};
 use assay_node_objects::{FetchRequest, ObjectLimits, ObjectWrite, WriteError, feedback, ingest};
@@ -66,7 +66,13 @@ fn body(operation: u8, text: &[u8]) -> Result<(), Refusal> {
         6 => several(&mut object(value?)?),
         7 => {
             let said = said(value.ok(), "rows");
-            let sent = compared(logs3_rows(text), said.as_deref())?;
+            let rows = match logs3_rows(text) {
+                // It names a file that was uploaded before, and has no rows of its own.
+                Ok(Logs3::Uploaded(_)) => return Ok(()),
+                Ok(Logs3::Rows(rows)) => Ok(rows),
+                Err(refusal) => Err(refusal),
+            };
+            let sent = compared(rows, said.as_deref())?;
             logs3(sent, &said.unwrap_or_default())
         }
         _ => fetch_body(&object(value?)?).map(fetch),

@@ -28,6 +28,12 @@ struct Cli {
     /// Test binaries that run at the same time [default: one more than there are processors, at most 8]
     #[arg(long)]
     jobs: Option<NonZeroUsize>,
+    /// Only unit tests, which are those within libraries and programs
+    #[arg(long)]
+    unit: bool,
+    /// Only tests of the crate in this directory; may be repeated
+    #[arg(long = "crate", value_name = "DIRECTORY")]
+    crates: Vec<PathBuf>,
     /// Arguments of every test binary, such as a part of a test's name, or --ignored
     #[arg(last = true)]
     arguments: Vec<String>,
@@ -39,9 +45,17 @@ fn main() -> anyhow::Result<ExitCode> {
     let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     let workspace =
         Workspace::parse(&output_of(&cargo, &["metadata", "--locked", "--no-deps", "--format-version", "1"])?)?;
-    let build = ["test", "--workspace", "--locked", "--no-run", "--message-format", "json-render-diagnostics"];
+    let mut build = vec!["test", "--workspace", "--locked", "--no-run", "--message-format", "json-render-diagnostics"];
+    if cli.unit {
+        build.extend(["--lib", "--bins"]);
+    }
     let (mut tests, variables) = binaries::built(&output_of(&cargo, &build)?, &workspace)?;
-    tests.push(doc_tests(cargo, &workspace));
+    if !cli.crates.is_empty() {
+        let wanted: Vec<PathBuf> = cli.crates.iter().map(|directory| workspace.root.join(directory)).collect();
+        tests.retain(|test| wanted.contains(&test.package_dir));
+    } else if !cli.unit {
+        tests.push(doc_tests(cargo, &workspace));
+    }
     let durations_file = workspace.target_dir.join("test-durations.json");
     let mut durations = Durations::read(&durations_file);
     durations.sort(&mut tests);
@@ -67,7 +81,7 @@ fn main() -> anyhow::Result<ExitCode> {
         }
     })?;
     // A few tests of each say nothing about how long all of them take.
-    if settings.arguments.is_empty() {
+    if settings.arguments.is_empty() && !cli.unit && cli.crates.is_empty() {
         durations.write(&durations_file)?;
     }
     let Counts { passed, failed: tests_failed, ignored } = counts;

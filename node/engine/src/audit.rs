@@ -5,7 +5,7 @@
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Bound, Derived, Field, Order, Output};
 use assay_node_btql::values::Value;
-use assay_node_vectors::Program;
+use assay_node_expressions::Program;
 use assay_storage_model::merge::{DocField, doc_fields};
 use assay_storage_shard::{PastWrite, Written};
 

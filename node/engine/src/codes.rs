@@ -8,7 +8,7 @@ use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, PrimitiveArray};
 use arrow::datatypes::{
     ArrowPrimitiveType, Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt64Type,
 };
-use assay_node_vectors::Type;
+use assay_node_expressions::Type;
 
 /// Pairs of codes are counted in a table where there are no more.
 const TABLE_MAX: usize = 1 << 16;

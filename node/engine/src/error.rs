@@ -26,18 +26,18 @@ pub enum EngineError {
     #[error(transparent)]
     Shard(#[from] ShardError),
     #[error(transparent)]
-    Vectors(assay_node_vectors::Error),
+    Expression(assay_node_expressions::Error),
     /// What another node sent does not read.
     #[error("a part of an answer is damaged")]
     Damaged,
 }
 
-impl From<assay_node_vectors::Error> for EngineError {
+impl From<assay_node_expressions::Error> for EngineError {
     /// What a watch stopped says why itself.
-    fn from(error: assay_node_vectors::Error) -> EngineError {
+    fn from(error: assay_node_expressions::Error) -> EngineError {
         match error {
-            assay_node_vectors::Error::Stopped(stop) => stop.downcast().map_or(EngineError::Stopped, |of| *of),
-            other => EngineError::Vectors(other),
+            assay_node_expressions::Error::Stopped(stop) => stop.downcast().map_or(EngineError::Stopped, |of| *of),
+            other => EngineError::Expression(other),
         }
     }
 }

@@ -5,7 +5,7 @@ use ahash::{AHashMap, AHashSet};
 use assay_node_btql::ast::Shape;
 use assay_node_btql::bound::{Bound, Field, Groups, Output, Pivot, Rows};
 use assay_node_btql::values::Value;
-use assay_node_vectors::Env;
+use assay_node_expressions::Env;
 
 use crate::EngineError;
 use crate::aggregate::canonical_bytes;

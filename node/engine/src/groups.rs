@@ -10,7 +10,7 @@ use arrow::compute::take;
 use arrow::datatypes::Int32Type;
 use assay_node_btql::bound::{self, Field};
 use assay_node_btql::values::Value;
-use assay_node_vectors::Type;
+use assay_node_expressions::Type;
 use hashbrown::HashTable;
 
 use crate::EngineError;

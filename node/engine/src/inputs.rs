@@ -14,7 +14,7 @@ use arrow::datatypes::{Float64Type, Int64Type};
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Derived, Expr, Field};
 use assay_node_btql::values::Value;
-use assay_node_vectors::{Env, Program, Type};
+use assay_node_expressions::{Env, Program, Type};
 use assay_storage_segments::{Form, Kind, Want};
 use assay_storage_shard::{ShardError, Unit};
 

@@ -4,7 +4,7 @@
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Aggregate, Bound, Expr, Groups, Infer, Key, Order, Output, Unpivot};
 use assay_node_btql::values::Value;
-use assay_node_vectors::{Env, Program};
+use assay_node_expressions::{Env, Program};
 
 use crate::EngineError;
 use crate::groups::GroupTable;

@@ -16,7 +16,7 @@ use ahash::AHashMap;
 use arrow::array::{Array, ArrayRef, Float64Array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use assay_node_btql::values::Value;
-use assay_node_vectors::Type;
+use assay_node_expressions::Type;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Unexpected, Visitor};
 

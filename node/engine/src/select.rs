@@ -8,7 +8,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder}
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use assay_node_btql::bound::{Datum, Derived, Expr, Field, Function};
 use assay_node_btql::values::{Value, Words};
-use assay_node_vectors::Env;
+use assay_node_expressions::Env;
 use assay_storage_segments::WORD_BYTES_MAX;
 use assay_storage_shard::Unit;
 use memchr::memmem;

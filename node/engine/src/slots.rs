@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Derived, Expr, Field};
 use assay_node_btql::values::Value;
-use assay_node_vectors::{Env, Program, Type};
+use assay_node_expressions::{Env, Program, Type};
 
 use crate::EngineError;
 
@@ -21,7 +21,7 @@ impl Slots {
     pub fn compile(&mut self, expr: &Expr, env: &Env) -> Result<Program, EngineError> {
         let fields = RefCell::new(std::mem::take(&mut self.fields));
         let schema = |field: &Field, steps: &[Step]| {
-            // These are computed of others (`vectors` knows how), and only columns are read at paths.
+            // These are computed of others (`expressions` knows how), and only columns are read at paths.
             let is_computed = matches!(field, Field::Derived(Derived::Duration | Derived::TotalTokens));
             if is_computed || !steps.is_empty() && !matches!(field, Field::Column(_)) {
                 return None;

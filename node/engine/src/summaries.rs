@@ -7,7 +7,7 @@ use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Aggregate, Bound, Derived, Expr, Field, Order, Output};
 use assay_node_btql::columns::COMPARISON_KEY;
 use assay_node_btql::values::Value;
-use assay_node_vectors::Program;
+use assay_node_expressions::Program;
 use assay_storage_model::{PaginationKey, Xact};
 use assay_storage_segments::Want;
 

@@ -9,8 +9,8 @@ use arrow::array::{AsArray, BooleanBufferBuilder};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::UInt64Type;
 use assay_node_btql::bound::{Order, TraceCondition, TraceFilter};
-use assay_node_vectors::Env;
-use assay_node_vectors::Type;
+use assay_node_expressions::Env;
+use assay_node_expressions::Type;
 use assay_storage_segments::Want;
 
 use crate::EngineError;

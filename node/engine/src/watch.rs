@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use assay_node_vectors::{Bounds, Env, Stop};
+use assay_node_expressions::{Bounds, Env, Stop};
 
 use crate::EngineError;
 use crate::workers::let_others;

@@ -20,7 +20,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         &[
             "assay-storage-segments",
             "assay-storage-shard",
-            "assay-node-vectors",
+            "assay-node-expressions",
             "assay-node-engine",
             "assay-node-answers",
             "assay-test-btql",

@@ -1,7 +1,7 @@
 //! How many rows there are, or values that are not null.
 
 use assay_node_btql::values::Value;
-use assay_node_vectors::Type;
+use assay_node_expressions::Type;
 
 use super::rows::Batch;
 use super::{Damaged, Grouped, Place};

@@ -8,7 +8,7 @@ use std::hash::BuildHasherDefault;
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use assay_node_btql::values::Value;
-use assay_node_vectors::Type;
+use assay_node_expressions::Type;
 
 use super::hash::{self, Hashed, Member, group_of, high_bits, member};
 use super::registers::Registers;

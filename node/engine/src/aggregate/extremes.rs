@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use arrow::array::AsArray;
 use arrow::datatypes::{Int64Type, TimestampMicrosecondType, UInt64Type};
 use assay_node_btql::values::{Value, in_order};
-use assay_node_vectors::Type;
+use assay_node_expressions::Type;
 
 use super::rows::{Batch, each_block, each_valid};
 use super::value_at::key_text;

@@ -35,7 +35,7 @@ mod value_at;
 use arrow::array::{Array, ArrayRef};
 use assay_node_btql::bound::{Aggregate, Aggregation};
 use assay_node_btql::values::Value;
-use assay_node_vectors::Type;
+use assay_node_expressions::Type;
 
 pub use canonical::{canonical_bytes, canonical_text};
 pub(crate) use value_at::text_at;

@@ -1,7 +1,7 @@
 //! Percentiles: exact of up to [`EXACT_MAX`] numbers a group, then by a sample of them (D-75).
 
 use assay_node_btql::values::Value;
-use assay_node_vectors::Type;
+use assay_node_expressions::Type;
 
 use super::rows::Batch;
 use super::sketch::{Sketch, mixed};

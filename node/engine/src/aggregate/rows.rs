@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{Decimal128Type, Float64Type, Int64Type};
 use assay_node_btql::values::Value;
-use assay_node_vectors::Type;
+use assay_node_expressions::Type;
 
 use super::{Place, Places, value_at};
 

@@ -6,7 +6,7 @@ use std::array::from_fn;
 use arrow::array::AsArray;
 use arrow::datatypes::{Decimal128Type, Int64Type};
 use assay_node_btql::values::{SAFE, Value};
-use assay_node_vectors::Type;
+use assay_node_expressions::Type;
 
 use super::rows::{Batch, each_block, each_valid};
 use super::{Damaged, Grouped, Place};

@@ -9,7 +9,7 @@ use arrow::array::{
 };
 use assay_node_btql::ast::{Interval, Unit};
 use assay_node_btql::values::Value;
-use assay_node_vectors::Type;
+use assay_node_expressions::Type;
 use rand::Rng;
 use rand::rngs::StdRng;
 

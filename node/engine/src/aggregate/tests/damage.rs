@@ -2,7 +2,7 @@
 
 use assay_node_btql::bound::Aggregation;
 use assay_node_btql::values::Value;
-use assay_node_vectors::Type;
+use assay_node_expressions::Type;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 

@@ -10,7 +10,7 @@ mod places;
 use arrow::array::ArrayRef;
 use assay_node_btql::bound::{Aggregate, Aggregation, Datum, Expr};
 use assay_node_btql::values::Value;
-use assay_node_vectors::Type;
+use assay_node_expressions::Type;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};

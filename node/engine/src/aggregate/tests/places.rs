@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int64Array, StringArray};
 use assay_node_btql::bound::{Aggregate, Aggregation};
 use assay_node_btql::values::Value;
-use assay_node_vectors::Type;
+use assay_node_expressions::Type;
 
 use super::{SEED, States, aggregate, functions, through_bytes};
 use crate::aggregate::Places;

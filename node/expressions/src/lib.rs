@@ -16,9 +16,9 @@ mod builder;
 mod column;
 mod evaluation;
 mod kernels;
-mod result_types;
 mod prepared;
 mod program;
+mod result_types;
 mod scalar;
 mod types;
 

@@ -4,7 +4,7 @@ use assay_node_btql::ast;
 use assay_node_btql::bound::Function;
 use assay_node_btql::values::Value;
 
-use crate::types::{ValueType, Type};
+use crate::types::{Type, ValueType};
 
 /// Bits of counts: characters, elements, parts of times.
 const COUNT_BITS: u16 = 40;

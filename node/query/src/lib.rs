@@ -17,6 +17,7 @@ mod leaf;
 mod office;
 mod packed;
 mod plan;
+pub mod render;
 mod request;
 
 use std::collections::BTreeMap;

@@ -56,7 +56,6 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-limits", &[]),
     ("assay-node-otel", &[]),
     ("assay-node-expressions", &["assay-node-btql", "assay-storage-model"]),
-    ("assay-node-answers", &["assay-node-btql"]),
     (
         "assay-node-engine",
         &[
@@ -71,7 +70,6 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "assay-node-query",
         &[
             "assay-cluster",
-            "assay-node-answers",
             "assay-node-btql",
             "assay-node-engine",
             "assay-node-expressions",
@@ -101,7 +99,6 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     (
         "assay-node-http",
         &[
-            "assay-node-answers",
             "assay-node-auth",
             "assay-node-btql",
             "assay-node-connections",

@@ -12,7 +12,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     // The trait that raft-engine wants of what it stores.
     ("protobuf", &["assay-storage-log", "assay-bench"]),
     // answers are written as Parquet files too
-    ("parquet", &["assay-storage-segments", "assay-node-answers"]),
+    ("parquet", &["assay-storage-segments", "assay-node-query"]),
     // what is read of rows travels as columns: the shard makes those of memory; expressions are computed over them, and
     // compared with the interpreter
     (
@@ -22,7 +22,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "assay-storage-shard",
             "assay-node-expressions",
             "assay-node-engine",
-            "assay-node-answers",
+            "assay-node-query",
             "assay-test-btql",
         ],
     ),
@@ -39,7 +39,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "assay-node-auth",
             "assay-node-http",
             "assay-node-engine",
-            "assay-node-answers",
+            "assay-node-query",
             "assay-node-files",
             "assay-test-btql",
         ],

@@ -1,7 +1,7 @@
 //! Operations that are of no family, one after the other. A test says which one is missing here.
 
-use assay_node_answers::Format;
 use assay_node_functions::DEFINITIONS_AT_ONCE_MAX;
+use assay_node_query::render::Format;
 use assay_node_records::{ACLS_AT_ONCE_MAX, MEMBERS_AT_ONCE_MAX, describe_organization, describe_user, kinds};
 use serde_json::{Value, json};
 

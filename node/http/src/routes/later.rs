@@ -3,8 +3,8 @@
 //! Who may read its objects at the moment may see it; to all others it is not there.
 
 use actix_web::web::{Bytes, Payload};
-use assay_node_answers::cursor;
 use assay_node_auth::Permission;
+use assay_node_query::render::cursors;
 use assay_node_query::{Home, LaterRequest, RESULT_ROWS_MAX, Seen, Status, Wanted};
 use assay_node_records::RecordsError;
 use assay_storage_model::ObjectKind;
@@ -66,7 +66,7 @@ pub async fn result(call: Call) -> Answer {
     // Lines have one break each, at their end.
     let lines = lines.strip_suffix(b"\n").unwrap_or(&lines);
     body.extend(lines.iter().map(|byte| if *byte == b'\n' { b',' } else { *byte }));
-    let mut end = json!({"cursor": next.map(cursor::short)});
+    let mut end = json!({"cursor": next.map(cursors::short)});
     if let Some(why) = error {
         end["error"] = why.into();
     }
@@ -120,7 +120,7 @@ fn wanted(pairs: &[(String, String)]) -> Result<Wanted, Refusal> {
         })
     };
     let invalid = |_| Refusal::bad("Invalid cursor: pass the one of the page before, of the same query");
-    let row = last("cursor").map(cursor::parse_short).transpose().map_err(invalid)?;
+    let row = last("cursor").map(cursors::parse_short).transpose().map_err(invalid)?;
     Ok(Wanted { row: row.unwrap_or(0), limit: last("limit").map(limit).transpose()? })
 }
 
@@ -160,7 +160,7 @@ mod tests {
     fn a_page_is_wanted_from_a_row_on() {
         assert_eq!(pairs(&[]), Ok(Wanted { row: 0, limit: None }));
         assert_eq!(pairs(&[("limit", ""), ("cursor", "")]), Ok(Wanted { row: 0, limit: None }));
-        let cursor = cursor::short(7);
+        let cursor = cursors::short(7);
         assert_eq!(pairs(&[("cursor", &cursor), ("limit", "5")]), Ok(Wanted { row: 7, limit: Some(5) }));
         assert_eq!(pairs(&[("limit", "99999999")]), Ok(Wanted { row: 0, limit: Some(RESULT_ROWS_MAX) }));
         for (name, value, words) in [

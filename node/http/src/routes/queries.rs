@@ -5,14 +5,14 @@ mod streaming;
 use actix_web::HttpResponseBuilder;
 use actix_web::http::header::{self, HeaderMap};
 use actix_web::web::{Bytes, Payload};
-use assay_node_answers::cursor::{self, Cursor, Object, Secret};
-use assay_node_answers::{AnswerError, Format, Writer};
 use assay_node_auth::{Permission, Principal};
 use assay_node_btql::bound::Note;
 use assay_node_btql::columns::{Kind as SourceKind, Named};
 use assay_node_btql::schema::{Column, json_schema};
 use assay_node_btql::values::Value;
 use assay_node_limits::Reservation;
+use assay_node_query::render::cursors::{self, Cursor, CursorObject, CursorPosition, CursorSecret};
+use assay_node_query::render::{Format, FormatError, RowWriter};
 use assay_node_query::{
     Answer as Rows, AskError, Bounded, EngineError, Executor, Home, Position, Table, Watch, columns_of, value_bytes,
 };
@@ -76,7 +76,7 @@ const WRITTEN_AT_ONCE: usize = 512 << 10;
 
 /// Writes rows step by step, and packs them.
 fn written(
-    (writer, packing): (&mut Writer, &mut Packing),
+    (writer, packing): (&mut RowWriter, &mut Packing),
     rows: &[Vec<Value<'_>>],
     watch: &Watch,
 ) -> Result<Vec<u8>, Refusal> {
@@ -104,14 +104,14 @@ struct Reply {
     notes: Vec<Note>,
     plan: Option<String>,
     began: Instant,
-    secret: Secret,
+    secret: CursorSecret,
     /// Of one object in the order of its keys, which say where a page ended.
     is_short: bool,
 }
 
 impl Reply {
     async fn whole(self, call: &Call, mut rows: Rows, first: Table) -> Answer {
-        let mut writer = Writer::new(self.asked.format, &self.columns).map_err(unwritten)?;
+        let mut writer = RowWriter::new(self.asked.format, &self.columns).map_err(unwritten)?;
         let mut body = self.head();
         let (applicant, budget) = (call.applicant(), &call.edge.budgets.answers);
         let mut room = applicant.reserve(budget, 0).await?;
@@ -146,7 +146,7 @@ impl Reply {
 
     /// Part after part. None is made before its reader took half of the one before.
     fn streamed(self, call: &Call, rows: Rows, first: Table, room: Reservation) -> Answer {
-        let writer = Writer::new(self.asked.format, &self.columns).map_err(unwritten)?;
+        let writer = RowWriter::new(self.asked.format, &self.columns).map_err(unwritten)?;
         let mut answer = self.builder(call, None);
         let packing = self.packing(call);
         if let Some(name) = packing.name() {
@@ -221,17 +221,21 @@ impl Reply {
 
     fn cursor(&self, end: &Position) -> String {
         if self.is_short {
-            return cursor::short(end.place);
+            return cursors::short(end.place);
         }
-        let object = Object::Number(end.object.unwrap_or_default().into());
+        let object = CursorObject::Number(end.object.unwrap_or_default().into());
         let id = end.write.map(|write| write.to_string()).unwrap_or_default();
-        let position = cursor::Position { xact: end.xact, key: end.place, object, id };
-        cursor::long(&position, &self.secret)
+        let position = CursorPosition { xact: end.xact, key: end.place, object, id };
+        cursors::long(&position, &self.secret)
     }
 }
 
 /// Writes a table. A long one is written on a thread for queries, since the threads that serve have other clients.
-async fn written_beside(executor: &Executor, mut writer: Writer, table: Table) -> Result<(Writer, Vec<u8>), Refusal> {
+async fn written_beside(
+    executor: &Executor,
+    mut writer: RowWriter,
+    table: Table,
+) -> Result<(RowWriter, Vec<u8>), Refusal> {
     let mut values = table.rows.iter().flatten();
     let mut ahead = 0;
     let is_short = values.all(|value| {
@@ -269,9 +273,9 @@ fn header_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 }
 
 /// A value that is not what its column was said to be is our fault; anything else is a matter of the format.
-fn unwritten(why: AnswerError) -> Refusal {
+fn unwritten(why: FormatError) -> Refusal {
     match why {
-        AnswerError::Beyond { .. } | AnswerError::TooLong { .. } => Refusal::bad(why.to_string()),
+        FormatError::Beyond { .. } | FormatError::TooLong { .. } => Refusal::bad(why.to_string()),
         other => Refusal::internal(other),
     }
 }
@@ -279,10 +283,10 @@ fn unwritten(why: AnswerError) -> Refusal {
 /// Where the page before ended, as its cursor says.
 pub(super) fn position(text: &str, is_short: bool, secrets: &SigningSecrets) -> Result<Position, Refusal> {
     let invalid = || Refusal::bad("Invalid cursor: pass the one of the page before, with the same query");
-    let read = secrets.accepted().find_map(|secret| cursor::parse(text, secret).ok());
+    let read = secrets.accepted().find_map(|secret| cursors::parse(text, secret).ok());
     Ok(match read.ok_or_else(invalid)? {
         Cursor::Short(key) if is_short => Position { place: key, xact: 0, object: None, write: None },
-        Cursor::Long(cursor::Position { xact, key, object: Object::Number(object), id }) if !is_short => {
+        Cursor::Long(CursorPosition { xact, key, object: CursorObject::Number(object), id }) if !is_short => {
             // What else tells rows apart: which of the writes to a row, where those are asked for.
             let write = if id.is_empty() { None } else { Some(id.parse().map_err(|_| invalid())?) };
             Position { place: key, xact, object: Some(u32::try_from(object).map_err(|_| invalid())?), write }

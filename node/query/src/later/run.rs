@@ -6,7 +6,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use assay_node_answers::{AnswerError, Format, Writer};
 use assay_node_limits::Holder;
 use assay_storage_disk::DiskFile;
 use futures::FutureExt;
@@ -16,6 +15,7 @@ use uuid::Uuid;
 use super::Later;
 use super::pages::{PAGE_BYTES, Page, Pages};
 use super::record::{End, Record};
+use crate::render::{Format, FormatError, RowWriter};
 use crate::{Answer, AskError, Table, columns_of};
 
 /// What is gone is looked for this often; a job that is made or ends wakes up by itself.
@@ -48,10 +48,10 @@ impl From<AskError> for Stop {
     }
 }
 
-impl From<AnswerError> for Stop {
-    fn from(why: AnswerError) -> Stop {
+impl From<FormatError> for Stop {
+    fn from(why: FormatError) -> Stop {
         match why {
-            AnswerError::Beyond { .. } | AnswerError::TooLong { .. } => Stop::Failed(why.to_string()),
+            FormatError::Beyond { .. } | FormatError::TooLong { .. } => Stop::Failed(why.to_string()),
             other => AskError::Internal(other.to_string()).into(),
         }
     }
@@ -69,7 +69,7 @@ struct Writing<'l> {
     later: &'l Later,
     name: Uuid,
     file: Arc<dyn DiskFile>,
-    writer: Option<Writer>,
+    writer: Option<RowWriter>,
     /// Of the page that is not written yet.
     lines: Vec<u8>,
     rows: u32,
@@ -219,7 +219,7 @@ impl Writing<'_> {
     fn table(&mut self, answer: &Answer, table: &Table) -> Result<(), Stop> {
         let mut writer = match self.writer.take() {
             Some(writer) => writer,
-            None => Writer::new(Format::JsonLines, &columns_of(answer.asked.columns(), table))?,
+            None => RowWriter::new(Format::JsonLines, &columns_of(answer.asked.columns(), table))?,
         };
         for row in &table.rows {
             let line = writer.rows(std::slice::from_ref(row))?;

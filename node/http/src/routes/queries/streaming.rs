@@ -4,8 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use actix_web::web::Data;
-use assay_node_answers::Writer;
 use assay_node_limits::Reservation;
+use assay_node_query::render::RowWriter;
 use assay_node_query::{Answer as Rows, Executor, Table, Watch};
 use futures::stream::{self, LocalBoxStream, StreamExt};
 use tokio::task::JoinSet;
@@ -24,7 +24,7 @@ pub(super) struct Streaming {
     applicant: Applicant,
     head: Option<Vec<u8>>,
     /// None once the end was written.
-    writer: Option<(Writer, Packing)>,
+    writer: Option<(RowWriter, Packing)>,
     executor: Executor,
     first: Option<PartRead>,
     /// None while the next part is read ahead, by the task in `ahead`.
@@ -55,7 +55,7 @@ impl Streaming {
     pub fn new(
         call: &Call,
         reply: Reply,
-        writer: (Writer, Packing),
+        writer: (RowWriter, Packing),
         rows: Rows,
         (first, room): (Table, Reservation),
     ) -> Streaming {

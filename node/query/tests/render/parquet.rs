@@ -2,10 +2,10 @@
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType};
-use assay_node_answers::{AnswerError, Format};
 use assay_node_btql::bound::Kinds;
 use assay_node_btql::schema::Column;
 use assay_node_btql::values::Value;
+use assay_node_query::render::{Format, FormatError};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
@@ -81,7 +81,7 @@ fn an_answer_without_rows_has_its_columns() {
     assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
 }
 
-fn of(kinds: Kinds, value: Value<'_>) -> Result<RecordBatch, AnswerError> {
+fn of(kinds: Kinds, value: Value<'_>) -> Result<RecordBatch, FormatError> {
     let file = written(Format::Parquet, &[column("c", kinds)], &[vec![value]], 1)?;
     Ok(read(file).remove(0))
 }

@@ -1,4 +1,4 @@
-//! Rows as a Parquet file: small batches of columns are encoded as they fill, and row groups are handed over as they end.
+//! Rows as a Parquet file: small batches of columns are encoded as they fill, and row groups are returned as they end.
 
 use std::sync::Arc;
 
@@ -10,35 +10,35 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
-use crate::column::Column;
-use crate::{AnswerError, check_width};
+use super::parquet_column::ColumnBuilder;
+use super::{FormatError, check_width};
 
-/// A batch ends with the row that reaches either: pages are cut between batches, so that one of long texts stays small.
+/// Rows and bytes that end a batch: pages are cut between batches, so that a page of long texts stays small.
 const BATCH_ROWS: usize = 1024;
 const BATCH_BYTES: usize = 1 << 20;
-/// A row group ends with the batch that reaches either; the bytes are those held, most of them compressed.
+/// Rows and bytes that end a row group. The bytes are those held, most of them compressed.
 const GROUP_ROWS: usize = 128 << 10;
 const GROUP_BYTES: usize = 16 << 20;
 
 #[derive(Debug)]
-pub struct Writer {
+pub struct ParquetWriter {
     schema: SchemaRef,
-    columns: Vec<Column>,
-    /// Rows and bytes that the columns have.
+    columns: Vec<ColumnBuilder>,
+    /// Rows and bytes in the current batch.
     batch: (usize, usize),
     file: ArrowWriter<Vec<u8>>,
     scratch: String,
 }
 
-impl Writer {
-    pub fn new(columns: &[schema::Column]) -> Result<Writer, AnswerError> {
-        let columns: Vec<Column> = columns.iter().map(Column::new).collect();
-        let schema = Arc::new(Schema::new(columns.iter().map(Column::field).collect::<Vec<_>>()));
+impl ParquetWriter {
+    pub fn new(columns: &[schema::Column]) -> Result<ParquetWriter, FormatError> {
+        let columns: Vec<ColumnBuilder> = columns.iter().map(ColumnBuilder::new).collect();
+        let schema = Arc::new(Schema::new(columns.iter().map(ColumnBuilder::field).collect::<Vec<_>>()));
         let file = ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), Some(properties()))?;
-        Ok(Writer { schema, columns, batch: (0, 0), file, scratch: String::new() })
+        Ok(ParquetWriter { schema, columns, batch: (0, 0), file, scratch: String::new() })
     }
 
-    pub fn rows(&mut self, rows: &[Vec<Value<'_>>]) -> Result<Vec<u8>, AnswerError> {
+    pub fn rows(&mut self, rows: &[Vec<Value<'_>>]) -> Result<Vec<u8>, FormatError> {
         let mut ended = false;
         for row in rows {
             check_width(row, self.columns.len())?;
@@ -54,7 +54,7 @@ impl Writer {
         if ended { self.take() } else { Ok(Vec::new()) }
     }
 
-    pub fn finish(mut self) -> Result<Vec<u8>, AnswerError> {
+    pub fn finish(mut self) -> Result<Vec<u8>, FormatError> {
         self.end_batch()?;
         Ok(self.file.into_inner()?)
     }
@@ -63,15 +63,15 @@ impl Writer {
         self.batch.1 + self.scratch.capacity() + self.file.memory_size() + self.file.inner().capacity()
     }
 
-    fn end_batch(&mut self) -> Result<(), AnswerError> {
+    fn end_batch(&mut self) -> Result<(), FormatError> {
         let (rows, _) = std::mem::take(&mut self.batch);
-        let arrays = self.columns.iter_mut().map(Column::take).collect();
+        let arrays = self.columns.iter_mut().map(ColumnBuilder::take).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?;
         Ok(self.file.write(&batch)?)
     }
 
-    fn end_group_if_full(&mut self) -> Result<bool, AnswerError> {
+    fn end_group_if_full(&mut self) -> Result<bool, FormatError> {
         if self.file.in_progress_rows() < GROUP_ROWS && self.file.memory_size() < GROUP_BYTES {
             return Ok(false);
         }
@@ -82,15 +82,15 @@ impl Writer {
         Ok(true)
     }
 
-    /// What was written since it was last taken. Where things stand in the file is counted in front of the buffer, so
-    /// that it may be emptied, and `sync` leaves nothing before it.
-    fn take(&mut self) -> Result<Vec<u8>, AnswerError> {
+    /// Takes the bytes written since the last call. The file counts its offsets in front of the buffer, so the buffer may
+    /// be emptied, and `sync` leaves nothing behind.
+    fn take(&mut self) -> Result<Vec<u8>, FormatError> {
         self.file.sync().map_err(parquet::errors::ParquetError::from)?;
         Ok(std::mem::take(self.file.inner_mut()))
     }
 }
 
-/// What is kept until the footer is kept for each row group: neither statistics nor places of pages.
+/// Properties of the file. Neither page statistics nor page offsets are kept, since they stay in memory until the footer.
 fn properties() -> WriterProperties {
     WriterProperties::builder()
         .set_created_by("assay".to_owned())

@@ -1,4 +1,4 @@
-//! Columns and rows at random, and what they are, said by hand.
+//! Random columns and rows, with their expected representations written by hand.
 
 use assay_node_btql::ast::{Interval, Unit};
 use assay_node_btql::bound::Kinds;
@@ -25,13 +25,13 @@ const COLUMNS_MAX: usize = 6;
 const TIMES: std::ops::Range<i64> = -62_135_596_800_000_000..253_402_300_799_999_999;
 
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct SampleAnswer {
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<Value<'static>>>,
 }
 
-/// Of values that fit what is known of their columns, in all formats.
-pub fn answers() -> impl Strategy<Value = Answer> {
+/// Answers whose values fit the kinds of their columns, in all formats.
+pub fn answers() -> impl Strategy<Value = SampleAnswer> {
     let column = (any::<String>(), prop::sample::select(&KINDS), any::<bool>());
     prop::collection::vec(column, 1..COLUMNS_MAX).prop_flat_map(|columns| {
         let named = |(place, (name, kinds, nullable)): (usize, (String, Kinds, bool))| Column {
@@ -41,7 +41,7 @@ pub fn answers() -> impl Strategy<Value = Answer> {
         };
         let columns: Vec<Column> = columns.into_iter().enumerate().map(named).collect();
         let row: Vec<_> = columns.iter().map(cell).collect();
-        prop::collection::vec(row, 0..ROWS_MAX).prop_map(move |rows| Answer { columns: columns.clone(), rows })
+        prop::collection::vec(row, 0..ROWS_MAX).prop_map(move |rows| SampleAnswer { columns: columns.clone(), rows })
     })
 }
 

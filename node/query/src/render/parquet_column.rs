@@ -1,4 +1,4 @@
-//! One column of a batch: values become what the column's type holds, or an error that says why they cannot.
+//! Builder of one column of a Parquet batch: converts values to the column's type, or says why they do not fit.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use assay_node_btql::bound::Kinds;
 use assay_node_btql::schema;
 use assay_node_btql::values::Value;
 
-use crate::AnswerError;
+use super::FormatError;
 
-/// What the offsets of a batch's texts reach.
+/// Upper bound of the texts of a batch, set by their 32-bit offsets.
 const TEXT_BYTES_MAX: usize = i32::MAX as usize;
-/// What a value that has no text takes, for bounds.
+/// Size of a value without a text, for bounds.
 const SCALAR_BYTES: usize = 8;
-/// Of a value that is named in an error.
+/// Upper bound of the characters of a value in an error.
 const QUOTED_CHARS_MAX: usize = 80;
 const UTC: &str = "UTC";
 
 #[derive(Debug)]
-pub struct Column {
+pub struct ColumnBuilder {
     name: String,
     nullable: bool,
     cells: Cells,
@@ -38,8 +38,8 @@ enum Cells {
     Json(StringBuilder),
 }
 
-impl Column {
-    pub fn new(column: &schema::Column) -> Column {
+impl ColumnBuilder {
+    pub fn new(column: &schema::Column) -> ColumnBuilder {
         let cells = match column.kinds {
             Kinds::Boolean => Cells::Booleans(BooleanBuilder::new()),
             Kinds::Integer => Cells::Integers(Int64Builder::new()),
@@ -49,7 +49,7 @@ impl Column {
             Kinds::Texts => Cells::Lists(ListBuilder::new(StringBuilder::new())),
             Kinds::Any | Kinds::Null => Cells::Json(StringBuilder::new()),
         };
-        Column { name: column.name.clone(), nullable: column.nullable, cells }
+        ColumnBuilder { name: column.name.clone(), nullable: column.nullable, cells }
     }
 
     pub fn field(&self) -> Field {
@@ -64,8 +64,8 @@ impl Column {
         Field::new(&self.name, of, self.nullable)
     }
 
-    /// Appends a value and answers about how many bytes it takes.
-    pub fn put(&mut self, value: &Value<'_>, scratch: &mut String) -> Result<usize, AnswerError> {
+    /// Appends a value. Returns about how many bytes it takes.
+    pub fn put(&mut self, value: &Value<'_>, scratch: &mut String) -> Result<usize, FormatError> {
         if value.is_null() {
             self.put_null()?;
             return Ok(SCALAR_BYTES);
@@ -78,7 +78,7 @@ impl Column {
             Cells::Integers(cells) => match value {
                 Value::Integer(number) => cells.append_value(*number),
                 Value::Unsigned(found) => {
-                    return Err(AnswerError::Beyond { column: self.name.clone(), found: *found });
+                    return Err(FormatError::Beyond { column: self.name.clone(), found: *found });
                 }
                 other => return Err(unlike(&self.name, "of whole numbers", other)),
             },
@@ -97,9 +97,9 @@ impl Column {
         Ok(SCALAR_BYTES)
     }
 
-    fn put_null(&mut self) -> Result<(), AnswerError> {
+    fn put_null(&mut self) -> Result<(), FormatError> {
         if !self.nullable {
-            return Err(AnswerError::Null { column: self.name.clone() });
+            return Err(FormatError::Null { column: self.name.clone() });
         }
         match &mut self.cells {
             Cells::Booleans(cells) => cells.append_null(),
@@ -112,7 +112,7 @@ impl Column {
         Ok(())
     }
 
-    /// What was put, and empty again.
+    /// Takes the values as an array, and leaves the builder empty.
     pub fn take(&mut self) -> ArrayRef {
         match &mut self.cells {
             Cells::Booleans(cells) => Arc::new(cells.finish()),
@@ -125,7 +125,7 @@ impl Column {
     }
 }
 
-fn put_text(column: &str, cells: &mut StringBuilder, value: &Value<'_>) -> Result<usize, AnswerError> {
+fn put_text(column: &str, cells: &mut StringBuilder, value: &Value<'_>) -> Result<usize, FormatError> {
     match value.to_text() {
         Some(text) => append(column, cells, &text),
         None => {
@@ -135,7 +135,7 @@ fn put_text(column: &str, cells: &mut StringBuilder, value: &Value<'_>) -> Resul
     }
 }
 
-fn put_list(column: &str, cells: &mut ListBuilder<StringBuilder>, value: &Value<'_>) -> Result<usize, AnswerError> {
+fn put_list(column: &str, cells: &mut ListBuilder<StringBuilder>, value: &Value<'_>) -> Result<usize, FormatError> {
     let opened = value.opened();
     let Value::List(elements) = &*opened else {
         return Err(unlike(column, "of arrays of texts", value));
@@ -153,7 +153,7 @@ fn put_json(
     cells: &mut StringBuilder,
     value: &Value<'_>,
     scratch: &mut String,
-) -> Result<usize, AnswerError> {
+) -> Result<usize, FormatError> {
     if let Value::Array(json) | Value::Object(json) = value {
         return append(column, cells, json);
     }
@@ -162,17 +162,17 @@ fn put_json(
     append(column, cells, scratch)
 }
 
-fn append(column: &str, cells: &mut StringBuilder, text: &str) -> Result<usize, AnswerError> {
+fn append(column: &str, cells: &mut StringBuilder, text: &str) -> Result<usize, FormatError> {
     if text.len() > TEXT_BYTES_MAX - cells.values_slice().len() {
-        return Err(AnswerError::TooLong { column: column.to_owned(), bytes: text.len() });
+        return Err(FormatError::TooLong { column: column.to_owned(), bytes: text.len() });
     }
     cells.append_value(text);
     Ok(SCALAR_BYTES + text.len())
 }
 
-fn unlike(column: &str, promised: &'static str, value: &Value<'_>) -> AnswerError {
+fn unlike(column: &str, promised: &'static str, value: &Value<'_>) -> FormatError {
     let found = value.to_json();
     let short: String = found.chars().take(QUOTED_CHARS_MAX).collect();
     let found = if short.len() < found.len() { format!("{short}...") } else { found };
-    AnswerError::Unlike { column: column.to_owned(), promised, found }
+    FormatError::Unlike { column: column.to_owned(), promised, found }
 }

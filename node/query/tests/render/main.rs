@@ -1,28 +1,28 @@
-//! Answers as they are written, read back.
+//! Rendered answers read back.
 
 mod back;
-mod columnar;
 mod golden;
 mod long;
+mod parquet;
 mod values;
 
-use assay_node_answers::{AnswerError, Format, Writer};
 use assay_node_btql::bound::Kinds;
 use assay_node_btql::schema::Column;
 use assay_node_btql::values::Value;
+use assay_node_query::render::{Format, FormatError, RowWriter};
 
 fn column(name: &str, kinds: Kinds) -> Column {
     Column { name: name.into(), kinds, nullable: true }
 }
 
-/// All of an answer, its rows handed over so many at a time.
+/// Renders an answer whose rows are appended `at_a_time`.
 fn written(
     format: Format,
     columns: &[Column],
     rows: &[Vec<Value<'_>>],
     at_a_time: usize,
-) -> Result<Vec<u8>, AnswerError> {
-    let mut writer = Writer::new(format, columns)?;
+) -> Result<Vec<u8>, FormatError> {
+    let mut writer = RowWriter::new(format, columns)?;
     let mut all = Vec::new();
     for part in rows.chunks(at_a_time) {
         all.extend(writer.rows(part)?);

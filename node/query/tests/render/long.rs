@@ -2,10 +2,10 @@
 
 use arrow::array::AsArray;
 use arrow::datatypes::{Float64Type, Int64Type};
-use assay_node_answers::{Format, Writer};
 use assay_node_btql::bound::Kinds;
 use assay_node_btql::schema::Column;
 use assay_node_btql::values::Value;
+use assay_node_query::render::{Format, RowWriter};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
@@ -54,7 +54,7 @@ struct Written {
 }
 
 fn write(format: Format, count: usize, text_bytes: usize) -> Written {
-    let mut writer = Writer::new(format, &columns()).expect("a writer");
+    let mut writer = RowWriter::new(format, &columns()).expect("a writer");
     let mut all = Written { file: Vec::new(), largest: 0, held: 0 };
     for from in (0..count).step_by(AT_A_TIME) {
         let part = writer.rows(&rows(from, count.min(from + AT_A_TIME), text_bytes)).expect("it is written");

@@ -1,14 +1,14 @@
 //! JSON and CSV at random read back to the values that were written.
 
-use assay_node_answers::Format;
 use assay_node_btql::values::Value;
+use assay_node_query::render::Format;
 use proptest::prelude::*;
 use serde_json::Value as Tree;
 
 use crate::text;
-use crate::values::{Answer, answers, is, tree};
+use crate::values::{SampleAnswer, answers, is, tree};
 
-fn check_object(answer: &Answer, row: &[Value<'_>], read: &Tree) -> Result<(), TestCaseError> {
+fn check_object(answer: &SampleAnswer, row: &[Value<'_>], read: &Tree) -> Result<(), TestCaseError> {
     let read = read.as_object().expect("an object");
     let names: Vec<_> = answer.columns.iter().map(|column| &column.name).collect();
     prop_assert_eq!(read.keys().collect::<Vec<_>>(), names);

@@ -1,10 +1,10 @@
 //! Texts of answers, byte by byte.
 
-use assay_node_answers::{AnswerError, Format, Writer};
 use assay_node_btql::ast::{Interval, Unit};
 use assay_node_btql::bound::Kinds;
 use assay_node_btql::schema::Column;
 use assay_node_btql::values::Value;
+use assay_node_query::render::{Format, FormatError, RowWriter};
 
 use crate::{column, text, written};
 
@@ -95,7 +95,7 @@ fn an_answer_without_rows_is_one() {
     assert_eq!(empty(Format::Json), "[]");
     assert_eq!(empty(Format::JsonLines), "");
     assert_eq!(empty(Format::Csv), RECORDS[..RECORDS.find("\r\n").expect("a header") + 2]);
-    let mut writer = Writer::new(Format::Json, &columns()).expect("a writer");
+    let mut writer = RowWriter::new(Format::Json, &columns()).expect("a writer");
     assert_eq!(writer.rows(&[]).expect("no rows"), b"");
     assert_eq!(writer.finish().expect("an end"), b"[]");
 }
@@ -109,8 +109,8 @@ fn rows_without_columns_are_empty_objects() {
 fn what_does_not_match_its_columns_is_refused_in_every_format() {
     for format in Format::ALL {
         let two = [column("a", Kinds::Any), column("b", Kinds::Any), column("a", Kinds::Text)];
-        assert!(matches!(Writer::new(format, &two), Err(AnswerError::Twice(name)) if name == "a"));
+        assert!(matches!(RowWriter::new(format, &two), Err(FormatError::Twice(name)) if name == "a"));
         let error = written(format, &two[..2], &[vec![Value::Null]], 1);
-        assert!(matches!(error, Err(AnswerError::Width { expected: 2, found: 1 })), "{format:?}");
+        assert!(matches!(error, Err(FormatError::Width { expected: 2, found: 1 })), "{format:?}");
     }
 }

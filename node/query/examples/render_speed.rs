@@ -1,10 +1,10 @@
-//! How many rows a second of processor time are written, and how much memory that takes:
-//! `cargo run --release -p assay-node-answers --example writing [rows]`.
+//! Measures rows rendered per second of processor time, and the memory that takes:
+//! `cargo run --release -p assay-node-query --example render_speed [rows]`.
 
-use assay_node_answers::{Format, Writer};
 use assay_node_btql::bound::Kinds;
 use assay_node_btql::schema::Column;
 use assay_node_btql::values::Value;
+use assay_node_query::render::{Format, RowWriter};
 
 /// What a shard hands over at a time.
 const AT_A_TIME: usize = 1000;
@@ -27,7 +27,7 @@ fn main() {
 
 fn measure(name: &str, format: Format, columns: &[Column], page: &[Vec<Value<'_>>], rows: usize) {
     let json: usize = page.iter().flatten().map(|value| value.to_json().len()).sum();
-    let mut writer = Writer::new(format, columns).expect("a writer");
+    let mut writer = RowWriter::new(format, columns).expect("a writer");
     let (mut out, begin) = (0, processor_seconds());
     for part in page.chunks(AT_A_TIME).cycle().take(rows / AT_A_TIME) {
         out += writer.rows(part).expect("it is written").len();

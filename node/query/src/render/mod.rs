@@ -1,16 +1,17 @@
-//! How an answer is written out: rows of values in, bytes of JSON, JSON lines, CSV or Parquet out (btql.md, sections 1.2
-//! and 1.3), and the texts of cursors (`cursor`). Knows no engine, no store and no HTTP.
+//! Rendering of answers as a stream of bytes: rows of values become JSON, JSON lines, CSV or Parquet (btql.md, sections 1.2
+//! and 1.3). Also the texts of cursors (`cursors`). Depends on no HTTP library.
 //!
 //! ```text
-//! rows ─ Writer ─┬─ json      [{...},{...}], or an object a line: bytes come out as rows go in
-//!                ├─ csv       a header, a record a row: the same
-//!                └─ columnar  batches of columns (`column`) ─ row groups: bytes come out a row group at a time
+//! WholeResponse ────┬─ Envelope   schema, freshness, warnings, cursor, plan
+//! StreamedResponse ─┴─ RowWriter ─┬─ json     [{...},{...}], or an object a line: bytes come out as rows go in
+//!                                 ├─ csv      a header, a record a row: the same
+//!                                 └─ parquet  batches of columns (`parquet_column`): bytes come out a row group at a time
 //! ```
 //!
-//! A writer holds a bounded part of an answer, however long that is: of JSON and CSV nothing but one value, of Parquet
-//! one row group, and for each group that was written the few hundred bytes a column that a file's footer says of it.
+//! A writer holds a bounded part of an answer of any length: for JSON and CSV one value, for Parquet one row group and, for
+//! each group that was written, the few hundred bytes a column that the footer has of it.
 //!
-//! What the formats make of a value:
+//! Representation of a value in each format:
 //!
 //! | value | JSON, JSON lines | CSV |
 //! |---|---|---|
@@ -19,7 +20,7 @@
 //! | array, object | its JSON text as it stands: what is stored is compact and has no line breaks | the same, as a text |
 //! | anything else | as `Value::put_json` says | the same without quotes |
 //!
-//! A column of Parquet has one type, by what is known of its values (`Kinds`). No value is changed or left out in silence:
+//! A column of Parquet has one type, chosen by the kinds of its values (`Kinds`). No value is changed or dropped silently:
 //!
 //! | known | type | a value that is something else |
 //! |---|---|---|
@@ -31,25 +32,25 @@
 //! | Texts | list of utf8 | elements that are no texts by their JSON text, null as null; what is no array: an error |
 //! | Any, Null | utf8, the JSON text | there is none; JSON null is null |
 //!
-//! Null in a column that was said to have none is an error as well. After an error the answer has no end: what was sent of
-//! it is part of nothing.
+//! Null in a column declared without nulls is an error as well. After an error the response has no end, so that clients
+//! notice that it is cut.
 
-mod column;
-mod columnar;
 mod csv;
-pub mod cursor;
+pub mod cursors;
 mod json;
+mod parquet;
+mod parquet_column;
 
+use ::parquet::errors::ParquetError;
 use arrow::error::ArrowError;
 use assay_node_btql::schema::Column;
 use assay_node_btql::values::Value;
-use parquet::errors::ParquetError;
 use thiserror::Error;
 
 const JSON_TYPE: &str = "application/json";
 const JSON_LINES_TYPE: &str = "application/x-jsonlines";
 
-/// What an answer is written in.
+/// Format of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Format {
     /// An array of objects.
@@ -63,7 +64,7 @@ pub enum Format {
 impl Format {
     pub const ALL: [Format; 4] = [Format::Json, Format::JsonLines, Format::Csv, Format::Parquet];
 
-    /// As requests call it: `fmt`.
+    /// Name of the format in requests (`fmt`).
     pub fn name(self) -> &'static str {
         match self {
             Format::Json => "json",
@@ -77,7 +78,8 @@ impl Format {
         Format::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// `accept` is the request's header: JSON lines have a type of their own only for those that name it (D-13).
+    /// Media type of the format. `accept` is the request's header: JSON lines have their own type only for clients that
+    /// name it (D-13).
     pub fn content_type(self, accept: Option<&str>) -> &'static str {
         match self {
             Format::Json => JSON_TYPE,
@@ -94,9 +96,9 @@ fn accepts_lines(accept: &str) -> bool {
     types.into_iter().any(|named| named.eq_ignore_ascii_case(JSON_LINES_TYPE))
 }
 
-/// Why an answer cannot be written, or not to its end.
+/// Failure to write rows in a format.
 #[derive(Debug, Error)]
-pub enum AnswerError {
+pub enum FormatError {
     #[error("there are two columns `{0}`")]
     Twice(String),
     #[error("a row of {found} values for {expected} columns")]
@@ -117,80 +119,80 @@ pub enum AnswerError {
     Parquet(#[from] ParquetError),
 }
 
-/// Writes one answer.
+/// Writer of the rows of one response.
 #[derive(Debug)]
-pub struct Writer(Kind);
+pub struct RowWriter(FormatWriter);
 
 #[derive(Debug)]
-enum Kind {
-    Json(json::Writer),
-    Csv(csv::Writer),
-    Parquet(Box<columnar::Writer>),
+enum FormatWriter {
+    Json(json::JsonWriter),
+    Csv(csv::CsvWriter),
+    Parquet(Box<parquet::ParquetWriter>),
 }
 
-impl Writer {
-    /// All columns of the answer, also those of a pivot that only the data knows.
-    pub fn new(format: Format, columns: &[Column]) -> Result<Writer, AnswerError> {
+impl RowWriter {
+    /// Creates a writer for all columns of the answer, including those of a pivot that depend on the data.
+    pub fn new(format: Format, columns: &[Column]) -> Result<RowWriter, FormatError> {
         let mut names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(AnswerError::Twice(pair[0].to_owned()));
+            return Err(FormatError::Twice(pair[0].to_owned()));
         }
-        Ok(Writer(match format {
-            Format::Json => Kind::Json(json::Writer::array(columns)),
-            Format::JsonLines => Kind::Json(json::Writer::lines(columns)),
-            Format::Csv => Kind::Csv(csv::Writer::new(columns)),
-            Format::Parquet => Kind::Parquet(Box::new(columnar::Writer::new(columns)?)),
+        Ok(RowWriter(match format {
+            Format::Json => FormatWriter::Json(json::JsonWriter::array(columns)),
+            Format::JsonLines => FormatWriter::Json(json::JsonWriter::lines(columns)),
+            Format::Csv => FormatWriter::Csv(csv::CsvWriter::new(columns)),
+            Format::Parquet => FormatWriter::Parquet(Box::new(parquet::ParquetWriter::new(columns)?)),
         }))
     }
 
-    /// Appends rows, each a value for each column, and answers what is ready to be sent: of Parquet often nothing.
-    pub fn rows(&mut self, rows: &[Vec<Value<'_>>]) -> Result<Vec<u8>, AnswerError> {
+    /// Appends rows, each with a value for each column. Returns the bytes that are ready, for Parquet often none.
+    pub fn rows(&mut self, rows: &[Vec<Value<'_>>]) -> Result<Vec<u8>, FormatError> {
         match &mut self.0 {
-            Kind::Json(writer) => writer.rows(rows),
-            Kind::Csv(writer) => writer.rows(rows),
-            Kind::Parquet(writer) => writer.rows(rows),
+            FormatWriter::Json(writer) => writer.rows(rows),
+            FormatWriter::Csv(writer) => writer.rows(rows),
+            FormatWriter::Parquet(writer) => writer.rows(rows),
         }
     }
 
-    /// The rest: what closes a JSON array, Parquet's last row group and its footer.
-    pub fn finish(self) -> Result<Vec<u8>, AnswerError> {
+    /// Returns the remaining bytes: the end of a JSON array, or Parquet's last row group and its footer.
+    pub fn finish(self) -> Result<Vec<u8>, FormatError> {
         match self.0 {
-            Kind::Json(writer) => Ok(writer.finish()),
-            Kind::Csv(writer) => Ok(writer.finish()),
-            Kind::Parquet(writer) => writer.finish(),
+            FormatWriter::Json(writer) => Ok(writer.finish()),
+            FormatWriter::Csv(writer) => Ok(writer.finish()),
+            FormatWriter::Parquet(writer) => writer.finish(),
         }
     }
 
-    /// Bytes held of rows that were not handed over yet, roughly.
+    /// Approximate number of bytes held of rows that were not returned yet.
     pub fn held(&self) -> usize {
         match &self.0 {
-            Kind::Json(_) => 0,
-            Kind::Csv(writer) => writer.held(),
-            Kind::Parquet(writer) => writer.held(),
+            FormatWriter::Json(_) => 0,
+            FormatWriter::Csv(writer) => writer.held(),
+            FormatWriter::Parquet(writer) => writer.held(),
         }
     }
 }
 
-fn check_width(row: &[Value<'_>], expected: usize) -> Result<(), AnswerError> {
-    if row.len() == expected { Ok(()) } else { Err(AnswerError::Width { expected, found: row.len() }) }
+fn check_width(row: &[Value<'_>], expected: usize) -> Result<(), FormatError> {
+    if row.len() == expected { Ok(()) } else { Err(FormatError::Width { expected, found: row.len() }) }
 }
 
-/// How much room the next rows will want, by what rows took so far: growing a text of megabytes step by step copies it.
+/// Estimate of the size of the next rows from the size of earlier ones: growing a text of megabytes step by step copies it.
 #[derive(Debug, Default)]
-struct Room {
+struct SizeEstimate {
     rows: usize,
     bytes: usize,
 }
 
-impl Room {
+impl SizeEstimate {
     fn of(&self, rows: usize) -> String {
         let each = self.bytes / self.rows.max(1);
         String::with_capacity(rows * (each + each / 4))
     }
 
     fn took(&mut self, rows: usize, bytes: usize) {
-        *self = Room { rows, bytes };
+        *self = SizeEstimate { rows, bytes };
     }
 }
 

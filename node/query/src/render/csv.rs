@@ -6,33 +6,38 @@ use assay_node_btql::schema::Column;
 use assay_node_btql::values::Value;
 use memchr::{memchr, memchr3};
 
-use crate::{AnswerError, Room, check_width};
+use super::{FormatError, SizeEstimate, check_width};
 
 const END: &str = "\r\n";
 
 #[derive(Debug)]
-pub struct Writer {
+pub struct CsvWriter {
     columns: usize,
-    /// Until it is written.
+    /// Header, until it is written.
     header: Option<String>,
     /// The JSON text of a value whose quotes are then doubled.
     scratch: String,
-    room: Room,
+    estimate: SizeEstimate,
 }
 
-impl Writer {
-    pub fn new(columns: &[Column]) -> Writer {
+impl CsvWriter {
+    pub fn new(columns: &[Column]) -> CsvWriter {
         let mut header = String::new();
         for (place, column) in columns.iter().enumerate() {
             header.push_str(if place > 0 { "," } else { "" });
             put_text(&mut header, &column.name);
         }
         header.push_str(END);
-        Writer { columns: columns.len(), header: Some(header), scratch: String::new(), room: Room::default() }
+        CsvWriter {
+            columns: columns.len(),
+            header: Some(header),
+            scratch: String::new(),
+            estimate: SizeEstimate::default(),
+        }
     }
 
-    pub fn rows(&mut self, rows: &[Vec<Value<'_>>]) -> Result<Vec<u8>, AnswerError> {
-        let mut out = self.room.of(rows.len());
+    pub fn rows(&mut self, rows: &[Vec<Value<'_>>]) -> Result<Vec<u8>, FormatError> {
+        let mut out = self.estimate.of(rows.len());
         out.push_str(&self.header.take().unwrap_or_default());
         for row in rows {
             check_width(row, self.columns)?;
@@ -42,7 +47,7 @@ impl Writer {
             }
             out.push_str(END);
         }
-        self.room.took(rows.len(), out.len());
+        self.estimate.took(rows.len(), out.len());
         Ok(out.into_bytes())
     }
 
@@ -70,7 +75,7 @@ fn put(out: &mut String, value: &Value<'_>, scratch: &mut String) {
     }
 }
 
-/// In quotes where it must be, and where nothing would be there: that is null.
+/// Writes a field, in quotes where needed. The empty text is quoted, since an empty field is null.
 fn put_text(out: &mut String, text: &str) {
     let bytes = text.as_bytes();
     let is_plain = !bytes.is_empty() && memchr3(b'"', b',', b'\n', bytes).or_else(|| memchr(b'\r', bytes)).is_none();

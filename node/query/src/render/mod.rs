@@ -37,15 +37,28 @@
 
 mod csv;
 pub mod cursors;
+mod envelope;
+mod error;
 mod json;
+mod page_cursors;
 mod parquet;
 mod parquet_column;
+mod steps;
+mod streaming;
+mod whole;
 
 use ::parquet::errors::ParquetError;
 use arrow::error::ArrowError;
 use assay_node_btql::schema::Column;
 use assay_node_btql::values::Value;
 use thiserror::Error;
+
+pub use envelope::Envelope;
+pub use error::RenderError;
+pub use page_cursors::{page_cursor, page_position};
+pub use steps::Compressor;
+pub use streaming::{ResponseMemory, ResponsePart, StreamedResponse, part_bytes};
+pub use whole::{RenderedEnd, WholeResponse};
 
 const JSON_TYPE: &str = "application/json";
 const JSON_LINES_TYPE: &str = "application/x-jsonlines";

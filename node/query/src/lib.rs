@@ -7,12 +7,12 @@
 //!                                                              └─ leaf on another node
 //! ```
 //! All pages of an answer are read at the versions of the first. A question may also be asked to be answered later, beside
-//! its request: `later`.
+//! its request, as a job: `jobs`.
 
 mod admission;
 mod coordinate;
 mod error;
-mod later;
+mod jobs;
 mod leaf;
 mod office;
 mod packed;
@@ -38,14 +38,14 @@ use uuid::Uuid;
 
 use crate::admission::Admission;
 use crate::coordinate::Errand;
-use crate::later::Later;
+use crate::jobs::AsyncJobs;
 use crate::leaf::{LEAF, LeafDoor, LeafObject, LeafPart, StopOnDrop};
 use crate::office::{Office, Threads};
 
 pub use assay_node_engine::price::{PriceError, Prices};
 pub use assay_node_engine::{EngineError, Position, Table, Watch, value_bytes};
 pub use error::AskError;
-pub use later::{LaterCounts, LaterLimits, LaterRequest, RESULT_ROWS_MAX, Seen, Status, Wanted};
+pub use jobs::{JobCounts, JobLimits, JobRequest, JobStatus, JobView, RESULT_ROWS_MAX, ResultRange};
 pub use request::{Bounded, GROUPS_DEFAULT, Lint, Meant, Question, ROWS_DEFAULT, ROWS_MAX};
 
 /// Rows read at once of an answer that is longer, as long as nobody knows how long they are; and then.
@@ -82,7 +82,7 @@ pub struct QueryLimits {
     /// Units of rows that are worked on at once; 0 for as many as there are cores.
     pub threads: usize,
     /// Queries that run on after their request.
-    pub later: LaterLimits,
+    pub jobs: JobLimits,
 }
 
 impl Default for QueryLimits {
@@ -95,7 +95,7 @@ impl Default for QueryLimits {
             memory_bytes_max: 512 << 20,
             cache_bytes_max: 512 << 20,
             threads: 0,
-            later: LaterLimits::default(),
+            jobs: JobLimits::default(),
         }
     }
 }
@@ -112,7 +112,7 @@ pub struct Home {
 #[derive(Clone, Debug)]
 pub struct Queries {
     office: Arc<Office>,
-    later: Arc<Later>,
+    jobs: Arc<AsyncJobs>,
     /// On whose behalf other nodes are asked; they refuse nobody's questions.
     asker: Bytes,
 }
@@ -124,7 +124,7 @@ pub struct QueryCounts {
     pub waiting: usize,
     pub memory_bytes: usize,
     pub cache_bytes: usize,
-    pub later: LaterCounts,
+    pub jobs: JobCounts,
 }
 
 /// An answer under way.
@@ -192,11 +192,11 @@ impl Queries {
             threads: Threads::start(2 * limits.running_max.max(1), &refusals),
             limits,
             clock,
-            later_asker: OnceLock::new(),
+            job_asker: OnceLock::new(),
         });
         cluster.serve_on_behalf(LEAF, Arc::new(LeafDoor { office: Arc::clone(&office) }));
-        let later = Later::start(Arc::clone(&office))?;
-        Ok(Queries { office, later, asker: Bytes::new() })
+        let jobs = AsyncJobs::start(Arc::clone(&office))?;
+        Ok(Queries { office, jobs, asker: Bytes::new() })
     }
 
     /// The same, asked on somebody's behalf: other nodes check rights once more where the rows are.
@@ -205,9 +205,9 @@ impl Queries {
     }
 
     /// On whose behalf queries run on after their request. Until this is said they wait for other nodes.
-    pub fn runs_later_for(&self, asker: impl Into<Bytes>) {
+    pub fn run_jobs_for(&self, asker: impl Into<Bytes>) {
         // The start says it once; a second time it would be the same.
-        drop(self.office.later_asker.set(asker.into()));
+        drop(self.office.job_asker.set(asker.into()));
     }
 
     pub fn now(&self) -> i64 {
@@ -219,7 +219,7 @@ impl Queries {
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let (running, waiting) = (count(held), count(waiting));
         let (memory_bytes, cache_bytes) = (self.office.memory.taken(), self.office.shared.cache.bytes());
-        QueryCounts { running, waiting, memory_bytes, cache_bytes, later: self.later.counts() }
+        QueryCounts { running, waiting, memory_bytes, cache_bytes, jobs: self.jobs.counts() }
     }
 
     /// Budgets of this node's queries, by their names.
@@ -253,19 +253,24 @@ impl Queries {
 
     /// Keeps a question that is answered beside its request; the name under which its answer is found. It is there after
     /// any crash.
-    pub async fn make_later(&self, request: LaterRequest) -> Result<Uuid, AskError> {
-        self.later.make(request).await
+    pub async fn submit_job(&self, request: JobRequest) -> Result<Uuid, AskError> {
+        self.jobs.make(request).await
     }
 
     /// What has become of such a question, on whatever node it is; none where there is none of that name for this
     /// organization. Who reads it has to be asked for all of its objects.
-    pub async fn look_later(&self, org: OrgId, name: Uuid, wanted: Option<Wanted>) -> Result<Option<Seen>, AskError> {
-        self.later.look(&self.asker, org, name, wanted).await
+    pub async fn look_at_job(
+        &self,
+        org: OrgId,
+        name: Uuid,
+        wanted: Option<ResultRange>,
+    ) -> Result<Option<JobView>, AskError> {
+        self.jobs.look(&self.asker, org, name, wanted).await
     }
 
     /// What runs on after its request is stopped, and begins anew at the next start.
     pub async fn close(&self) {
-        self.later.close().await;
+        self.jobs.close().await;
         self.office.threads.close();
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Office {
     pub threads: Threads,
     pub clock: Clock,
     /// On whose behalf queries that run on after their request ask other nodes.
-    pub later_asker: OnceLock<Bytes>,
+    pub job_asker: OnceLock<Bytes>,
 }
 
 impl std::fmt::Debug for Office {

@@ -1,5 +1,5 @@
-//! Jobs of other nodes: the name of a job says which node has it. That node is asked on behalf of the reader, and checks
-//! once more that the reader may read what the job asked of.
+//! Service for jobs on other nodes. The name of a job says which node has it; that node is asked on behalf of the reader
+//! and checks again that the reader may read the job's objects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,41 +12,41 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Later, Seen, Status, WAIT_MAX, Wanted, record};
+use super::{AsyncJobs, JobStatus, JobView, ResultRange, WAIT_MAX, record};
 use crate::{AskError, Home, packed};
 
-pub(crate) const LATER: ServiceNames = ServiceNames { plain: "query.later", on_behalf: "query.later.for" };
-/// How questions and answers are written. A node reads its own alone.
+pub(crate) const JOBS: ServiceNames = ServiceNames { plain: "query.later", on_behalf: "query.later.for" };
+/// Version of the messages. A node reads no other.
 const FORMAT: u16 = 1;
-/// Beside what is waited for rows: a page is read and sent within it.
+/// Time to read and send a page, in addition to the wait for rows.
 const ON_THE_WAY: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Asking {
+struct JobQuestion {
     format: u16,
     org: OrgId,
     name: Uuid,
-    wanted: Option<Wanted>,
+    wanted: Option<ResultRange>,
 }
 
-/// What is seen of a job; its rows come behind it.
+/// Head of a response; the rows follow it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Head {
-    status: Status,
+struct JobHead {
+    status: JobStatus,
     error: Option<String>,
     homes: Vec<Home>,
     next: Option<u64>,
 }
 
-impl Later {
-    /// None where there is no such job for this organization. `asker` is on whose behalf another node is asked.
+impl AsyncJobs {
+    /// Looks at a job on any node; none if the organization has no such job. `asker` is the credential for other nodes.
     pub async fn look(
-        self: &Arc<Later>,
+        self: &Arc<AsyncJobs>,
         asker: &[u8],
         org: OrgId,
         name: Uuid,
-        wanted: Option<Wanted>,
-    ) -> Result<Option<Seen>, AskError> {
+        wanted: Option<ResultRange>,
+    ) -> Result<Option<JobView>, AskError> {
         let cluster = &self.office.cluster;
         match record::node_of(name) {
             Some(node) if node == cluster.node() => self.look_here(org, name, wanted).await,
@@ -62,25 +62,25 @@ impl Later {
         asker: &[u8],
         org: OrgId,
         name: Uuid,
-        wanted: Option<Wanted>,
-    ) -> Result<Option<Seen>, AskError> {
-        let asking = Asking { format: FORMAT, org, name, wanted };
+        wanted: Option<ResultRange>,
+    ) -> Result<Option<JobView>, AskError> {
+        let asking = JobQuestion { format: FORMAT, org, name, wanted };
         let body = Bytes::from(serde_json::to_vec(&asking).expect("plain data encodes"));
         let silent = |why| format!("this query is on node {node}, and that one gives no answer: {why}");
-        let (service, body) = self.office.cluster.addressed(node, LATER, asker, body);
+        let (service, body) = self.office.cluster.addressed(node, JOBS, asker, body);
         let answer = self.office.cluster.ask(node, service, body, WAIT_MAX + ON_THE_WAY).await;
         let answer = answer.map_err(|why| AskError::Unavailable(silent(why.to_string())))?;
         let unread = || AskError::Unavailable(silent("what it says does not read".into()));
-        let (head, lines): (Result<Option<Head>, AskError>, Bytes) = packed::unpack(answer).ok_or_else(unread)?;
-        Ok(head?.map(|Head { status, error, homes, next }| Seen { status, error, homes, lines, next }))
+        let (head, lines): (Result<Option<JobHead>, AskError>, Bytes) = packed::unpack(answer).ok_or_else(unread)?;
+        Ok(head?.map(|JobHead { status, error, homes, next }| JobView { status, error, homes, lines, next }))
     }
 }
 
-/// Answers other nodes.
+/// Service that other nodes call.
 #[derive(Debug)]
-pub(crate) struct LaterDoor(pub Arc<Later>);
+pub(crate) struct JobsService(pub Arc<AsyncJobs>);
 
-impl AnswersFor for LaterDoor {
+impl AnswersFor for JobsService {
     fn answer_for(
         &self,
         principal: Option<Bytes>,
@@ -88,21 +88,23 @@ impl AnswersFor for LaterDoor {
         body: Bytes,
         _within: Duration,
     ) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
-        let later = Arc::clone(&self.0);
+        let jobs = Arc::clone(&self.0);
         async move {
             let bad = |why: serde_json::Error| NoAnswer::Refused(format!("a question that does not read: {why}"));
-            let Asking { format, org, name, wanted } = serde_json::from_slice(&body).map_err(bad)?;
+            let JobQuestion { format, org, name, wanted } = serde_json::from_slice(&body).map_err(bad)?;
             if format != FORMAT {
                 let why = format!("this node reads questions of format {FORMAT}, and this one has format {format}");
                 return Err(NoAnswer::Refused(why));
             }
-            let seen = match later.look_here(org, name, wanted).await {
-                Ok(Some(seen)) => may_read(&later, principal, &seen).await?.then_some(seen),
+            let view = match jobs.look_here(org, name, wanted).await {
+                Ok(Some(view)) => may_read(&jobs, principal, &view).await?.then_some(view),
                 Ok(None) => None,
-                Err(why) => return Ok(packed::pack(&Err::<Option<Head>, AskError>(why), &Bytes::new())),
+                Err(why) => return Ok(packed::pack(&Err::<Option<JobHead>, AskError>(why), &Bytes::new())),
             };
-            let (head, lines) = match seen {
-                Some(Seen { status, error, homes, lines, next }) => (Some(Head { status, error, homes, next }), lines),
+            let (head, lines) = match view {
+                Some(JobView { status, error, homes, lines, next }) => {
+                    (Some(JobHead { status, error, homes, next }), lines)
+                }
                 None => (None, Bytes::new()),
             };
             Ok(packed::pack(&Ok::<_, AskError>(head), &lines))
@@ -111,12 +113,12 @@ impl AnswersFor for LaterDoor {
     }
 }
 
-/// Whether the principal may read all that the job asked of. A job that it may not read is as good as missing; a question
-/// without a principal is refused as such.
-async fn may_read(later: &Later, principal: Option<Bytes>, seen: &Seen) -> Result<bool, NoAnswer> {
+/// Whether the principal may read all objects of the job. A job that it may not read is treated as missing; a request
+/// without a principal is refused.
+async fn may_read(jobs: &AsyncJobs, principal: Option<Bytes>, view: &JobView) -> Result<bool, NoAnswer> {
     let is_named = principal.is_some();
-    let objects = seen.homes.iter().map(|home| home.object).collect();
-    match later.office.cluster.check(principal, Deed::Read, objects).await {
+    let objects = view.homes.iter().map(|home| home.object).collect();
+    match jobs.office.cluster.check(principal, Deed::Read, objects).await {
         Ok(()) => Ok(true),
         Err(NoAnswer::Refused(_)) if is_named => Ok(false),
         Err(why) => Err(why),

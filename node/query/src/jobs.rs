@@ -1,15 +1,15 @@
-//! Queries that run on after their request (`POST /btql/async`): jobs, which have a name, run when there is room, and keep
-//! what they answered for a day.
+//! Async query jobs (`POST /btql/async`): queries that run on after their request, when there is room, and whose results
+//! are kept for a day.
 //!
 //! ```text
-//! make ── record written ── name      (line: who waits, who runs, what is kept; folder: the files)
+//! make ── record written ── name      (queue: waiting and running jobs, kept results; directory: the files)
 //!              │
 //!         drive ── run ── Answer, part by part ── pages of JSON lines ── record with its end written
 //!
 //! look ── name says the node ─┬─ here: line, then pages
-//!                             └─ on another node: `query.later` asks it
+//!                             └─ on another node: asked by the service `query.later`
 //! ```
-//! A job is on one node, the one that was asked, and two files in `queries/` of its data directory:
+//! A job is on one node, the one that took the request, in two files in `queries/` of its data directory:
 //!
 //! ```text
 //! <name>.query   the record: whose, what is asked, with which settings, at which moment; the versions it reads;
@@ -33,12 +33,12 @@
 //!
 //! Nothing in the API cancels a job, so none is ever `canceled`.
 
-mod door;
-mod folder;
-mod line;
+mod directory;
 mod pages;
+mod queue;
 mod record;
 mod run;
+mod service;
 #[cfg(test)]
 mod tests;
 
@@ -61,47 +61,47 @@ use uuid::Uuid;
 
 use crate::office::Office;
 use crate::{AskError, Home, Question};
-use door::LaterDoor;
-use folder::Folder;
-use line::{Job, Line, State};
-use pages::{Cut, Placed};
-use record::{End, Owner, Record};
+use directory::JobDirectory;
+use pages::{PlacedPage, ResultSlice};
+use queue::{Job, JobQueue, JobState};
+use record::{JobEnd, JobOwner, JobRecord};
+use service::JobsService;
 
-pub use line::LaterCounts;
+pub use queue::JobCounts;
 
-/// Rows of a page of results where nobody says how many, and at most.
+/// Rows of a page of results: by default, and at most.
 const RESULT_ROWS_DEFAULT: u64 = 1000;
 pub const RESULT_ROWS_MAX: u64 = 10_000;
-/// A page of results ends behind the row that reaches it.
+/// Bytes that end a page of results, after the row that reaches them.
 const RESULT_BYTES_MAX: usize = 16 << 20;
-/// Who asks for rows that are not there yet waits so long for them: clients ask again at once.
+/// How long a request waits for rows that are not there yet: clients ask again at once.
 const WAIT_MAX: Duration = Duration::from_secs(1);
-/// Runs that ended with the process; no more are begun.
+/// Upper bound of runs of one job that end with the process.
 const STARTS_MAX: u32 = 5;
-/// Threads that read and write files beside the runs of jobs.
+/// Threads that read and write files, beside those that run jobs.
 const FILE_THREADS: usize = 4;
 /// Not named like threads whose panic ends the process: a panic in a query ends the query.
 const THREAD: &str = "assay-later";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LaterLimits {
-    /// At once on this node.
+pub struct JobLimits {
+    /// Running jobs of this node.
     pub running_max: usize,
-    /// Of one organization, waiting on this node.
+    /// Waiting jobs of one organization on this node.
     pub waiting_max: usize,
-    /// Waiting, running and ended ones on this node; half of them of one organization.
+    /// Waiting, running and ended jobs on this node; one organization may have half of them.
     pub kept_max: usize,
-    /// What one may take, not counting what it waits.
+    /// Running time of one job, without its waits.
     pub seconds_max: u64,
-    /// Results of one.
+    /// Bytes of results of one job.
     pub job_bytes_max: u64,
-    /// Results of all on this node; half of them of one organization.
+    /// Bytes of results of all jobs on this node; one organization may have half of them.
     pub bytes_max: u64,
 }
 
-impl Default for LaterLimits {
-    fn default() -> LaterLimits {
-        LaterLimits {
+impl Default for JobLimits {
+    fn default() -> JobLimits {
+        JobLimits {
             running_max: 2,
             waiting_max: 32,
             kept_max: 4000,
@@ -112,71 +112,71 @@ impl Default for LaterLimits {
     }
 }
 
-/// A question to be answered later; who asks may read all of it.
+/// Request for a job, of a caller who may read all of its objects.
 #[derive(Clone, Debug)]
-pub struct LaterRequest {
+pub struct JobRequest {
     pub org: OrgId,
     pub user: Uuid,
     pub question: Question,
-    /// The objects that it means, in its order.
+    /// Objects of the query, in its order.
     pub homes: Vec<Home>,
-    /// Where the page before ended.
+    /// Position where the page before ended.
     pub after: Option<Position>,
     pub seconds: Option<u64>,
-    /// Rows of a page of results where its reader does not say.
+    /// Default number of rows in a page of results.
     pub batch: Option<u64>,
 }
 
-/// What has become of a job. `canceled` none ever is.
+/// Status of a job. No job is ever `canceled`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum JobStatus {
     Queued,
     Running,
     Succeeded,
     Failed,
 }
 
-impl Status {
+impl JobStatus {
     pub fn name(self) -> &'static str {
         match self {
-            Status::Queued => "queued",
-            Status::Running => "running",
-            Status::Succeeded => "succeeded",
-            Status::Failed => "failed",
+            JobStatus::Queued => "queued",
+            JobStatus::Running => "running",
+            JobStatus::Succeeded => "succeeded",
+            JobStatus::Failed => "failed",
         }
     }
 }
 
-/// Which rows a reader wants: from this one on.
+/// Rows of the results that a reader asks for, from `row` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct ResultRange {
     pub row: u64,
     pub limit: Option<u64>,
 }
 
-/// A job as its reader sees it.
+/// Job as its reader sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
-    pub status: Status,
+pub struct JobView {
+    pub status: JobStatus,
     pub error: Option<String>,
-    /// Who may see it may read all of these.
+    /// Objects of the query: a reader must be allowed to read all of them.
     pub homes: Vec<Home>,
-    /// JSON, each with a line break behind it.
+    /// JSON rows, each followed by a line break.
     pub lines: Bytes,
-    /// Where the next rows are, or will be.
+    /// Number of the next row, which may be still to come.
     pub next: Option<u64>,
 }
 
 /// All jobs of this node.
 #[derive(Debug)]
-pub(crate) struct Later {
+pub(crate) struct AsyncJobs {
     office: Arc<Office>,
-    folder: Folder,
-    jobs: Mutex<Jobs>,
-    /// Counts what may be news to who waits for rows.
+    directory: JobDirectory,
+    table: Mutex<JobTable>,
+    /// Counts changes that readers may be waiting for.
     news: watch::Sender<u64>,
-    /// There may be something to do.
+    /// Wakes the driver.
     woken: Notify,
     closing: watch::Sender<bool>,
     handle: Handle,
@@ -185,38 +185,38 @@ pub(crate) struct Later {
 }
 
 #[derive(Debug)]
-struct Jobs {
-    line: Line,
-    /// Rows of those that run.
+struct JobTable {
+    queue: JobQueue,
+    /// Files of rows of running jobs.
     files: BTreeMap<Uuid, Arc<dyn DiskFile>>,
 }
 
-/// What is known of a job at once, and what is to be read for it.
+/// View of a job, and the pages of results to read for it.
 #[derive(Debug)]
-struct Glance {
-    seen: Seen,
-    pages: Vec<Placed>,
-    /// None: it has ended, and is to be opened.
+struct JobSnapshot {
+    view: JobView,
+    pages: Vec<PlacedPage>,
+    /// Open file of a running job; the file of an ended job is opened for each reader.
     file: Option<Arc<dyn DiskFile>>,
     rows: u64,
     limit: u64,
 }
 
-impl Later {
-    pub fn start(office: Arc<Office>) -> io::Result<Arc<Later>> {
-        let limits = office.limits.later.clone();
-        let (folder, mut found) = Folder::open(Arc::clone(office.cluster.disk()), office.cluster.data_dir())?;
+impl AsyncJobs {
+    pub fn start(office: Arc<Office>) -> io::Result<Arc<AsyncJobs>> {
+        let limits = office.limits.jobs.clone();
+        let (directory, mut found) = JobDirectory::open(Arc::clone(office.cluster.disk()), office.cluster.data_dir())?;
         found.sort_by_key(|(_, record)| record.as_ref().map_or(0, |record| record.made));
-        let (now, mut line) = ((office.clock)(), Line::new(limits.clone()));
+        let (now, mut queue) = ((office.clock)(), JobQueue::new(limits.clone()));
         for (name, record) in found {
-            line.add(name, of_before(name, record, now));
+            queue.add(name, of_before(name, record, now));
         }
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(limits.running_max.max(1) + 1).max_blocking_threads(FILE_THREADS);
         let runtime = builder.thread_name(THREAD).enable_all().build()?;
-        let later = Arc::new(Later {
-            folder,
-            jobs: Mutex::new(Jobs { line, files: BTreeMap::new() }),
+        let jobs = Arc::new(AsyncJobs {
+            directory,
+            table: Mutex::new(JobTable { queue, files: BTreeMap::new() }),
             news: watch::Sender::new(0),
             woken: Notify::new(),
             closing: watch::Sender::new(false),
@@ -225,25 +225,25 @@ impl Later {
             driver: Mutex::new(None),
             office,
         });
-        *later.driver.lock() = Some(later.handle.spawn(Arc::clone(&later).drive()));
-        later.office.cluster.serve_on_behalf(door::LATER, Arc::new(LaterDoor(Arc::clone(&later))));
-        Ok(later)
+        *jobs.driver.lock() = Some(jobs.handle.spawn(Arc::clone(&jobs).drive()));
+        jobs.office.cluster.serve_on_behalf(service::JOBS, Arc::new(JobsService(Arc::clone(&jobs))));
+        Ok(jobs)
     }
 
-    pub fn counts(&self) -> LaterCounts {
-        self.jobs.lock().line.counts()
+    pub fn counts(&self) -> JobCounts {
+        self.table.lock().queue.counts()
     }
 
     fn now(&self) -> i64 {
         (self.office.clock)()
     }
 
-    /// Something changed that somebody may wait for.
+    /// Notifies waiting readers of a change.
     fn tell(&self) {
         self.news.send_modify(|count| *count += 1);
     }
 
-    /// Jobs that run are stopped where they are.
+    /// Stops running jobs where they are.
     pub async fn close(&self) {
         self.closing.send_replace(true);
         let driver = self.driver.lock().take();
@@ -258,26 +258,26 @@ impl Later {
     }
 
     async fn at_the_disk<T: Send + 'static>(
-        self: &Arc<Later>,
-        work: impl FnOnce(&Later) -> T + Send + 'static,
+        self: &Arc<AsyncJobs>,
+        work: impl FnOnce(&AsyncJobs) -> T + Send + 'static,
     ) -> Result<T, AskError> {
-        let later = Arc::clone(self);
-        let done = self.handle.spawn_blocking(move || work(&later)).await;
+        let jobs = Arc::clone(self);
+        let done = self.handle.spawn_blocking(move || work(&jobs)).await;
         done.map_err(|_| AskError::Unavailable("this node shuts down".into()))
     }
 
-    pub async fn make(self: &Arc<Later>, request: LaterRequest) -> Result<Uuid, AskError> {
+    pub async fn make(self: &Arc<AsyncJobs>, request: JobRequest) -> Result<Uuid, AskError> {
         if *self.closing.borrow() {
             return Err(AskError::Unavailable("this node shuts down".into()));
         }
         // Whether or not anybody waits for it still: a place that was taken is given back.
-        self.at_the_disk(|later| later.make_here(request)).await?
+        self.at_the_disk(|jobs| jobs.make_here(request)).await?
     }
 
-    fn make_here(&self, request: LaterRequest) -> Result<Uuid, AskError> {
+    fn make_here(&self, request: JobRequest) -> Result<Uuid, AskError> {
         let name = record::name(self.office.cluster.node(), Uuid::new_v4());
-        let record = Record {
-            owner: Owner { org: request.org, user: request.user, homes: request.homes },
+        let record = JobRecord {
+            owner: JobOwner { org: request.org, user: request.user, homes: request.homes },
             made: self.now(),
             question: request.question,
             after: request.after.map(|Position { place, xact, object, write }| (place, xact, object, write)),
@@ -287,25 +287,25 @@ impl Later {
             starts: 0,
             end: None,
         };
-        if let Some(why) = self.folder.full() {
+        if let Some(why) = self.directory.full() {
             return Err(AskError::NoSpace(format!("a query is not kept: {why}")));
         }
         {
-            let mut jobs = self.jobs.lock();
-            jobs.line.admit(request.org).map_err(|line::Full(why)| AskError::Busy(why))?;
+            let mut table = self.table.lock();
+            table.queue.admit(request.org).map_err(|queue::QueueFull(why)| AskError::Busy(why))?;
             // Its place is taken; it runs once it is written.
-            let state = State::Queued { not_before: i64::MAX, tries: 0 };
-            jobs.line.add(name, Job::new(Some(Arc::new(record.owner.clone())), record.batch, record.made, state));
+            let state = JobState::Queued { not_before: i64::MAX, tries: 0 };
+            table.queue.add(name, Job::new(Some(Arc::new(record.owner.clone())), record.batch, record.made, state));
         }
-        let written = self.folder.put(name, &record);
-        let mut jobs = self.jobs.lock();
+        let written = self.directory.put(name, &record);
+        let mut table = self.table.lock();
         match written {
-            Ok(()) => jobs.line.ready(name),
+            Ok(()) => table.queue.ready(name),
             Err(why) => {
-                jobs.line.remove(name);
-                drop(jobs);
+                table.queue.remove(name);
+                drop(table);
                 // It may have its name already, and nobody knows it.
-                let _ = self.folder.remove(name);
+                let _ = self.directory.remove(name);
                 tracing::error!(%why, "a query to be answered later could not be kept");
                 return Err(AskError::Internal(format!("a query to be answered later could not be kept: {why}")));
             }
@@ -314,39 +314,39 @@ impl Later {
         Ok(name)
     }
 
-    /// On this node. Who wants rows that are not there yet waits a moment.
+    /// Looks at a job of this node. Waits a moment for rows that are not there yet.
     async fn look_here(
-        self: &Arc<Later>,
+        self: &Arc<AsyncJobs>,
         org: OrgId,
         name: Uuid,
-        wanted: Option<Wanted>,
-    ) -> Result<Option<Seen>, AskError> {
+        wanted: Option<ResultRange>,
+    ) -> Result<Option<JobView>, AskError> {
         let (until, mut news) = (Instant::now() + WAIT_MAX, self.news.subscribe());
         loop {
             news.borrow_and_update();
-            let Some(Glance { seen, pages, file, rows, limit }) = self.glance(org, name, wanted) else {
+            let Some(JobSnapshot { view, pages, file, rows, limit }) = self.snapshot(org, name, wanted) else {
                 return Ok(None);
             };
-            let Some(Wanted { row, .. }) = wanted else { return Ok(Some(seen)) };
+            let Some(ResultRange { row, .. }) = wanted else { return Ok(Some(view)) };
             if pages.is_empty() {
-                let is_to_come = matches!(seen.status, Status::Queued | Status::Running);
+                let is_to_come = matches!(view.status, JobStatus::Queued | JobStatus::Running);
                 if is_to_come && timeout_at(until, news.changed()).await.is_ok_and(|news| news.is_ok()) {
                     continue;
                 }
-                return Ok(Some(seen));
+                return Ok(Some(view));
             }
-            let cut = Cut::new(row, limit, RESULT_BYTES_MAX);
-            let read = self.at_the_disk(move |later| later.read(name, file, &pages, cut)).await?;
+            let cut = ResultSlice::new(row, limit, RESULT_BYTES_MAX);
+            let read = self.at_the_disk(move |jobs| jobs.read(name, file, &pages, cut)).await?;
             // What could not be read is gone by now, or failed.
             let Some(cut) = read else { continue };
-            let is_last = seen.status == Status::Succeeded && cut.next >= rows;
-            return Ok(Some(Seen { lines: cut.lines.into(), next: (!is_last).then_some(cut.next), ..seen }));
+            let is_last = view.status == JobStatus::Succeeded && cut.next >= rows;
+            return Ok(Some(JobView { lines: cut.lines.into(), next: (!is_last).then_some(cut.next), ..view }));
         }
     }
 
-    fn glance(&self, org: OrgId, name: Uuid, wanted: Option<Wanted>) -> Option<Glance> {
-        let jobs = self.jobs.lock();
-        let job = jobs.line.get(name)?;
+    fn snapshot(&self, org: OrgId, name: Uuid, wanted: Option<ResultRange>) -> Option<JobSnapshot> {
+        let table = self.table.lock();
+        let job = table.queue.get(name)?;
         // Of a damaged record nobody knows whose it was: who knows its name is told that it failed, and nothing else.
         let owner = job.owner.as_deref();
         if owner.is_some_and(|owner| owner.org != org) {
@@ -357,35 +357,41 @@ impl Later {
         let limit = limit.min(RESULT_ROWS_MAX);
         let status = job.status();
         let (all, error) = match &job.state {
-            State::Running { pages, .. } | State::Succeeded { pages, .. } => (Some(pages), None),
-            State::Queued { .. } => (None, None),
-            State::Failed { why, .. } => (None, Some(why.clone())),
+            JobState::Running { pages, .. } | JobState::Succeeded { pages, .. } => (Some(pages), None),
+            JobState::Queued { .. } => (None, None),
+            JobState::Failed { why, .. } => (None, Some(why.clone())),
         };
         let pages = all.filter(|_| wanted.is_some()).map(|all| all.from(row, limit, RESULT_BYTES_MAX));
-        let is_to_come = matches!(status, Status::Queued | Status::Running);
+        let is_to_come = matches!(status, JobStatus::Queued | JobStatus::Running);
         let homes = owner.map(|owner| owner.homes.clone()).unwrap_or_default();
-        Some(Glance {
-            seen: Seen { status, error, homes, lines: Bytes::new(), next: is_to_come.then_some(row) },
+        Some(JobSnapshot {
+            view: JobView { status, error, homes, lines: Bytes::new(), next: is_to_come.then_some(row) },
             pages: pages.unwrap_or_default(),
-            file: jobs.files.get(&name).cloned(),
+            file: table.files.get(&name).cloned(),
             rows: all.map_or(0, |all| all.rows()),
             limit,
         })
     }
 
-    /// None where there is nothing to read any more: the job is gone, or failed by this.
-    fn read(&self, name: Uuid, file: Option<Arc<dyn DiskFile>>, pages: &[Placed], cut: Cut) -> Option<Cut> {
+    /// Reads rows; none if the job is gone, or failed because its results are damaged.
+    fn read(
+        &self,
+        name: Uuid,
+        file: Option<Arc<dyn DiskFile>>,
+        pages: &[PlacedPage],
+        cut: ResultSlice,
+    ) -> Option<ResultSlice> {
         let read = match file {
-            Some(file) => folder::read(&*file, pages, cut),
-            None => match self.folder.rows(name) {
-                Ok(file) => folder::read(&*file, pages, cut),
+            Some(file) => directory::read(&*file, pages, cut),
+            None => match self.directory.rows(name) {
+                Ok(file) => directory::read(&*file, pages, cut),
                 Err(why) => Err(why.to_string()),
             },
         };
         match read {
             Ok(cut) => Some(cut),
             Err(why) => {
-                let is_there = self.jobs.lock().line.get(name).is_some_and(|job| job.status() != Status::Queued);
+                let is_there = self.table.lock().queue.get(name).is_some_and(|job| job.status() != JobStatus::Queued);
                 if is_there {
                     tracing::error!(query = %name, why, "results of a query are damaged");
                     self.failed(name, &damaged(&why));
@@ -395,29 +401,29 @@ impl Later {
         }
     }
 
-    /// Written down, if that can be done; else it is so until the next start.
+    /// Marks a job as failed, durably if that is possible.
     fn failed(&self, name: Uuid, why: &str) {
         let at = self.now();
-        let written = self.folder.get(name).and_then(|mut record| {
-            record.end = Some(End::Failed { at, why: why.to_owned() });
-            self.folder.put(name, &record).map_err(|why| why.to_string())
+        let written = self.directory.get(name).and_then(|mut record| {
+            record.end = Some(JobEnd::Failed { at, why: why.to_owned() });
+            self.directory.put(name, &record).map_err(|why| why.to_string())
         });
         if let Err(why) = written {
             tracing::warn!(query = %name, why, "that a query failed could not be written down");
         }
         {
-            let mut jobs = self.jobs.lock();
-            jobs.line.fail(name, at, why);
-            jobs.files.remove(&name);
+            let mut table = self.table.lock();
+            table.queue.fail(name, at, why);
+            table.files.remove(&name);
         }
-        if let Err(why) = self.folder.remove_rows(name) {
+        if let Err(why) = self.directory.remove_rows(name) {
             tracing::warn!(query = %name, %why, "results of a query that failed are left");
         }
         self.tell();
     }
 }
 
-impl Drop for Later {
+impl Drop for AsyncJobs {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.lock().take() {
             runtime.shutdown_background(); // a runtime may not be dropped where one runs
@@ -425,24 +431,24 @@ impl Drop for Later {
     }
 }
 
-/// A job that a start finds.
-fn of_before(name: Uuid, record: Result<Record, String>, now: i64) -> Job {
+/// Restores a job that was found at the start.
+fn of_before(name: Uuid, record: Result<JobRecord, String>, now: i64) -> Job {
     let record = match record {
         Ok(record) => record,
         Err(why) => {
             tracing::error!(query = %name, why, "what is kept of a query is damaged");
-            return Job::new(None, None, now, State::Failed { at: now, why: damaged(&why) });
+            return Job::new(None, None, now, JobState::Failed { at: now, why: damaged(&why) });
         }
     };
     let state = match record.end {
-        Some(End::Succeeded { at, pages }) => State::Succeeded { at, pages: pages::Pages::new(&pages) },
-        Some(End::Failed { at, why }) => State::Failed { at, why },
+        Some(JobEnd::Succeeded { at, pages }) => JobState::Succeeded { at, pages: pages::Pages::new(&pages) },
+        Some(JobEnd::Failed { at, why }) => JobState::Failed { at, why },
         None if record.starts >= STARTS_MAX => {
             let why =
                 format!("the process of its node ended {} times while it ran; it is not run again", record.starts);
-            State::Failed { at: record.made, why }
+            JobState::Failed { at: record.made, why }
         }
-        None => State::queued(),
+        None => JobState::queued(),
     };
     Job::new(Some(Arc::new(record.owner)), record.batch, record.made, state)
 }

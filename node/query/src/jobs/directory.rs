@@ -1,5 +1,5 @@
-//! The folder `queries/` of a data directory: `<name>.query`, which is replaced whole, and `<name>.rows`. Every call waits
-//! for the disk.
+//! The directory `queries/` of a data directory: `<name>.query`, which is replaced whole, and `<name>.rows`. Every call
+//! blocks on the disk.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,53 +9,53 @@ use std::sync::Arc;
 use assay_storage_disk::{DirEntry, DiskFile, Room, SharedDisk, TEMPORARY_SUFFIX, admit, read_whole, replace_whole};
 use uuid::Uuid;
 
-use super::pages::{Cut, Placed};
-use super::record::{End, RECORD_BYTES_MAX, Record};
+use super::pages::{PlacedPage, ResultSlice};
+use super::record::{JobEnd, JobRecord, RECORD_BYTES_MAX};
 
 const FOLDER: &str = "queries";
 const RECORD: &str = ".query";
 const ROWS: &str = ".rows";
 
 #[derive(Clone, Debug)]
-pub(crate) struct Folder {
+pub(crate) struct JobDirectory {
     disk: SharedDisk,
     dir: PathBuf,
 }
 
-/// A record as a start finds it, or what is wrong with it.
-pub(crate) type Found = (Uuid, Result<Record, String>);
+/// Record that was found at the start, or the reason why it cannot be read.
+pub(crate) type FoundRecord = (Uuid, Result<JobRecord, String>);
 
-impl Folder {
-    /// Also takes away what a crash left: files that were not finished, and rows of what did not come to an end.
-    pub fn open(disk: SharedDisk, data_dir: &Path) -> io::Result<(Folder, Vec<Found>)> {
+impl JobDirectory {
+    /// Opens the directory, and removes what a crash left: temporary files, and rows of jobs without an end.
+    pub fn open(disk: SharedDisk, data_dir: &Path) -> io::Result<(JobDirectory, Vec<FoundRecord>)> {
         let dir = data_dir.join(FOLDER);
         disk.create_dir_all(&dir)?;
-        let folder = Folder { disk, dir };
+        let directory = JobDirectory { disk, dir };
         let entries: BTreeMap<String, DirEntry> =
-            folder.disk.list(&folder.dir)?.into_iter().map(|entry| (entry.name.clone(), entry)).collect();
+            directory.disk.list(&directory.dir)?.into_iter().map(|entry| (entry.name.clone(), entry)).collect();
         let mut found = Vec::new();
         for name in entries.keys().filter_map(|file| named(file, RECORD)) {
             let rows = entries.get(&format!("{name}{ROWS}")).map(|entry| entry.length);
-            found.push((name, folder.found(name, rows)));
+            found.push((name, directory.found(name, rows)));
         }
         for file in entries.keys() {
             let ends = |name| found.iter().any(|(known, record)| *known == name && is_kept(record));
             let is_left = file.ends_with(TEMPORARY_SUFFIX) || named(file, ROWS).is_some_and(|name| !ends(name));
             if is_left {
-                folder.disk.remove(&folder.dir.join(file))?;
+                directory.disk.remove(&directory.dir.join(file))?;
             }
         }
-        folder.disk.sync_dir(&folder.dir)?;
-        Ok((folder, found))
+        directory.disk.sync_dir(&directory.dir)?;
+        Ok((directory, found))
     }
 
     fn path(&self, name: Uuid, kind: &str) -> PathBuf {
         self.dir.join(format!("{name}{kind}"))
     }
 
-    fn found(&self, name: Uuid, rows: Option<u64>) -> Result<Record, String> {
+    fn found(&self, name: Uuid, rows: Option<u64>) -> Result<JobRecord, String> {
         let record = self.get(name)?;
-        if let Some(End::Succeeded { pages, .. }) = &record.end {
+        if let Some(JobEnd::Succeeded { pages, .. }) = &record.end {
             let wanted: u64 = pages.iter().map(|page| u64::from(page.bytes)).sum();
             let found = rows.unwrap_or(0);
             if found != wanted {
@@ -65,14 +65,14 @@ impl Folder {
         Ok(record)
     }
 
-    /// What the record says, or what is wrong with it.
-    pub fn get(&self, name: Uuid) -> Result<Record, String> {
+    /// Reads a record; an error says what is wrong with it.
+    pub fn get(&self, name: Uuid) -> Result<JobRecord, String> {
         let bytes = read_whole(&*self.disk, &self.path(name, RECORD), RECORD_BYTES_MAX);
-        Record::decode(&bytes.map_err(|why| why.to_string())?)
+        JobRecord::decode(&bytes.map_err(|why| why.to_string())?)
     }
 
-    /// Durable when it returns.
-    pub fn put(&self, name: Uuid, record: &Record) -> io::Result<()> {
+    /// Replaces a record durably.
+    pub fn put(&self, name: Uuid, record: &JobRecord) -> io::Result<()> {
         let text = record.encode();
         if text.len() as u64 > RECORD_BYTES_MAX {
             let why = format!("the record of a query has {} bytes; at most {RECORD_BYTES_MAX} are kept", text.len());
@@ -81,7 +81,7 @@ impl Folder {
         replace_whole(&*self.disk, &self.path(name, RECORD), text.as_bytes())
     }
 
-    /// An empty file for rows, in the place of one that may be there; its name is durable.
+    /// Creates an empty file for rows in place of any earlier one; its name is durable.
     pub fn new_rows(&self, name: Uuid) -> io::Result<Arc<dyn DiskFile>> {
         self.remove_rows(name)?;
         let file = self.disk.create(&self.path(name, ROWS))?;
@@ -97,14 +97,14 @@ impl Folder {
         gone(self.disk.remove(&self.path(name, ROWS)))
     }
 
-    /// The record goes first: rows without one are taken away by the next start.
+    /// Removes a job. The record goes first: the next start removes rows without a record.
     pub fn remove(&self, name: Uuid) -> io::Result<()> {
         gone(self.disk.remove(&self.path(name, RECORD)))?;
         self.disk.sync_dir(&self.dir)?;
         self.remove_rows(name)
     }
 
-    /// Why nothing more is written, where that is so: what is left of the disk is for rows, and for the log.
+    /// Returns why nothing more is written, if the rest of the disk is reserved for rows and the log.
     pub fn full(&self) -> Option<String> {
         match self.disk.space(&self.dir).map(|space| (space, admit(space, 0))) {
             Ok((_, Room::Plenty)) => None,
@@ -116,9 +116,9 @@ impl Folder {
     }
 }
 
-/// Whether a record has rows beside it.
-fn is_kept(record: &Result<Record, String>) -> bool {
-    matches!(record, Ok(Record { end: Some(End::Succeeded { .. }), .. }))
+/// Whether the rows beside a record are kept.
+fn is_kept(record: &Result<JobRecord, String>) -> bool {
+    matches!(record, Ok(JobRecord { end: Some(JobEnd::Succeeded { .. }), .. }))
 }
 
 fn named(file: &str, kind: &str) -> Option<Uuid> {
@@ -132,8 +132,8 @@ fn gone(removed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// The wanted lines of these pages; an error says what is wrong with the file.
-pub(crate) fn read(file: &dyn DiskFile, pages: &[Placed], mut cut: Cut) -> Result<Cut, String> {
+/// Reads the requested lines of these pages; an error says what is wrong with the file.
+pub(crate) fn read(file: &dyn DiskFile, pages: &[PlacedPage], mut cut: ResultSlice) -> Result<ResultSlice, String> {
     for placed in pages {
         let mut lines = vec![0; placed.page.bytes as usize];
         let at = format!("its results at byte {}", placed.offset);
@@ -160,44 +160,44 @@ mod tests {
         Uuid::from_u128(7)
     }
 
-    fn open(disk: &SharedDisk) -> io::Result<(Folder, Vec<Found>)> {
-        Folder::open(Arc::clone(disk), Path::new("/data"))
+    fn open(disk: &SharedDisk) -> io::Result<(JobDirectory, Vec<FoundRecord>)> {
+        JobDirectory::open(Arc::clone(disk), Path::new("/data"))
     }
 
     /// A job as it is written down from its making to its end.
-    fn written(folder: &Folder) -> io::Result<Record> {
-        let mut job = Record { end: None, ..record(1) };
-        folder.put(name(), &job)?;
-        let (file, mut pages) = (folder.new_rows(name())?, Pages::default());
+    fn written(directory: &JobDirectory) -> io::Result<JobRecord> {
+        let mut job = JobRecord { end: None, ..record(1) };
+        directory.put(name(), &job)?;
+        let (file, mut pages) = (directory.new_rows(name())?, Pages::default());
         for lines in LINES {
             file.append(lines)?;
             pages.push(Page::of(pages.bytes(), lines.len() as u32 / 8, lines));
         }
         file.sync()?;
-        job.end = Some(End::Succeeded { at: 9, pages: pages.list() });
-        folder.put(name(), &job)?;
+        job.end = Some(JobEnd::Succeeded { at: 9, pages: pages.list() });
+        directory.put(name(), &job)?;
         Ok(job)
     }
 
-    fn read_all(folder: &Folder, job: &Record) -> Result<Vec<u8>, String> {
-        let Some(End::Succeeded { pages, .. }) = &job.end else { return Err("no end".into()) };
+    fn read_all(directory: &JobDirectory, job: &JobRecord) -> Result<Vec<u8>, String> {
+        let Some(JobEnd::Succeeded { pages, .. }) = &job.end else { return Err("no end".into()) };
         let pages = Pages::new(pages).from(0, u64::MAX, usize::MAX);
-        let file = folder.rows(name()).map_err(|why| why.to_string())?;
-        read(&*file, &pages, Cut::new(0, u64::MAX, usize::MAX)).map(|cut| cut.lines)
+        let file = directory.rows(name()).map_err(|why| why.to_string())?;
+        read(&*file, &pages, ResultSlice::new(0, u64::MAX, usize::MAX)).map(|cut| cut.lines)
     }
 
     #[test]
     fn what_was_written_is_found_and_what_was_removed_is_not() {
         let dir = tempfile::tempdir().expect("a directory");
-        let again = || Folder::open(Arc::new(RealDisk), dir.path()).expect("opens");
-        let (folder, found) = again();
+        let again = || JobDirectory::open(Arc::new(RealDisk), dir.path()).expect("opens");
+        let (directory, found) = again();
         assert_eq!(found, []);
-        let job = written(&folder).expect("written");
-        let (folder, found) = again();
+        let job = written(&directory).expect("written");
+        let (directory, found) = again();
         assert_eq!(found, [(name(), Ok(job.clone()))]);
-        assert_eq!(read_all(&folder, &job), Ok(LINES.concat()));
-        folder.remove(name()).expect("removed");
-        folder.remove(name()).expect("once more");
+        assert_eq!(read_all(&directory, &job), Ok(LINES.concat()));
+        directory.remove(name()).expect("removed");
+        directory.remove(name()).expect("once more");
         assert_eq!(again().1, []);
     }
 
@@ -207,20 +207,20 @@ mod tests {
         let mut ends = [0; 3];
         for at in 1_u64.. {
             let simulated = SimulatedDisk::new();
-            let (folder, _) = open(&(Arc::new(simulated.clone()) as SharedDisk)).expect("opens");
-            drop(folder);
+            let (directory, _) = open(&(Arc::new(simulated.clone()) as SharedDisk)).expect("opens");
+            drop(directory);
             let plan = FaultPlan::fail_any(at, Fault::InputOutput).lasting();
             let faulty: SharedDisk = Arc::new(FaultyDisk::new(Arc::new(simulated.clone()), plan));
-            let outcome = open(&faulty).and_then(|(folder, _)| written(&folder));
+            let outcome = open(&faulty).and_then(|(directory, _)| written(&directory));
             for seed in 0..20 {
                 let disk: SharedDisk = Arc::new(simulated.power_cut(seed));
-                let (folder, found) = open(&disk).expect("opens after a power cut");
+                let (directory, found) = open(&disk).expect("opens after a power cut");
                 match found.as_slice() {
                     [] => ends[0] += 1,
                     [(_, Ok(job))] if job.end.is_none() => ends[1] += 1,
                     [(_, Ok(job))] => {
                         ends[2] += 1;
-                        assert_eq!(read_all(&folder, job), Ok(LINES.concat()));
+                        assert_eq!(read_all(&directory, job), Ok(LINES.concat()));
                     }
                     other => panic!("{at}, seed {seed}: {other:?}"),
                 }
@@ -238,32 +238,32 @@ mod tests {
     fn damage_of_any_kind_is_said() {
         let simulated = SimulatedDisk::new();
         let disk: SharedDisk = Arc::new(simulated.clone());
-        let (folder, _) = open(&disk).expect("opens");
-        let job = written(&folder).expect("written");
-        let rows = disk.open(&folder.path(name(), ROWS)).expect("rows");
+        let (directory, _) = open(&disk).expect("opens");
+        let job = written(&directory).expect("written");
+        let rows = disk.open(&directory.path(name(), ROWS)).expect("rows");
         rows.write_at(20, b"9").expect("changed");
-        assert!(read_all(&folder, &job).expect_err("changed").contains("byte 16 do not match their checksum"));
+        assert!(read_all(&directory, &job).expect_err("changed").contains("byte 16 do not match their checksum"));
         rows.set_len(20).expect("cut");
-        assert!(read_all(&folder, &job).expect_err("cut").contains("do not read"));
+        assert!(read_all(&directory, &job).expect_err("cut").contains("do not read"));
         let (_, found) = open(&disk).expect("opens");
         assert!(found[0].1.as_ref().expect_err("cut").contains("has 20 bytes; 24 were written"), "{found:?}");
-        let text = disk.open(&folder.path(name(), RECORD)).expect("a record");
+        let text = disk.open(&directory.path(name(), RECORD)).expect("a record");
         text.write_at(30, b"\xff").expect("changed");
-        let (folder, found) = open(&disk).expect("opens");
-        assert!(found[0].1.is_err() && folder.get(name()).is_err(), "{found:?}");
+        let (directory, found) = open(&disk).expect("opens");
+        assert!(found[0].1.is_err() && directory.get(name()).is_err(), "{found:?}");
         // What is no file of ours stays.
-        disk.create(&folder.dir.join("note")).expect("made");
+        disk.create(&directory.dir.join("note")).expect("made");
         assert_eq!(open(&disk).expect("opens").1.len(), 1);
-        assert!(disk.exists(&folder.dir.join("note")).expect("looked up"));
+        assert!(disk.exists(&directory.dir.join("note")).expect("looked up"));
     }
 
     #[test]
     fn a_disk_that_is_nearly_full_is_left_to_others() {
         let disk = SimulatedDisk::with_total(10 << 20);
-        let (folder, _) = open(&(Arc::new(disk.clone()) as SharedDisk)).expect("opens");
-        assert_eq!(folder.full(), None);
-        let file = folder.new_rows(name()).expect("a file");
+        let (directory, _) = open(&(Arc::new(disk.clone()) as SharedDisk)).expect("opens");
+        assert_eq!(directory.full(), None);
+        let file = directory.new_rows(name()).expect("a file");
         file.append(&vec![0; 9_500 << 10]).expect("written");
-        assert!(folder.full().expect("full").contains("of 10 MiB of the disk are free"));
+        assert!(directory.full().expect("full").contains("of 10 MiB of the disk are free"));
     }
 }

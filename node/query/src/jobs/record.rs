@@ -1,5 +1,5 @@
-//! What is written down of one job, and how: a first line with the version, the record as one line of JSON, and a line with
-//! the checksum of both. Pure.
+//! Record of a job on disk: a line with the version, the record as one line of JSON, and a line with the checksum of both.
+//! Pure.
 //!
 //! ```text
 //! assay query 1
@@ -16,46 +16,46 @@ use super::pages::Page;
 use crate::{Home, Question};
 
 const FIRST_LINE: &str = "assay query 1\n";
-/// A request is a small body, homes are a thousand, and pages `PAGES_MAX`; as text and escaped.
+/// Upper bound of a record: a small request body, a thousand homes and `PAGES_MAX` pages, as escaped text.
 pub(crate) const RECORD_BYTES_MAX: u64 = 16 << 20;
-/// A job is named by a UUID whose last bytes say which node has it.
+/// Version of UUIDs that name jobs; their last bytes are the number of the job's node.
 const NODE_BYTES: usize = 6;
 
-/// Whose a job is: who may see it is who may read all of its objects in that organization.
+/// Owner of a job. A reader must be allowed to read all of its objects in this organization.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Owner {
+pub(crate) struct JobOwner {
     pub org: OrgId,
-    /// Who asked.
+    /// User who made the request.
     pub user: Uuid,
     pub homes: Vec<Home>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Record {
-    pub owner: Owner,
+pub(crate) struct JobRecord {
+    pub owner: JobOwner,
     /// Microseconds since the epoch, as all times here.
     pub made: i64,
     pub question: Question,
-    /// Where the page before ended, of a query that has a cursor.
+    /// Position where the page before ended, if the query has a cursor.
     pub after: Option<(u64, u64, Option<u32>, Option<u64>)>,
     pub seconds: Option<u64>,
-    /// Rows of a page of results where its reader does not say.
+    /// Default number of rows in a page of results.
     pub batch: Option<u64>,
-    /// At which each shard is read, from the first rows on: a run after another answers the same.
+    /// Version at which each shard is read, so that every run returns the same rows.
     pub versions: Vec<(ShardId, Xact)>,
-    /// Runs that began and came to no end that was written down.
+    /// Runs that began and have no recorded end.
     pub starts: u32,
-    pub end: Option<End>,
+    pub end: Option<JobEnd>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum End {
+pub(crate) enum JobEnd {
     Succeeded { at: i64, pages: Vec<Page> },
     Failed { at: i64, why: String },
 }
 
-impl Record {
+impl JobRecord {
     pub fn after(&self) -> Option<Position> {
         self.after.map(|(place, xact, object, write)| Position { place, xact, object, write })
     }
@@ -67,8 +67,8 @@ impl Record {
         format!("{body}sum {sum:08x}\n")
     }
 
-    /// An error says what is wrong with the bytes.
-    pub fn decode(bytes: &[u8]) -> Result<Record, String> {
+    /// Decodes a record; an error says what is wrong with the bytes.
+    pub fn decode(bytes: &[u8]) -> Result<JobRecord, String> {
         let text = std::str::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
         let at = text.rfind("sum ").ok_or("it has no checksum")?;
         let (body, sum) = text.split_at(at);
@@ -80,7 +80,7 @@ impl Record {
     }
 }
 
-/// The name of a new job on this node.
+/// Returns the name of a new job on this node.
 pub(crate) fn name(node: NodeId, random: Uuid) -> Uuid {
     let mut bytes = random.into_bytes();
     bytes[16 - NODE_BYTES..].copy_from_slice(&node.0.to_be_bytes()[8 - NODE_BYTES..]);
@@ -88,7 +88,7 @@ pub(crate) fn name(node: NodeId, random: Uuid) -> Uuid {
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// The node that has the job of this name; none where it names no job at all.
+/// Returns the node that has the job; none if the UUID is no name of a job.
 pub(crate) fn node_of(name: Uuid) -> Option<NodeId> {
     let mut node = [0; 8];
     node[8 - NODE_BYTES..].copy_from_slice(&name.as_bytes()[16 - NODE_BYTES..]);
@@ -102,12 +102,12 @@ pub(crate) mod tests {
 
     use super::*;
 
-    pub fn record(org: u128) -> Record {
+    pub fn record(org: u128) -> JobRecord {
         let org = OrgId(Uuid::from_u128(org));
         let object = ObjectKey::new(org, ObjectKind::ProjectLogs, Uuid::from_u128(2));
         let home = Home { object, org, project_id: Uuid::from_u128(2) };
-        Record {
-            owner: Owner { org, user: Uuid::from_u128(3), homes: vec![home] },
+        JobRecord {
+            owner: JobOwner { org, user: Uuid::from_u128(3), homes: vec![home] },
             made: 1_000,
             question: Question { query: json!("select: *\n| from: project_logs('p')"), now: 7, ..Question::default() },
             after: Some((1, 2, Some(3), None)),
@@ -115,19 +115,19 @@ pub(crate) mod tests {
             batch: None,
             versions: vec![(ShardId(3), Xact(9))],
             starts: 1,
-            end: Some(End::Succeeded { at: 5, pages: vec![Page { rows: 2, bytes: 10, sum: 3 }] }),
+            end: Some(JobEnd::Succeeded { at: 5, pages: vec![Page { rows: 2, bytes: 10, sum: 3 }] }),
         }
     }
 
     #[test]
     fn a_record_reads_back_and_every_changed_byte_is_seen() {
         let text = record(1).encode();
-        assert_eq!(Record::decode(text.as_bytes()), Ok(record(1)));
+        assert_eq!(JobRecord::decode(text.as_bytes()), Ok(record(1)));
         for at in 0..text.len() {
             let mut bytes = text.clone().into_bytes();
             bytes[at] ^= 1;
-            assert!(Record::decode(&bytes).is_err(), "byte {at}");
-            assert!(Record::decode(&text.as_bytes()[..at]).is_err(), "cut at {at}");
+            assert!(JobRecord::decode(&bytes).is_err(), "byte {at}");
+            assert!(JobRecord::decode(&text.as_bytes()[..at]).is_err(), "cut at {at}");
         }
     }
 
@@ -135,7 +135,7 @@ pub(crate) mod tests {
     fn a_record_of_another_version_says_so() {
         let body = "assay query 2\n{}\n";
         let text = format!("{body}sum {:08x}\n", crc32c::crc32c(body.as_bytes()));
-        assert!(Record::decode(text.as_bytes()).expect_err("unknown").contains("another version"));
+        assert!(JobRecord::decode(text.as_bytes()).expect_err("unknown").contains("another version"));
     }
 
     #[test]

@@ -1,11 +1,10 @@
-//! Rows of a job's results as they stand in its file: JSON lines behind each other, in pages that have a checksum each.
-//! Pure.
+//! Layout of a job's results in its file: JSON lines, in pages with a checksum each. Pure.
 
 use serde::{Deserialize, Serialize};
 
-/// A page is written when it has this much; one row may have more.
+/// Size at which a page is written; one row may be larger.
 pub(crate) const PAGE_BYTES: usize = 256 << 10;
-/// Pages of one job, for the index is held in memory and written down as one record.
+/// Upper bound of the pages of one job, whose index is held in memory and written in one record.
 pub(crate) const PAGES_MAX: usize = 1 << 17;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,7 +12,7 @@ pub(crate) const PAGES_MAX: usize = 1 << 17;
 pub(crate) struct Page {
     pub rows: u32,
     pub bytes: u32,
-    /// CRC32C of its bytes, behind those of its place: a page that stands where another belongs is damage too.
+    /// CRC32C of the page's offset and bytes, so that a page in the place of another is detected too.
     pub sum: u32,
 }
 
@@ -30,7 +29,7 @@ impl From<Page> for (u32, u32, u32) {
 }
 
 impl Page {
-    /// Of lines that stand at this offset.
+    /// Describes a page of lines at an offset.
     pub fn of(offset: u64, rows: u32, lines: &[u8]) -> Page {
         // A page has the bytes of `PAGE_BYTES` and of one row.
         let bytes = u32::try_from(lines.len()).unwrap_or(u32::MAX);
@@ -46,18 +45,18 @@ fn sum(offset: u64, lines: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&offset.to_le_bytes()), lines)
 }
 
-/// A page and where it stands, in the file and among the rows.
+/// Page with its position in the file and among the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedPage {
     pub page: Page,
     pub offset: u64,
     pub first: u64,
 }
 
-/// All pages of a job so far.
+/// Index of all pages of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pages {
-    placed: Vec<Placed>,
+    placed: Vec<PlacedPage>,
 }
 
 impl Pages {
@@ -68,7 +67,7 @@ impl Pages {
     }
 
     pub fn push(&mut self, page: Page) {
-        self.placed.push(Placed { page, offset: self.bytes(), first: self.rows() });
+        self.placed.push(PlacedPage { page, offset: self.bytes(), first: self.rows() });
     }
 
     pub fn list(&self) -> Vec<Page> {
@@ -87,8 +86,8 @@ impl Pages {
         self.placed.last().map_or(0, |last| last.offset + u64::from(last.page.bytes))
     }
 
-    /// The pages that have rows from this one on, until there are so many rows or bytes.
-    pub fn from(&self, row: u64, rows: u64, bytes: usize) -> Vec<Placed> {
+    /// Returns the pages with rows from `row` on, up to a number of rows or bytes.
+    pub fn from(&self, row: u64, rows: u64, bytes: usize) -> Vec<PlacedPage> {
         let begin = self.placed.partition_point(|placed| placed.first + u64::from(placed.page.rows) <= row);
         let (end, mut taken) = (row.saturating_add(rows), 0);
         let wanted = self.placed[begin..].iter().take_while(|placed| {
@@ -100,22 +99,22 @@ impl Pages {
     }
 }
 
-/// Of the lines of such pages those that are wanted: from this row on, so many, and no more once there are so many bytes.
+/// Lines of the results from a row on, up to a number of rows or bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Cut {
+pub(crate) struct ResultSlice {
     pub lines: Vec<u8>,
-    /// The row behind the last.
+    /// Number of the row after the last one.
     pub next: u64,
     end: u64,
     bytes_max: usize,
 }
 
-impl Cut {
-    pub fn new(row: u64, rows: u64, bytes_max: usize) -> Cut {
-        Cut { lines: Vec::new(), next: row, end: row.saturating_add(rows), bytes_max }
+impl ResultSlice {
+    pub fn new(row: u64, rows: u64, bytes_max: usize) -> ResultSlice {
+        ResultSlice { lines: Vec::new(), next: row, end: row.saturating_add(rows), bytes_max }
     }
 
-    pub fn page(&mut self, placed: &Placed, lines: &[u8]) {
+    pub fn page(&mut self, placed: &PlacedPage, lines: &[u8]) {
         for (row, line) in (placed.first..).zip(lines.split_inclusive(|byte| *byte == b'\n')) {
             if row == self.next && row < self.end && self.lines.len() < self.bytes_max {
                 self.lines.extend_from_slice(line);
@@ -142,7 +141,7 @@ mod tests {
     }
 
     fn read(all: &Pages, file: &[u8], row: u64, rows: u64, bytes: usize) -> (Vec<u64>, u64) {
-        let mut cut = Cut::new(row, rows, bytes);
+        let mut cut = ResultSlice::new(row, rows, bytes);
         for placed in all.from(row, rows, bytes) {
             let end = placed.offset as usize + placed.page.bytes as usize;
             let lines = &file[placed.offset as usize..end];

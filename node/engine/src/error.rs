@@ -3,7 +3,7 @@
 use assay_storage_shard::ShardError;
 use thiserror::Error;
 
-use crate::aggregate::Damaged;
+use assay_node_expressions::aggregates::Damaged;
 
 #[derive(Debug, Error)]
 pub enum EngineError {

@@ -1,12 +1,12 @@
 //! What a node has of an answer, as it is sent to the one that was asked, and what all have together.
 
 use assay_node_btql::bound::{Bound, Order, Output};
+use assay_node_expressions::codec::{self, Reader};
 
 use crate::EngineError;
 use crate::groups::{GroupTable, Made};
-use crate::output::{Part, Ranked, order_of};
-use crate::rank::Rank;
-use crate::wire::{self, Reader};
+use crate::rows::output::{Part, Ranked, order_of};
+use crate::rows::rank::Rank;
 
 const ROWS: u8 = 1;
 const GROUPS: u8 = 2;
@@ -41,10 +41,10 @@ impl Partial {
         match &self.0 {
             Kind::Rows(rows) => {
                 out.push(ROWS);
-                wire::put_count(&mut out, rows.len());
+                codec::put_count(&mut out, rows.len());
                 for (rank, values) in rows {
                     rank.put(&mut out);
-                    values.iter().for_each(|value| wire::put_value(&mut out, value));
+                    values.iter().for_each(|value| codec::put_value(&mut out, value));
                 }
             }
             Kind::Groups(table) => {

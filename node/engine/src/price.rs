@@ -20,8 +20,8 @@ use assay_node_expressions::Type;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Unexpected, Visitor};
 
-use crate::aggregate::value_at;
-use crate::codes::Codes;
+use crate::groups::codes::Codes;
+use assay_node_expressions::aggregates::value_at;
 
 const MILLION: f64 = 1e6;
 /// Whose tokens are paid for.

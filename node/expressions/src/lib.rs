@@ -1,5 +1,6 @@
 //! Evaluation of bound expressions (`assay_node_btql::bound::Expr`) over columns, a batch of rows at a time, as btql.md
-//! defines them in sections 8 to 11. Depends on arrays only: on no engine, no store and no query.
+//! defines them in sections 8 to 11, and of aggregates (`aggregates`). Depends on arrays only: on no engine, no store and no
+//! query.
 //!
 //! ```text
 //! Expr ─ Program::compile ─ typed nodes, constants folded             (program, result_types)
@@ -11,8 +12,10 @@
 //! beyond 64 bits, floats beside whole numbers and times beside texts are converted in the last step only. A kernel that
 //! cannot be exact for the rows at hand declines, and the rows are computed one by one.
 
+pub mod aggregates;
 mod bounds;
 mod builder;
+pub mod codec;
 mod column;
 mod evaluation;
 mod kernels;

@@ -6,7 +6,7 @@ use ahash::AHashMap;
 use assay_node_btql::values::{Value, in_order};
 
 use super::{Mean, Span};
-use crate::members;
+use crate::groups::object_members;
 use crate::price::Prices;
 
 /// Metrics with a rule of their own, in the order in which a summary has them. Any other that is a number is summed.
@@ -137,7 +137,7 @@ pub(super) fn all<S: Span>(spans: &[S], prices: &Prices) -> Value<'static> {
         let kind = kind_of(span);
         let logged = span.column("metrics");
         let mut read = std::array::from_fn(|_| Value::Null);
-        members::each(&logged, |name, value| {
+        object_members::each(&logged, |name, value| {
             if let Some(place) = READ.iter().position(|known| *known == name) {
                 read[place] = value;
             } else if !RULED.contains(&name) {

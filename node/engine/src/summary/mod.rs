@@ -14,7 +14,7 @@
 mod metrics;
 
 use ahash::AHashMap;
-use assay_node_btql::columns::{COMPARISON_KEY, SPAN_TYPE_INFO};
+use assay_node_btql::columns::{COMPARISON_KEY, SPAN_TYPE_INFO, has_members, is_root_only};
 use assay_node_btql::values::Value;
 use assay_storage_model::{PaginationKey, Xact};
 
@@ -22,35 +22,11 @@ use crate::groups::object_members;
 use crate::groups::value_counts::Distinct;
 use crate::price::Prices;
 
-/// D-41: what is cut to a preview where it is selected as it is, and how long one is of a summary where nothing is said.
-pub const PREVIEWED: [&str; 5] = ["input", "output", "expected", "error", "metadata"];
-pub const PREVIEW_LENGTH: i64 = 124;
+/// Length of a preview in the row of a trace, where the query does not say one (D-41).
+pub(crate) const PREVIEW_LENGTH: i64 = 124;
 
-/// What a root has and a summary keeps. Of a trace without a root it is null; other columns are its first span's.
-const OF_THE_ROOT_ALONE: [&str; 17] = [
-    "_async_scoring_state",
-    "audit_data",
-    "classifications",
-    "comments",
-    "context",
-    "error",
-    "expected",
-    "facets",
-    "id",
-    "input",
-    "is_root",
-    "metadata",
-    "origin",
-    "output",
-    "span_attributes",
-    "span_id",
-    "span_parents",
-];
-/// D-38; in this order.
+/// Members of `span_type_info`, in their order (D-38).
 const TYPE_INFO: [&str; 6] = ["cached", "has_error", "name", "type", "purpose", "in_progress"];
-/// Nothing is in them that a path could lead to.
-const WITHOUT_MEMBERS: [&str; 4] = ["_pagination_key", "_xact_id", "tags", COMPARISON_KEY];
-
 /// A row of a trace, as it is stored.
 pub trait Span {
     fn column(&self, name: &'static str) -> Value<'_>;
@@ -127,7 +103,7 @@ impl<S: Span> Trace<'_, S> {
             "scores" => self.score(key),
             "metrics" => self.metric(key),
             SPAN_TYPE_INFO => self.type_info(key),
-            column if WITHOUT_MEMBERS.contains(&column) => Value::Null,
+            column if !has_members(column) => Value::Null,
             _ => self.base(column).map_or(Value::Null, |span| span.member(column, key).into_owned()),
         }
     }
@@ -144,7 +120,7 @@ impl<S: Span> Trace<'_, S> {
 
     /// The span whose column it is.
     fn base(&self, column: &str) -> Option<&S> {
-        self.root.or_else(|| self.spans.first().filter(|_| !OF_THE_ROOT_ALONE.contains(&column)))
+        self.root.or_else(|| self.spans.first().filter(|_| !is_root_only(column)))
     }
 
     /// All tags, in the order in which they were first seen; null where no span has a list of them.

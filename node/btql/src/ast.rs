@@ -5,7 +5,8 @@ pub use assay_storage_model::merge::Step;
 use serde_json::{Number, Value};
 
 pub(crate) use crate::operators::Precedence;
-pub use crate::operators::{Binary, Logic, Type, Unary, Unit};
+pub use crate::operators::{Binary, Logic, Type, Unary};
+pub use assay_node_values::time_units::{Interval, Unit};
 
 /// How deep an expression may be.
 pub const DEPTH_MAX: u16 = 256;
@@ -203,12 +204,6 @@ pub struct Call {
     pub name: String,
     pub args: Vec<Expr>,
     pub distinct: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interval {
-    pub value: i64,
-    pub unit: Unit,
 }
 
 impl Expr {

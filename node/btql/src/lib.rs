@@ -4,7 +4,6 @@
 pub mod ast;
 mod bind;
 pub mod bound;
-pub mod calendar;
 pub mod columns;
 mod error;
 mod lex;
@@ -12,8 +11,8 @@ mod operators;
 mod parse;
 mod print;
 pub mod schema;
-pub mod values;
 
+pub use assay_node_values::{self as values, calendar};
 pub use bind::{Env, bind, kinds};
 pub use error::{Place, Position, QueryError};
 pub use lex::TEXT_BYTES_MAX;

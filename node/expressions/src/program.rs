@@ -100,7 +100,7 @@ impl Program {
 
 fn node(expr: &Expr, schema: Schema<'_>, env: &Env) -> Result<Node, Error> {
     level(|| match expr {
-        Expr::Const(datum) => Ok(constant(Value::of_datum(datum))),
+        Expr::Const(datum) => Ok(constant(datum.to_value())),
         Expr::Field(of, steps) => field(of, steps, schema, env),
         Expr::Call(function, args) => {
             let args = args.iter().map(|arg| node(arg, schema, env)).collect::<Result<Vec<_>, _>>()?;

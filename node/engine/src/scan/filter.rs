@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use assay_node_btql::bound::{Datum, Derived, Expr, Field, Function};
-use assay_node_btql::values::{Value, Words};
+use assay_node_btql::values::Words;
 use assay_node_expressions::Env;
 use assay_storage_segments::WORD_BYTES_MAX;
 use assay_storage_shard::Unit;
@@ -412,7 +412,7 @@ fn longest_part(pattern: &str) -> Option<String> {
 }
 
 fn words_of(query: &Datum) -> Option<Words> {
-    let words = Words::of(&Value::of_datum(query));
+    let words = Words::of(&query.to_value());
     (!words.queries().is_empty()).then_some(words)
 }
 

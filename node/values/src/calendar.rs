@@ -4,8 +4,7 @@ use std::ops::RangeInclusive;
 
 use assay_storage_model::event::{civil_from_days, days_from_civil, days_of_month};
 
-use crate::ast::{Interval, Unit};
-use crate::bound::DatePart;
+use crate::time_units::{DatePart, Interval, Unit};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;

@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 use serde_json::Value as Tree;
 
 use super::{Value, number};
-use crate::ast::Interval;
 use crate::calendar::{self, is_calendar};
+use crate::time_units::Interval;
 
 /// As operators compare (D-47): none where the kinds have no order between them, which is an ordering that is null and an
 /// equality that is false.

@@ -1,12 +1,14 @@
 //! What values are and how they compare (btql.md, section 9), over JSON texts as they are stored: nothing is parsed that
 //! is not looked at. An engine that knows more of a column does better; where it does not, this is what is true.
 
+pub mod calendar;
 mod contains;
 mod json;
 mod like;
 mod order;
 mod pattern;
 mod search;
+pub mod time_units;
 
 use std::borrow::Cow;
 
@@ -19,8 +21,7 @@ pub use order::{canonical, compare, equal, fraction_and_whole, in_order, same};
 pub use pattern::{PATTERN_BYTES_MAX, Pattern, PatternError};
 pub use search::Words;
 
-use crate::ast::Interval;
-use crate::bound::Datum;
+use crate::time_units::Interval;
 
 /// Up to here a float and a whole number that are equal are the same value, and it is the whole number.
 pub const SAFE: u64 = 1 << 53;
@@ -76,20 +77,6 @@ impl<'a> Value<'a> {
                 of.iter().map(|(key, of)| size_of::<(String, Value<'_>)>() + key.len() + of.heap_bytes()).sum()
             }
             _ => 0,
-        }
-    }
-
-    pub fn of_datum(datum: &Datum) -> Value<'static> {
-        match datum {
-            Datum::Null => Value::Null,
-            Datum::Boolean(boolean) => Value::Boolean(*boolean),
-            Datum::Integer(number) => Value::Integer(*number),
-            Datum::Unsigned(number) => Value::whole((*number).into()),
-            Datum::Float(number) => Value::float(*number),
-            Datum::Text(text) => Value::Text(Cow::Owned(text.clone())),
-            Datum::Time(micros) => Value::Time(*micros),
-            Datum::Interval(interval) => Value::Interval(*interval),
-            Datum::Json(json) => Value::read(&json.to_string()).into_owned(),
         }
     }
 

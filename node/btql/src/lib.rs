@@ -14,7 +14,7 @@ pub mod schema;
 
 pub use assay_node_values::{self as values, calendar};
 pub use bind::{Env, bind, kinds};
-pub use error::{Place, Position, QueryError};
+pub use error::{ErrorLocation, Position, QueryError};
 pub use lex::TEXT_BYTES_MAX;
 pub use parse::{Parsed, parse, parse_expression, parse_text};
 pub use print::{Unsayable, expression, in_clauses, in_sql, in_tree};

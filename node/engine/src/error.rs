@@ -1,4 +1,4 @@
-//! Why a query has no answer, or not all of one.
+//! Failures of queries.
 
 use assay_storage_shard::ShardError;
 use thiserror::Error;
@@ -27,13 +27,13 @@ pub enum EngineError {
     Shard(#[from] ShardError),
     #[error(transparent)]
     Expression(assay_node_expressions::Error),
-    /// What another node sent does not read.
+    /// A part of another node does not decode.
     #[error("a part of an answer is damaged")]
     Damaged,
 }
 
 impl From<assay_node_expressions::Error> for EngineError {
-    /// What a watch stopped says why itself.
+    /// Unwraps the reason of a watch that stopped an expression.
     fn from(error: assay_node_expressions::Error) -> EngineError {
         match error {
             assay_node_expressions::Error::Stopped(stop) => stop.downcast().map_or(EngineError::Stopped, |of| *of),

@@ -40,5 +40,5 @@ pub use rows::rank::{Position, value_bytes};
 pub use scan::sampling::{Hash, last_of};
 pub use scan::source::{Shared, Source};
 pub use scheduling::fair_queue::Asker;
-pub use scheduling::watch::{Held, Memory, Watch};
+pub use scheduling::watch::{Memory, MemoryHold, Watch};
 pub use scheduling::workers::Workers;

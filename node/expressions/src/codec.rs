@@ -1,6 +1,5 @@
-//! How parts of answers are written for other nodes: numbers little-endian, whatever has a length behind it, values behind a
-//! byte that says what they are. Nothing is believed that is read: no room is made for more things than the bytes at hand
-//! could be.
+//! Encoding of parts of answers for other nodes: little-endian numbers, lengths before contents, and a tag byte before each
+//! value. Decoding trusts nothing: it reserves no memory for more items than the remaining bytes can hold.
 
 use std::borrow::Cow;
 
@@ -103,7 +102,7 @@ pub fn put_value(out: &mut Vec<u8>, value: &Value<'_>) {
     }
 }
 
-/// What is left to be read.
+/// Reader of the remaining bytes.
 #[derive(Debug)]
 pub struct Reader<'b>(&'b [u8]);
 
@@ -165,7 +164,7 @@ impl<'b> Reader<'b> {
         if number.is_finite() { Ok(number) } else { Err(Damaged) }
     }
 
-    /// Of things that take at least so many bytes each.
+    /// Reads a number of items that take at least `bytes` each.
     pub fn count(&mut self, each: usize) -> Result<usize, Damaged> {
         let count = usize::try_from(self.u64()?).map_err(|_| Damaged)?;
         if count > self.0.len() / each { Err(Damaged) } else { Ok(count) }

@@ -59,7 +59,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
-use crate::office::Office;
+use crate::context::QueryContext;
 use crate::{AskError, Home, Question};
 use directory::JobDirectory;
 use pages::{PlacedPage, ResultSlice};
@@ -171,7 +171,7 @@ pub struct JobView {
 /// All jobs of this node.
 #[derive(Debug)]
 pub(crate) struct AsyncJobs {
-    office: Arc<Office>,
+    context: Arc<QueryContext>,
     directory: JobDirectory,
     table: Mutex<JobTable>,
     /// Counts changes that readers may be waiting for.
@@ -203,11 +203,12 @@ struct JobSnapshot {
 }
 
 impl AsyncJobs {
-    pub fn start(office: Arc<Office>) -> io::Result<Arc<AsyncJobs>> {
-        let limits = office.limits.jobs.clone();
-        let (directory, mut found) = JobDirectory::open(Arc::clone(office.cluster.disk()), office.cluster.data_dir())?;
+    pub fn start(context: Arc<QueryContext>) -> io::Result<Arc<AsyncJobs>> {
+        let limits = context.limits.jobs.clone();
+        let (directory, mut found) =
+            JobDirectory::open(Arc::clone(context.cluster.disk()), context.cluster.data_dir())?;
         found.sort_by_key(|(_, record)| record.as_ref().map_or(0, |record| record.made));
-        let (now, mut queue) = ((office.clock)(), JobQueue::new(limits.clone()));
+        let (now, mut queue) = ((context.clock)(), JobQueue::new(limits.clone()));
         for (name, record) in found {
             queue.add(name, of_before(name, record, now));
         }
@@ -223,10 +224,10 @@ impl AsyncJobs {
             handle: runtime.handle().clone(),
             runtime: Mutex::new(Some(runtime)),
             driver: Mutex::new(None),
-            office,
+            context,
         });
         *jobs.driver.lock() = Some(jobs.handle.spawn(Arc::clone(&jobs).drive()));
-        jobs.office.cluster.serve_on_behalf(service::JOBS, Arc::new(JobsService(Arc::clone(&jobs))));
+        jobs.context.cluster.serve_on_behalf(service::JOBS, Arc::new(JobsService(Arc::clone(&jobs))));
         Ok(jobs)
     }
 
@@ -235,7 +236,7 @@ impl AsyncJobs {
     }
 
     fn now(&self) -> i64 {
-        (self.office.clock)()
+        (self.context.clock)()
     }
 
     /// Notifies waiting readers of a change.
@@ -275,7 +276,7 @@ impl AsyncJobs {
     }
 
     fn make_here(&self, request: JobRequest) -> Result<Uuid, AskError> {
-        let name = record::name(self.office.cluster.node(), Uuid::new_v4());
+        let name = record::name(self.context.cluster.node(), Uuid::new_v4());
         let record = JobRecord {
             owner: JobOwner { org: request.org, user: request.user, homes: request.homes },
             made: self.now(),

@@ -1,4 +1,4 @@
-//! Times so much later, by months and years of different lengths as well; where their units start, and their parts.
+//! Calendar arithmetic: intervals including months and years, truncation to units, and parts of times.
 
 use std::ops::RangeInclusive;
 
@@ -18,7 +18,7 @@ pub fn moved(time: i64, by: Interval) -> Option<i64> {
     moved.filter(|time| WRITABLE.contains(time))
 }
 
-/// The same time of the day so many months later, or earlier; on the last day of a month that is too short.
+/// Moves a time by months; a day that the month does not have becomes its last day.
 pub fn months_later(time: i64, months: i64) -> Option<i64> {
     let (days, of_day) = (time.div_euclid(MICROS_PER_DAY), time.rem_euclid(MICROS_PER_DAY));
     let (year, month, day) = civil_from_days(days);

@@ -1,4 +1,4 @@
-//! What is in what: IN and INCLUDES (btql.md, section 10), and logic in three values.
+//! IN and INCLUDES (btql.md, section 10), and three-valued logic.
 
 use std::borrow::Cow;
 

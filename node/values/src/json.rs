@@ -1,4 +1,4 @@
-//! Values as JSON texts, and what is inside of arrays and objects.
+//! Values as JSON texts, and access to elements and members.
 
 use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
@@ -8,7 +8,7 @@ use serde_json::Value as Tree;
 
 use super::Value;
 
-/// What is looked at at once for something to escape.
+/// Bytes that are checked at once for characters to escape.
 const BLOCK_BYTES: usize = 32;
 
 impl<'a> Value<'a> {
@@ -72,7 +72,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// With what is in it read as well, if it is an array or an object.
+    /// Parses the elements or members of an array or object.
     pub fn opened(&self) -> Cow<'_, Value<'a>> {
         match self {
             Value::Array(json) | Value::Object(json) => {
@@ -82,7 +82,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Of a text that is JSON what it says, all of it; null otherwise.
+    /// Parses the value of a JSON text completely; null if it is no JSON.
     pub fn parsed(text: &str) -> Value<'static> {
         serde_json::from_str::<Tree>(text).map_or(Value::Null, Value::of_whole_tree)
     }
@@ -106,7 +106,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What steps lead to. The picker knows the same steps.
+    /// Value at a path. The picker was made of the same steps.
     pub fn stepped(&self, steps: &[Step], picker: &Picker) -> Value<'static> {
         match (self, steps) {
             (Value::Array(json) | Value::Object(json), _) => picked(json, picker).into_owned(),

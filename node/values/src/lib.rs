@@ -1,5 +1,6 @@
-//! What values are and how they compare (btql.md, section 9), over JSON texts as they are stored: nothing is parsed that
-//! is not looked at. An engine that knows more of a column does better; where it does not, this is what is true.
+//! Values of the language and their comparison (btql.md, section 9), over stored JSON texts that are parsed only as far as
+//! needed. Kernels over typed columns are faster; these functions are their reference. Also patterns (`pattern`, `like`),
+//! words (`search`), and times (`calendar`, `time_units`).
 
 pub mod calendar;
 mod contains;
@@ -55,7 +56,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Of a JSON text that is stored; what is damaged is null.
+    /// Reads a stored JSON text; a damaged one is null.
     pub fn read(json: &'a str) -> Value<'a> {
         match json.as_bytes().first() {
             Some(b'"') => text_of(json).map_or(Value::Null, Value::Text),
@@ -68,7 +69,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What it takes beside its own place, nearly.
+    /// Approximate memory on the heap.
     pub fn heap_bytes(&self) -> usize {
         match self {
             Value::Text(text) | Value::Array(text) | Value::Object(text) => text.len(),
@@ -127,7 +128,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The same, without copying its text.
+    /// Borrows the value without copying its text.
     pub fn view(&self) -> Value<'_> {
         match self {
             Value::Text(text) => Value::Text(Cow::Borrowed(text)),
@@ -171,7 +172,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// As a number, where it is one; booleans are 0 and 1 (D-51).
+    /// Returns the value as a number; booleans are 0 and 1 (D-51).
     pub fn as_number(&self) -> Option<Value<'static>> {
         match self {
             Value::Boolean(boolean) => Some(Value::Integer((*boolean).into())),
@@ -182,7 +183,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Of a number or a boolean.
+    /// Float of a number or a boolean.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Value::Float(number) => Some(*number),
@@ -190,7 +191,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Of a whole number or a boolean.
+    /// Whole number of a whole number or a boolean.
     pub fn as_whole(&self) -> Option<i128> {
         match self {
             Value::Boolean(boolean) => Some((*boolean).into()),
@@ -220,7 +221,7 @@ fn shown(micros: i64) -> String {
     text
 }
 
-/// What is between the quotes.
+/// Returns the text between the quotes of a JSON text.
 fn text_of(json: &str) -> Option<Cow<'_, str>> {
     let inside = json.get(1..json.len().checked_sub(1)?)?;
     if !inside.contains('\\') {

@@ -1,4 +1,4 @@
-//! LIKE: `%` is any run, `_` one character, a backslash takes either for itself (D-55). The whole value must fit.
+//! LIKE: `%` matches any run, `_` one character, and a backslash escapes either (D-55). The whole value must match.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ use super::{PATTERN_BYTES_MAX, PatternError};
 
 /// Letters that are compared before the caller is asked whether to go on.
 const LETTERS_AT_ONCE: usize = 1 << 16;
-/// What a letter that is compared counts, in bytes that are merely looked at.
+/// Cost of comparing a letter, in bytes that are only scanned.
 const LETTER_WORK: usize = 8;
 
 /// The only letter beyond ASCII whose lower case is one of ASCII, a k: where it is missing, case is a matter of bytes.
@@ -18,7 +18,7 @@ const KELVIN: char = '\u{212a}';
 /// A pattern, ready to be held against many values.
 #[derive(Clone, Debug)]
 pub struct Like {
-    /// What stands between the `%`: at least one piece.
+    /// Pieces between the `%`, at least one.
     pieces: Vec<Vec<Piece>>,
     any_case: bool,
     plain: Option<Box<Plain>>,
@@ -30,10 +30,10 @@ enum Piece {
     Any,
 }
 
-/// What most patterns are: one text, and whether anything may stand before it and behind it.
+/// Common kind of pattern: one text, and whether anything may come before and after it.
 #[derive(Clone, Debug)]
 struct Plain {
-    /// Of ASCII, where case does not matter.
+    /// ASCII text, compared without regard to case if the pattern says so.
     text: String,
     has_k: bool,
     before: bool,
@@ -41,7 +41,7 @@ struct Plain {
     finder: Finder<'static>,
 }
 
-/// What asks the caller of a match whether to go on, now and then.
+/// Counter that asks the caller of a match from time to time whether to go on.
 struct Work<'w> {
     goes_on: &'w dyn Fn(usize) -> bool,
     /// Letters that were compared since the last question.
@@ -129,7 +129,7 @@ impl Like {
         start.is_some_and(|(start, _)| self.behind(&value[start..], last).is_some())
     }
 
-    /// What stands behind the piece, where the value begins with it.
+    /// Returns the rest after the piece, if the value begins with it.
     fn behind<'v>(&self, value: &'v str, piece: &[Piece]) -> Option<&'v str> {
         let mut chars = value.chars();
         let fits = |wanted: char, found: char| {

@@ -1,4 +1,4 @@
-//! Which of two values comes first, and whether they are the same.
+//! Order and equality of values.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

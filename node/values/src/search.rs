@@ -1,8 +1,7 @@
-//! MATCH: whole words, all of them, wherever they stand (D-61).
+//! MATCH: search for all of a query's words, whole and in any order (D-61).
 //!
-//! Most words are of ASCII, and most texts say what they say without escapes of letters: there a word is looked for as it
-//! stands, by the rarest of its letters, and its neighbours tell whether it is whole. Where that may be wrong the text is
-//! taken apart into words.
+//! Most words are ASCII, and most texts have no escaped letters. Such a word is found in the raw text by its rarest letter,
+//! and its neighbours tell whether it is whole. Other texts are split into words.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +10,11 @@ use memchr::memmem;
 
 use super::Value;
 
-/// From the most frequent on; digits are rarer than most.
+/// Letters by descending frequency; digits are rarer than most.
 const LETTERS_BY_FREQUENCY: &[u8] = b"etaoinsrhldcumfpgwybvkxjqz0123456789";
 /// The only letter beyond ASCII whose small letter is one of ASCII.
 const KELVIN: &str = "\u{212a}";
-/// What a word that is compared counts, in bytes that are merely looked at.
+/// Cost of comparing a word, in bytes that are only scanned.
 const COMPARED_WORK: usize = 4;
 /// A longer word is counted each time that it is compared.
 const LONG_WORD_BYTES: usize = 64;
@@ -23,11 +22,11 @@ const LONG_WORD_BYTES: usize = 64;
 /// Whether to go on with a search, so many bytes being looked at next.
 type GoesOn<'g> = &'g dyn Fn(usize) -> bool;
 
-/// What is searched for: several queries, one of which must be found.
+/// Searched words: several queries, one of which must be found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words {
     queries: Vec<BTreeSet<String>>,
-    /// Of each query its words as they are looked for; none where one of them is not of ASCII.
+    /// Prepared words of each query; none if one of them is not ASCII.
     sought: Vec<Option<Vec<Sought>>>,
 }
 
@@ -35,12 +34,12 @@ pub struct Words {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Sought {
     word: Vec<u8>,
-    /// Where its rarest letter is.
+    /// Index of its rarest letter.
     rarest: usize,
 }
 
 impl Words {
-    /// Of a text, or of an array of them.
+    /// Reads the query from a text, or from an array of texts.
     pub fn of(query: &Value<'_>) -> Words {
         let words = |text: &str| {
             let mut words = BTreeSet::new();
@@ -159,7 +158,7 @@ impl Sought {
         self.places(json, goes_on).any(is_whole)
     }
 
-    /// Where the letters of the word stand, whatever is around them.
+    /// Positions of the word's letters, whole word or not.
     fn places<'t>(&'t self, text: &'t [u8], goes_on: GoesOn<'t>) -> impl Iterator<Item = usize> + 't {
         let letter = self.word[self.rarest];
         let is_long = self.word.len() > LONG_WORD_BYTES;

@@ -48,7 +48,7 @@ impl Unit {
     }
 }
 
-/// Number of units.
+/// Interval of time: a number of units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
     pub value: i64,
@@ -59,7 +59,7 @@ pub struct Interval {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatePart {
     Unit(Unit),
-    /// Of the week, Sunday is 0.
+    /// Day of the week; Sunday is 0.
     DayOfWeek,
     DayOfYear,
     Quarter,

@@ -51,10 +51,10 @@ const NO_ALIASES: [&str; 33] = [
 const JOINS: [&str; 8] = ["join", "inner", "left", "right", "full", "cross", "natural", "lateral"];
 const SET_OPERATIONS: [&str; 3] = ["union", "intersect", "except"];
 
-type Named = BTreeMap<String, (Query, usize)>;
+type CommonTables = BTreeMap<String, (Query, usize)>;
 
 pub(super) fn statement(parser: &mut Parser<'_>) -> Result<Query, QueryError> {
-    let mut named = Named::new();
+    let mut named = CommonTables::new();
     if parser.take_word("with") {
         if parser.is_word("recursive") {
             return Err(parser.error("WITH RECURSIVE is not supported"));
@@ -85,7 +85,7 @@ pub(super) fn statement(parser: &mut Parser<'_>) -> Result<Query, QueryError> {
 
 impl Parser<'_> {
     /// A SELECT, and how many there are within it.
-    fn select(&mut self, named: &Named) -> Result<(Query, usize), QueryError> {
+    fn select(&mut self, named: &CommonTables) -> Result<(Query, usize), QueryError> {
         self.expect_word("select")?;
         let mut query = Query { distinct: self.take_word("distinct"), ..Query::default() };
         self.take_word("all");
@@ -148,7 +148,7 @@ impl Parser<'_> {
         }
     }
 
-    fn sql_from(&mut self, named: &Named) -> Result<(From, usize), QueryError> {
+    fn sql_from(&mut self, named: &CommonTables) -> Result<(From, usize), QueryError> {
         let at = self.at();
         let (source, shape, depth) = if self.take_symbol("(") {
             // Seen before it is read: a text has room for more of them than there is stack.

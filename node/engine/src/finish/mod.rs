@@ -1,5 +1,5 @@
-//! From all parts to the answer: groups are seen as the query says, rows cut to a page; and a query over another runs
-//! over what that one answered.
+//! Final step on the node that took the request: merges the parts, evaluates groups, cuts rows to a page, and runs a query
+//! over the rows of an inner query.
 
 use ahash::{AHashMap, AHashSet};
 use assay_node_btql::ast::Shape;
@@ -10,9 +10,9 @@ use assay_node_expressions::aggregates::canonical_bytes;
 
 use crate::EngineError;
 use crate::groups::inference::Inference;
-use crate::groups::{Group, GroupTable, Made};
+use crate::groups::{FinishedGroups, Group, GroupTable};
 use crate::partial::{Partial, Whole};
-use crate::rows::output::{Flowing, Outlet, Page, Ranked, order_of};
+use crate::rows::output::{Flowing, Outlet, Page, RankedRow, order_of};
 use crate::rows::rank::{Position, Rank, by_dimensions, by_keys, cut_traces, value_bytes};
 use crate::rows::row_expressions::{Slots, holds, values_asked, values_of};
 use crate::scheduling::watch::Watch;
@@ -24,20 +24,20 @@ const PIVOTED_COLUMNS_MAX: usize = 1_000;
 pub struct Table {
     pub columns: Vec<String>,
     pub rows: Vec<Vec<Value<'static>>>,
-    /// Of rows that come in pages, where this one ends.
+    /// Position where the page ends, if rows come in pages.
     pub end: Option<Position>,
-    /// How many there are of what a limit counts: rows, or the traces that they are of.
+    /// Number of rows, or of their traces, as a limit counts them.
     pub counted: u64,
     /// Whether there may be more, because it would have become too large.
     pub cut: bool,
 }
 
-/// How much of an answer there is at most.
+/// Upper bounds of an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
     /// Rows, or of shape traces traces, or groups.
     pub rows: Option<u64>,
-    /// Of the values of rows; a page ends behind the row that reaches it.
+    /// Bytes of values; a page ends after the row that reaches them.
     pub bytes: usize,
 }
 
@@ -133,7 +133,7 @@ fn over(bound: &Bound, table: Table, watch: &Watch, seed: u64) -> Result<Partial
     Ok(Partial::of(part, &order_of(bound)))
 }
 
-fn of_rows(bound: &Bound, columns: Vec<String>, mut rows: Vec<Ranked>, limit: &Limit) -> Table {
+fn of_rows(bound: &Bound, columns: Vec<String>, mut rows: Vec<RankedRow>, limit: &Limit) -> Table {
     let is_of_traces = matches!(bound.rows, Rows::Objects { shape: Shape::Traces | Shape::Summary, .. });
     let most = rows_max(limit);
     if is_of_traces {
@@ -159,12 +159,12 @@ fn of_rows(bound: &Bound, columns: Vec<String>, mut rows: Vec<Ranked>, limit: &L
     Table { columns, rows: rows.into_iter().map(|(_, values)| values).collect(), end, counted, cut }
 }
 
-fn count_traces(rows: &[Ranked]) -> usize {
+fn count_traces(rows: &[RankedRow]) -> usize {
     rows.iter().map(|(rank, _)| rank.trace()).collect::<AHashSet<_>>().len()
 }
 
 /// Groups as a row after the other, no more than `most` where it is known which.
-fn of_groups(how: &Groups, made: &Made, env: &Env, most: usize) -> Result<Table, EngineError> {
+fn of_groups(how: &Groups, made: &FinishedGroups, env: &Env, most: usize) -> Result<Table, EngineError> {
     let mut groups: Vec<Group<'_>> = made.groups().collect();
     if let Some(having) = &how.having {
         let mut slots = Slots::default();

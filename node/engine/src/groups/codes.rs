@@ -1,5 +1,5 @@
-//! Numbers for the values of a batch: rows whose values are spelled alike get the same one. Few values are met per
-//! batch, so that what is dear, knowing which of them are the same value, is asked once for each.
+//! Codes for the values of a batch: rows with identical spellings get the same code. A batch has few distinct values, so the
+//! costly comparison of values is done once for each code.
 
 use std::hash::Hash;
 
@@ -47,7 +47,7 @@ impl Codes {
         Codes { of_rows: vec![0; rows], first: if rows == 0 { Vec::new() } else { vec![0] } }
     }
 
-    /// Of several columns one code for each row.
+    /// Combines the codes of several columns into one code for each row.
     pub fn together(columns: Vec<Codes>, rows: usize) -> Codes {
         columns.into_iter().reduce(pairs).unwrap_or_else(|| Codes::same(rows))
     }
@@ -60,7 +60,7 @@ fn primitive<T: ArrowPrimitiveType, K: Hash + Eq + Copy>(
     numbered(array, array.values().iter().map(|value| key(*value)))
 }
 
-/// Whose places are codes already, but for those that no row has.
+/// Uses the indexes of a dictionary as codes, without entries that no row has.
 fn of_dictionary(dictionary: &DictionaryArray<Int32Type>) -> Codes {
     let mut codes = Codes { of_rows: Vec::with_capacity(dictionary.len()), first: Vec::new() };
     // The last one is that of null.

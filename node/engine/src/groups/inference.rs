@@ -1,14 +1,14 @@
-//! What is found below columns (D-85): for each path and type, how often, and which values most often.
+//! Inference of paths below columns (D-85): for each path and type its count and its most frequent values.
 //!
-//! Rows come one after another in the order in which a query without a sort gives them, and no more of them than the budget
-//! allows: who counts rows over several shards must take the first of all, so what shards send of them is values.
+//! Rows come in the order of a query without a sort, up to a budget. The budget counts the first rows of all shards together,
+//! so shards send values.
 
 use ahash::AHashMap;
 use assay_node_btql::bound::{INFERRED, Infer};
 use assay_node_btql::values::{Value, in_order};
 
 use crate::groups::object_members;
-use crate::groups::value_counts::Distinct;
+use crate::groups::value_counts::ValueCounts;
 
 const TOP_VALUES_MAX: usize = 10;
 /// In the order of their names, which is that of rows.
@@ -16,39 +16,39 @@ const TYPES: [&str; 6] = ["array", "boolean", "null", "number", "object", "strin
 const OBJECT: usize = 4;
 
 /// A row of what was found.
-pub type Found = [Value<'static>; INFERRED.len()];
+pub type InferredRow = [Value<'static>; INFERRED.len()];
 
-/// What was found so far.
+/// Paths found so far.
 #[derive(Clone, Debug)]
 pub struct Inference {
     depth: u64,
-    /// Of each path that is inferred, where it begins and how many steps lead there.
+    /// Node and number of steps at which each inferred path begins.
     starts: Vec<(usize, u64)>,
     /// The first is above all paths.
-    places: Vec<Place>,
+    places: Vec<PathNode>,
 }
 
-/// Where a path leads.
+/// Node of the tree of paths.
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct PathNode {
     /// The path's last step, from the place above it.
     name: String,
     above: usize,
     below: AHashMap<String, usize>,
-    /// Of each type.
-    seen: [Option<Box<Seen>>; TYPES.len()],
+    /// Counts by type.
+    seen: [Option<Box<TypeCount>>; TYPES.len()],
 }
 
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct TypeCount {
     count: u64,
-    /// Of what is neither null nor made of others.
-    values: Distinct,
+    /// Counts of scalar values other than null.
+    values: ValueCounts,
 }
 
 impl Inference {
     pub fn new(infer: &Infer) -> Inference {
-        let mut new = Inference { depth: infer.depth, starts: Vec::new(), places: vec![Place::default()] };
+        let mut new = Inference { depth: infer.depth, starts: Vec::new(), places: vec![PathNode::default()] };
         for path in &infer.paths {
             let start = path.name.iter().fold(0, |place, step| new.below(place, step));
             new.starts.push((start, path.name.len() as u64));
@@ -56,7 +56,7 @@ impl Inference {
         new
     }
 
-    /// What a row has at one of the paths, by its number among them.
+    /// Adds the value of a row at a path, which is given by its number.
     pub fn add(&mut self, path: usize, value: &Value<'_>) {
         if let Some((start, steps)) = self.starts.get(path).copied() {
             self.look(start, steps, value);
@@ -64,8 +64,8 @@ impl Inference {
     }
 
     /// By name, then type.
-    pub fn rows(&self) -> Vec<Found> {
-        let mut rows: Vec<(Vec<&str>, usize, &Seen)> = Vec::new();
+    pub fn rows(&self) -> Vec<InferredRow> {
+        let mut rows: Vec<(Vec<&str>, usize, &TypeCount)> = Vec::new();
         for (number, place) in self.places.iter().enumerate() {
             for (kind, seen) in place.seen.iter().enumerate() {
                 rows.extend(seen.as_deref().map(|seen| (self.path(number), kind, seen)));
@@ -95,7 +95,7 @@ impl Inference {
             return *below;
         }
         let below = self.places.len();
-        self.places.push(Place { name: step.to_owned(), above: place, ..Place::default() });
+        self.places.push(PathNode { name: step.to_owned(), above: place, ..PathNode::default() });
         self.places[place].below.insert(step.to_owned(), below);
         below
     }
@@ -111,14 +111,14 @@ impl Inference {
     }
 }
 
-fn row(path: &[&str], kind: usize, seen: &Seen) -> Found {
+fn row(path: &[&str], kind: usize, seen: &TypeCount) -> InferredRow {
     let text = |text: &str| Value::Text(text.to_owned().into());
     let path = path.iter().map(|step| text(step)).collect();
     [Value::List(path), text(TYPES[kind]), Value::whole(seen.count.into()), Value::List(top_values(&seen.values))]
 }
 
 /// The most frequent first, and of those the first in order.
-fn top_values(values: &Distinct) -> Vec<Value<'static>> {
+fn top_values(values: &ValueCounts) -> Vec<Value<'static>> {
     let mut top: Vec<(&Value<'static>, u64)> = values.iter().collect();
     // Stable: what is neither before nor behind comes as it was seen.
     top.sort_by(|(left, left_count), (right, right_count)| {
@@ -131,7 +131,7 @@ fn top_values(values: &Distinct) -> Vec<Value<'static>> {
     top.into_iter().map(entry).collect()
 }
 
-/// What `typeof` says, by its number.
+/// Index of the type that `typeof` reports.
 fn type_of(value: &Value<'_>) -> usize {
     match value {
         Value::Array(_) | Value::List(_) => 0,
@@ -163,7 +163,7 @@ mod tests {
     }
 
     fn shown(inference: &Inference) -> Vec<String> {
-        let one = |row: Found| row.iter().map(Value::to_json).collect::<Vec<_>>().join(" ");
+        let one = |row: InferredRow| row.iter().map(Value::to_json).collect::<Vec<_>>().join(" ");
         inference.rows().into_iter().map(one).collect()
     }
 

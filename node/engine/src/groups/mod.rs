@@ -1,5 +1,5 @@
-//! Groups of rows: which there are, and what their aggregates have come to. Parts of it are made wherever rows are and put
-//! together afterwards; which part saw which row changes nothing.
+//! Table of groups with the states of their aggregates. Parts are made wherever rows are and merged afterwards; the result
+//! does not depend on which part saw which row.
 
 pub(crate) mod codes;
 pub(crate) mod inference;
@@ -25,7 +25,7 @@ use crate::groups::codes::Codes;
 
 /// Groups of one query.
 pub const GROUPS_MAX: usize = 1_000_000;
-/// What a group takes beside its values and states.
+/// Memory of a group beside its values and states.
 const GROUP_BYTES: usize = 96;
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct GroupTable {
     /// Groups by their keys.
     known: HashTable<u32>,
     keys: Keys,
-    /// Of each group its dimensions, as they were met first.
+    /// Dimensions of each group, as first met.
     dimensions: Vec<Value<'static>>,
     states: Vec<States>,
     bytes: usize,
@@ -169,7 +169,7 @@ impl GroupTable {
         Ok(())
     }
 
-    /// One row, by its values.
+    /// Adds one row by its values.
     pub fn push_row(
         &mut self,
         dimensions: Vec<Value<'static>>,
@@ -191,7 +191,7 @@ impl GroupTable {
         self.of_key(|| dimensions.iter().map(|value| value.view().into_owned()))
     }
 
-    /// Of one dimension that is a text: what is asked most, and most often.
+    /// Finds groups of a single text dimension: the most common case.
     fn group_of_text(&mut self, text: Option<&str>) -> Result<u32, EngineError> {
         let Some(text) = text else { return self.group(&[Value::Null]) };
         self.key.clear();
@@ -240,8 +240,8 @@ impl GroupTable {
         Ok(())
     }
 
-    /// Of each group its dimensions and its aggregates. Without dimensions there is one, also of no rows.
-    pub fn finish(mut self, has_dimensions: bool) -> Result<Made, EngineError> {
+    /// Returns each group's dimensions and aggregates. Without dimensions there is one group, even for no rows.
+    pub fn finish(mut self, has_dimensions: bool) -> Result<FinishedGroups, EngineError> {
         if !has_dimensions {
             self.group(&[])?;
         }
@@ -250,7 +250,7 @@ impl GroupTable {
             states.update(count, &[], None, &RowPositions { keys: &[], object: 0 });
             states.finish()
         });
-        Ok(Made { count, dimensions: self.dimensions, aggregates: aggregates.collect() })
+        Ok(FinishedGroups { count, dimensions: self.dimensions, aggregates: aggregates.collect() })
     }
 
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -280,21 +280,21 @@ impl GroupTable {
 
 /// Groups as they are in the end.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct FinishedGroups {
     count: usize,
-    /// Of all groups, one behind the other.
+    /// Dimensions of all groups, concatenated.
     dimensions: Vec<Value<'static>>,
-    /// Of each aggregate what it is of each group.
+    /// Value of each aggregate in each group.
     aggregates: Vec<Vec<Value<'static>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group<'m> {
-    of: &'m Made,
+    of: &'m FinishedGroups,
     number: usize,
 }
 
-impl Made {
+impl FinishedGroups {
     pub fn groups(&self) -> impl Iterator<Item = Group<'_>> {
         (0..self.count).map(|number| Group { of: self, number })
     }

@@ -1,4 +1,4 @@
-//! What is in an object, one member after another, read no deeper than that.
+//! Iteration over the members of an object, without parsing below them.
 
 use assay_node_btql::values::Value;
 use assay_storage_model::merge::doc_fields;

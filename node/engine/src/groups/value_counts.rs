@@ -1,4 +1,4 @@
-//! Values that differ, and how often each was there: found by a hash, and told apart by what they are.
+//! Counts of distinct values, found by a hash and compared by value.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -8,7 +8,7 @@ use assay_node_btql::calendar;
 use assay_node_btql::values::{Value, canonical, same};
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Distinct {
+pub(crate) struct ValueCounts {
     /// In the order in which they were first seen.
     counted: Vec<Counted>,
     /// The last value that has a hash.
@@ -24,8 +24,8 @@ struct Counted {
     before: Option<usize>,
 }
 
-impl Distinct {
-    /// Of values that are the same, the first is kept.
+impl ValueCounts {
+    /// Counts a value; the first of equal values is kept.
     pub fn add(&mut self, value: &Value<'_>, count: u64) {
         let mut hasher = self.state.build_hasher();
         feed(value, &mut hasher);
@@ -44,7 +44,7 @@ impl Distinct {
         self.counted.push(Counted { value: value.clone().into_owned(), count, before: newest });
     }
 
-    /// With their counts, in the order in which they were first seen.
+    /// Returns values with their counts, in the order of first occurrence.
     pub fn iter(&self) -> impl Iterator<Item = (&Value<'static>, u64)> {
         self.counted.iter().map(|counted| (&counted.value, counted.count))
     }
@@ -108,7 +108,7 @@ mod tests {
             "null",
             "1e300",
         ];
-        let mut distinct = Distinct::default();
+        let mut distinct = ValueCounts::default();
         texts.iter().for_each(|json| distinct.add(&Value::read(json), 1));
         let found: Vec<(String, u64)> = distinct.iter().map(|(value, count)| (value.to_json(), count)).collect();
         let expected = [
@@ -141,7 +141,7 @@ mod tests {
         ];
         for (left, right) in pairs {
             assert!(same(&left, &right), "{left:?} {right:?}");
-            let mut distinct = Distinct::default();
+            let mut distinct = ValueCounts::default();
             distinct.add(&left, 1);
             distinct.add(&right, 2);
             assert_eq!(distinct.iter().collect::<Vec<_>>(), [(&left, 3)]);

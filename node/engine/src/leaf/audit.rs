@@ -1,6 +1,5 @@
-//! What was written to single rows, write by write (D-90): each write is a row of the answer, with the columns as it wrote
-//! them, and goes the way of rows that are worked on by their values. The ids are those that the filter names; which of the
-//! writes are on a page is known before any of them is read.
+//! Audit of single rows, write by write (D-90): each write is a row of the answer with the columns that it wrote. The filter
+//! names the ids. The writes of a page are chosen before any of them is read.
 
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Bound, Derived, Field, Order, Output};
@@ -14,20 +13,20 @@ use crate::price::Prices;
 use crate::rows::output::{Flowing, Outlet, Page, Part, order_of};
 use crate::rows::rank::Rank;
 use crate::rows::row_expressions::{Slots, holds, stepped};
-use crate::scan::Scene;
+use crate::scan::ScanContext;
 use crate::scan::inputs::PRICED_TOKENS;
 use crate::scan::sampling::Sampled;
 use crate::scan::source::Source;
-use crate::scheduling::watch::Held;
+use crate::scheduling::watch::MemoryHold;
 
 /// Writes that are read at once.
 const WRITES_AT_ONCE: usize = 16;
-/// Of a transaction the bits that are not the same in all; and those of a number within it.
+/// Bits of a transaction that differ between transactions, and bits of a number within one.
 const XACT_BITS: u32 = 48;
 const NTH_BITS: u32 = u16::BITS;
 
 /// A write that is not read yet.
-struct Found<'b> {
+struct UnreadWrite<'b> {
     id: &'b str,
     /// Among the sources of this node.
     source: usize,
@@ -36,7 +35,7 @@ struct Found<'b> {
 }
 
 /// A write that was read.
-struct Row<'r> {
+struct WriteRow<'r> {
     id: &'r str,
     source: &'r Source,
     prices: &'r Prices,
@@ -46,7 +45,7 @@ struct Row<'r> {
     audit_data: String,
 }
 
-/// What is asked of each.
+/// Condition on each write.
 struct Condition {
     slots: Slots,
     program: Option<Program>,
@@ -54,22 +53,22 @@ struct Condition {
 
 pub(crate) fn run(
     bound: &Bound,
-    scene: &Scene<'_>,
+    context: &ScanContext<'_>,
     sampled: Option<Sampled>,
     page: &Page,
 ) -> Result<Part, EngineError> {
-    let outlet = Outlet::new(bound, page, &scene.env, scene.watch)?;
-    let condition = Condition::of(bound, scene)?;
-    let (mut part, mut grown, mut held) = (outlet.start(), scene.watch.hold(), scene.watch.hold());
+    let outlet = Outlet::new(bound, page, &context.env, context.watch)?;
+    let condition = Condition::of(bound, context)?;
+    let (mut part, mut grown, mut held) = (outlet.start(), context.watch.hold(), context.watch.hold());
     let is_wanted = |id: &str, rank: &Rank| {
         sampled.as_ref().is_none_or(|sampled| sampled.takes(id, rank.object)) && outlet.is_on_page(rank)
     };
-    let found = found(bound, scene, is_wanted, &mut held)?;
+    let found = found(bound, context, is_wanted, &mut held)?;
     for found in found.chunks(WRITES_AT_ONCE) {
         if outlet.is_full(&mut part, &found[0].rank) {
             break;
         }
-        each(scene, &condition, found, |found, row| {
+        each(context, &condition, found, |found, row| {
             let slots = outlet.slots.fill(|field| row.value(field));
             outlet.push(Flowing { slots, rank: found.rank.clone() }, &mut part, &mut grown)
         })?;
@@ -79,15 +78,19 @@ pub(crate) fn run(
 }
 
 /// The ids to which something was written that the query selects, each once, with the numbers of their objects.
-pub(crate) fn ids(bound: &Bound, scene: &Scene<'_>, mut take: impl FnMut(&str, u32)) -> Result<(), EngineError> {
-    let condition = Condition::of(bound, scene)?;
-    let mut held = scene.watch.hold();
-    let mut found = found(bound, scene, |_, _| true, &mut held)?;
+pub(crate) fn ids(
+    bound: &Bound,
+    context: &ScanContext<'_>,
+    mut take: impl FnMut(&str, u32),
+) -> Result<(), EngineError> {
+    let condition = Condition::of(bound, context)?;
+    let mut held = context.watch.hold();
+    let mut found = found(bound, context, |_, _| true, &mut held)?;
     found.sort_by_key(|found| (found.source, found.id));
     for of_id in found.chunk_by(|left, right| (left.source, left.id) == (right.source, right.id)) {
         let mut is_selected = false;
         for found in of_id.chunks(WRITES_AT_ONCE) {
-            each(scene, &condition, found, |_, _| {
+            each(context, &condition, found, |_, _| {
                 is_selected = true;
                 Ok(())
             })?;
@@ -103,24 +106,24 @@ pub(crate) fn ids(bound: &Bound, scene: &Scene<'_>, mut take: impl FnMut(&str, u
 /// All writes to the rows that the query names, in its order.
 fn found<'b>(
     bound: &'b Bound,
-    scene: &Scene<'_>,
+    context: &ScanContext<'_>,
     is_wanted: impl Fn(&str, &Rank) -> bool,
-    held: &mut Held,
-) -> Result<Vec<Found<'b>>, EngineError> {
+    held: &mut MemoryHold,
+) -> Result<Vec<UnreadWrite<'b>>, EngineError> {
     let order = order_of(bound);
     let mut ids: Vec<&str> = bound.bounds.ids.iter().flatten().map(String::as_str).collect();
     ids.sort_unstable();
     ids.dedup();
     let xacts = bound.bounds.xact.from.unwrap_or(0)..=bound.bounds.xact.to.unwrap_or(u64::MAX);
     let mut all = Vec::new();
-    for (number, source) in scene.sources.iter().enumerate() {
+    for (number, source) in context.sources.iter().enumerate() {
         for id in &ids {
-            scene.watch.check()?;
+            context.watch.check()?;
             for write in source.view.history(&source.object, id, source.at)? {
                 let rank = rank(&write, source, bound, &order);
                 if xacts.contains(&write.xact.0) && is_wanted(id, &rank) {
-                    held.more(size_of::<Found<'_>>() + write.bytes())?;
-                    all.push(Found { id, source: number, write, rank });
+                    held.more(size_of::<UnreadWrite<'_>>() + write.bytes())?;
+                    all.push(UnreadWrite { id, source: number, write, rank });
                 }
             }
         }
@@ -145,20 +148,20 @@ fn rank(write: &PastWrite, source: &Source, bound: &Bound, order: &Order) -> Ran
 
 /// Reads writes, and gives those that satisfy the condition.
 fn each(
-    scene: &Scene<'_>,
+    context: &ScanContext<'_>,
     condition: &Condition,
-    found: &[Found<'_>],
-    mut take: impl FnMut(&Found<'_>, &Row<'_>) -> Result<(), EngineError>,
+    found: &[UnreadWrite<'_>],
+    mut take: impl FnMut(&UnreadWrite<'_>, &WriteRow<'_>) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
-    scene.watch.check()?;
-    let mut held = scene.watch.hold();
+    context.watch.check()?;
+    let mut held = context.watch.hold();
     for of_source in found.chunk_by(|left, right| left.source == right.source) {
-        let source = &scene.sources[of_source[0].source];
+        let source = &context.sources[of_source[0].source];
         let writes: Vec<&PastWrite> = of_source.iter().map(|found| &found.write).collect();
         let read = source.view.written(&writes)?;
         held.now(read.iter().map(|written| written.doc.len()).sum())?;
         for (found, written) in of_source.iter().zip(&read) {
-            let row = Row::new(found, source, &scene.shared.prices, written)?;
+            let row = WriteRow::new(found, source, &context.shared.prices, written)?;
             if condition.holds(&row)? {
                 take(found, &row)?;
             }
@@ -168,28 +171,28 @@ fn each(
 }
 
 impl Condition {
-    fn of(bound: &Bound, scene: &Scene<'_>) -> Result<Condition, EngineError> {
+    fn of(bound: &Bound, context: &ScanContext<'_>) -> Result<Condition, EngineError> {
         let mut slots = Slots::default();
-        let program = bound.filter.as_ref().map(|filter| slots.compile(filter, &scene.env)).transpose()?;
+        let program = bound.filter.as_ref().map(|filter| slots.compile(filter, &context.env)).transpose()?;
         Ok(Condition { slots, program })
     }
 
-    fn holds(&self, row: &Row<'_>) -> Result<bool, EngineError> {
+    fn holds(&self, row: &WriteRow<'_>) -> Result<bool, EngineError> {
         let Some(program) = &self.program else { return Ok(true) };
         holds(program, &self.slots.fill(|field| row.value(field)))
     }
 }
 
-impl<'r> Row<'r> {
+impl<'r> WriteRow<'r> {
     fn new(
-        found: &'r Found<'_>,
+        found: &'r UnreadWrite<'_>,
         source: &'r Source,
         prices: &'r Prices,
         written: &'r Written,
-    ) -> Result<Row<'r>, EngineError> {
+    ) -> Result<WriteRow<'r>, EngineError> {
         let fields = if written.doc.is_empty() { Ok(Vec::new()) } else { doc_fields(&written.doc) };
         let audit_data = written.audit_data().map_err(|_| EngineError::Damaged)?;
-        Ok(Row {
+        Ok(WriteRow {
             id: found.id,
             source,
             prices,
@@ -208,7 +211,7 @@ impl<'r> Row<'r> {
         }
     }
 
-    /// What belongs to the row is the row's, whatever was written; all else is as it was written.
+    /// Returns a column: identity columns are the row's, all others are as written.
     fn column(&self, name: &str) -> Value<'_> {
         let said = |text: &'r str| if text.is_empty() { Value::Null } else { Value::Text(text.into()) };
         match name {
@@ -232,7 +235,7 @@ impl<'r> Row<'r> {
         }
     }
 
-    /// What was logged, or what the tokens cost; of what this write says alone.
+    /// Cost as logged, or computed from the tokens, of this write alone.
     fn cost(&self) -> Value<'static> {
         let member = |column: &str, key: &str| stepped(self.column(column), &[Step::Key(key.to_owned())]);
         match member("metrics", "estimated_cost") {

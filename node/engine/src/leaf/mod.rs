@@ -1,5 +1,5 @@
-//! What a node does of a query: all of it that can be done where the rows are. Objects are whole on a node, and so are
-//! their traces: what leaves it are groups, or the rows that may be on the page.
+//! Part of a query that runs where the rows are. Objects and their traces are whole on a node, so only groups, or rows that
+//! may be on the page, leave it.
 
 mod audit;
 mod spans;
@@ -14,7 +14,7 @@ use crate::EngineError;
 use crate::partial::Partial;
 use crate::rows::output::{Page, Part, order_of};
 use crate::rows::rank::Position;
-use crate::scan::Scene;
+use crate::scan::ScanContext;
 use crate::scan::each;
 use crate::scan::filter::Filter;
 use crate::scan::sample_hashes::{self, Lowest, Rate};
@@ -23,15 +23,15 @@ use crate::scan::source::{Shared, Source, pieces, sought};
 use crate::scheduling::watch::Watch;
 use crate::traces::newest::newest;
 use crate::traces::units::{FETCHED_TRACES_MAX, of_roots, pieces_of};
-use crate::traces::{self, Found, Roots, Traces};
-use spans::Seen;
+use crate::traces::{self, Roots, SelectedTrace, Traces};
+use spans::SpanSelection;
 
 /// A condition that more than one row in so many satisfies says little about which traces are selected.
 const FEW_ONE_IN: usize = 8;
-/// What is kept of a trace that may be selected.
+/// Memory of a trace that may be selected.
 const ROOT_BYTES: usize = 80;
 
-/// What is asked of a node beside the query.
+/// Parameters of a leaf beside the query.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ask {
     /// Rows, or of shape traces traces. None where all are wanted.
@@ -39,9 +39,9 @@ pub struct Ask {
     /// Bytes of texts behind which the rows may end early, where single rows are wanted.
     pub bytes: Option<usize>,
     pub after: Option<Position>,
-    /// Of a sample of so many the last that is in it, once all nodes have said what they have.
+    /// Highest hash in a sample of fixed size, once all nodes have reported theirs.
     pub until: Option<Hash>,
-    /// What distinct values are hashed with, on all nodes alike.
+    /// Seed of the hashes of distinct values, the same on all nodes.
     pub seed: u64,
 }
 
@@ -53,25 +53,25 @@ pub fn run(
     watch: &Watch,
     ask: &Ask,
 ) -> Result<Partial, EngineError> {
-    let scene = Scene { sources, shared, watch, env: watch.env(bound.tz_offset) };
+    let context = ScanContext { sources, shared, watch, env: watch.env(bound.tz_offset) };
     let limit = ask.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let Ask { bytes, after, seed, .. } = *ask;
     let page = Page { limit: limit_of(bound, limit), traces: usize::MAX, bytes, after, seed };
     let part = match shape_of(bound)? {
-        Shape::Spans if bound.audit_log => audit::run(bound, &scene, sampled(bound, ask), &page)?,
+        Shape::Spans if bound.audit_log => audit::run(bound, &context, sampled(bound, ask), &page)?,
         Shape::Spans => {
             let sampled = sampled(bound, ask);
-            let seen = Seen { filter: Filter::of(bound.filter.as_ref(), &scene.env), traces: None, sampled };
+            let seen = SpanSelection { filter: Filter::of(bound.filter.as_ref(), &context.env), traces: None, sampled };
             match sought(&bound.bounds) {
-                Some(sought) => spans::run(bound, &scene, pieces(sources, &sought)?, &seen, &page)?,
+                Some(sought) => spans::run(bound, &context, pieces(sources, &sought)?, &seen, &page)?,
                 None => Part::new(bound, &page),
             }
         }
-        Shape::Traces => of_traces(bound, &scene, ask, &page)?,
+        Shape::Traces => of_traces(bound, &context, ask, &page)?,
         Shape::Summary => {
             // The row of a trace may become several: it is traces that are counted.
             let limit = if bound.unpivot.is_empty() { page.limit } else { usize::MAX };
-            summaries::run(bound, &scene, selected(bound, &scene, ask, &page)?, &Page { limit, ..page })?
+            summaries::run(bound, &context, selected(bound, &context, ask, &page)?, &Page { limit, ..page })?
         }
     };
     Ok(Partial::of(part, &order_of(bound)))
@@ -80,28 +80,28 @@ pub fn run(
 /// The lowest hashes of what is sampled, as many as the sample has at most.
 pub fn lowest(bound: &Bound, sources: &[Source], shared: &Shared, watch: &Watch) -> Result<Vec<Hash>, EngineError> {
     let Some((Amount::Count(count), seed)) = bound.sample else { return Ok(Vec::new()) };
-    let scene = Scene { sources, shared, watch, env: watch.env(bound.tz_offset) };
+    let context = ScanContext { sources, shared, watch, env: watch.env(bound.tz_offset) };
     let mut all = Lowest::new(count);
     if bound.audit_log {
-        audit::ids(bound, &scene, |id, object| all.offer(sample_hashes::hash(seed, id), object))?;
+        audit::ids(bound, &context, |id, object| all.offer(sample_hashes::hash(seed, id), object))?;
         return Ok(all.into_sorted());
     }
     if shape_of(bound)? != Shape::Spans {
-        for found in traces_of(bound, &scene)? {
+        for found in traces_of(bound, &context)? {
             all.offer(sample_hashes::hash(seed, &found.root_span_id), sources[found.source].number);
         }
         return Ok(all.into_sorted());
     }
     let Some(sought) = sought(&bound.bounds) else { return Ok(Vec::new()) };
-    let filter = Filter::of(bound.filter.as_ref(), &scene.env);
+    let filter = Filter::of(bound.filter.as_ref(), &context.env);
     let pieces = pieces(sources, &sought)?;
     let made = each(
-        &scene,
+        &context,
         &pieces,
         || Lowest::new(count),
         |lowest, _, piece| {
-            let selected = filter.select(&scene, &piece.unit, &sources[piece.source])?;
-            hashes(&scene, piece, &selected, seed, |(hash, object)| lowest.offer(hash, object))
+            let selected = filter.select(&context, &piece.unit, &sources[piece.source])?;
+            hashes(&context, piece, &selected, seed, |(hash, object)| lowest.offer(hash, object))
         },
     )?;
     made.into_iter().for_each(|lowest| all.merge(lowest));
@@ -115,7 +115,7 @@ fn shape_of(bound: &Bound) -> Result<Shape, EngineError> {
     }
 }
 
-/// Of what is inferred, rows are looked at in their order up to a budget.
+/// Limit of rows; `infer` looks at rows in their order up to a budget.
 fn limit_of(bound: &Bound, limit: usize) -> usize {
     match &bound.output {
         Output::Infer(infer) => usize::try_from(infer.budget).unwrap_or(usize::MAX),
@@ -133,32 +133,37 @@ fn sampled(bound: &Bound, ask: &Ask) -> Option<Sampled> {
 }
 
 /// The traces that are selected and sampled; where they come newest first, as many as the page is about at least.
-fn selected(bound: &Bound, scene: &Scene<'_>, ask: &Ask, page: &Page) -> Result<Vec<Found>, EngineError> {
-    if let Some(found) = newest(bound, scene, page)? {
+fn selected(
+    bound: &Bound,
+    context: &ScanContext<'_>,
+    ask: &Ask,
+    page: &Page,
+) -> Result<Vec<SelectedTrace>, EngineError> {
+    if let Some(found) = newest(bound, context, page)? {
         return Ok(found);
     }
-    let mut found = traces_of(bound, scene)?;
+    let mut found = traces_of(bound, context)?;
     if let Some(sampled) = sampled(bound, ask) {
-        found.retain(|found| sampled.takes(&found.root_span_id, scene.sources[found.source].number));
+        found.retain(|found| sampled.takes(&found.root_span_id, context.sources[found.source].number));
     }
     Ok(found)
 }
 
-fn traces_of(bound: &Bound, scene: &Scene<'_>) -> Result<Vec<Found>, EngineError> {
-    let among = candidates(bound, scene)?;
+fn traces_of(bound: &Bound, context: &ScanContext<'_>) -> Result<Vec<SelectedTrace>, EngineError> {
+    let among = candidates(bound, context)?;
     let many = among.iter().flatten().map(|roots| roots.len()).sum::<usize>();
-    let mut held = scene.watch.hold();
+    let mut held = context.watch.hold();
     held.now(many * ROOT_BYTES)?;
     let few = among.as_ref().filter(|_| many <= FETCHED_TRACES_MAX);
     let all = match few {
-        Some(roots) => of_roots(scene, roots.iter().map(|roots| roots.iter().map(|root| String::from(&**root))))?,
-        None => pieces(scene.sources, &Sought::default())?,
+        Some(roots) => of_roots(context, roots.iter().map(|roots| roots.iter().map(|root| String::from(&**root))))?,
+        None => pieces(context.sources, &Sought::default())?,
     };
-    traces::select(scene, &all, bound.traces.as_ref(), among.as_deref())
+    traces::select(context, &all, bound.traces.as_ref(), among.as_deref())
 }
 
 /// The ids of the traces that may be selected, where one condition alone leaves few of them.
-fn candidates(bound: &Bound, scene: &Scene<'_>) -> Result<Option<Vec<Roots>>, EngineError> {
+fn candidates(bound: &Bound, context: &ScanContext<'_>) -> Result<Option<Vec<Roots>>, EngineError> {
     let condition = bound.traces.as_ref().and_then(|traces| traces.condition.as_ref());
     let needed = match condition {
         Some(TraceCondition::AnySpan(expr)) => Some(expr),
@@ -170,28 +175,28 @@ fn candidates(bound: &Bound, scene: &Scene<'_>) -> Result<Option<Vec<Roots>>, En
     };
     if let Some(roots) = &bound.bounds.root_span_ids {
         let roots: Roots = roots.iter().map(|root| root.as_str().into()).collect();
-        return Ok(Some(vec![roots; scene.sources.len()]));
+        return Ok(Some(vec![roots; context.sources.len()]));
     }
     let Some(needed) = needed else { return Ok(None) };
     // Its bounds are not always those of this condition.
-    let filter = Filter::of(Some(needed), &scene.env);
-    let pieces = pieces(scene.sources, &Sought::default())?;
-    let start = || (Gathered::new(scene.sources.len()), scene.watch.hold());
-    let made = each(scene, &pieces, start, |(gathered, held), _, piece| {
+    let filter = Filter::of(Some(needed), &context.env);
+    let pieces = pieces(context.sources, &Sought::default())?;
+    let start = || (Gathered::new(context.sources.len()), context.watch.hold());
+    let made = each(context, &pieces, start, |(gathered, held), _, piece| {
         if gathered.is_most() {
             return Ok(());
         }
-        let selected = filter.select(scene, &piece.unit, &scene.sources[piece.source])?;
+        let selected = filter.select(context, &piece.unit, &context.sources[piece.source])?;
         gathered.rows += selected.len();
         gathered.selected += selected.count_set_bits();
-        traces::roots(scene, piece, &selected, |root| {
+        traces::roots(context, piece, &selected, |root| {
             if !gathered.roots[piece.source].contains(root) {
                 gathered.roots[piece.source].insert(root.into());
             }
         })?;
         held.now(gathered.len() * ROOT_BYTES)
     })?;
-    let mut all = Gathered::new(scene.sources.len());
+    let mut all = Gathered::new(context.sources.len());
     for (gathered, _) in made {
         if gathered.is_most() {
             return Ok(None);
@@ -226,18 +231,18 @@ impl Gathered {
 }
 
 /// All spans that are seen of the traces that are selected.
-fn of_traces(bound: &Bound, scene: &Scene<'_>, ask: &Ask, page: &Page) -> Result<Part, EngineError> {
-    let mut found = selected(bound, scene, ask, page)?;
+fn of_traces(bound: &Bound, context: &ScanContext<'_>, ask: &Ask, page: &Page) -> Result<Part, EngineError> {
+    let mut found = selected(bound, context, ask, page)?;
     let order = order_of(bound);
     let is_listed = matches!(&bound.output, Output::Rows { order: Order::Key { .. }, .. });
     if is_listed && bound.unpivot.is_empty() {
-        found = traces::first(found, scene, &order, page.after, page.limit);
+        found = traces::first(found, context, &order, page.after, page.limit);
     }
     let spans = bound.traces.as_ref().and_then(|traces| traces.spans.as_ref());
-    let traces = Traces::from_found(&found, scene.sources.len());
-    let seen = Seen { filter: Filter::of(spans, &scene.env), traces: Some(&traces), sampled: None };
+    let traces = Traces::from_found(&found, context.sources.len());
+    let seen = SpanSelection { filter: Filter::of(spans, &context.env), traces: Some(&traces), sampled: None };
     // It is traces that are counted, and all their rows that come.
     let is_of_rows = matches!(bound.output, Output::Infer(_));
     let (limit, traces) = if is_of_rows { (page.limit, usize::MAX) } else { (usize::MAX, page.limit) };
-    spans::run(bound, scene, pieces_of(scene, &found)?, &seen, &Page { limit, traces, bytes: None, ..*page })
+    spans::run(bound, context, pieces_of(context, &found)?, &seen, &Page { limit, traces, bytes: None, ..*page })
 }

@@ -1,5 +1,5 @@
-//! Rows that are spans, column by column: filtered, then grouped, or put in order by what orders them alone and read whole
-//! where they are among the best.
+//! Rows of shape spans, column by column: filtered, then grouped, or ordered by their sort keys and read whole if they are
+//! among the best.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -14,15 +14,15 @@ use assay_storage_segments::Want;
 use crate::EngineError;
 use crate::groups::Typed;
 use crate::leaf::unpivoted::ByKey;
-use crate::rows::output::{Flowing, Outlet, Page, Part, Ranked, columns_of, order_of, shown};
+use crate::rows::output::{Flowing, Outlet, Page, Part, RankedRow, columns_of, order_of, shown};
 use crate::rows::rank::{Rank, Top, Weigh, cut_traces};
-use crate::scan::Scene;
+use crate::scan::ScanContext;
 use crate::scan::each;
 use crate::scan::filter::{Filter, Parts, WIDE_ROWS, is_wide, rows_at_once};
 use crate::scan::inputs::{Compiled, Rows};
 use crate::scan::sampling::Sampled;
-use crate::scan::source::Piece;
-use crate::scheduling::watch::Held;
+use crate::scan::source::ScanUnit;
+use crate::scheduling::watch::MemoryHold;
 use crate::traces::Traces;
 
 /// Rows behind those that fill a page are read with them where they are no more than one in so many of its bytes.
@@ -30,50 +30,50 @@ const REST_ONE_IN: usize = 2;
 /// Rows that are worked on by their values between two looks at whether others wait.
 const CHECKED_ROWS: usize = 64;
 
-/// Which spans are seen: those that a filter selects, of all or of some traces.
+/// Selection of visible spans: by a filter, of all or of some traces.
 #[derive(Debug)]
-pub(crate) struct Seen<'t> {
+pub(crate) struct SpanSelection<'t> {
     pub filter: Filter,
-    /// Of the shapes that select traces.
+    /// Selected traces, for shapes that select traces.
     pub traces: Option<&'t Traces>,
-    /// Of single spans.
+    /// Sample of single spans.
     pub sampled: Option<Sampled>,
 }
 
-impl Seen<'_> {
-    pub fn select(&self, scene: &Scene<'_>, piece: &Piece) -> Result<BooleanBuffer, EngineError> {
-        let source = &scene.sources[piece.source];
-        let mut selected = self.filter.select(scene, &piece.unit, source)?;
+impl SpanSelection<'_> {
+    pub fn select(&self, context: &ScanContext<'_>, piece: &ScanUnit) -> Result<BooleanBuffer, EngineError> {
+        let source = &context.sources[piece.source];
+        let mut selected = self.filter.select(context, &piece.unit, source)?;
         if let Some(traces) = self.traces {
-            selected = traces.narrow(scene, piece, selected)?;
+            selected = traces.narrow(context, piece, selected)?;
         }
         if let Some(sampled) = &self.sampled {
-            selected = sampled.narrow(scene, piece, selected)?;
+            selected = sampled.narrow(context, piece, selected)?;
         }
         Ok(selected)
     }
 }
 
-/// What rows come to, whatever is asked of them.
+/// Runs a query over units of spans, whatever its output is.
 pub(crate) fn run(
     bound: &Bound,
-    scene: &Scene<'_>,
-    mut pieces: Vec<Piece>,
-    seen: &Seen<'_>,
+    context: &ScanContext<'_>,
+    mut pieces: Vec<ScanUnit>,
+    seen: &SpanSelection<'_>,
     page: &Page,
 ) -> Result<Part, EngineError> {
     let is_unpivoted = !bound.unpivot.is_empty() || bound.unpivoted_filter.is_some();
     match &bound.output {
         Output::Groups(groups) if is_unpivoted && let Some(by_key) = ByKey::of(bound, groups, page) => {
-            unpivoted(bound, &by_key, scene, &pieces, seen, page)
+            unpivoted(bound, &by_key, context, &pieces, seen, page)
         }
-        _ if is_unpivoted => one_by_one(bound, scene, &pieces, seen, page),
-        Output::Groups(groups) => grouped(bound, groups, scene, &pieces, seen, page),
+        _ if is_unpivoted => one_by_one(bound, context, &pieces, seen, page),
+        Output::Groups(groups) => grouped(bound, groups, context, &pieces, seen, page),
         Output::Rows { .. } | Output::Infer(_) => {
             let order = order_of(bound);
             sort_pieces(&mut pieces, &order);
-            let best = best(&order, scene, &pieces, seen, page)?;
-            read(bound, &order, scene, &pieces, best, page)
+            let best = best(&order, context, &pieces, seen, page)?;
+            read(bound, &order, context, &pieces, best, page)
         }
     }
 }
@@ -81,29 +81,29 @@ pub(crate) fn run(
 fn grouped(
     bound: &Bound,
     groups: &Groups,
-    scene: &Scene<'_>,
-    pieces: &[Piece],
-    seen: &Seen<'_>,
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
+    seen: &SpanSelection<'_>,
     page: &Page,
 ) -> Result<Part, EngineError> {
     let aggregated: Vec<Option<Expr>> = groups.aggregates.iter().map(|aggregate| aggregate.of.clone()).collect();
-    let start = || (Part::new(bound, page), scene.watch.hold());
-    let made = each(scene, pieces, start, |(part, held), _, piece| {
-        let selected = seen.select(scene, piece)?;
-        push_groups(scene, piece, &selected, &groups.dimensions, &aggregated, part, held)
+    let start = || (Part::new(bound, page), context.watch.hold());
+    let made = each(context, pieces, start, |(part, held), _, piece| {
+        let selected = seen.select(context, piece)?;
+        push_groups(context, piece, &selected, &groups.dimensions, &aggregated, part, held)
     })?;
     Part::together(made.into_iter().map(|(part, _)| part).collect(), bound, page)
 }
 
 /// Rows of a unit into their groups.
 pub(crate) fn push_groups(
-    scene: &Scene<'_>,
-    piece: &Piece,
+    context: &ScanContext<'_>,
+    piece: &ScanUnit,
     selected: &BooleanBuffer,
     dimensions: &[Expr],
     aggregated: &[Option<Expr>],
     part: &mut Part,
-    held: &mut Held,
+    held: &mut MemoryHold,
 ) -> Result<(), EngineError> {
     let Part::Groups(table) = part else { return Err(EngineError::Damaged) };
     let exprs: Vec<&Expr> = dimensions.iter().chain(aggregated.iter().flatten()).collect();
@@ -111,11 +111,11 @@ pub(crate) fn push_groups(
         return table.push_count(selected.count_set_bits());
     }
     let with_keys = table.needs_positions();
-    each_part(scene, piece, selected, &exprs, with_keys, |columns, keys, rows| {
+    each_part(context, piece, selected, &exprs, with_keys, |columns, keys, rows| {
         let mut columns = columns.into_iter();
         let dimensions: Vec<_> = columns.by_ref().take(dimensions.len()).collect();
         let values: Vec<_> = aggregated.iter().map(|of| of.as_ref().and_then(|_| columns.next())).collect();
-        let object = scene.sources[piece.source].number;
+        let object = context.sources[piece.source].number;
         table.push(rows, &dimensions, &values, &RowPositions { keys, object })
     })?;
     held.now(table.bytes())
@@ -125,14 +125,14 @@ pub(crate) fn push_groups(
 fn unpivoted(
     bound: &Bound,
     by_key: &ByKey<'_>,
-    scene: &Scene<'_>,
-    pieces: &[Piece],
-    seen: &Seen<'_>,
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
+    seen: &SpanSelection<'_>,
     page: &Page,
 ) -> Result<Part, EngineError> {
-    let start = || (Part::new(bound, page), scene.watch.hold(), Vec::new());
-    let made = each(scene, pieces, start, |(part, held, others), _, piece| {
-        if !by_key.push(scene, piece, seen, part, held)? {
+    let start = || (Part::new(bound, page), context.watch.hold(), Vec::new());
+    let made = each(context, pieces, start, |(part, held, others), _, piece| {
+        if !by_key.push(context, piece, seen, part, held)? {
             others.push(piece.clone());
         }
         Ok(())
@@ -143,7 +143,7 @@ fn unpivoted(
         others.extend(of_thread);
     }
     if !others.is_empty() {
-        parts.push(one_by_one(bound, scene, &others, seen, page)?);
+        parts.push(one_by_one(bound, context, &others, seen, page)?);
     }
     Part::together(parts, bound, page)
 }
@@ -151,8 +151,8 @@ fn unpivoted(
 /// Columns of the rows of a unit that are selected, in parts where they are long; with the keys of the rows, if they are
 /// wanted, and their number.
 pub(crate) fn each_part(
-    scene: &Scene<'_>,
-    piece: &Piece,
+    context: &ScanContext<'_>,
+    piece: &ScanUnit,
     selected: &BooleanBuffer,
     exprs: &[&Expr],
     with_keys: bool,
@@ -162,10 +162,10 @@ pub(crate) fn each_part(
     if count == 0 {
         return Ok(());
     }
-    let Piece { unit, source } = piece;
+    let ScanUnit { unit, source } = piece;
     let compiled =
-        Compiled::new(unit, &scene.sources[*source], scene.shared, count, exprs.iter().copied(), &scene.env)?;
-    let at_once = || if compiled.is_wide() { rows_at_once(scene, unit) } else { usize::MAX };
+        Compiled::new(unit, &context.sources[*source], context.shared, count, exprs.iter().copied(), &context.env)?;
+    let at_once = || if compiled.is_wide() { rows_at_once(context, unit) } else { usize::MAX };
     let mut parts = Parts::of(selected);
     while let Some(range) = parts.next(at_once()) {
         let kept = selected.slice(range.start, range.len());
@@ -173,10 +173,10 @@ pub(crate) fn each_part(
         if count == 0 {
             continue;
         }
-        scene.watch.check()?;
+        context.watch.check()?;
         let keep = (count < kept.len()).then_some(&kept);
         let wants: &[Want] = if with_keys { &[Want::Key] } else { &[] };
-        let keys = unit.read(&scene.shared.cache, range.clone(), keep, wants)?;
+        let keys = unit.read(&context.shared.cache, range.clone(), keep, wants)?;
         let keys = keys.first().map_or(&[][..], |keys| keys.as_primitive::<UInt64Type>().values());
         take(compiled.run(&Rows { range, keep })?, keys, count)?;
     }
@@ -186,12 +186,12 @@ pub(crate) fn each_part(
 /// Rows that are worked on by their values.
 fn one_by_one(
     bound: &Bound,
-    scene: &Scene<'_>,
-    pieces: &[Piece],
-    seen: &Seen<'_>,
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
+    seen: &SpanSelection<'_>,
     page: &Page,
 ) -> Result<Part, EngineError> {
-    let outlet = Outlet::new(bound, page, &scene.env, scene.watch)?;
+    let outlet = Outlet::new(bound, page, &context.env, context.watch)?;
     let exprs: Vec<Expr> = outlet.slots.exprs();
     // What an unpivot gives has its slots filled by that.
     let is_stored = |expr: &&Expr| !matches!(expr, Expr::Field(Field::Unpivoted(_), _));
@@ -200,16 +200,16 @@ fn one_by_one(
     let root = Expr::Field(Field::Column("root_span_id"), Vec::new());
     let all: Vec<&Expr> = stored.iter().copied().chain([&xact, &root]).collect();
     let made = each(
-        scene,
+        context,
         pieces,
-        || (outlet.start(), scene.watch.hold()),
+        || (outlet.start(), context.watch.hold()),
         |(part, held), _, piece| {
-            let selected = seen.select(scene, piece)?;
-            let object = scene.sources[piece.source].number;
-            each_part(scene, piece, &selected, &all, true, |columns, keys, _| {
+            let selected = seen.select(context, piece)?;
+            let object = context.sources[piece.source].number;
+            each_part(context, piece, &selected, &all, true, |columns, keys, _| {
                 for (row, key) in keys.iter().enumerate() {
                     if row % CHECKED_ROWS == 0 {
-                        scene.watch.check()?;
+                        context.watch.check()?;
                     }
                     let mut values = columns.iter().map(|(array, ty)| value_at(array, *ty, row).into_owned());
                     let slots = exprs.iter().map(|expr| match is_stored(&expr) {
@@ -246,7 +246,7 @@ impl Weigh for Candidate {
     }
 }
 
-/// What orders rows before anything else, where units are known to lie between two values of it.
+/// Key that orders rows first, of which units have known bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leading {
     Key,
@@ -271,7 +271,7 @@ fn leading(order: &Order) -> Option<(Leading, bool)> {
 }
 
 impl Leading {
-    fn of_unit(self, piece: &Piece) -> Option<(u64, u64)> {
+    fn of_unit(self, piece: &ScanUnit) -> Option<(u64, u64)> {
         let bounds = piece.unit.bounds()?;
         Some(match self {
             Leading::Key => bounds.key,
@@ -295,10 +295,10 @@ fn ordered(signed: i64) -> u64 {
     signed.cast_unsigned() ^ 1 << 63
 }
 
-/// Where units lie between known values, those that come first.
-fn sort_pieces(pieces: &mut [Piece], order: &Order) {
+/// Sorts units so that those that come first in the order are read first, where their bounds are known.
+fn sort_pieces(pieces: &mut [ScanUnit], order: &Order) {
     let Some((leading, descending)) = leading(order) else { return };
-    let ends = |piece: &Piece| leading.of_unit(piece).unwrap_or((0, u64::MAX));
+    let ends = |piece: &ScanUnit| leading.of_unit(piece).unwrap_or((0, u64::MAX));
     if descending {
         pieces.sort_by_key(|piece| std::cmp::Reverse(ends(piece).1));
     } else {
@@ -309,9 +309,9 @@ fn sort_pieces(pieces: &mut [Piece], order: &Order) {
 /// The rows that come first, by what orders them alone.
 fn best(
     order: &Order,
-    scene: &Scene<'_>,
-    pieces: &[Piece],
-    seen: &Seen<'_>,
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
+    seen: &SpanSelection<'_>,
     page: &Page,
 ) -> Result<Vec<(Rank, Candidate)>, EngineError> {
     let of_rows = Outcome { order, page, worst: AtomicU64::new(worst_of(order)), is_of_traces: seen.traces.is_some() };
@@ -319,16 +319,16 @@ fn best(
         Order::Sorted(keys) => keys.iter().map(|key| &key.expr).collect(),
         Order::Key { .. } => Vec::new(),
     };
-    let start = || (Top::new(page.limit), scene.watch.hold());
-    let made = each(scene, pieces, start, |(top, held), number, piece| {
+    let start = || (Top::new(page.limit), context.watch.hold());
+    let made = each(context, pieces, start, |(top, held), number, piece| {
         if of_rows.is_beyond(piece) {
             return Ok(());
         }
         if seen.traces.is_some() || seen.sampled.is_some() || keys.iter().any(|key| is_wide(key)) {
-            let selected = seen.select(scene, piece)?;
-            offer(scene, piece, number, &selected, &keys, seen.traces, &of_rows, top)?;
+            let selected = seen.select(context, piece)?;
+            offer(context, piece, number, &selected, &keys, seen.traces, &of_rows, top)?;
         } else {
-            in_order(scene, piece, number, seen, &keys, &of_rows, top)?;
+            in_order(context, piece, number, seen, &keys, &of_rows, top)?;
         }
         top.cut(order);
         of_rows.note(top.worst());
@@ -346,21 +346,21 @@ fn best(
 /// Rows of a unit as they would come: where what is long decides whether a row is selected, the later ones are not looked at
 /// once there are enough.
 fn in_order(
-    scene: &Scene<'_>,
-    piece: &Piece,
+    context: &ScanContext<'_>,
+    piece: &ScanUnit,
     number: usize,
-    seen: &Seen<'_>,
+    seen: &SpanSelection<'_>,
     keys: &[&Expr],
     of_rows: &Outcome<'_>,
     top: &mut Top<Candidate>,
 ) -> Result<(), EngineError> {
-    let (order, unit, source) = (of_rows.order, &piece.unit, &scene.sources[piece.source]);
-    let (selected, rest) = seen.filter.narrow(scene, unit, source)?;
+    let (order, unit, source) = (of_rows.order, &piece.unit, &context.sources[piece.source]);
+    let (selected, rest) = seen.filter.narrow(context, unit, source)?;
     let Some(rest) = rest else {
-        return offer(scene, piece, number, &selected, keys, None, of_rows, top);
+        return offer(context, piece, number, &selected, keys, None, of_rows, top);
     };
     let mut all = Top::new(usize::MAX);
-    offer(scene, piece, number, &selected, keys, None, of_rows, &mut all)?;
+    offer(context, piece, number, &selected, keys, None, of_rows, &mut all)?;
     for candidates in all.finish(order).chunks(WIDE_ROWS) {
         top.cut(order);
         if !top.takes(&candidates[0].0, order) {
@@ -369,7 +369,7 @@ fn in_order(
         let mut wanted = BooleanBufferBuilder::new(selected.len());
         wanted.append_n(selected.len(), false);
         candidates.iter().for_each(|(_, candidate)| wanted.set_bit(candidate.row as usize, true));
-        let found = rest.select(scene, wanted.finish())?;
+        let found = rest.select(context, wanted.finish())?;
         for (rank, candidate) in candidates.iter().filter(|(_, candidate)| found.value(candidate.row as usize)) {
             top.offer(rank.clone(), *candidate, order);
         }
@@ -377,7 +377,7 @@ fn in_order(
     Ok(())
 }
 
-/// How far the best rows are known: where one of the threads has enough of them, what lies behind its worst is not read.
+/// Bound shared by threads: once one of them has enough rows, rows after its worst one are not read.
 struct Outcome<'q> {
     order: &'q Order,
     page: &'q Page,
@@ -394,7 +394,7 @@ fn worst_of(order: &Order) -> u64 {
 
 impl Outcome<'_> {
     /// Whether no row of the unit can be among the best.
-    fn is_beyond(&self, piece: &Piece) -> bool {
+    fn is_beyond(&self, piece: &ScanUnit) -> bool {
         let Some((leading, descending)) = leading(self.order).filter(|_| !self.is_of_traces) else { return false };
         let Some((least, most)) = leading.of_unit(piece) else { return false };
         let worst = self.worst.load(Relaxed);
@@ -418,8 +418,8 @@ impl Outcome<'_> {
 /// Offers the selected rows of a unit.
 #[allow(clippy::too_many_arguments, reason = "what a thread knows of the unit at hand")]
 fn offer(
-    scene: &Scene<'_>,
-    piece: &Piece,
+    context: &ScanContext<'_>,
+    piece: &ScanUnit,
     number: usize,
     selected: &BooleanBuffer,
     keys: &[&Expr],
@@ -428,7 +428,7 @@ fn offer(
     top: &mut Top<Candidate>,
 ) -> Result<(), EngineError> {
     let Outcome { order, page, .. } = of_rows;
-    let object = scene.sources[piece.source].number;
+    let object = context.sources[piece.source].number;
     let mut exprs = keys.to_vec();
     let xact = Expr::Field(Field::Column("_xact_id"), Vec::new());
     let root = Expr::Field(Field::Column("root_span_id"), Vec::new());
@@ -437,7 +437,7 @@ fn offer(
         exprs.push(&root);
     }
     let mut rows = selected.set_indices();
-    each_part(scene, piece, selected, &exprs, true, |columns, row_keys, _| {
+    each_part(context, piece, selected, &exprs, true, |columns, row_keys, _| {
         let xacts = columns[keys.len()].0.as_primitive::<UInt64Type>();
         for (nth, key) in row_keys.iter().enumerate() {
             let row = rows.next().unwrap_or_default() as u32;
@@ -465,20 +465,20 @@ fn offer(
 fn read(
     bound: &Bound,
     order: &Order,
-    scene: &Scene<'_>,
-    pieces: &[Piece],
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
     best: Vec<(Rank, Candidate)>,
     page: &Page,
 ) -> Result<Part, EngineError> {
     let mut top = Top::new(page.limit);
     let Some(most) = page.bytes else {
-        for (rank, values) in read_some(bound, scene, pieces, &best, &mut scene.watch.hold())? {
+        for (rank, values) in read_some(bound, context, pieces, &best, &mut context.watch.hold())? {
             top.offer(rank, values, order);
         }
         return Ok(Part::Rows(top));
     };
     let expected: Vec<usize> = pieces.iter().map(|piece| piece.unit.row_bytes()).collect();
-    let (mut rest, mut held, mut wanted) = (best.as_slice(), scene.watch.hold(), most);
+    let (mut rest, mut held, mut wanted) = (best.as_slice(), context.watch.hold(), most);
     let mut bytes = 0;
     while !rest.is_empty() && bytes < most {
         let mut ahead = 0;
@@ -490,7 +490,7 @@ fn read(
         let behind = |last: usize| rest[last + 1..].iter().map(|(_, candidate)| expected[candidate.piece as usize]);
         let reach = reach.filter(|last| behind(*last).sum::<usize>() > wanted / REST_ONE_IN);
         let (next, later) = rest.split_at(reach.map_or(rest.len(), |last| last + 1));
-        for (rank, values) in read_some(bound, scene, pieces, next, &mut held)? {
+        for (rank, values) in read_some(bound, context, pieces, next, &mut held)? {
             bytes += values.iter().map(Value::heap_bytes).sum::<usize>();
             top.offer(rank, values, order);
         }
@@ -503,11 +503,11 @@ fn read(
 /// Reads what is selected of some rows.
 fn read_some(
     bound: &Bound,
-    scene: &Scene<'_>,
-    pieces: &[Piece],
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
     some: &[(Rank, Candidate)],
-    held: &mut Held,
-) -> Result<Vec<Ranked>, EngineError> {
+    held: &mut MemoryHold,
+) -> Result<Vec<RankedRow>, EngineError> {
     let mut by_piece: Vec<Vec<(&Rank, u32)>> = pieces.iter().map(|_| Vec::new()).collect();
     for (rank, Candidate { piece, row }) in some {
         by_piece[*piece as usize].push((rank, *row));
@@ -515,17 +515,17 @@ fn read_some(
     by_piece.iter_mut().for_each(|rows| rows.sort_unstable_by_key(|(_, row)| *row));
     let (wanted, of_pieces): (Vec<_>, Vec<_>) =
         by_piece.into_iter().zip(pieces).filter(|(rows, _)| !rows.is_empty()).unzip();
-    let of_pieces: Vec<Piece> = of_pieces.into_iter().cloned().collect();
+    let of_pieces: Vec<ScanUnit> = of_pieces.into_iter().cloned().collect();
     let columns = columns_of(bound);
     let exprs: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
-    let start = || (Vec::<Ranked>::new(), scene.watch.hold(), 0);
-    let made = each(scene, &of_pieces, start, |(made, held, bytes), number, piece| {
+    let start = || (Vec::<RankedRow>::new(), context.watch.hold(), 0);
+    let made = each(context, &of_pieces, start, |(made, held, bytes), number, piece| {
         let rows = &wanted[number];
         let mut selected = BooleanBufferBuilder::new(piece.unit.rows());
         selected.append_n(piece.unit.rows(), false);
         rows.iter().for_each(|(_, row)| selected.set_bit(*row as usize, true));
         let mut ranks = rows.iter().map(|(rank, _)| *rank);
-        each_part(scene, piece, &selected.finish(), &exprs, false, |found, _, rows| {
+        each_part(context, piece, &selected.finish(), &exprs, false, |found, _, rows| {
             for (nth, rank) in (0..rows).zip(ranks.by_ref()) {
                 let values = found.iter().zip(&columns);
                 let values =

@@ -1,5 +1,4 @@
-//! Rows that are traces: their spans are read as far as the query asks for something of them, and rolled up one trace at a
-//! time (`summary` says how).
+//! Rows of shape summary: reads the needed columns of the spans, and rolls them up one trace at a time (`summary`).
 
 use ahash::{AHashMap, AHashSet};
 use arrow::array::AsArray;
@@ -18,29 +17,29 @@ use crate::leaf::spans::each_part;
 use crate::rows::output::{Flowing, Outlet, Page, Part, order_of};
 use crate::rows::rank::value_bytes;
 use crate::rows::row_expressions::{Slots, holds, stepped, values_asked};
-use crate::scan::Scene;
+use crate::scan::ScanContext;
 use crate::scan::each;
 use crate::scan::filter::Filter;
-use crate::scheduling::watch::Held;
+use crate::scheduling::watch::MemoryHold;
 use crate::summary::{self, Span, Trace};
 use crate::traces::units::pieces_of;
-use crate::traces::{Found, Traces, first};
+use crate::traces::{SelectedTrace, Traces, first};
 
 /// Traces whose spans are held at once.
 const TRACES_AT_ONCE: usize = 4096;
 
-/// With so many times the traces of a page, what orders them is read first, and the rest of those that come.
+/// Multiple of a page's traces above which sort keys are read first, and the rest for the best traces only.
 const WORTH_TWO_LOOKS: usize = 2;
 
-/// What stands at a path of at most two steps: a column, or a member of one.
+/// Path of at most two steps: a column, or a member of one.
 type Read = (&'static str, Option<String>);
 
-/// How a trace becomes a row, and that an answer.
+/// Plan for making rows of traces, and an answer of the rows.
 struct RollUp<'b> {
     outlet: Outlet,
-    /// What is read of each span, for the summary itself.
+    /// Paths read of each span for the summary itself.
     reads: Vec<Read>,
-    /// What expressions about single spans read besides.
+    /// Paths that expressions about single spans read besides.
     of_spans: Slots,
     comparison: Option<Program>,
     weighted: Vec<(&'b str, Program)>,
@@ -59,7 +58,7 @@ struct Having<'b> {
 struct SpanRow<'r> {
     reads: &'r [Read],
     values: Vec<Value<'static>>,
-    /// Of the slots of expressions about spans.
+    /// Values for expressions about spans.
     slots: Vec<Value<'static>>,
     key: u64,
     is_seen: bool,
@@ -81,34 +80,44 @@ impl Span for SpanRow<'_> {
     }
 }
 
-pub(crate) fn run(bound: &Bound, scene: &Scene<'_>, mut found: Vec<Found>, page: &Page) -> Result<Part, EngineError> {
+pub(crate) fn run(
+    bound: &Bound,
+    context: &ScanContext<'_>,
+    mut found: Vec<SelectedTrace>,
+    page: &Page,
+) -> Result<Part, EngineError> {
     let has_having = bound.traces.as_ref().is_some_and(|traces| traces.having.is_some());
     let all_are_rows = bound.unpivot.is_empty() && bound.unpivoted_filter.is_none() && !has_having;
     match &bound.output {
         Output::Rows { order: Order::Key { .. }, .. } | Output::Infer(_) if all_are_rows => {
-            found = first(found, scene, &order_of(bound), page.after, page.limit);
+            found = first(found, context, &order_of(bound), page.after, page.limit);
         }
         Output::Rows { order, .. } if all_are_rows && found.len() > page.limit.saturating_mul(WORTH_TWO_LOOKS) => {
             let output = Output::Rows { columns: Vec::new(), order: order.clone() };
-            let placed = rolled_up(&Bound { output, ..bound.clone() }, scene, &found, page)?;
+            let placed = rolled_up(&Bound { output, ..bound.clone() }, context, &found, page)?;
             let Part::Rows(top) = placed else { return Err(EngineError::Damaged) };
             let best: AHashSet<(u32, u64)> = top.finish(order).iter().map(|(rank, _)| rank.trace()).collect();
-            found.retain(|found| best.contains(&found.rank(scene).trace()));
+            found.retain(|found| best.contains(&found.rank(context).trace()));
         }
         _ => {}
     }
-    rolled_up(bound, scene, &found, page)
+    rolled_up(bound, context, &found, page)
 }
 
-fn rolled_up(bound: &Bound, scene: &Scene<'_>, found: &[Found], page: &Page) -> Result<Part, EngineError> {
-    let roll_up = RollUp::new(bound, scene, page)?;
-    let filter = Filter::of(bound.traces.as_ref().and_then(|traces| traces.spans.as_ref()), &scene.env);
-    let (mut part, mut held) = (roll_up.outlet.start(), scene.watch.hold());
+fn rolled_up(
+    bound: &Bound,
+    context: &ScanContext<'_>,
+    found: &[SelectedTrace],
+    page: &Page,
+) -> Result<Part, EngineError> {
+    let roll_up = RollUp::new(bound, context, page)?;
+    let filter = Filter::of(bound.traces.as_ref().and_then(|traces| traces.spans.as_ref()), &context.env);
+    let (mut part, mut held) = (roll_up.outlet.start(), context.watch.hold());
     for found in found.chunks(TRACES_AT_ONCE) {
-        scene.watch.check()?;
-        let spans = roll_up.spans(scene, found, &filter)?;
+        context.watch.check()?;
+        let spans = roll_up.spans(context, found, &filter)?;
         for (found, spans) in found.iter().zip(spans) {
-            roll_up.push(scene, found, spans, &mut part, &mut held)?;
+            roll_up.push(context, found, spans, &mut part, &mut held)?;
         }
         held.now(part.bytes())?;
     }
@@ -116,20 +125,20 @@ fn rolled_up(bound: &Bound, scene: &Scene<'_>, found: &[Found], page: &Page) -> 
 }
 
 impl<'b> RollUp<'b> {
-    fn new(bound: &'b Bound, scene: &Scene<'_>, page: &Page) -> Result<RollUp<'b>, EngineError> {
-        let outlet = Outlet::new(bound, page, &scene.env, scene.watch)?;
+    fn new(bound: &'b Bound, context: &ScanContext<'_>, page: &Page) -> Result<RollUp<'b>, EngineError> {
+        let outlet = Outlet::new(bound, page, &context.env, context.watch)?;
         let (mut of_spans, mut weights) = (Slots::default(), Slots::default());
-        let comparison = bound.comparison_key.as_ref().map(|key| of_spans.compile(key, &scene.env)).transpose()?;
+        let comparison = bound.comparison_key.as_ref().map(|key| of_spans.compile(key, &context.env)).transpose()?;
         let weighted = bound.weighted_scores.iter();
-        let weighted = weighted.map(|(name, expr)| Ok((name.as_str(), weights.compile(expr, &scene.env)?)));
+        let weighted = weighted.map(|(name, expr)| Ok((name.as_str(), weights.compile(expr, &context.env)?)));
         let weighted = weighted.collect::<Result<Vec<_>, EngineError>>()?;
         let having = bound.traces.as_ref().and_then(|traces| traces.having.as_ref());
         let having = having.map(|(condition, aggregates)| {
             let mut slots = Slots::default();
-            let condition = slots.compile(condition, &scene.env)?;
+            let condition = slots.compile(condition, &context.env)?;
             let aggregated = aggregates
                 .iter()
-                .map(|aggregate| aggregate.of.as_ref().map(|of| of_spans.compile(of, &scene.env)).transpose());
+                .map(|aggregate| aggregate.of.as_ref().map(|of| of_spans.compile(of, &context.env)).transpose());
             let aggregated = aggregated.collect::<Result<_, EngineError>>()?;
             Ok::<_, EngineError>(Having { condition, slots, aggregates, aggregated })
         });
@@ -145,22 +154,27 @@ impl<'b> RollUp<'b> {
     }
 
     /// The spans of each of some traces, seen or not, in the order of their keys.
-    fn spans(&self, scene: &Scene<'_>, found: &[Found], filter: &Filter) -> Result<Vec<Vec<SpanRow<'_>>>, EngineError> {
-        let traces = Traces::from_found(found, scene.sources.len());
-        let number = |(number, found): (usize, &Found)| ((found.source, found.root_span_id.clone()), number);
+    fn spans(
+        &self,
+        context: &ScanContext<'_>,
+        found: &[SelectedTrace],
+        filter: &Filter,
+    ) -> Result<Vec<Vec<SpanRow<'_>>>, EngineError> {
+        let traces = Traces::from_found(found, context.sources.len());
+        let number = |(number, found): (usize, &SelectedTrace)| ((found.source, found.root_span_id.clone()), number);
         let numbers: AHashMap<(usize, Box<str>), usize> = found.iter().enumerate().map(number).collect();
         let exprs = self.exprs();
         let exprs: Vec<&Expr> = exprs.iter().collect();
-        let pieces = pieces_of(scene, found)?;
-        let start = || (Vec::<(usize, SpanRow<'_>)>::new(), scene.watch.hold(), 0);
-        let made = each(scene, &pieces, start, |(made, held, bytes), _, piece| {
-            let all = traces.narrow(scene, piece, piece.unit.visible()?)?;
-            let seen = filter.select(scene, &piece.unit, &scene.sources[piece.source])?;
+        let pieces = pieces_of(context, found)?;
+        let start = || (Vec::<(usize, SpanRow<'_>)>::new(), context.watch.hold(), 0);
+        let made = each(context, &pieces, start, |(made, held, bytes), _, piece| {
+            let all = traces.narrow(context, piece, piece.unit.visible()?)?;
+            let seen = filter.select(context, &piece.unit, &context.sources[piece.source])?;
             let wants = [Want::RootSpanId, Want::IsRoot];
-            let fixed = piece.unit.read(&scene.shared.cache, 0..all.len(), Some(&all), &wants)?;
+            let fixed = piece.unit.read(&context.shared.cache, 0..all.len(), Some(&all), &wants)?;
             let (roots, is_root) = (&fixed[0], fixed[1].as_boolean());
             let mut rows = all.set_indices().enumerate();
-            each_part(scene, piece, &all, &exprs, true, |columns, keys, _| {
+            each_part(context, piece, &all, &exprs, true, |columns, keys, _| {
                 for (nth, key) in keys.iter().enumerate() {
                     let Some((number, row)) = rows.next() else { return Err(EngineError::Damaged) };
                     let values = columns.iter().map(|(array, ty)| value_at(array, *ty, nth).into_owned());
@@ -191,11 +205,11 @@ impl<'b> RollUp<'b> {
 
     fn push(
         &self,
-        scene: &Scene<'_>,
-        found: &Found,
+        context: &ScanContext<'_>,
+        found: &SelectedTrace,
         spans: Vec<SpanRow<'_>>,
         part: &mut Part,
-        held: &mut Held,
+        held: &mut MemoryHold,
     ) -> Result<(), EngineError> {
         let root = spans.iter().position(|span| span.is_root);
         let seen: Vec<&SpanRow<'_>> = spans.iter().filter(|span| span.is_seen).collect();
@@ -208,7 +222,7 @@ impl<'b> RollUp<'b> {
             root: root.as_ref(),
             key: PaginationKey(found.trace.place),
             xact: Xact(found.trace.xact),
-            prices: &scene.shared.prices,
+            prices: &context.shared.prices,
         };
         let scores = self.scores(&trace)?;
         let of_root = |key: &Program| root.map_or(Ok(Value::Null), |root| key.value(&root.slots));
@@ -216,15 +230,15 @@ impl<'b> RollUp<'b> {
         let comparison = comparison.map_or(Value::Null, |of_root| summary::comparison_key(&of_root));
         let value = |field: &Field, steps: &[Step]| self.value(&trace, scores.as_ref(), &comparison, field, steps);
         if let Some(having) = &self.having
-            && !having.holds(scene, &seen, &value)?
+            && !having.holds(context, &seen, &value)?
         {
             return Ok(());
         }
         let slots = self.outlet.slots.fields.iter().map(|(field, steps)| value(field, steps)).collect();
-        self.outlet.push(Flowing { slots, rank: found.rank(scene) }, part, held)
+        self.outlet.push(Flowing { slots, rank: found.rank(context) }, part, held)
     }
 
-    /// With those that are weighted.
+    /// Scores including weighted ones.
     fn scores(&self, trace: &Trace<'_, &SpanRow<'_>>) -> Result<Option<Value<'static>>, EngineError> {
         if self.weighted.is_empty() {
             return Ok(None);
@@ -259,7 +273,7 @@ impl<'b> RollUp<'b> {
     }
 }
 
-/// What is read of spans for a field of their summary.
+/// Paths read of spans for a field of their summary.
 fn reads_of(field: &Field, steps: &[Step], is_weighted: bool) -> Vec<Read> {
     match (field, steps) {
         (Field::Derived(Derived::EstimatedCost), _) => summary::reads("metrics", Some("estimated_cost")),
@@ -274,11 +288,11 @@ impl Having<'_> {
     /// D-89: aggregates are over the spans that are seen, columns are the summary's.
     fn holds(
         &self,
-        scene: &Scene<'_>,
+        context: &ScanContext<'_>,
         seen: &[&SpanRow<'_>],
         value: &impl Fn(&Field, &[Step]) -> Value<'static>,
     ) -> Result<bool, EngineError> {
-        scene.watch.check()?;
+        context.watch.check()?;
         let mut table = GroupTable::new(self.aggregates, 0);
         for span in seen {
             table.push_row(Vec::new(), &values_asked(&self.aggregated, &span.slots)?, span.key, 0)?;

@@ -1,6 +1,5 @@
-//! Groups of the members of an object, such as all scores by their names, without making rows of them: for each key that a
-//! unit has the column below it is a column of values, and the key the same for all of its rows. Which keys there are is
-//! found out once for each unit of a segment.
+//! Groups over the members of an object, such as all scores by name, without a row for each member: each key of a unit has a
+//! column of values, for which the key is constant. The keys of a segment's unit are collected once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,16 +13,16 @@ use assay_storage_shard::Unit;
 
 use crate::EngineError;
 use crate::groups::object_members;
-use crate::leaf::spans::{Seen, push_groups};
+use crate::leaf::spans::{SpanSelection, push_groups};
 use crate::rows::output::{Page, Part};
-use crate::scan::Scene;
+use crate::scan::ScanContext;
 use crate::scan::filter::{narrow, rows_at_once};
-use crate::scan::source::Piece;
-use crate::scheduling::watch::Held;
+use crate::scan::source::ScanUnit;
+use crate::scheduling::watch::MemoryHold;
 
-/// Where rows have more different keys than these, they are taken one by one.
+/// Upper bound of different keys; rows with more are unpivoted one by one.
 const KEYS_MAX: usize = 64;
-/// What the names of found keys begin with.
+/// Prefix of cache names of collected keys.
 const NAMED: &str = "keys";
 
 /// Groups of the members of a column, or of what stands below it.
@@ -37,7 +36,7 @@ pub(crate) struct ByKey<'b> {
 }
 
 impl<'b> ByKey<'b> {
-    /// None where a query asks for something else.
+    /// Returns a plan; none if the query needs rows of members.
     pub fn of(bound: &'b Bound, groups: &'b Groups, page: &Page) -> Option<ByKey<'b>> {
         let [unpivot] = bound.unpivot.as_slice() else { return None };
         let Expr::Field(Field::Column(column), steps) = &unpivot.of else { return None };
@@ -51,26 +50,26 @@ impl<'b> ByKey<'b> {
     /// The groups of a unit; false where its keys are too many, or nobody keeps in mind which they are.
     pub fn push(
         &self,
-        scene: &Scene<'_>,
-        piece: &Piece,
-        seen: &Seen<'_>,
+        context: &ScanContext<'_>,
+        piece: &ScanUnit,
+        seen: &SpanSelection<'_>,
         part: &mut Part,
-        held: &mut Held,
+        held: &mut MemoryHold,
     ) -> Result<bool, EngineError> {
-        let Some(keys) = self.keys(scene, &piece.unit)? else { return Ok(false) };
-        let selected = seen.select(scene, piece)?;
+        let Some(keys) = self.keys(context, &piece.unit)? else { return Ok(false) };
+        let selected = seen.select(context, piece)?;
         for key in keys.as_string::<i32>().iter().flatten() {
             let value = Expr::Field(Field::Column(self.column), self.below(key));
             let is_there = Expr::Call(Function::IsNotNull, vec![value]);
-            let mut selected = narrow(scene, piece, &selected, &is_there)?;
+            let mut selected = narrow(context, piece, &selected, &is_there)?;
             if let Some(filter) = self.filter {
-                selected = narrow(scene, piece, &selected, &self.said(filter, key))?;
+                selected = narrow(context, piece, &selected, &self.said(filter, key))?;
             }
             let said = |of: &Expr| self.said(of, key);
             let dimensions: Vec<Expr> = self.groups.dimensions.iter().map(said).collect();
             let aggregated: Vec<Option<Expr>> =
                 self.groups.aggregates.iter().map(|aggregate| aggregate.of.as_ref().map(said)).collect();
-            push_groups(scene, piece, &selected, &dimensions, &aggregated, part, held)?;
+            push_groups(context, piece, &selected, &dimensions, &aggregated, part, held)?;
         }
         Ok(true)
     }
@@ -79,7 +78,7 @@ impl<'b> ByKey<'b> {
         self.steps.iter().cloned().chain([Step::Key(key.to_owned())]).collect()
     }
 
-    /// What an expression over the members says of the one with this key.
+    /// Specializes an expression over members for one key.
     fn said(&self, of: &Expr, key: &str) -> Expr {
         let said = |of: &Expr| self.said(of, key);
         match of {
@@ -100,32 +99,32 @@ impl<'b> ByKey<'b> {
     }
 
     /// The keys that rows of a unit have, visible or not; one null where they are too many.
-    fn keys(&self, scene: &Scene<'_>, unit: &Unit) -> Result<Option<ArrayRef>, EngineError> {
+    fn keys(&self, context: &ScanContext<'_>, unit: &Unit) -> Result<Option<ArrayRef>, EngineError> {
         // Rows in memory have no order yet, and nothing about them is kept in mind.
         if !unit.is_sorted() {
             return Ok(None);
         }
         let name = format!("{NAMED} {} {:?}", self.column, self.steps);
-        let keys = match unit.recall(&scene.shared.cache, &name) {
+        let keys = match unit.recall(&context.shared.cache, &name) {
             Some(keys) => keys,
             None => {
-                let keys: ArrayRef = Arc::new(self.found(scene, unit)?);
-                unit.remember(&scene.shared.cache, &name, &keys);
+                let keys: ArrayRef = Arc::new(self.found(context, unit)?);
+                unit.remember(&context.shared.cache, &name, &keys);
                 keys
             }
         };
         Ok(Some(keys).filter(|keys| keys.null_count() == 0))
     }
 
-    fn found(&self, scene: &Scene<'_>, unit: &Unit) -> Result<StringArray, EngineError> {
+    fn found(&self, context: &ScanContext<'_>, unit: &Unit) -> Result<StringArray, EngineError> {
         let (want, rows) = (self.want(), unit.rows());
         let mut keys: BTreeSet<String> = BTreeSet::new();
         let mut start = 0;
         while start < rows {
-            scene.watch.check()?;
-            let range = start..rows.min(start + rows_at_once(scene, unit));
+            context.watch.check()?;
+            let range = start..rows.min(start + rows_at_once(context, unit));
             start = range.end;
-            let texts = unit.read(&scene.shared.cache, range, None, std::slice::from_ref(&want))?;
+            let texts = unit.read(&context.shared.cache, range, None, std::slice::from_ref(&want))?;
             for text in texts.iter().flat_map(|texts| texts.as_string::<i32>().iter().flatten()) {
                 object_members::each(&Value::read(text), |key, member| {
                     if !member.is_null() && !keys.contains(key) {

@@ -1,5 +1,5 @@
-//! What rows come to on this node: rows in their order, groups, or what is found below columns. Rows are given to it by
-//! their values; where whole columns are at hand, `spans` does the same faster.
+//! Output of rows on this node: ordered rows, groups, or values to infer from. Takes rows by their values; `leaf::spans` does
+//! the same faster for whole columns.
 
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Aggregate, Bound, Expr, Groups, Infer, Key, Order, Output, Unpivot};
@@ -11,7 +11,7 @@ use crate::groups::GroupTable;
 use crate::rows::preview;
 use crate::rows::rank::{Rank, Top};
 use crate::rows::row_expressions::{Slots, holds, values_asked, values_of};
-use crate::scheduling::watch::{Held, Watch};
+use crate::scheduling::watch::{MemoryHold, Watch};
 use crate::summary;
 
 /// Rows that an unpivot makes of one until the clock is looked at, and what they take is counted.
@@ -22,16 +22,16 @@ pub(crate) const NEWEST_FIRST: Order = Order::Key { by: Key::Pagination, descend
 const NEWEST_WRITES_FIRST: Order = Order::Key { by: Key::Xact, descending: true };
 
 /// A row of an answer and its place.
-pub(crate) type Ranked = (Rank, Vec<Value<'static>>);
+pub(crate) type RankedRow = (Rank, Vec<Value<'static>>);
 
-/// What one thread, or one node, has of an answer.
+/// Part of an answer that one thread or one node has.
 #[derive(Debug)]
 pub(crate) enum Part {
     Rows(Top<Vec<Value<'static>>>),
     Groups(GroupTable),
 }
 
-/// How rows become an answer.
+/// Plan for turning rows into an answer.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     pub slots: Slots,
@@ -58,18 +58,18 @@ pub(crate) struct Flowing {
     pub rank: Rank,
 }
 
-/// What became of one row so far.
+/// Counts of rows that an unpivot has made of one row.
 #[derive(Clone, Copy, Debug, Default)]
-struct Made {
+struct RowProgress {
     rows: u32,
     members: u32,
 }
 
-/// What a page is to have.
+/// Bounds of a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Page {
     pub limit: usize,
-    /// Of shape traces what is counted instead.
+    /// Number of traces, which is counted instead of rows for shape traces.
     pub traces: usize,
     /// Bytes of texts behind which it may end early; none where it has to have all rows.
     pub bytes: Option<usize>,
@@ -109,7 +109,7 @@ impl Part {
         }
     }
 
-    /// What it takes.
+    /// Returns the memory of the part.
     pub fn bytes(&self) -> usize {
         match self {
             Part::Rows(top) => top.bytes(),
@@ -126,7 +126,7 @@ impl Part {
         Ok(())
     }
 
-    /// What each thread made, as one.
+    /// Merges the parts of all threads.
     pub fn together(parts: Vec<Part>, bound: &Bound, page: &Page) -> Result<Part, EngineError> {
         let order = order_of(bound);
         let mut parts = parts.into_iter();
@@ -166,18 +166,18 @@ impl Outlet {
     }
 
     /// Takes a row to its end: what it is unpivoted to, filtered, in groups or at its place.
-    pub fn push(&self, mut row: Flowing, part: &mut Part, held: &mut Held) -> Result<(), EngineError> {
+    pub fn push(&self, mut row: Flowing, part: &mut Part, held: &mut MemoryHold) -> Result<(), EngineError> {
         row.slots.resize(self.slots.fields.len(), Value::Null);
-        self.unpivot(&mut row, &self.unpivots, &mut Made::default(), part, held)
+        self.unpivot(&mut row, &self.unpivots, &mut RowProgress::default(), part, held)
     }
 
     fn unpivot(
         &self,
         row: &mut Flowing,
         unpivots: &[(Program, Option<usize>, usize)],
-        made: &mut Made,
+        made: &mut RowProgress,
         part: &mut Part,
-        held: &mut Held,
+        held: &mut MemoryHold,
     ) -> Result<(), EngineError> {
         let Some(((of, key, value), rest)) = unpivots.split_first() else {
             return self.end(row, &mut made.rows, part);

@@ -1,4 +1,4 @@
-//! Which row comes first (btql.md, sections 7, 12.1 and 12.5), and the best so many of rows that come in any order.
+//! Order of rows (btql.md, sections 7, 12.1 and 12.5), and the first rows among many in any order.
 
 use std::cmp::Ordering;
 
@@ -12,27 +12,27 @@ use crate::EngineError;
 /// The place of a row among all rows of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Rank {
-    /// What it is sorted by.
+    /// Sort keys.
     pub sort: Vec<Value<'static>>,
     /// The pagination key of the row, or of its trace.
     pub place: u64,
-    /// Of the row, or the last one of its trace.
+    /// Transaction of the row, or the last one of its trace.
     pub xact: u64,
     pub object: u32,
     /// The row's own pagination key; of a write what stands for one (see `audit`).
     pub key: u64,
-    /// Of rows that were one before an unpivot.
+    /// Index among rows that an unpivot made of one.
     pub nth: u32,
 }
 
-/// Where a page ended.
+/// Position where a page ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     pub place: u64,
     pub xact: u64,
     /// The number of the object in the query. None where the key alone says it.
     pub object: Option<u32>,
-    /// Which of the writes to a row it is, of rows that are such (D-90).
+    /// Number of the write, for rows that are writes (D-90).
     pub write: Option<u64>,
 }
 
@@ -66,7 +66,7 @@ impl Rank {
         Position { place: self.place, xact: self.xact, object: Some(self.object), write: None }
     }
 
-    /// Of rows that are writes.
+    /// Position of a row that is a write.
     pub fn position_of_write(&self) -> Position {
         Position { write: Some(self.key), ..self.position() }
     }
@@ -95,7 +95,7 @@ impl Rank {
     }
 }
 
-/// What a value takes, roughly.
+/// Approximate memory of a value.
 pub fn value_bytes(value: &Value<'_>) -> usize {
     size_of::<Value<'_>>() + value.heap_bytes()
 }
@@ -126,7 +126,7 @@ pub(crate) fn by_dimensions(left: &[Value<'_>], right: &[Value<'_>]) -> Ordering
     left.iter().zip(right).map(nulls_last).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-/// What is held beside a rank.
+/// Item that is held beside a rank, with its memory.
 pub(crate) trait Weigh {
     fn bytes(&self) -> usize;
 }
@@ -152,7 +152,7 @@ impl<T: Weigh> Top<T> {
         Top { limit, held: Vec::new(), bytes: 0, worst: None }
     }
 
-    /// What it takes, roughly.
+    /// Approximate memory.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

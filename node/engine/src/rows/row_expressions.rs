@@ -1,5 +1,5 @@
-//! Expressions evaluated row by row, over values at hand: where rows are made of others (an unpivot, the row of a trace, a
-//! query within another, groups), and there are no columns of them.
+//! Expressions evaluated row by row, for rows that have no columns: those of an unpivot, of a trace, of an inner query or of
+//! groups.
 
 use std::cell::RefCell;
 
@@ -10,7 +10,7 @@ use assay_node_expressions::{Env, Program, Type};
 
 use crate::EngineError;
 
-/// What expressions need of a row, each at its place.
+/// Inputs that expressions need of a row, each in its slot.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     pub fields: Vec<(Field, Vec<Step>)>,
@@ -47,7 +47,7 @@ impl Slots {
         exprs.into_iter().map(|expr| self.compile(expr, env)).collect()
     }
 
-    /// Those of the row itself, as expressions.
+    /// Fields of the row itself, as expressions.
     pub fn exprs(&self) -> Vec<Expr> {
         self.fields.iter().map(|(field, steps)| Expr::Field(field.clone(), steps.clone())).collect()
     }
@@ -59,7 +59,7 @@ impl Slots {
     }
 }
 
-/// What stands below a value.
+/// Value at a path below a value.
 pub(crate) fn stepped(value: Value<'_>, steps: &[Step]) -> Value<'static> {
     if steps.is_empty() {
         return value.into_owned();

@@ -1,4 +1,4 @@
-//! What was said about rows apart from them: comments, and where writes came from. Read for many rows at once.
+//! Comments and origins of writes, which are kept apart from rows. Read for many rows at once.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(crate) fn comments(source: &Source, ids: &StringArray) -> Result<ArrayRef, E
     texts(source, ids, Notes::put_comments)
 }
 
-/// The same of the writes that said where they came from.
+/// Reads the origins of writes that have one.
 pub(crate) fn audit_data(source: &Source, ids: &StringArray) -> Result<ArrayRef, EngineError> {
     texts(source, ids, Notes::put_audits)
 }

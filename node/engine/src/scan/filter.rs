@@ -1,5 +1,5 @@
-//! Which rows of a unit a filter selects: term after term, the cheap ones first, and of what they leave no more than is
-//! needed is read for the next.
+//! Selection of a unit's rows by a filter: term by term, cheap terms first, reading only the rows that are left for the next
+//! term.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use assay_storage_shard::Unit;
 use memchr::memmem;
 
 use crate::EngineError;
-use crate::scan::Scene;
+use crate::scan::ScanContext;
 use crate::scan::inputs::{Compiled, Rows};
-use crate::scan::source::{Piece, Source};
+use crate::scan::source::{ScanUnit, Source};
 
-/// Of `\u00e9`, behind the backslash.
+/// Letters of an escape such as `\u00e9`, after the backslash.
 const ESCAPE_LETTERS_MAX: usize = 5;
-/// Of the letter that a word was cut off before.
+/// Bytes of the letter before which a word was cut off.
 const LETTER_BYTES_MAX: usize = 4;
 /// Shorter parts are in too many words.
 const PART_LETTERS_MIN: usize = 3;
-/// Of what is long, beside which the rest is little.
+/// Cost of reading a long column, beside which other costs are small.
 const WIDE_COST: u32 = 1_000;
 /// Upper bound of rows whose long columns are read in one step.
 pub(crate) const WIDE_ROWS: usize = 2048;
@@ -32,11 +32,11 @@ pub(crate) const WIDE_ROWS: usize = 2048;
 const WIDE_BYTES: usize = 2 << 20;
 /// The same while nobody waits. Each step reads the pages at its ends whole, so short steps read them several times.
 const WIDE_BYTES_ALONE: usize = 6 << 20;
-/// What names of conditions begin with.
+/// Prefix of cache names of conditions.
 const NAMED: &str = "condition";
 /// A longer condition is looked at anew each time.
 const NAME_BYTES_MAX: usize = 4096;
-/// Where one row in so many is left or fewer, the others are not looked at.
+/// Share of remaining rows at or below which the other rows are not read.
 const SPARSE_ONE_IN: usize = 4;
 
 /// A condition that must hold beside others.
@@ -49,7 +49,7 @@ struct Term {
     sieve: Option<Sieve>,
 }
 
-/// What an index of words knows of rows that a condition selects.
+/// Words that a word index must have for the rows that a condition selects.
 #[derive(Clone, Debug)]
 enum Sieve {
     /// All of one of these sets of words are in each.
@@ -79,36 +79,41 @@ impl Filter {
     }
 
     /// The rows of a unit that are visible and that it selects.
-    pub fn select(&self, scene: &Scene<'_>, unit: &Unit, source: &Source) -> Result<BooleanBuffer, EngineError> {
-        let (selected, rest) = self.narrow(scene, unit, source)?;
+    pub fn select(
+        &self,
+        context: &ScanContext<'_>,
+        unit: &Unit,
+        source: &Source,
+    ) -> Result<BooleanBuffer, EngineError> {
+        let (selected, rest) = self.narrow(context, unit, source)?;
         match rest {
-            Some(rest) => rest.select(scene, selected),
+            Some(rest) => rest.select(context, selected),
             None => Ok(selected),
         }
     }
 
-    /// What is left by the terms that read nothing long, and the others; none where all is decided.
+    /// Returns rows left by terms on short columns, and the remaining terms; none if all are decided.
     pub fn narrow<'u>(
         &self,
-        scene: &Scene<'u>,
+        context: &ScanContext<'u>,
         unit: &'u Unit,
         source: &'u Source,
     ) -> Result<(BooleanBuffer, Option<Rest<'u>>), EngineError> {
-        let mut selected = self.possible(scene, unit)?;
+        let mut selected = self.possible(context, unit)?;
         for (number, term) in self.terms.iter().enumerate() {
             let left = selected.count_set_bits();
             if left == 0 {
                 break;
             }
-            scene.watch.check()?;
+            context.watch.check()?;
             let ready = |term: &Term| {
-                let compiled = Compiled::filter(unit, source, scene.shared, left, &term.expr, &scene.env)?;
-                Ok::<_, EngineError>(Ready { compiled, name: term.name.clone() })
+                let compiled = Compiled::filter(unit, source, context.shared, left, &term.expr, &context.env)?;
+                Ok::<_, EngineError>(ReadyTerm { compiled, name: term.name.clone() })
             };
-            let Ready { compiled, name } = ready(term)?;
+            let ReadyTerm { compiled, name } = ready(term)?;
             if compiled.is_wide() {
                 let others = self.terms[number + 1..].iter().map(ready);
-                let all = std::iter::once(Ok(Ready { compiled, name })).chain(others).collect::<Result<_, _>>()?;
+                let all = std::iter::once(Ok(ReadyTerm { compiled, name })).chain(others).collect::<Result<_, _>>()?;
                 return Ok((selected, Some(Rest(all))));
             }
             selected = narrowed(&compiled, &selected, left)?;
@@ -117,13 +122,13 @@ impl Filter {
     }
 
     /// The visible rows but those that are known not to satisfy one of the terms, from an earlier query or from an index.
-    fn possible(&self, scene: &Scene<'_>, unit: &Unit) -> Result<BooleanBuffer, EngineError> {
+    fn possible(&self, context: &ScanContext<'_>, unit: &Unit) -> Result<BooleanBuffer, EngineError> {
         let mut selected = unit.visible()?;
         for term in &self.terms {
             if selected.count_set_bits() == 0 {
                 break;
             }
-            let judged = term.name.as_ref().and_then(|name| recalled(scene, unit, name));
+            let judged = term.name.as_ref().and_then(|name| recalled(context, unit, name));
             if let Some(Judged { known, found }) = judged {
                 selected = &selected & &(&found | &!&known);
             } else if let Some(sieve) = &term.sieve
@@ -132,7 +137,7 @@ impl Filter {
                 selected = &selected & &may;
                 if let Some(name) = &term.name {
                     // So it is asked once.
-                    Judged { known: !&may, found: BooleanBuffer::new_unset(unit.rows()) }.remember(scene, unit, name);
+                    Judged { known: !&may, found: BooleanBuffer::new_unset(unit.rows()) }.remember(context, unit, name);
                 }
             }
         }
@@ -153,21 +158,21 @@ impl Sieve {
     }
 }
 
-/// Of a condition over a unit: the rows of which is known whether they satisfy it, and those of them that do.
+/// Cached result of a condition over a unit: the rows for which it is known, and those that satisfy it.
 struct Judged {
     known: BooleanBuffer,
     found: BooleanBuffer,
 }
 
 impl Judged {
-    fn remember(self, scene: &Scene<'_>, unit: &Unit, name: &str) {
+    fn remember(self, context: &ScanContext<'_>, unit: &Unit, name: &str) {
         let judged: ArrayRef = Arc::new(BooleanArray::new(self.found, Some(NullBuffer::new(self.known))));
-        unit.remember(&scene.shared.cache, name, &judged);
+        unit.remember(&context.shared.cache, name, &judged);
     }
 }
 
-fn recalled(scene: &Scene<'_>, unit: &Unit, name: &str) -> Option<Judged> {
-    let judged = unit.recall(&scene.shared.cache, name)?;
+fn recalled(context: &ScanContext<'_>, unit: &Unit, name: &str) -> Option<Judged> {
+    let judged = unit.recall(&context.shared.cache, name)?;
     let judged = judged.as_boolean();
     let all = || BooleanBuffer::new_set(judged.len());
     let known = judged.nulls().map_or_else(all, |nulls| nulls.inner().clone());
@@ -175,41 +180,41 @@ fn recalled(scene: &Scene<'_>, unit: &Unit, name: &str) -> Option<Judged> {
 }
 
 /// A term over a unit.
-struct Ready<'u> {
+struct ReadyTerm<'u> {
     compiled: Compiled<'u>,
     name: Option<String>,
 }
 
 /// Terms of which the first reads what is long.
-pub(crate) struct Rest<'u>(Vec<Ready<'u>>);
+pub(crate) struct Rest<'u>(Vec<ReadyTerm<'u>>);
 
 impl Rest<'_> {
-    /// Those of some rows of the unit that satisfy them.
-    pub fn select(&self, scene: &Scene<'_>, mut rows: BooleanBuffer) -> Result<BooleanBuffer, EngineError> {
+    /// Selects rows that satisfy all terms.
+    pub fn select(&self, context: &ScanContext<'_>, mut rows: BooleanBuffer) -> Result<BooleanBuffer, EngineError> {
         for ready in &self.0 {
             if rows.count_set_bits() == 0 {
                 break;
             }
-            rows = ready.select(scene, &rows)?;
+            rows = ready.select(context, &rows)?;
         }
         Ok(rows)
     }
 }
 
-impl Ready<'_> {
-    /// What is not known yet is looked at, and is known from then on.
-    fn select(&self, scene: &Scene<'_>, rows: &BooleanBuffer) -> Result<BooleanBuffer, EngineError> {
-        let Some(name) = &self.name else { return by_parts(scene, &self.compiled, rows) };
+impl ReadyTerm<'_> {
+    /// Selects rows, and caches what was not known yet.
+    fn select(&self, context: &ScanContext<'_>, rows: &BooleanBuffer) -> Result<BooleanBuffer, EngineError> {
+        let Some(name) = &self.name else { return by_parts(context, &self.compiled, rows) };
         let unit = self.compiled.unit();
         let none = || BooleanBuffer::new_unset(unit.rows());
-        let judged = recalled(scene, unit, name).unwrap_or_else(|| Judged { known: none(), found: none() });
+        let judged = recalled(context, unit, name).unwrap_or_else(|| Judged { known: none(), found: none() });
         let Judged { known, found } = judged;
         let open = rows & &!&known;
         if open.count_set_bits() == 0 {
             return Ok(rows & &found);
         }
-        let found = &found | &by_parts(scene, &self.compiled, &open)?;
-        Judged { known: &known | &open, found: found.clone() }.remember(scene, unit, name);
+        let found = &found | &by_parts(context, &self.compiled, &open)?;
+        Judged { known: &known | &open, found: found.clone() }.remember(context, unit, name);
         Ok(rows & &found)
     }
 }
@@ -221,18 +226,18 @@ pub(crate) fn is_wide(expr: &Expr) -> bool {
 
 /// The rows among those that were selected that satisfy one more condition, which reads nothing long.
 pub(crate) fn narrow(
-    scene: &Scene<'_>,
-    piece: &Piece,
+    context: &ScanContext<'_>,
+    piece: &ScanUnit,
     selected: &BooleanBuffer,
     condition: &Expr,
 ) -> Result<BooleanBuffer, EngineError> {
     let left = selected.count_set_bits();
-    let source = &scene.sources[piece.source];
-    let compiled = Compiled::filter(&piece.unit, source, scene.shared, left, condition, &scene.env)?;
+    let source = &context.sources[piece.source];
+    let compiled = Compiled::filter(&piece.unit, source, context.shared, left, condition, &context.env)?;
     narrowed(&compiled, selected, left)
 }
 
-/// Of a unit at once.
+/// Narrows the selected rows of a whole unit in one step.
 fn narrowed(compiled: &Compiled<'_>, selected: &BooleanBuffer, left: usize) -> Result<BooleanBuffer, EngineError> {
     let range = 0..selected.len();
     if left * SPARSE_ONE_IN > selected.len() {
@@ -245,19 +250,19 @@ fn narrowed(compiled: &Compiled<'_>, selected: &BooleanBuffer, left: usize) -> R
 
 /// A part of the unit after the other, so that little of what is long is held at a time.
 fn by_parts(
-    scene: &Scene<'_>,
+    context: &ScanContext<'_>,
     compiled: &Compiled<'_>,
     selected: &BooleanBuffer,
 ) -> Result<BooleanBuffer, EngineError> {
     let mut all = BooleanBufferBuilder::new(selected.len());
     let mut parts = Parts::of(selected);
-    while let Some(range) = parts.next(rows_at_once(scene, compiled.unit())) {
+    while let Some(range) = parts.next(rows_at_once(context, compiled.unit())) {
         let keep = selected.slice(range.start, range.len());
         if keep.count_set_bits() == 0 {
             all.append_n(range.len(), false);
             continue;
         }
-        scene.watch.check()?;
+        context.watch.check()?;
         let found = compiled.run_filter(&Rows { range, keep: Some(&keep) })?;
         all.append_buffer(&spread(&keep, &found));
     }
@@ -265,8 +270,8 @@ fn by_parts(
 }
 
 /// Upper bound of rows of a unit whose long columns are read in the next step. Others may have their turn between two steps.
-pub(crate) fn rows_at_once(scene: &Scene<'_>, unit: &Unit) -> usize {
-    let bytes = if scene.shared.workers.waiting() > 0 { WIDE_BYTES } else { WIDE_BYTES_ALONE };
+pub(crate) fn rows_at_once(context: &ScanContext<'_>, unit: &Unit) -> usize {
+    let bytes = if context.shared.workers.waiting() > 0 { WIDE_BYTES } else { WIDE_BYTES_ALONE };
     (bytes / unit.row_bytes().max(1)).clamp(1, WIDE_ROWS)
 }
 
@@ -304,7 +309,7 @@ impl Parts<'_> {
     }
 }
 
-/// Of the rows that were kept those that were found, at their places among all.
+/// Maps results over kept rows back to positions among all rows.
 fn spread(kept: &BooleanBuffer, found: &BooleanBuffer) -> BooleanBuffer {
     let mut all = BooleanBufferBuilder::new(kept.len());
     all.append_n(kept.len(), false);
@@ -345,7 +350,7 @@ fn take_apart(condition: &Expr, terms: &mut Vec<Expr>) {
     }
 }
 
-/// What reading it costs, roughly: long columns most, then what is looked at text by text.
+/// Approximate cost of a term: long columns cost most, then terms evaluated text by text.
 fn cost(term: &Expr) -> u32 {
     match term {
         Expr::Const(_) => 0,
@@ -386,7 +391,7 @@ fn needed_words(term: &Expr) -> Option<Words> {
     }
 }
 
-/// What a text must have that is like a pattern: within one word, in small letters.
+/// Part of a word, in lower case, that every text matching a pattern has.
 fn needed_part(term: &Expr) -> Option<String> {
     let Expr::Call(Function::Like { .. }, args) = term else { return None };
     match args.as_slice() {

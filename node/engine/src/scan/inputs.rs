@@ -1,8 +1,8 @@
-//! The columns that expressions need of a unit: which of them there are, of what types, and reading them.
+//! Input columns of expressions: which a unit has, their types, and reading them.
 //!
-//! Types are those of the unit at hand and of no other: a path that holds whole numbers here and texts there is read as
-//! what it is in each, and what comes of it meets as values. Where only few rows are wanted nobody looks through all of
-//! them for a type, and a path comes as JSON texts.
+//! Types are those of the unit at hand only: a path with whole numbers in one unit and texts in another is read as each unit
+//! has it, and the results meet as values. If only few rows are needed, no type is looked for, and a path is read as JSON
+//! texts.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -26,20 +26,20 @@ use crate::scan::source::{Shared, Source};
 /// Metrics that a price takes, in the order in which [`crate::price::Prices::costs`] does.
 pub(crate) const PRICED_TOKENS: [&str; 4] =
     ["prompt_tokens", "completion_tokens", "prompt_cached_tokens", "prompt_cache_creation_tokens"];
-/// Where one row in so many is wanted or fewer, types are not looked for.
+/// Share of needed rows at or below which types are not looked for.
 const FEW_ONE_IN: usize = 16;
 
-/// Where a column comes from.
+/// Origin of an input column.
 #[derive(Clone, Debug, PartialEq)]
 enum Input {
-    /// One of the unit's, by its place among what is wanted of it.
+    /// Column of the unit, by its index among those read.
     Stored(usize),
-    /// The same for all rows of the object.
+    /// Constant for all rows of the object.
     Constant(Option<String>),
-    /// What was said about rows apart from them; needs their ids.
+    /// Comments and origins, which are kept apart from rows and need their ids.
     Comments(usize),
     AuditData(usize),
-    /// What was logged, or by price: places of the logged, the model, the type of the span and the tokens.
+    /// Cost as logged or by price: indexes of the logged cost, the model, the type of the span and the tokens.
     Cost([(usize, Type); 7]),
 }
 
@@ -49,11 +49,11 @@ pub(crate) struct Inputs<'u> {
     source: &'u Source,
     shared: &'u Shared,
     few: bool,
-    found: RefCell<Found>,
+    found: RefCell<FoundInputs>,
 }
 
 #[derive(Default)]
-struct Found {
+struct FoundInputs {
     inputs: Vec<(Field, Vec<Step>, Input, Type)>,
     wants: Vec<Want>,
     failed: Option<ShardError>,
@@ -62,13 +62,13 @@ struct Found {
 /// Expressions that are ready to be run over rows of a unit.
 pub(crate) struct Compiled<'u> {
     inputs: Inputs<'u>,
-    programs: Vec<Ready>,
+    programs: Vec<ColumnSource>,
     filter: Option<Program>,
 }
 
-/// What makes the column of an expression.
-enum Ready {
-    /// It is one of the inputs, as it is read: where it is a dictionary, that says each of its texts once.
+/// Source of an expression's column.
+enum ColumnSource {
+    /// An input as it is read, which may be a dictionary.
     Input(usize, Type),
     Program(Program),
 }
@@ -146,7 +146,7 @@ impl<'u> Inputs<'u> {
         }
     }
 
-    /// Of a field of the document, or of what stands below it.
+    /// Input for a field of the document, or for a path below it.
     fn path(&self, name: &str, steps: &[Step]) -> (Want, Type) {
         let path: Vec<Step> = std::iter::once(Step::Key(name.to_owned())).chain(steps.iter().cloned()).collect();
         let known = self.unit.known_kinds(&path);
@@ -218,7 +218,7 @@ impl<'u> Inputs<'u> {
         found.inputs.iter().map(column).collect()
     }
 
-    /// What was logged, or what the tokens cost.
+    /// Cost as logged, or computed from the tokens.
     fn costs(&self, [logged, model, kind, tokens @ ..]: &[(&ArrayRef, Type); 7], ty: Type) -> ArrayRef {
         let [prompt, completion, cached, written] = &tokens.map(|(array, ty)| numbers(array, ty));
         let (logged, of) = *logged;
@@ -272,9 +272,9 @@ impl<'u> Compiled<'u> {
             if let Expr::Field(field, steps) = expr
                 && let Some((place, ty)) = inputs.schema(field, steps)
             {
-                return Ok(Ready::Input(place, ty));
+                return Ok(ColumnSource::Input(place, ty));
             }
-            Ok(Ready::Program(Program::compile(expr, &|field, steps| inputs.schema(field, steps), env)?))
+            Ok(ColumnSource::Program(Program::compile(expr, &|field, steps| inputs.schema(field, steps), env)?))
         };
         let programs = exprs.into_iter().map(ready).collect::<Result<Vec<_>, EngineError>>()?;
         let failed = inputs.found.borrow_mut().failed.take();
@@ -317,9 +317,9 @@ impl<'u> Compiled<'u> {
     pub fn run(&self, rows: &Rows<'_>) -> Result<Vec<(ArrayRef, Type)>, EngineError> {
         let columns = self.inputs.read(rows)?;
         let count = rows.count();
-        let run = |ready: &Ready| match ready {
-            Ready::Input(place, ty) => Ok((Arc::clone(&columns[*place]), *ty)),
-            Ready::Program(program) => Ok((program.run(&columns, count)?, program.output())),
+        let run = |ready: &ColumnSource| match ready {
+            ColumnSource::Input(place, ty) => Ok((Arc::clone(&columns[*place]), *ty)),
+            ColumnSource::Program(program) => Ok((program.run(&columns, count)?, program.output())),
         };
         self.programs.iter().map(run).collect()
     }

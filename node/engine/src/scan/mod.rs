@@ -10,12 +10,12 @@ pub(crate) mod source;
 use assay_node_expressions::Env;
 
 use crate::EngineError;
-use crate::scan::source::{Piece, Shared, Source};
+use crate::scan::source::{ScanUnit, Shared, Source};
 use crate::scheduling::watch::Watch;
 
 /// Everything that is the same for a whole query on this node.
 #[derive(Clone, Debug)]
-pub(crate) struct Scene<'q> {
+pub(crate) struct ScanContext<'q> {
     pub sources: &'q [Source],
     pub shared: &'q Shared,
     pub watch: &'q Watch,
@@ -24,10 +24,10 @@ pub(crate) struct Scene<'q> {
 
 /// Works on every piece on the threads for queries. Returns what each thread made. The first failure ends the work.
 pub(crate) fn each<T: Send>(
-    scene: &Scene<'_>,
-    pieces: &[Piece],
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
     start: impl Fn() -> T + Sync,
-    work: impl Fn(&mut T, usize, &Piece) -> Result<(), EngineError> + Sync,
+    work: impl Fn(&mut T, usize, &ScanUnit) -> Result<(), EngineError> + Sync,
 ) -> Result<Vec<T>, EngineError> {
-    scene.shared.workers.each(scene.watch, pieces, start, work)
+    context.shared.workers.each(context.watch, pieces, start, work)
 }

@@ -1,27 +1,27 @@
-//! A random part that is always the same one (D-84): each span, or each trace, has a hash of its id and the seed, and is in a
-//! sample if that is low. What is asked of several shards is asked of each, and put together afterwards.
+//! Hashes of deterministic samples (D-84): a span or trace is in a sample if the hash of its id and the seed is low. Samples
+//! of several shards are merged.
 
 use std::collections::BinaryHeap;
 
-/// As many as there are hashes of 64 bits.
+/// Number of hashes of 64 bits.
 const ALL: f64 = 18_446_744_073_709_551_616.0;
 
-/// Of a span its id, of a trace its root span's. The first eight bytes, as a big endian number.
+/// Hash of a span's id, or of a trace's root span id: the first eight bytes as a big-endian number.
 pub fn hash(seed: i64, id: &str) -> u64 {
     let hash = blake3::Hasher::new().update(&seed.to_le_bytes()).update(id.as_bytes()).finalize();
     let (first, _) = hash.as_bytes().split_first_chunk().expect("a hash has more than eight bytes");
     u64::from_be_bytes(*first)
 }
 
-/// Which hashes a rate takes.
+/// Hashes that a rate takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// None takes them all.
+    /// Upper bound; none takes all hashes.
     end: Option<u64>,
 }
 
 impl Rate {
-    /// Of a share from 0 to 1.
+    /// Converts a share from 0 to 1.
     pub fn of(rate: f64) -> Rate {
         Rate { end: (rate < 1.0 || rate.is_nan()).then_some((rate * ALL) as u64) }
     }
@@ -56,12 +56,12 @@ impl<T: Ord> Lowest<T> {
         }
     }
 
-    /// Of another part of the data.
+    /// Merges the hashes of another part of the data.
     pub fn merge(&mut self, other: Lowest<T>) {
         other.kept.into_iter().for_each(|(hash, unit)| self.offer(hash, unit));
     }
 
-    /// With their hashes, which ascend.
+    /// Returns the hashes in ascending order.
     pub fn into_sorted(self) -> Vec<(u64, T)> {
         self.kept.into_sorted_vec()
     }

@@ -1,4 +1,4 @@
-//! What a query reads on this node: objects, each with the view of its shard under which all of it is read.
+//! Sources of a query on this node: objects, each with the view of its shard at which it is read.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::EngineError;
 use crate::price::Prices;
 use crate::scheduling::workers::Workers;
 
-/// One object of those that a query is about.
+/// Object of a query on this node.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub object: ObjectKey,
@@ -22,7 +22,7 @@ pub struct Source {
     pub at: Xact,
 }
 
-/// What queries share.
+/// Resources that queries share.
 #[derive(Clone, Debug)]
 pub struct Shared {
     pub cache: ColumnCache,
@@ -32,7 +32,7 @@ pub struct Shared {
 
 /// A unit and whose it is.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct ScanUnit {
     pub unit: Unit,
     /// Among the sources of this node.
     pub source: usize,
@@ -45,16 +45,16 @@ impl Source {
 }
 
 /// All units that may hold rows that are sought.
-pub(crate) fn pieces(sources: &[Source], sought: &Sought) -> Result<Vec<Piece>, EngineError> {
+pub(crate) fn pieces(sources: &[Source], sought: &Sought) -> Result<Vec<ScanUnit>, EngineError> {
     let mut pieces = Vec::new();
     for (number, source) in sources.iter().enumerate() {
         let units = source.view.units(&source.object, source.at, sought)?;
-        pieces.extend(units.into_iter().map(|unit| Piece { unit, source: number }));
+        pieces.extend(units.into_iter().map(|unit| ScanUnit { unit, source: number }));
     }
     Ok(pieces)
 }
 
-/// What a query's bounds leave of the rows. None where they leave nothing.
+/// Converts a query's bounds into bounds of rows; none if they exclude every row.
 pub(crate) fn sought(bounds: &Bounds) -> Option<Sought> {
     let both = |from: Option<u64>, to: Option<u64>| {
         (from.is_some() || to.is_some()).then(|| (from.unwrap_or(0), to.unwrap_or(u64::MAX)))

@@ -1,14 +1,14 @@
-//! A queue in which organizations take turns, and within an organization its credentials: whoever asks a lot waits behind
-//! themselves.
+//! Fair queue: organizations take turns, and within an organization its credentials, so that many requests of one caller
+//! wait for each other only.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use assay_storage_model::OrgId;
 
-/// Whose work it is.
+/// Owner of queued work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Asker {
-    /// None for what the program does by itself.
+    /// Organization; none for work of the program itself.
     pub org: Option<OrgId>,
     pub credential: u128,
 }

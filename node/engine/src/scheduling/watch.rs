@@ -1,4 +1,4 @@
-//! What stops a query: whoever asked is gone, its time is over, or it takes more memory than it may.
+//! Reasons to stop a query: its caller is gone, its time is over, or it exceeds its memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,19 +9,19 @@ use assay_node_expressions::{Bounds, Env, Stop};
 use crate::EngineError;
 use crate::scheduling::workers::let_others;
 
-/// What all queries of a node may take together. Cheap to clone: all clones are one.
+/// Memory that all queries of a node share. Clones share one account.
 #[derive(Clone, Debug)]
-pub struct Memory(Arc<Shared>);
+pub struct Memory(Arc<MemoryAccount>);
 
 #[derive(Debug)]
-struct Shared {
+struct MemoryAccount {
     taken: AtomicUsize,
     max: usize,
 }
 
 impl Memory {
     pub fn new(max: usize) -> Memory {
-        Memory(Arc::new(Shared { taken: AtomicUsize::new(0), max }))
+        Memory(Arc::new(MemoryAccount { taken: AtomicUsize::new(0), max }))
     }
 
     pub fn taken(&self) -> usize {
@@ -44,7 +44,7 @@ struct Watched {
 
 /// Memory that a part of a query takes, given back when it is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct MemoryHold {
     watch: Watch,
     bytes: usize,
 }
@@ -82,12 +82,12 @@ impl Watch {
         Ok(())
     }
 
-    /// What holds for the expressions of a query: they stay within its bounds.
+    /// Returns the environment of the query's expressions, which stay within its bounds.
     pub fn env(&self, tz_offset: i32) -> Env {
         Env { tz_offset, bounds: Some(Arc::new(self.clone())) }
     }
 
-    /// So many bytes more are taken, or none where there are not so many: what one query wants in vain is no other's lack.
+    /// Takes bytes, or none if there are too few, so that a query that fails takes nothing from others.
     fn take(&self, more: usize) -> Result<(), EngineError> {
         let Watched { bytes, bytes_max, memory, .. } = &*self.0;
         let taken = |of: &AtomicUsize, most: usize| {
@@ -109,13 +109,13 @@ impl Watch {
         self.0.memory.0.taken.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    pub fn hold(&self) -> Held {
-        Held { watch: self.clone(), bytes: 0 }
+    pub fn hold(&self) -> MemoryHold {
+        MemoryHold { watch: self.clone(), bytes: 0 }
     }
 }
 
-impl Held {
-    /// From now on it takes so many bytes, more or fewer than before.
+impl MemoryHold {
+    /// Sets the number of bytes held, more or fewer than before.
     pub fn now(&mut self, bytes: usize) -> Result<(), EngineError> {
         match bytes.checked_sub(self.bytes) {
             Some(more) => self.watch.take(more)?,
@@ -125,13 +125,13 @@ impl Held {
         Ok(())
     }
 
-    /// So many more than until now.
+    /// Holds more bytes than until now.
     pub fn more(&mut self, bytes: usize) -> Result<(), EngineError> {
         self.now(self.bytes.saturating_add(bytes))
     }
 }
 
-impl Drop for Held {
+impl Drop for MemoryHold {
     fn drop(&mut self) {
         self.watch.give_back(self.bytes);
     }

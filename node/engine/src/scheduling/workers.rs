@@ -16,7 +16,7 @@ use crate::scheduling::watch::Watch;
 
 /// A thread that worked for this long lets others go first, if any wait.
 const TURN_MAX: Duration = Duration::from_millis(2);
-/// How often a thread that waits for its turn asks whether its query was stopped.
+/// Interval in which a thread that waits for its turn checks whether its query was stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Cheap to clone: all clones hand out the same turns, each in the name of its asker.
@@ -29,7 +29,7 @@ pub struct Workers {
 #[derive(Debug)]
 struct TurnQueue {
     threads: usize,
-    /// How many wait, for those who only want to know whether anybody does.
+    /// Number of waiting threads, readable without the lock.
     waiting: AtomicUsize,
     state: Mutex<State>,
 }
@@ -49,7 +49,7 @@ struct Signal {
 /// The turn of the thread that has it; given back when it is dropped.
 struct Turn;
 
-/// What a thread with a turn has.
+/// State of a thread that has a turn.
 struct Has {
     workers: Workers,
     since: Instant,
@@ -67,7 +67,7 @@ impl Workers {
         Workers { queue: Arc::new(TurnQueue { threads, waiting: AtomicUsize::new(0), state }), asker: Asker::default() }
     }
 
-    /// The same turns, taken in this name.
+    /// Returns workers that take turns for another asker.
     pub fn of(&self, asker: Asker) -> Workers {
         Workers { queue: Arc::clone(&self.queue), asker }
     }

@@ -1,15 +1,15 @@
-//! One row for a trace: what its spans come to (btql.md, section 7.1), and no more of it than is asked for.
+//! Summary of a trace: one row made of its spans (btql.md, section 7.1), with only the columns that a query needs.
 //!
 //! ```text
-//! asked for ─ reads ─ columns and members that must be at hand of spans
-//! spans ─ Trace ─┬─ metrics: one pass over the spans, whatever is asked of them    (metrics)
+//! needed columns ─ reads ─ columns and members that must be read of spans
+//! spans ─ Trace ─┬─ metrics: one pass over the spans                               (metrics)
 //!                ├─ scores, tags, span_type_info
-//!                └─ all else: of the root; where there is none, of the first span or null
+//!                └─ all else: from the root; without a root, from the first span or null
 //! ```
 //!
-//! Two things are expressions, which who evaluates those adds in the end (D-92): `comparison_key` is the root span's, whether
-//! it is seen or not, and goes through [`comparison_key`]; `weighted_scores` are in terms of the row without any of them, so
-//! all are evaluated first, and then set with [`weigh`].
+//! Two columns are expressions that the caller evaluates (D-92). `comparison_key` is the root span's, visible or not, and
+//! goes through [`comparison_key`]. `weighted_scores` depend on the row without any of them, so all are evaluated first and
+//! then set with [`weigh`].
 
 mod metrics;
 
@@ -19,7 +19,7 @@ use assay_node_btql::values::Value;
 use assay_storage_model::{PaginationKey, Xact};
 
 use crate::groups::object_members;
-use crate::groups::value_counts::Distinct;
+use crate::groups::value_counts::ValueCounts;
 use crate::price::Prices;
 
 /// Length of a preview in the row of a trace, where the query does not say one (D-41).
@@ -48,19 +48,19 @@ impl<S: Span> Span for &S {
 /// A trace and what it is rolled up with.
 #[derive(Debug)]
 pub struct Trace<'t, S> {
-    /// Those that are seen, at least one, in the order of their pagination keys.
+    /// Visible spans, at least one, in the order of their pagination keys.
     pub spans: &'t [S],
     /// Whether it is seen or not.
     pub root: Option<&'t S>,
-    /// Of the root; without one, of the first of all spans.
+    /// Key of the root; without a root, of the first of all spans.
     pub key: PaginationKey,
     /// The last one that changed any span, seen or not.
     pub xact: Xact,
     pub prices: &'t Prices,
 }
 
-/// What must be at hand of each seen span and of the root, so that a column of the summary can be told, or one member of it:
-/// columns as a whole, or one member of each.
+/// Columns, or members of them, that must be read of visible spans and the root for a column of the summary, or for one
+/// member of it.
 pub fn reads(column: &'static str, member: Option<&str>) -> Vec<(&'static str, Option<String>)> {
     let members = |of: &'static str, keys: &[&str]| keys.iter().map(|key| (of, Some((*key).to_owned()))).collect();
     match (column, member) {
@@ -97,7 +97,7 @@ impl<S: Span> Trace<'_, S> {
         }
     }
 
-    /// The same as the member of the column, for less.
+    /// Returns a member of a column, at less cost than the whole column.
     pub fn member(&self, column: &'static str, key: &str) -> Value<'static> {
         match column {
             "scores" => self.score(key),
@@ -108,7 +108,7 @@ impl<S: Span> Trace<'_, S> {
         }
     }
 
-    /// One metric, as `metrics.duration`.
+    /// Returns one metric, such as `metrics.duration`.
     pub fn metric(&self, name: &str) -> Value<'static> {
         self.metrics(&[name]).pop().unwrap_or(Value::Null)
     }
@@ -125,7 +125,7 @@ impl<S: Span> Trace<'_, S> {
 
     /// All tags, in the order in which they were first seen; null where no span has a list of them.
     fn tags(&self) -> Value<'static> {
-        let mut all: Option<Distinct> = None;
+        let mut all: Option<ValueCounts> = None;
         for span in self.spans {
             if let Value::List(tags) = span.column("tags").opened().as_ref() {
                 let all = all.get_or_insert_default();
@@ -178,7 +178,7 @@ impl<S: Span> Trace<'_, S> {
     }
 }
 
-/// Of the numbers among values (D-75), and null where there are none.
+/// Mean of the numbers among values (D-75); null if there are none.
 #[derive(Clone, Debug, Default)]
 struct Mean {
     sum: f64,

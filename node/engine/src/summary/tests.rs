@@ -1,4 +1,4 @@
-//! What traces come to: those of btql.md, section 19, and some that are odd.
+//! Summaries of the traces of btql.md, section 19, and of unusual ones.
 
 use assay_node_btql::columns::Kind;
 use assay_node_btql::values::picked_text;

@@ -1,8 +1,7 @@
-//! Which traces a query is about, and where each has its place (btql.md, sections 7 and 13).
+//! Selection of traces, and the position of each (btql.md, sections 7 and 13).
 //!
-//! A trace is found by its spans, which stand anywhere: every span of an object is looked at by what is short of it, the
-//! id of its trace, whether it is the root, its key. Conditions are about single spans; what each trace has of them is a
-//! bit for each.
+//! The spans of a trace may be in any unit. A scan reads the short columns of every span: the id of its trace, whether it is
+//! the root, its key. Conditions are about single spans; each trace has one bit for each condition.
 
 pub(crate) mod newest;
 pub(crate) mod units;
@@ -20,19 +19,19 @@ use assay_storage_segments::Want;
 use crate::EngineError;
 use crate::groups::codes::Codes;
 use crate::rows::rank::{Position, Rank};
-use crate::scan::Scene;
+use crate::scan::ScanContext;
 use crate::scan::each;
 use crate::scan::filter::Filter;
-use crate::scan::source::Piece;
+use crate::scan::source::ScanUnit;
 
 /// Conditions about single spans in one query.
 const CONDITIONS_MAX: usize = 128;
-/// What is kept of a trace beside its id.
+/// Memory of a trace beside its id.
 const TRACE_BYTES: usize = 96;
 
 /// A trace of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Trace {
+pub(crate) struct TracePosition {
     /// The key of its root, or of its first span.
     pub place: u64,
     /// The last write that changed any of its spans.
@@ -46,60 +45,60 @@ pub(crate) type Roots = AHashSet<Box<str>>;
 /// Traces by their ids, for each source.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traces {
-    of_sources: Vec<AHashMap<Box<str>, Trace>>,
+    of_sources: Vec<AHashMap<Box<str>, TracePosition>>,
 }
 
-/// What is known of a trace while its spans are met.
+/// State of a trace during the scan of its spans.
 #[derive(Clone, Copy, Debug)]
-struct Met {
+struct TraceScan {
     first: u64,
     root: Option<u64>,
     xact: u64,
-    /// Of each condition whether some span satisfies it.
+    /// One bit for each condition that some span satisfies.
     satisfied: u128,
 }
 
-/// One that is selected, with where it is.
+/// Trace that is selected, with its source.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct SelectedTrace {
     pub source: usize,
     pub root_span_id: Box<str>,
-    pub trace: Trace,
+    pub trace: TracePosition,
 }
 
 /// The conditions about single spans, and how a trace depends on them.
 struct Conditions<'c> {
     spans: Vec<Filter>,
     of_trace: Option<&'c TraceCondition>,
-    /// Which of the conditions a span that is seen satisfies.
+    /// Index of the condition that visible spans satisfy.
     seen: Option<usize>,
 }
 
 impl Traces {
-    pub fn of(&self, source: usize, root_span_id: &str) -> Option<Trace> {
+    pub fn of(&self, source: usize, root_span_id: &str) -> Option<TracePosition> {
         self.of_sources.get(source)?.get(root_span_id).copied()
     }
 
-    pub fn from_found(found: &[Found], sources: usize) -> Traces {
-        let mut of_sources: Vec<AHashMap<Box<str>, Trace>> = (0..sources).map(|_| AHashMap::new()).collect();
-        for Found { source, root_span_id, trace } in found {
+    pub fn from_found(found: &[SelectedTrace], sources: usize) -> Traces {
+        let mut of_sources: Vec<AHashMap<Box<str>, TracePosition>> = (0..sources).map(|_| AHashMap::new()).collect();
+        for SelectedTrace { source, root_span_id, trace } in found {
             of_sources[*source].insert(root_span_id.clone(), *trace);
         }
         Traces { of_sources }
     }
 
-    /// Of the selected spans of a unit those that are of these traces.
+    /// Narrows the selected spans of a unit to those of these traces.
     pub fn narrow(
         &self,
-        scene: &Scene<'_>,
-        piece: &Piece,
+        context: &ScanContext<'_>,
+        piece: &ScanUnit,
         selected: BooleanBuffer,
     ) -> Result<BooleanBuffer, EngineError> {
         let rows = selected.len();
         if selected.count_set_bits() == 0 {
             return Ok(selected);
         }
-        let columns = piece.unit.read(&scene.shared.cache, 0..rows, Some(&selected), &[Want::RootSpanId])?;
+        let columns = piece.unit.read(&context.shared.cache, 0..rows, Some(&selected), &[Want::RootSpanId])?;
         let codes = Codes::of(&columns[0], Type::Text);
         let is_one = |row: &u32| self.of(piece.source, text_at(&columns[0], *row as usize)).is_some();
         let is_one: Vec<bool> = codes.first.iter().map(is_one).collect();
@@ -129,7 +128,7 @@ impl<'c> Conditions<'c> {
         Ok(Conditions { spans, of_trace, seen })
     }
 
-    fn select(&self, met: &Met) -> bool {
+    fn select(&self, met: &TraceScan) -> bool {
         let is_seen = self.seen.is_none_or(|bit| met.satisfied >> bit & 1 == 1);
         is_seen && self.of_trace.is_none_or(|condition| holds(condition, met.satisfied, &mut 0))
     }
@@ -161,16 +160,16 @@ fn holds(condition: &TraceCondition, satisfied: u128, next: &mut u32) -> bool {
 
 /// All traces that a filter selects and that have a span that is seen; where `among` says which may be, of these alone.
 pub(crate) fn select(
-    scene: &Scene<'_>,
-    pieces: &[Piece],
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
     filter: Option<&TraceFilter>,
     among: Option<&[Roots]>,
-) -> Result<Vec<Found>, EngineError> {
-    let conditions = Conditions::of(filter, &scene.env)?;
-    let sources = scene.sources.len();
-    let start = || (vec![AHashMap::<Box<str>, Met>::new(); sources], scene.watch.hold());
-    let made = each(scene, pieces, start, |(met, held), _, piece| {
-        meet(scene, piece, &conditions, among.map(|among| &among[piece.source]), &mut met[piece.source])?;
+) -> Result<Vec<SelectedTrace>, EngineError> {
+    let conditions = Conditions::of(filter, &context.env)?;
+    let sources = context.sources.len();
+    let start = || (vec![AHashMap::<Box<str>, TraceScan>::new(); sources], context.watch.hold());
+    let made = each(context, pieces, start, |(met, held), _, piece| {
+        meet(context, piece, &conditions, among.map(|among| &among[piece.source]), &mut met[piece.source])?;
         let all: usize = met.iter().map(|met| met.len()).sum();
         held.now(all * TRACE_BYTES)
     })?;
@@ -185,42 +184,42 @@ pub(crate) fn select(
     }
     let found = all.into_iter().enumerate().flat_map(|(source, met)| {
         let selected = met.into_iter().filter(|(_, met)| conditions.select(met));
-        selected.map(move |(root_span_id, met)| Found { source, root_span_id, trace: met.trace() })
+        selected.map(move |(root_span_id, met)| SelectedTrace { source, root_span_id, trace: met.trace() })
     });
     Ok(found.collect())
 }
 
 fn meet(
-    scene: &Scene<'_>,
-    piece: &Piece,
+    context: &ScanContext<'_>,
+    piece: &ScanUnit,
     conditions: &Conditions<'_>,
     among: Option<&Roots>,
-    all: &mut AHashMap<Box<str>, Met>,
+    all: &mut AHashMap<Box<str>, TraceScan>,
 ) -> Result<(), EngineError> {
-    let Piece { unit, source } = piece;
+    let ScanUnit { unit, source } = piece;
     let visible = unit.visible()?;
     if visible.count_set_bits() == 0 {
         return Ok(());
     }
     let wants = [Want::RootSpanId, Want::Key, Want::Xact, Want::IsRoot];
-    let columns = unit.read(&scene.shared.cache, 0..visible.len(), None, &wants)?;
+    let columns = unit.read(&context.shared.cache, 0..visible.len(), None, &wants)?;
     let codes = Codes::of(&columns[0], Type::Text);
     let (keys, xacts) = (columns[1].as_primitive::<UInt64Type>(), columns[2].as_primitive::<UInt64Type>());
     let is_root = columns[3].as_boolean();
     let root = |row: u32| text_at(&columns[0], row as usize);
     let may_be = |row: &u32| among.is_none_or(|among| among.contains(root(*row)));
     let may_be: Vec<bool> = codes.first.iter().map(may_be).collect();
-    let mut met: Vec<Option<Met>> = vec![None; codes.first.len()];
+    let mut met: Vec<Option<TraceScan>> = vec![None; codes.first.len()];
     for row in visible.set_indices().filter(|row| may_be[codes.of_rows[*row] as usize]) {
         let (key, xact) = (keys.value(row), xacts.value(row));
-        let one = Met { first: key, root: is_root.value(row).then_some(key), xact, satisfied: 0 };
+        let one = TraceScan { first: key, root: is_root.value(row).then_some(key), xact, satisfied: 0 };
         match &mut met[codes.of_rows[row] as usize] {
             Some(known) => known.and(&one),
             none => *none = Some(one),
         }
     }
     for (number, filter) in conditions.spans.iter().enumerate() {
-        for row in filter.select(scene, unit, &scene.sources[*source])?.set_indices() {
+        for row in filter.select(context, unit, &context.sources[*source])?.set_indices() {
             if let Some(met) = &mut met[codes.of_rows[row] as usize] {
                 met.satisfied |= 1 << number;
             }
@@ -237,8 +236,8 @@ fn meet(
     Ok(())
 }
 
-impl Met {
-    fn and(&mut self, other: &Met) {
+impl TraceScan {
+    fn and(&mut self, other: &TraceScan) {
         self.first = self.first.min(other.first);
         self.root = match (self.root, other.root) {
             (Some(one), Some(other)) => Some(one.min(other)),
@@ -248,48 +247,48 @@ impl Met {
         self.satisfied |= other.satisfied;
     }
 
-    fn trace(&self) -> Trace {
-        Trace { place: self.root.unwrap_or(self.first), xact: self.xact, has_root: self.root.is_some() }
+    fn trace(&self) -> TracePosition {
+        TracePosition { place: self.root.unwrap_or(self.first), xact: self.xact, has_root: self.root.is_some() }
     }
 }
 
 /// The ids of the traces of the selected rows, each once.
 pub(crate) fn roots(
-    scene: &Scene<'_>,
-    piece: &Piece,
+    context: &ScanContext<'_>,
+    piece: &ScanUnit,
     selected: &BooleanBuffer,
     mut take: impl FnMut(&str),
 ) -> Result<(), EngineError> {
     if selected.count_set_bits() == 0 {
         return Ok(());
     }
-    let columns = piece.unit.read(&scene.shared.cache, 0..selected.len(), Some(selected), &[Want::RootSpanId])?;
+    let columns = piece.unit.read(&context.shared.cache, 0..selected.len(), Some(selected), &[Want::RootSpanId])?;
     let codes = Codes::of(&columns[0], Type::Text);
     codes.first.iter().for_each(|row| take(text_at(&columns[0], *row as usize)));
     Ok(())
 }
 
-impl Found {
-    pub fn rank(&self, scene: &Scene<'_>) -> Rank {
-        let Trace { place, xact, .. } = self.trace;
-        Rank { sort: Vec::new(), place, xact, object: scene.sources[self.source].number, key: place, nth: 0 }
+impl SelectedTrace {
+    pub fn rank(&self, context: &ScanContext<'_>) -> Rank {
+        let TracePosition { place, xact, .. } = self.trace;
+        Rank { sort: Vec::new(), place, xact, object: context.sources[self.source].number, key: place, nth: 0 }
     }
 }
 
 /// The first so many behind a page, in their order.
 pub(crate) fn first(
-    mut found: Vec<Found>,
-    scene: &Scene<'_>,
+    mut found: Vec<SelectedTrace>,
+    context: &ScanContext<'_>,
     order: &Order,
     after: Option<Position>,
     limit: usize,
-) -> Vec<Found> {
-    found.retain(|found| after.is_none_or(|after| found.rank(scene).is_behind(&after, order)));
+) -> Vec<SelectedTrace> {
+    found.retain(|found| after.is_none_or(|after| found.rank(context).is_behind(&after, order)));
     if found.len() > limit && limit > 0 {
-        found.select_nth_unstable_by(limit - 1, |left, right| left.rank(scene).compare(&right.rank(scene), order));
+        found.select_nth_unstable_by(limit - 1, |left, right| left.rank(context).compare(&right.rank(context), order));
     }
     found.truncate(limit);
-    found.sort_by(|left, right| left.rank(scene).compare(&right.rank(scene), order));
+    found.sort_by(|left, right| left.rank(context).compare(&right.rank(context), order));
     found
 }
 

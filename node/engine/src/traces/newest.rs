@@ -1,10 +1,9 @@
-//! The traces of a first page, newest first, without looking at all of them.
+//! Selection of the newest traces of a page without a scan of all traces.
 //!
-//! A trace stands at the key of its root, or of its first span where it has none; either way it has a span with the key it
-//! stands at. So all traces that stand in a range of keys are among those that have a span with a key in the range. Of the
-//! newest rows behind a page such a range is made, the traces of its rows are looked up whole, and those that stand in it are
-//! all there are: where they are enough for a page, nothing else need be read. Where they are not, because a condition
-//! leaves few, the range grows a few times, and then everything is looked through as for any other order.
+//! The position of a trace is the key of its root, or of its first span if it has no root. So every trace positioned in a
+//! range of keys has a span with a key in that range. The newest rows after the page before give such a range; the traces of
+//! its rows are read whole, and those positioned in the range are complete. If they fill a page, nothing else is read. If a
+//! condition leaves too few, the range grows a few times, and then all traces are scanned as for any other order.
 
 use ahash::AHashSet;
 use arrow::array::{AsArray, BooleanBufferBuilder};
@@ -16,10 +15,10 @@ use assay_storage_shard::Sought;
 
 use crate::EngineError;
 use crate::rows::output::{Page, order_of};
-use crate::scan::Scene;
-use crate::scan::source::{Piece, pieces};
+use crate::scan::ScanContext;
+use crate::scan::source::{ScanUnit, pieces};
 use crate::traces::units::of_roots;
-use crate::traces::{self, Found, Roots};
+use crate::traces::{self, Roots, SelectedTrace};
 
 /// Rows that the first range has for each trace of a page.
 const ROWS_PER_TRACE: usize = 16;
@@ -37,16 +36,20 @@ const TRACES_MAX: usize = 4096;
 struct Range {
     from: u64,
     to: u64,
-    pieces: Vec<Piece>,
+    pieces: Vec<ScanUnit>,
 }
 
 /// All selected traces down to some key, at least a page of them or all there are. None where this is no way to find them.
-pub(crate) fn newest(bound: &Bound, scene: &Scene<'_>, page: &Page) -> Result<Option<Vec<Found>>, EngineError> {
+pub(crate) fn newest(
+    bound: &Bound,
+    context: &ScanContext<'_>,
+    page: &Page,
+) -> Result<Option<Vec<SelectedTrace>>, EngineError> {
     if !is_for(bound) || page.limit > TRACES_MAX {
         return Ok(None);
     }
     let (to, order) = (page.after.map_or(u64::MAX, |after| after.place), order_of(bound));
-    let mut all = pieces(scene.sources, &Sought { key: Some((0, to)), ..Sought::default() })?;
+    let mut all = pieces(context.sources, &Sought { key: Some((0, to)), ..Sought::default() })?;
     all.sort_by_key(|piece| std::cmp::Reverse(ends(piece)));
     let mut rows = page.limit.saturating_mul(ROWS_PER_TRACE).max(1);
     let is_conditional =
@@ -56,12 +59,13 @@ pub(crate) fn newest(bound: &Bound, scene: &Scene<'_>, page: &Page) -> Result<Op
         if rows > ROWS_MAX {
             break;
         }
-        let range = Range::of(&all, scene, to, rows)?;
-        let Some(among) = range.traces(scene)? else { return Ok(None) };
-        let of_traces = of_roots(scene, among.iter().map(|roots| roots.iter().map(|root| String::from(&**root))))?;
-        let mut found = traces::select(scene, &of_traces, bound.traces.as_ref(), Some(&among))?;
+        let range = Range::of(&all, context, to, rows)?;
+        let Some(among) = range.traces(context)? else { return Ok(None) };
+        let of_traces = of_roots(context, among.iter().map(|roots| roots.iter().map(|root| String::from(&**root))))?;
+        let mut found = traces::select(context, &of_traces, bound.traces.as_ref(), Some(&among))?;
         found.retain(|found| found.trace.place >= range.from);
-        let is_behind = |found: &&Found| page.after.is_none_or(|after| found.rank(scene).is_behind(&after, &order));
+        let is_behind =
+            |found: &&SelectedTrace| page.after.is_none_or(|after| found.rank(context).is_behind(&after, &order));
         if range.from == 0 || found.iter().filter(is_behind).count() >= page.limit {
             return Ok(Some(found));
         }
@@ -80,16 +84,16 @@ fn is_for(bound: &Bound) -> bool {
 }
 
 /// The highest key that its rows may have.
-fn ends(piece: &Piece) -> u64 {
+fn ends(piece: &ScanUnit) -> u64 {
     piece.unit.bounds().map_or(u64::MAX, |bounds| bounds.key.1)
 }
 
 impl Range {
     /// With about so many rows, and every row that there is in it. `all` are in order, the newest first.
-    fn of(all: &[Piece], scene: &Scene<'_>, to: u64, rows: usize) -> Result<Range, EngineError> {
+    fn of(all: &[ScanUnit], context: &ScanContext<'_>, to: u64, rows: usize) -> Result<Range, EngineError> {
         let (mut keys, mut taken, mut from) = (Vec::new(), 0, 0);
         for piece in all {
-            scene.watch.check()?;
+            context.watch.check()?;
             if keys.len() >= rows {
                 // Rows of this unit and of those behind may have keys up to this one.
                 from = ends(piece).saturating_add(1);
@@ -97,7 +101,7 @@ impl Range {
             }
             taken += 1;
             let visible = piece.unit.visible()?;
-            let columns = piece.unit.read(&scene.shared.cache, 0..visible.len(), None, &[Want::Key])?;
+            let columns = piece.unit.read(&context.shared.cache, 0..visible.len(), None, &[Want::Key])?;
             let of_unit = columns[0].as_primitive::<UInt64Type>();
             keys.extend(visible.set_indices().map(|row| of_unit.value(row)).filter(|key| *key <= to));
         }
@@ -109,12 +113,12 @@ impl Range {
     }
 
     /// The traces of its rows. None where they are too many to be looked up.
-    fn traces(&self, scene: &Scene<'_>) -> Result<Option<Vec<Roots>>, EngineError> {
-        let mut of_sources: Vec<Roots> = vec![AHashSet::new(); scene.sources.len()];
+    fn traces(&self, context: &ScanContext<'_>) -> Result<Option<Vec<Roots>>, EngineError> {
+        let mut of_sources: Vec<Roots> = vec![AHashSet::new(); context.sources.len()];
         for piece in &self.pieces {
-            scene.watch.check()?;
+            context.watch.check()?;
             let of_source = &mut of_sources[piece.source];
-            traces::roots(scene, piece, &self.rows_of(scene, piece)?, |root| {
+            traces::roots(context, piece, &self.rows_of(context, piece)?, |root| {
                 if !of_source.contains(root) {
                     of_source.insert(root.into());
                 }
@@ -126,9 +130,9 @@ impl Range {
         Ok(Some(of_sources))
     }
 
-    fn rows_of(&self, scene: &Scene<'_>, piece: &Piece) -> Result<BooleanBuffer, EngineError> {
+    fn rows_of(&self, context: &ScanContext<'_>, piece: &ScanUnit) -> Result<BooleanBuffer, EngineError> {
         let visible = piece.unit.visible()?;
-        let columns = piece.unit.read(&scene.shared.cache, 0..visible.len(), None, &[Want::Key])?;
+        let columns = piece.unit.read(&context.shared.cache, 0..visible.len(), None, &[Want::Key])?;
         let keys = columns[0].as_primitive::<UInt64Type>();
         let mut bits = BooleanBufferBuilder::new(visible.len());
         bits.append_n(visible.len(), false);

@@ -1,4 +1,4 @@
-//! Bytes that are the same for values that are the same to GROUP BY and to DISTINCT (`values::same`), and for no others.
+//! Canonical bytes: equal for values that are equal for GROUP BY and DISTINCT (`values::same`), and for no others.
 
 use std::borrow::Cow;
 
@@ -66,7 +66,7 @@ pub fn canonical_bytes(value: &Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Of a text.
+/// Canonical bytes of a text.
 pub fn canonical_text(text: &str, out: &mut Vec<u8>) {
     put_text(TEXT, text, out);
 }

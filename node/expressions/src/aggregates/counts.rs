@@ -1,4 +1,4 @@
-//! How many rows there are, or values that are not null.
+//! Counts of rows, or of values that are not null.
 
 use crate::Type;
 use assay_node_btql::values::Value;

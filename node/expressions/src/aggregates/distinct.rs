@@ -1,6 +1,6 @@
-//! How many different values there are: exact of up to [`EXACT_MAX`] a group, then nearly (D-75).
+//! Counts of distinct values: exact for up to [`EXACT_MAX`] a group, then approximate (D-75).
 //!
-//! One table has the values of all groups, by their hashes: most groups have few.
+//! One table has the hashes of the values of all groups, since most groups have few.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -26,7 +26,7 @@ pub(super) struct Distinct {
     exact_max: u32,
     counts: Vec<u32>,
     members: HashSet<Member, BuildHasherDefault<Hashed>>,
-    /// Of the groups that have too many values to keep.
+    /// Registers of groups with too many values to keep.
     registers: BTreeMap<u32, Registers>,
     scratch: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! The first and the last values, in the order of rows.
+//! First and last values in the order of rows: `first`, `last` and `any_value`.
 
 use assay_node_btql::values::Value;
 
@@ -6,7 +6,7 @@ use super::rows::Batch;
 use super::{Damaged, Grouped, RowPosition, value_at};
 use crate::codec::{Reader, put_count, put_u32, put_u64, put_value};
 
-/// Of a group, that no row of the batch was met.
+/// Marks a group of which the batch has no row.
 const NO_ROW: u32 = u32::MAX;
 /// Bytes of one as it is written, at least.
 const PUT_BYTES_MIN: usize = 13;
@@ -17,7 +17,7 @@ pub(super) struct Ends {
     of: Vec<End>,
     /// Bytes that the values refer to.
     heap: usize,
-    /// Of each group the row of the batch at hand that is best; between batches there is none.
+    /// Best row of the current batch for each group; empty between batches.
     rows: Vec<u32>,
 }
 

@@ -1,6 +1,6 @@
-//! The least and the greatest values, in the order of anything (D-75).
+//! Minimum and maximum, in the order of all values (D-75).
 //!
-//! As long as all batches are of one type that is a number underneath, numbers are what is kept; otherwise values.
+//! Numbers are kept while all batches have one type that is numeric underneath, otherwise values.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -36,7 +36,7 @@ enum Best {
     Nothing,
     /// Turned by [`Turn`] so that the least is wanted; and whether there is one.
     Wholes(Type, Vec<(i64, bool)>),
-    /// With their signs turned if the greatest is wanted. Infinity where there is none.
+    /// Numbers, negated for the maximum; infinity for groups without one.
     Floats(Vec<f64>),
     /// Null where there is none.
     Values(Vec<Value<'static>>),
@@ -94,7 +94,7 @@ impl Extremes {
         self.best = kept;
     }
 
-    /// What was found so far, as it is shown.
+    /// Values found so far.
     fn values(&self) -> Vec<Value<'static>> {
         let sign = self.sign();
         match &self.best {

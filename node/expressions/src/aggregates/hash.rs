@@ -1,5 +1,4 @@
-//! Hashes of values: the same for values that are the same, whatever type of column they come in, and on every node that
-//! has the query's seed.
+//! Hashes of values: equal for equal values of any column type, and on every node with the query's seed.
 
 use std::hash::Hasher;
 
@@ -8,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use super::canonical::canonical_bytes;
 
-/// What is hashed as its own bytes must not be taken for another kind's.
+/// Tags that keep values hashed by their own bytes apart from other kinds.
 const WHOLES: u64 = 0x517c_c1b7_2722_0a95;
 const TEXTS: u64 = 0x2545_f491_4f6c_dd1d;
 const FRACTIONS: u64 = 0x9fb2_1c65_1e98_df25;
@@ -44,7 +43,7 @@ pub(super) fn of_text(text: &str, seed: u64) -> u128 {
     xxh3_128_with_seed(text.as_bytes(), seed ^ TEXTS)
 }
 
-/// Of one that is finite: as the whole number that it equals, if it does.
+/// Hash of a finite float: that of the whole number that it equals, if there is one.
 #[inline]
 pub(super) fn of_float(float: f64, seed: u64) -> u128 {
     const INTEGERS_END: f64 = 9_223_372_036_854_775_808.0;

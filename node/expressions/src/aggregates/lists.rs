@@ -1,4 +1,4 @@
-//! Values one by one, in the order of rows: what is made of all of them, and what is made of the distinct ones.
+//! Aggregates over all values, or all distinct values, in the order of rows: `array_agg`, `string_agg` and DISTINCT.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use crate::codec::{Reader, put_count, put_u32, put_u64, put_value};
 
 /// Bytes of an entry as it is written, at least.
 const PUT_BYTES_MIN: usize = 17;
-/// What a place in the table of distinct values takes, nearly.
+/// Approximate memory of an entry in the table of distinct values.
 const KNOWN_BYTES: usize = 48;
 
 #[derive(Debug)]
@@ -22,11 +22,11 @@ pub(super) struct Lists {
     function: Aggregation,
     seed: u64,
     groups: usize,
-    /// Of all groups, as they came.
+    /// Values of all groups, as they came.
     entries: Vec<Entry>,
     /// Values that came, also those that were there.
     came: u64,
-    /// Of distinct values, where each one is.
+    /// Index of each distinct value.
     known: Option<HashMap<Member, u32, BuildHasherDefault<Hashed>>>,
     /// Bytes that the values refer to.
     heap: usize,
@@ -89,7 +89,7 @@ impl Lists {
         self.entries.push(entry(value));
     }
 
-    /// Of distinct values what is made of as many.
+    /// Aggregates the distinct values.
     fn of_distinct(self) -> Vec<Value<'static>> {
         let mut states = super::States(StatesKind::plain(&self.function, self.seed));
         states.update(self.groups, &[], None, &super::RowPositions { keys: &[], object: 0 });

@@ -1,19 +1,19 @@
-//! What aggregates (btql.md, section 11.7) have come to in each group, over rows that come in batches and in any order. Parts
-//! are made wherever rows are and put together afterwards; which part saw which row changes nothing, but for the samples
-//! that very many values are ranked by.
+//! States of aggregates (btql.md, section 11.7) for each group, over batches of rows in any order. Parts are made wherever
+//! rows are and merged afterwards. The result does not depend on which part saw which row, except for sketches of very many
+//! numbers.
 //!
 //! ```text
 //! count                          counts
-//! count distinct                 distinct     hashes, of very many values `registers`
+//! count distinct                 distinct     hashes, for very many values `registers`
 //! sum, avg                       totals
 //! min, max                       extremes
 //! any_value, first, last         ends
-//! percentile                     ranks        numbers, of very many a `sketch`
+//! percentile                     ranks        numbers, for very many a `sketch`
 //! stddev                         spreads
-//! array_agg, string_agg, and whatever else is of distinct values: lists
+//! array_agg, string_agg, and other aggregates of distinct values: lists
 //! ```
 //!
-//! Each knows loops for the types that it is mostly asked about, and takes values of any type one by one.
+//! Each has loops for its common types, and takes values of other types one by one.
 
 mod canonical;
 mod counts;
@@ -51,7 +51,7 @@ use rows::Batch;
 use spreads::Spreads;
 use totals::Totals;
 
-/// Where rows stand in the order of all rows of a query: by pagination key, then by the object's number in the query.
+/// Positions of rows among all rows of a query: by pagination key, then by the object's number in the query.
 #[derive(Clone, Copy, Debug)]
 pub struct RowPositions<'a> {
     /// One a row, or none at all where [`States::needs_positions`] says that nobody asks.
@@ -59,14 +59,14 @@ pub struct RowPositions<'a> {
     pub object: u32,
 }
 
-/// Where one row stands.
+/// Position of one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RowPosition {
     key: u64,
     object: u32,
 }
 
-/// What was to be states of aggregates is none.
+/// Error for bytes that are no states of aggregates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the states of aggregates are damaged")]
 pub struct Damaged;
@@ -87,7 +87,7 @@ enum StatesKind {
     Lists(Lists),
 }
 
-/// What all kinds of states can do.
+/// Operations of all kinds of states.
 trait Grouped: Sized {
     /// There are this many groups from now on, or more if there were.
     fn grow(&mut self, groups: usize);
@@ -99,11 +99,11 @@ trait Grouped: Sized {
     fn finish(self) -> Vec<Value<'static>>;
     fn bytes(&self) -> usize;
     fn put(&self, out: &mut Vec<u8>);
-    /// What was put, into states of no groups.
+    /// Decodes into states without groups.
     fn take(&mut self, from: &mut Reader<'_>) -> Result<(), Damaged>;
 }
 
-/// The same for whichever kind it is.
+/// Evaluates an expression for whichever kind the states are.
 macro_rules! of_any {
     ($kind:expr, $of:ident => $what:expr) => {
         match $kind {
@@ -120,7 +120,7 @@ macro_rules! of_any {
 }
 
 impl StatesKind {
-    /// Of values as often as they come.
+    /// States over all values, distinct or not.
     fn plain(function: &Aggregation, seed: u64) -> StatesKind {
         match function {
             Aggregation::Count => StatesKind::Counts(Counts::default()),
@@ -190,7 +190,7 @@ impl States {
         }
     }
 
-    /// So many rows of one group, of which nothing is known: only what counts rows counts them.
+    /// Counts rows of one group without reading them; only `count(*)` changes.
     pub fn update_count(&mut self, count: usize, group: u32, rows: u64) {
         of_any!(&mut self.0, of => of.grow(count));
         if let StatesKind::Counts(counts) = &mut self.0 {
@@ -224,12 +224,12 @@ impl States {
         both!(Counts, Distinct, Totals, Extremes, Ends, Ranks, Spreads, Lists);
     }
 
-    /// What each group has come to.
+    /// Returns the result of each group.
     pub fn finish(self) -> Vec<Value<'static>> {
         of_any!(self.0, of => of.finish())
     }
 
-    /// What they take, nearly.
+    /// Approximate memory.
     pub fn bytes(&self) -> usize {
         of_any!(&self.0, of => of.bytes())
     }
@@ -238,7 +238,7 @@ impl States {
         of_any!(&self.0, of => of.put(out));
     }
 
-    /// What was encoded of the same aggregate with the same seed. What follows is left.
+    /// Decodes states of the same aggregate and seed, and leaves the bytes after them.
     pub fn decode(aggregate: &Aggregate, seed: u64, from: &mut &[u8]) -> Result<States, Damaged> {
         let mut states = States::new(aggregate, seed);
         let mut reader = Reader::new(from);

@@ -1,4 +1,4 @@
-//! Percentiles: exact of up to [`EXACT_MAX`] numbers a group, then by a sample of them (D-75).
+//! Percentiles: exact for up to [`EXACT_MAX`] numbers a group, then by a sketch (D-75).
 
 use crate::Type;
 use assay_node_btql::values::Value;
@@ -18,7 +18,7 @@ pub(super) struct Ranks {
     share: f64,
     seed: u64,
     of: Vec<Ranked>,
-    /// What the groups take beside their places.
+    /// Memory of the groups beside their entries.
     heap: usize,
 }
 

@@ -1,6 +1,6 @@
-//! How many different hashes there were, nearly (HyperLogLog, with the estimator of Ertl, "New cardinality estimation
-//! algorithms for HyperLogLog sketches", which is right for any number of them): each hash falls to a register by some of its
-//! bits, and the register keeps how many zeros the rest began with at most.
+//! Approximate count of distinct hashes (HyperLogLog, with the estimator of Ertl, "New cardinality estimation algorithms for
+//! HyperLogLog sketches", which works for any number). Some bits of a hash choose its register, which keeps the largest
+//! number of zeros that the other bits began with.
 //!
 //! Counts are off by 0.2 % as a rule, and the promise is 1 %.
 
@@ -58,7 +58,7 @@ impl Registers {
     }
 }
 
-/// What the empty registers say.
+/// Estimator's term for empty registers.
 fn sigma(share: f64) -> f64 {
     if share == 1.0 {
         return f64::INFINITY;
@@ -75,7 +75,7 @@ fn sigma(share: f64) -> f64 {
     }
 }
 
-/// What the full ones say.
+/// Estimator's term for full registers.
 fn tau(share: f64) -> f64 {
     if share == 0.0 || share == 1.0 {
         return 0.0;

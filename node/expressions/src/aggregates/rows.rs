@@ -1,4 +1,4 @@
-//! A batch of rows, and loops over those of them that have a value.
+//! Batch of rows, and loops over its rows with values.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ const DIGITS_MAX: usize = 300;
 #[derive(Debug)]
 pub(super) struct Batch<'b> {
     pub groups: &'b [u32],
-    /// Of all rows, if they are of one.
+    /// Group of all rows, if they are of one group.
     pub only: Option<u32>,
     pub array: &'b ArrayRef,
     /// Not the one of nothing but nulls.

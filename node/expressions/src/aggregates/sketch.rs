@@ -1,4 +1,4 @@
-//! A sample of very many numbers that their ranks can be told by (Karnin, Lang and Liberty, "Optimal quantile approximation
+//! Quantile sketch: a sample of very many numbers that keeps their ranks (Karnin, Lang and Liberty, "Optimal quantile approximation
 //! in streams"): numbers of level h stand for 2^h numbers each. A level that is full is sorted, and every other number of it
 //! moves up.
 //!
@@ -20,7 +20,7 @@ pub(super) struct Sketch {
     /// Numbers as [`key`] has them.
     levels: Vec<Vec<i64>>,
     count: u64,
-    /// Of all the numbers, not only of those that are left.
+    /// Least and greatest of all numbers, including those no longer kept.
     least: i64,
     greatest: i64,
     dice: u64,

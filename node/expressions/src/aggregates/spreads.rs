@@ -1,4 +1,4 @@
-//! How far numbers spread about their mean: as one number after the other tells (Welford), and parts put together (Chan).
+//! Standard deviation: number by number (Welford), and merged over parts (Chan).
 
 use assay_node_btql::values::Value;
 
@@ -21,7 +21,7 @@ pub(super) struct Spreads {
 struct Spread {
     count: u64,
     mean: f64,
-    /// Of the distances from the mean.
+    /// Sum of squared distances from the mean.
     squares: f64,
 }
 
@@ -46,7 +46,7 @@ impl Spread {
         self.count = count;
     }
 
-    /// Of many at once, without a division for each.
+    /// Adds many numbers at once, without a division for each.
     fn of(numbers: &[f64]) -> Spread {
         if numbers.is_empty() {
             return Spread::default();
@@ -56,7 +56,7 @@ impl Spread {
         Spread { count: numbers.len() as u64, mean, squares }
     }
 
-    /// Of a sample: of one number there is none.
+    /// Standard deviation of a sample; none for one number.
     fn deviation(&self) -> Value<'static> {
         if self.count < 2 { Value::Null } else { Value::float((self.squares / (self.count - 1) as f64).sqrt()) }
     }

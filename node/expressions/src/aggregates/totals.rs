@@ -1,5 +1,5 @@
-//! Sums and means. Whole numbers are added up exactly. Of fractions the rounding of each addition is kept beside the sum,
-//! so that it hardly matters in which order they come.
+//! Sums and means. Whole numbers are added exactly. For fractions the rounding error of each addition is kept beside the sum,
+//! so that their order hardly matters.
 
 use std::array::from_fn;
 
@@ -25,9 +25,9 @@ pub(super) struct Totals {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Total {
-    /// Of whole numbers.
+    /// Sums of whole numbers.
     whole: i128,
-    /// Of floats, and of what rounding took from that.
+    /// Sums of floats, and of their rounding errors.
     sum: f64,
     rest: f64,
     /// How many numbers there were.
@@ -123,7 +123,7 @@ impl Totals {
         Totals { is_mean, of: Vec::new() }
     }
 
-    /// Of rows that are all of one group.
+    /// Adds rows that are all of one group.
     fn push_only(&mut self, batch: &Batch<'_>, group: u32) {
         let total = &mut self.of[group as usize];
         let nulls = batch.nulls();

@@ -1,4 +1,4 @@
-//! A row's value in a column of a type.
+//! Access to a row's value in a typed column.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ pub fn value_at(array: &ArrayRef, ty: Type, row: usize) -> Value<'_> {
     }
 }
 
-/// Of texts, or of a dictionary of them.
+/// Returns a text of a column of texts, or of a dictionary of texts.
 pub fn text_at(array: &ArrayRef, row: usize) -> &str {
     match array.as_dictionary_opt::<Int32Type>() {
         Some(dictionary) => {

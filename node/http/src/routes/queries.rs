@@ -10,7 +10,7 @@ use assay_node_query::render::{
     Compressor, Envelope, Format, FormatError, RenderError, RenderedEnd, ResponseMemory, StreamedResponse,
     WholeResponse, page_cursor, page_position, part_bytes,
 };
-use assay_node_query::{Answer as Rows, AskError, Bounded, Home, Position, Table, columns_of};
+use assay_node_query::{AskError, Bounded, Home, Position, QueryAnswer, Table, columns_of};
 use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, SigningSecrets, kinds};
 use assay_storage_model::{ObjectKind, OrgId};
 use futures::StreamExt;
@@ -75,7 +75,7 @@ async fn whole(
     call: &Call,
     envelope: Envelope,
     began: Instant,
-    mut rows: Rows,
+    mut rows: QueryAnswer,
     first: Table,
     cursor: impl Fn(&Position) -> String,
 ) -> Answer {
@@ -104,7 +104,7 @@ async fn whole(
 }
 
 /// Sends an answer part by part. None is made before its reader took half of the one before.
-fn streamed(call: &Call, envelope: Envelope, began: Instant, rows: Rows, first: (Table, Reservation)) -> Answer {
+fn streamed(call: &Call, envelope: Envelope, began: Instant, rows: QueryAnswer, first: (Table, Reservation)) -> Answer {
     let mut answer = builder(call, &envelope, began, None);
     let packing = packing(call, envelope.format);
     if let Some(name) = packing.name() {

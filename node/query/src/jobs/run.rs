@@ -15,7 +15,7 @@ use super::AsyncJobs;
 use super::pages::{PAGE_BYTES, Page, Pages};
 use super::record::{JobEnd, JobRecord};
 use crate::render::{Format, FormatError, RowWriter};
-use crate::{Answer, AskError, Table, columns_of};
+use crate::{AskError, QueryAnswer, Table, columns_of};
 
 /// Interval of the sweep for expired jobs; new and ended jobs wake the driver themselves.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -169,11 +169,11 @@ impl AsyncJobs {
         record.starts += 1;
         self.directory.put(name, &record)?;
         let asked = record.question.clone().read()?;
-        let most = self.office.limits.jobs.seconds_max;
+        let most = self.context.limits.jobs.seconds_max;
         let mut left = Duration::from_secs(record.seconds.map_or(most, |seconds| seconds.min(most)));
         let who = Holder::new(record.owner.org.0, record.owner.user);
-        let mut answer = Answer::of(&self.office, who, asked, &record.owner.homes, record.after(), left);
-        answer.asker = self.office.job_asker.get().cloned().unwrap_or_default();
+        let mut answer = QueryAnswer::of(&self.context, who, asked, &record.owner.homes, record.after(), left);
+        answer.asker = self.context.job_asker.get().cloned().unwrap_or_default();
         answer.versions = record.versions.iter().copied().collect();
         let file = self.directory.new_rows(name)?;
         self.table.lock().files.insert(name, Arc::clone(&file));
@@ -204,8 +204,8 @@ impl AsyncJobs {
     }
 
     /// Returns the next rows, once no client waits for a turn. That wait does not count as running time.
-    async fn part(&self, answer: &mut Answer, left: &mut Duration) -> Result<Option<Table>, AskError> {
-        let _permit = self.office.admission.enter_behind(answer.who).await;
+    async fn part(&self, answer: &mut QueryAnswer, left: &mut Duration) -> Result<Option<Table>, AskError> {
+        let _permit = self.context.admission.enter_behind(answer.who).await;
         let begun = Instant::now();
         answer.time = *left;
         let table = answer.next().await;
@@ -215,7 +215,7 @@ impl AsyncJobs {
 }
 
 impl ResultWriter<'_> {
-    fn table(&mut self, answer: &Answer, table: &Table) -> Result<(), RunError> {
+    fn table(&mut self, answer: &QueryAnswer, table: &Table) -> Result<(), RunError> {
         let mut writer = match self.writer.take() {
             Some(writer) => writer,
             None => RowWriter::new(Format::JsonLines, &columns_of(answer.asked.columns(), table))?,

@@ -47,7 +47,7 @@ impl AsyncJobs {
         name: Uuid,
         wanted: Option<ResultRange>,
     ) -> Result<Option<JobView>, AskError> {
-        let cluster = &self.office.cluster;
+        let cluster = &self.context.cluster;
         match record::node_of(name) {
             Some(node) if node == cluster.node() => self.look_here(org, name, wanted).await,
             // Of a node that is no part of the cluster any more nothing is left.
@@ -67,8 +67,8 @@ impl AsyncJobs {
         let asking = JobQuestion { format: FORMAT, org, name, wanted };
         let body = Bytes::from(serde_json::to_vec(&asking).expect("plain data encodes"));
         let silent = |why| format!("this query is on node {node}, and that one gives no answer: {why}");
-        let (service, body) = self.office.cluster.addressed(node, JOBS, asker, body);
-        let answer = self.office.cluster.ask(node, service, body, WAIT_MAX + ON_THE_WAY).await;
+        let (service, body) = self.context.cluster.addressed(node, JOBS, asker, body);
+        let answer = self.context.cluster.ask(node, service, body, WAIT_MAX + ON_THE_WAY).await;
         let answer = answer.map_err(|why| AskError::Unavailable(silent(why.to_string())))?;
         let unread = || AskError::Unavailable(silent("what it says does not read".into()));
         let (head, lines): (Result<Option<JobHead>, AskError>, Bytes) = packed::unpack(answer).ok_or_else(unread)?;
@@ -118,7 +118,7 @@ impl AnswersFor for JobsService {
 async fn may_read(jobs: &AsyncJobs, principal: Option<Bytes>, view: &JobView) -> Result<bool, NoAnswer> {
     let is_named = principal.is_some();
     let objects = view.homes.iter().map(|home| home.object).collect();
-    match jobs.office.cluster.check(principal, Deed::Read, objects).await {
+    match jobs.context.cluster.check(principal, Deed::Read, objects).await {
         Ok(()) => Ok(true),
         Err(NoAnswer::Refused(_)) if is_named => Ok(false),
         Err(why) => Err(why),

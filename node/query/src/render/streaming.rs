@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::steps::{Compressor, compress_end, write_rows};
 use super::{Envelope, RenderError, RowWriter};
-use crate::{Answer, Executor, Table};
+use crate::{Executor, QueryAnswer, Table};
 
 /// Memory for a part of a response before its size is known. It is more than most parts need.
 const PART_BYTES: u64 = 16 << 20;
@@ -60,8 +60,8 @@ pub struct StreamedResponse<M, C> {
     executor: Executor,
     first: Option<PartRead>,
     /// None while a task in `ahead` reads the next part.
-    rows: Option<Answer>,
-    ahead: JoinSet<(Answer, Result<PartRead, RenderError>)>,
+    rows: Option<QueryAnswer>,
+    ahead: JoinSet<(QueryAnswer, Result<PartRead, RenderError>)>,
     envelope: Envelope,
 }
 
@@ -71,7 +71,7 @@ impl<M: ResponseMemory, C: Compressor> StreamedResponse<M, C> {
         envelope: Envelope,
         compressor: C,
         memory: M,
-        rows: Answer,
+        rows: QueryAnswer,
         (first, room): (Table, Reservation),
     ) -> Result<StreamedResponse<M, C>, RenderError> {
         Ok(StreamedResponse {

@@ -1,4 +1,4 @@
-//! Bytes that are not what was written.
+//! Decoding of damaged bytes.
 
 use crate::Type;
 use assay_node_btql::bound::Aggregation;

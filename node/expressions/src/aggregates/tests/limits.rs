@@ -1,4 +1,4 @@
-//! Where what is exact ends, where rounding would show, and what states are said to take.
+//! Ends of exactness, rounding errors, and the reported memory of states.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! States against what aggregates mean, said as simply as can be: random columns of every type, random groups, random parts
-//! that are put together in any order, some of them written and read again between.
+//! States compared with a simple model: random columns of every type, random groups, and random parts that are merged in any
+//! order, some of them encoded and decoded in between.
 
 mod columns;
 mod damage;

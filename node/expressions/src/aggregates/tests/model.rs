@@ -1,4 +1,4 @@
-//! What aggregates mean: all values at once, in order.
+//! Reference model of aggregates: all values at once, in order.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! Rows without values, rows at one place, and groups that nothing is known of.
+//! Rows without values, rows at one position, and groups without rows.
 
 use std::sync::Arc;
 

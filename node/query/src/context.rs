@@ -1,4 +1,4 @@
-//! What all queries of a node share: threads that may wait for the disk, memory, prices, who may run.
+//! Resources that all queries of a node share: threads that may block on the disk, memory, prices, admission.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -20,7 +20,7 @@ const THREAD: &str = "assay-query";
 /// Name of the threads in metrics and log lines.
 const THREADS: &str = "queries.threads";
 
-pub(crate) struct Office {
+pub(crate) struct QueryContext {
     pub cluster: Arc<Cluster>,
     pub shared: Shared,
     pub memory: Memory,
@@ -28,18 +28,18 @@ pub(crate) struct Office {
     pub admission: Arc<Admission>,
     pub threads: Threads,
     pub clock: Clock,
-    /// On whose behalf queries that run on after their request ask other nodes.
+    /// Credential with which jobs ask other nodes.
     pub job_asker: OnceLock<Bytes>,
 }
 
-impl std::fmt::Debug for Office {
+impl std::fmt::Debug for QueryContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Office").field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("QueryContext").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 
-impl Office {
-    /// What queries of this holder share with others, which take turns with theirs.
+impl QueryContext {
+    /// Resources for queries of this holder, whose threads take turns with those of others.
     pub fn shared_by(&self, who: Holder) -> Shared {
         let asker = Asker { org: Some(OrgId(who.organization)), credential: who.credential.as_u128() };
         Shared { workers: self.shared.workers.of(asker), ..self.shared.clone() }

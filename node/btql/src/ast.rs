@@ -21,14 +21,14 @@ pub struct Query {
     pub distinct: bool,
     pub dimensions: Vec<Item>,
     pub measures: Vec<Item>,
-    pub infer: Vec<Infer>,
+    pub infer: Vec<InferClause>,
     pub from: Option<From>,
     pub filter: Option<Expr>,
     pub span_filter: Option<Expr>,
     pub trace_filter: Option<Expr>,
     pub final_filter: Option<Expr>,
-    pub unpivot: Vec<Unpivot>,
-    pub pivot: Option<Pivot>,
+    pub unpivot: Vec<UnpivotClause>,
+    pub pivot: Option<PivotClause>,
     pub final_dimensions: Vec<Item>,
     pub final_measures: Vec<Item>,
     pub sample: Option<Sample>,
@@ -75,7 +75,7 @@ pub struct Item {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Infer {
+pub enum InferClause {
     Star,
     Path(Path),
 }
@@ -107,7 +107,7 @@ pub enum Shape {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unpivot {
+pub struct UnpivotClause {
     pub expr: Expr,
     /// None where only elements are wanted.
     pub key: Option<String>,
@@ -115,7 +115,7 @@ pub struct Unpivot {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Pivot {
+pub enum PivotClause {
     /// BTQL's: measures of the query, over its last dimension.
     Measures(Vec<Item>),
     /// SQL's: measures of its own, over a column of its own.

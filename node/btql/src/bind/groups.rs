@@ -128,7 +128,7 @@ impl<'a> Binder<'a> {
                 self.groups.dimensions.push(bound);
             }
         }
-        if let Some(ast::Pivot::For { column, .. }) = &query.pivot {
+        if let Some(ast::PivotClause::For { column, .. }) = &query.pivot {
             let bound = self.path(column)?;
             self.groups.dimensions.push(bound);
         }
@@ -169,7 +169,7 @@ impl<'a> Binder<'a> {
             let items = query.dimensions.iter().chain(&query.measures).map(named).collect();
             return Ok(Columns { dimensions, items, are_all: false });
         }
-        let is_pivot = matches!(query.pivot, Some(ast::Pivot::For { .. }));
+        let is_pivot = matches!(query.pivot, Some(ast::PivotClause::For { .. }));
         let are_all = is_pivot && matches!(query.select.as_slice(), [Select::Star(replaced)] if replaced.is_empty());
         let mut items = Vec::new();
         for select in &query.select {

@@ -39,8 +39,8 @@ impl<'a> Binder<'a> {
         let query = self.query;
         let parts = match &query.pivot {
             None => return Ok(None),
-            Some(ast::Pivot::Measures(named)) => self.parts_of_clauses(named)?,
-            Some(ast::Pivot::For { measures, column }) => self.parts_of_sql(columns, measures, column)?,
+            Some(ast::PivotClause::Measures(named)) => self.parts_of_clauses(named)?,
+            Some(ast::PivotClause::For { measures, column }) => self.parts_of_sql(columns, measures, column)?,
         };
         let Some(last) = self.groups.dimensions.len().checked_sub(1) else {
             return Err(QueryError::new("a pivot needs a dimension"));

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::ast::{Expr, From, Infer, Item, Node, Path, Pivot, Query, Quotes, Select, Shape, Source, Step, Unary};
+use crate::ast::{
+    Expr, From, InferClause, Item, Node, Path, PivotClause, Query, Quotes, Select, Shape, Source, Step, Unary,
+};
 use crate::columns::{COMPARISON_KEY, Kind, SPAN_TYPE_INFO, source};
 use crate::error::QueryError;
 use crate::print::item_name;
@@ -55,7 +57,7 @@ fn items(query: &Query) -> impl Iterator<Item = &Item> {
         Select::Star(_) => None,
     });
     let pivot = match &query.pivot {
-        Some(Pivot::Measures(items) | Pivot::For { measures: items, .. }) => items.as_slice(),
+        Some(PivotClause::Measures(items) | PivotClause::For { measures: items, .. }) => items.as_slice(),
         None => &[],
     };
     let lists = [
@@ -96,7 +98,7 @@ fn each_expr(query: &mut Query, f: &mut impl FnMut(&mut Expr)) {
         }
     }
     let pivot: &mut [Item] = match &mut query.pivot {
-        Some(Pivot::Measures(items) | Pivot::For { measures: items, .. }) => items,
+        Some(PivotClause::Measures(items) | PivotClause::For { measures: items, .. }) => items,
         None => &mut [],
     };
     let lists = [
@@ -121,7 +123,7 @@ fn each_expr(query: &mut Query, f: &mut impl FnMut(&mut Expr)) {
     query.unpivot.iter_mut().for_each(|unpivot| f(&mut unpivot.expr));
     query.sort.iter_mut().for_each(|sort| f(&mut sort.expr));
     for infer in &mut query.infer {
-        if let Infer::Path(path) = infer
+        if let InferClause::Path(path) = infer
             && path.quotes == Quotes::Undecided
         {
             path.quotes = Quotes::Name;

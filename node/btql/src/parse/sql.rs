@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::Parser;
-use crate::ast::{Amount, From, Item, Node, Path, Pivot, Query, Quotes, Sample, Select, Source, Step, Unpivot};
+use crate::ast::{
+    Amount, From, Item, Node, Path, PivotClause, Query, Quotes, Sample, Select, Source, Step, UnpivotClause,
+};
 use crate::error::QueryError;
 use crate::lex::{Number, Token};
 
@@ -233,7 +235,7 @@ impl Parser<'_> {
     }
 
     /// `(value FOR key IN (column))`; of elements only, `(element FOR _ IN (column))`.
-    fn sql_unpivot(&mut self) -> Result<Unpivot, QueryError> {
+    fn sql_unpivot(&mut self) -> Result<UnpivotClause, QueryError> {
         self.expect_symbol("(")?;
         let value = self.name("a name for each value")?;
         self.expect_word("for")?;
@@ -243,7 +245,7 @@ impl Parser<'_> {
         let expr = self.expr()?;
         self.expect_symbol(")")?;
         self.expect_symbol(")")?;
-        Ok(Unpivot { expr, key: Some(key).filter(|key| key != "_"), value })
+        Ok(UnpivotClause { expr, key: Some(key).filter(|key| key != "_"), value })
     }
 
     fn sql_pivot(&mut self, query: &mut Query) -> Result<(), QueryError> {
@@ -268,7 +270,7 @@ impl Parser<'_> {
         }
         self.expect_symbol(")")?;
         self.expect_symbol(")")?;
-        query.pivot = Some(Pivot::For { measures, column });
+        query.pivot = Some(PivotClause::For { measures, column });
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use crate::Type;
 use assay_node_btql::values::Value;
 
-use super::rows::Batch;
+use super::rows::GroupedBatch;
 use super::{Damaged, Grouped, RowPosition};
 use crate::codec::{Reader, put_count, put_u64};
 
@@ -33,7 +33,7 @@ impl Grouped for Counts {
         }
     }
 
-    fn push(&mut self, batch: &Batch<'_>) {
+    fn push(&mut self, batch: &GroupedBatch<'_>) {
         let is_by_bitmap = !matches!(batch.ty, Type::Json | Type::Float | Type::Interval);
         match (batch.only, batch.nulls()) {
             (_, None) if is_by_bitmap => self.push_rows(batch.groups, batch.only),

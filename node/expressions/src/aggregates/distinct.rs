@@ -12,7 +12,7 @@ use assay_node_btql::values::Value;
 
 use super::hash::{self, Hashed, Member, group_of, high_bits, member};
 use super::registers::Registers;
-use super::rows::{Batch, each_valid};
+use super::rows::{GroupedBatch, each_valid};
 use super::{Damaged, Grouped, RowPosition};
 use crate::codec::{Reader, put_count, put_u32, put_u128};
 
@@ -82,7 +82,7 @@ impl Grouped for Distinct {
         }
     }
 
-    fn push(&mut self, batch: &Batch<'_>) {
+    fn push(&mut self, batch: &GroupedBatch<'_>) {
         let (groups, rows, nulls, seed) = (batch.groups, batch.rows(), batch.nulls(), self.seed);
         match batch.ty {
             Type::Bool => {

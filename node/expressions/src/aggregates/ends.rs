@@ -2,7 +2,7 @@
 
 use assay_node_btql::values::Value;
 
-use super::rows::Batch;
+use super::rows::GroupedBatch;
 use super::{Damaged, Grouped, RowPosition, value_at};
 use crate::codec::{Reader, put_count, put_u32, put_u64, put_value};
 
@@ -62,7 +62,7 @@ impl Grouped for Ends {
         }
     }
 
-    fn push(&mut self, batch: &Batch<'_>) {
+    fn push(&mut self, batch: &GroupedBatch<'_>) {
         let keys = batch.places.keys;
         let is_last = self.is_last;
         let mut met = Vec::new();

@@ -10,7 +10,7 @@ use arrow::array::AsArray;
 use arrow::datatypes::{Int64Type, TimestampMicrosecondType, UInt64Type};
 use assay_node_btql::values::{Value, in_order};
 
-use super::rows::{Batch, each_block, each_valid};
+use super::rows::{GroupedBatch, each_block, each_valid};
 use super::value_at::key_text;
 use super::{Damaged, Grouped, RowPosition};
 use crate::codec::{Reader, put_count, put_f64, put_u64, put_value};
@@ -131,7 +131,7 @@ impl Extremes {
         }
     }
 
-    fn push_wholes(&mut self, batch: &Batch<'_>) {
+    fn push_wholes(&mut self, batch: &GroupedBatch<'_>) {
         let Best::Wholes(ty, of) = &mut self.best else { return };
         let turn = Turn::of(*ty, self.greatest);
         match *ty {
@@ -154,7 +154,7 @@ impl Extremes {
         }
     }
 
-    fn push_texts(&mut self, batch: &Batch<'_>) {
+    fn push_texts(&mut self, batch: &GroupedBatch<'_>) {
         let texts = batch.array.as_string::<i32>();
         each_valid(batch.nulls(), batch.rows(), |row| {
             let (group, text) = (batch.groups[row], texts.value(row));
@@ -171,7 +171,7 @@ impl Extremes {
         });
     }
 
-    fn push_floats(&mut self, batch: &Batch<'_>) {
+    fn push_floats(&mut self, batch: &GroupedBatch<'_>) {
         let sign = self.sign();
         let Best::Floats(of) = &mut self.best else { return };
         // What is no number compares as less with nothing, and what is infinite is left out.
@@ -201,7 +201,7 @@ impl Extremes {
     }
 }
 
-fn push_turned<T: Copy>(of: &mut [(i64, bool)], batch: &Batch<'_>, numbers: &[T], turned: impl Fn(T) -> i64) {
+fn push_turned<T: Copy>(of: &mut [(i64, bool)], batch: &GroupedBatch<'_>, numbers: &[T], turned: impl Fn(T) -> i64) {
     let nulls = batch.nulls();
     let Some(group) = batch.only else {
         each_valid(nulls, batch.rows(), |row| {
@@ -238,7 +238,7 @@ impl Grouped for Extremes {
         }
     }
 
-    fn push(&mut self, batch: &Batch<'_>) {
+    fn push(&mut self, batch: &GroupedBatch<'_>) {
         self.expect(batch.ty);
         match &self.best {
             Best::Wholes(..) => self.push_wholes(batch),

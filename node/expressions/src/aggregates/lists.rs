@@ -8,7 +8,7 @@ use assay_node_btql::bound::Aggregation;
 use assay_node_btql::values::Value;
 
 use super::hash::{self, Hashed, Member, member};
-use super::rows::Batch;
+use super::rows::GroupedBatch;
 use super::{Damaged, Grouped, RowPosition, StatesKind};
 use crate::codec::{Reader, put_count, put_u32, put_u64, put_value};
 
@@ -110,7 +110,7 @@ impl Grouped for Lists {
         self.groups = groups.max(self.groups);
     }
 
-    fn push(&mut self, batch: &Batch<'_>) {
+    fn push(&mut self, batch: &GroupedBatch<'_>) {
         batch.each_value(|row, value| self.add(batch.groups[row], &value, batch.place(row)));
     }
 

@@ -47,7 +47,7 @@ use ends::Ends;
 use extremes::Extremes;
 use lists::Lists;
 use ranks::Ranks;
-use rows::Batch;
+use rows::GroupedBatch;
 use spreads::Spreads;
 use totals::Totals;
 
@@ -91,7 +91,7 @@ enum StatesKind {
 trait Grouped: Sized {
     /// There are this many groups from now on, or more if there were.
     fn grow(&mut self, groups: usize);
-    fn push(&mut self, batch: &Batch<'_>);
+    fn push(&mut self, batch: &GroupedBatch<'_>);
     /// A value that is not null.
     fn push_one(&mut self, group: u32, value: &Value<'_>, place: RowPosition);
     /// Its group i becomes group into[i] here, where there is one.
@@ -185,7 +185,7 @@ impl States {
         };
         assert_eq!(array.len(), groups.len(), "a value for each row");
         if ty != Type::Null {
-            let batch = Batch { groups, only, array, ty, places: *places };
+            let batch = GroupedBatch { groups, only, array, ty, places: *places };
             of_any!(&mut self.0, of => of.push(&batch));
         }
     }

@@ -3,7 +3,7 @@
 use crate::Type;
 use assay_node_btql::values::Value;
 
-use super::rows::Batch;
+use super::rows::GroupedBatch;
 use super::sketch::{Sketch, mixed};
 use super::{Damaged, Grouped, RowPosition};
 use crate::codec::{Reader, put_count, put_f64};
@@ -111,7 +111,7 @@ impl Grouped for Ranks {
         }
     }
 
-    fn push(&mut self, batch: &Batch<'_>) {
+    fn push(&mut self, batch: &GroupedBatch<'_>) {
         match batch.only {
             Some(group) if batch.ty == Type::Float && batch.nulls().is_none() => {
                 let floats = batch.floats();

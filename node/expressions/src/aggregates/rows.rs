@@ -1,4 +1,4 @@
-//! Batch of rows, and loops over its rows with values.
+//! GroupedBatch of rows, and loops over its rows with values.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub(super) const BLOCK: usize = u64::BITS as usize;
 const DIGITS_MAX: usize = 300;
 
 #[derive(Debug)]
-pub(super) struct Batch<'b> {
+pub(super) struct GroupedBatch<'b> {
     pub groups: &'b [u32],
     /// Group of all rows, if they are of one group.
     pub only: Option<u32>,
@@ -33,7 +33,7 @@ pub(super) fn only_group(count: usize, groups: &[u32]) -> Option<u32> {
     (count == 1 || groups.iter().all(|group| *group == first)).then_some(first)
 }
 
-impl<'b> Batch<'b> {
+impl<'b> GroupedBatch<'b> {
     pub fn rows(&self) -> usize {
         self.groups.len()
     }

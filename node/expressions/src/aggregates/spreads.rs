@@ -2,7 +2,7 @@
 
 use assay_node_btql::values::Value;
 
-use super::rows::Batch;
+use super::rows::GroupedBatch;
 use super::{Damaged, Grouped, RowPosition};
 use crate::codec::{Reader, put_count, put_f64, put_u64};
 
@@ -80,7 +80,7 @@ impl Grouped for Spreads {
         }
     }
 
-    fn push(&mut self, batch: &Batch<'_>) {
+    fn push(&mut self, batch: &GroupedBatch<'_>) {
         let Some(group) = batch.only else {
             batch.each_number(|row, number| self.of[batch.groups[row] as usize].add(number));
             return;

@@ -8,7 +8,7 @@ use arrow::array::AsArray;
 use arrow::datatypes::{Decimal128Type, Int64Type};
 use assay_node_btql::values::{SAFE, Value};
 
-use super::rows::{Batch, each_block, each_valid};
+use super::rows::{GroupedBatch, each_block, each_valid};
 use super::{Damaged, Grouped, RowPosition};
 use crate::codec::{Reader, put_count, put_f64, put_u64, put_u128};
 
@@ -124,7 +124,7 @@ impl Totals {
     }
 
     /// Adds rows that are all of one group.
-    fn push_only(&mut self, batch: &Batch<'_>, group: u32) {
+    fn push_only(&mut self, batch: &GroupedBatch<'_>, group: u32) {
         let total = &mut self.of[group as usize];
         let nulls = batch.nulls();
         match batch.ty {
@@ -141,7 +141,7 @@ impl Totals {
         total.count += (batch.rows() - nulls.map_or(0, |nulls| nulls.null_count())) as u64;
     }
 
-    fn push_each(&mut self, batch: &Batch<'_>) {
+    fn push_each(&mut self, batch: &GroupedBatch<'_>) {
         let (rows, nulls) = (batch.rows(), batch.nulls());
         let (groups, of) = (batch.groups, &mut self.of);
         match batch.ty {
@@ -173,7 +173,7 @@ impl Totals {
     }
 }
 
-fn add_lanes(total: &mut Total, floats: &[f64], batch: &Batch<'_>) {
+fn add_lanes(total: &mut Total, floats: &[f64], batch: &GroupedBatch<'_>) {
     let (mut sums, mut rests) = ([0.0; LANES], [0.0; LANES]);
     each_block(floats, batch.nulls(), 0.0, |block| {
         let (chunks, left) = block.as_chunks::<LANES>();
@@ -202,7 +202,7 @@ impl Grouped for Totals {
         }
     }
 
-    fn push(&mut self, batch: &Batch<'_>) {
+    fn push(&mut self, batch: &GroupedBatch<'_>) {
         let has_loop = match batch.ty {
             Type::Bool | Type::Int => true,
             // Under a null there may be anything, and then they are taken one by one for nothing.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_node_objects::ObjectLimits;
-use assay_node_query::{LaterLimits, PriceError, Prices, QueryLimits};
+use assay_node_query::{JobLimits, PriceError, Prices, QueryLimits};
 use serde::{Deserialize, Serialize};
 
 /// How much may be on its way to the disk at once. What comes beyond it waits, and is refused with 429 and `Retry-After` only
@@ -104,12 +104,12 @@ impl Default for QueriesConfig {
             memory_bytes_max: limits.memory_bytes_max,
             cache_bytes_max: limits.cache_bytes_max,
             threads: limits.threads,
-            later_running_max: limits.later.running_max,
-            later_waiting_max: limits.later.waiting_max,
-            later_kept_max: limits.later.kept_max,
-            later_seconds_max: limits.later.seconds_max,
-            later_job_bytes_max: limits.later.job_bytes_max,
-            later_bytes_max: limits.later.bytes_max,
+            later_running_max: limits.jobs.running_max,
+            later_waiting_max: limits.jobs.waiting_max,
+            later_kept_max: limits.jobs.kept_max,
+            later_seconds_max: limits.jobs.seconds_max,
+            later_job_bytes_max: limits.jobs.job_bytes_max,
+            later_bytes_max: limits.jobs.bytes_max,
             prices: PathBuf::new(),
         }
     }
@@ -125,7 +125,7 @@ impl QueriesConfig {
             memory_bytes_max: self.memory_bytes_max,
             cache_bytes_max: self.cache_bytes_max,
             threads: self.threads,
-            later: LaterLimits {
+            jobs: JobLimits {
                 running_max: self.later_running_max,
                 waiting_max: self.later_waiting_max,
                 kept_max: self.later_kept_max,

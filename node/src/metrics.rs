@@ -38,11 +38,11 @@ fn of_queries(queries: &Queries) -> [Gauge; 8] {
         gauge(
             "assay_queries_later_running",
             "Queries that run on after their request, at the moment.",
-            counts.later.running,
+            counts.jobs.running,
         ),
-        gauge("assay_queries_later_waiting", "Of those, the ones that wait for their turn.", counts.later.waiting),
-        gauge("assay_queries_later_kept", "Of those, all that are known here, also ended ones.", counts.later.kept),
-        Gauge("assay_queries_later_bytes", "Their results on disk.", "gauge", counts.later.bytes as f64),
+        gauge("assay_queries_later_waiting", "Of those, the ones that wait for their turn.", counts.jobs.waiting),
+        gauge("assay_queries_later_kept", "Of those, all that are known here, also ended ones.", counts.jobs.kept),
+        Gauge("assay_queries_later_bytes", "Their results on disk.", "gauge", counts.jobs.bytes as f64),
     ]
 }
 

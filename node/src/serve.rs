@@ -176,7 +176,7 @@ async fn checked(config: &Config) -> anyhow::Result<Checked> {
 fn queries(config: &Config, prices: Prices, cluster: &Arc<Cluster>) -> anyhow::Result<Queries> {
     let queries = Queries::start(Arc::clone(cluster), config.queries.limits(), prices, node_clock(cluster));
     let queries = queries.context("opening the queries that run on after their request")?;
-    queries.runs_later_for(Asker::Job(Job::LaterQueries).to_bytes());
+    queries.run_jobs_for(Asker::Job(Job::LaterQueries).to_bytes());
     Ok(queries)
 }
 

@@ -5,7 +5,8 @@ pub use assay_storage_model::merge::Step;
 use serde_json::{Number, Value};
 
 pub(crate) use crate::operators::Precedence;
-pub use crate::operators::{Binary, Logic, Type, Unary, Unit};
+pub use crate::operators::{Binary, Logic, Type, Unary};
+pub use assay_node_values::time_units::{Interval, Unit};
 
 /// How deep an expression may be.
 pub const DEPTH_MAX: u16 = 256;
@@ -20,14 +21,14 @@ pub struct Query {
     pub distinct: bool,
     pub dimensions: Vec<Item>,
     pub measures: Vec<Item>,
-    pub infer: Vec<Infer>,
+    pub infer: Vec<InferClause>,
     pub from: Option<From>,
     pub filter: Option<Expr>,
     pub span_filter: Option<Expr>,
     pub trace_filter: Option<Expr>,
     pub final_filter: Option<Expr>,
-    pub unpivot: Vec<Unpivot>,
-    pub pivot: Option<Pivot>,
+    pub unpivot: Vec<UnpivotClause>,
+    pub pivot: Option<PivotClause>,
     pub final_dimensions: Vec<Item>,
     pub final_measures: Vec<Item>,
     pub sample: Option<Sample>,
@@ -74,7 +75,7 @@ pub struct Item {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Infer {
+pub enum InferClause {
     Star,
     Path(Path),
 }
@@ -106,7 +107,7 @@ pub enum Shape {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unpivot {
+pub struct UnpivotClause {
     pub expr: Expr,
     /// None where only elements are wanted.
     pub key: Option<String>,
@@ -114,7 +115,7 @@ pub struct Unpivot {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Pivot {
+pub enum PivotClause {
     /// BTQL's: measures of the query, over its last dimension.
     Measures(Vec<Item>),
     /// SQL's: measures of its own, over a column of its own.
@@ -203,12 +204,6 @@ pub struct Call {
     pub name: String,
     pub args: Vec<Expr>,
     pub distinct: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interval {
-    pub value: i64,
-    pub unit: Unit,
 }
 
 impl Expr {

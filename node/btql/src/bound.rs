@@ -8,10 +8,13 @@
 //!      └─ infer
 //! ```
 
-use serde_json::Value;
+use std::borrow::Cow;
+
+pub use assay_node_values::time_units::DatePart;
 
 use crate::ast::{Amount, Interval, Shape, Step, Type, Unit};
 use crate::columns::{Kind, Named};
+use crate::values::Value;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
@@ -255,7 +258,24 @@ pub enum Datum {
     Time(i64),
     Interval(Interval),
     /// An array or an object.
-    Json(Value),
+    Json(serde_json::Value),
+}
+
+impl Datum {
+    /// Returns the literal as a value.
+    pub fn to_value(&self) -> Value<'static> {
+        match self {
+            Datum::Null => Value::Null,
+            Datum::Boolean(boolean) => Value::Boolean(*boolean),
+            Datum::Integer(number) => Value::Integer(*number),
+            Datum::Unsigned(number) => Value::whole((*number).into()),
+            Datum::Float(number) => Value::float(*number),
+            Datum::Text(text) => Value::Text(Cow::Owned(text.clone())),
+            Datum::Time(micros) => Value::Time(*micros),
+            Datum::Interval(interval) => Value::Interval(*interval),
+            Datum::Json(json) => Value::read(&json.to_string()).into_owned(),
+        }
+    }
 }
 
 /// What is known of an expression's values before there are any.
@@ -350,16 +370,6 @@ pub enum Function {
     Ln,
     Log10,
     Pow,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DatePart {
-    Unit(Unit),
-    /// Of the week, Sunday is 0.
-    DayOfWeek,
-    DayOfYear,
-    Quarter,
-    Epoch,
 }
 
 /// What a filter leaves of an order, wherever it is and whatever else is asked: what lies outside need not be read.

@@ -1,6 +1,6 @@
-//! The columns of each source (btql.md, sections 6 and 8.1), in the order in which `SELECT *` gives them.
+//! Columns of each source (btql.md, sections 6 and 8.1), in the order in which `SELECT *` gives them.
 
-/// What the rows of a source are.
+/// Kind of the rows of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     ProjectLogs,
@@ -13,7 +13,7 @@ pub enum Kind {
     AuditLog,
 }
 
-/// How the arguments of a source name objects.
+/// Way in which the arguments of a source name objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// Each names one: a project for its logs, an experiment, a dataset, a prompt.
@@ -26,189 +26,121 @@ pub enum Named {
     InProject,
 }
 
-const LOGS: [&str; 27] = [
-    "_async_scoring_state",
-    "_pagination_key",
-    "_xact_id",
-    "audit_data",
-    "classifications",
-    "comments",
-    "context",
-    "created",
-    "error",
-    "expected",
-    "facets",
-    "id",
-    "input",
-    "is_root",
-    "log_id",
-    "metadata",
-    "metrics",
-    "org_id",
-    "origin",
-    "output",
-    "project_id",
-    "root_span_id",
-    "scores",
-    "span_attributes",
-    "span_id",
-    "span_parents",
-    "tags",
-];
-const EXPERIMENT: [&str; 26] = [
-    "_async_scoring_state",
-    "_pagination_key",
-    "_xact_id",
-    "audit_data",
-    "classifications",
-    "comments",
-    "context",
-    "created",
-    "error",
-    "expected",
-    "experiment_id",
-    "facets",
-    "id",
-    "input",
-    "is_root",
-    "metadata",
-    "metrics",
-    "origin",
-    "output",
-    "project_id",
-    "root_span_id",
-    "scores",
-    "span_attributes",
-    "span_id",
-    "span_parents",
-    "tags",
-];
-const PLAYGROUND: [&str; 28] = [
-    "_async_scoring_state",
-    "_pagination_key",
-    "_xact_id",
-    "audit_data",
-    "classifications",
-    "comments",
-    "context",
-    "created",
-    "error",
-    "expected",
-    "facets",
-    "id",
-    "input",
-    "is_root",
-    "log_id",
-    "metadata",
-    "metrics",
-    "org_id",
-    "origin",
-    "output",
-    "project_id",
-    "prompt_session_id",
-    "root_span_id",
-    "scores",
-    "span_attributes",
-    "span_id",
-    "span_parents",
-    "tags",
-];
-const DATASET: [&str; 19] = [
-    "_async_scoring_state",
-    "_pagination_key",
-    "_xact_id",
-    "audit_data",
-    "classifications",
-    "comments",
-    "created",
-    "dataset_id",
-    "expected",
-    "facets",
-    "id",
-    "input",
-    "is_root",
-    "metadata",
-    "origin",
-    "project_id",
-    "root_span_id",
-    "span_id",
-    "tags",
-];
-const PROMPT: [&str; 16] = [
-    "_pagination_key",
-    "_xact_id",
-    "audit_data",
-    "comments",
-    "created",
-    "description",
-    "function_type",
-    "id",
-    "log_id",
-    "metadata",
-    "name",
-    "org_id",
-    "project_id",
-    "prompt_data",
-    "slug",
-    "tags",
-];
-const FUNCTION: [&str; 19] = [
-    "_pagination_key",
-    "_xact_id",
-    "audit_data",
-    "comments",
-    "created",
-    "description",
-    "function_data",
-    "function_schema",
-    "function_type",
-    "id",
-    "log_id",
-    "metadata",
-    "name",
-    "org_id",
-    "origin",
-    "project_id",
-    "prompt_data",
-    "slug",
-    "tags",
-];
-const AUDIT_LOG: [&str; 14] = [
-    "_pagination_key",
-    "_xact_id",
-    "action",
-    "actor",
-    "created",
-    "details",
-    "hash",
-    "id",
-    "object_id",
-    "object_name",
-    "object_type",
-    "org_id",
-    "previous_hash",
-    "sequence",
-];
-const VIEW: [&str; 12] = [
-    "_pagination_key",
-    "_xact_id",
-    "created",
-    "deleted_at",
-    "id",
-    "name",
-    "object_id",
-    "object_type",
-    "options",
-    "user_id",
-    "view_data",
-    "view_type",
+/// Sources, as bits of a column's set of sources.
+const LOGS: u16 = 1 << 0;
+const EXPERIMENT: u16 = 1 << 1;
+const PLAYGROUND: u16 = 1 << 2;
+const DATASET: u16 = 1 << 3;
+const PROMPT: u16 = 1 << 4;
+const FUNCTION: u16 = 1 << 5;
+const AUDIT_LOG: u16 = 1 << 6;
+const VIEW: u16 = 1 << 7;
+const SPANS: u16 = LOGS | EXPERIMENT | PLAYGROUND;
+const EVENTS: u16 = SPANS | DATASET;
+const FUNCTIONS: u16 = PROMPT | FUNCTION;
+const ALL: u16 = EVENTS | FUNCTIONS | AUDIT_LOG | VIEW;
+
+/// Facts about a column, as bits.
+const PLAIN: u8 = 0;
+/// The row of a trace takes the column from its root; without a root it is null. Other columns are the first span's then.
+const ROOT_ONLY: u8 = 1;
+/// The column is cut to a preview where it is selected as it is (D-41).
+const PREVIEWED: u8 = 2;
+/// No path leads into the column.
+const NO_MEMBERS: u8 = 4;
+
+/// All columns by name, with the sources that have them and the facts about them.
+const COLUMNS: [(&str, u16, u8); 51] = [
+    ("_async_scoring_state", EVENTS, ROOT_ONLY),
+    ("_pagination_key", ALL, NO_MEMBERS),
+    ("_xact_id", ALL, NO_MEMBERS),
+    ("action", AUDIT_LOG, PLAIN),
+    ("actor", AUDIT_LOG, PLAIN),
+    ("audit_data", EVENTS | FUNCTIONS, ROOT_ONLY),
+    ("classifications", EVENTS, ROOT_ONLY),
+    ("comments", EVENTS | FUNCTIONS, ROOT_ONLY),
+    ("context", SPANS, ROOT_ONLY),
+    ("created", ALL, PLAIN),
+    ("dataset_id", DATASET, PLAIN),
+    ("deleted_at", VIEW, PLAIN),
+    ("description", FUNCTIONS, PLAIN),
+    ("details", AUDIT_LOG, PLAIN),
+    ("error", SPANS, ROOT_ONLY | PREVIEWED),
+    ("expected", EVENTS, ROOT_ONLY | PREVIEWED),
+    ("experiment_id", EXPERIMENT, PLAIN),
+    ("facets", EVENTS, ROOT_ONLY),
+    ("function_data", FUNCTION, PLAIN),
+    ("function_schema", FUNCTION, PLAIN),
+    ("function_type", FUNCTIONS, PLAIN),
+    ("hash", AUDIT_LOG, PLAIN),
+    ("id", ALL, ROOT_ONLY),
+    ("input", EVENTS, ROOT_ONLY | PREVIEWED),
+    ("is_root", EVENTS, ROOT_ONLY),
+    ("log_id", FUNCTIONS | LOGS | PLAYGROUND, PLAIN),
+    ("metadata", EVENTS | FUNCTIONS, ROOT_ONLY | PREVIEWED),
+    ("metrics", SPANS, PLAIN),
+    ("name", FUNCTIONS | VIEW, PLAIN),
+    ("object_id", AUDIT_LOG | VIEW, PLAIN),
+    ("object_name", AUDIT_LOG, PLAIN),
+    ("object_type", AUDIT_LOG | VIEW, PLAIN),
+    ("options", VIEW, PLAIN),
+    ("org_id", FUNCTIONS | LOGS | PLAYGROUND | AUDIT_LOG, PLAIN),
+    ("origin", EVENTS | FUNCTION, ROOT_ONLY),
+    ("output", SPANS, ROOT_ONLY | PREVIEWED),
+    ("previous_hash", AUDIT_LOG, PLAIN),
+    ("project_id", EVENTS | FUNCTIONS, PLAIN),
+    ("prompt_data", FUNCTIONS, PLAIN),
+    ("prompt_session_id", PLAYGROUND, PLAIN),
+    ("root_span_id", EVENTS, PLAIN),
+    ("scores", SPANS, PLAIN),
+    ("sequence", AUDIT_LOG, PLAIN),
+    ("slug", FUNCTIONS, PLAIN),
+    ("span_attributes", SPANS, ROOT_ONLY),
+    ("span_id", EVENTS, ROOT_ONLY),
+    ("span_parents", SPANS, ROOT_ONLY),
+    ("tags", EVENTS | FUNCTIONS, NO_MEMBERS),
+    ("user_id", VIEW, PLAIN),
+    ("view_data", VIEW, PLAIN),
+    ("view_type", VIEW, PLAIN),
 ];
 
-/// What the row of a trace has besides (btql.md, section 7.1): always, and where a query says what pairs traces.
+const fn count(source: u16) -> usize {
+    let (mut found, mut at) = (0, 0);
+    while at < COLUMNS.len() {
+        if COLUMNS[at].1 & source != 0 {
+            found += 1;
+        }
+        at += 1;
+    }
+    found
+}
+
+const fn names<const N: usize>(source: u16) -> [&'static str; N] {
+    let mut names = [""; N];
+    let (mut found, mut at) = (0, 0);
+    while at < COLUMNS.len() {
+        if COLUMNS[at].1 & source != 0 {
+            names[found] = COLUMNS[at].0;
+            found += 1;
+        }
+        at += 1;
+    }
+    names
+}
+
+/// Names of the columns that some of the given sources have, in their order.
+macro_rules! columns {
+    ($source:expr) => {{
+        const NAMES: [&str; count($source)] = names($source);
+        &NAMES
+    }};
+}
+
+/// Columns that the row of a trace has besides (btql.md, section 7.1): always, and where a query pairs traces.
 pub const SPAN_TYPE_INFO: &str = "span_type_info";
 pub const COMPARISON_KEY: &str = "comparison_key";
 
-/// What a `from` may name.
+/// Names of sources in `from`.
 pub const SOURCES: [(&str, Kind, Named); 14] = [
     ("project_logs", Kind::ProjectLogs, Named::Each),
     ("experiment", Kind::Experiment, Named::Each),
@@ -229,14 +161,14 @@ pub const SOURCES: [(&str, Kind, Named); 14] = [
 impl Kind {
     pub fn columns(self) -> &'static [&'static str] {
         match self {
-            Kind::ProjectLogs => &LOGS,
-            Kind::Experiment => &EXPERIMENT,
-            Kind::Playground => &PLAYGROUND,
-            Kind::Dataset => &DATASET,
-            Kind::Prompt => &PROMPT,
-            Kind::Function => &FUNCTION,
-            Kind::View => &VIEW,
-            Kind::AuditLog => &AUDIT_LOG,
+            Kind::ProjectLogs => columns!(LOGS),
+            Kind::Experiment => columns!(EXPERIMENT),
+            Kind::Playground => columns!(PLAYGROUND),
+            Kind::Dataset => columns!(DATASET),
+            Kind::Prompt => columns!(PROMPT),
+            Kind::Function => columns!(FUNCTION),
+            Kind::View => columns!(VIEW),
+            Kind::AuditLog => columns!(AUDIT_LOG),
         }
     }
 
@@ -246,7 +178,26 @@ impl Kind {
     }
 }
 
-/// What a source's name means.
+/// Whether the row of a trace has a column of its root only.
+pub fn is_root_only(column: &str) -> bool {
+    facts(column) & ROOT_ONLY != 0
+}
+
+/// Whether a column is cut to a preview where it is selected as it is (D-41).
+pub fn is_previewed(column: &str) -> bool {
+    facts(column) & PREVIEWED != 0
+}
+
+/// Whether a path may lead into a column.
+pub fn has_members(column: &str) -> bool {
+    column != COMPARISON_KEY && facts(column) & NO_MEMBERS == 0
+}
+
+fn facts(column: &str) -> u8 {
+    COLUMNS.binary_search_by_key(&column, |(name, _, _)| name).map_or(PLAIN, |at| COLUMNS[at].2)
+}
+
+/// Returns the kind and the naming of the source with this name.
 pub fn source(name: &str) -> Option<(Kind, Named)> {
     SOURCES.into_iter().find(|(known, _, _)| *known == name).map(|(_, kind, named)| (kind, named))
 }
@@ -260,5 +211,33 @@ mod tests {
         for (name, kind, _) in SOURCES {
             assert!(kind.columns().is_sorted(), "{name}");
         }
+        assert!(COLUMNS.is_sorted());
+    }
+
+    #[test]
+    fn every_source_has_its_columns() {
+        let counts = SOURCES.map(|(name, kind, _)| (name, kind.columns().len()));
+        for (name, count) in [
+            ("project_logs", 27),
+            ("experiment", 26),
+            ("dataset", 19),
+            ("playground_logs", 28),
+            ("prompt", 16),
+            ("function", 19),
+            ("view", 12),
+            ("org_audit_logs", 14),
+        ] {
+            assert!(counts.contains(&(name, count)), "{name}: {counts:?}");
+        }
+        assert!(Kind::Playground.columns().contains(&"prompt_session_id"));
+        assert!(!Kind::ProjectLogs.columns().contains(&"prompt_session_id"));
+    }
+
+    #[test]
+    fn facts_are_found_by_name() {
+        assert!(is_root_only("span_parents") && !is_root_only("created") && !is_root_only("no_column"));
+        assert!(is_previewed("metadata") && !is_previewed("tags"));
+        assert!(has_members("metadata") && has_members("no_column"));
+        assert!(!has_members("tags") && !has_members(COMPARISON_KEY));
     }
 }

@@ -32,22 +32,22 @@ impl fmt::Display for Position {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{}{what}", .place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default())]
 pub struct QueryError {
-    pub place: Option<Place>,
+    pub place: Option<ErrorLocation>,
     pub what: String,
 }
 
 /// Where it is: in a text, or below which member of a JSON tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ErrorLocation {
     Text(Position),
     Json(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ErrorLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Text(position) => position.fmt(f),
-            Place::Json(path) => f.write_str(path),
+            ErrorLocation::Text(position) => position.fmt(f),
+            ErrorLocation::Json(path) => f.write_str(path),
         }
     }
 }
@@ -58,12 +58,12 @@ impl QueryError {
     }
 
     pub(crate) fn at(text: &str, offset: usize, what: impl Into<String>) -> QueryError {
-        QueryError { place: Some(Place::Text(Position::of(text, offset))), what: what.into() }
+        QueryError { place: Some(ErrorLocation::Text(Position::of(text, offset))), what: what.into() }
     }
 
     pub(crate) fn below(path: &str, what: impl Into<String>) -> QueryError {
         let path = if path.is_empty() { "query" } else { path };
-        QueryError { place: Some(Place::Json(path.to_owned())), what: what.into() }
+        QueryError { place: Some(ErrorLocation::Json(path.to_owned())), what: what.into() }
     }
 }
 

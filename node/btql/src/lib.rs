@@ -4,7 +4,6 @@
 pub mod ast;
 mod bind;
 pub mod bound;
-pub mod calendar;
 pub mod columns;
 mod error;
 mod lex;
@@ -12,10 +11,10 @@ mod operators;
 mod parse;
 mod print;
 pub mod schema;
-pub mod values;
 
+pub use assay_node_values::{self as values, calendar};
 pub use bind::{Env, bind, kinds};
-pub use error::{Place, Position, QueryError};
+pub use error::{ErrorLocation, Position, QueryError};
 pub use lex::TEXT_BYTES_MAX;
 pub use parse::{Parsed, parse, parse_expression, parse_text};
 pub use print::{Unsayable, expression, in_clauses, in_sql, in_tree};

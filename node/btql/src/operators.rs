@@ -1,17 +1,4 @@
-//! Operators, units and types: their names in each form, and which binds tighter.
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    Year,
-    Month,
-    Week,
-    Day,
-    Hour,
-    Minute,
-    Second,
-    Millisecond,
-    Microsecond,
-}
+//! Operators and types: their names in each form, and their precedence.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unary {
@@ -64,41 +51,6 @@ pub enum Type {
     Date,
     Timestamp,
     Json,
-}
-
-impl Unit {
-    pub const ALL: [Unit; 9] = [
-        Unit::Year,
-        Unit::Month,
-        Unit::Week,
-        Unit::Day,
-        Unit::Hour,
-        Unit::Minute,
-        Unit::Second,
-        Unit::Millisecond,
-        Unit::Microsecond,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Unit::Year => "year",
-            Unit::Month => "month",
-            Unit::Week => "week",
-            Unit::Day => "day",
-            Unit::Hour => "hour",
-            Unit::Minute => "minute",
-            Unit::Second => "second",
-            Unit::Millisecond => "millisecond",
-            Unit::Microsecond => "microsecond",
-        }
-    }
-
-    /// Also where it is more than one.
-    pub fn of(name: &str) -> Option<Unit> {
-        let name = name.to_ascii_lowercase();
-        let one = name.strip_suffix('s').unwrap_or(&name);
-        Unit::ALL.into_iter().find(|unit| unit.name() == one)
-    }
 }
 
 impl Type {

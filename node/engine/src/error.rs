@@ -1,9 +1,9 @@
-//! Why a query has no answer, or not all of one.
+//! Failures of queries.
 
 use assay_storage_shard::ShardError;
 use thiserror::Error;
 
-use crate::aggregate::Damaged;
+use assay_node_expressions::aggregates::Damaged;
 
 #[derive(Debug, Error)]
 pub enum EngineError {
@@ -26,18 +26,18 @@ pub enum EngineError {
     #[error(transparent)]
     Shard(#[from] ShardError),
     #[error(transparent)]
-    Vectors(assay_node_vectors::Error),
-    /// What another node sent does not read.
+    Expression(assay_node_expressions::Error),
+    /// A part of another node does not decode.
     #[error("a part of an answer is damaged")]
     Damaged,
 }
 
-impl From<assay_node_vectors::Error> for EngineError {
-    /// What a watch stopped says why itself.
-    fn from(error: assay_node_vectors::Error) -> EngineError {
+impl From<assay_node_expressions::Error> for EngineError {
+    /// Unwraps the reason of a watch that stopped an expression.
+    fn from(error: assay_node_expressions::Error) -> EngineError {
         match error {
-            assay_node_vectors::Error::Stopped(stop) => stop.downcast().map_or(EngineError::Stopped, |of| *of),
-            other => EngineError::Vectors(other),
+            assay_node_expressions::Error::Stopped(stop) => stop.downcast().map_or(EngineError::Stopped, |of| *of),
+            other => EngineError::Expression(other),
         }
     }
 }

@@ -1,63 +1,44 @@
-//! Answers bound queries (`assay_node_btql::bound`) from the rows of shards. Knows columns and values, and neither network
-//! nor HTTP: what is asked of other nodes is somebody else's.
+//! Execution of bound queries (`assay_node_btql::bound`) over the rows of shards. Depends on no network and no HTTP: nodes
+//! ask each other in the query crate.
 //!
 //! ```text
 //! leaf      on every node that has objects of the query
-//!   traces    which traces are selected, and their places                     shapes traces, summary
-//!   newest    the same of a page of the newest, of whose spans alone it is read
-//!   spans     units ─ select ─┬─ groups: codes ─ states                       (groups, codes, aggregate)
-//!                             ├─ the best rows by what orders them ─ read     (rank)
-//!                             └─ one by one: unpivot ─ filter ─ either        (output, slots)
-//!   audit     what was written to single rows ─ one by one                    (D-90)
+//!   traces    which traces are selected, and their positions                  shapes traces, summary
+//!   newest    the same for a page of the newest, whose spans alone are read
+//!   spans     units ─ filter ─┬─ groups: codes ─ states of aggregates         (groups, expressions::aggregates)
+//!                             ├─ the best rows by their sort keys ─ read      (rows::rank)
+//!                             └─ one by one: unpivot ─ filter ─ either        (rows::output, rows::row_expressions)
+//!   audit     writes to single rows ─ one by one                              (D-90)
 //!   summaries spans of each trace, rolled up ─ one by one                     (summary)
-//! partial   what a node has of an answer, as it travels
-//! finish    on the node that was asked: parts together, groups seen, rows cut to a page; a query over another
+//! partial   a node's part of an answer, as it travels
+//! finish    on the node that took the request: merges parts, finishes groups, cuts rows to a page, runs outer queries
 //! ```
 //!
-//! Units of rows are shared out among threads (`workers`), of which organizations take turns (`fair`), each read column by column in the types that it has itself
-//! (`inputs`). What is met of two units is met as values, so that no type need be agreed between them.
+//! Folders import downwards: `finish` and `leaf`, then `traces`, `rows`, `summary` and `groups`, then `scan`, then
+//! `scheduling`. Units of rows are shared out among threads, on which organizations take turns (`scheduling`). Each unit is
+//! read column by column in its own types (`scan::inputs`). Results of two units meet as values, so that units need not
+//! agree on types.
 
-pub mod aggregate;
-mod audit;
-mod codes;
-mod distinct;
 mod error;
-mod fair;
 mod finish;
 mod groups;
-mod infer;
-mod inputs;
 mod leaf;
-mod members;
-mod newest;
-mod notes;
-mod output;
 mod partial;
-mod preview;
 pub mod price;
-mod rank;
-mod sample;
-mod sampling;
-mod select;
-mod slots;
-mod source;
-mod spans;
-mod summaries;
+mod rows;
+mod scan;
+mod scheduling;
 mod summary;
 mod traces;
-mod unpivoted;
-mod watch;
-mod wire;
-mod workers;
 
 pub use error::EngineError;
-pub use fair::Asker;
 pub use finish::{Limit, Table, finish, innermost};
 pub use groups::GROUPS_MAX;
 pub use leaf::{Ask, lowest, run};
 pub use partial::Partial;
-pub use rank::{Position, value_bytes};
-pub use sampling::{Hash, last_of};
-pub use source::{Shared, Source};
-pub use watch::{Held, Memory, Watch};
-pub use workers::Workers;
+pub use rows::rank::{Position, value_bytes};
+pub use scan::sampling::{Hash, last_of};
+pub use scan::source::{Shared, Source};
+pub use scheduling::fair_queue::Asker;
+pub use scheduling::watch::{Memory, MemoryHold, Watch};
+pub use scheduling::workers::Workers;

@@ -1,11 +1,11 @@
-//! What tokens cost (D-73): a table that an operator can replace, and the formula.
+//! Prices of tokens (D-73): a table that an operator can replace, and the formula of costs.
 //!
 //! ```json
 //! {"about": "any text", "models": {"some-model": {"input": 2.5, "output": 10, "cached": 1.25, "also": ["some-model-2"]}}}
 //! ```
-//! Prices are in USD per million tokens. `cached` and `cache_write` are of tokens that came from a cache and that went into
-//! one; where they are not said, such tokens cost what other input costs. A model is called exactly what `metadata.model`
-//! says; `also` are its other names.
+//! Prices are in USD per million tokens. `cached` and `cache_write` are for tokens read from a cache and written to one;
+//! without them such tokens cost as much as other input. A model is named exactly as in `metadata.model`; `also` has its
+//! other names.
 
 use std::fmt;
 use std::fs;
@@ -16,21 +16,21 @@ use ahash::AHashMap;
 use arrow::array::{Array, ArrayRef, Float64Array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use assay_node_btql::values::Value;
-use assay_node_vectors::Type;
+use assay_node_expressions::Type;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Unexpected, Visitor};
 
-use crate::aggregate::value_at;
-use crate::codes::Codes;
+use crate::groups::codes::Codes;
+use assay_node_expressions::aggregates::value_at;
 
 const MILLION: f64 = 1e6;
-/// Whose tokens are paid for.
+/// Type of spans whose tokens are paid for.
 const PAID: &str = "llm";
 
 static STANDARD: LazyLock<Prices> =
     LazyLock::new(|| Prices::parse("prices.json", include_str!("prices.json")).expect("the table here is sound"));
 
-/// What a span says of tokens, in this order: prompt, completion, of the prompt those out of a cache, and those into one.
+/// Tokens of a span: prompt, completion, prompt tokens read from a cache, and prompt tokens written to one.
 pub type Tokens = [Option<f64>; 4];
 
 /// USD per million tokens.
@@ -53,7 +53,7 @@ pub enum PriceError {
     #[error("{file}: the price table cannot be read: {error}")]
     File { file: String, error: std::io::Error },
     #[error("{file}: {problem}")]
-    Table { file: String, problem: serde_json::Error },
+    PriceTable { file: String, problem: serde_json::Error },
 }
 
 impl Price {
@@ -73,7 +73,7 @@ impl Price {
 }
 
 impl Prices {
-    /// Those that come with the program.
+    /// Returns the prices that come with the program.
     pub fn standard() -> &'static Prices {
         &STANDARD
     }
@@ -88,8 +88,8 @@ impl Prices {
 
     /// `file` is what an error calls the text.
     pub fn parse(file: &str, text: &str) -> Result<Prices, PriceError> {
-        let table: Table =
-            serde_json::from_str(text).map_err(|problem| PriceError::Table { file: file.into(), problem })?;
+        let table: PriceTable =
+            serde_json::from_str(text).map_err(|problem| PriceError::PriceTable { file: file.into(), problem })?;
         Ok(Prices { by_model: table.models.0 })
     }
 
@@ -101,7 +101,7 @@ impl Prices {
         self.by_model.get(model)
     }
 
-    /// Of a span of this type. Null where it is not paid for, or not known.
+    /// Cost of a span; null if it is not paid for or has no known price.
     pub fn cost(&self, model: &str, kind: &str, tokens: Tokens) -> Option<f64> {
         if kind != PAID {
             return None;
@@ -109,7 +109,7 @@ impl Prices {
         self.price(model)?.cost(tokens)
     }
 
-    /// Of a span's `metadata.model`, `span_attributes.type` and metrics as they are stored.
+    /// Cost of a span from its stored `metadata.model`, `span_attributes.type` and metrics.
     pub fn cost_of(&self, model: &Value<'_>, kind: &Value<'_>, tokens: [&Value<'_>; 4]) -> Value<'static> {
         let (Value::Text(model), Value::Text(kind)) = (model, kind) else { return Value::Null };
         self.cost(model, kind, tokens.map(Value::as_f64)).map_or(Value::Null, Value::float)
@@ -151,8 +151,8 @@ impl Prices {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
-    /// Where the prices are from, and of when they are.
+struct PriceTable {
+    /// Source and date of the prices.
     #[serde(default, rename = "about")]
     _about: Option<String>,
     models: Models,

@@ -51,7 +51,7 @@ impl Admission {
         if let Some(permit) = self.permits.try_acquire(who, 1) {
             return Ok(permit);
         }
-        let _place = Place::take(self, who.organization)?;
+        let _place = WaitingPlace::take(self, who.organization)?;
         self.permits.acquire(who, 1, until).await.map_err(|refused| AskError::Refused {
             retry_after_seconds: retry_after(&refused),
             why: format!("too many queries run at once ({PERMITS}): {refused}; ask again in a moment"),
@@ -77,14 +77,14 @@ pub(crate) fn retry_after(refused: &Refused) -> u64 {
 }
 
 /// A place among those who wait, given up when it is dropped.
-struct Place {
+struct WaitingPlace {
     admission: Arc<Admission>,
     organization: Uuid,
 }
 
-impl Place {
+impl WaitingPlace {
     /// An organization has at most half of the places, so that there is one for another.
-    fn take(admission: &Arc<Admission>, organization: Uuid) -> Result<Place, AskError> {
+    fn take(admission: &Arc<Admission>, organization: Uuid) -> Result<WaitingPlace, AskError> {
         let mut waiting = admission.waiting.lock();
         let (all, own) = (waiting.values().sum::<usize>(), waiting.get(&organization).copied().unwrap_or(0));
         if all >= admission.waiting_max || own >= admission.waiting_max.div_ceil(2) {
@@ -94,11 +94,11 @@ impl Place {
             return Err(AskError::Refused { why, retry_after_seconds: 1 });
         }
         *waiting.entry(organization).or_default() += 1;
-        Ok(Place { admission: Arc::clone(admission), organization })
+        Ok(WaitingPlace { admission: Arc::clone(admission), organization })
     }
 }
 
-impl Drop for Place {
+impl Drop for WaitingPlace {
     fn drop(&mut self) {
         let mut waiting = self.admission.waiting.lock();
         if let Some(count) = waiting.get_mut(&self.organization) {

@@ -17,9 +17,9 @@ use bytes::Bytes;
 use futures::future::try_join_all;
 
 use crate::AskError;
-use crate::leaf::{FORMAT, FORMAT_OF_WRITES, LeafAnswer, LeafObject, LeafPart, LeafQuestion, What};
-use crate::office::Office;
-use crate::plan::Place;
+use crate::context::QueryContext;
+use crate::leaf::{FORMAT, FORMAT_OF_WRITES, LeafObject, LeafPart, LeafRequest, LeafResponse, What};
+use crate::plan::NodeShards;
 use crate::request::Bounded;
 
 /// How often a part is asked for where waiting does not help: its place may have changed once.
@@ -30,8 +30,8 @@ const ON_THE_WAY: Duration = Duration::from_secs(2);
 const HERE_LATE: Duration = Duration::from_secs(1);
 
 /// A question on its way through the cluster.
-pub(crate) struct Errand<'e> {
-    pub office: &'e Arc<Office>,
+pub(crate) struct DistributedQuery<'e> {
+    pub context: &'e Arc<QueryContext>,
     pub asker: &'e Bytes,
     pub asked: &'e Bounded,
     pub objects: &'e [LeafObject],
@@ -52,7 +52,7 @@ struct ShardObjects {
     last: Option<AskError>,
 }
 
-impl Errand<'_> {
+impl DistributedQuery<'_> {
     /// The last of the sample, of queries that have one of so many.
     pub async fn sampled(&mut self) -> Result<Option<Hash>, AskError> {
         let Some((Amount::Count(count), _)) = innermost(&self.asked.bound).sample else { return Ok(None) };
@@ -76,7 +76,7 @@ impl Errand<'_> {
     }
 
     async fn ask(&mut self, what: What) -> Result<Vec<LeafPart>, AskError> {
-        let cluster = &self.office.cluster;
+        let cluster = &self.context.cluster;
         let mut by_shard: BTreeMap<ShardId, Vec<LeafObject>> = BTreeMap::new();
         for object in self.objects {
             by_shard.entry(cluster.locate(&object.key)).or_default().push(object.clone());
@@ -89,7 +89,7 @@ impl Errand<'_> {
         }
         let answers = try_join_all(by_node.into_values().map(|requests| self.of(requests, what))).await?;
         let mut parts = Vec::new();
-        for LeafAnswer { versions, part } in answers.into_iter().flatten() {
+        for LeafResponse { versions, part } in answers.into_iter().flatten() {
             self.versions.extend(versions);
             parts.push(part);
         }
@@ -98,16 +98,16 @@ impl Errand<'_> {
 
     /// Whether another node would be asked for some of the objects.
     pub fn asks_others(&self) -> bool {
-        let cluster = &self.office.cluster;
+        let cluster = &self.context.cluster;
         let mut shards = self.objects.iter().map(|object| cluster.locate(&object.key));
         shards.any(|shard| node_of(cluster, shard).is_some_and(|node| node != cluster.node()))
     }
 
     /// Asks for shards that one node is thought to lead; where it gives no answer, asks others, shard by shard.
-    async fn of(&self, requests: Vec<(GroupId, ShardObjects)>, what: What) -> Result<Vec<LeafAnswer>, AskError> {
-        let cluster = &self.office.cluster;
+    async fn of(&self, requests: Vec<(GroupId, ShardObjects)>, what: What) -> Result<Vec<LeafResponse>, AskError> {
+        let cluster = &self.context.cluster;
         let until = RetryUntil::both(self.until.min(Instant::now() + ROUTE_WAIT_MAX).into());
-        let answers = cluster.ask_leaders(&mut ShardCall { errand: self, what }, requests, until).await?;
+        let answers = cluster.ask_leaders(&mut ShardCall { query: self, what }, requests, until).await?;
         let mut found = Vec::new();
         for answer in answers {
             match answer {
@@ -164,7 +164,7 @@ impl Errand<'_> {
         node: Option<NodeId>,
         shards: &[LeaderRequest<ShardObjects>],
         what: What,
-    ) -> Result<LeafAnswer, AskError> {
+    ) -> Result<LeafResponse, AskError> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(AskError::TooLate("the query took longer than it may".into()));
@@ -174,12 +174,12 @@ impl Errand<'_> {
             // What is late is ended by the query's watch; what never begins, such as a view of a replica that has no
             // leader, is asked for elsewhere.
             let answer =
-                tokio::time::timeout_at((self.until + HERE_LATE).into(), question.answer_here(self.office)).await;
+                tokio::time::timeout_at((self.until + HERE_LATE).into(), question.answer_here(self.context)).await;
             let silent = || Err(AskError::Unavailable("the replica of this node gave no answer in time".into()));
             return answer.unwrap_or_else(|_| silent());
         };
         let groups: Vec<GroupId> = shards.iter().map(|one| one.group).collect();
-        let cluster = &self.office.cluster;
+        let cluster = &self.context.cluster;
         let answer = cluster.send_about(node, &groups, self.asker, &question, left + ON_THE_WAY).await;
         let answer = answer.map_err(|why| AskError::Unavailable(why.to_string()))?;
         if matches!(&answer, Err(why) if is_of_the_place(why)) {
@@ -188,10 +188,10 @@ impl Errand<'_> {
         answer
     }
 
-    fn question(&self, shards: &[LeaderRequest<ShardObjects>], what: What, left: Duration) -> LeafQuestion {
+    fn question(&self, shards: &[LeaderRequest<ShardObjects>], what: What, left: Duration) -> LeafRequest {
         let Bounded { inner, question, .. } = self.asked;
         let version = |shard: &ShardId| self.versions.get(shard).copied().or(question.version);
-        LeafQuestion {
+        LeafRequest {
             format: if question.audit_log { FORMAT_OF_WRITES } else { FORMAT },
             query: inner.clone(),
             now: question.now,
@@ -206,7 +206,7 @@ impl Errand<'_> {
                 .collect(),
             what,
             millis: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
-            bytes_max: self.office.limits.query_bytes_max,
+            bytes_max: self.context.limits.query_bytes_max,
             who: Some((self.who.organization, self.who.credential)),
         }
     }
@@ -214,14 +214,14 @@ impl Errand<'_> {
 
 /// Question to the nodes that lead some shards.
 struct ShardCall<'c, 'e> {
-    errand: &'c Errand<'e>,
+    query: &'c DistributedQuery<'e>,
     what: What,
 }
 
 impl LeaderCall for ShardCall<'_, '_> {
     type Request = ShardObjects;
     /// The answer for shards that were asked for together stands at the first of them.
-    type Response = Option<LeafAnswer>;
+    type Response = Option<LeafResponse>;
     type Error = AskError;
 
     /// A node that gave no answer is not asked again where the replica of this node can answer.
@@ -238,12 +238,12 @@ impl LeaderCall for ShardCall<'_, '_> {
             messages.extend((!first.is_empty()).then_some((node, first)));
             messages.extend(again.into_iter().map(|one| (node, vec![one])));
         }
-        let attempts = messages.into_iter().map(|(node, shards)| self.errand.attempt_at(node, shards, self.what));
+        let attempts = messages.into_iter().map(|(node, shards)| self.query.attempt_at(node, shards, self.what));
         Ok(try_join_all(attempts).await?.into_iter().flatten().collect())
     }
 }
 
-type ShardAttempt = Attempt<ShardObjects, Option<LeafAnswer>>;
+type ShardAttempt = Attempt<ShardObjects, Option<LeafResponse>>;
 
 fn missing(shard: ShardId, why: String) -> String {
     format!("shard {shard} gave no answer, and this query needs it: {why}")
@@ -259,12 +259,12 @@ fn node_of(cluster: &Cluster, shard: ShardId) -> Option<NodeId> {
 }
 
 /// Who would be asked for these objects first.
-pub(crate) fn places(cluster: &Cluster, objects: impl Iterator<Item = ObjectKey>) -> Vec<Place> {
-    let mut found: BTreeMap<Option<NodeId>, Place> = BTreeMap::new();
+pub(crate) fn places(cluster: &Cluster, objects: impl Iterator<Item = ObjectKey>) -> Vec<NodeShards> {
+    let mut found: BTreeMap<Option<NodeId>, NodeShards> = BTreeMap::new();
     for object in objects {
         let shard = cluster.locate(&object);
         let node = node_of(cluster, shard);
-        let place = found.entry(node).or_insert_with(|| Place { node, shards: BTreeSet::new(), objects: 0 });
+        let place = found.entry(node).or_insert_with(|| NodeShards { node, shards: BTreeSet::new(), objects: 0 });
         place.shards.insert(shard);
         place.objects += 1;
     }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::office::Office;
+use crate::context::QueryContext;
 use crate::{AskError, packed};
 
 pub(crate) const LEAF: ServiceNames = ServiceNames { plain: "query.leaf", on_behalf: "query.leaf.for" };
@@ -41,7 +41,7 @@ pub(crate) struct LeafObject {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct LeafQuestion {
+pub(crate) struct LeafRequest {
     pub format: u16,
     pub query: Value,
     pub now: i64,
@@ -79,7 +79,7 @@ pub(crate) enum What {
 
 /// A node's part, and the versions at which it was read.
 #[derive(Debug)]
-pub(crate) struct LeafAnswer {
+pub(crate) struct LeafResponse {
     pub versions: Vec<(ShardId, Xact)>,
     pub part: LeafPart,
 }
@@ -94,7 +94,7 @@ pub(crate) enum LeafPart {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct LeafHead {
     versions: Vec<(ShardId, Xact)>,
     lowest: Option<Vec<Hash>>,
 }
@@ -148,22 +148,22 @@ impl Drop for StopOnDrop {
     }
 }
 
-impl LeafQuestion {
+impl LeafRequest {
     /// Answers from the replicas of this node.
-    pub async fn answer_here(self, office: &Arc<Office>) -> Result<LeafAnswer, AskError> {
-        self.answer(office, |part| part).await
+    pub async fn answer_here(self, context: &Arc<QueryContext>) -> Result<LeafResponse, AskError> {
+        self.answer(context, |part| part).await
     }
 
     /// The same for another node: what travels is encoded on the thread that made it.
-    async fn answer_there(self, office: &Arc<Office>) -> Result<LeafAnswer, AskError> {
-        self.answer(office, LeafPart::encoded).await
+    async fn answer_there(self, context: &Arc<QueryContext>) -> Result<LeafResponse, AskError> {
+        self.answer(context, LeafPart::encoded).await
     }
 
     async fn answer(
         self,
-        office: &Arc<Office>,
+        context: &Arc<QueryContext>,
         then: impl FnOnce(LeafPart) -> LeafPart + Send + 'static,
-    ) -> Result<LeafAnswer, AskError> {
+    ) -> Result<LeafResponse, AskError> {
         let known = if self.audit_log { FORMAT_OF_WRITES } else { FORMAT };
         if self.format != known {
             let why =
@@ -171,23 +171,23 @@ impl LeafQuestion {
             return Err(AskError::NotServed(why));
         }
         let until = Instant::now() + Duration::from_millis(self.millis);
-        let (sources, versions) = self.sources(office).await?;
-        let watch = Watch::new(until, self.bytes_max, &office.memory);
+        let (sources, versions) = self.sources(context).await?;
+        let watch = Watch::new(until, self.bytes_max, &context.memory);
         let stop = StopOnDrop(watch.clone());
         let who = self.who();
-        let shared = office.shared_by(who);
+        let shared = context.shared_by(who);
         let shards: Vec<ShardId> = versions.iter().map(|(shard, _)| *shard).collect();
         let workers = shared.workers.clone();
         // Bound there too: patterns take their time.
         let made = move |watch: &Watch| deep(|| part(&self.bind()?, &sources, &shared, watch, self.what).map(then));
-        let part = office.threads.run(who, until, move || workers.work(&watch, || made(&watch))).await;
+        let part = context.threads.run(who, until, move || workers.work(&watch, || made(&watch))).await;
         drop(stop);
         let part = part?.unwrap_or_else(|why| Err(why.into()));
         if let Err(AskError::Damaged(why)) = &part {
             tracing::error!(why, "a query met damage");
-            shards.into_iter().for_each(|shard| office.cluster.suspect(shard));
+            shards.into_iter().for_each(|shard| context.cluster.suspect(shard));
         }
-        Ok(LeafAnswer { versions, part: part? })
+        Ok(LeafResponse { versions, part: part? })
     }
 
     /// The first object's organization where the asking node does not say who asks.
@@ -207,12 +207,12 @@ impl LeafQuestion {
         deep(|| Ok(bind(&parse(&self.query)?.query, &env)?))
     }
 
-    async fn sources(&self, office: &Office) -> Result<(Vec<Source>, Vec<(ShardId, Xact)>), AskError> {
-        let cluster = &office.cluster;
+    async fn sources(&self, context: &QueryContext) -> Result<(Vec<Source>, Vec<(ShardId, Xact)>), AskError> {
+        let cluster = &context.cluster;
         let mut shards: Vec<ShardId> = self.objects.iter().map(|object| cluster.locate(&object.key)).collect();
         shards.sort_unstable();
         shards.dedup();
-        let now = (office.clock)();
+        let now = (context.clock)();
         let views = shards.iter().map(|shard| {
             let at = self.versions.iter().find(|(of, _)| of == shard).map(|(_, at)| *at);
             async move { Ok::<_, AskError>((*shard, at, Arc::new(cluster.view(*shard, at, now, false).await?))) }
@@ -250,22 +250,22 @@ fn part(bound: &Bound, sources: &[Source], shared: &Shared, watch: &Watch, what:
     })
 }
 
-fn pack(answer: Result<LeafAnswer, AskError>) -> Bytes {
+fn pack(answer: Result<LeafResponse, AskError>) -> Bytes {
     let (head, part) = match answer {
-        Ok(LeafAnswer { versions, part: LeafPart::Lowest(lowest) }) => {
-            (Ok(Head { versions, lowest: Some(lowest) }), Bytes::new())
+        Ok(LeafResponse { versions, part: LeafPart::Lowest(lowest) }) => {
+            (Ok(LeafHead { versions, lowest: Some(lowest) }), Bytes::new())
         }
-        Ok(LeafAnswer { versions, part: LeafPart::Own(part) }) => {
-            (Ok(Head { versions, lowest: None }), part.encode().into())
+        Ok(LeafResponse { versions, part: LeafPart::Own(part) }) => {
+            (Ok(LeafHead { versions, lowest: None }), part.encode().into())
         }
-        Ok(LeafAnswer { versions, part: LeafPart::Part(part) }) => (Ok(Head { versions, lowest: None }), part),
+        Ok(LeafResponse { versions, part: LeafPart::Part(part) }) => (Ok(LeafHead { versions, lowest: None }), part),
         Err(why) => (Err(why), Bytes::new()),
     };
     packed::pack(&head, &part)
 }
 
-impl LeaderMessage for LeafQuestion {
-    type Response = Result<LeafAnswer, AskError>;
+impl LeaderMessage for LeafRequest {
+    type Response = Result<LeafResponse, AskError>;
     const REPEATABLE: bool = true;
 
     fn service(&self) -> ServiceNames {
@@ -282,9 +282,9 @@ impl LeaderMessage for LeafQuestion {
 }
 
 /// None where it does not read.
-fn unpack(answer: Bytes) -> Option<Result<LeafAnswer, AskError>> {
-    let (head, part): (Result<Head, AskError>, Bytes) = packed::unpack(answer)?;
-    Some(head.map(|Head { versions, lowest }| LeafAnswer {
+fn unpack(answer: Bytes) -> Option<Result<LeafResponse, AskError>> {
+    let (head, part): (Result<LeafHead, AskError>, Bytes) = packed::unpack(answer)?;
+    Some(head.map(|LeafHead { versions, lowest }| LeafResponse {
         versions,
         part: lowest.map_or(LeafPart::Part(part), LeafPart::Lowest),
     }))
@@ -292,11 +292,11 @@ fn unpack(answer: Bytes) -> Option<Result<LeafAnswer, AskError>> {
 
 /// Answers other nodes.
 #[derive(Debug)]
-pub(crate) struct LeafDoor {
-    pub office: Arc<Office>,
+pub(crate) struct LeafService {
+    pub context: Arc<QueryContext>,
 }
 
-impl DelegatedService for LeafDoor {
+impl DelegatedService for LeafService {
     fn answer_for(
         &self,
         principal: Option<Bytes>,
@@ -304,23 +304,23 @@ impl DelegatedService for LeafDoor {
         body: Bytes,
         _within: Duration,
     ) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
-        let office = Arc::clone(&self.office);
+        let context = Arc::clone(&self.context);
         async move {
             let bad = |why: serde_json::Error| NoAnswer::Refused(format!("a question that does not read: {why}"));
-            let question: LeafQuestion = serde_json::from_slice(&body).map_err(bad)?;
-            if let Some(group) = missing(&office.cluster, &question) {
-                return Err(office.cluster.not_leader(group));
+            let question: LeafRequest = serde_json::from_slice(&body).map_err(bad)?;
+            if let Some(group) = missing(&context.cluster, &question) {
+                return Err(context.cluster.not_leader(group));
             }
             let objects = question.objects.iter().map(|object| object.key).collect();
-            office.cluster.check(principal, ObjectAccess::Read, objects).await?;
-            Ok(pack(question.answer_there(&office).await))
+            context.cluster.check(principal, ObjectAccess::Read, objects).await?;
+            Ok(pack(question.answer_there(&context).await))
         }
         .boxed()
     }
 }
 
 /// A group of which this node has nothing.
-fn missing(cluster: &Cluster, question: &LeafQuestion) -> Option<GroupId> {
+fn missing(cluster: &Cluster, question: &LeafRequest) -> Option<GroupId> {
     let groups = question.objects.iter().map(|object| GroupId::of_shard(cluster.locate(&object.key)));
     groups.into_iter().find(|group| !cluster.has_data(*group))
 }

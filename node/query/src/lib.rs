@@ -7,16 +7,17 @@
 //!                                                              └─ leaf on another node
 //! ```
 //! All pages of an answer are read at the versions of the first. A question may also be asked to be answered later, beside
-//! its request: `later`.
+//! its request, as a job: `jobs`.
 
 mod admission;
+mod context;
 mod coordinate;
 mod error;
-mod later;
+mod jobs;
 mod leaf;
-mod office;
 mod packed;
 mod plan;
+pub mod render;
 mod request;
 
 use std::collections::BTreeMap;
@@ -36,15 +37,15 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::admission::Admission;
-use crate::coordinate::Errand;
-use crate::later::Later;
-use crate::leaf::{LEAF, LeafDoor, LeafObject, LeafPart, StopOnDrop};
-use crate::office::{Office, Threads};
+use crate::context::{QueryContext, Threads};
+use crate::coordinate::DistributedQuery;
+use crate::jobs::AsyncJobs;
+use crate::leaf::{LEAF, LeafObject, LeafPart, LeafService, StopOnDrop};
 
 pub use assay_node_engine::price::{PriceError, Prices};
 pub use assay_node_engine::{EngineError, Position, Table, Watch, value_bytes};
 pub use error::AskError;
-pub use later::{LaterCounts, LaterLimits, LaterRequest, RESULT_ROWS_MAX, Seen, Status, Wanted};
+pub use jobs::{JobCounts, JobLimits, JobRequest, JobStatus, JobView, RESULT_ROWS_MAX, ResultRange};
 pub use request::{Bounded, GROUPS_DEFAULT, Lint, Meant, Question, ROWS_DEFAULT, ROWS_MAX};
 
 /// Rows read at once of an answer that is longer, as long as nobody knows how long they are; and then.
@@ -81,7 +82,7 @@ pub struct QueryLimits {
     /// Units of rows that are worked on at once; 0 for as many as there are cores.
     pub threads: usize,
     /// Queries that run on after their request.
-    pub later: LaterLimits,
+    pub jobs: JobLimits,
 }
 
 impl Default for QueryLimits {
@@ -94,7 +95,7 @@ impl Default for QueryLimits {
             memory_bytes_max: 512 << 20,
             cache_bytes_max: 512 << 20,
             threads: 0,
-            later: LaterLimits::default(),
+            jobs: JobLimits::default(),
         }
     }
 }
@@ -110,8 +111,8 @@ pub struct Home {
 /// A handle; clones share everything.
 #[derive(Clone, Debug)]
 pub struct Queries {
-    office: Arc<Office>,
-    later: Arc<Later>,
+    context: Arc<QueryContext>,
+    jobs: Arc<AsyncJobs>,
     /// On whose behalf other nodes are asked; they refuse nobody's questions.
     asker: Bytes,
 }
@@ -123,13 +124,13 @@ pub struct QueryCounts {
     pub waiting: usize,
     pub memory_bytes: usize,
     pub cache_bytes: usize,
-    pub later: LaterCounts,
+    pub jobs: JobCounts,
 }
 
 /// An answer under way.
 #[derive(Debug)]
-pub struct Answer {
-    office: Arc<Office>,
+pub struct QueryAnswer {
+    context: Arc<QueryContext>,
     asker: Bytes,
     asked: Bounded,
     objects: Vec<LeafObject>,
@@ -182,7 +183,7 @@ impl Queries {
         let workers = Workers::new(if limits.threads == 0 { cores } else { limits.threads });
         let shared = Shared { cache: ColumnCache::new(limits.cache_bytes_max), prices: Arc::new(prices), workers };
         let refusals = Refusals::default();
-        let office = Arc::new(Office {
+        let context = Arc::new(QueryContext {
             cluster: Arc::clone(&cluster),
             shared,
             memory: Memory::new(limits.memory_bytes_max),
@@ -191,11 +192,11 @@ impl Queries {
             threads: Threads::start(2 * limits.running_max.max(1), &refusals),
             limits,
             clock,
-            later_asker: OnceLock::new(),
+            job_asker: OnceLock::new(),
         });
-        cluster.serve_on_behalf(LEAF, Arc::new(LeafDoor { office: Arc::clone(&office) }));
-        let later = Later::start(Arc::clone(&office))?;
-        Ok(Queries { office, later, asker: Bytes::new() })
+        cluster.serve_on_behalf(LEAF, Arc::new(LeafService { context: Arc::clone(&context) }));
+        let jobs = AsyncJobs::start(Arc::clone(&context))?;
+        Ok(Queries { context, jobs, asker: Bytes::new() })
     }
 
     /// The same, asked on somebody's behalf: other nodes check rights once more where the rows are.
@@ -204,26 +205,26 @@ impl Queries {
     }
 
     /// On whose behalf queries run on after their request. Until this is said they wait for other nodes.
-    pub fn runs_later_for(&self, asker: impl Into<Bytes>) {
+    pub fn run_jobs_for(&self, asker: impl Into<Bytes>) {
         // The start says it once; a second time it would be the same.
-        drop(self.office.later_asker.set(asker.into()));
+        drop(self.context.job_asker.set(asker.into()));
     }
 
     pub fn now(&self) -> i64 {
-        (self.office.clock)()
+        (self.context.clock)()
     }
 
     pub fn counts(&self) -> QueryCounts {
-        let (_, Reading { held, waiting, .. }) = self.office.admission.reading();
+        let (_, Reading { held, waiting, .. }) = self.context.admission.reading();
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let (running, waiting) = (count(held), count(waiting));
-        let (memory_bytes, cache_bytes) = (self.office.memory.taken(), self.office.shared.cache.bytes());
-        QueryCounts { running, waiting, memory_bytes, cache_bytes, later: self.later.counts() }
+        let (memory_bytes, cache_bytes) = (self.context.memory.taken(), self.context.shared.cache.bytes());
+        QueryCounts { running, waiting, memory_bytes, cache_bytes, jobs: self.jobs.counts() }
     }
 
     /// Budgets of this node's queries, by their names.
     pub fn budgets(&self) -> Vec<(&'static str, Reading)> {
-        vec![self.office.admission.reading(), self.office.threads.reading()]
+        vec![self.context.admission.reading(), self.context.threads.reading()]
     }
 
     /// Makes an answer, whose parts wait for their turns. `after` is where the page before ended; `objects` are those that
@@ -235,10 +236,10 @@ impl Queries {
         objects: &[Home],
         after: Option<Position>,
         seconds: Option<u64>,
-    ) -> Answer {
-        let most = self.office.limits.seconds_max;
+    ) -> QueryAnswer {
+        let most = self.context.limits.seconds_max;
         let time = Duration::from_secs(seconds.map_or(most, |seconds| seconds.min(most)));
-        let mut answer = Answer::of(&self.office, who.holder, asked, objects, after, time);
+        let mut answer = QueryAnswer::of(&self.context, who.holder, asked, objects, after, time);
         (answer.takes_permits, answer.until) = (true, Some(who.until));
         answer.asker = self.asker.clone();
         answer
@@ -247,45 +248,50 @@ impl Queries {
     /// How a question about these objects is answered, in words.
     pub fn plan(&self, asked: &Bounded, objects: &[Home]) -> String {
         let objects = objects.iter().map(|home| home.object);
-        asked.plan(&coordinate::places(&self.office.cluster, objects))
+        asked.plan(&coordinate::places(&self.context.cluster, objects))
     }
 
     /// Keeps a question that is answered beside its request; the name under which its answer is found. It is there after
     /// any crash.
-    pub async fn make_later(&self, request: LaterRequest) -> Result<Uuid, AskError> {
-        self.later.make(request).await
+    pub async fn submit_job(&self, request: JobRequest) -> Result<Uuid, AskError> {
+        self.jobs.make(request).await
     }
 
     /// What has become of such a question, on whatever node it is; none where there is none of that name for this
     /// organization. Who reads it has to be asked for all of its objects.
-    pub async fn look_later(&self, org: OrgId, name: Uuid, wanted: Option<Wanted>) -> Result<Option<Seen>, AskError> {
-        self.later.look(&self.asker, org, name, wanted).await
+    pub async fn look_at_job(
+        &self,
+        org: OrgId,
+        name: Uuid,
+        wanted: Option<ResultRange>,
+    ) -> Result<Option<JobView>, AskError> {
+        self.jobs.look(&self.asker, org, name, wanted).await
     }
 
     /// What runs on after its request is stopped, and begins anew at the next start.
     pub async fn close(&self) {
-        self.later.close().await;
-        self.office.threads.close();
+        self.jobs.close().await;
+        self.context.threads.close();
     }
 }
 
-impl Answer {
+impl QueryAnswer {
     /// An answer whose caller waits for the turns of its parts.
     fn of(
-        office: &Arc<Office>,
+        context: &Arc<QueryContext>,
         who: Holder,
         asked: Bounded,
         objects: &[Home],
         after: Option<Position>,
         time: Duration,
-    ) -> Answer {
+    ) -> QueryAnswer {
         let object = |(number, home): (usize, &Home)| {
             LeafObject::with(home.object, u32::try_from(number).unwrap_or(u32::MAX), &constants(home))
         };
         let (left, seed) = (asked.limit, seed(&asked));
         let progress = Progress { after, end: None, left, bytes: 0, at_once: ROWS_AT_FIRST, ended: false };
-        Answer {
-            office: Arc::clone(office),
+        QueryAnswer {
+            context: Arc::clone(context),
             asker: Bytes::new(),
             objects: objects.iter().enumerate().map(object).collect(),
             versions: BTreeMap::new(),
@@ -307,7 +313,7 @@ impl Answer {
         }
         let permit = if self.takes_permits {
             let until = self.until.take().unwrap_or_else(|| tokio::time::Instant::now() + NEXT_PERMIT_WAIT);
-            Some(self.office.admission.enter(self.who, until).await?)
+            Some(self.context.admission.enter(self.who, until).await?)
         } else {
             None
         };
@@ -325,8 +331,8 @@ impl Answer {
             assay_node_btql::bound::Rows::Query(_) => innermost(&self.asked.bound).limit,
             assay_node_btql::bound::Rows::Objects { .. } => rows,
         };
-        let mut errand = Errand {
-            office: &self.office,
+        let mut query = DistributedQuery {
+            context: &self.context,
             asker: &self.asker,
             asked: &self.asked,
             objects: &self.objects,
@@ -335,16 +341,16 @@ impl Answer {
             seed: self.seed,
             versions: std::mem::take(&mut self.versions),
         };
-        let last = errand.sampled().await?;
+        let last = query.sampled().await?;
         let bytes = match is_paged {
-            true if errand.asks_others() => BYTES_SENT_AT_ONCE,
+            true if query.asks_others() => BYTES_SENT_AT_ONCE,
             true => BYTES_AT_ONCE,
             false => PAGE_BYTES_MAX,
         };
         // A part ends behind these bytes of texts, of whichever node they are: what is beyond them would be read in vain.
         let inner_bytes = is_paged.then_some(bytes);
-        let parts = errand.parts(inner_limit, inner_bytes, self.progress.after, last).await?;
-        self.versions = errand.versions;
+        let parts = query.parts(inner_limit, inner_bytes, self.progress.after, last).await?;
+        self.versions = query.versions;
         let table = self.finish(parts, Limit { rows, bytes }, until).await?;
         // Who wants all rows is not told that some are all.
         let is_whole = self.asked.question.whole || self.asked.limit.is_none();
@@ -375,7 +381,7 @@ impl Answer {
 
     /// What does work for the reader of this answer, such as writing its rows.
     pub fn executor(&self) -> Executor {
-        Executor { office: Arc::clone(&self.office), who: self.who, time: self.time }
+        Executor { context: Arc::clone(&self.context), who: self.who, time: self.time }
     }
 
     fn advance(&mut self, is_paged: bool, rows: Option<u64>, table: &Table) {
@@ -409,7 +415,7 @@ impl Answer {
 /// Runs work for the reader of an answer, on threads for queries and in their turns.
 #[derive(Debug)]
 pub struct Executor {
-    office: Arc<Office>,
+    context: Arc<QueryContext>,
     who: Holder,
     time: Duration,
 }
@@ -426,11 +432,11 @@ impl Executor {
         until: Instant,
         work: impl FnOnce(&Watch) -> T + Send + 'static,
     ) -> Result<T, AskError> {
-        let office = &self.office;
-        let watch = Watch::new(until, office.limits.query_bytes_max, &office.memory);
+        let context = &self.context;
+        let watch = Watch::new(until, context.limits.query_bytes_max, &context.memory);
         let _stop = StopOnDrop(watch.clone());
-        let workers = office.shared_by(self.who).workers;
-        Ok(office.threads.run(self.who, until, move || workers.work(&watch, || work(&watch))).await??)
+        let workers = context.shared_by(self.who).workers;
+        Ok(context.threads.run(self.who, until, move || workers.work(&watch, || work(&watch))).await??)
     }
 }
 

@@ -11,14 +11,14 @@ use crate::request::Bounded;
 
 /// Who is asked for some of a query's objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct NodeShards {
     /// None where nobody is known to lead their shards.
     pub node: Option<NodeId>,
     pub shards: BTreeSet<ShardId>,
     pub objects: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for NodeShards {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.node {
             Some(node) => write!(f, "node {node}: ")?,
@@ -31,7 +31,7 @@ impl fmt::Display for Place {
 
 impl Bounded {
     /// One line for each step, the last one first, as each reads what the one below it gives; then who reads what.
-    pub fn plan(&self, places: &[Place]) -> String {
+    pub fn plan(&self, places: &[NodeShards]) -> String {
         let mut lines = Vec::new();
         steps(&self.bound, self.limit, &mut lines);
         let deepest = lines.len();
@@ -128,8 +128,8 @@ mod tests {
     fn plan(query: &str) -> String {
         let bounded = Question { query: json!(query), ..Question::default() }.read().expect("it is understood");
         let places = [
-            Place { node: Some(NodeId(1)), shards: [ShardId(0), ShardId(5)].into(), objects: 3 },
-            Place { node: None, shards: [ShardId(2)].into(), objects: 1 },
+            NodeShards { node: Some(NodeId(1)), shards: [ShardId(0), ShardId(5)].into(), objects: 3 },
+            NodeShards { node: None, shards: [ShardId(2)].into(), objects: 1 },
         ];
         bounded.plan(&places)
     }

@@ -20,7 +20,7 @@ use assay_node_btql::ast::Query;
 use assay_node_btql::{in_clauses, in_sql, in_tree};
 use serde_json::{Map, Value as Json, json};
 
-use crate::Answer;
+use crate::QueryAnswer;
 
 /// Numbers are alike that differ by less, in proportion.
 const TOLERANCE: f64 = 1e-9;
@@ -129,7 +129,7 @@ pub fn forms(query: &Query) -> Vec<Json> {
 }
 
 /// One form gives the columns in another order than another: dimensions before measures.
-pub fn same_answer(one: &Answer, other: &Answer) -> bool {
+pub fn same_answer(one: &QueryAnswer, other: &QueryAnswer) -> bool {
     let places: Option<Vec<usize>> =
         one.columns.iter().map(|column| other.columns.iter().position(|found| found == column)).collect();
     let Some(places) = places.filter(|places| places.len() == other.columns.len()) else { return false };

@@ -9,7 +9,7 @@ use crate::value::{Value, order, same};
 
 const TOP_VALUES_MAX: usize = 10;
 
-struct Found {
+struct InferredType {
     path: Vec<String>,
     kind: &'static str,
     values: Vec<Value>,
@@ -17,7 +17,7 @@ struct Found {
 
 /// Of rows in the order in which a query without a sort would give them.
 pub fn table(infer: &Infer, rows: &[Row], world: World<'_>) -> Result<Table, String> {
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<InferredType> = Vec::new();
     for row in rows.iter().take(usize::try_from(infer.budget).unwrap_or(usize::MAX)) {
         for path in &infer.paths {
             let value = stepped(Scope::of_row(world, row).field(&path.field)?, &path.steps);
@@ -37,7 +37,7 @@ pub fn table(infer: &Infer, rows: &[Row], world: World<'_>) -> Result<Table, Str
     Ok(Table { columns: INFERRED.map(str::to_owned).into(), rows: sorted(keyed, &infer.sort), cursor: None })
 }
 
-fn look(path: Vec<String>, value: Value, depth: u64, found: &mut Vec<Found>) {
+fn look(path: Vec<String>, value: Value, depth: u64, found: &mut Vec<InferredType>) {
     if let Value::Object(of) = &value
         && (path.len() as u64) < depth
     {
@@ -48,7 +48,7 @@ fn look(path: Vec<String>, value: Value, depth: u64, found: &mut Vec<Found>) {
     let kind = type_of(&value);
     match found.iter_mut().find(|other| other.path == path && other.kind == kind) {
         Some(other) => other.values.push(value),
-        None => found.push(Found { path, kind, values: vec![value] }),
+        None => found.push(InferredType { path, kind, values: vec![value] }),
     }
 }
 

@@ -36,7 +36,7 @@ pub use data::{Data, Fields, Object, Price};
 
 /// What a query is answered with.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct QueryAnswer {
     pub columns: Vec<String>,
     pub rows: Vec<Vec<Json>>,
     /// Of rows that are ordered by key, where the next page goes on.
@@ -52,11 +52,11 @@ pub struct Cursor {
 }
 
 /// Answers a query, or says what is wrong with it that only the data knows.
-pub fn run(bound: &Bound, data: &Data) -> Result<Answer, String> {
+pub fn run(bound: &Bound, data: &Data) -> Result<QueryAnswer, String> {
     let table = pipeline::table(bound, data)?;
     let rows = table.rows.iter().map(|row| row.iter().map(value::Value::to_json).collect()).collect();
     let cursor = table.cursor.and_then(|key| Some(Cursor { text: cursor::of_key(&key)?, key }));
-    Ok(Answer { columns: table.columns, rows, cursor })
+    Ok(QueryAnswer { columns: table.columns, rows, cursor })
 }
 
 /// What an expression about rows gives for each of some, all of them those of spans.

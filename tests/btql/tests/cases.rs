@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use assay_node_btql::{Env, bind, parse};
 use assay_storage_model::event::parse_created;
 use assay_test_btql::case::{self, Case, forms, same_answer, same_row, same_rows};
-use assay_test_btql::{Answer, Data, fixture, run};
+use assay_test_btql::{Data, QueryAnswer, fixture, run};
 use serde_json::Value as Json;
 
 /// Of the requests that do not say when they are asked.
@@ -27,13 +27,13 @@ fn cases(name: &str) -> Vec<Case> {
 }
 
 /// What was answered, and what the query was told.
-struct Asked {
-    answer: Answer,
+struct CaseOutcome {
+    answer: QueryAnswer,
     notes: Vec<&'static str>,
     blocks: Vec<&'static str>,
 }
 
-fn ask(case: &Case, query: &Json, cursor: Option<String>, data: &Data) -> Result<Asked, String> {
+fn ask(case: &Case, query: &Json, cursor: Option<String>, data: &Data) -> Result<CaseOutcome, String> {
     let parsed = parse(query).map_err(|error| error.to_string())?;
     let now = case.body("now").and_then(Json::as_str).unwrap_or(NOW);
     let tz_offset = case.body("tz_offset").and_then(Json::as_i64).unwrap_or(0);
@@ -50,7 +50,7 @@ fn ask(case: &Case, query: &Json, cursor: Option<String>, data: &Data) -> Result
     assert_eq!(run(&bound, data).as_ref(), Ok(&answer), "{query}: asked twice");
     let notes = bound.notes.iter().map(|note| note.code).collect();
     let blocks = bound.notes.iter().filter(|note| note.blocks_strict).map(|note| note.code).collect();
-    Ok(Asked { answer, notes, blocks })
+    Ok(CaseOutcome { answer, notes, blocks })
 }
 
 fn key_of(id: &str, data: &Data) -> String {
@@ -59,13 +59,13 @@ fn key_of(id: &str, data: &Data) -> String {
     row["_pagination_key"].as_str().expect("a key").to_owned()
 }
 
-fn ids(answer: &Answer) -> Vec<String> {
+fn ids(answer: &QueryAnswer) -> Vec<String> {
     let place = answer.columns.iter().position(|column| column == "id").expect("a column id");
     answer.rows.iter().map(|row| row[place].as_str().unwrap_or("null").to_owned()).collect()
 }
 
 /// What is wrong with an answer.
-fn complaints(case: &Case, asked: &Asked, data: &Data) -> Vec<String> {
+fn complaints(case: &Case, asked: &CaseOutcome, data: &Data) -> Vec<String> {
     let mut found = Vec::new();
     let mut check = |fine: bool, what: String| found.extend((!fine).then_some(what));
     let answer = &asked.answer;

@@ -5,7 +5,7 @@ use assay_node_btql::bound::Kinds;
 use assay_node_btql::{Env, bind, in_clauses, in_sql, in_tree, parse, schema};
 use assay_storage_model::event::parse_created;
 use assay_test_btql::case::{forms, same_answer};
-use assay_test_btql::{Answer, Data, random, run};
+use assay_test_btql::{Data, QueryAnswer, random, run};
 use serde_json::Value as Json;
 
 /// Of a hundred, so many queries can be asked, and so many give rows: otherwise little is compared.
@@ -66,7 +66,7 @@ fn env(seed: u64) -> Env<'static> {
 }
 
 /// None where it is refused; an error is one that only the data shows.
-fn asked(query: &Query, seed: u64, data: &Data) -> Option<Result<Answer, String>> {
+fn asked(query: &Query, seed: u64, data: &Data) -> Option<Result<QueryAnswer, String>> {
     Some(run(&bind(query, &env(seed)).ok()?, data))
 }
 
@@ -82,7 +82,7 @@ fn read(form: &Json) -> Query {
     query
 }
 
-fn alike(one: &Option<Result<Answer, String>>, other: &Option<Result<Answer, String>>) -> bool {
+fn alike(one: &Option<Result<QueryAnswer, String>>, other: &Option<Result<QueryAnswer, String>>) -> bool {
     match (one, other) {
         (Some(Ok(one)), Some(Ok(other))) => same_answer(one, other),
         (Some(Err(_)), Some(Err(_))) | (None, None) => true,

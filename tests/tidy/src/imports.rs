@@ -52,17 +52,17 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         ],
     ),
     ("assay-node-auth", &["assay-storage-model"]),
-    ("assay-node-btql", &["assay-storage-model"]),
+    ("assay-node-values", &["assay-storage-model"]),
+    ("assay-node-btql", &["assay-node-values", "assay-storage-model"]),
     ("assay-node-guide", &[]),
     ("assay-node-limits", &["assay-cluster", "assay-node-auth", "assay-storage-model"]),
     ("assay-node-otel", &[]),
-    ("assay-node-vectors", &["assay-node-btql", "assay-storage-model"]),
-    ("assay-node-answers", &["assay-node-btql"]),
+    ("assay-node-expressions", &["assay-node-btql", "assay-storage-model"]),
     (
         "assay-node-engine",
         &[
             "assay-node-btql",
-            "assay-node-vectors",
+            "assay-node-expressions",
             "assay-storage-model",
             "assay-storage-segments",
             "assay-storage-shard",
@@ -72,11 +72,10 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "assay-node-query",
         &[
             "assay-cluster",
-            "assay-node-answers",
             "assay-node-btql",
             "assay-node-engine",
+            "assay-node-expressions",
             "assay-node-limits",
-            "assay-node-vectors",
             "assay-storage-disk",
             "assay-storage-model",
             "assay-storage-shard",
@@ -101,7 +100,6 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     (
         "assay-node-http",
         &[
-            "assay-node-answers",
             "assay-node-auth",
             "assay-node-btql",
             "assay-node-connections",

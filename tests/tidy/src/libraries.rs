@@ -12,7 +12,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     // The trait that raft-engine wants of what it stores.
     ("protobuf", &["assay-storage-log", "assay-bench"]),
     // answers are written as Parquet files too
-    ("parquet", &["assay-storage-segments", "assay-node-answers"]),
+    ("parquet", &["assay-storage-segments", "assay-node-query"]),
     // what is read of rows travels as columns: the shard makes those of memory; expressions are computed over them, and
     // compared with the interpreter
     (
@@ -20,9 +20,9 @@ const LIBRARIES: &[(&str, &[&str])] = &[
         &[
             "assay-storage-segments",
             "assay-storage-shard",
-            "assay-node-vectors",
+            "assay-node-expressions",
             "assay-node-engine",
-            "assay-node-answers",
+            "assay-node-query",
             "assay-test-btql",
         ],
     ),
@@ -41,7 +41,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
             "assay-node-http",
             "assay-node-limits",
             "assay-node-engine",
-            "assay-node-answers",
+            "assay-node-query",
             "assay-node-files",
             "assay-test-btql",
         ],

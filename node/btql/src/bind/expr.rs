@@ -3,7 +3,7 @@
 use assay_storage_model::event::parse_created;
 use serde_json::Value;
 
-use super::functions::{Known, Special, bin, date_part, known, near};
+use super::functions::{CallTarget, Special, bin, date_part, known, near};
 use super::{Binder, Mode, QueryError, null};
 use crate::ast::{self, Binary, Call, DEPTH_MAX, Interval, Logic, Node, Type, Unary};
 use crate::bound::{Datum, Expr, Field, Function, Kinds};
@@ -214,7 +214,7 @@ impl<'a> Binder<'a> {
             return Err(self.error(whole, what));
         }
         let function = match what {
-            Known::Aggregate(_) => {
+            CallTarget::Aggregate(_) => {
                 let what = match self.mode {
                     Mode::Spans => "an aggregate has no place in a filter; HAVING (final_filter) is about groups",
                     _ => "an aggregate has no place here",
@@ -222,8 +222,8 @@ impl<'a> Binder<'a> {
                 return Err(self.error(whole, what));
             }
             _ if call.distinct => return Err(self.error(whole, "DISTINCT belongs to aggregates")),
-            Known::Special(special) => return self.special(whole, special, &call.args),
-            Known::Plain(function) => function,
+            CallTarget::Special(special) => return self.special(whole, special, &call.args),
+            CallTarget::Plain(function) => function,
         };
         let args = call.args.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>, _>>()?;
         if let (Function::Cast(to), [_]) = (&function, args.as_slice()) {

@@ -7,7 +7,7 @@ use crate::bound::{Aggregation, DatePart, Datum, Expr, Function};
 
 /// What a name means behind which an argument list stands.
 #[derive(Clone, Debug)]
-pub(super) enum Known {
+pub(super) enum CallTarget {
     /// Arguments are the engine's as they are.
     Plain(Function),
     Aggregate(AggregateName),
@@ -49,9 +49,9 @@ pub(super) enum Special {
 
 const MANY: usize = 1_000;
 
-pub(super) fn known(name: &str) -> Option<(Known, RangeInclusive<usize>)> {
-    let plain = |function, args| Some((Known::Plain(function), args));
-    let special = |special, args| Some((Known::Special(special), args));
+pub(super) fn known(name: &str) -> Option<(CallTarget, RangeInclusive<usize>)> {
+    let plain = |function, args| Some((CallTarget::Plain(function), args));
+    let special = |special, args| Some((CallTarget::Special(special), args));
     let truncate = |unit| plain(Function::Truncate { unit, many: 1 }, 1..=1);
     match name {
         "second" => truncate(Unit::Second),
@@ -113,9 +113,9 @@ pub(super) fn known(name: &str) -> Option<(Known, RangeInclusive<usize>)> {
     }
 }
 
-fn aggregate(name: &str) -> Option<(Known, RangeInclusive<usize>)> {
+fn aggregate(name: &str) -> Option<(CallTarget, RangeInclusive<usize>)> {
     use AggregateName as A;
-    let aggregate = |aggregate, args| Some((Known::Aggregate(aggregate), args));
+    let aggregate = |aggregate, args| Some((CallTarget::Aggregate(aggregate), args));
     match name {
         "count" => aggregate(A::Count, 1..=1),
         "count_distinct" => aggregate(A::CountDistinct, 1..=1),

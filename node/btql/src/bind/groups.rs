@@ -1,6 +1,6 @@
 //! Groups: which columns are dimensions, what is aggregated, and how the groups are seen (btql.md, section 12.4 and 12.6).
 
-use super::functions::{AggregateName, Known, aggregation, known};
+use super::functions::{AggregateName, CallTarget, aggregation, known};
 use super::pivot::Pivoted;
 use super::{Binder, Mode, QueryError, expr_name, item_name, no_duplicates};
 use crate::ast::{self, Call, Item, Node, Path, Select, Step};
@@ -14,12 +14,12 @@ pub(super) struct State {
 }
 
 /// A column and the name that it has.
-pub(super) type Named<'a> = (String, &'a ast::Expr);
+pub(super) type NamedExpr<'a> = (String, &'a ast::Expr);
 
 /// Columns of groups: what they are grouped by, and all that are seen.
 pub(super) struct Columns<'a> {
     pub dimensions: Vec<&'a ast::Expr>,
-    pub items: Vec<Named<'a>>,
+    pub items: Vec<NamedExpr<'a>>,
     /// `*`, which is of a pivot alone: all that is grouped by is seen, and all that comes of the data.
     pub are_all: bool,
 }
@@ -33,7 +33,7 @@ impl<'a> Binder<'a> {
     /// Each alias is looked at once.
     fn reaches_aggregate(&mut self, expr: &'a ast::Expr, seen: &mut Vec<&'a str>) -> bool {
         match &expr.node {
-            Node::Call(call) if matches!(known(&call.name), Some((Known::Aggregate(_), _))) => true,
+            Node::Call(call) if matches!(known(&call.name), Some((CallTarget::Aggregate(_), _))) => true,
             Node::Path(path) => match self.alias_of(path) {
                 Ok(Some((name, aliased))) if !seen.contains(&name) => {
                     seen.push(name);
@@ -48,7 +48,7 @@ impl<'a> Binder<'a> {
     /// Of an expression about groups: a dimension, or an aggregate. None of anything else, which is then taken apart.
     pub(super) fn of_group(&mut self, expr: &'a ast::Expr) -> Result<Option<Expr>, QueryError> {
         if let Node::Call(call) = &expr.node
-            && let Some((Known::Aggregate(name), counts)) = known(&call.name)
+            && let Some((CallTarget::Aggregate(name), counts)) = known(&call.name)
             && counts.contains(&call.args.len())
         {
             return self.aggregate(expr, name, call).map(Some);
@@ -128,7 +128,7 @@ impl<'a> Binder<'a> {
                 self.groups.dimensions.push(bound);
             }
         }
-        if let Some(ast::Pivot::For { column, .. }) = &query.pivot {
+        if let Some(ast::PivotClause::For { column, .. }) = &query.pivot {
             let bound = self.path(column)?;
             self.groups.dimensions.push(bound);
         }
@@ -169,7 +169,7 @@ impl<'a> Binder<'a> {
             let items = query.dimensions.iter().chain(&query.measures).map(named).collect();
             return Ok(Columns { dimensions, items, are_all: false });
         }
-        let is_pivot = matches!(query.pivot, Some(ast::Pivot::For { .. }));
+        let is_pivot = matches!(query.pivot, Some(ast::PivotClause::For { .. }));
         let are_all = is_pivot && matches!(query.select.as_slice(), [Select::Star(replaced)] if replaced.is_empty());
         let mut items = Vec::new();
         for select in &query.select {

@@ -17,7 +17,7 @@ impl<'a> Binder<'a> {
         let mut paths = Vec::new();
         for infer in &query.infer {
             match infer {
-                ast::Infer::Star => {
+                ast::InferClause::Star => {
                     let columns = self.names.all_columns().into_iter();
                     paths.extend(columns.map(|(name, field)| InferredPath {
                         name: vec![name],
@@ -25,7 +25,7 @@ impl<'a> Binder<'a> {
                         steps: Vec::new(),
                     }));
                 }
-                ast::Infer::Path(path) => paths.push(self.inferred(path)?),
+                ast::InferClause::Path(path) => paths.push(self.inferred(path)?),
             }
         }
         let depth = self.env.inference_depth.unwrap_or(DEPTH);

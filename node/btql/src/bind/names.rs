@@ -8,7 +8,7 @@
 //! 6. nothing: null, and a note
 
 use super::{Binder, Mode, QueryError, has, null};
-use crate::ast::{self, From, Item, NODES_MAX, Node, Path, Pivot, Query, Quotes, Select, Shape, Step};
+use crate::ast::{self, From, Item, NODES_MAX, Node, Path, PivotClause, Query, Quotes, Select, Shape, Step};
 use crate::bound::{Derived, Expr, Field, INFERRED, Output, Rows};
 use crate::columns::{COMPARISON_KEY, Kind, SPAN_TYPE_INFO};
 
@@ -69,7 +69,7 @@ impl<'a> Names<'a> {
             Select::Star(_) => None,
         });
         let pivot: &[Item] = match &query.pivot {
-            Some(Pivot::For { measures, .. }) => measures,
+            Some(PivotClause::For { measures, .. }) => measures,
             _ => &[],
         };
         let items: Vec<&Item> = selected

@@ -1,6 +1,6 @@
 //! Pivots (btql.md, sections 4.2 and 12.6): each value of the last dimension becomes a column for each of some measures.
 
-use super::groups::{Columns, Named};
+use super::groups::{Columns, NamedExpr};
 use super::{Binder, QueryError, item_name};
 use crate::ast::{self, Item, Node, Path, Step};
 use crate::bound::{Expr, Field, Pivot};
@@ -16,9 +16,9 @@ pub(super) struct Pivoted {
 }
 
 struct Parts<'a> {
-    keys: Vec<Named<'a>>,
+    keys: Vec<NamedExpr<'a>>,
     pivoted: String,
-    measures: Vec<Named<'a>>,
+    measures: Vec<NamedExpr<'a>>,
 }
 
 impl Pivoted {
@@ -39,8 +39,8 @@ impl<'a> Binder<'a> {
         let query = self.query;
         let parts = match &query.pivot {
             None => return Ok(None),
-            Some(ast::Pivot::Measures(named)) => self.parts_of_clauses(named)?,
-            Some(ast::Pivot::For { measures, column }) => self.parts_of_sql(columns, measures, column)?,
+            Some(ast::PivotClause::Measures(named)) => self.parts_of_clauses(named)?,
+            Some(ast::PivotClause::For { measures, column }) => self.parts_of_sql(columns, measures, column)?,
         };
         let Some(last) = self.groups.dimensions.len().checked_sub(1) else {
             return Err(QueryError::new("a pivot needs a dimension"));
@@ -74,7 +74,7 @@ impl<'a> Binder<'a> {
     }
 
     /// A measure by its name, or a measure of the pivot's own.
-    fn measure(&self, named: &'a Item) -> Named<'a> {
+    fn measure(&self, named: &'a Item) -> NamedExpr<'a> {
         let by_name = match &named.expr.node {
             Node::Path(Path { steps, .. }) => match steps.as_slice() {
                 [Step::Key(name)] => self.query.measures.iter().find(|measure| item_name(measure) == *name),
@@ -94,7 +94,7 @@ impl<'a> Binder<'a> {
         let Some(Step::Key(pivoted)) = column.steps.last() else {
             return Err(QueryError::new("the column of a PIVOT is named"));
         };
-        let measures: Vec<Named<'a>> = measures.iter().map(named_item).collect();
+        let measures: Vec<NamedExpr<'a>> = measures.iter().map(named_item).collect();
         if columns.are_all {
             return Ok(Parts { keys: columns.items.clone(), pivoted: pivoted.clone(), measures });
         }
@@ -128,7 +128,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-fn named_item(item: &Item) -> Named<'_> {
+fn named_item(item: &Item) -> NamedExpr<'_> {
     (item_name(item), &item.expr)
 }
 

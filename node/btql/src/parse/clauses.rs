@@ -2,7 +2,8 @@
 
 use super::{Parser, no_shape};
 use crate::ast::{
-    Amount, Expr, From, Infer, Item, Node, Path, Pivot, Query, Quotes, Sample, Select, Shape, Sort, Unpivot,
+    Amount, Expr, From, InferClause, Item, Node, Path, PivotClause, Query, Quotes, Sample, Select, Shape, Sort,
+    UnpivotClause,
 };
 use crate::error::QueryError;
 use crate::lex::{Number, Token};
@@ -106,7 +107,7 @@ impl Parser<'_> {
             "trace_filter" => query.trace_filter = Some(self.expr()?),
             "final_filter" => query.final_filter = Some(self.expr()?),
             "unpivot" => query.unpivot = self.commas(Parser::unpivot)?,
-            "pivot" => query.pivot = Some(Pivot::Measures(self.commas(Parser::item)?)),
+            "pivot" => query.pivot = Some(PivotClause::Measures(self.commas(Parser::item)?)),
             "final_dimensions" => query.final_dimensions = self.commas(Parser::item)?,
             "final_measures" => query.final_measures = self.commas(Parser::item)?,
             "sample" => query.sample = Some(self.sample()?),
@@ -158,12 +159,12 @@ impl Parser<'_> {
         Ok(replaced)
     }
 
-    fn inferred(&mut self) -> Result<Infer, QueryError> {
+    fn inferred(&mut self) -> Result<InferClause, QueryError> {
         if self.take_symbol("*") {
-            return Ok(Infer::Star);
+            return Ok(InferClause::Star);
         }
         let path = self.path("a path, or *")?;
-        Ok(Infer::Path(path))
+        Ok(InferClause::Path(path))
     }
 
     /// A path alone, where nothing else is legal: quotes are a name's.
@@ -194,7 +195,7 @@ impl Parser<'_> {
         Ok(From { source, shape: Some(shape), alias: None })
     }
 
-    fn unpivot(&mut self) -> Result<Unpivot, QueryError> {
+    fn unpivot(&mut self) -> Result<UnpivotClause, QueryError> {
         let expr = self.expr()?;
         self.expect_word("as")?;
         let in_parentheses = self.take_symbol("(");
@@ -208,7 +209,7 @@ impl Parser<'_> {
             Some(second) => (Some(first), second),
             None => (None, first),
         };
-        Ok(Unpivot { expr, key, value })
+        Ok(UnpivotClause { expr, key, value })
     }
 
     fn sample(&mut self) -> Result<Sample, QueryError> {

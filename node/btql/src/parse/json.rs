@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 use super::operand::{can_be_called, no_function};
 use super::{Parsed, no_shape, no_source, parse_expression, settle, too_deep};
 use crate::ast::{
-    Amount, At, Binary, Call, DEPTH_MAX, Expr, From, Infer, Interval, Item, Logic, NODES_MAX, Node, Path, Pivot,
-    Precedence, Query, Quotes, Sample, Select, Shape, Sort, Source, Step, Type, Unary, Unit, Unpivot,
+    Amount, At, Binary, Call, DEPTH_MAX, Expr, From, InferClause, Interval, Item, Logic, NODES_MAX, Node, Path,
+    PivotClause, Precedence, Query, Quotes, Sample, Select, Shape, Sort, Source, Step, Type, Unary, Unit,
+    UnpivotClause,
 };
 use crate::error::QueryError;
 use crate::print::can_begin_operand;
@@ -48,8 +49,8 @@ impl Reader {
             "measures" => query.measures = self.each(key, value, Reader::item)?,
             "pivot" => {
                 let measures = self.each(key, value, Reader::item)?;
-                query.pivot =
-                    Some(Pivot::Measures(measures)).filter(|_| value.as_array().is_some_and(|all| !all.is_empty()));
+                query.pivot = Some(PivotClause::Measures(measures))
+                    .filter(|_| value.as_array().is_some_and(|all| !all.is_empty()));
             }
             "weighted_scores" => query.weighted_scores = self.each(key, value, Reader::item)?,
             "custom_columns" => query.custom_columns = self.each(key, value, Reader::item)?,
@@ -112,18 +113,18 @@ impl Reader {
         Ok(Item { expr, alias })
     }
 
-    fn infer(&mut self, at: &str, value: &Value) -> Read<Infer> {
+    fn infer(&mut self, at: &str, value: &Value) -> Read<InferClause> {
         let members = object(at, value)?;
         if members.get("op").and_then(Value::as_str) == Some("star") {
-            return Ok(Infer::Star);
+            return Ok(InferClause::Star);
         }
         match self.expr(at, value)?.node {
-            Node::Path(path) => Ok(Infer::Path(path)),
+            Node::Path(path) => Ok(InferClause::Path(path)),
             _ => Err(wrong(at, "an ident or a star", value)),
         }
     }
 
-    fn unpivot(&mut self, at: &str, value: &Value) -> Read<Unpivot> {
+    fn unpivot(&mut self, at: &str, value: &Value) -> Read<UnpivotClause> {
         let members = object(at, value)?;
         let expr = self.needed(at, members, "expr")?;
         let place = format!("{at}.alias");
@@ -134,8 +135,8 @@ impl Reader {
             None => None,
         };
         match names.as_deref() {
-            Some([value]) => Ok(Unpivot { expr, key: None, value: value.clone() }),
-            Some([key, value]) => Ok(Unpivot { expr, key: Some(key.clone()), value: value.clone() }),
+            Some([value]) => Ok(UnpivotClause { expr, key: None, value: value.clone() }),
+            Some([key, value]) => Ok(UnpivotClause { expr, key: Some(key.clone()), value: value.clone() }),
             _ => Err(QueryError::below(&place, "expected a name, or an array of a key's name and a value's name")),
         }
     }

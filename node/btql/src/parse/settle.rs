@@ -6,12 +6,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::ast::{Expr, From, Infer, Item, Node, Path, Pivot, Query, Quotes, Select, Shape, Source, Step, Unary};
+use crate::ast::{
+    Expr, From, InferClause, Item, Node, Path, PivotClause, Query, Quotes, Select, Shape, Source, Step, Unary,
+};
 use crate::columns::{COMPARISON_KEY, Kind, SPAN_TYPE_INFO, source};
 use crate::error::QueryError;
 use crate::print::item_name;
 
-type Names = BTreeSet<String>;
+type NameSet = BTreeSet<String>;
 
 /// Of a query whose filters are not seen in one: a filter stored elsewhere is one of spans.
 pub(super) fn expression(mut expr: Expr) -> Expr {
@@ -24,7 +26,7 @@ pub(super) fn query(mut query: Query) -> Result<Query, QueryError> {
     match query.from.as_mut().map(|from| &mut from.source) {
         Some(Source::Query(inner)) => **inner = self::query(std::mem::take(&mut **inner))?,
         // Which objects: nothing there is a column.
-        Some(Source::Objects { args, .. }) => args.iter_mut().for_each(|arg| settle(arg, &Names::new())),
+        Some(Source::Objects { args, .. }) => args.iter_mut().for_each(|arg| settle(arg, &NameSet::new())),
         None => {}
     }
     let mut names = columns_of_source(query.from.as_ref());
@@ -34,12 +36,12 @@ pub(super) fn query(mut query: Query) -> Result<Query, QueryError> {
     Ok(query)
 }
 
-fn columns_of(kind: Kind, shape: Shape) -> Names {
+fn columns_of(kind: Kind, shape: Shape) -> NameSet {
     let summary: &[&str] = if shape == Shape::Summary { &[SPAN_TYPE_INFO, COMPARISON_KEY] } else { &[] };
     kind.columns().iter().chain(summary).map(|column| (*column).to_owned()).collect()
 }
 
-fn columns_of_source(from: Option<&From>) -> Names {
+fn columns_of_source(from: Option<&From>) -> NameSet {
     match from {
         Some(From { source: Source::Query(inner), .. }) => output_names(inner),
         Some(From { source: Source::Objects { name, .. }, shape, .. }) => {
@@ -55,7 +57,7 @@ fn items(query: &Query) -> impl Iterator<Item = &Item> {
         Select::Star(_) => None,
     });
     let pivot = match &query.pivot {
-        Some(Pivot::Measures(items) | Pivot::For { measures: items, .. }) => items.as_slice(),
+        Some(PivotClause::Measures(items) | PivotClause::For { measures: items, .. }) => items.as_slice(),
         None => &[],
     };
     let lists = [
@@ -70,7 +72,7 @@ fn items(query: &Query) -> impl Iterator<Item = &Item> {
 }
 
 /// The names that the query gives: aliases, the last steps of longer paths without one (section 8.3), unpivoted names.
-fn aliases(query: &Query) -> Names {
+fn aliases(query: &Query) -> NameSet {
     let unpivoted = query.unpivot.iter().flat_map(|unpivot| unpivot.key.iter().chain([&unpivot.value]));
     let is_longer = |item: &Item| matches!(&item.expr.node, Node::Path(Path { steps, .. }) if matches!(steps.as_slice(), [_, .., Step::Key(_)]));
     let named = items(query).filter(|item| item.alias.is_some() || is_longer(item));
@@ -78,8 +80,8 @@ fn aliases(query: &Query) -> Names {
 }
 
 /// The names of a query's columns, which is settled.
-fn output_names(query: &Query) -> Names {
-    let mut names: Names = items(query).map(item_name).collect();
+fn output_names(query: &Query) -> NameSet {
+    let mut names: NameSet = items(query).map(item_name).collect();
     if query.select.iter().any(|select| matches!(select, Select::Star(_))) {
         names.extend(columns_of_source(query.from.as_ref()));
         names.extend(aliases(query));
@@ -96,7 +98,7 @@ fn each_expr(query: &mut Query, f: &mut impl FnMut(&mut Expr)) {
         }
     }
     let pivot: &mut [Item] = match &mut query.pivot {
-        Some(Pivot::Measures(items) | Pivot::For { measures: items, .. }) => items,
+        Some(PivotClause::Measures(items) | PivotClause::For { measures: items, .. }) => items,
         None => &mut [],
     };
     let lists = [
@@ -121,7 +123,7 @@ fn each_expr(query: &mut Query, f: &mut impl FnMut(&mut Expr)) {
     query.unpivot.iter_mut().for_each(|unpivot| f(&mut unpivot.expr));
     query.sort.iter_mut().for_each(|sort| f(&mut sort.expr));
     for infer in &mut query.infer {
-        if let Infer::Path(path) = infer
+        if let InferClause::Path(path) = infer
             && path.quotes == Quotes::Undecided
         {
             path.quotes = Quotes::Name;
@@ -129,7 +131,7 @@ fn each_expr(query: &mut Query, f: &mut impl FnMut(&mut Expr)) {
     }
 }
 
-fn settle(expr: &mut Expr, names: &Names) {
+fn settle(expr: &mut Expr, names: &NameSet) {
     match &mut expr.node {
         Node::Path(path) if path.quotes == Quotes::Undecided => {
             let Some(Step::Key(text)) = path.steps.first() else { unreachable!("a quote is a key") };

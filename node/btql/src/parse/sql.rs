@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::Parser;
-use crate::ast::{Amount, From, Item, Node, Path, Pivot, Query, Quotes, Sample, Select, Source, Step, Unpivot};
+use crate::ast::{
+    Amount, From, Item, Node, Path, PivotClause, Query, Quotes, Sample, Select, Source, Step, UnpivotClause,
+};
 use crate::error::QueryError;
 use crate::lex::{Number, Token};
 
@@ -51,10 +53,10 @@ const NO_ALIASES: [&str; 33] = [
 const JOINS: [&str; 8] = ["join", "inner", "left", "right", "full", "cross", "natural", "lateral"];
 const SET_OPERATIONS: [&str; 3] = ["union", "intersect", "except"];
 
-type Named = BTreeMap<String, (Query, usize)>;
+type CommonTables = BTreeMap<String, (Query, usize)>;
 
 pub(super) fn statement(parser: &mut Parser<'_>) -> Result<Query, QueryError> {
-    let mut named = Named::new();
+    let mut named = CommonTables::new();
     if parser.take_word("with") {
         if parser.is_word("recursive") {
             return Err(parser.error("WITH RECURSIVE is not supported"));
@@ -85,7 +87,7 @@ pub(super) fn statement(parser: &mut Parser<'_>) -> Result<Query, QueryError> {
 
 impl Parser<'_> {
     /// A SELECT, and how many there are within it.
-    fn select(&mut self, named: &Named) -> Result<(Query, usize), QueryError> {
+    fn select(&mut self, named: &CommonTables) -> Result<(Query, usize), QueryError> {
         self.expect_word("select")?;
         let mut query = Query { distinct: self.take_word("distinct"), ..Query::default() };
         self.take_word("all");
@@ -148,7 +150,7 @@ impl Parser<'_> {
         }
     }
 
-    fn sql_from(&mut self, named: &Named) -> Result<(From, usize), QueryError> {
+    fn sql_from(&mut self, named: &CommonTables) -> Result<(From, usize), QueryError> {
         let at = self.at();
         let (source, shape, depth) = if self.take_symbol("(") {
             // Seen before it is read: a text has room for more of them than there is stack.
@@ -233,7 +235,7 @@ impl Parser<'_> {
     }
 
     /// `(value FOR key IN (column))`; of elements only, `(element FOR _ IN (column))`.
-    fn sql_unpivot(&mut self) -> Result<Unpivot, QueryError> {
+    fn sql_unpivot(&mut self) -> Result<UnpivotClause, QueryError> {
         self.expect_symbol("(")?;
         let value = self.name("a name for each value")?;
         self.expect_word("for")?;
@@ -243,7 +245,7 @@ impl Parser<'_> {
         let expr = self.expr()?;
         self.expect_symbol(")")?;
         self.expect_symbol(")")?;
-        Ok(Unpivot { expr, key: Some(key).filter(|key| key != "_"), value })
+        Ok(UnpivotClause { expr, key: Some(key).filter(|key| key != "_"), value })
     }
 
     fn sql_pivot(&mut self, query: &mut Query) -> Result<(), QueryError> {
@@ -268,7 +270,7 @@ impl Parser<'_> {
         }
         self.expect_symbol(")")?;
         self.expect_symbol(")")?;
-        query.pivot = Some(Pivot::For { measures, column });
+        query.pivot = Some(PivotClause::For { measures, column });
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use super::expr::text;
 use super::restate::as_dimensions;
 use super::sql::{item, joined, select, sort};
 use super::{Unsayable, expression, name};
-use crate::ast::{Amount, Expr, From, Infer, Node, Pivot, Query, Sample, Source, Unpivot};
+use crate::ast::{Amount, Expr, From, InferClause, Node, PivotClause, Query, Sample, Source, UnpivotClause};
 
 const FORM: &str = "BTQL";
 
@@ -25,7 +25,7 @@ pub fn in_clauses(query: &Query) -> Result<String, Unsayable> {
     clause("trace_filter", query.trace_filter.as_ref().map(expression));
     clause("final_filter", query.final_filter.as_ref().map(expression));
     clause("unpivot", Some(joined(&query.unpivot, unpivot)));
-    if let Some(Pivot::Measures(measures)) = &query.pivot {
+    if let Some(PivotClause::Measures(measures)) = &query.pivot {
         clause("pivot", Some(joined(measures, item)));
     }
     clause("final_dimensions", Some(joined(&query.final_dimensions, item)));
@@ -42,10 +42,10 @@ pub fn in_clauses(query: &Query) -> Result<String, Unsayable> {
     Ok(clauses.join(" | "))
 }
 
-fn infer(infer: &Infer) -> String {
+fn infer(infer: &InferClause) -> String {
     match infer {
-        Infer::Star => "*".into(),
-        Infer::Path(path) => expression(&Expr::new(Default::default(), Node::Path(path.clone()))),
+        InferClause::Star => "*".into(),
+        InferClause::Path(path) => expression(&Expr::new(Default::default(), Node::Path(path.clone()))),
     }
 }
 
@@ -61,7 +61,7 @@ fn from(from: &From) -> Result<String, Unsayable> {
     Ok(format!("{}{args}{shape}", name(source)))
 }
 
-fn unpivot(unpivot: &Unpivot) -> String {
+fn unpivot(unpivot: &UnpivotClause) -> String {
     let key = unpivot.key.as_deref().map(|key| format!("{}, ", name(key))).unwrap_or_default();
     format!("{} AS ({key}{})", expression(&unpivot.expr), name(&unpivot.value))
 }

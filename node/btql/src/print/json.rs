@@ -6,8 +6,8 @@ use super::Unsayable;
 use super::expr::can_begin_operand;
 use super::restate::as_dimensions;
 use crate::ast::{
-    Amount, Call, Expr, From, Infer, Item, Logic, Node, Path, Pivot, Query, Quotes, Sample, Select, Sort, Source, Step,
-    Unary, Unpivot,
+    Amount, Call, Expr, From, InferClause, Item, Logic, Node, Path, PivotClause, Query, Quotes, Sample, Select, Sort,
+    Source, Step, Unary, UnpivotClause,
 };
 
 const FORM: &str = "the tree";
@@ -33,7 +33,7 @@ pub fn in_tree(query: &Query) -> Result<Value, Unsayable> {
     for (key, items) in lists {
         list(key, items.iter().map(item).collect());
     }
-    if let Some(Pivot::Measures(measures)) = &query.pivot {
+    if let Some(PivotClause::Measures(measures)) = &query.pivot {
         list("pivot", measures.iter().map(item).collect());
     }
     list("infer", query.infer.iter().map(infer).collect());
@@ -79,14 +79,14 @@ fn item(item: &Item) -> Value {
     Value::Object(members)
 }
 
-fn infer(infer: &Infer) -> Value {
+fn infer(infer: &InferClause) -> Value {
     match infer {
-        Infer::Star => json!({"op": "star"}),
-        Infer::Path(named) => path(named),
+        InferClause::Star => json!({"op": "star"}),
+        InferClause::Path(named) => path(named),
     }
 }
 
-fn unpivot(unpivot: &Unpivot) -> Value {
+fn unpivot(unpivot: &UnpivotClause) -> Value {
     let alias = match &unpivot.key {
         Some(key) => json!([key, unpivot.value]),
         None => json!(unpivot.value),

@@ -1,7 +1,7 @@
 //! The two ways to group: SQL selects columns and says which of them are groups, clauses list dimensions and measures.
 
 use super::Unsayable;
-use crate::ast::{At, Call, Expr, Item, Logic, Node, Path, Pivot, Query, Select, Sort, Step};
+use crate::ast::{At, Call, Expr, Item, Logic, Node, Path, PivotClause, Query, Select, Sort, Step};
 
 /// The name that an item has without an alias, where it is a path's.
 pub(super) fn last_key(item: &Item) -> Option<&str> {
@@ -46,11 +46,11 @@ pub(super) fn as_dimensions(query: &Query, form: &'static str) -> Result<Query, 
         return no_words("SETTINGS");
     }
     let mut query = query.clone();
-    if query.group_by.is_none() && !query.distinct && !matches!(query.pivot, Some(Pivot::For { .. })) {
+    if query.group_by.is_none() && !query.distinct && !matches!(query.pivot, Some(PivotClause::For { .. })) {
         return Ok(query);
     }
     let group_by = query.group_by.take().unwrap_or_default();
-    let is_pivot = matches!(query.pivot, Some(Pivot::For { .. }));
+    let is_pivot = matches!(query.pivot, Some(PivotClause::For { .. }));
     let is_star = matches!(query.select.as_slice(), [Select::Star(replaced)] if replaced.is_empty());
     let items = match group_by.iter().any(|group| group.position().is_some()) {
         // Of a pivot, `*` has what is grouped by.
@@ -68,7 +68,7 @@ pub(super) fn as_dimensions(query: &Query, form: &'static str) -> Result<Query, 
         }
     }
     let pivoted = match query.pivot.take() {
-        Some(Pivot::For { measures, column }) => {
+        Some(PivotClause::For { measures, column }) => {
             if !is_star && !names_all(&items, &groups, &measures, &column) {
                 return no_words("a PIVOT of which not all columns are selected, or others");
             }
@@ -92,7 +92,7 @@ pub(super) fn as_dimensions(query: &Query, form: &'static str) -> Result<Query, 
                 Some(alias) => Ok(Item { expr: Expr::path(&[alias]), alias: None }),
                 None => Err(Unsayable { form, what: "a pivoted measure without an alias" }),
             });
-            query.pivot = Some(Pivot::Measures(names.collect::<Result<_, _>>()?));
+            query.pivot = Some(PivotClause::Measures(names.collect::<Result<_, _>>()?));
             measures
         }
         None => items.into_iter().filter(|item| !groups.contains(item)).collect(),
@@ -147,7 +147,7 @@ pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsa
         [query.filter.take(), query.span_filter.take(), filter_spans].into_iter().flatten().collect();
     query.filter = conditions.first().map(|first| Expr::new(first.at, Node::logic(Logic::And, conditions.clone())));
     if query.dimensions.is_empty() && query.measures.is_empty() {
-        return if matches!(query.pivot, Some(Pivot::Measures(_))) {
+        return if matches!(query.pivot, Some(PivotClause::Measures(_))) {
             no_words("a pivot without measures")
         } else {
             Ok(query)
@@ -156,7 +156,7 @@ pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsa
     let (mut dimensions, measures) = (std::mem::take(&mut query.dimensions), std::mem::take(&mut query.measures));
     let columns = dimensions.iter().chain(&measures).cloned().map(Select::Item);
     query.select = columns.collect();
-    if let Some(Pivot::Measures(names)) = &query.pivot {
+    if let Some(PivotClause::Measures(names)) = &query.pivot {
         let all = names.len() == measures.len()
             && measures.iter().all(|measure| names.iter().any(|name| names_it(name, measure)));
         let by_its_name = |item: &Item| match &item.expr.node {
@@ -181,7 +181,7 @@ pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsa
             .cloned()
             .chain([Item { expr: Expr::new(At::default(), Node::Path(column.clone())), alias: None }]);
         query.select = shown.chain(named).map(Select::Item).collect();
-        query.pivot = Some(Pivot::For { measures, column });
+        query.pivot = Some(PivotClause::For { measures, column });
     }
     // A number that is grouped by would be a position: it has one itself.
     let group = |(place, item): (usize, Item)| match item.expr.position() {

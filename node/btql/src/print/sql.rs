@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::expr::{put_path, text};
 use super::restate::as_select;
 use super::{Unsayable, expression, name};
-use crate::ast::{Amount, From, Item, Pivot, Query, Sample, Select, Sort, Source, Unpivot};
+use crate::ast::{Amount, From, Item, PivotClause, Query, Sample, Select, Sort, Source, UnpivotClause};
 
 const FORM: &str = "SQL";
 
@@ -25,7 +25,7 @@ pub fn in_sql(query: &Query) -> Result<String, Unsayable> {
         out.push_str(&table_sample(sample));
     }
     query.unpivot.iter().for_each(|unpivot| out.push_str(&unpivot_sql(unpivot)));
-    if let Some(Pivot::For { measures, column }) = &query.pivot {
+    if let Some(PivotClause::For { measures, column }) = &query.pivot {
         let mut place = String::new();
         put_path(&mut place, column);
         let _ = write!(out, " PIVOT ({} FOR {place} IN (ANY))", joined(measures, item));
@@ -100,7 +100,7 @@ fn table_sample(sample: &Sample) -> String {
     format!(" TABLESAMPLE ({amount}){seed}")
 }
 
-fn unpivot_sql(unpivot: &Unpivot) -> String {
+fn unpivot_sql(unpivot: &UnpivotClause) -> String {
     let key = unpivot.key.as_deref().map_or("_".into(), name);
     format!(" UNPIVOT ({} FOR {key} IN ({}))", name(&unpivot.value), expression(&unpivot.expr))
 }

@@ -1,8 +1,8 @@
 //! Expressions and queries as nobody would write them.
 
 use assay_node_btql::ast::{
-    Amount, At, Binary, Call, Expr, From, Infer, Interval, Item, Logic, Node, Path, Pivot, Query, Quotes, Sample,
-    Select, Shape, Sort, Source, Step, Type, Unary, Unit, Unpivot,
+    Amount, At, Binary, Call, Expr, From, InferClause, Interval, Item, Logic, Node, Path, PivotClause, Query, Quotes,
+    Sample, Select, Shape, Sort, Source, Step, Type, Unary, Unit, UnpivotClause,
 };
 use proptest::prelude::*;
 use proptest::{collection, option};
@@ -143,10 +143,10 @@ fn source() -> impl Strategy<Value = From> {
     })
 }
 
-fn unpivot() -> impl Strategy<Value = Unpivot> {
+fn unpivot() -> impl Strategy<Value = UnpivotClause> {
     (path(), option::of(name()), name())
         .prop_filter("an underscore is no key's name in SQL", |(_, key, _)| key.as_deref() != Some("_"))
-        .prop_map(|(path, key, value)| Unpivot { expr: expr(Node::Path(path)), key, value })
+        .prop_map(|(path, key, value)| UnpivotClause { expr: expr(Node::Path(path)), key, value })
 }
 
 fn sample() -> impl Strategy<Value = Sample> {
@@ -201,7 +201,7 @@ pub fn clauses() -> impl Strategy<Value = Query> {
     let items = || collection::vec(item(), 0..3);
     let lists = ([items(), items(), items(), items()], option::of(collection::vec(item(), 1..3)), [items(), items()]);
     let conditions = [option::of(expression()), option::of(expression()), option::of(expression())];
-    let infer = collection::vec(prop_oneof![Just(Infer::Star), path().prop_map(Infer::Path)], 0..2);
+    let infer = collection::vec(prop_oneof![Just(InferClause::Star), path().prop_map(InferClause::Path)], 0..2);
     let numbers = (option::of(-1i64..500), option::of(1u64..500));
     (common(), option::of(selected()), lists, conditions, infer, numbers).prop_map(
         |(common, select, (lists, pivot, finals), conditions, infer, (preview_length, inference_budget))| {
@@ -215,7 +215,7 @@ pub fn clauses() -> impl Strategy<Value = Query> {
                 infer,
                 span_filter,
                 trace_filter,
-                pivot: pivot.map(Pivot::Measures),
+                pivot: pivot.map(PivotClause::Measures),
                 final_dimensions,
                 final_measures,
                 preview_length,

@@ -1,4 +1,4 @@
-//! The metrics of a trace: counts, sums and means over its spans, in one pass that reads of each span what is asked for.
+//! Metrics of a trace: counts, sums and means over its spans, in one pass that reads only the needed metrics.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use ahash::AHashMap;
 use assay_node_btql::values::{Value, in_order};
 
 use super::{Mean, Span};
-use crate::members;
+use crate::groups::object_members;
 use crate::price::Prices;
 
 /// Metrics with a rule of their own, in the order in which a summary has them. Any other that is a number is summed.
@@ -29,7 +29,7 @@ const RULED: [&str; 16] = [
     "time_to_first_token",
 ];
 
-/// What is read of a span's own metrics for those; the first four are tokens.
+/// Metrics of spans that these are computed from; the first four are tokens.
 const READ: [&str; 9] = [
     "prompt_tokens",
     "completion_tokens",
@@ -47,7 +47,7 @@ const END: usize = 6;
 const DURATION: usize = 7;
 const FIRST_TOKEN: usize = 8;
 
-/// What some metrics need of each span.
+/// Needs of some metrics, for each span.
 #[derive(Clone, Copy, Debug, Default)]
 struct Needs {
     read: [bool; READ.len()],
@@ -56,24 +56,24 @@ struct Needs {
     cost: bool,
 }
 
-/// What kind of span it is, as far as that matters here.
+/// Kind of a span, as far as metrics depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum MetricKind {
     Llm,
     Tool,
     Other,
 }
 
-/// What is read of one span.
+/// Values read of one span.
 struct OfSpan<'v> {
-    kind: Kind,
+    kind: MetricKind,
     has_error: bool,
     read: [Value<'v>; READ.len()],
     /// Logged or computed.
     cost: Value<'v>,
 }
 
-/// What all spans together come to.
+/// Totals over all spans.
 #[derive(Debug, Default)]
 struct Tally {
     tokens: [CountedOnce; 4],
@@ -88,7 +88,7 @@ struct Tally {
     first_token: Mean,
 }
 
-/// Of whole numbers a whole number, as long as 64 bits hold it; null of no numbers.
+/// Sum of numbers: whole for whole numbers within 64 bits, null for none.
 #[derive(Clone, Debug, Default)]
 struct Sum {
     count: u64,
@@ -112,13 +112,13 @@ struct Custom {
     is_number: bool,
 }
 
-/// What must be at hand of spans beside their metrics.
+/// Columns of spans that are needed beside their metrics.
 pub(super) fn reads_beside() -> Vec<(&'static str, Option<String>)> {
     let needs = RULED.iter().fold(Needs::default(), |needs, name| needs.and(name));
     needs.beside()
 }
 
-/// What must be at hand for one metric.
+/// Columns that one metric needs.
 pub(super) fn reads(name: &str) -> Vec<(&'static str, Option<String>)> {
     let needs = Needs::default().and(name);
     let logged = READ.iter().zip(needs.read).filter(|(_, read)| *read).map(|(name, _)| *name);
@@ -137,7 +137,7 @@ pub(super) fn all<S: Span>(spans: &[S], prices: &Prices) -> Value<'static> {
         let kind = kind_of(span);
         let logged = span.column("metrics");
         let mut read = std::array::from_fn(|_| Value::Null);
-        members::each(&logged, |name, value| {
+        object_members::each(&logged, |name, value| {
             if let Some(place) = READ.iter().position(|known| *known == name) {
                 read[place] = value;
             } else if !RULED.contains(&name) {
@@ -162,7 +162,7 @@ pub(super) fn some<S: Span>(spans: &[S], names: &[&str], prices: &Prices) -> Vec
     let mut tally = Tally::default();
     let mut customs: Vec<Custom> = names.iter().map(|_| Custom::default()).collect();
     for span in spans {
-        let kind = if needs.kind { kind_of(span) } else { Kind::Other };
+        let kind = if needs.kind { kind_of(span) } else { MetricKind::Other };
         let member = |place: usize| if needs.read[place] { span.member("metrics", READ[place]) } else { Value::Null };
         let of_span = OfSpan::of(span, kind, std::array::from_fn(member), needs, prices);
         tally.add(&of_span);
@@ -181,11 +181,11 @@ pub(super) fn is_type(span: &impl Span, wanted: &str) -> bool {
     matches!(span.member("span_attributes", "type"), Value::Text(found) if found == wanted)
 }
 
-fn kind_of(span: &impl Span) -> Kind {
+fn kind_of(span: &impl Span) -> MetricKind {
     match span.member("span_attributes", "type") {
-        Value::Text(kind) if kind == "llm" => Kind::Llm,
-        Value::Text(kind) if kind == "tool" => Kind::Tool,
-        _ => Kind::Other,
+        Value::Text(kind) if kind == "llm" => MetricKind::Llm,
+        Value::Text(kind) if kind == "tool" => MetricKind::Tool,
+        _ => MetricKind::Other,
     }
 }
 
@@ -219,15 +219,15 @@ impl Needs {
 impl<'v> OfSpan<'v> {
     fn of<S: Span>(
         span: &'v S,
-        kind: Kind,
+        kind: MetricKind,
         read: [Value<'v>; READ.len()],
         needs: Needs,
         prices: &Prices,
     ) -> OfSpan<'v> {
-        let has_error = needs.error && kind != Kind::Other && !span.column("error").is_null();
+        let has_error = needs.error && kind != MetricKind::Other && !span.column("error").is_null();
         let cost = if !read[COST].is_null() {
             read[COST].clone()
-        } else if needs.cost && kind == Kind::Llm {
+        } else if needs.cost && kind == MetricKind::Llm {
             cost_of(span, &read, prices)
         } else {
             Value::Null
@@ -235,7 +235,7 @@ impl<'v> OfSpan<'v> {
         OfSpan { kind, has_error, read, cost }
     }
 
-    /// As on a span: logged, or from its start to its end.
+    /// Duration of a span: as logged, or from its start to its end.
     fn duration(&self) -> Value<'_> {
         let logged = &self.read[DURATION];
         if logged.is_null() { minus(&self.read[END], &self.read[START]) } else { logged.view() }
@@ -263,17 +263,17 @@ impl Tally {
         keep(&mut self.end, &span.read[END], Ordering::is_ge);
         let error = i64::from(span.has_error);
         match kind {
-            Kind::Llm => {
+            MetricKind::Llm => {
                 self.llm_calls += 1;
                 self.llm_errors += error;
                 self.llm_duration.add(&span.duration());
                 self.first_token.add(&span.read[FIRST_TOKEN]);
             }
-            Kind::Tool => {
+            MetricKind::Tool => {
                 self.tool_calls += 1;
                 self.tool_errors += error;
             }
-            Kind::Other => {}
+            MetricKind::Other => {}
         }
     }
 
@@ -301,7 +301,7 @@ impl Tally {
     }
 }
 
-/// Of two numbers, or booleans, the one that is wanted of both.
+/// Keeps the better of two numbers or booleans.
 fn keep(kept: &mut Option<Value<'static>>, value: &Value<'_>, is_better: fn(Ordering) -> bool) {
     if value.as_number().is_some() && kept.as_ref().is_none_or(|kept| is_better(in_order(value, kept))) {
         *kept = Some(value.clone().into_owned());
@@ -329,9 +329,9 @@ impl Sum {
 }
 
 impl CountedOnce {
-    fn add(&mut self, value: &Value<'_>, kind: Kind) {
+    fn add(&mut self, value: &Value<'_>, kind: MetricKind) {
         self.all.add(value);
-        if kind == Kind::Llm {
+        if kind == MetricKind::Llm {
             self.llm.add(value);
         }
     }
@@ -342,7 +342,7 @@ impl CountedOnce {
 }
 
 impl Custom {
-    fn add(&mut self, value: &Value<'_>, kind: Kind) {
+    fn add(&mut self, value: &Value<'_>, kind: MetricKind) {
         self.sum.add(value, kind);
         self.is_number |= value.is_number();
     }

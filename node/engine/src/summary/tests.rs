@@ -1,5 +1,6 @@
-//! What traces come to: those of btql.md, section 19, and some that are odd.
+//! Summaries of the traces of btql.md, section 19, and of unusual ones.
 
+use assay_node_btql::columns::Kind;
 use assay_node_btql::values::picked_text;
 use assay_storage_model::merge::{Picker, Step};
 use serde_json::{Map, Value as Json, json};
@@ -154,7 +155,7 @@ fn columns_are_the_roots_or_all_spans() {
 #[test]
 fn a_trace_without_a_root_has_no_previews_and_the_times_of_its_first_span() {
     with(&fixture("e1"), |trace| {
-        for name in OF_THE_ROOT_ALONE {
+        for name in Kind::Playground.columns().iter().copied().filter(|name| is_root_only(name)) {
             assert!(trace.column(name).is_null(), "{name}");
         }
         assert_eq!(read(&trace.column("root_span_id")), "e1");

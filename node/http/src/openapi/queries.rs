@@ -1,6 +1,6 @@
 //! Description of queries: `/btql` and `/btql/async`.
 
-use assay_node_answers::Format;
+use assay_node_query::render::Format;
 use serde_json::{Value, json};
 
 use super::operation::{Operation, maybe_version, reference, some_text, text, uuid};

@@ -1,6 +1,6 @@
 //! Bodies of queries (btql.md, section 1.1). Pure. Unknown fields are ignored: clients send many.
 
-use assay_node_answers::Format;
+use assay_node_query::render::Format;
 use assay_node_query::{Lint, Question};
 use assay_storage_model::Xact;
 use serde_json::{Map, Value};

@@ -3,9 +3,9 @@
 //! Who may read its objects at the moment may see it; to all others it is not there.
 
 use actix_web::web::{Bytes, Payload};
-use assay_node_answers::cursor;
 use assay_node_auth::Permission;
-use assay_node_query::{Home, LaterRequest, RESULT_ROWS_MAX, Seen, Status, Wanted};
+use assay_node_query::render::cursors;
+use assay_node_query::{Home, JobRequest, JobStatus, JobView, RESULT_ROWS_MAX, ResultRange};
 use assay_node_records::RecordsError;
 use assay_storage_model::ObjectKind;
 use serde_json::{Map, Value, json};
@@ -32,10 +32,10 @@ pub async fn make(call: Call, payload: Payload) -> Answer {
     let is_short = bounded.is_by_key() && homes.len() == 1;
     let secrets = secrets(&call.edge.records)?;
     let after = bounded.cursor().map(|text| position(text, is_short, &secrets)).transpose()?;
-    let mut answer = json!({"status": Status::Queued.name()});
+    let mut answer = json!({"status": JobStatus::Queued.name()});
     answer["project_id"] = alike(&homes, |home| home.project_id);
     answer["object_id"] = alike(&homes, |home| home.object.id);
-    let request = LaterRequest {
+    let request = JobRequest {
         org: call.principal.org,
         user: call.principal.user,
         question: asked.question,
@@ -44,7 +44,7 @@ pub async fn make(call: Call, payload: Payload) -> Answer {
         seconds: asked.seconds,
         batch,
     };
-    answer["id"] = call.edge.queries.make_later(request).await?.to_string().into();
+    answer["id"] = call.edge.queries.submit_job(request).await?.to_string().into();
     json(&answer)
 }
 
@@ -61,12 +61,12 @@ pub async fn status(call: Call) -> Answer {
 pub async fn result(call: Call) -> Answer {
     let id = call.id()?;
     let wanted = wanted(&call.query()?)?;
-    let Seen { status, error, lines, next, .. } = look(&call, id, Some(wanted)).await?;
+    let JobView { status, error, lines, next, .. } = look(&call, id, Some(wanted)).await?;
     let mut body = format!("{{\"status\":{},\"rows\":[", json!(status.name())).into_bytes();
     // Lines have one break each, at their end.
     let lines = lines.strip_suffix(b"\n").unwrap_or(&lines);
     body.extend(lines.iter().map(|byte| if *byte == b'\n' { b',' } else { *byte }));
-    let mut end = json!({"cursor": next.map(cursor::short)});
+    let mut end = json!({"cursor": next.map(cursors::short)});
     if let Some(why) = error {
         end["error"] = why.into();
     }
@@ -108,7 +108,7 @@ fn said(body: &Map<String, Value>) -> Result<Option<u64>, Refusal> {
 }
 
 /// A `limit` beyond the most that a page has is no mistake: the rest comes with the next page.
-fn wanted(pairs: &[(String, String)]) -> Result<Wanted, Refusal> {
+fn wanted(pairs: &[(String, String)]) -> Result<ResultRange, Refusal> {
     let last = |name: &str| {
         let found = pairs.iter().rev().find(|(found, value)| found == name && !value.is_empty());
         found.map(|(_, value)| value.as_str())
@@ -120,14 +120,14 @@ fn wanted(pairs: &[(String, String)]) -> Result<Wanted, Refusal> {
         })
     };
     let invalid = |_| Refusal::bad("Invalid cursor: pass the one of the page before, of the same query");
-    let row = last("cursor").map(cursor::parse_short).transpose().map_err(invalid)?;
-    Ok(Wanted { row: row.unwrap_or(0), limit: last("limit").map(limit).transpose()? })
+    let row = last("cursor").map(cursors::parse_short).transpose().map_err(invalid)?;
+    Ok(ResultRange { row: row.unwrap_or(0), limit: last("limit").map(limit).transpose()? })
 }
 
 /// The same answer for what is not there, what is another organization's, and what has an object that may not be read.
-async fn look(call: &Call, id: Uuid, wanted: Option<Wanted>) -> Result<Seen, Refusal> {
+async fn look(call: &Call, id: Uuid, wanted: Option<ResultRange>) -> Result<JobView, Refusal> {
     let missing = || Refusal::not_found(format!("the query {id}"));
-    let seen = call.queries().look_later(call.principal.org, id, wanted).await?.ok_or_else(missing)?;
+    let seen = call.queries().look_at_job(call.principal.org, id, wanted).await?.ok_or_else(missing)?;
     // Who sees a project and may not read its logs is not told either what was asked of them.
     let hidden = |why| match why {
         RecordsError::NotFound(_) | RecordsError::Forbidden(_) => missing(),
@@ -151,18 +151,18 @@ async fn look(call: &Call, id: Uuid, wanted: Option<Wanted>) -> Result<Seen, Ref
 mod tests {
     use super::*;
 
-    fn pairs(query: &[(&str, &str)]) -> Result<Wanted, String> {
+    fn pairs(query: &[(&str, &str)]) -> Result<ResultRange, String> {
         let pairs: Vec<_> = query.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         wanted(&pairs).map_err(|refusal| refusal.message)
     }
 
     #[test]
     fn a_page_is_wanted_from_a_row_on() {
-        assert_eq!(pairs(&[]), Ok(Wanted { row: 0, limit: None }));
-        assert_eq!(pairs(&[("limit", ""), ("cursor", "")]), Ok(Wanted { row: 0, limit: None }));
-        let cursor = cursor::short(7);
-        assert_eq!(pairs(&[("cursor", &cursor), ("limit", "5")]), Ok(Wanted { row: 7, limit: Some(5) }));
-        assert_eq!(pairs(&[("limit", "99999999")]), Ok(Wanted { row: 0, limit: Some(RESULT_ROWS_MAX) }));
+        assert_eq!(pairs(&[]), Ok(ResultRange { row: 0, limit: None }));
+        assert_eq!(pairs(&[("limit", ""), ("cursor", "")]), Ok(ResultRange { row: 0, limit: None }));
+        let cursor = cursors::short(7);
+        assert_eq!(pairs(&[("cursor", &cursor), ("limit", "5")]), Ok(ResultRange { row: 7, limit: Some(5) }));
+        assert_eq!(pairs(&[("limit", "99999999")]), Ok(ResultRange { row: 0, limit: Some(RESULT_ROWS_MAX) }));
         for (name, value, words) in [
             ("limit", "0", "at least 1"),
             ("limit", "-1", "at least 1"),

@@ -1,34 +1,30 @@
-//! `POST /btql`: a question over rows, in any of the three forms, and its answer in any of four.
-
-mod streaming;
+//! `POST /btql`: a query over rows in any of the three forms, and its response in any of four formats.
 
 use actix_web::HttpResponseBuilder;
 use actix_web::http::header::{self, HeaderMap};
-use actix_web::web::{Bytes, Payload};
-use assay_node_answers::cursor::{self, Cursor, Object, Secret};
-use assay_node_answers::{AnswerError, Format, Writer};
+use actix_web::web::{Bytes, Data, Payload};
 use assay_node_auth::{Permission, Principal};
-use assay_node_btql::bound::Note;
 use assay_node_btql::columns::{Kind as SourceKind, Named};
-use assay_node_btql::schema::{Column, json_schema};
-use assay_node_btql::values::Value;
-use assay_node_limits::Reservation;
-use assay_node_query::{
-    Answer as Rows, AskError, Bounded, EngineError, Executor, Home, Position, Table, Watch, columns_of, value_bytes,
+use assay_node_limits::{Budget, Holder, Reservation};
+use assay_node_query::render::{
+    Compressor, Envelope, Format, FormatError, RenderError, RenderedEnd, ResponseMemory, StreamedResponse,
+    WholeResponse, page_cursor, page_position, part_bytes,
 };
+use assay_node_query::{AskError, Bounded, Home, Position, QueryAnswer, Table, columns_of};
 use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, SigningSecrets, kinds};
 use assay_storage_model::{ObjectKind, OrgId};
-use serde_json::json;
+use futures::StreamExt;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use self::streaming::{Streaming, part_bytes};
 use super::Answer;
+use crate::requests::admission::Applicant;
 use crate::requests::caller::Call;
-use crate::requests::query_body::{Asked, asked};
+use crate::requests::query_body::asked;
 use crate::responses::compression::{PACKED_BYTES_MIN, Packing};
 use crate::responses::refusal::{Kind, Refusal};
-use crate::responses::response_body::Sending;
+use crate::responses::response_body::{Part, Sending};
+use crate::server::edge::Edge;
 
 const CURSOR: &str = "x-bt-cursor";
 const FRESHNESS: &str = "x-bt-freshness-state";
@@ -37,7 +33,7 @@ const PLAN: &str = "x-bt-query-plan";
 const PLAN_BYTES_MAX: usize = 8 << 10;
 /// Objects of one query.
 const OBJECTS_MAX: usize = 1000;
-/// What cursors are signed with is derived for this alone.
+/// Context that the key of cursors is derived for.
 const CURSOR_CONTEXT: &str = "assay 2026-11 cursors of queries";
 
 pub async fn btql(call: Call, payload: Payload) -> Answer {
@@ -50,252 +46,176 @@ pub async fn btql(call: Call, payload: Payload) -> Answer {
     let (is_endless, is_short) = (bounded.is_endless(), bounded.is_by_key() && homes.len() == 1);
     let secrets = secrets(&call.edge.records)?;
     let after = bounded.cursor().map(|text| position(text, is_short, &secrets)).transpose()?;
-    let secret = secrets.sign;
     let plan = asked.include_plan.then(|| call.edge.queries.plan(&bounded, homes));
     let notes = bounded.notes().to_vec();
     let columns = bounded.columns();
     let mut rows = call.queries().ask(call.who(), bounded, homes, after, asked.seconds);
-    if is_endless {
-        // Held before anything is read, so that an answer that is not taken keeps none but its own memory.
-        let room = call.applicant().reserve(&call.edge.budgets.answers, part_bytes(&call.edge)).await?;
-        let first = rows.next().await?.unwrap_or_default();
-        sources.still(&call.edge.records, &call.principal).await?;
-        let reply = Reply { asked, columns: columns_of(columns, &first), notes, plan, began, secret, is_short };
-        return reply.streamed(&call, rows, first, room);
-    }
+    // An endless answer reserves its memory before anything is read, so that one that is not taken holds nothing else.
+    let room = match is_endless {
+        true => {
+            Some(call.applicant().reserve(&call.edge.budgets.answers, part_bytes(&call.edge.budgets.answers)).await?)
+        }
+        false => None,
+    };
     let first = rows.next().await?.unwrap_or_default();
     sources.still(&call.edge.records, &call.principal).await?;
-    let reply = Reply { asked, columns: columns_of(columns, &first), notes, plan, began, secret, is_short };
-    reply.whole(&call, rows, first).await
-}
-
-/// Values of rows that are written on a thread that serves, in bytes: some hundred microseconds.
-const WRITTEN_HERE_MAX: usize = 64 << 10;
-/// Values of rows that are written in one step, in bytes: others may have their turn between two.
-const WRITTEN_AT_ONCE: usize = 512 << 10;
-
-/// Writes rows step by step, and packs them.
-fn written(
-    (writer, packing): (&mut Writer, &mut Packing),
-    rows: &[Vec<Value<'_>>],
-    watch: &Watch,
-) -> Result<Vec<u8>, Refusal> {
-    let mut bytes = Vec::new();
-    let mut rest = rows;
-    while !rest.is_empty() {
-        watch.check().map_err(AskError::from)?;
-        let (mut ahead, mut count) = (0, 0);
-        while count < rest.len() && ahead < WRITTEN_AT_ONCE {
-            ahead += rest[count].iter().map(value_bytes).sum::<usize>();
-            count += 1;
+    let columns = columns_of(columns, &first);
+    let envelope = Envelope { format: asked.format, columns, notes, plan, realtime: asked.realtime };
+    match room {
+        Some(room) => streamed(&call, envelope, began, rows, (first, room)),
+        None => {
+            let cursor = |end: &Position| page_cursor(end, is_short, &secrets.sign);
+            whole(&call, envelope, began, rows, first, cursor).await
         }
-        let (next, later) = rest.split_at(count);
-        let more = packing.put(writer.rows(next).map_err(unwritten)?).map_err(Refusal::internal)?;
-        bytes.extend_from_slice(&more);
-        rest = later;
     }
-    Ok(bytes)
 }
 
-/// How an answer is written.
-struct Reply {
-    asked: Asked,
-    columns: Vec<Column>,
-    notes: Vec<Note>,
-    plan: Option<String>,
+/// Sends an answer as one body.
+async fn whole(
+    call: &Call,
+    envelope: Envelope,
     began: Instant,
-    secret: Secret,
-    /// Of one object in the order of its keys, which say where a page ended.
-    is_short: bool,
+    mut rows: QueryAnswer,
+    first: Table,
+    cursor: impl Fn(&Position) -> String,
+) -> Answer {
+    let mut response = WholeResponse::new(envelope, rows.executor())?;
+    let mut body = response.head();
+    let (applicant, budget) = (call.applicant(), &call.edge.budgets.answers);
+    let mut room = applicant.reserve(budget, 0).await?;
+    let mut table = Some(first);
+    while let Some(next) = table {
+        let more;
+        (response, more) = response.table(next).await?;
+        applicant.grow(budget, &mut room, more.len() as u64).await?;
+        body.extend_from_slice(&more);
+        table = rows.next().await?;
+    }
+    let cursor = rows.end().map(|end| cursor(&end));
+    let end: RenderedEnd = response.end(rows.version(), cursor.as_deref()).await?;
+    body.extend_from_slice(&end.bytes);
+    let mut answer = builder(call, &end.envelope, began, cursor.as_deref());
+    let packing = packing(call, end.envelope.format);
+    if let Some(name) = packing.name().filter(|_| body.len() >= PACKED_BYTES_MIN) {
+        answer.insert_header((header::CONTENT_ENCODING, name));
+        body = end.compress(packing, body).await?;
+    }
+    Ok(answer.body(Sending::new(call, Bytes::from(body), room)))
 }
 
-impl Reply {
-    async fn whole(self, call: &Call, mut rows: Rows, first: Table) -> Answer {
-        let mut writer = Writer::new(self.asked.format, &self.columns).map_err(unwritten)?;
-        let mut body = self.head();
-        let (applicant, budget) = (call.applicant(), &call.edge.budgets.answers);
-        let mut room = applicant.reserve(budget, 0).await?;
-        let executor = rows.executor();
-        let mut table = Some(first);
-        while let Some(next) = table {
-            let more;
-            (writer, more) = written_beside(&executor, writer, next).await?;
-            applicant.grow(budget, &mut room, more.len() as u64).await?;
-            body.extend_from_slice(&more);
-            table = rows.next().await?;
-        }
-        // Parquet is encoded only now, as far as a row group was not full.
-        let end = match self.asked.format {
-            Format::Parquet => executor.run(move |_| writer.finish()).await?,
-            Format::Json | Format::JsonLines | Format::Csv => writer.finish(),
-        };
-        body.extend_from_slice(&end.map_err(unwritten)?);
-        let cursor = rows.end().map(|end| self.cursor(&end));
-        body.extend_from_slice(&self.tail(&rows, cursor.as_deref())?);
-        let mut answer = self.builder(call, cursor.as_deref());
-        let packing = self.packing(call);
-        if let Some(name) = packing.name().filter(|_| body.len() >= PACKED_BYTES_MIN) {
-            answer.insert_header((header::CONTENT_ENCODING, name));
-            body = match body.len() < WRITTEN_HERE_MAX {
-                true => packed(packing, &body, || Ok(()))?,
-                false => executor.run(move |watch| packed(packing, &body, || watch.check())).await??,
-            };
-        }
-        Ok(answer.body(Sending::new(call, Bytes::from(body), room)))
+/// Sends an answer part by part. None is made before its reader took half of the one before.
+fn streamed(call: &Call, envelope: Envelope, began: Instant, rows: QueryAnswer, first: (Table, Reservation)) -> Answer {
+    let mut answer = builder(call, &envelope, began, None);
+    let packing = packing(call, envelope.format);
+    if let Some(name) = packing.name() {
+        answer.insert_header((header::CONTENT_ENCODING, name));
     }
-
-    /// Part after part. None is made before its reader took half of the one before.
-    fn streamed(self, call: &Call, rows: Rows, first: Table, room: Reservation) -> Answer {
-        let writer = Writer::new(self.asked.format, &self.columns).map_err(unwritten)?;
-        let mut answer = self.builder(call, None);
-        let packing = self.packing(call);
-        if let Some(name) = packing.name() {
-            answer.insert_header((header::CONTENT_ENCODING, name));
-        }
-        let streaming = Streaming::new(call, self, (writer, packing), rows, (first, room));
-        Ok(answer.body(Sending::streamed(call, streaming.parts())))
-    }
-
-    /// A table in Parquet is packed already.
-    fn packing(&self, call: &Call) -> Packing {
-        match self.asked.format {
-            Format::Parquet => Packing::Plain,
-            Format::Json | Format::JsonLines | Format::Csv => Packing::of(call.request.headers()),
-        }
-    }
-
-    fn builder(&self, call: &Call, cursor: Option<&str>) -> HttpResponseBuilder {
-        let accept = header_of(call.request.headers(), header::ACCEPT.as_str());
-        let mut answer = actix_web::HttpResponse::Ok();
-        answer.insert_header((header::CONTENT_TYPE, self.asked.format.content_type(accept)));
-        answer.append_header((header::VARY, "Accept-Encoding"));
-        answer.insert_header((FRESHNESS, "complete"));
-        answer.insert_header((DURATION, self.began.elapsed().as_millis().to_string()));
-        if let Some(cursor) = cursor {
-            answer.insert_header((CURSOR, cursor));
-        }
-        if let Some(plan) = &self.plan {
-            let mut plan = plan.replace('\n', "; ");
-            plan.truncate(plan.floor_char_boundary(PLAN_BYTES_MAX));
-            answer.insert_header((PLAN, plan));
-        }
-        answer
-    }
-
-    /// What stands before the rows.
-    fn head(&self) -> Vec<u8> {
-        match self.asked.format {
-            Format::Json => b"{\"data\":".to_vec(),
-            Format::JsonLines | Format::Csv | Format::Parquet => Vec::new(),
-        }
-    }
-
-    /// What stands behind them.
-    fn tail(&self, rows: &Rows, cursor: Option<&str>) -> Result<Vec<u8>, Refusal> {
-        if self.asked.format != Format::Json {
-            return Ok(Vec::new());
-        }
-        let last = rows.version().to_string();
-        let warning = |note: &Note| json!({"code": note.code, "message": note.message, "stage": "optimizer", "severity": "warning"});
-        let mut envelope = json!({
-            "schema": json_schema(&self.columns),
-            // Nothing is read twice: rows of a moment ago are rows like all others.
-            "realtime_state": {
-                "type": if self.asked.realtime { "on" } else { "off" },
-                "minimum_xact_id": last, "actual_xact_id": last, "read_bytes": 0,
-            },
-            "freshness_state": {"last_processed_xact_id": last, "last_considered_xact_id": last},
-            "freshness": "complete",
-            "warnings": self.notes.iter().map(warning).collect::<Vec<_>>(),
-        });
-        if let Some(cursor) = cursor {
-            envelope["cursor"] = cursor.into();
-        }
-        if let Some(plan) = &self.plan {
-            envelope["plan"] = plan.as_str().into();
-        }
-        let mut text = serde_json::to_vec(&envelope).map_err(Refusal::internal)?;
-        text[0] = b',';
-        Ok(text)
-    }
-
-    fn cursor(&self, end: &Position) -> String {
-        if self.is_short {
-            return cursor::short(end.place);
-        }
-        let object = Object::Number(end.object.unwrap_or_default().into());
-        let id = end.write.map(|write| write.to_string()).unwrap_or_default();
-        let position = cursor::Position { xact: end.xact, key: end.place, object, id };
-        cursor::long(&position, &self.secret)
-    }
-}
-
-/// Writes a table. A long one is written on a thread for queries, since the threads that serve have other clients.
-async fn written_beside(executor: &Executor, mut writer: Writer, table: Table) -> Result<(Writer, Vec<u8>), Refusal> {
-    let mut values = table.rows.iter().flatten();
-    let mut ahead = 0;
-    let is_short = values.all(|value| {
-        ahead += value_bytes(value);
-        ahead < WRITTEN_HERE_MAX
+    let memory = AnswersBudget { edge: call.edge.clone(), applicant: call.applicant() };
+    let parts = StreamedResponse::new(envelope, packing, memory, rows, first)?.parts();
+    let sent = parts.map(|part| match part {
+        Ok(part) => Ok(Part { bytes: part.bytes, room: part.room }),
+        Err(why) => Err(std::io::Error::other(Refusal::from(why).message)),
     });
-    if is_short {
-        let bytes = writer.rows(&table.rows).map_err(unwritten)?;
-        return Ok((writer, bytes));
-    }
-    let work = move |watch: &Watch| {
-        let bytes = written((&mut writer, &mut Packing::Plain), &table.rows, watch)?;
-        Ok((writer, bytes))
-    };
-    executor.run(work).await?
+    Ok(answer.body(Sending::streamed(call, sent.boxed_local())))
 }
 
-/// The last of an answer, or all of it, packed step by step.
-fn packed(
-    mut packing: Packing,
-    bytes: &[u8],
-    goes_on: impl Fn() -> Result<(), EngineError>,
-) -> Result<Vec<u8>, Refusal> {
-    let mut packed = Vec::new();
-    for step in bytes.chunks(WRITTEN_AT_ONCE) {
-        goes_on().map_err(AskError::from)?;
-        packed.extend(packing.put(step.to_vec()).map_err(Refusal::internal)?);
+/// Returns the compression of a response. A Parquet file is compressed already.
+fn packing(call: &Call, format: Format) -> Packing {
+    match format {
+        Format::Parquet => Packing::Plain,
+        Format::Json | Format::JsonLines | Format::Csv => Packing::of(call.request.headers()),
     }
-    packed.extend(packing.end().map_err(Refusal::internal)?);
-    Ok(packed)
+}
+
+fn builder(call: &Call, envelope: &Envelope, began: Instant, cursor: Option<&str>) -> HttpResponseBuilder {
+    let accept = header_of(call.request.headers(), header::ACCEPT.as_str());
+    let mut answer = actix_web::HttpResponse::Ok();
+    answer.insert_header((header::CONTENT_TYPE, envelope.format.content_type(accept)));
+    answer.append_header((header::VARY, "Accept-Encoding"));
+    answer.insert_header((FRESHNESS, "complete"));
+    answer.insert_header((DURATION, began.elapsed().as_millis().to_string()));
+    if let Some(cursor) = cursor {
+        answer.insert_header((CURSOR, cursor));
+    }
+    if let Some(plan) = &envelope.plan {
+        let mut plan = plan.replace('\n', "; ");
+        plan.truncate(plan.floor_char_boundary(PLAN_BYTES_MAX));
+        answer.insert_header((PLAN, plan));
+    }
+    answer
+}
+
+impl Compressor for Packing {
+    fn put(&mut self, bytes: Vec<u8>) -> std::io::Result<Vec<u8>> {
+        Packing::put(self, bytes)
+    }
+
+    fn end(&mut self) -> std::io::Result<Vec<u8>> {
+        Packing::end(self)
+    }
+}
+
+/// Share of this node's budget for answers that one request applies for.
+struct AnswersBudget {
+    edge: Data<Edge>,
+    applicant: Applicant,
+}
+
+impl ResponseMemory for AnswersBudget {
+    fn budget(&self) -> &Budget {
+        &self.edge.budgets.answers
+    }
+
+    fn holder(&self) -> Holder {
+        self.applicant.holder
+    }
+
+    async fn reserve(&self, bytes: u64, until: Instant) -> Result<Reservation, RenderError> {
+        self.applicant.reserve_until(self.budget(), bytes, until).await.map_err(no_memory)
+    }
+
+    async fn grow(&self, held: &mut Reservation, bytes: u64, until: Instant) -> Result<(), RenderError> {
+        self.applicant.grow_until(self.budget(), held, bytes, until).await.map_err(no_memory)
+    }
+}
+
+fn no_memory(refusal: Refusal) -> RenderError {
+    RenderError::NoMemory(refusal.message)
+}
+
+impl From<RenderError> for Refusal {
+    fn from(why: RenderError) -> Refusal {
+        match why {
+            RenderError::Query(why) => why.into(),
+            // A value that does not have its column's kinds is a fault of this program; these are limits of the format.
+            RenderError::Format(FormatError::Beyond { .. } | FormatError::TooLong { .. }) => {
+                Refusal::bad(why.to_string())
+            }
+            RenderError::NoMemory(why) => Refusal::new(Kind::Busy, why),
+            RenderError::Format(_)
+            | RenderError::Envelope(_)
+            | RenderError::Compression(_)
+            | RenderError::Task(_)
+            | RenderError::Internal(_) => Refusal::internal(why),
+        }
+    }
 }
 
 fn header_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// A value that is not what its column was said to be is our fault; anything else is a matter of the format.
-fn unwritten(why: AnswerError) -> Refusal {
-    match why {
-        AnswerError::Beyond { .. } | AnswerError::TooLong { .. } => Refusal::bad(why.to_string()),
-        other => Refusal::internal(other),
-    }
-}
-
-/// Where the page before ended, as its cursor says.
+/// Reads the cursor of the page before.
 pub(super) fn position(text: &str, is_short: bool, secrets: &SigningSecrets) -> Result<Position, Refusal> {
-    let invalid = || Refusal::bad("Invalid cursor: pass the one of the page before, with the same query");
-    let read = secrets.accepted().find_map(|secret| cursor::parse(text, secret).ok());
-    Ok(match read.ok_or_else(invalid)? {
-        Cursor::Short(key) if is_short => Position { place: key, xact: 0, object: None, write: None },
-        Cursor::Long(cursor::Position { xact, key, object: Object::Number(object), id }) if !is_short => {
-            // What else tells rows apart: which of the writes to a row, where those are asked for.
-            let write = if id.is_empty() { None } else { Some(id.parse().map_err(|_| invalid())?) };
-            Position { place: key, xact, object: Some(u32::try_from(object).map_err(|_| invalid())?), write }
-        }
-        Cursor::Short(_) | Cursor::Long(_) => return Err(invalid()),
-    })
+    let invalid = |_| Refusal::bad("Invalid cursor: pass the one of the page before, with the same query");
+    page_position(text, is_short, secrets.accepted()).map_err(invalid)
 }
 
 pub(super) fn secrets(records: &Records) -> Result<SigningSecrets, Refusal> {
     Ok(records.signing_secrets(CURSOR_CONTEXT)?)
 }
 
-/// The same for what is not there and for what may not be read, as clients know it of queries.
+/// Maps missing objects to the same refusal as objects that may not be read, as clients know it from queries.
 fn unseen(why: RecordsError) -> Refusal {
     match why {
         RecordsError::NotFound(why) => Refusal::new(Kind::Forbidden, why),
@@ -303,7 +223,7 @@ fn unseen(why: RecordsError) -> Refusal {
     }
 }
 
-/// What a query means: objects, each once, in its order, and single prompts in them. All of it may be read.
+/// Sources of a query: objects, each once and in its order, and single prompts in them. The caller may read all of them.
 pub(super) struct Sources {
     pub homes: Vec<Home>,
     prompts: Vec<Uuid>,
@@ -311,7 +231,7 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Who has read meanwhile what is not theirs any more is told nothing of it.
+    /// Checks once more that the caller may read everything, after the rows were read.
     pub async fn still(&self, records: &Records, who: &Principal) -> Result<(), Refusal> {
         for org in &self.audited {
             records.audit_log(who, *org).await.map_err(unseen)?;
@@ -394,7 +314,7 @@ fn unread(what: &str, id: Uuid, why: RecordsError) -> Refusal {
     }
 }
 
-/// Single prompts or functions, which have no names that tell them apart.
+/// Adds single prompts or functions by their ids; their names are not unique.
 async fn prompts(records: &Records, who: &Principal, ids: &[String], sources: &mut Sources) -> Result<(), Refusal> {
     for id in ids {
         let wrong = |_| {
@@ -408,7 +328,7 @@ async fn prompts(records: &Records, who: &Principal, ids: &[String], sources: &m
     Ok(())
 }
 
-/// Those of all projects whose prompts the caller may read.
+/// Adds the prompts of all projects whose prompts the caller may read.
 async fn prompts_of_organizations(
     records: &Records,
     who: &Principal,
@@ -423,7 +343,7 @@ async fn prompts_of_organizations(
     Ok(())
 }
 
-/// What was done to access in each.
+/// Adds the audit log of each organization.
 async fn audit_logs(
     records: &Records,
     who: &Principal,
@@ -437,7 +357,7 @@ async fn audit_logs(
     Ok(())
 }
 
-/// By id or name.
+/// Returns organizations by id or name.
 async fn organizations(records: &Records, who: &Principal, names: &[String]) -> Result<Vec<OrgId>, Refusal> {
     let own = records.organizations(who).await?;
     let found = names.iter().map(|name| {
@@ -450,7 +370,7 @@ async fn organizations(records: &Records, who: &Principal, names: &[String]) -> 
     found.collect()
 }
 
-/// D-33: a UUID is an id; anything else is a name, of one thing only.
+/// Resolves an id or a name (D-33): a UUID is an id, anything else the name of exactly one record.
 async fn id_of(
     records: &Records,
     who: &Principal,

@@ -4,7 +4,7 @@ pub mod openapi;
 
 use assay_node_auth::Permission;
 use assay_node_btql::values::Value as Cell;
-use assay_node_query::{Answer as Rows, Home, Question};
+use assay_node_query::{Home, QueryAnswer, Question};
 use assay_node_records::{Kind as RecordKind, ListRequest, kinds};
 use assay_storage_model::ObjectKind;
 use serde_json::{Map, Value, json};
@@ -215,7 +215,7 @@ async fn home(call: &Call, kind: ObjectKind, id: Uuid) -> Result<Home, Refusal> 
     Ok(Home { object: home.key, org: home.org, project_id: home.project_id })
 }
 
-async fn ask(call: &Call, query: Value, home: Home) -> Result<Rows, Refusal> {
+async fn ask(call: &Call, query: Value, home: Home) -> Result<QueryAnswer, Refusal> {
     let queries = call.queries();
     let question = Question { query, disable_limit: true, now: queries.now(), ..Question::default() };
     Ok(queries.ask(call.who(), question.read()?, &[home], None, None))

@@ -1,8 +1,8 @@
 //! Queries at random: every clause and every shape, most of them such as can be asked.
 
 use assay_node_btql::ast::{
-    Amount, Expr, From, Infer, Item, Logic, Node, Path, Pivot, Query, Quotes, Sample, Select, Shape, Sort, Source,
-    Step, Unpivot,
+    Amount, Expr, From, InferClause, Item, Logic, Node, Path, PivotClause, Query, Quotes, Sample, Select, Shape, Sort,
+    Source, Step, UnpivotClause,
 };
 use assay_node_btql::{expression, parse_expression, parse_text};
 
@@ -105,7 +105,7 @@ impl Maker {
                 continue;
             }
             let expr = Expr::path(&of.split('.').collect::<Vec<_>>());
-            self.query.unpivot.push(Unpivot { expr, key: key.map(str::to_owned), value: value.to_owned() });
+            self.query.unpivot.push(UnpivotClause { expr, key: key.map(str::to_owned), value: value.to_owned() });
             self.grammar.extra.push((kind, value.to_owned()));
             self.grammar.extra.extend(key.map(|key| ("text", key.to_owned())));
         }
@@ -257,13 +257,13 @@ impl Maker {
             let all = self.dice.happens(40);
             self.query.select = if all { vec![Select::Star(Vec::new())] } else { columns.map(Select::Item).collect() };
             let steps = DIMENSIONS[places[keys.len()]].iter().map(|key| Step::Key((*key).to_owned())).collect();
-            self.query.pivot = Some(Pivot::For { measures, column: Path { steps, quotes: Quotes::None } });
+            self.query.pivot = Some(PivotClause::For { measures, column: Path { steps, quotes: Quotes::None } });
             let groups: Vec<Expr> = keys.iter().map(|key| key.expr.clone()).collect();
             self.query.group_by = Some(groups).filter(|groups| !groups.is_empty());
         } else {
             self.query.dimensions = dimensions.clone();
             self.query.measures = measures;
-            self.query.pivot = Some(Pivot::Measures(names));
+            self.query.pivot = Some(PivotClause::Measures(names));
         }
         let by = if keys.is_empty() { Expr::path(&["llm_m0"]) } else { keys[0].expr.clone() };
         if self.dice.happens(40) {
@@ -274,7 +274,7 @@ impl Maker {
     /// What infer finds, or a query around another.
     fn other(&mut self) {
         if self.dice.happens(50) {
-            let paths = [Infer::Star, path("metadata"), path("metrics.duration"), path("output")];
+            let paths = [InferClause::Star, path("metadata"), path("metrics.duration"), path("output")];
             self.query.infer = vec![self.dice.pick(&paths).clone()];
             self.query.inference_budget = *self.dice.pick(&[None, Some(3)]);
             if self.dice.happens(50) {
@@ -301,7 +301,7 @@ fn parsed(text: &str) -> Expr {
     parse_expression(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-fn path(of: &str) -> Infer {
+fn path(of: &str) -> InferClause {
     let steps = of.split('.').map(|key| Step::Key(key.to_owned())).collect();
-    Infer::Path(Path { steps, quotes: Quotes::None })
+    InferClause::Path(Path { steps, quotes: Quotes::None })
 }

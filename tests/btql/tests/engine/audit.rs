@@ -13,10 +13,10 @@ use assay_storage_model::event::parse_created;
 use assay_storage_model::{PaginationKey, Xact};
 use assay_test_btql::case::{self, same, same_answer};
 use assay_test_btql::random::Dice;
-use assay_test_btql::{Answer, Data, random, run};
+use assay_test_btql::{Data, QueryAnswer, random, run};
 use serde_json::{Map, Value as Json, json};
 
-use crate::world::{ALL_KEPT, Kept, World};
+use crate::world::{ALL_KEPT, StorageState, World};
 
 const IDS: [&str; 4] = ["a", "b", "c", "d"];
 const FIRST_XACT: u64 = 1_000_197_000_000_000_000;
@@ -173,7 +173,7 @@ impl Op {
 }
 
 impl History {
-    fn world(&self, kept: Kept) -> World {
+    fn world(&self, kept: StorageState) -> World {
         let world = World::empty(&self.writes, false);
         let transactions = self.transactions.iter();
         let transactions = transactions.map(|(xact, ops)| (*xact, ops.iter().map(Op::as_row_op).collect()));
@@ -241,9 +241,9 @@ fn what_was_written_is_answered_as_if_each_write_were_a_row() {
         let expected = run(&bound, &history.writes);
         let found = history.world(kept).answer(&bound);
         let alike = match (expected, &found) {
-            (Ok(Answer { columns, rows, .. }), Ok(found)) => {
-                let found = Answer { cursor: None, ..found.clone() };
-                same_answer(&Answer { columns, rows: history.with_keys(rows), cursor: None }, &found)
+            (Ok(QueryAnswer { columns, rows, .. }), Ok(found)) => {
+                let found = QueryAnswer { cursor: None, ..found.clone() };
+                same_answer(&QueryAnswer { columns, rows: history.with_keys(rows), cursor: None }, &found)
             }
             (Err(_), Err(_)) => true,
             _ => false,

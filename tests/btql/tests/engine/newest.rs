@@ -10,7 +10,7 @@ use assay_test_btql::{Data, Fields};
 use serde_json::Value as Json;
 
 use crate::compare;
-use crate::world::{Kept, World};
+use crate::world::{StorageState, World};
 
 const WORLDS: u64 = 3;
 /// Rows at random so many times over, each time other traces.
@@ -52,7 +52,7 @@ fn a_page_of_the_newest_traces_is_that_of_all_traces() {
     let mut wrong = Vec::new();
     for seed in 0..WORLDS {
         let data = many(seed);
-        let kept = [Kept::InMemory, Kept::Everywhere, Kept::Settled][(seed % 3) as usize];
+        let kept = [StorageState::InMemory, StorageState::Everywhere, StorageState::Settled][(seed % 3) as usize];
         let worlds = [(format!("{kept:?}"), World::new(&data, kept, false))];
         for shape in ["traces", "summary"] {
             for condition in ["", "WHERE error IS NOT NULL", "WHERE is_root", "WHERE metrics.tokens > 550"] {
@@ -74,7 +74,7 @@ fn a_page_of_the_newest_traces_is_that_of_all_traces() {
 fn pages_that_end_behind_some_bytes_are_all_rows() {
     const SECOND: &str = "second";
     let mut cut = 0;
-    for (seed, kept) in [(0, Kept::InMemory), (1, Kept::Everywhere), (2, Kept::Settled)] {
+    for (seed, kept) in [(0, StorageState::InMemory), (1, StorageState::Everywhere), (2, StorageState::Settled)] {
         let mut data = many(seed);
         let mut second = data.objects[0].clone();
         second.names = vec![SECOND.to_owned()];

@@ -22,13 +22,13 @@ use assay_storage_model::entry::EntryBuilder;
 use assay_storage_model::event::parse_created;
 use assay_storage_model::{LogPosition, ObjectKey, ObjectKind, OrgId, PaginationKey, Xact};
 use assay_storage_shard::{ColumnCache, KvKind, Shard, ShardConfig, View};
-use assay_test_btql::{Answer, Cursor, Data, Fields, Object};
+use assay_test_btql::{Cursor, Data, Fields, Object, QueryAnswer};
 use serde_json::{Map, Value as Json};
 use uuid::Uuid;
 
 /// Where rows are when they are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum StorageState {
     InMemory,
     /// In segments of documents.
     Sealed,
@@ -38,7 +38,8 @@ pub enum Kept {
     Everywhere,
 }
 
-pub const ALL_KEPT: [Kept; 4] = [Kept::InMemory, Kept::Sealed, Kept::Settled, Kept::Everywhere];
+pub const ALL_KEPT: [StorageState; 4] =
+    [StorageState::InMemory, StorageState::Sealed, StorageState::Settled, StorageState::Everywhere];
 
 /// Columns that rows of one object share.
 const OF_OBJECTS: [&str; 6] = ["org_id", "project_id", "log_id", "experiment_id", "dataset_id", "prompt_session_id"];
@@ -70,7 +71,7 @@ type Writes = BTreeMap<u64, Vec<(ObjectKey, Fields)>>;
 
 impl World {
     /// `apart` puts each object on a shard of its own.
-    pub fn new(data: &Data, kept: Kept, apart: bool) -> World {
+    pub fn new(data: &Data, kept: StorageState, apart: bool) -> World {
         let world = World::empty(data, apart);
         for (number, shard) in world.shards.iter().enumerate() {
             let of_shard = world.objects.iter().zip(&data.objects).filter(|(placed, _)| placed.shard == number);
@@ -104,7 +105,7 @@ impl World {
     }
 
     /// Writes to an object, one transaction after the other, each with what it does.
-    pub fn write(&self, object: usize, transactions: &[(u64, Vec<RowOp<'_>>)], kept: Kept) {
+    pub fn write(&self, object: usize, transactions: &[(u64, Vec<RowOp<'_>>)], kept: StorageState) {
         let Placed { shard, key, .. } = &self.objects[object];
         let shard = &self.shards[*shard];
         for (nth, (xact, rows)) in transactions.iter().enumerate() {
@@ -145,7 +146,7 @@ impl World {
     }
 
     /// As the interpreter answers.
-    pub fn answer(&self, bound: &Bound) -> Result<Answer, String> {
+    pub fn answer(&self, bound: &Bound) -> Result<QueryAnswer, String> {
         let after = innermost(bound).cursor.as_deref().map(|cursor| self.position(cursor)).transpose()?;
         let table = self.ask(bound, after, None).map_err(|error| error.to_string())?;
         let cursor = table.end.map(|end| {
@@ -154,7 +155,7 @@ impl World {
             self.ends.borrow_mut().insert(text.clone(), end);
             Cursor { text, key }
         });
-        Ok(Answer { columns: table.columns.clone(), rows: table.rows.iter().map(json_row).collect(), cursor })
+        Ok(QueryAnswer { columns: table.columns.clone(), rows: table.rows.iter().map(json_row).collect(), cursor })
     }
 
     /// Of a page that ended here, all that is known of its end; else what its text says.
@@ -239,7 +240,7 @@ fn number(row: &Map<String, Json>, column: &str) -> u64 {
 }
 
 /// Rows are written when their keys say, and again when their transactions do.
-fn fill<'o>(shard: &Shard, objects: impl Iterator<Item = (&'o Placed, &'o Object)>, kept: Kept) {
+fn fill<'o>(shard: &Shard, objects: impl Iterator<Item = (&'o Placed, &'o Object)>, kept: StorageState) {
     let mut writes = Writes::new();
     for (placed, object) in objects {
         for row in &object.rows {
@@ -261,15 +262,15 @@ fn fill<'o>(shard: &Shard, objects: impl Iterator<Item = (&'o Placed, &'o Object
 }
 
 /// Where rows are to be behind one of so many writes.
-fn keep(shard: &Shard, kept: Kept, nth: usize, count: usize) {
+fn keep(shard: &Shard, kept: StorageState, nth: usize, count: usize) {
     match kept {
-        Kept::InMemory => {}
-        Kept::Sealed if nth + 1 == count || nth % 2 == 1 => drop(shard.seal().expect("seals")),
-        Kept::Settled if nth + 1 == count => {
+        StorageState::InMemory => {}
+        StorageState::Sealed if nth + 1 == count || nth % 2 == 1 => drop(shard.seal().expect("seals")),
+        StorageState::Settled if nth + 1 == count => {
             shard.seal().expect("seals");
             while shard.settle(&|| {}).expect("settles") {}
         }
-        Kept::Everywhere if nth + 1 < count => match nth % 3 {
+        StorageState::Everywhere if nth + 1 < count => match nth % 3 {
             0 => {
                 shard.seal().expect("seals");
                 while shard.settle(&|| {}).expect("settles") {}

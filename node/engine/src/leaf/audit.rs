@@ -1,0 +1,250 @@
+//! Audit of single rows, write by write (D-90): each write is a row of the answer with the columns that it wrote. The filter
+//! names the ids. The writes of a page are chosen before any of them is read.
+
+use assay_node_btql::ast::Step;
+use assay_node_btql::bound::{Bound, Derived, Field, Order, Output};
+use assay_node_btql::values::Value;
+use assay_node_expressions::Program;
+use assay_storage_model::merge::{DocField, doc_fields};
+use assay_storage_shard::{PastWrite, Written};
+
+use crate::EngineError;
+use crate::price::Prices;
+use crate::rows::output::{Flowing, Outlet, Page, Part, order_of};
+use crate::rows::rank::Rank;
+use crate::rows::row_expressions::{Slots, holds, stepped};
+use crate::scan::ScanContext;
+use crate::scan::inputs::PRICED_TOKENS;
+use crate::scan::sampling::Sampled;
+use crate::scan::source::Source;
+use crate::scheduling::watch::MemoryHold;
+
+/// Writes that are read at once.
+const WRITES_AT_ONCE: usize = 16;
+/// Bits of a transaction that differ between transactions, and bits of a number within one.
+const XACT_BITS: u32 = 48;
+const NTH_BITS: u32 = u16::BITS;
+
+/// A write that is not read yet.
+struct UnreadWrite<'b> {
+    id: &'b str,
+    /// Among the sources of this node.
+    source: usize,
+    write: PastWrite,
+    rank: Rank,
+}
+
+/// A write that was read.
+struct WriteRow<'r> {
+    id: &'r str,
+    source: &'r Source,
+    prices: &'r Prices,
+    write: &'r PastWrite,
+    written: &'r Written,
+    fields: Vec<DocField<'r>>,
+    audit_data: String,
+}
+
+/// Condition on each write.
+struct Condition {
+    slots: Slots,
+    program: Option<Program>,
+}
+
+pub(crate) fn run(
+    bound: &Bound,
+    context: &ScanContext<'_>,
+    sampled: Option<Sampled>,
+    page: &Page,
+) -> Result<Part, EngineError> {
+    let outlet = Outlet::new(bound, page, &context.env, context.watch)?;
+    let condition = Condition::of(bound, context)?;
+    let (mut part, mut grown, mut held) = (outlet.start(), context.watch.hold(), context.watch.hold());
+    let is_wanted = |id: &str, rank: &Rank| {
+        sampled.as_ref().is_none_or(|sampled| sampled.takes(id, rank.object)) && outlet.is_on_page(rank)
+    };
+    let found = found(bound, context, is_wanted, &mut held)?;
+    for found in found.chunks(WRITES_AT_ONCE) {
+        if outlet.is_full(&mut part, &found[0].rank) {
+            break;
+        }
+        each(context, &condition, found, |found, row| {
+            let slots = outlet.slots.fill(|field| row.value(field));
+            outlet.push(Flowing { slots, rank: found.rank.clone() }, &mut part, &mut grown)
+        })?;
+        grown.now(part.bytes())?;
+    }
+    Ok(part)
+}
+
+/// The ids to which something was written that the query selects, each once, with the numbers of their objects.
+pub(crate) fn ids(
+    bound: &Bound,
+    context: &ScanContext<'_>,
+    mut take: impl FnMut(&str, u32),
+) -> Result<(), EngineError> {
+    let condition = Condition::of(bound, context)?;
+    let mut held = context.watch.hold();
+    let mut found = found(bound, context, |_, _| true, &mut held)?;
+    found.sort_by_key(|found| (found.source, found.id));
+    for of_id in found.chunk_by(|left, right| (left.source, left.id) == (right.source, right.id)) {
+        let mut is_selected = false;
+        for found in of_id.chunks(WRITES_AT_ONCE) {
+            each(context, &condition, found, |_, _| {
+                is_selected = true;
+                Ok(())
+            })?;
+            if is_selected {
+                take(of_id[0].id, of_id[0].rank.object);
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All writes to the rows that the query names, in its order.
+fn found<'b>(
+    bound: &'b Bound,
+    context: &ScanContext<'_>,
+    is_wanted: impl Fn(&str, &Rank) -> bool,
+    held: &mut MemoryHold,
+) -> Result<Vec<UnreadWrite<'b>>, EngineError> {
+    let order = order_of(bound);
+    let mut ids: Vec<&str> = bound.bounds.ids.iter().flatten().map(String::as_str).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let xacts = bound.bounds.xact.from.unwrap_or(0)..=bound.bounds.xact.to.unwrap_or(u64::MAX);
+    let mut all = Vec::new();
+    for (number, source) in context.sources.iter().enumerate() {
+        for id in &ids {
+            context.watch.check()?;
+            for write in source.view.history(&source.object, id, source.at)? {
+                let rank = rank(&write, source, bound, &order);
+                if xacts.contains(&write.xact.0) && is_wanted(id, &rank) {
+                    held.more(size_of::<UnreadWrite<'_>>() + write.bytes())?;
+                    all.push(UnreadWrite { id, source: number, write, rank });
+                }
+            }
+        }
+    }
+    all.sort_by(|left, right| left.rank.compare(&right.rank, &order));
+    if matches!(bound.output, Output::Groups(_)) {
+        // What gathers values has them as they were written.
+        all.reverse();
+    }
+    Ok(all)
+}
+
+/// Writes to one row have its key, and those of one transaction that as well. What tells them apart stands where other rows
+/// have their own key: it is higher the later they were, unless keys ascend where the newest comes first.
+fn rank(write: &PastWrite, source: &Source, bound: &Bound, order: &Order) -> Rank {
+    let since = write.xact.0 & ((1 << XACT_BITS) - 1);
+    let later = since << NTH_BITS | u64::from(write.nth);
+    let is_turned = !matches!(bound.output, Output::Groups(_)) && matches!(order, Order::Key { descending: true, .. });
+    let key = if is_turned { !later } else { later };
+    Rank { sort: Vec::new(), place: write.key.0, xact: write.xact.0, object: source.number, key, nth: 0 }
+}
+
+/// Reads writes, and gives those that satisfy the condition.
+fn each(
+    context: &ScanContext<'_>,
+    condition: &Condition,
+    found: &[UnreadWrite<'_>],
+    mut take: impl FnMut(&UnreadWrite<'_>, &WriteRow<'_>) -> Result<(), EngineError>,
+) -> Result<(), EngineError> {
+    context.watch.check()?;
+    let mut held = context.watch.hold();
+    for of_source in found.chunk_by(|left, right| left.source == right.source) {
+        let source = &context.sources[of_source[0].source];
+        let writes: Vec<&PastWrite> = of_source.iter().map(|found| &found.write).collect();
+        let read = source.view.written(&writes)?;
+        held.now(read.iter().map(|written| written.doc.len()).sum())?;
+        for (found, written) in of_source.iter().zip(&read) {
+            let row = WriteRow::new(found, source, &context.shared.prices, written)?;
+            if condition.holds(&row)? {
+                take(found, &row)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Condition {
+    fn of(bound: &Bound, context: &ScanContext<'_>) -> Result<Condition, EngineError> {
+        let mut slots = Slots::default();
+        let program = bound.filter.as_ref().map(|filter| slots.compile(filter, &context.env)).transpose()?;
+        Ok(Condition { slots, program })
+    }
+
+    fn holds(&self, row: &WriteRow<'_>) -> Result<bool, EngineError> {
+        let Some(program) = &self.program else { return Ok(true) };
+        holds(program, &self.slots.fill(|field| row.value(field)))
+    }
+}
+
+impl<'r> WriteRow<'r> {
+    fn new(
+        found: &'r UnreadWrite<'_>,
+        source: &'r Source,
+        prices: &'r Prices,
+        written: &'r Written,
+    ) -> Result<WriteRow<'r>, EngineError> {
+        let fields = if written.doc.is_empty() { Ok(Vec::new()) } else { doc_fields(&written.doc) };
+        let audit_data = written.audit_data().map_err(|_| EngineError::Damaged)?;
+        Ok(WriteRow {
+            id: found.id,
+            source,
+            prices,
+            write: &found.write,
+            written,
+            fields: fields.map_err(|_| EngineError::Damaged)?,
+            audit_data: String::from_utf8(audit_data).map_err(|_| EngineError::Damaged)?,
+        })
+    }
+
+    fn value(&self, field: &Field) -> Value<'_> {
+        match field {
+            Field::Column(name) => self.column(name),
+            Field::Derived(Derived::EstimatedCost) => self.cost(),
+            _ => Value::Null,
+        }
+    }
+
+    /// Returns a column: identity columns are the row's, all others are as written.
+    fn column(&self, name: &str) -> Value<'_> {
+        let said = |text: &'r str| if text.is_empty() { Value::Null } else { Value::Text(text.into()) };
+        match name {
+            "_pagination_key" => Value::Text(self.write.key.to_string().into()),
+            "_xact_id" => Value::Xact(self.write.xact.0),
+            "id" => Value::Text(self.id.into()),
+            "span_id" => said(self.written.span_id.as_str()),
+            "root_span_id" => said(self.written.root_span_id.as_str()),
+            "is_root" => self.written.is_root.map_or(Value::Null, Value::Boolean),
+            "created" => Value::Stored(self.written.created),
+            "org_id" | "project_id" | "log_id" | "experiment_id" | "dataset_id" | "prompt_session_id" => {
+                self.source.constant(name).map_or(Value::Null, |text| Value::Text(text.into()))
+            }
+            // They are not written to the row, but hung on it.
+            "comments" => Value::Null,
+            "audit_data" => Value::read(&self.audit_data),
+            _ => {
+                let text = self.fields.iter().find(|(known, _)| known == name).map(|(_, text)| *text);
+                text.and_then(|text| std::str::from_utf8(text).ok()).map_or(Value::Null, Value::read)
+            }
+        }
+    }
+
+    /// Cost as logged, or computed from the tokens, of this write alone.
+    fn cost(&self) -> Value<'static> {
+        let member = |column: &str, key: &str| stepped(self.column(column), &[Step::Key(key.to_owned())]);
+        match member("metrics", "estimated_cost") {
+            Value::Null => {
+                let tokens = PRICED_TOKENS.map(|key| member("metrics", key));
+                let (model, kind) = (member("metadata", "model"), member("span_attributes", "type"));
+                self.prices.cost_of(&model, &kind, tokens.each_ref())
+            }
+            logged => logged,
+        }
+    }
+}

@@ -1,0 +1,544 @@
+//! Rows of shape spans, column by column: filtered, then grouped, or ordered by their sort keys and read whole if they are
+//! among the best.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use arrow::array::{AsArray, BooleanBufferBuilder};
+use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::UInt64Type;
+use assay_node_btql::bound::{Bound, Expr, Field, Groups, Key, Order, Output, SortKey};
+use assay_node_btql::values::Value;
+use assay_node_expressions::aggregates::{RowPositions, text_at, value_at};
+use assay_storage_segments::Want;
+
+use crate::EngineError;
+use crate::groups::Typed;
+use crate::leaf::unpivoted::ByKey;
+use crate::rows::output::{Flowing, Outlet, Page, Part, RankedRow, columns_of, order_of, shown};
+use crate::rows::rank::{Rank, Top, Weigh, cut_traces};
+use crate::scan::ScanContext;
+use crate::scan::each;
+use crate::scan::filter::{Filter, Parts, WIDE_ROWS, is_wide, rows_at_once};
+use crate::scan::inputs::{Compiled, Rows};
+use crate::scan::sampling::Sampled;
+use crate::scan::source::ScanUnit;
+use crate::scheduling::watch::MemoryHold;
+use crate::traces::Traces;
+
+/// Rows behind those that fill a page are read with them where they are no more than one in so many of its bytes.
+const REST_ONE_IN: usize = 2;
+/// Rows that are worked on by their values between two looks at whether others wait.
+const CHECKED_ROWS: usize = 64;
+
+/// Selection of visible spans: by a filter, of all or of some traces.
+#[derive(Debug)]
+pub(crate) struct SpanSelection<'t> {
+    pub filter: Filter,
+    /// Selected traces, for shapes that select traces.
+    pub traces: Option<&'t Traces>,
+    /// Sample of single spans.
+    pub sampled: Option<Sampled>,
+}
+
+impl SpanSelection<'_> {
+    pub fn select(&self, context: &ScanContext<'_>, piece: &ScanUnit) -> Result<BooleanBuffer, EngineError> {
+        let source = &context.sources[piece.source];
+        let mut selected = self.filter.select(context, &piece.unit, source)?;
+        if let Some(traces) = self.traces {
+            selected = traces.narrow(context, piece, selected)?;
+        }
+        if let Some(sampled) = &self.sampled {
+            selected = sampled.narrow(context, piece, selected)?;
+        }
+        Ok(selected)
+    }
+}
+
+/// Runs a query over units of spans, whatever its output is.
+pub(crate) fn run(
+    bound: &Bound,
+    context: &ScanContext<'_>,
+    mut pieces: Vec<ScanUnit>,
+    seen: &SpanSelection<'_>,
+    page: &Page,
+) -> Result<Part, EngineError> {
+    let is_unpivoted = !bound.unpivot.is_empty() || bound.unpivoted_filter.is_some();
+    match &bound.output {
+        Output::Groups(groups) if is_unpivoted && let Some(by_key) = ByKey::of(bound, groups, page) => {
+            unpivoted(bound, &by_key, context, &pieces, seen, page)
+        }
+        _ if is_unpivoted => one_by_one(bound, context, &pieces, seen, page),
+        Output::Groups(groups) => grouped(bound, groups, context, &pieces, seen, page),
+        Output::Rows { .. } | Output::Infer(_) => {
+            let order = order_of(bound);
+            sort_pieces(&mut pieces, &order);
+            let best = best(&order, context, &pieces, seen, page)?;
+            read(bound, &order, context, &pieces, best, page)
+        }
+    }
+}
+
+fn grouped(
+    bound: &Bound,
+    groups: &Groups,
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
+    seen: &SpanSelection<'_>,
+    page: &Page,
+) -> Result<Part, EngineError> {
+    let aggregated: Vec<Option<Expr>> = groups.aggregates.iter().map(|aggregate| aggregate.of.clone()).collect();
+    let start = || (Part::new(bound, page), context.watch.hold());
+    let made = each(context, pieces, start, |(part, held), _, piece| {
+        let selected = seen.select(context, piece)?;
+        push_groups(context, piece, &selected, &groups.dimensions, &aggregated, part, held)
+    })?;
+    Part::together(made.into_iter().map(|(part, _)| part).collect(), bound, page)
+}
+
+/// Rows of a unit into their groups.
+pub(crate) fn push_groups(
+    context: &ScanContext<'_>,
+    piece: &ScanUnit,
+    selected: &BooleanBuffer,
+    dimensions: &[Expr],
+    aggregated: &[Option<Expr>],
+    part: &mut Part,
+    held: &mut MemoryHold,
+) -> Result<(), EngineError> {
+    let Part::Groups(table) = part else { return Err(EngineError::Damaged) };
+    let exprs: Vec<&Expr> = dimensions.iter().chain(aggregated.iter().flatten()).collect();
+    if exprs.is_empty() {
+        return table.push_count(selected.count_set_bits());
+    }
+    let with_keys = table.needs_positions();
+    each_part(context, piece, selected, &exprs, with_keys, |columns, keys, rows| {
+        let mut columns = columns.into_iter();
+        let dimensions: Vec<_> = columns.by_ref().take(dimensions.len()).collect();
+        let values: Vec<_> = aggregated.iter().map(|of| of.as_ref().and_then(|_| columns.next())).collect();
+        let object = context.sources[piece.source].number;
+        table.push(rows, &dimensions, &values, &RowPositions { keys, object })
+    })?;
+    held.now(table.bytes())
+}
+
+/// Groups of members, key after key where units know theirs, and row after row in the others.
+fn unpivoted(
+    bound: &Bound,
+    by_key: &ByKey<'_>,
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
+    seen: &SpanSelection<'_>,
+    page: &Page,
+) -> Result<Part, EngineError> {
+    let start = || (Part::new(bound, page), context.watch.hold(), Vec::new());
+    let made = each(context, pieces, start, |(part, held, others), _, piece| {
+        if !by_key.push(context, piece, seen, part, held)? {
+            others.push(piece.clone());
+        }
+        Ok(())
+    })?;
+    let (mut parts, mut others) = (Vec::new(), Vec::new());
+    for (part, _, of_thread) in made {
+        parts.push(part);
+        others.extend(of_thread);
+    }
+    if !others.is_empty() {
+        parts.push(one_by_one(bound, context, &others, seen, page)?);
+    }
+    Part::together(parts, bound, page)
+}
+
+/// Columns of the rows of a unit that are selected, in parts where they are long; with the keys of the rows, if they are
+/// wanted, and their number.
+pub(crate) fn each_part(
+    context: &ScanContext<'_>,
+    piece: &ScanUnit,
+    selected: &BooleanBuffer,
+    exprs: &[&Expr],
+    with_keys: bool,
+    mut take: impl FnMut(Vec<Typed>, &[u64], usize) -> Result<(), EngineError>,
+) -> Result<(), EngineError> {
+    let count = selected.count_set_bits();
+    if count == 0 {
+        return Ok(());
+    }
+    let ScanUnit { unit, source } = piece;
+    let compiled =
+        Compiled::new(unit, &context.sources[*source], context.shared, count, exprs.iter().copied(), &context.env)?;
+    let at_once = || if compiled.is_wide() { rows_at_once(context, unit) } else { usize::MAX };
+    let mut parts = Parts::of(selected);
+    while let Some(range) = parts.next(at_once()) {
+        let kept = selected.slice(range.start, range.len());
+        let count = kept.count_set_bits();
+        if count == 0 {
+            continue;
+        }
+        context.watch.check()?;
+        let keep = (count < kept.len()).then_some(&kept);
+        let wants: &[Want] = if with_keys { &[Want::Key] } else { &[] };
+        let keys = unit.read(&context.shared.cache, range.clone(), keep, wants)?;
+        let keys = keys.first().map_or(&[][..], |keys| keys.as_primitive::<UInt64Type>().values());
+        take(compiled.run(&Rows { range, keep })?, keys, count)?;
+    }
+    Ok(())
+}
+
+/// Rows that are worked on by their values.
+fn one_by_one(
+    bound: &Bound,
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
+    seen: &SpanSelection<'_>,
+    page: &Page,
+) -> Result<Part, EngineError> {
+    let outlet = Outlet::new(bound, page, &context.env, context.watch)?;
+    let exprs: Vec<Expr> = outlet.slots.exprs();
+    // What an unpivot gives has its slots filled by that.
+    let is_stored = |expr: &&Expr| !matches!(expr, Expr::Field(Field::Unpivoted(_), _));
+    let stored: Vec<&Expr> = exprs.iter().filter(is_stored).collect();
+    let xact = Expr::Field(Field::Column("_xact_id"), Vec::new());
+    let root = Expr::Field(Field::Column("root_span_id"), Vec::new());
+    let all: Vec<&Expr> = stored.iter().copied().chain([&xact, &root]).collect();
+    let made = each(
+        context,
+        pieces,
+        || (outlet.start(), context.watch.hold()),
+        |(part, held), _, piece| {
+            let selected = seen.select(context, piece)?;
+            let object = context.sources[piece.source].number;
+            each_part(context, piece, &selected, &all, true, |columns, keys, _| {
+                for (row, key) in keys.iter().enumerate() {
+                    if row % CHECKED_ROWS == 0 {
+                        context.watch.check()?;
+                    }
+                    let mut values = columns.iter().map(|(array, ty)| value_at(array, *ty, row).into_owned());
+                    let slots = exprs.iter().map(|expr| match is_stored(&expr) {
+                        true => values.next().unwrap_or(Value::Null),
+                        false => Value::Null,
+                    });
+                    let slots = slots.collect();
+                    let (xacts, roots) = (&columns[stored.len()].0, &columns[stored.len() + 1].0);
+                    let (mut place, mut xact) = (*key, xacts.as_primitive::<UInt64Type>().value(row));
+                    if let Some(traces) = seen.traces {
+                        let trace = traces.of(piece.source, text_at(roots, row));
+                        (place, xact) = trace.map_or((place, xact), |trace| (trace.place, trace.xact));
+                    }
+                    let rank = Rank { sort: Vec::new(), place, xact, object, key: *key, nth: 0 };
+                    outlet.push(Flowing { slots, rank }, part, held)?;
+                }
+                held.now(part.bytes())
+            })
+        },
+    )?;
+    Part::together(made.into_iter().map(|(part, _)| part).collect(), bound, page)
+}
+
+/// A row that is not read yet.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    piece: u32,
+    row: u32,
+}
+
+impl Weigh for Candidate {
+    fn bytes(&self) -> usize {
+        size_of::<Candidate>()
+    }
+}
+
+/// Key that orders rows first, of which units have known bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leading {
+    Key,
+    Xact,
+    Created,
+}
+
+/// And whether it descends.
+fn leading(order: &Order) -> Option<(Leading, bool)> {
+    match order {
+        Order::Key { by: Key::Pagination, descending } => Some((Leading::Key, *descending)),
+        Order::Key { by: Key::Xact, descending } => Some((Leading::Xact, *descending)),
+        Order::Sorted(keys) => match keys.first() {
+            Some(SortKey { expr: Expr::Field(Field::Column("created"), steps), descending, .. })
+                if steps.is_empty() =>
+            {
+                Some((Leading::Created, *descending))
+            }
+            _ => None,
+        },
+    }
+}
+
+impl Leading {
+    fn of_unit(self, piece: &ScanUnit) -> Option<(u64, u64)> {
+        let bounds = piece.unit.bounds()?;
+        Some(match self {
+            Leading::Key => bounds.key,
+            Leading::Xact => bounds.xact,
+            Leading::Created => (ordered(bounds.created.0), ordered(bounds.created.1)),
+        })
+    }
+
+    fn of_rank(self, rank: &Rank) -> Option<u64> {
+        match (self, rank.sort.first()) {
+            (Leading::Key, _) => Some(rank.place),
+            (Leading::Xact, _) => Some(rank.xact),
+            (Leading::Created, Some(Value::Stored(micros) | Value::Time(micros))) => Some(ordered(*micros)),
+            (Leading::Created, _) => None,
+        }
+    }
+}
+
+/// In the same order, without a sign.
+fn ordered(signed: i64) -> u64 {
+    signed.cast_unsigned() ^ 1 << 63
+}
+
+/// Sorts units so that those that come first in the order are read first, where their bounds are known.
+fn sort_pieces(pieces: &mut [ScanUnit], order: &Order) {
+    let Some((leading, descending)) = leading(order) else { return };
+    let ends = |piece: &ScanUnit| leading.of_unit(piece).unwrap_or((0, u64::MAX));
+    if descending {
+        pieces.sort_by_key(|piece| std::cmp::Reverse(ends(piece).1));
+    } else {
+        pieces.sort_by_key(|piece| ends(piece).0);
+    }
+}
+
+/// The rows that come first, by what orders them alone.
+fn best(
+    order: &Order,
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
+    seen: &SpanSelection<'_>,
+    page: &Page,
+) -> Result<Vec<(Rank, Candidate)>, EngineError> {
+    let of_rows = Outcome { order, page, worst: AtomicU64::new(worst_of(order)), is_of_traces: seen.traces.is_some() };
+    let keys: Vec<&Expr> = match order {
+        Order::Sorted(keys) => keys.iter().map(|key| &key.expr).collect(),
+        Order::Key { .. } => Vec::new(),
+    };
+    let start = || (Top::new(page.limit), context.watch.hold());
+    let made = each(context, pieces, start, |(top, held), number, piece| {
+        if of_rows.is_beyond(piece) {
+            return Ok(());
+        }
+        if seen.traces.is_some() || seen.sampled.is_some() || keys.iter().any(|key| is_wide(key)) {
+            let selected = seen.select(context, piece)?;
+            offer(context, piece, number, &selected, &keys, seen.traces, &of_rows, top)?;
+        } else {
+            in_order(context, piece, number, seen, &keys, &of_rows, top)?;
+        }
+        top.cut(order);
+        of_rows.note(top.worst());
+        held.now(top.bytes())
+    })?;
+    let mut all = Top::new(page.limit);
+    made.into_iter().for_each(|(top, _)| all.merge(top, order));
+    let mut best = all.finish(order);
+    if seen.traces.is_some() {
+        cut_traces(&mut best, page.traces);
+    }
+    Ok(best)
+}
+
+/// Rows of a unit as they would come: where what is long decides whether a row is selected, the later ones are not looked at
+/// once there are enough.
+fn in_order(
+    context: &ScanContext<'_>,
+    piece: &ScanUnit,
+    number: usize,
+    seen: &SpanSelection<'_>,
+    keys: &[&Expr],
+    of_rows: &Outcome<'_>,
+    top: &mut Top<Candidate>,
+) -> Result<(), EngineError> {
+    let (order, unit, source) = (of_rows.order, &piece.unit, &context.sources[piece.source]);
+    let (selected, rest) = seen.filter.narrow(context, unit, source)?;
+    let Some(rest) = rest else {
+        return offer(context, piece, number, &selected, keys, None, of_rows, top);
+    };
+    let mut all = Top::new(usize::MAX);
+    offer(context, piece, number, &selected, keys, None, of_rows, &mut all)?;
+    for candidates in all.finish(order).chunks(WIDE_ROWS) {
+        top.cut(order);
+        if !top.takes(&candidates[0].0, order) {
+            break;
+        }
+        let mut wanted = BooleanBufferBuilder::new(selected.len());
+        wanted.append_n(selected.len(), false);
+        candidates.iter().for_each(|(_, candidate)| wanted.set_bit(candidate.row as usize, true));
+        let found = rest.select(context, wanted.finish())?;
+        for (rank, candidate) in candidates.iter().filter(|(_, candidate)| found.value(candidate.row as usize)) {
+            top.offer(rank.clone(), *candidate, order);
+        }
+    }
+    Ok(())
+}
+
+/// Bound shared by threads: once one of them has enough rows, rows after its worst one are not read.
+struct Outcome<'q> {
+    order: &'q Order,
+    page: &'q Page,
+    worst: AtomicU64,
+    is_of_traces: bool,
+}
+
+fn worst_of(order: &Order) -> u64 {
+    match leading(order) {
+        Some((_, true)) => 0,
+        _ => u64::MAX,
+    }
+}
+
+impl Outcome<'_> {
+    /// Whether no row of the unit can be among the best.
+    fn is_beyond(&self, piece: &ScanUnit) -> bool {
+        let Some((leading, descending)) = leading(self.order).filter(|_| !self.is_of_traces) else { return false };
+        let Some((least, most)) = leading.of_unit(piece) else { return false };
+        let worst = self.worst.load(Relaxed);
+        let is_worse = if descending { most < worst } else { least > worst };
+        let end = self.page.after.map(|after| if leading == Leading::Xact { after.xact } else { after.place });
+        let is_before = end.is_some_and(|end| if descending { least > end } else { most < end });
+        is_worse || is_before
+    }
+
+    fn note(&self, worst: Option<&Rank>) {
+        let (Some((leading, descending)), Some(worst)) = (leading(self.order), worst) else { return };
+        let Some(at) = leading.of_rank(worst) else { return };
+        if descending {
+            self.worst.fetch_max(at, Relaxed);
+        } else {
+            self.worst.fetch_min(at, Relaxed);
+        }
+    }
+}
+
+/// Offers the selected rows of a unit.
+#[allow(clippy::too_many_arguments, reason = "what a thread knows of the unit at hand")]
+fn offer(
+    context: &ScanContext<'_>,
+    piece: &ScanUnit,
+    number: usize,
+    selected: &BooleanBuffer,
+    keys: &[&Expr],
+    traces: Option<&Traces>,
+    of_rows: &Outcome<'_>,
+    top: &mut Top<Candidate>,
+) -> Result<(), EngineError> {
+    let Outcome { order, page, .. } = of_rows;
+    let object = context.sources[piece.source].number;
+    let mut exprs = keys.to_vec();
+    let xact = Expr::Field(Field::Column("_xact_id"), Vec::new());
+    let root = Expr::Field(Field::Column("root_span_id"), Vec::new());
+    exprs.push(&xact);
+    if traces.is_some() {
+        exprs.push(&root);
+    }
+    let mut rows = selected.set_indices();
+    each_part(context, piece, selected, &exprs, true, |columns, row_keys, _| {
+        let xacts = columns[keys.len()].0.as_primitive::<UInt64Type>();
+        for (nth, key) in row_keys.iter().enumerate() {
+            let row = rows.next().unwrap_or_default() as u32;
+            let (mut place, mut xact) = (*key, xacts.value(nth));
+            if let Some(traces) = traces {
+                let trace = traces.of(piece.source, text_at(&columns[keys.len() + 1].0, nth));
+                (place, xact) = trace.map_or((place, xact), |trace| (trace.place, trace.xact));
+            }
+            let mut rank = Rank { sort: Vec::new(), place, xact, object, key: *key, nth: 0 };
+            if page.after.is_some_and(|after| !rank.is_behind(&after, order)) {
+                continue;
+            }
+            if !keys.is_empty() {
+                rank.sort =
+                    columns[..keys.len()].iter().map(|(array, ty)| value_at(array, *ty, nth).into_owned()).collect();
+            }
+            top.offer(rank, Candidate { piece: number as u32, row }, order);
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Reads what is selected of the best rows, in their order; of a page that may end early no more than it needs.
+fn read(
+    bound: &Bound,
+    order: &Order,
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
+    best: Vec<(Rank, Candidate)>,
+    page: &Page,
+) -> Result<Part, EngineError> {
+    let mut top = Top::new(page.limit);
+    let Some(most) = page.bytes else {
+        for (rank, values) in read_some(bound, context, pieces, &best, &mut context.watch.hold())? {
+            top.offer(rank, values, order);
+        }
+        return Ok(Part::Rows(top));
+    };
+    let expected: Vec<usize> = pieces.iter().map(|piece| piece.unit.row_bytes()).collect();
+    let (mut rest, mut held, mut wanted) = (best.as_slice(), context.watch.hold(), most);
+    let mut bytes = 0;
+    while !rest.is_empty() && bytes < most {
+        let mut ahead = 0;
+        let reach = rest.iter().position(|(_, candidate)| {
+            ahead += expected[candidate.piece as usize];
+            ahead >= wanted
+        });
+        // A short rest is read with the others.
+        let behind = |last: usize| rest[last + 1..].iter().map(|(_, candidate)| expected[candidate.piece as usize]);
+        let reach = reach.filter(|last| behind(*last).sum::<usize>() > wanted / REST_ONE_IN);
+        let (next, later) = rest.split_at(reach.map_or(rest.len(), |last| last + 1));
+        for (rank, values) in read_some(bound, context, pieces, next, &mut held)? {
+            bytes += values.iter().map(Value::heap_bytes).sum::<usize>();
+            top.offer(rank, values, order);
+        }
+        // Rows are expected to be as long as all that is stored of them, and fewer columns may be wanted.
+        (rest, wanted) = (later, wanted.saturating_mul(2));
+    }
+    Ok(Part::Rows(top))
+}
+
+/// Reads what is selected of some rows.
+fn read_some(
+    bound: &Bound,
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
+    some: &[(Rank, Candidate)],
+    held: &mut MemoryHold,
+) -> Result<Vec<RankedRow>, EngineError> {
+    let mut by_piece: Vec<Vec<(&Rank, u32)>> = pieces.iter().map(|_| Vec::new()).collect();
+    for (rank, Candidate { piece, row }) in some {
+        by_piece[*piece as usize].push((rank, *row));
+    }
+    by_piece.iter_mut().for_each(|rows| rows.sort_unstable_by_key(|(_, row)| *row));
+    let (wanted, of_pieces): (Vec<_>, Vec<_>) =
+        by_piece.into_iter().zip(pieces).filter(|(rows, _)| !rows.is_empty()).unzip();
+    let of_pieces: Vec<ScanUnit> = of_pieces.into_iter().cloned().collect();
+    let columns = columns_of(bound);
+    let exprs: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
+    let start = || (Vec::<RankedRow>::new(), context.watch.hold(), 0);
+    let made = each(context, &of_pieces, start, |(made, held, bytes), number, piece| {
+        let rows = &wanted[number];
+        let mut selected = BooleanBufferBuilder::new(piece.unit.rows());
+        selected.append_n(piece.unit.rows(), false);
+        rows.iter().for_each(|(_, row)| selected.set_bit(*row as usize, true));
+        let mut ranks = rows.iter().map(|(rank, _)| *rank);
+        each_part(context, piece, &selected.finish(), &exprs, false, |found, _, rows| {
+            for (nth, rank) in (0..rows).zip(ranks.by_ref()) {
+                let values = found.iter().zip(&columns);
+                let values =
+                    values.map(|((array, ty), (_, length))| shown(value_at(array, *ty, nth).into_owned(), *length));
+                let values: Vec<_> = values.collect();
+                *bytes += rank.bytes() + values.bytes();
+                made.push((rank.clone(), values));
+            }
+            held.now(*bytes)
+        })
+    })?;
+    let bytes = made.iter().map(|(_, _, bytes)| bytes).sum();
+    let rows = made.into_iter().flat_map(|(made, ..)| made).collect();
+    held.more(bytes)?;
+    Ok(rows)
+}

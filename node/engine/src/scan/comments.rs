@@ -1,0 +1,39 @@
+//! Comments and origins of writes, which are kept apart from rows. Read for many rows at once.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, StringArray, StringBuilder};
+use assay_storage_shard::Notes;
+
+use crate::EngineError;
+use crate::scan::source::Source;
+
+/// JSON texts of the comments on these rows, null where there are none.
+pub(crate) fn comments(source: &Source, ids: &StringArray) -> Result<ArrayRef, EngineError> {
+    texts(source, ids, Notes::put_comments)
+}
+
+/// Reads the origins of writes that have one.
+pub(crate) fn audit_data(source: &Source, ids: &StringArray) -> Result<ArrayRef, EngineError> {
+    texts(source, ids, Notes::put_audits)
+}
+
+type Put = fn(&Notes, &mut Vec<u8>) -> Result<(), assay_storage_model::merge::MergeError>;
+
+fn texts(source: &Source, ids: &StringArray, put: Put) -> Result<ArrayRef, EngineError> {
+    let all: Vec<&str> = ids.iter().flatten().collect();
+    let notes = source.view.notes(&source.object, &all, source.at)?;
+    let mut texts = StringBuilder::new();
+    let mut text = Vec::new();
+    for id in ids {
+        text.clear();
+        if let Some(notes) = id.and_then(|id| notes.get(id)) {
+            put(notes, &mut text).map_err(|_| EngineError::Damaged)?;
+        }
+        match text.as_slice() {
+            b"" | b"null" => texts.append_null(),
+            text => texts.append_value(String::from_utf8_lossy(text)),
+        }
+    }
+    Ok(Arc::new(texts.finish()))
+}

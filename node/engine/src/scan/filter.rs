@@ -1,0 +1,474 @@
+//! Selection of a unit's rows by a filter: term by term, cheap terms first, reading only the rows that are left for the next
+//! term.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use assay_node_btql::bound::{Datum, Derived, Expr, Field, Function};
+use assay_node_btql::values::Words;
+use assay_node_expressions::Env;
+use assay_storage_segments::WORD_BYTES_MAX;
+use assay_storage_shard::Unit;
+use memchr::memmem;
+
+use crate::EngineError;
+use crate::scan::ScanContext;
+use crate::scan::inputs::{Compiled, Rows};
+use crate::scan::source::{ScanUnit, Source};
+
+/// Letters of an escape such as `\u00e9`, after the backslash.
+const ESCAPE_LETTERS_MAX: usize = 5;
+/// Bytes of the letter before which a word was cut off.
+const LETTER_BYTES_MAX: usize = 4;
+/// Shorter parts are in too many words.
+const PART_LETTERS_MIN: usize = 3;
+/// Cost of reading a long column, beside which other costs are small.
+const WIDE_COST: u32 = 1_000;
+/// Upper bound of rows whose long columns are read in one step.
+pub(crate) const WIDE_ROWS: usize = 2048;
+/// Bytes of long columns that are read in one step while others wait, as far as the mean size of a unit's rows tells.
+const WIDE_BYTES: usize = 2 << 20;
+/// The same while nobody waits. Each step reads the pages at its ends whole, so short steps read them several times.
+const WIDE_BYTES_ALONE: usize = 6 << 20;
+/// Prefix of cache names of conditions.
+const NAMED: &str = "condition";
+/// A longer condition is looked at anew each time.
+const NAME_BYTES_MAX: usize = 4096;
+/// Share of remaining rows at or below which the other rows are not read.
+const SPARSE_ONE_IN: usize = 4;
+
+/// A condition that must hold beside others.
+#[derive(Clone, Debug)]
+struct Term {
+    expr: Expr,
+    /// What it is called where rows that it selects are kept in mind; none where that is not worth while, or more than the rows
+    /// decides.
+    name: Option<String>,
+    sieve: Option<Sieve>,
+}
+
+/// Words that a word index must have for the rows that a condition selects.
+#[derive(Clone, Debug)]
+enum Sieve {
+    /// All of one of these sets of words are in each.
+    Words(Words),
+    /// A word with such a part is in each.
+    Part(String),
+}
+
+/// A condition that was taken apart.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filter {
+    /// All must hold; what costs least comes first.
+    terms: Vec<Term>,
+}
+
+impl Filter {
+    pub fn of(condition: Option<&Expr>, env: &Env) -> Filter {
+        let mut terms = Vec::new();
+        condition.into_iter().for_each(|condition| take_apart(condition, &mut terms));
+        terms.sort_by_key(cost);
+        let sieve = |expr: &Expr| {
+            let words = needed_words(expr).map(Sieve::Words);
+            words.or_else(|| needed_part(expr).map(Sieve::Part))
+        };
+        let term = |expr: Expr| Term { name: lasting_name(&expr, env), sieve: sieve(&expr), expr };
+        Filter { terms: terms.into_iter().map(term).collect() }
+    }
+
+    /// The rows of a unit that are visible and that it selects.
+    pub fn select(
+        &self,
+        context: &ScanContext<'_>,
+        unit: &Unit,
+        source: &Source,
+    ) -> Result<BooleanBuffer, EngineError> {
+        let (selected, rest) = self.narrow(context, unit, source)?;
+        match rest {
+            Some(rest) => rest.select(context, selected),
+            None => Ok(selected),
+        }
+    }
+
+    /// Returns rows left by terms on short columns, and the remaining terms; none if all are decided.
+    pub fn narrow<'u>(
+        &self,
+        context: &ScanContext<'u>,
+        unit: &'u Unit,
+        source: &'u Source,
+    ) -> Result<(BooleanBuffer, Option<Rest<'u>>), EngineError> {
+        let mut selected = self.possible(context, unit)?;
+        for (number, term) in self.terms.iter().enumerate() {
+            let left = selected.count_set_bits();
+            if left == 0 {
+                break;
+            }
+            context.watch.check()?;
+            let ready = |term: &Term| {
+                let compiled = Compiled::filter(unit, source, context.shared, left, &term.expr, &context.env)?;
+                Ok::<_, EngineError>(ReadyTerm { compiled, name: term.name.clone() })
+            };
+            let ReadyTerm { compiled, name } = ready(term)?;
+            if compiled.is_wide() {
+                let others = self.terms[number + 1..].iter().map(ready);
+                let all = std::iter::once(Ok(ReadyTerm { compiled, name })).chain(others).collect::<Result<_, _>>()?;
+                return Ok((selected, Some(Rest(all))));
+            }
+            selected = narrowed(&compiled, &selected, left)?;
+        }
+        Ok((selected, None))
+    }
+
+    /// The visible rows but those that are known not to satisfy one of the terms, from an earlier query or from an index.
+    fn possible(&self, context: &ScanContext<'_>, unit: &Unit) -> Result<BooleanBuffer, EngineError> {
+        let mut selected = unit.visible()?;
+        for term in &self.terms {
+            if selected.count_set_bits() == 0 {
+                break;
+            }
+            let judged = term.name.as_ref().and_then(|name| recalled(context, unit, name));
+            if let Some(Judged { known, found }) = judged {
+                selected = &selected & &(&found | &!&known);
+            } else if let Some(sieve) = &term.sieve
+                && let Some(may) = sieve.of(unit)?
+            {
+                selected = &selected & &may;
+                if let Some(name) = &term.name {
+                    // So it is asked once.
+                    Judged { known: !&may, found: BooleanBuffer::new_unset(unit.rows()) }.remember(context, unit, name);
+                }
+            }
+        }
+        Ok(selected)
+    }
+}
+
+impl Sieve {
+    /// The rows that may satisfy the condition; None where nobody knows.
+    fn of(&self, unit: &Unit) -> Result<Option<BooleanBuffer>, EngineError> {
+        match self {
+            Sieve::Words(words) => with_words(unit, words),
+            // A word that was cut off may go on with it.
+            Sieve::Part(part) => Ok(unit.with_a_word(&|word: &[u8]| {
+                word.len() + LETTER_BYTES_MAX > WORD_BYTES_MAX || memmem::find(word, part.as_bytes()).is_some()
+            })?),
+        }
+    }
+}
+
+/// Cached result of a condition over a unit: the rows for which it is known, and those that satisfy it.
+struct Judged {
+    known: BooleanBuffer,
+    found: BooleanBuffer,
+}
+
+impl Judged {
+    fn remember(self, context: &ScanContext<'_>, unit: &Unit, name: &str) {
+        let judged: ArrayRef = Arc::new(BooleanArray::new(self.found, Some(NullBuffer::new(self.known))));
+        unit.remember(&context.shared.cache, name, &judged);
+    }
+}
+
+fn recalled(context: &ScanContext<'_>, unit: &Unit, name: &str) -> Option<Judged> {
+    let judged = unit.recall(&context.shared.cache, name)?;
+    let judged = judged.as_boolean();
+    let all = || BooleanBuffer::new_set(judged.len());
+    let known = judged.nulls().map_or_else(all, |nulls| nulls.inner().clone());
+    Some(Judged { known, found: judged.values().clone() })
+}
+
+/// A term over a unit.
+struct ReadyTerm<'u> {
+    compiled: Compiled<'u>,
+    name: Option<String>,
+}
+
+/// Terms of which the first reads what is long.
+pub(crate) struct Rest<'u>(Vec<ReadyTerm<'u>>);
+
+impl Rest<'_> {
+    /// Selects rows that satisfy all terms.
+    pub fn select(&self, context: &ScanContext<'_>, mut rows: BooleanBuffer) -> Result<BooleanBuffer, EngineError> {
+        for ready in &self.0 {
+            if rows.count_set_bits() == 0 {
+                break;
+            }
+            rows = ready.select(context, &rows)?;
+        }
+        Ok(rows)
+    }
+}
+
+impl ReadyTerm<'_> {
+    /// Selects rows, and caches what was not known yet.
+    fn select(&self, context: &ScanContext<'_>, rows: &BooleanBuffer) -> Result<BooleanBuffer, EngineError> {
+        let Some(name) = &self.name else { return by_parts(context, &self.compiled, rows) };
+        let unit = self.compiled.unit();
+        let none = || BooleanBuffer::new_unset(unit.rows());
+        let judged = recalled(context, unit, name).unwrap_or_else(|| Judged { known: none(), found: none() });
+        let Judged { known, found } = judged;
+        let open = rows & &!&known;
+        if open.count_set_bits() == 0 {
+            return Ok(rows & &found);
+        }
+        let found = &found | &by_parts(context, &self.compiled, &open)?;
+        Judged { known: &known | &open, found: found.clone() }.remember(context, unit, name);
+        Ok(rows & &found)
+    }
+}
+
+/// Whether reading it means reading what is long.
+pub(crate) fn is_wide(expr: &Expr) -> bool {
+    cost(expr) >= WIDE_COST
+}
+
+/// The rows among those that were selected that satisfy one more condition, which reads nothing long.
+pub(crate) fn narrow(
+    context: &ScanContext<'_>,
+    piece: &ScanUnit,
+    selected: &BooleanBuffer,
+    condition: &Expr,
+) -> Result<BooleanBuffer, EngineError> {
+    let left = selected.count_set_bits();
+    let source = &context.sources[piece.source];
+    let compiled = Compiled::filter(&piece.unit, source, context.shared, left, condition, &context.env)?;
+    narrowed(&compiled, selected, left)
+}
+
+/// Narrows the selected rows of a whole unit in one step.
+fn narrowed(compiled: &Compiled<'_>, selected: &BooleanBuffer, left: usize) -> Result<BooleanBuffer, EngineError> {
+    let range = 0..selected.len();
+    if left * SPARSE_ONE_IN > selected.len() {
+        let found = compiled.run_filter(&Rows { range, keep: None })?;
+        return Ok(selected & &found);
+    }
+    let found = compiled.run_filter(&Rows { range, keep: Some(selected) })?;
+    Ok(spread(selected, &found))
+}
+
+/// A part of the unit after the other, so that little of what is long is held at a time.
+fn by_parts(
+    context: &ScanContext<'_>,
+    compiled: &Compiled<'_>,
+    selected: &BooleanBuffer,
+) -> Result<BooleanBuffer, EngineError> {
+    let mut all = BooleanBufferBuilder::new(selected.len());
+    let mut parts = Parts::of(selected);
+    while let Some(range) = parts.next(rows_at_once(context, compiled.unit())) {
+        let keep = selected.slice(range.start, range.len());
+        if keep.count_set_bits() == 0 {
+            all.append_n(range.len(), false);
+            continue;
+        }
+        context.watch.check()?;
+        let found = compiled.run_filter(&Rows { range, keep: Some(&keep) })?;
+        all.append_buffer(&spread(&keep, &found));
+    }
+    Ok(all.finish())
+}
+
+/// Upper bound of rows of a unit whose long columns are read in the next step. Others may have their turn between two steps.
+pub(crate) fn rows_at_once(context: &ScanContext<'_>, unit: &Unit) -> usize {
+    let bytes = if context.shared.workers.waiting() > 0 { WIDE_BYTES } else { WIDE_BYTES_ALONE };
+    (bytes / unit.row_bytes().max(1)).clamp(1, WIDE_ROWS)
+}
+
+/// Ranges of rows, one after the other, which are all rows together.
+pub(crate) struct Parts<'s> {
+    selected: &'s BooleanBuffer,
+    start: usize,
+}
+
+impl Parts<'_> {
+    pub fn of(selected: &BooleanBuffer) -> Parts<'_> {
+        Parts { selected, start: 0 }
+    }
+
+    /// The next range, with at most `most` of the rows that were selected.
+    pub fn next(&mut self, most: usize) -> Option<Range<usize>> {
+        let (start, all) = (self.start, self.selected.len());
+        if start == all {
+            return None;
+        }
+        let (mut wanted, mut end) = (0, all);
+        if most >= all - start {
+            self.start = all;
+            return Some(start..all);
+        }
+        for (from, to) in self.selected.slice(start, all - start).set_slices() {
+            if wanted + (to - from) >= most {
+                end = start + from + (most - wanted);
+                break;
+            }
+            wanted += to - from;
+        }
+        self.start = end;
+        Some(start..end)
+    }
+}
+
+/// Maps results over kept rows back to positions among all rows.
+fn spread(kept: &BooleanBuffer, found: &BooleanBuffer) -> BooleanBuffer {
+    let mut all = BooleanBufferBuilder::new(kept.len());
+    all.append_n(kept.len(), false);
+    for (number, place) in kept.set_indices().enumerate() {
+        if found.value(number) {
+            all.set_bit(place, true);
+        }
+    }
+    all.finish()
+}
+
+/// The name of a condition that reads what is long, and nothing but what stands in the rows themselves.
+fn lasting_name(expr: &Expr, env: &Env) -> Option<String> {
+    if !is_wide(expr) || !is_of_rows(expr) {
+        return None;
+    }
+    let name = format!("{NAMED} {} {expr:?}", env.tz_offset);
+    (name.len() <= NAME_BYTES_MAX).then_some(name)
+}
+
+fn is_of_rows(expr: &Expr) -> bool {
+    match expr {
+        Expr::Const(_) => true,
+        Expr::Field(Field::Column(name), _) => !matches!(*name, "comments" | "audit_data"),
+        Expr::Field(Field::Derived(derived), _) => *derived != Derived::EstimatedCost,
+        Expr::Field(..) => false,
+        Expr::Call(_, of) => of.iter().all(is_of_rows),
+        Expr::If(cases, otherwise) => {
+            cases.iter().all(|(condition, then)| is_of_rows(condition) && is_of_rows(then)) && is_of_rows(otherwise)
+        }
+    }
+}
+
+fn take_apart(condition: &Expr, terms: &mut Vec<Expr>) {
+    match condition {
+        Expr::Call(Function::And, of) => of.iter().for_each(|of| take_apart(of, terms)),
+        other => terms.push(other.clone()),
+    }
+}
+
+/// Approximate cost of a term: long columns cost most, then terms evaluated text by text.
+fn cost(term: &Expr) -> u32 {
+    match term {
+        Expr::Const(_) => 0,
+        Expr::Field(Field::Column(name), steps) if steps.is_empty() => match *name {
+            "id" | "span_id" | "root_span_id" => 4,
+            "_pagination_key" | "_xact_id" | "is_root" | "created" => 1,
+            "comments" | "audit_data" => 10 * WIDE_COST,
+            _ => WIDE_COST,
+        },
+        Expr::Field(..) => 8,
+        Expr::Call(function, of) => {
+            let itself = match function {
+                Function::Like { .. } | Function::Match | Function::Regex { .. } => 16,
+                _ => 1,
+            };
+            of.iter().map(cost).sum::<u32>() + itself
+        }
+        Expr::If(cases, otherwise) => {
+            cases.iter().map(|(condition, then)| cost(condition) + cost(then)).sum::<u32>() + cost(otherwise)
+        }
+    }
+}
+
+/// Words without which a row does not satisfy the term, where an index may know them.
+fn needed_words(term: &Expr) -> Option<Words> {
+    match term {
+        Expr::Call(Function::Match, args) => match args.as_slice() {
+            [Expr::Field(Field::Column(column), _), Expr::Const(query)] if is_indexed(column) => words_of(query),
+            _ => None,
+        },
+        // search(): one of several fields has them.
+        Expr::Call(Function::Or, of) => {
+            let mut all = of.iter().map(needed_words);
+            let first = all.next()??;
+            all.all(|other| other.as_ref() == Some(&first)).then_some(first)
+        }
+        _ => None,
+    }
+}
+
+/// Part of a word, in lower case, that every text matching a pattern has.
+fn needed_part(term: &Expr) -> Option<String> {
+    let Expr::Call(Function::Like { .. }, args) = term else { return None };
+    match args.as_slice() {
+        [Expr::Field(Field::Column(column), _), Expr::Const(Datum::Text(pattern))] if is_indexed(column) => {
+            longest_part(pattern)
+        }
+        _ => None,
+    }
+}
+
+/// The longest run of letters and digits that no place of a pattern breaks. What it begins with may in a JSON text be the
+/// end of an escape, which is no part of a word.
+fn longest_part(pattern: &str) -> Option<String> {
+    let runs = pattern.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let after_escapes = |run: &str| {
+        let may_end_one = |letter: char| letter.is_ascii_hexdigit() || "nrtu".contains(letter);
+        let end = run.char_indices().take(ESCAPE_LETTERS_MAX).find(|(_, letter)| !may_end_one(*letter));
+        let end = end.map_or(run.len().min(ESCAPE_LETTERS_MAX), |(place, _)| place);
+        run[end..].to_ascii_lowercase()
+    };
+    let longest = runs.map(after_escapes).max_by_key(String::len)?;
+    (longest.len() >= PART_LETTERS_MIN).then_some(longest)
+}
+
+fn words_of(query: &Datum) -> Option<Words> {
+    let words = Words::of(&query.to_value());
+    (!words.queries().is_empty()).then_some(words)
+}
+
+fn is_indexed(column: &str) -> bool {
+    assay_storage_segments::INDEXED_FIELDS.contains(&column)
+}
+
+/// The rows that may have all words of one of the queries; None where nobody knows.
+fn with_words(unit: &Unit, words: &Words) -> Result<Option<BooleanBuffer>, EngineError> {
+    let mut all: Option<BooleanBuffer> = None;
+    for query in words.queries() {
+        let query: Vec<&str> = query.iter().map(String::as_str).collect();
+        let Some(found) = unit.with_words(&query)? else { return Ok(None) };
+        all = Some(match all {
+            Some(all) => &all | &found,
+            None => found,
+        });
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_all_rows_and_none_has_too_many() {
+        let bits = |of: &dyn Fn(usize) -> bool, rows: usize| BooleanBuffer::collect_bool(rows, of);
+        for selected in [
+            bits(&|_| true, 10 * WIDE_ROWS + 7),
+            bits(&|row| row % 3 == 0, 50_000),
+            bits(&|row| row > 49_000, 50_000),
+            bits(&|_| false, 5000),
+            bits(&|_| true, WIDE_ROWS),
+            bits(&|_| true, 0),
+        ] {
+            let (mut parts, mut next) = (Parts::of(&selected), 0);
+            for most in [WIDE_ROWS, 1, WIDE_ROWS / 2].into_iter().cycle() {
+                let Some(part) = parts.next(most) else { break };
+                assert!(part.start == next && part.end > next, "{part:?} behind {next}");
+                next = part.end;
+                assert!(selected.slice(part.start, part.len()).count_set_bits() <= most);
+            }
+            assert_eq!(next, selected.len());
+        }
+    }
+
+    #[test]
+    fn what_was_found_of_some_rows_is_found_among_all() {
+        let kept = BooleanBuffer::from(vec![false, true, true, false, true]);
+        let found = BooleanBuffer::from(vec![true, false, true]);
+        assert_eq!(spread(&kept, &found), BooleanBuffer::from(vec![false, true, false, false, true]));
+    }
+}

@@ -1,0 +1,333 @@
+//! Input columns of expressions: which a unit has, their types, and reading them.
+//!
+//! Types are those of the unit at hand only: a path with whole numbers in one unit and texts in another is read as each unit
+//! has it, and the results meet as values. If only few rows are needed, no type is looked for, and a path is read as JSON
+//! texts.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, NullArray, StringArray, StringBuilder};
+use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::{Float64Type, Int64Type};
+use assay_node_btql::ast::Step;
+use assay_node_btql::bound::{Derived, Expr, Field};
+use assay_node_btql::values::Value;
+use assay_node_expressions::aggregates::value_at;
+use assay_node_expressions::{Env, Program, Type};
+use assay_storage_segments::{Form, Kind, Want};
+use assay_storage_shard::{ShardError, Unit};
+
+use crate::EngineError;
+use crate::scan::comments;
+use crate::scan::source::{Shared, Source};
+
+/// Metrics that a price takes, in the order in which [`crate::price::Prices::costs`] does.
+pub(crate) const PRICED_TOKENS: [&str; 4] =
+    ["prompt_tokens", "completion_tokens", "prompt_cached_tokens", "prompt_cache_creation_tokens"];
+/// Share of needed rows at or below which types are not looked for.
+const FEW_ONE_IN: usize = 16;
+
+/// Origin of an input column.
+#[derive(Clone, Debug, PartialEq)]
+enum Input {
+    /// Column of the unit, by its index among those read.
+    Stored(usize),
+    /// Constant for all rows of the object.
+    Constant(Option<String>),
+    /// Comments and origins, which are kept apart from rows and need their ids.
+    Comments(usize),
+    AuditData(usize),
+    /// Cost as logged or by price: indexes of the logged cost, the model, the type of the span and the tokens.
+    Cost([(usize, Type); 7]),
+}
+
+/// Columns of one unit that some expressions need.
+pub(crate) struct Inputs<'u> {
+    unit: &'u Unit,
+    source: &'u Source,
+    shared: &'u Shared,
+    few: bool,
+    found: RefCell<FoundInputs>,
+}
+
+#[derive(Default)]
+struct FoundInputs {
+    inputs: Vec<(Field, Vec<Step>, Input, Type)>,
+    wants: Vec<Want>,
+    failed: Option<ShardError>,
+}
+
+/// Expressions that are ready to be run over rows of a unit.
+pub(crate) struct Compiled<'u> {
+    inputs: Inputs<'u>,
+    programs: Vec<ColumnSource>,
+    filter: Option<Program>,
+}
+
+/// Source of an expression's column.
+enum ColumnSource {
+    /// An input as it is read, which may be a dictionary.
+    Input(usize, Type),
+    Program(Program),
+}
+
+/// Rows of a unit: all of a range, or those that are kept of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows<'r> {
+    pub range: Range<usize>,
+    pub keep: Option<&'r BooleanBuffer>,
+}
+
+impl Rows<'_> {
+    pub fn count(&self) -> usize {
+        self.keep.map_or(self.range.len(), BooleanBuffer::count_set_bits)
+    }
+}
+
+impl<'u> Inputs<'u> {
+    /// `wanted` is how many rows of the unit will be read.
+    fn new(unit: &'u Unit, source: &'u Source, shared: &'u Shared, wanted: usize) -> Inputs<'u> {
+        let few = wanted * FEW_ONE_IN < unit.rows();
+        Inputs { unit, source, shared, few, found: RefCell::default() }
+    }
+
+    fn schema(&self, field: &Field, steps: &[Step]) -> Option<(usize, Type)> {
+        let known = {
+            let found = self.found.borrow();
+            found.inputs.iter().position(|(of, path, ..)| of == field && path == steps)
+        };
+        let place = match known {
+            Some(place) => place,
+            None => self.add(field, steps)?,
+        };
+        Some((place, self.found.borrow().inputs[place].3))
+    }
+
+    fn add(&self, field: &Field, steps: &[Step]) -> Option<usize> {
+        let (input, ty) = match field {
+            Field::Column(name) => self.column(name, steps)?,
+            Field::Derived(Derived::EstimatedCost) if steps.is_empty() => self.cost(),
+            _ => return None,
+        };
+        let mut found = self.found.borrow_mut();
+        found.inputs.push((field.clone(), steps.to_vec(), input, ty));
+        Some(found.inputs.len() - 1)
+    }
+
+    fn column(&self, name: &'static str, steps: &[Step]) -> Option<(Input, Type)> {
+        let stored = |want: Want, ty: Type| Some((Input::Stored(self.want(want)), ty));
+        let fixed = match name {
+            "_pagination_key" => Some((Want::Key, Type::Key)),
+            "_xact_id" => Some((Want::Xact, Type::Xact)),
+            "id" => Some((Want::Id, Type::Text)),
+            "span_id" => Some((Want::SpanId, Type::Text)),
+            "root_span_id" => Some((Want::RootSpanId, Type::Text)),
+            "is_root" => Some((Want::IsRoot, Type::Bool)),
+            "created" => Some((Want::Created, Type::Created)),
+            _ => None,
+        };
+        if let Some((want, ty)) = fixed {
+            return if steps.is_empty() { stored(want, ty) } else { None };
+        }
+        match name {
+            "project_id" | "org_id" | "log_id" | "experiment_id" | "dataset_id" | "prompt_session_id" => {
+                let constant = self.source.constant(name).map(str::to_owned);
+                let ty = if constant.is_some() { Type::Text } else { Type::Null };
+                steps.is_empty().then_some((Input::Constant(constant), ty))
+            }
+            "comments" => steps.is_empty().then(|| (Input::Comments(self.want(Want::Id)), Type::Json)),
+            "audit_data" => steps.is_empty().then(|| (Input::AuditData(self.want(Want::Id)), Type::Json)),
+            _ => {
+                let (want, ty) = self.path(name, steps);
+                stored(want, ty)
+            }
+        }
+    }
+
+    /// Input for a field of the document, or for a path below it.
+    fn path(&self, name: &str, steps: &[Step]) -> (Want, Type) {
+        let path: Vec<Step> = std::iter::once(Step::Key(name.to_owned())).chain(steps.iter().cloned()).collect();
+        let known = self.unit.known_kinds(&path);
+        let kinds = match known {
+            Some(kinds) => Some(kinds),
+            // A whole field is long, and read when it is needed only.
+            None if steps.is_empty() || self.few => None,
+            None => match self.unit.kinds(&self.shared.cache, &path) {
+                Ok(kinds) => Some(kinds),
+                Err(why) => {
+                    self.found.borrow_mut().failed.get_or_insert(why);
+                    None
+                }
+            },
+        };
+        let typed = match kinds.map(|kinds| kinds.form()) {
+            Some(None) => return (Want::Path(path, Form::Json), Type::Null),
+            Some(Some(Form::Typed(kind))) => Some(kind),
+            Some(Some(Form::Json)) | None => None,
+        };
+        match typed {
+            Some(kind) => (Want::Path(path, Form::Typed(kind)), type_of(kind)),
+            None if steps.is_empty() => (Want::Field(name.to_owned()), Type::Json),
+            None => (Want::Path(path, Form::Json), Type::Json),
+        }
+    }
+
+    fn cost(&self) -> (Input, Type) {
+        let member = |column: &str, key: &str| {
+            let (want, ty) = self.path(column, &[Step::Key(key.to_owned())]);
+            (self.want(want), ty)
+        };
+        let metric = |key: &str| member("metrics", key);
+        let [prompt, completion, cached, written] = PRICED_TOKENS.map(metric);
+        let (model, kind, logged) =
+            (member("metadata", "model"), member("span_attributes", "type"), metric("estimated_cost"));
+        let ty = match logged.1 {
+            Type::Null | Type::Int | Type::Float => Type::Float,
+            _ => Type::Json,
+        };
+        (Input::Cost([logged, model, kind, prompt, completion, cached, written]), ty)
+    }
+
+    fn want(&self, want: Want) -> usize {
+        let wants = &mut self.found.borrow_mut().wants;
+        wants.iter().position(|known| *known == want).unwrap_or_else(|| {
+            wants.push(want);
+            wants.len() - 1
+        })
+    }
+
+    fn read(&self, rows: &Rows<'_>) -> Result<Vec<ArrayRef>, EngineError> {
+        let found = self.found.borrow();
+        let count = rows.count();
+        let stored = self.unit.read(&self.shared.cache, rows.range.clone(), rows.keep, &found.wants)?;
+        let column = |(_, _, input, ty): &(Field, Vec<Step>, Input, Type)| {
+            Ok(match input {
+                Input::Stored(_) if *ty == Type::Null => Arc::new(NullArray::new(count)) as ArrayRef,
+                Input::Stored(place) => Arc::clone(&stored[*place]),
+                Input::Constant(None) => Arc::new(NullArray::new(count)),
+                Input::Constant(Some(text)) => {
+                    Arc::new(StringArray::from_iter_values(std::iter::repeat_n(text.as_str(), count)))
+                }
+                Input::Comments(ids) => comments::comments(self.source, stored[*ids].as_string())?,
+                Input::AuditData(ids) => comments::audit_data(self.source, stored[*ids].as_string())?,
+                Input::Cost(places) => self.costs(&places.map(|(place, of)| (&stored[place], of)), *ty),
+            })
+        };
+        found.inputs.iter().map(column).collect()
+    }
+
+    /// Cost as logged, or computed from the tokens.
+    fn costs(&self, [logged, model, kind, tokens @ ..]: &[(&ArrayRef, Type); 7], ty: Type) -> ArrayRef {
+        let [prompt, completion, cached, written] = &tokens.map(|(array, ty)| numbers(array, ty));
+        let (logged, of) = *logged;
+        let tokens = [prompt, completion, cached, written];
+        if ty == Type::Float {
+            let logged = numbers(logged, of);
+            return Arc::new(self.shared.prices.costs([*model, *kind], tokens, Some(&logged)));
+        }
+        let costs = self.shared.prices.costs([*model, *kind], tokens, None);
+        let mut all = StringBuilder::new();
+        for row in 0..logged.len() {
+            match value_at(logged, of, row) {
+                Value::Null if costs.is_valid(row) => all.append_value(Value::float(costs.value(row)).to_json()),
+                Value::Null => all.append_null(),
+                value => all.append_value(value.to_json()),
+            }
+        }
+        Arc::new(all.finish())
+    }
+}
+
+fn numbers(array: &ArrayRef, ty: Type) -> Float64Array {
+    match ty {
+        Type::Float => array.as_primitive::<Float64Type>().clone(),
+        Type::Int => array.as_primitive::<Int64Type>().unary(|number| number as f64),
+        Type::Null => Float64Array::new_null(array.len()),
+        _ => (0..array.len()).map(|row| value_at(array, ty, row).as_f64()).collect(),
+    }
+}
+
+fn type_of(kind: Kind) -> Type {
+    match kind {
+        Kind::Bool => Type::Bool,
+        Kind::Int => Type::Int,
+        Kind::Float => Type::Float,
+        Kind::Text => Type::Text,
+    }
+}
+
+impl<'u> Compiled<'u> {
+    pub fn new<'e>(
+        unit: &'u Unit,
+        source: &'u Source,
+        shared: &'u Shared,
+        wanted: usize,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+        env: &Env,
+    ) -> Result<Compiled<'u>, EngineError> {
+        let inputs = Inputs::new(unit, source, shared, wanted);
+        let ready = |expr: &Expr| {
+            if let Expr::Field(field, steps) = expr
+                && let Some((place, ty)) = inputs.schema(field, steps)
+            {
+                return Ok(ColumnSource::Input(place, ty));
+            }
+            Ok(ColumnSource::Program(Program::compile(expr, &|field, steps| inputs.schema(field, steps), env)?))
+        };
+        let programs = exprs.into_iter().map(ready).collect::<Result<Vec<_>, EngineError>>()?;
+        let failed = inputs.found.borrow_mut().failed.take();
+        match failed {
+            Some(why) => Err(why.into()),
+            None => Ok(Compiled { inputs, programs, filter: None }),
+        }
+    }
+
+    /// A condition.
+    pub fn filter(
+        unit: &'u Unit,
+        source: &'u Source,
+        shared: &'u Shared,
+        wanted: usize,
+        condition: &Expr,
+        env: &Env,
+    ) -> Result<Compiled<'u>, EngineError> {
+        let mut compiled = Compiled::new(unit, source, shared, wanted, [], env)?;
+        let inputs = &compiled.inputs;
+        let program = Program::compile(condition, &|field, steps| inputs.schema(field, steps), env)?;
+        let failed = inputs.found.borrow_mut().failed.take();
+        failed.map_or(Ok(()), Err)?;
+        compiled.filter = Some(program);
+        Ok(compiled)
+    }
+
+    pub fn unit(&self) -> &'u Unit {
+        self.inputs.unit
+    }
+
+    /// Whether anything long is read.
+    pub fn is_wide(&self) -> bool {
+        let found = self.inputs.found.borrow();
+        let notes = |input: &Input| matches!(input, Input::Comments(_) | Input::AuditData(_));
+        found.wants.iter().any(Want::is_wide) || found.inputs.iter().any(|(_, _, input, _)| notes(input))
+    }
+
+    /// A column for each expression.
+    pub fn run(&self, rows: &Rows<'_>) -> Result<Vec<(ArrayRef, Type)>, EngineError> {
+        let columns = self.inputs.read(rows)?;
+        let count = rows.count();
+        let run = |ready: &ColumnSource| match ready {
+            ColumnSource::Input(place, ty) => Ok((Arc::clone(&columns[*place]), *ty)),
+            ColumnSource::Program(program) => Ok((program.run(&columns, count)?, program.output())),
+        };
+        self.programs.iter().map(run).collect()
+    }
+
+    /// Whether the rows satisfy the only expression there is.
+    pub fn run_filter(&self, rows: &Rows<'_>) -> Result<BooleanBuffer, EngineError> {
+        let columns = self.inputs.read(rows)?;
+        let found = self.filter.as_ref().expect("compiled as a filter").run_filter(&columns, rows.count())?;
+        Ok(found.values().clone())
+    }
+}

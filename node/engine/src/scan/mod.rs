@@ -1,0 +1,33 @@
+//! Reading of units: which units and columns a query needs, which rows its filter selects, and samples of them.
+
+pub(crate) mod comments;
+pub(crate) mod filter;
+pub(crate) mod inputs;
+pub(crate) mod sample_hashes;
+pub(crate) mod sampling;
+pub(crate) mod source;
+
+use assay_node_expressions::Env;
+
+use crate::EngineError;
+use crate::scan::source::{ScanUnit, Shared, Source};
+use crate::scheduling::watch::Watch;
+
+/// Everything that is the same for a whole query on this node.
+#[derive(Clone, Debug)]
+pub(crate) struct ScanContext<'q> {
+    pub sources: &'q [Source],
+    pub shared: &'q Shared,
+    pub watch: &'q Watch,
+    pub env: Env,
+}
+
+/// Works on every piece on the threads for queries. Returns what each thread made. The first failure ends the work.
+pub(crate) fn each<T: Send>(
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
+    start: impl Fn() -> T + Sync,
+    work: impl Fn(&mut T, usize, &ScanUnit) -> Result<(), EngineError> + Sync,
+) -> Result<Vec<T>, EngineError> {
+    context.shared.workers.each(context.watch, pieces, start, work)
+}

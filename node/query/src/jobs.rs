@@ -1,0 +1,459 @@
+//! Async query jobs (`POST /btql/async`): queries that run on after their request, when there is room, and whose results
+//! are kept for a day.
+//!
+//! ```text
+//! make ── record written ── name      (queue: waiting and running jobs, kept results; directory: the files)
+//!              │
+//!         drive ── run ── Answer, part by part ── pages of JSON lines ── record with its end written
+//!
+//! look ── name says the node ─┬─ here: line, then pages
+//!                             └─ on another node: asked by the service `query.later`
+//! ```
+//! A job is on one node, the one that took the request, in two files in `queries/` of its data directory:
+//!
+//! ```text
+//! <name>.query   the record: whose, what is asked, with which settings, at which moment; the versions it reads;
+//!                at last its end, which is why it failed, or the pages of its rows, each with a checksum
+//! <name>.rows    its rows, JSON lines and nothing else
+//! ```
+//! The record is replaced whole (a new file, its sync, a rename, a sync of the folder), and that is done:
+//! 1. before the name is answered, so that a job that was promised is there after any crash;
+//! 2. before each run, which is counted: one that ended the process several times is not begun once more;
+//! 3. once the versions are known and before a row can be seen, so that a run after a crash reads the same and a reader who
+//!    has half of the rows goes on with the other half;
+//! 4. at the end, behind the sync of the rows.
+//!
+//! So a crash leaves a record without an end: the next start takes the rows away that are beside it, and runs the job from
+//! its beginning. A record with an end has all its rows. Damage is never taken for an end that is missing: a record that
+//! does not match its checksum, or rows that do not match theirs or their length, make the job `failed`, and its error says
+//! so. Results are in no consensus: they can be asked for again, and go with the disk of their node.
+//!
+//! Jobs take turns with queries that somebody waits for, and come behind them, part by part; they have the memory and the
+//! limits of all others. What a job needs and does not find (a shard without a leader, no memory) is waited for.
+//!
+//! Nothing in the API cancels a job, so none is ever `canceled`.
+
+mod directory;
+mod pages;
+mod queue;
+mod record;
+mod run;
+mod service;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_node_engine::Position;
+use assay_storage_disk::DiskFile;
+use assay_storage_model::OrgId;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
+use uuid::Uuid;
+
+use crate::context::QueryContext;
+use crate::{AskError, Home, Question};
+use directory::JobDirectory;
+use pages::{PlacedPage, ResultSlice};
+use queue::{Job, JobQueue, JobState};
+use record::{JobEnd, JobOwner, JobRecord};
+use service::JobsService;
+
+pub use queue::JobCounts;
+
+/// Rows of a page of results: by default, and at most.
+const RESULT_ROWS_DEFAULT: u64 = 1000;
+pub const RESULT_ROWS_MAX: u64 = 10_000;
+/// Bytes that end a page of results, after the row that reaches them.
+const RESULT_BYTES_MAX: usize = 16 << 20;
+/// How long a request waits for rows that are not there yet: clients ask again at once.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+/// Upper bound of runs of one job that end with the process.
+const STARTS_MAX: u32 = 5;
+/// Threads that read and write files, beside those that run jobs.
+const FILE_THREADS: usize = 4;
+/// Not named like threads whose panic ends the process: a panic in a query ends the query.
+const THREAD: &str = "assay-later";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobLimits {
+    /// Running jobs of this node.
+    pub running_max: usize,
+    /// Waiting jobs of one organization on this node.
+    pub waiting_max: usize,
+    /// Waiting, running and ended jobs on this node; one organization may have half of them.
+    pub kept_max: usize,
+    /// Running time of one job, without its waits.
+    pub seconds_max: u64,
+    /// Bytes of results of one job.
+    pub job_bytes_max: u64,
+    /// Bytes of results of all jobs on this node; one organization may have half of them.
+    pub bytes_max: u64,
+}
+
+impl Default for JobLimits {
+    fn default() -> JobLimits {
+        JobLimits {
+            running_max: 2,
+            waiting_max: 32,
+            kept_max: 4000,
+            seconds_max: 900,
+            job_bytes_max: 1 << 30,
+            bytes_max: 8 << 30,
+        }
+    }
+}
+
+/// Request for a job, of a caller who may read all of its objects.
+#[derive(Clone, Debug)]
+pub struct JobRequest {
+    pub org: OrgId,
+    pub user: Uuid,
+    pub question: Question,
+    /// Objects of the query, in its order.
+    pub homes: Vec<Home>,
+    /// Position where the page before ended.
+    pub after: Option<Position>,
+    pub seconds: Option<u64>,
+    /// Default number of rows in a page of results.
+    pub batch: Option<u64>,
+}
+
+/// Status of a job. No job is ever `canceled`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobStatus {
+    Queued,
+    Running,
+    Succeeded,
+    Failed,
+}
+
+impl JobStatus {
+    pub fn name(self) -> &'static str {
+        match self {
+            JobStatus::Queued => "queued",
+            JobStatus::Running => "running",
+            JobStatus::Succeeded => "succeeded",
+            JobStatus::Failed => "failed",
+        }
+    }
+}
+
+/// Rows of the results that a reader asks for, from `row` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultRange {
+    pub row: u64,
+    pub limit: Option<u64>,
+}
+
+/// Job as its reader sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobView {
+    pub status: JobStatus,
+    pub error: Option<String>,
+    /// Objects of the query: a reader must be allowed to read all of them.
+    pub homes: Vec<Home>,
+    /// JSON rows, each followed by a line break.
+    pub lines: Bytes,
+    /// Number of the next row, which may be still to come.
+    pub next: Option<u64>,
+}
+
+/// All jobs of this node.
+#[derive(Debug)]
+pub(crate) struct AsyncJobs {
+    context: Arc<QueryContext>,
+    directory: JobDirectory,
+    table: Mutex<JobTable>,
+    /// Counts changes that readers may be waiting for.
+    news: watch::Sender<u64>,
+    /// Wakes the driver.
+    woken: Notify,
+    closing: watch::Sender<bool>,
+    handle: Handle,
+    runtime: Mutex<Option<Runtime>>,
+    driver: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct JobTable {
+    queue: JobQueue,
+    /// Files of rows of running jobs.
+    files: BTreeMap<Uuid, Arc<dyn DiskFile>>,
+}
+
+/// View of a job, and the pages of results to read for it.
+#[derive(Debug)]
+struct JobSnapshot {
+    view: JobView,
+    pages: Vec<PlacedPage>,
+    /// Open file of a running job; the file of an ended job is opened for each reader.
+    file: Option<Arc<dyn DiskFile>>,
+    rows: u64,
+    limit: u64,
+}
+
+impl AsyncJobs {
+    pub fn start(context: Arc<QueryContext>) -> io::Result<Arc<AsyncJobs>> {
+        let limits = context.limits.jobs.clone();
+        let (directory, mut found) =
+            JobDirectory::open(Arc::clone(context.cluster.disk()), context.cluster.data_dir())?;
+        found.sort_by_key(|(_, record)| record.as_ref().map_or(0, |record| record.made));
+        let (now, mut queue) = ((context.clock)(), JobQueue::new(limits.clone()));
+        for (name, record) in found {
+            queue.add(name, of_before(name, record, now));
+        }
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(limits.running_max.max(1) + 1).max_blocking_threads(FILE_THREADS);
+        let runtime = builder.thread_name(THREAD).enable_all().build()?;
+        let jobs = Arc::new(AsyncJobs {
+            directory,
+            table: Mutex::new(JobTable { queue, files: BTreeMap::new() }),
+            news: watch::Sender::new(0),
+            woken: Notify::new(),
+            closing: watch::Sender::new(false),
+            handle: runtime.handle().clone(),
+            runtime: Mutex::new(Some(runtime)),
+            driver: Mutex::new(None),
+            context,
+        });
+        *jobs.driver.lock() = Some(jobs.handle.spawn(Arc::clone(&jobs).drive()));
+        jobs.context.cluster.serve_on_behalf(service::JOBS, Arc::new(JobsService(Arc::clone(&jobs))));
+        Ok(jobs)
+    }
+
+    pub fn counts(&self) -> JobCounts {
+        self.table.lock().queue.counts()
+    }
+
+    fn now(&self) -> i64 {
+        (self.context.clock)()
+    }
+
+    /// Notifies waiting readers of a change.
+    fn tell(&self) {
+        self.news.send_modify(|count| *count += 1);
+    }
+
+    /// Stops running jobs where they are.
+    pub async fn close(&self) {
+        self.closing.send_replace(true);
+        let driver = self.driver.lock().take();
+        if let Some(driver) = driver
+            && let Err(why) = driver.await
+        {
+            tracing::error!(%why, "queries that run on after their request did not end in order");
+        }
+        if let Some(runtime) = self.runtime.lock().take() {
+            runtime.shutdown_background();
+        }
+    }
+
+    async fn at_the_disk<T: Send + 'static>(
+        self: &Arc<AsyncJobs>,
+        work: impl FnOnce(&AsyncJobs) -> T + Send + 'static,
+    ) -> Result<T, AskError> {
+        let jobs = Arc::clone(self);
+        let done = self.handle.spawn_blocking(move || work(&jobs)).await;
+        done.map_err(|_| AskError::Unavailable("this node shuts down".into()))
+    }
+
+    pub async fn make(self: &Arc<AsyncJobs>, request: JobRequest) -> Result<Uuid, AskError> {
+        if *self.closing.borrow() {
+            return Err(AskError::Unavailable("this node shuts down".into()));
+        }
+        // Whether or not anybody waits for it still: a place that was taken is given back.
+        self.at_the_disk(|jobs| jobs.make_here(request)).await?
+    }
+
+    fn make_here(&self, request: JobRequest) -> Result<Uuid, AskError> {
+        let name = record::name(self.context.cluster.node(), Uuid::new_v4());
+        let record = JobRecord {
+            owner: JobOwner { org: request.org, user: request.user, homes: request.homes },
+            made: self.now(),
+            question: request.question,
+            after: request.after.map(|Position { place, xact, object, write }| (place, xact, object, write)),
+            seconds: request.seconds,
+            batch: request.batch,
+            versions: Vec::new(),
+            starts: 0,
+            end: None,
+        };
+        if let Some(why) = self.directory.full() {
+            return Err(AskError::NoSpace(format!("a query is not kept: {why}")));
+        }
+        {
+            let mut table = self.table.lock();
+            table.queue.admit(request.org).map_err(|queue::QueueFull(why)| AskError::Busy(why))?;
+            // Its place is taken; it runs once it is written.
+            let state = JobState::Queued { not_before: i64::MAX, tries: 0 };
+            table.queue.add(name, Job::new(Some(Arc::new(record.owner.clone())), record.batch, record.made, state));
+        }
+        let written = self.directory.put(name, &record);
+        let mut table = self.table.lock();
+        match written {
+            Ok(()) => table.queue.ready(name),
+            Err(why) => {
+                table.queue.remove(name);
+                drop(table);
+                // It may have its name already, and nobody knows it.
+                let _ = self.directory.remove(name);
+                tracing::error!(%why, "a query to be answered later could not be kept");
+                return Err(AskError::Internal(format!("a query to be answered later could not be kept: {why}")));
+            }
+        }
+        self.woken.notify_one();
+        Ok(name)
+    }
+
+    /// Looks at a job of this node. Waits a moment for rows that are not there yet.
+    async fn look_here(
+        self: &Arc<AsyncJobs>,
+        org: OrgId,
+        name: Uuid,
+        wanted: Option<ResultRange>,
+    ) -> Result<Option<JobView>, AskError> {
+        let (until, mut news) = (Instant::now() + WAIT_MAX, self.news.subscribe());
+        loop {
+            news.borrow_and_update();
+            let Some(JobSnapshot { view, pages, file, rows, limit }) = self.snapshot(org, name, wanted) else {
+                return Ok(None);
+            };
+            let Some(ResultRange { row, .. }) = wanted else { return Ok(Some(view)) };
+            if pages.is_empty() {
+                let is_to_come = matches!(view.status, JobStatus::Queued | JobStatus::Running);
+                if is_to_come && timeout_at(until, news.changed()).await.is_ok_and(|news| news.is_ok()) {
+                    continue;
+                }
+                return Ok(Some(view));
+            }
+            let cut = ResultSlice::new(row, limit, RESULT_BYTES_MAX);
+            let read = self.at_the_disk(move |jobs| jobs.read(name, file, &pages, cut)).await?;
+            // What could not be read is gone by now, or failed.
+            let Some(cut) = read else { continue };
+            let is_last = view.status == JobStatus::Succeeded && cut.next >= rows;
+            return Ok(Some(JobView { lines: cut.lines.into(), next: (!is_last).then_some(cut.next), ..view }));
+        }
+    }
+
+    fn snapshot(&self, org: OrgId, name: Uuid, wanted: Option<ResultRange>) -> Option<JobSnapshot> {
+        let table = self.table.lock();
+        let job = table.queue.get(name)?;
+        // Of a damaged record nobody knows whose it was: who knows its name is told that it failed, and nothing else.
+        let owner = job.owner.as_deref();
+        if owner.is_some_and(|owner| owner.org != org) {
+            return None;
+        }
+        let row = wanted.map_or(0, |wanted| wanted.row);
+        let limit = wanted.and_then(|wanted| wanted.limit).or(job.batch).unwrap_or(RESULT_ROWS_DEFAULT);
+        let limit = limit.min(RESULT_ROWS_MAX);
+        let status = job.status();
+        let (all, error) = match &job.state {
+            JobState::Running { pages, .. } | JobState::Succeeded { pages, .. } => (Some(pages), None),
+            JobState::Queued { .. } => (None, None),
+            JobState::Failed { why, .. } => (None, Some(why.clone())),
+        };
+        let pages = all.filter(|_| wanted.is_some()).map(|all| all.from(row, limit, RESULT_BYTES_MAX));
+        let is_to_come = matches!(status, JobStatus::Queued | JobStatus::Running);
+        let homes = owner.map(|owner| owner.homes.clone()).unwrap_or_default();
+        Some(JobSnapshot {
+            view: JobView { status, error, homes, lines: Bytes::new(), next: is_to_come.then_some(row) },
+            pages: pages.unwrap_or_default(),
+            file: table.files.get(&name).cloned(),
+            rows: all.map_or(0, |all| all.rows()),
+            limit,
+        })
+    }
+
+    /// Reads rows; none if the job is gone, or failed because its results are damaged.
+    fn read(
+        &self,
+        name: Uuid,
+        file: Option<Arc<dyn DiskFile>>,
+        pages: &[PlacedPage],
+        cut: ResultSlice,
+    ) -> Option<ResultSlice> {
+        let read = match file {
+            Some(file) => directory::read(&*file, pages, cut),
+            None => match self.directory.rows(name) {
+                Ok(file) => directory::read(&*file, pages, cut),
+                Err(why) => Err(why.to_string()),
+            },
+        };
+        match read {
+            Ok(cut) => Some(cut),
+            Err(why) => {
+                let is_there = self.table.lock().queue.get(name).is_some_and(|job| job.status() != JobStatus::Queued);
+                if is_there {
+                    tracing::error!(query = %name, why, "results of a query are damaged");
+                    self.failed(name, &damaged(&why));
+                }
+                None
+            }
+        }
+    }
+
+    /// Marks a job as failed, durably if that is possible.
+    fn failed(&self, name: Uuid, why: &str) {
+        let at = self.now();
+        let written = self.directory.get(name).and_then(|mut record| {
+            record.end = Some(JobEnd::Failed { at, why: why.to_owned() });
+            self.directory.put(name, &record).map_err(|why| why.to_string())
+        });
+        if let Err(why) = written {
+            tracing::warn!(query = %name, why, "that a query failed could not be written down");
+        }
+        {
+            let mut table = self.table.lock();
+            table.queue.fail(name, at, why);
+            table.files.remove(&name);
+        }
+        if let Err(why) = self.directory.remove_rows(name) {
+            tracing::warn!(query = %name, %why, "results of a query that failed are left");
+        }
+        self.tell();
+    }
+}
+
+impl Drop for AsyncJobs {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.lock().take() {
+            runtime.shutdown_background(); // a runtime may not be dropped where one runs
+        }
+    }
+}
+
+/// Restores a job that was found at the start.
+fn of_before(name: Uuid, record: Result<JobRecord, String>, now: i64) -> Job {
+    let record = match record {
+        Ok(record) => record,
+        Err(why) => {
+            tracing::error!(query = %name, why, "what is kept of a query is damaged");
+            return Job::new(None, None, now, JobState::Failed { at: now, why: damaged(&why) });
+        }
+    };
+    let state = match record.end {
+        Some(JobEnd::Succeeded { at, pages }) => JobState::Succeeded { at, pages: pages::Pages::new(&pages) },
+        Some(JobEnd::Failed { at, why }) => JobState::Failed { at, why },
+        None if record.starts >= STARTS_MAX => {
+            let why =
+                format!("the process of its node ended {} times while it ran; it is not run again", record.starts);
+            JobState::Failed { at: record.made, why }
+        }
+        None => JobState::queued(),
+    };
+    Job::new(Some(Arc::new(record.owner)), record.batch, record.made, state)
+}
+
+fn damaged(why: &str) -> String {
+    format!("what its node keeps of this query is damaged: {why}. Ask it again")
+}

@@ -1,0 +1,260 @@
+//! Execution of jobs: in turns, each as the same query as one that a client waits for, with its rows written page by page.
+
+use std::io;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_node_limits::Holder;
+use assay_storage_disk::DiskFile;
+use futures::FutureExt;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use super::AsyncJobs;
+use super::pages::{PAGE_BYTES, Page, Pages};
+use super::record::{JobEnd, JobRecord};
+use crate::render::{Format, FormatError, RowWriter};
+use crate::{AskError, QueryAnswer, Table, columns_of};
+
+/// Interval of the sweep for expired jobs; new and ended jobs wake the driver themselves.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+const LOOK_EVERY_MIN: Duration = Duration::from_millis(50);
+/// Upper bound of one row, so that a page that it ends still fits into a message between nodes.
+const ROW_BYTES_MAX: usize = 32 << 20;
+
+/// Reason why a run ended without an answer.
+#[derive(Debug)]
+enum RunError {
+    /// A shard or memory is missing at the moment.
+    Passing(String),
+    /// The query failed; the text is for its reader.
+    Failed(String),
+}
+
+impl From<AskError> for RunError {
+    fn from(why: AskError) -> RunError {
+        match why {
+            AskError::Busy(_) | AskError::Refused { .. } | AskError::Unavailable(_) | AskError::Damaged(_) => {
+                RunError::Passing(why.to_string())
+            }
+            AskError::Internal(why) => {
+                tracing::error!(why, "a query that runs on after its request failed inside");
+                RunError::Failed("the server failed on this query; the log of its node has more".into())
+            }
+            other => RunError::Failed(other.to_string()),
+        }
+    }
+}
+
+impl From<FormatError> for RunError {
+    fn from(why: FormatError) -> RunError {
+        match why {
+            FormatError::Beyond { .. } | FormatError::TooLong { .. } => RunError::Failed(why.to_string()),
+            other => AskError::Internal(other.to_string()).into(),
+        }
+    }
+}
+
+impl From<io::Error> for RunError {
+    fn from(why: io::Error) -> RunError {
+        tracing::error!(%why, "results of a query could not be written");
+        RunError::Failed(format!("its results could not be written: {why}"))
+    }
+}
+
+/// Writer of a job's rows into its file.
+struct ResultWriter<'l> {
+    jobs: &'l AsyncJobs,
+    name: Uuid,
+    file: Arc<dyn DiskFile>,
+    writer: Option<RowWriter>,
+    /// Lines of the current page, which is not written yet.
+    lines: Vec<u8>,
+    rows: u32,
+    pages: Pages,
+}
+
+impl AsyncJobs {
+    /// Runs jobs until the node stops.
+    pub(super) async fn drive(self: Arc<AsyncJobs>) {
+        let (mut running, mut closing) = (JoinSet::new(), self.closing.subscribe());
+        loop {
+            self.sweep();
+            loop {
+                let next = self.table.lock().queue.next(self.now());
+                let Some(name) = next else { break };
+                running.spawn(Arc::clone(&self).run(name));
+            }
+            let pause = self.pause();
+            tokio::select! {
+                () = self.woken.notified() => {}
+                _ = running.join_next(), if !running.is_empty() => {}
+                () = tokio::time::sleep(pause) => {}
+                _ = closing.wait_for(|closing| *closing) => break,
+            }
+        }
+        // They end where they wait, and no more is written of them but that this was no fault of theirs.
+        running.shutdown().await;
+        let stopped = self.table.lock().queue.running();
+        stopped.into_iter().for_each(|name| self.uncounted(name));
+    }
+
+    fn pause(&self) -> Duration {
+        let wakes = self.table.lock().queue.wakes_at().map(|at| at.saturating_sub(self.now()).max(0));
+        let wakes = wakes.map(|micros| Duration::from_micros(micros.unsigned_abs()));
+        wakes.unwrap_or(LOOK_EVERY).clamp(LOOK_EVERY_MIN, LOOK_EVERY)
+    }
+
+    /// Removes expired jobs.
+    fn sweep(&self) {
+        let now = self.now();
+        let (gone, stale) = {
+            let table = self.table.lock();
+            (table.queue.gone(now), table.queue.stale(now))
+        };
+        for name in stale {
+            self.failed(name, "it had no turn within a day");
+        }
+        for name in gone {
+            self.table.lock().queue.remove(name);
+            if let Err(why) = self.directory.remove(name) {
+                tracing::warn!(query = %name, %why, "results of a query are left");
+            }
+        }
+    }
+
+    async fn run(self: Arc<AsyncJobs>, name: Uuid) {
+        self.tell();
+        let ended = AssertUnwindSafe(self.attempt(name)).catch_unwind().await;
+        match ended {
+            Ok(Ok(())) => {
+                let mut table = self.table.lock();
+                table.queue.succeed(name, self.now());
+                table.files.remove(&name);
+            }
+            Ok(Err(RunError::Passing(why))) => self.again(name, &why),
+            Ok(Err(RunError::Failed(why))) => self.failed(name, &why),
+            Err(_) => self.failed(name, "the query ended in a panic; the log of its node has more"),
+        }
+        self.tell();
+    }
+
+    fn again(&self, name: Uuid, why: &str) {
+        tracing::info!(query = %name, why, "a query waits for what it needs");
+        self.uncounted(name);
+        let waits = {
+            let mut table = self.table.lock();
+            table.files.remove(&name);
+            table.queue.again(name, self.now())
+        };
+        if !waits {
+            self.failed(name, &format!("it had no answer within a day: {why}"));
+        }
+    }
+
+    /// Takes back the count of a run that ended in order, or for no fault of the query.
+    fn uncounted(&self, name: Uuid) {
+        let uncounted = self.directory.get(name).and_then(|mut record| {
+            record.starts = record.starts.saturating_sub(1);
+            self.directory.put(name, &record).map_err(|why| why.to_string())
+        });
+        if let Err(why) = uncounted {
+            tracing::warn!(query = %name, why, "the record of a query could not be written");
+        }
+    }
+
+    async fn attempt(&self, name: Uuid) -> Result<(), RunError> {
+        let mut record = self.directory.get(name).map_err(|why| RunError::Failed(super::damaged(&why)))?;
+        record.starts += 1;
+        self.directory.put(name, &record)?;
+        let asked = record.question.clone().read()?;
+        let most = self.context.limits.jobs.seconds_max;
+        let mut left = Duration::from_secs(record.seconds.map_or(most, |seconds| seconds.min(most)));
+        let who = Holder::new(record.owner.org.0, record.owner.user);
+        let mut answer = QueryAnswer::of(&self.context, who, asked, &record.owner.homes, record.after(), left);
+        answer.asker = self.context.job_asker.get().cloned().unwrap_or_default();
+        answer.versions = record.versions.iter().copied().collect();
+        let file = self.directory.new_rows(name)?;
+        self.table.lock().files.insert(name, Arc::clone(&file));
+        let mut writing = ResultWriter {
+            jobs: self,
+            name,
+            file: Arc::clone(&file),
+            writer: None,
+            lines: Vec::new(),
+            rows: 0,
+            pages: Pages::default(),
+        };
+        while let Some(table) = self.part(&mut answer, &mut left).await? {
+            if record.versions.is_empty() {
+                record.versions = answer.versions.iter().map(|(shard, at)| (*shard, *at)).collect();
+                self.directory.put(name, &record)?;
+            }
+            writing.table(&answer, &table)?;
+        }
+        file.sync()?;
+        self.end(name, record)
+    }
+
+    fn end(&self, name: Uuid, mut record: JobRecord) -> Result<(), RunError> {
+        let pages = self.table.lock().queue.pages(name);
+        record.end = Some(JobEnd::Succeeded { at: self.now(), pages });
+        Ok(self.directory.put(name, &record)?)
+    }
+
+    /// Returns the next rows, once no client waits for a turn. That wait does not count as running time.
+    async fn part(&self, answer: &mut QueryAnswer, left: &mut Duration) -> Result<Option<Table>, AskError> {
+        let _permit = self.context.admission.enter_behind(answer.who).await;
+        let begun = Instant::now();
+        answer.time = *left;
+        let table = answer.next().await;
+        *left = left.saturating_sub(begun.elapsed());
+        table
+    }
+}
+
+impl ResultWriter<'_> {
+    fn table(&mut self, answer: &QueryAnswer, table: &Table) -> Result<(), RunError> {
+        let mut writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => RowWriter::new(Format::JsonLines, &columns_of(answer.asked.columns(), table))?,
+        };
+        for row in &table.rows {
+            let line = writer.rows(std::slice::from_ref(row))?;
+            if line.len() > ROW_BYTES_MAX {
+                let (bytes, mib) = (line.len(), ROW_BYTES_MAX >> 20);
+                return Err(RunError::Failed(format!(
+                    "a row of the results has {bytes} bytes; at most {mib} MiB are kept: select less of it"
+                )));
+            }
+            self.lines.extend_from_slice(&line);
+            self.rows += 1;
+            if self.lines.len() >= PAGE_BYTES {
+                self.page()?;
+            }
+        }
+        self.writer = Some(writer);
+        // Whoever reads along sees what there is.
+        self.page()
+    }
+
+    fn page(&mut self) -> Result<(), RunError> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        if let Some(why) = self.jobs.directory.full() {
+            return Err(RunError::Failed(format!("there is no room for its results: {why}")));
+        }
+        let full = |super::queue::QueueFull(why)| RunError::Failed(why);
+        self.jobs.table.lock().queue.may_grow(self.name, self.lines.len()).map_err(full)?;
+        let page = Page::of(self.pages.bytes(), self.rows, &self.lines);
+        self.file.append(&self.lines)?;
+        self.pages.push(page);
+        self.jobs.table.lock().queue.page(self.name, page);
+        self.lines.clear();
+        self.rows = 0;
+        self.jobs.tell();
+        Ok(())
+    }
+}

@@ -1,0 +1,216 @@
+//! Jobs over a node of its own, whose clock is moved by hand.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use assay_cluster::{Cluster, ClusterConfig, DelegatedService, Guard, ObjectAccess};
+use assay_storage_model::{NodeId, ObjectKey, ObjectKind, OrgId};
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use super::queue::KEPT_MICROS;
+use super::record::tests::record;
+use super::service::JobsService;
+use super::{JobLimits, JobRequest, JobStatus, JobView, RESULT_ROWS_MAX, ResultRange, STARTS_MAX};
+use crate::{AskError, Home, Prices, Queries, QueryLimits, Question, packed};
+
+const BEGIN: i64 = 1_790_000_000_000_000;
+/// So often, and so far apart: a minute, for a machine that has other things to do.
+const POLLS_MAX: usize = 6_000;
+const POLLED_AFTER: Duration = Duration::from_millis(10);
+
+struct Node {
+    cluster: Arc<Cluster>,
+    queries: Queries,
+    now: Arc<AtomicI64>,
+    dir: TempDir,
+}
+
+fn org(number: u128) -> OrgId {
+    OrgId(Uuid::from_u128(number))
+}
+
+fn request(number: u128) -> JobRequest {
+    let object = ObjectKey::new(org(number), ObjectKind::ProjectLogs, Uuid::from_u128(9));
+    JobRequest {
+        org: org(number),
+        user: Uuid::from_u128(3),
+        question: Question {
+            query: json!("measures: count(1) as n | from: project_logs('p')"),
+            now: BEGIN,
+            ..Question::default()
+        },
+        homes: vec![Home { object, org: org(number), project_id: Uuid::from_u128(9) }],
+        after: None,
+        seconds: None,
+        batch: None,
+    }
+}
+
+impl Node {
+    async fn open(dir: TempDir, limits: JobLimits) -> Node {
+        let config = ClusterConfig { data_dir: dir.path().join("data"), shards: 4, ..ClusterConfig::default() };
+        let cluster = Arc::new(Cluster::open(config).await.expect("a cluster"));
+        let now = Arc::new(AtomicI64::new(BEGIN));
+        let clock = Arc::clone(&now);
+        let limits = QueryLimits { jobs: limits, ..QueryLimits::default() };
+        let clock = Arc::new(move || clock.load(Ordering::Relaxed));
+        let queries = Queries::start(Arc::clone(&cluster), limits, Prices::standard().clone(), clock).expect("starts");
+        Node { cluster, queries, now, dir }
+    }
+
+    async fn close(self) -> TempDir {
+        self.queries.close().await;
+        self.cluster.shutdown().await.expect("closes");
+        self.dir
+    }
+
+    async fn again(self) -> Node {
+        let dir = self.close().await;
+        Node::open(dir, JobLimits::default()).await
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.dir.path().join("data/queries")).expect("a folder");
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.expect("a file").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    async fn look(&self, name: Uuid) -> Option<JobView> {
+        let wanted = ResultRange { row: 0, limit: Some(RESULT_ROWS_MAX) };
+        self.queries.look_at_job(org(1), name, Some(wanted)).await.expect("an answer")
+    }
+
+    async fn ended(&self, name: Uuid) -> JobView {
+        for _ in 0..POLLS_MAX {
+            let seen = self.look(name).await.expect("it is there");
+            if !matches!(seen.status, JobStatus::Queued | JobStatus::Running) {
+                return seen;
+            }
+            tokio::time::sleep(POLLED_AFTER).await;
+        }
+        panic!("it does not end");
+    }
+}
+
+/// Lets alice read.
+#[derive(Debug)]
+struct AliceReads;
+
+impl Guard for AliceReads {
+    fn check(
+        &self,
+        principal: Bytes,
+        deed: ObjectAccess,
+        objects: Vec<ObjectKey>,
+    ) -> BoxFuture<'static, Result<(), String>> {
+        let may = &principal[..] == b"alice" && deed == ObjectAccess::Read && objects == [request(1).homes[0].object];
+        async move { if may { Ok(()) } else { Err("only alice may".to_owned()) } }.boxed()
+    }
+}
+
+fn write(dir: &Path, name: Uuid, text: &str) {
+    let folder = dir.join("data/queries");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join(format!("{name}.query")), text).expect("written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_node_gets_a_job_for_whoever_may_read_it() {
+    let node = Node::open(tempfile::tempdir().expect("a directory"), JobLimits::default()).await;
+    let name = node.queries.submit_job(request(1)).await.expect("made");
+    node.ended(name).await;
+    node.cluster.guard_with(Arc::new(AliceReads));
+    let service = JobsService(Arc::clone(&node.queries.jobs));
+    let wanted = ResultRange { row: 0, limit: None };
+    let question = json!({"format": 1, "org": org(1), "name": name, "wanted": wanted});
+    let question = Bytes::from(question.to_string());
+    let asked = async |principal: &'static [u8]| {
+        let principal = Some(Bytes::from_static(principal));
+        let answer = service.answer_for(principal, NodeId(2), question.clone(), Duration::from_secs(60)).await;
+        packed::unpack::<Value>(answer.expect("an answer")).expect("it reads")
+    };
+    let (head, rows) = asked(b"alice").await;
+    assert_eq!((&head["Ok"]["status"], &rows[..]), (&json!(JobStatus::Succeeded), &b"{\"n\":0}\n"[..]));
+    assert_eq!(asked(b"mallory").await, (json!({"Ok": null}), Bytes::new()), "as if there were none");
+    node.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_answered_kept_for_a_day_and_gone() {
+    let node = Node::open(tempfile::tempdir().expect("a directory"), JobLimits::default()).await;
+    let name = node.queries.submit_job(request(1)).await.expect("made");
+    let seen = node.ended(name).await;
+    assert_eq!((seen.status, &seen.lines[..], seen.next), (JobStatus::Succeeded, &b"{\"n\":0}\n"[..], None));
+    assert_eq!(seen.homes, request(1).homes);
+    assert_eq!(node.queries.look_at_job(org(2), name, None).await, Ok(None));
+    let node = node.again().await;
+    assert_eq!(node.look(name).await.as_ref(), Some(&seen), "the same behind a start");
+    assert_eq!(node.files(), [format!("{name}.query"), format!("{name}.rows")]);
+    node.now.fetch_add(KEPT_MICROS, Ordering::Relaxed);
+    // Whatever wakes the node up.
+    let other = node.queries.submit_job(request(1)).await.expect("made");
+    node.ended(other).await;
+    assert_eq!(node.look(name).await, None);
+    assert_eq!(node.files(), [format!("{other}.query"), format!("{other}.rows")]);
+    let counts = node.queries.counts().jobs;
+    assert_eq!((counts.kept, counts.bytes, counts.waiting, counts.running), (1, 8, 0, 0));
+    let queries = node.queries.clone();
+    node.close().await;
+    assert!(matches!(queries.submit_job(request(1)).await, Err(AskError::Unavailable(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_start_finds_damaged_or_deadly_has_failed_with_words() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let node = Node::open(dir, JobLimits::default()).await;
+    let own = |random| super::record::name(node.cluster.node(), Uuid::from_u128(random));
+    let (damaged, deadly, waiting, cut) = (own(1 << 64), own(2 << 64), own(3 << 64), own(4 << 64));
+    let queued = super::JobRecord { made: BEGIN, end: None, after: None, versions: Vec::new(), ..record(1) };
+    let dir = node.close().await;
+    write(dir.path(), damaged, &record(1).encode().replace("project_logs", "project_logz"));
+    write(dir.path(), deadly, &super::JobRecord { starts: STARTS_MAX, ..queued.clone() }.encode());
+    write(dir.path(), waiting, &super::JobRecord { starts: STARTS_MAX - 1, ..queued }.encode());
+    write(dir.path(), cut, &super::JobRecord { made: BEGIN, ..record(1) }.encode());
+    let node = Node::open(dir, JobLimits::default()).await;
+    for (name, words) in [
+        (damaged, "do not match their checksum. Ask it again"),
+        (deadly, "ended 5 times while it ran"),
+        (cut, "has 0 bytes; 10 were written"),
+    ] {
+        let seen = node.look(name).await.expect("it is there");
+        assert_eq!((seen.status, seen.next, seen.lines.len()), (JobStatus::Failed, None, 0), "{seen:?}");
+        assert!(seen.error.as_deref().is_some_and(|why| why.contains(words)), "{seen:?}");
+    }
+    assert_eq!(node.ended(waiting).await.status, JobStatus::Succeeded);
+    node.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_than_there_is_room_for_is_refused_and_leaves_nothing() {
+    let limits = JobLimits { kept_max: 2, ..JobLimits::default() };
+    let node = Node::open(tempfile::tempdir().expect("a directory"), limits).await;
+    node.queries.submit_job(request(1)).await.expect("made");
+    let refused = node.queries.submit_job(request(1)).await.expect_err("half is one's own");
+    assert!(matches!(&refused, AskError::Busy(why) if why.contains("at most 2 are kept")), "{refused}");
+    let other = node.queries.submit_job(request(2)).await.expect("of another");
+    for _ in 0..POLLS_MAX {
+        if node.queries.look_at_job(org(2), other, None).await.expect("seen").expect("there").status
+            == JobStatus::Succeeded
+        {
+            break;
+        }
+        tokio::time::sleep(POLLED_AFTER).await;
+    }
+    assert_eq!(node.queries.counts().jobs.kept, 2);
+    node.close().await;
+}

@@ -1,0 +1,97 @@
+//! Rows as CSV (RFC 4180): a header, records that end with CR and LF.
+
+use std::fmt::Write as _;
+
+use assay_node_btql::schema::Column;
+use assay_node_btql::values::Value;
+use memchr::{memchr, memchr3};
+
+use super::{FormatError, SizeEstimate, check_width};
+
+const END: &str = "\r\n";
+
+#[derive(Debug)]
+pub struct CsvWriter {
+    columns: usize,
+    /// Header, until it is written.
+    header: Option<String>,
+    /// The JSON text of a value whose quotes are then doubled.
+    scratch: String,
+    estimate: SizeEstimate,
+}
+
+impl CsvWriter {
+    pub fn new(columns: &[Column]) -> CsvWriter {
+        let mut header = String::new();
+        for (place, column) in columns.iter().enumerate() {
+            header.push_str(if place > 0 { "," } else { "" });
+            put_text(&mut header, &column.name);
+        }
+        header.push_str(END);
+        CsvWriter {
+            columns: columns.len(),
+            header: Some(header),
+            scratch: String::new(),
+            estimate: SizeEstimate::default(),
+        }
+    }
+
+    pub fn rows(&mut self, rows: &[Vec<Value<'_>>]) -> Result<Vec<u8>, FormatError> {
+        let mut out = self.estimate.of(rows.len());
+        out.push_str(&self.header.take().unwrap_or_default());
+        for row in rows {
+            check_width(row, self.columns)?;
+            for (place, value) in row.iter().enumerate() {
+                out.push_str(if place > 0 { "," } else { "" });
+                put(&mut out, value, &mut self.scratch);
+            }
+            out.push_str(END);
+        }
+        self.estimate.took(rows.len(), out.len());
+        Ok(out.into_bytes())
+    }
+
+    pub fn finish(self) -> Vec<u8> {
+        self.header.unwrap_or_default().into_bytes()
+    }
+
+    pub fn held(&self) -> usize {
+        self.scratch.capacity()
+    }
+}
+
+fn put(out: &mut String, value: &Value<'_>, scratch: &mut String) {
+    match value {
+        Value::Null => {}
+        Value::Text(text) | Value::Array(text) | Value::Object(text) => put_text(out, text),
+        Value::List(_) | Value::Members(_) => {
+            scratch.clear();
+            value.put_json(scratch);
+            put_text(out, scratch);
+        }
+        Value::Boolean(_) | Value::Integer(_) | Value::Unsigned(_) | Value::Float(_) => value.put_json(out),
+        Value::Xact(xact) => write!(out, "{xact}").expect("a String takes everything"),
+        Value::Time(_) | Value::Stored(_) | Value::Interval(_) => put_text(out, &value.to_text().unwrap_or_default()),
+    }
+}
+
+/// Writes a field, in quotes where needed. The empty text is quoted, since an empty field is null.
+fn put_text(out: &mut String, text: &str) {
+    let bytes = text.as_bytes();
+    let is_plain = !bytes.is_empty() && memchr3(b'"', b',', b'\n', bytes).or_else(|| memchr(b'\r', bytes)).is_none();
+    if is_plain {
+        out.push_str(text);
+        return;
+    }
+    out.reserve(text.len() + 2);
+    out.push('"');
+    let mut rest = text;
+    while let Some(quote) = memchr(b'"', rest.as_bytes()) {
+        let (with_quote, after) = rest.split_at(quote + 1);
+        out.push_str(with_quote);
+        out.push('"');
+        rest = after;
+    }
+    out.push_str(rest);
+    out.push('"');
+}

@@ -1,0 +1,62 @@
+//! The JSON envelope around the rows of a response: schema, freshness, warnings, cursor and plan.
+
+use assay_node_btql::bound::Note;
+use assay_node_btql::schema::{Column, json_schema};
+use assay_storage_model::Xact;
+use serde_json::json;
+
+use super::{Format, FormatError, RenderError, RowWriter};
+
+/// Everything in a response besides its rows. Formats other than JSON have rows only.
+#[derive(Debug)]
+pub struct Envelope {
+    pub format: Format,
+    pub columns: Vec<Column>,
+    pub notes: Vec<Note>,
+    pub plan: Option<String>,
+    /// Whether the request asked for rows of a moment ago.
+    pub realtime: bool,
+}
+
+impl Envelope {
+    pub(super) fn writer(&self) -> Result<RowWriter, FormatError> {
+        RowWriter::new(self.format, &self.columns)
+    }
+
+    /// Returns the bytes before the rows.
+    pub(super) fn head(&self) -> Vec<u8> {
+        match self.format {
+            Format::Json => b"{\"data\":".to_vec(),
+            Format::JsonLines | Format::Csv | Format::Parquet => Vec::new(),
+        }
+    }
+
+    /// Returns the bytes after the rows. `version` is the last write that the rows may show.
+    pub(super) fn tail(&self, version: Xact, cursor: Option<&str>) -> Result<Vec<u8>, RenderError> {
+        if self.format != Format::Json {
+            return Ok(Vec::new());
+        }
+        let last = version.to_string();
+        let warning = |note: &Note| json!({"code": note.code, "message": note.message, "stage": "optimizer", "severity": "warning"});
+        let mut envelope = json!({
+            "schema": json_schema(&self.columns),
+            // Nothing is read twice: rows of a moment ago are rows like all others.
+            "realtime_state": {
+                "type": if self.realtime { "on" } else { "off" },
+                "minimum_xact_id": last, "actual_xact_id": last, "read_bytes": 0,
+            },
+            "freshness_state": {"last_processed_xact_id": last, "last_considered_xact_id": last},
+            "freshness": "complete",
+            "warnings": self.notes.iter().map(warning).collect::<Vec<_>>(),
+        });
+        if let Some(cursor) = cursor {
+            envelope["cursor"] = cursor.into();
+        }
+        if let Some(plan) = &self.plan {
+            envelope["plan"] = plan.as_str().into();
+        }
+        let mut text = serde_json::to_vec(&envelope).map_err(RenderError::Envelope)?;
+        text[0] = b',';
+        Ok(text)
+    }
+}

@@ -1,0 +1,110 @@
+//! Writing and compression of rows in short steps, between which other queries have their turn.
+
+use std::io;
+
+use assay_node_btql::values::Value;
+use assay_node_engine::{Watch, value_bytes};
+
+use super::{RenderError, RowWriter};
+use crate::{AskError, Executor, Table};
+
+/// Bytes of values that are written or compressed on a thread that serves requests: some hundred microseconds of work.
+const WRITTEN_HERE_MAX: usize = 64 << 10;
+/// Bytes of values that are written or compressed in one step.
+const WRITTEN_AT_ONCE: usize = 512 << 10;
+
+/// Compression of a response's body.
+pub trait Compressor: Send + 'static {
+    /// Takes more of the body, and returns what is ready to be sent.
+    fn put(&mut self, bytes: Vec<u8>) -> io::Result<Vec<u8>>;
+    /// Returns the rest, after the last byte of the body.
+    fn end(&mut self) -> io::Result<Vec<u8>>;
+}
+
+/// Compressor that leaves bytes as they are.
+struct Uncompressed;
+
+impl Compressor for Uncompressed {
+    fn put(&mut self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        Ok(bytes)
+    }
+
+    fn end(&mut self) -> io::Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+}
+
+/// Writes rows step by step, and compresses them.
+pub(super) fn write_rows(
+    writer: &mut RowWriter,
+    compressor: &mut impl Compressor,
+    rows: &[Vec<Value<'_>>],
+    watch: &Watch,
+) -> Result<Vec<u8>, RenderError> {
+    let mut bytes = Vec::new();
+    let mut rest = rows;
+    while !rest.is_empty() {
+        watch.check().map_err(AskError::from)?;
+        let (mut ahead, mut count) = (0, 0);
+        while count < rest.len() && ahead < WRITTEN_AT_ONCE {
+            ahead += rest[count].iter().map(value_bytes).sum::<usize>();
+            count += 1;
+        }
+        let (next, later) = rest.split_at(count);
+        bytes.extend_from_slice(&compressor.put(writer.rows(next)?).map_err(RenderError::Compression)?);
+        rest = later;
+    }
+    Ok(bytes)
+}
+
+/// Writes a table. A long one is written on a thread for queries, since threads that serve have other clients.
+pub(super) async fn write_table(
+    executor: &Executor,
+    mut writer: RowWriter,
+    table: Table,
+) -> Result<(RowWriter, Vec<u8>), RenderError> {
+    let mut values = table.rows.iter().flatten();
+    let mut ahead = 0;
+    let is_short = values.all(|value| {
+        ahead += value_bytes(value);
+        ahead < WRITTEN_HERE_MAX
+    });
+    if is_short {
+        let bytes = writer.rows(&table.rows)?;
+        return Ok((writer, bytes));
+    }
+    let work = move |watch: &Watch| {
+        let bytes = write_rows(&mut writer, &mut Uncompressed, &table.rows, watch)?;
+        Ok((writer, bytes))
+    };
+    executor.run(work).await?
+}
+
+/// Compresses the end of a body step by step.
+pub(super) fn compress_end(
+    mut compressor: impl Compressor,
+    bytes: &[u8],
+    watch: Option<&Watch>,
+) -> Result<Vec<u8>, RenderError> {
+    let mut compressed = Vec::new();
+    for step in bytes.chunks(WRITTEN_AT_ONCE) {
+        if let Some(watch) = watch {
+            watch.check().map_err(AskError::from)?;
+        }
+        compressed.extend(compressor.put(step.to_vec()).map_err(RenderError::Compression)?);
+    }
+    compressed.extend(compressor.end().map_err(RenderError::Compression)?);
+    Ok(compressed)
+}
+
+/// Compresses a whole body, a long one on a thread for queries.
+pub(super) async fn compress(
+    executor: &Executor,
+    compressor: impl Compressor,
+    body: Vec<u8>,
+) -> Result<Vec<u8>, RenderError> {
+    if body.len() < WRITTEN_HERE_MAX {
+        return compress_end(compressor, &body, None);
+    }
+    executor.run(move |watch| compress_end(compressor, &body, Some(watch))).await?
+}

@@ -8,8 +8,8 @@ use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRe
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::access::Sight;
 use crate::audit::By;
+use crate::authz::CatalogView;
 use crate::commit::unexpected;
 use crate::create::in_organization;
 use crate::draft::{self, Body, Frame};
@@ -52,10 +52,10 @@ impl Records {
         let account = draft::id_in(&fields, ACCOUNT).ok_or_else(missing)?;
         let (org_name, org_id) = (draft::text_of(&body, "org_name")?, draft::uuid_of(&body, "org_id")?);
         let org = self
-            .look(|sight| {
-                let there = in_organization(sight, who, org_id.map(OrgId), org_name)?;
+            .look(|view| {
+                let there = in_organization(view, who, org_id.map(OrgId), org_name)?;
                 check_maker(&there)?;
-                check_account(sight, there.org, account)?;
+                check_account(view, there.org, account)?;
                 Ok(there.org)
             })
             .await?;
@@ -78,7 +78,7 @@ impl Records {
             let secret = new_service_token(&edge::random::<API_KEY_BYTES>()?);
             let body = body_of(token, &secret);
             let put =
-                self.peek(|sight| Ok::<_, RecordsError>(put_token(token, self.pepper(sight)?, &secret, &body, at)))?;
+                self.peek(|view| Ok::<_, RecordsError>(put_token(token, self.pepper(view)?, &secret, &body, at)))?;
             let frame = Frame { id: put.id, org: put.org, created: at, deleted: None };
             made.push((self.joined(&SERVICE_TOKEN, draft::shown(&SERVICE_TOKEN, &frame, body)), secret));
             puts.push(CatalogCommand::Put(put));
@@ -115,7 +115,7 @@ impl Records {
 
     /// Refuses to take a service account into an organization that is not its own.
     pub(crate) fn check_may_join(&self, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
-        let home = self.peek(|sight| sight.get(RecordKind::USER, user).and_then(|user| user.org));
+        let home = self.peek(|view| view.get(RecordKind::USER, user).and_then(|user| user.org));
         match home.filter(|home| *home != org) {
             Some(_) => Err(RecordsError::BadRequest(format!(
                 "user {user} is a service account of another organization: make one here with `service_accounts`"
@@ -126,8 +126,9 @@ impl Records {
 
     /// API keys are people's.
     pub(crate) fn check_may_have_keys(&self, user: Uuid) -> Result<(), RecordsError> {
-        let is_account =
-            |sight: &Sight<'_>| sight.get(RecordKind::USER, user).is_some_and(|user| user::is_service_account(user));
+        let is_account = |view: &CatalogView<'_>| {
+            view.get(RecordKind::USER, user).is_some_and(|user| user::is_service_account(user))
+        };
         if self.peek(is_account) {
             let said = "a service account has no API keys: make it a service token, with POST /v1/service_token";
             return Err(RecordsError::Forbidden(said.into()));
@@ -162,12 +163,12 @@ impl Records {
             let said = format!("no service account `{account}` is in the organization `{organization}`");
             RecordsError::NotFound(said)
         };
-        let account = self.peek(|sight| {
+        let account = self.peek(|view| {
             let found = match Uuid::parse_str(account) {
                 Ok(id) => id,
-                Err(_) => sight.find(&user::email_key(account)).ok_or_else(missing)?.id,
+                Err(_) => view.find(&user::email_key(account)).ok_or_else(missing)?.id,
             };
-            check_account(sight, org, found).map(|()| found).map_err(|_| missing())
+            check_account(view, org, found).map(|()| found).map_err(|_| missing())
         })?;
         let mut made = self.put_tokens(By::Operator, &[NewToken { org, account, name }]).await?;
         let (mut object, secret) = made.pop().ok_or_else(|| RecordsError::Internal("a token was not made".into()))?;
@@ -188,7 +189,7 @@ impl Records {
     pub(crate) async fn take_tokens(&self, by: By<'_>, org: OrgId, account: Uuid) -> Result<(), RecordsError> {
         let (mut walk, mut theirs) = (Walk::from_newest(&SERVICE_TOKEN, org), Vec::new());
         while !walk.is_over() {
-            for token in self.peek(|sight| walk.step(sight, |_| true))? {
+            for token in self.peek(|view| walk.step(view, |_| true))? {
                 if draft::id_in(&draft::read(&token)?, ACCOUNT) == Some(account) {
                     theirs.push(token.id);
                 }

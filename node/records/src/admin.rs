@@ -10,14 +10,13 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::audit::By;
+use crate::bootstrap::{NewKey, put_key};
 use crate::commit::unexpected;
 use crate::draft;
 use crate::error::RecordsError;
-use crate::found::{NewKey, put_key};
 use crate::kind::Kind;
 use crate::kinds::{API_KEY, GROUP, organization, user};
 use crate::list::Walk;
-use crate::standing::text_in;
 use crate::{Records, edge};
 
 /// Each loses only to another administrator who was faster.
@@ -89,8 +88,7 @@ impl Records {
     pub(crate) async fn add_owner(&self, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
             self.cluster.fence(GroupId::CATALOG).await?;
-            let commands = match self.peek(|sight| sight.get(RecordKind::GROUP, organization::owners_id(org)).cloned())
-            {
+            let commands = match self.peek(|view| view.get(RecordKind::GROUP, organization::owners_id(org)).cloned()) {
                 Some(group) => {
                     let mut sent = draft::Body::from_iter([("add_member_users".to_owned(), json!([user.to_string()]))]);
                     let stored = draft::read(&group)?;
@@ -191,7 +189,7 @@ impl Records {
 }
 
 fn described(record: &Record, field: &str) -> Result<Value, RecordsError> {
-    let said = text_in(&draft::read(record)?, field);
+    let said = draft::text_in(&draft::read(record)?, field);
     Ok(json!({ "id": record.id.to_string(), field: said, "created": format_micros(record.created) }))
 }
 

@@ -12,15 +12,14 @@ use assay_storage_model::{GroupId, ObjectKey, OrgId};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::access::Sight;
 use crate::audit::{By, entry_by};
+use crate::authz::CatalogView;
 use crate::commit::unexpected;
 use crate::draft;
 use crate::error::RecordsError;
-use crate::kind::Kind;
-use crate::kinds::{self, ACL, organization, user};
-use crate::leaving::{AFTER_VERSIONS, BEFORE_ROWS, Carried, GROUPS_GIVEN, MEMBER, ORGANIZATION, USER};
-use crate::standing::text_in;
+use crate::kind::{Export, Kind};
+use crate::kinds::{self, KINDS, organization, user};
+use crate::leaving::{Carried, GROUPS_GIVEN, MEMBER, ORGANIZATION, USER};
 use crate::{Records, edge};
 
 /// Records that are made with one entry of the log, and their bytes.
@@ -75,11 +74,11 @@ impl Records {
     pub async fn admin_arriving(&self, org: OrgId, name: &str) -> Result<Arriving, RecordsError> {
         organization::check_name(name)?;
         self.cluster.fence(GroupId::CATALOG).await?;
-        let (before, file) = self.peek(|sight| {
-            let Some(mark) = sight.find(&mark_key(org)) else { return Ok((Came::Nothing, String::new())) };
+        let (before, file) = self.peek(|view| {
+            let Some(mark) = view.find(&mark_key(org)) else { return Ok((Came::Nothing, String::new())) };
             let body = draft::read(mark)?;
             let is_all = body.get("all").and_then(Value::as_bool) == Some(true);
-            Ok::<_, RecordsError>((if is_all { Came::All } else { Came::Some }, text_in(&body, "file")))
+            Ok::<_, RecordsError>((if is_all { Came::All } else { Came::Some }, draft::text_in(&body, "file")))
         })?;
         Ok(Arriving { org, name: name.to_owned(), file, before, users: HashMap::new() })
     }
@@ -87,10 +86,10 @@ impl Records {
     /// Looks at a record before anything is written; refused where it has no place here.
     pub fn admin_looks_at(&self, arriving: &mut Arriving, carried: &Carried) -> Result<(), RecordsError> {
         let kind = check(arriving.org, carried)?;
-        self.peek(|sight| {
+        self.peek(|view| {
             if carried.kind == USER && !carried.owned {
-                let email = text_in(&carried.body, "email");
-                let here = sight.find(&user::email_key(&email));
+                let email = draft::text_in(&carried.body, "email");
+                let here = view.find(&user::email_key(&email));
                 if let Some(here) = here.filter(|here| here.id != carried.id) {
                     if user::is_service_account(here) {
                         return Err(RecordsError::Taken(format!("`{email}` is a service account here")));
@@ -107,11 +106,11 @@ impl Records {
             }
             let taken =
                 |what: String| Err(RecordsError::Taken(format!("nothing was imported: {what} is here already")));
-            if sight.get(kind, carried.id).is_some() {
+            if view.get(kind, carried.id).is_some() {
                 return taken(format!("the {} {}", carried.kind, carried.id));
             }
             let keys = named(arriving, carried);
-            match keys.iter().find(|key| sight.find(key).is_some()) {
+            match keys.iter().find(|key| view.find(key).is_some()) {
                 Some(key) => taken(format!("a {} `{}`", carried.kind, key.name)),
                 None => Ok(()),
             }
@@ -178,9 +177,9 @@ impl Records {
     pub async fn admin_has(&self, object: &ObjectKey) -> Result<bool, RecordsError> {
         self.cluster.fence(GroupId::CATALOG).await?;
         let Some(kind) = kinds::of_object(object.kind) else { return Ok(false) };
-        Ok(self.peek(|sight: &Sight<'_>| {
-            let record = sight.get(kind.record, object.id);
-            record.is_some_and(|record| record.org == Some(object.org) && kind.lives(sight, record))
+        Ok(self.peek(|view: &CatalogView<'_>| {
+            let record = view.get(kind.record, object.id);
+            record.is_some_and(|record| record.org == Some(object.org) && kind.lives(view, record))
         }))
     }
 }
@@ -193,10 +192,12 @@ fn check(org: OrgId, carried: &Carried) -> Result<RecordKind, RecordsError> {
         true => Ok(record),
         false => bad("has another name or place than it says"),
     };
-    let email = || user::email_key(&text_in(body, "email"));
+    let email = || user::email_key(&draft::text_in(body, "email"));
     match kind.as_str() {
         ORGANIZATION if *id != org.0 => bad("is not the one that the file is about"),
-        ORGANIZATION => expected(RecordKind::ORGANIZATION, false, organization::name_key(&text_in(body, "name"))),
+        ORGANIZATION => {
+            expected(RecordKind::ORGANIZATION, false, organization::name_key(&draft::text_in(body, "name")))
+        }
         USER => expected(RecordKind::USER, *owned, email()),
         MEMBER => {
             let user = draft::id_in(body, "user_id").unwrap_or_default();
@@ -215,7 +216,7 @@ fn check(org: OrgId, carried: &Carried) -> Result<RecordKind, RecordsError> {
 }
 
 fn kind_of(name: &str) -> Option<&'static Kind> {
-    BEFORE_ROWS.iter().chain(&AFTER_VERSIONS).chain([&&ACL]).copied().find(|kind| kind.name == name)
+    KINDS.into_iter().find(|kind| kind.name == name && kind.export != Export::Never)
 }
 
 /// Its keys as they are here.

@@ -14,7 +14,7 @@ use assay_storage_model::catalog::{CatalogCommand, PutRecord, Record, RecordKind
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::access::Sight;
+use crate::authz::CatalogView;
 use crate::draft::Body;
 use crate::kinds::invitation;
 
@@ -92,14 +92,18 @@ fn kept(kind: RecordKind) -> Kept {
 }
 
 /// The entry of a change, and the organization whose it is; none where nothing is kept of it.
-pub(crate) fn entry(sight: &Sight<'_>, by: By<'_>, command: &CatalogCommand) -> Option<(OrgId, Map<String, Value>)> {
+pub(crate) fn entry(
+    view: &CatalogView<'_>,
+    by: By<'_>,
+    command: &CatalogCommand,
+) -> Option<(OrgId, Map<String, Value>)> {
     let actor = by.described()?;
     let (kind, id, put) = match command {
         CatalogCommand::Put(put) => (put.kind, put.id, Some(put)),
         CatalogCommand::Delete(delete) => (delete.kind, delete.id, None),
         _ => return None,
     };
-    let before = sight.get(kind, id);
+    let before = view.get(kind, id);
     // A record without keys is one that is being deleted.
     let put = put.filter(|put| !put.keys.is_empty());
     let kept = kept(kind);

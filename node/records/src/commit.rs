@@ -41,7 +41,7 @@ impl Records {
     }
 
     async fn keep(&self, by: By<'_>, commands: &[CatalogCommand]) -> Result<(), RecordsError> {
-        let entries: Vec<_> = self.peek(|sight| commands.iter().filter_map(|one| entry(sight, by, one)).collect());
+        let entries: Vec<_> = self.peek(|view| commands.iter().filter_map(|one| entry(view, by, one)).collect());
         for (org, entry) in entries {
             self.keep_entry(org, entry).await?;
         }

@@ -19,16 +19,15 @@ use futures::StreamExt;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::access::Sight;
 use crate::audit::By;
+use crate::authz::CatalogView;
+use crate::authz::guard::is_gone;
 use crate::commit::unexpected;
 use crate::draft::{self, Frame};
 use crate::environments::has_no_environment;
 use crate::error::RecordsError;
-use crate::guard::is_gone;
-use crate::kind::Kind;
-use crate::kinds::environment_object::ENVIRONMENT_OBJECT;
-use crate::kinds::{ACL, DATASET_SNAPSHOT, ENV_VAR, PROJECT, VIEW, WITHIN_PROJECT, acl};
+use crate::kind::{Home, Kind};
+use crate::kinds::{self, ENV_VAR, PROJECT, acl};
 use crate::list::Walk;
 use crate::read::{Seen, visible};
 use crate::{Records, edge};
@@ -106,7 +105,7 @@ impl Records {
     /// Finishes deletes that were cut short: after every start, and whenever one could not be finished.
     pub async fn sweep(&self) -> Result<Swept, RecordsError> {
         let mut swept = Swept::default();
-        for kind in std::iter::once(&PROJECT).chain(WITHIN_PROJECT) {
+        for kind in std::iter::once(&PROJECT).chain(kinds::within(Home::Project)) {
             let left: Vec<_> = self.peek(|state| {
                 let gone = state.all(kind.record).filter(|record| !kind.lives(state, record));
                 gone.filter_map(|record| Some((record.org?, record.id))).collect()
@@ -116,9 +115,9 @@ impl Records {
                 swept.records += 1;
             }
         }
-        for kind in [&ACL, &VIEW, &ENV_VAR, &DATASET_SNAPSHOT, &ENVIRONMENT_OBJECT] {
-            let left: Vec<Uuid> = self.peek(|sight| {
-                let orphans = sight.all(kind.record).filter(|record| is_orphan(sight, record));
+        for kind in kinds::within(Home::Object) {
+            let left: Vec<Uuid> = self.peek(|view| {
+                let orphans = view.all(kind.record).filter(|record| is_orphan(view, record));
                 orphans.map(|record| record.id).collect()
             });
             for id in left {
@@ -132,7 +131,7 @@ impl Records {
 
     async fn finish(&self, kind: &'static Kind, org: OrgId, id: Uuid) -> Result<(), RecordsError> {
         if kind.record == PROJECT.record {
-            for within in WITHIN_PROJECT {
+            for within in kinds::within(Home::Project) {
                 let mut walk = Walk::from_newest(within, org);
                 while !walk.is_over() {
                     let batch = self.peek(|state| walk.step(state, |record| within.project_of(record) == Some(id)))?;
@@ -149,7 +148,7 @@ impl Records {
     async fn take_variables(&self, org: OrgId) -> Result<(), RecordsError> {
         let mut walk = Walk::from_newest(&ENV_VAR, org);
         while !walk.is_over() {
-            let batch = self.peek(|sight| walk.step(sight, |record| is_orphan(sight, record)))?;
+            let batch = self.peek(|view| walk.step(view, |record| is_orphan(view, record)))?;
             let ids: Vec<_> = batch.iter().map(|record| record.id).collect();
             self.take_away(&ENV_VAR, org, &ids).await?;
         }
@@ -191,10 +190,10 @@ impl Records {
 }
 
 /// Whether what its fields name is there no more.
-fn is_orphan(sight: &Sight<'_>, record: &Record) -> bool {
+fn is_orphan(view: &CatalogView<'_>, record: &Record) -> bool {
     let on = draft::read(record).ok().as_ref().and_then(acl::object);
     match (record.org, on) {
-        (Some(org), Some((object, id))) => is_gone(sight, org, object, id) || has_no_environment(sight, record),
+        (Some(org), Some((object, id))) => is_gone(view, org, object, id) || has_no_environment(view, record),
         _ => false,
     }
 }

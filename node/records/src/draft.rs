@@ -177,6 +177,11 @@ pub(crate) fn flag_of(sent: &Body, name: &str) -> Result<bool, RecordsError> {
     }
 }
 
+/// Returns the text of a field; empty where there is none.
+pub(crate) fn text_in(body: &Body, name: &str) -> String {
+    body.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
 /// A value of a record's body that is an id.
 pub(crate) fn id_in(body: &Body, name: &str) -> Option<Uuid> {
     body.get(name).and_then(Value::as_str).and_then(|text| Uuid::parse_str(text).ok())

@@ -15,15 +15,16 @@ use assay_storage_model::{GroupId, OrgId};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::access::Sight;
 use crate::audit::By;
+use crate::authentication::person;
+use crate::authz::CatalogView;
+use crate::authz::still_known;
 use crate::commit::unexpected;
 use crate::error::RecordsError;
 use crate::kinds::invitation::{self, GROUPS_MAX, Invitation};
 use crate::kinds::user;
 use crate::list::{ListRequest, Walk};
 use crate::people::may_invite;
-use crate::standing::{name_of, person, still_known};
 use crate::{Records, edge};
 
 /// Each loses only to another writer that won.
@@ -49,9 +50,9 @@ impl Records {
     pub async fn invitations(&self, who: &Principal) -> Result<Vec<Value>, RecordsError> {
         check_self(who)?;
         self.fresh().await?;
-        self.look(|sight| {
-            still_known(sight, who)?;
-            invitation::of_user(sight, who.user).iter().map(|record| shown_to_person(sight, record)).collect()
+        self.look(|view| {
+            still_known(view, who)?;
+            invitation::of_user(view, who.user).iter().map(|record| shown_to_person(view, record)).collect()
         })
         .await
     }
@@ -60,7 +61,7 @@ impl Records {
     pub async fn reply_to_invitation(&self, who: &Principal, id: Uuid, reply: Reply) -> Result<Value, RecordsError> {
         check_self(who)?;
         self.fresh().await?;
-        self.look(|sight| still_known(sight, who)).await?;
+        self.look(|view| still_known(view, who)).await?;
         self.replied(By::Invited, id, Some(who.user), reply).await
     }
 
@@ -70,20 +71,20 @@ impl Records {
             return Ok(Vec::new());
         }
         self.fresh().await?;
-        self.peek(|sight| {
-            let Some(user) = person(sight, &who.email) else { return Ok(Vec::new()) };
+        self.peek(|view| {
+            let Some(user) = person(view, &who.email) else { return Ok(Vec::new()) };
             let pending = |record: &Arc<Record>| {
-                let organization = organization_of(sight, record)?.1;
+                let organization = organization_of(view, record)?.1;
                 Ok(Pending { id: record.id, organization, invited_by: invitation::read(record)?.invited_by })
             };
-            invitation::of_user(sight, user.id).iter().map(pending).collect()
+            invitation::of_user(view, user.id).iter().map(pending).collect()
         })
     }
 
     /// The same reply as of a caller, by a person who has shown at the provider who they are. An invitation that is gone by now
     /// is fine.
     pub async fn reply_at_login(&self, who: &Identity, id: Uuid, reply: Reply) -> Result<(), RecordsError> {
-        let user = self.peek(|sight| person(sight, &who.email).map(|user| user.id)).filter(|_| who.is_verified);
+        let user = self.peek(|view| person(view, &who.email).map(|user| user.id)).filter(|_| who.is_verified);
         let user = user.ok_or_else(|| missing(id))?;
         match self.replied(By::Invited, id, Some(user), reply).await {
             Ok(_) | Err(RecordsError::NotFound(_)) => Ok(()),
@@ -103,7 +104,7 @@ impl Records {
             let said = "this credential is not granted `create` on the members of the organization";
             return Err(RecordsError::Forbidden(said.into()));
         }
-        self.peek(|sight| of_organization(sight, lister.org)?.iter().map(shown_to_inviter).collect())
+        self.peek(|view| of_organization(view, lister.org)?.iter().map(shown_to_inviter).collect())
     }
 
     /// The pending invitations of an organization or a user; of everybody where neither is named.
@@ -117,10 +118,10 @@ impl Records {
             None => None,
         };
         self.cluster.fence(GroupId::CATALOG).await?;
-        self.peek(|sight| {
+        self.peek(|view| {
             let user = email.map(|email| {
                 let missing = || RecordsError::NotFound(format!("there is no user `{email}`"));
-                sight.find(&user::email_key(email)).map(|user| user.id).ok_or_else(missing)
+                view.find(&user::email_key(email)).map(|user| user.id).ok_or_else(missing)
             });
             let user = user.transpose()?;
             let is_wanted = |record: &&Arc<Record>| {
@@ -128,9 +129,9 @@ impl Records {
                     || invitation::read(record).is_ok_and(|one| user.is_none_or(|user| one.invited_user_id == user));
                 invitation::is_one(record) && org.is_none_or(|org| record.org == Some(org)) && of_user()
             };
-            let found: Vec<_> = sight.all(RecordKind::ORG_MEMBER).filter(is_wanted).cloned().collect();
+            let found: Vec<_> = view.all(RecordKind::ORG_MEMBER).filter(is_wanted).cloned().collect();
             let shown = |record: &Arc<Record>| {
-                let mut shown = shown_to_person(sight, record)?;
+                let mut shown = shown_to_person(view, record)?;
                 shown["email"] = invitation::read(record)?.email.into();
                 Ok(shown)
             };
@@ -147,10 +148,10 @@ impl Records {
     /// `user` restricts it to the invitations of one person.
     async fn replied(&self, by: By<'_>, id: Uuid, user: Option<Uuid>, reply: Reply) -> Result<Value, RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
-            let (record, org, name) = self.peek(|sight| {
-                let record = sight.get(RecordKind::ORG_MEMBER, id).filter(|record| invitation::is_one(record));
+            let (record, org, name) = self.peek(|view| {
+                let record = view.get(RecordKind::ORG_MEMBER, id).filter(|record| invitation::is_one(record));
                 let record = record.ok_or_else(|| missing(id))?;
-                let (org, name) = organization_of(sight, record)?;
+                let (org, name) = organization_of(view, record)?;
                 Ok::<_, RecordsError>((Arc::clone(record), org, name))
             })?;
             let invited = invitation::read(&record)?;
@@ -198,7 +199,7 @@ impl Records {
     ) -> Result<Uuid, RecordsError> {
         let key = invitation::key(there.org, user);
         for _ in 0..ATTEMPTS_MAX {
-            let pending = self.peek(|sight| sight.find(&key).cloned());
+            let pending = self.peek(|view| view.find(&key).cloned());
             let (id, expect, mut wanted) = match &pending {
                 Some(record) => (record.id, Expect::Revision(record.revision), invitation::read(record)?),
                 None => {
@@ -235,8 +236,8 @@ impl Records {
 
     /// Takes an invitation back.
     pub(crate) async fn withdraw(&self, there: &Principal, invitation: Uuid) -> Result<(), RecordsError> {
-        let is_one = |sight: &Sight<'_>| {
-            sight.get(RecordKind::ORG_MEMBER, invitation).is_some_and(|one| invitation::is_one(one))
+        let is_one = |view: &CatalogView<'_>| {
+            view.get(RecordKind::ORG_MEMBER, invitation).is_some_and(|one| invitation::is_one(one))
         };
         match self.peek(is_one) {
             true => self.gone(By::Caller(there), RecordKind::ORG_MEMBER, invitation).await,
@@ -260,22 +261,21 @@ fn missing(id: Uuid) -> RecordsError {
     RecordsError::NotFound(format!("no invitation with the id {id} is pending for this credential"))
 }
 
-fn organization_of(sight: &Sight<'_>, record: &Record) -> Result<(OrgId, String), RecordsError> {
-    let org =
-        record.org.and_then(|org| sight.get(RecordKind::ORGANIZATION, org.0)).ok_or_else(|| missing(record.id))?;
-    Ok((OrgId(org.id), name_of(org)?))
+fn organization_of(view: &CatalogView<'_>, record: &Record) -> Result<(OrgId, String), RecordsError> {
+    let org = record.org.and_then(|org| view.get(RecordKind::ORGANIZATION, org.0)).ok_or_else(|| missing(record.id))?;
+    Ok((OrgId(org.id), crate::kinds::organization::name_of(org)?))
 }
 
-pub(crate) fn of_organization(sight: &Sight<'_>, org: OrgId) -> Result<Vec<Arc<Record>>, RecordsError> {
+pub(crate) fn of_organization(view: &CatalogView<'_>, org: OrgId) -> Result<Vec<Arc<Record>>, RecordsError> {
     let (mut walk, mut found) = (Walk::of(RecordKind::ORG_MEMBER, org), Vec::new());
     while !walk.is_over() {
-        found.extend(walk.step(sight, invitation::is_one)?);
+        found.extend(walk.step(view, invitation::is_one)?);
     }
     Ok(found)
 }
 
-fn shown_to_person(sight: &Sight<'_>, record: &Record) -> Result<Value, RecordsError> {
-    let (org, name) = organization_of(sight, record)?;
+fn shown_to_person(view: &CatalogView<'_>, record: &Record) -> Result<Value, RecordsError> {
+    let (org, name) = organization_of(view, record)?;
     let invited = invitation::read(record)?;
     Ok(json!({
         "id": record.id.to_string(), "org_id": org.to_string(), "org_name": name, "invited_by": invited.invited_by,

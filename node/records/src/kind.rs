@@ -14,7 +14,7 @@ use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::access::Sight;
+use crate::authz::CatalogView;
 use crate::draft::Body;
 use crate::error::RecordsError;
 use crate::shape::Shape;
@@ -28,7 +28,7 @@ pub(crate) type Check = fn(&Checked<'_>) -> Result<(), RecordsError>;
 
 /// A body that is to be stored.
 pub(crate) struct Checked<'c> {
-    pub sight: &'c Sight<'c>,
+    pub view: &'c CatalogView<'c>,
     /// Who changes it, within its organization.
     pub who: &'c Principal,
     /// The record that changes; none where one is made.
@@ -46,6 +46,10 @@ pub struct Kind {
     pub(crate) home: Home,
     pub(crate) naming: Naming,
     pub(crate) guard: Guard,
+    /// How the API serves its records.
+    pub api: Api,
+    /// When its records come in an export of an organization.
+    pub export: Export,
     pub(crate) fields: &'static [Field],
     /// Query parameters of its list, and what each asks.
     pub(crate) filters: &'static [(&'static str, Filter)],
@@ -73,6 +77,34 @@ impl fmt::Debug for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Kind({})", self.name)
     }
+}
+
+/// How the API serves the records of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Api {
+    /// At this path, with the handlers that kinds share.
+    Shared(&'static str, Changes),
+    /// With routes of its own.
+    Own,
+}
+
+/// How records are changed once they are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes {
+    Never,
+    ByPatch,
+    ByPatchAndPut,
+}
+
+/// When the records of a kind come in an export of an organization.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Export {
+    /// Before the rows that have versions: what those depend on.
+    BeforeRows,
+    /// After them: records of the kind name versions of datasets and prompts, or what does.
+    AfterRows,
+    /// Never: what is kept of them opens nothing elsewhere, or format 1 of exports has no place for them.
+    Never,
 }
 
 /// What a record belongs to.

@@ -13,17 +13,12 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::Records;
-use crate::access::Sight;
 use crate::audit::{By, entry_by};
+use crate::authz::CatalogView;
 use crate::draft::{self, Body};
 use crate::error::RecordsError;
-use crate::kind::Kind;
-use crate::kinds::environment_object::ENVIRONMENT_OBJECT;
-use crate::kinds::{
-    ACL, AGENT, AI_SECRET, DATASET, DATASET_SNAPSHOT, ENV_VAR, ENVIRONMENT, EXPERIMENT, GROUP, MCP_SERVER, PROJECT,
-    PROJECT_AUTOMATION, PROJECT_SCORE, PROJECT_TAG, PROMPT, PROMPT_SESSION, ROLE, SPAN_IFRAME, VIEW, invitation,
-    organization,
-};
+use crate::kind::{Export, Kind};
+use crate::kinds::{KINDS, PROMPT, invitation, organization};
 use crate::list::Walk;
 use crate::sealing;
 
@@ -32,26 +27,6 @@ pub(crate) const USER: &str = "user";
 pub(crate) const MEMBER: &str = "org_member";
 /// That an organization was given its first groups.
 pub(crate) const GROUPS_GIVEN: &str = "groups_given";
-
-/// What no rows have to be there for.
-pub(crate) static BEFORE_ROWS: [&Kind; 5] = [&ROLE, &GROUP, &PROJECT, &DATASET, &PROMPT];
-/// Some of these name versions of datasets and prompts; grants come last.
-pub(crate) static AFTER_VERSIONS: [&Kind; 14] = [
-    &EXPERIMENT,
-    &PROMPT_SESSION,
-    &AGENT,
-    &ENVIRONMENT,
-    &ENVIRONMENT_OBJECT,
-    &DATASET_SNAPSHOT,
-    &PROJECT_SCORE,
-    &PROJECT_TAG,
-    &SPAN_IFRAME,
-    &MCP_SERVER,
-    &PROJECT_AUTOMATION,
-    &AI_SECRET,
-    &ENV_VAR,
-    &VIEW,
-];
 
 /// One record outside of a catalog.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -146,43 +121,42 @@ impl Records {
         let details = json!({ "name": name });
         self.keep_entry(org, entry_by(By::Operator, "export", (ORGANIZATION, org.0), Some(name), details)).await?;
         self.cluster.fence(GroupId::CATALOG).await?;
-        self.peek(|sight| leaving(sight, org, name))
+        self.peek(|view| leaving(view, org, name))
     }
 }
 
-fn leaving(sight: &Sight<'_>, org: OrgId, name: &str) -> Result<Leaving, RecordsError> {
+fn leaving(view: &CatalogView<'_>, org: OrgId, name: &str) -> Result<Leaving, RecordsError> {
     let gone = || RecordsError::NotFound(format!("the organization `{name}` is gone"));
     let plain = |kind, record: &Arc<Record>| Leaver { kind, shown: None, record: Arc::clone(record) };
-    let mut before = vec![plain(ORGANIZATION, sight.get(RecordKind::ORGANIZATION, org.0).ok_or_else(gone)?)];
-    for user in organization::members(sight, org)? {
-        before.extend(sight.get(RecordKind::USER, user).map(|user| plain(USER, user)));
+    let mut before = vec![plain(ORGANIZATION, view.get(RecordKind::ORGANIZATION, org.0).ok_or_else(gone)?)];
+    for user in organization::members(view, org)? {
+        before.extend(view.get(RecordKind::USER, user).map(|user| plain(USER, user)));
     }
-    let members = walked(sight, RecordKind::ORG_MEMBER, org, |record| !invitation::is_one(record))?;
+    let members = walked(view, RecordKind::ORG_MEMBER, org, |record| !invitation::is_one(record))?;
     before.extend(members.iter().map(|member| plain(MEMBER, member)));
-    before.extend(sight.find(&organization::mark_key(org)).map(|mark| plain(GROUPS_GIVEN, mark)));
-    let of_kinds = |kinds: &[&'static Kind], into: &mut Vec<Leaver>| {
-        for kind in kinds.iter().copied() {
-            let found = walked(sight, kind.record, org, |record| kind.lives(sight, record))?;
+    before.extend(view.find(&organization::mark_key(org)).map(|mark| plain(GROUPS_GIVEN, mark)));
+    let of_kinds = |export: Export, into: &mut Vec<Leaver>| {
+        for kind in KINDS.into_iter().filter(|kind| kind.export == export) {
+            let found = walked(view, kind.record, org, |record| kind.lives(view, record))?;
             into.extend(found.into_iter().map(|record| Leaver { kind: kind.name, shown: Some(kind), record }));
         }
         Ok::<_, RecordsError>(())
     };
     let mut after = Vec::new();
-    of_kinds(&BEFORE_ROWS, &mut before)?;
-    of_kinds(&AFTER_VERSIONS, &mut after)?;
-    of_kinds(&[&ACL], &mut after)?;
+    of_kinds(Export::BeforeRows, &mut before)?;
+    of_kinds(Export::AfterRows, &mut after)?;
     Ok(Leaving { org, name: name.to_owned(), before, after })
 }
 
 fn walked(
-    sight: &Sight<'_>,
+    view: &CatalogView<'_>,
     kind: RecordKind,
     org: OrgId,
     keep: impl Fn(&Record) -> bool,
 ) -> Result<Vec<Arc<Record>>, RecordsError> {
     let (mut walk, mut found) = (Walk::of(kind, org), Vec::new());
     while !walk.is_over() {
-        found.extend(walk.step(sight, &keep)?);
+        found.extend(walk.step(view, &keep)?);
     }
     Ok(found)
 }

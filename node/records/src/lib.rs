@@ -12,11 +12,13 @@
 //!
 //! Knows no HTTP. Asks `auth` for every decision.
 
-mod access;
 mod accounts;
 mod admin;
 mod arriving;
 mod audit;
+mod authentication;
+mod authz;
+mod bootstrap;
 mod commit;
 mod create;
 mod delete;
@@ -25,10 +27,6 @@ mod draft;
 mod edge;
 mod environments;
 mod error;
-mod fences;
-mod found;
-mod grants;
-mod guard;
 mod invitations;
 mod jwts;
 mod kind;
@@ -41,16 +39,15 @@ mod named;
 mod organizations;
 mod patch;
 mod people;
+mod pepper;
 mod prompts;
 mod read;
-mod rechecked;
 mod retention;
 mod rules;
 mod sealing;
 mod setup;
 mod shape;
 mod signing;
-mod standing;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -61,21 +58,21 @@ use assay_storage_model::{ObjectKey, OrgId, ShardId};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::access::Known;
-use crate::fences::Fences;
+use crate::authentication::Impersonations;
+use crate::authz::access::AccessCache;
+use crate::authz::fences::Fences;
 use crate::logins::Once;
-use crate::standing::Impersonations;
 
 pub use arriving::{Arriving, Came, RECORDS_AT_ONCE_BYTES, RECORDS_AT_ONCE_MAX};
+pub use authz::ACLS_AT_ONCE_MAX;
+pub use bootstrap::Founding;
 pub use delete::Swept;
 pub use describe::{Description, describe_organization, describe_user};
 pub use environments::Pinned;
 pub use error::RecordsError;
-pub use found::Founding;
-pub use grants::ACLS_AT_ONCE_MAX;
 pub use invitations::{Pending, Reply};
 pub use jwts::Jwts;
-pub use kind::{Kind, NAME_BYTES_MAX};
+pub use kind::{Api, Changes, Export, Kind, NAME_BYTES_MAX};
 pub use leaving::{Carried, Leaving, is_versioned, project_of_prompt};
 pub use list::{IDS_MAX, ListRequest};
 pub use logins::{Begun, GrantRefusal, Tokens};
@@ -94,7 +91,7 @@ pub struct Records {
     fences: Arc<Fences>,
     /// Never changes once made, so it is read once.
     pepper: Arc<OnceLock<Pepper>>,
-    known: Arc<Known>,
+    known: Arc<AccessCache>,
     /// None takes no JWTs.
     jwts: Option<Arc<Jwts>>,
     /// None has nobody log in.

@@ -15,14 +15,14 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::Records;
-use crate::access::Sight;
+use crate::authz::CatalogView;
+use crate::authz::{no_organization, within, within_named};
 use crate::draft;
 use crate::error::RecordsError;
 use crate::kind::{Filter, Home, Kind, Naming};
 use crate::kinds::PROJECT;
 use crate::read::decided;
 use crate::shape::Shape;
-use crate::standing::{no_organization, within, within_named};
 
 /// Ids that one request may name.
 pub const IDS_MAX: usize = 1000;
@@ -377,9 +377,9 @@ impl Records {
 
     /// The caller within the organization that is listed.
     pub(crate) async fn lister(&self, who: &Principal, org_name: Option<&str>) -> Result<Principal, RecordsError> {
-        self.look(|sight| match org_name {
-            Some(name) => within_named(sight, who, name),
-            None => within(sight, who, who.org)?.ok_or_else(|| no_organization(&who.org_name)),
+        self.look(|view| match org_name {
+            Some(name) => within_named(view, who, name),
+            None => within(view, who, who.org)?.ok_or_else(|| no_organization(&who.org_name)),
         })
         .await
     }
@@ -393,17 +393,17 @@ impl Records {
         limit: usize,
     ) -> Result<Vec<Arc<Record>>, RecordsError> {
         let org = who.org;
-        let readable = |sight: &Sight<'_>, record: &Record| {
-            kind.lives(sight, record)
-                && decided(sight, who, kind, record, Permission::Read).is_ok_and(|said| said == Decision::Allowed)
+        let readable = |view: &CatalogView<'_>, record: &Record| {
+            kind.lives(view, record)
+                && decided(view, who, kind, record, Permission::Read).is_ok_and(|said| said == Decision::Allowed)
         };
-        let (projects, direct) = self.peek(|sight| {
-            own_cursor(sight, kind, org, cursor, |record| readable(sight, record))?;
-            let mut direct = asked.direct(sight, kind, org, cursor);
+        let (projects, direct) = self.peek(|view| {
+            own_cursor(view, kind, org, cursor, |record| readable(view, record))?;
+            let mut direct = asked.direct(view, kind, org, cursor);
             if let Some(found) = &mut direct {
-                found.retain(|record| record.org.is_none() || readable(sight, record));
+                found.retain(|record| record.org.is_none() || readable(view, record));
             }
-            Ok::<_, RecordsError>((asked.projects(sight, org), direct))
+            Ok::<_, RecordsError>((asked.projects(view, org), direct))
         })?;
         let mut page = Page { limit, backwards: matches!(cursor, Some(Cursor::Before(_))), ..Page::default() };
         if let Some(found) = direct {
@@ -412,7 +412,7 @@ impl Records {
         }
         let mut walk = Walk { cursor, ..Walk::of(kind.record, org) };
         while !page.is_full() && !walk.is_over() {
-            let batch = self.peek(|sight| walk.step(sight, |record| readable(sight, record)))?;
+            let batch = self.peek(|view| walk.step(view, |record| readable(view, record)))?;
             page.fill(batch, |record| asked.keeps(kind, projects.as_ref(), record))?;
         }
         Ok(page.records.into())

@@ -26,14 +26,15 @@ use parking_lot::Mutex;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::access::Sight;
 use crate::audit::{By, entry_of, entry_of_stranger};
+use crate::authentication::person;
+use crate::authz::CatalogView;
+use crate::authz::by_login;
 use crate::commit::unexpected;
 use crate::draft;
 use crate::error::RecordsError;
 use crate::kinds::login::{Code, LOGINS_PER_USER_MAX, Login, place_key};
 use crate::masters::without;
-use crate::standing::{by_login, person, text_in};
 use crate::{Records, edge};
 
 /// From here to the provider and back, with a person in between.
@@ -138,7 +139,7 @@ impl Records {
         let user = self.look_for(asked, who, id).await?;
         for _ in 0..ATTEMPTS_MAX {
             let (now, at) = (now(), edge::now_micros());
-            let (place, last) = self.peek(|sight| free_place(sight, user, now))?;
+            let (place, last) = self.peek(|view| free_place(view, user, now))?;
             let code = Code {
                 redirect_uri: asked.redirect_uri.clone(),
                 challenge: asked.challenge.clone(),
@@ -171,8 +172,8 @@ impl Records {
     /// The user who logs in, put on record with the login that is about to be.
     async fn look_for(&self, asked: &LoginAsked, who: &Identity, login: Uuid) -> Result<Uuid, RecordsError> {
         let told: String = who.email.chars().take(EMAIL_LETTERS_TOLD).collect();
-        let user = self.peek(|sight| person(sight, &who.email).map(|user| user.id));
-        let standing = user.map(|user| self.peek(|sight| by_login(sight, login, user))).transpose()?;
+        let user = self.peek(|view| person(view, &who.email).map(|user| user.id));
+        let standing = user.map(|user| self.peek(|view| by_login(view, login, user))).transpose()?;
         let details = json!({"client_id": asked.client_id, "scope": asked.scope});
         match (user, standing.filter(|orgs| !orgs.is_empty())) {
             (Some(user), Some(orgs)) if who.is_verified => {
@@ -294,7 +295,7 @@ impl Records {
 
     /// The next tokens of a login; none where it changed meanwhile. They are made before it is written that they are.
     async fn go_on(&self, record: &Record, login: Login) -> Result<Option<Tokens>, GrantRefusal> {
-        let Some(there) = self.peek(|sight| by_login(sight, record.id, login.user_id))?.into_iter().next() else {
+        let Some(there) = self.peek(|view| by_login(view, record.id, login.user_id))?.into_iter().next() else {
             self.end(record, &login, "logout").await?;
             return Err(GrantRefusal::Invalid("its user is in no organization any more"));
         };
@@ -305,7 +306,7 @@ impl Records {
             iss: origin.clone(),
             aud: origin.clone(),
             sub: there.user,
-            name: self.peek(|sight| name_of(sight, there.user, &there.user_email))?,
+            name: self.peek(|view| name_of(view, there.user, &there.user_email))?,
             email: there.user_email,
             iat: now,
             exp: next.until.min(now + self.rules()?.access_seconds),
@@ -339,7 +340,7 @@ impl Records {
     }
 
     pub(crate) async fn keep_end(&self, record: &Record, login: &Login, action: &str) -> Result<(), RecordsError> {
-        for there in self.peek(|sight| by_login(sight, record.id, login.user_id))? {
+        for there in self.peek(|view| by_login(view, record.id, login.user_id))? {
             let details = json!({"client_id": login.client_id});
             self.keep_entry(there.org, entry_of(&there, action, ("user", login.user_id), details)).await?;
         }
@@ -349,8 +350,8 @@ impl Records {
     /// Closes an organization to the logins of a user who has left it, also for when they come back. A login goes on for the
     /// other organizations that it opens, and ends where there is none.
     pub(crate) async fn close_logins(&self, by: By<'_>, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
-        let theirs: Vec<Uuid> = self.peek(|sight| {
-            let places = (0..LOGINS_PER_USER_MAX).filter_map(|place| sight.find(&place_key(user, place)));
+        let theirs: Vec<Uuid> = self.peek(|view| {
+            let places = (0..LOGINS_PER_USER_MAX).filter_map(|place| view.find(&place_key(user, place)));
             places.map(|login| login.id).collect()
         });
         for login in theirs {
@@ -362,7 +363,7 @@ impl Records {
     async fn close_login(&self, by: By<'_>, org: OrgId, id: Uuid) -> Result<(), RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
             let Some((record, mut login)) = self.login(id)? else { return Ok(()) };
-            let open = self.peek(|sight| by_login(sight, id, login.user_id))?;
+            let open = self.peek(|view| by_login(view, id, login.user_id))?;
             if open.iter().all(|there| there.org == org) {
                 return self.gone(by, RecordKind::LOGIN, id).await;
             }
@@ -385,7 +386,7 @@ impl Records {
         let now = now();
         let is_over = |record: &&Arc<Record>| Login::read(record).is_ok_and(|login| login.is_over(now));
         let over: Vec<DeleteRecord> =
-            self.peek(|sight| sight.all(RecordKind::LOGIN).filter(is_over).map(|record| deleted(record)).collect());
+            self.peek(|view| view.all(RecordKind::LOGIN).filter(is_over).map(|record| deleted(record)).collect());
         let mut swept = 0;
         for delete in over {
             match self.propose_one(By::System, CatalogCommand::Delete(delete)).await? {
@@ -405,7 +406,7 @@ impl Records {
     }
 
     pub(crate) fn login(&self, id: Uuid) -> Result<Option<(Arc<Record>, Login)>, RecordsError> {
-        let Some(record) = self.peek(|sight| sight.get(RecordKind::LOGIN, id).cloned()) else { return Ok(None) };
+        let Some(record) = self.peek(|view| view.get(RecordKind::LOGIN, id).cloned()) else { return Ok(None) };
         let login = Login::read(&record)?;
         Ok(Some((record, login)))
     }
@@ -442,10 +443,10 @@ pub(crate) fn sealed<T: Ticket>(key: &LoginKey, ticket: &T) -> Result<String, Re
 }
 
 /// The place for one more login, and the login that goes for it.
-fn free_place(sight: &Sight<'_>, user: Uuid, now: i64) -> Result<(u32, Option<Arc<Record>>), RecordsError> {
+fn free_place(view: &CatalogView<'_>, user: Uuid, now: i64) -> Result<(u32, Option<Arc<Record>>), RecordsError> {
     let mut oldest: Option<(u32, &Arc<Record>)> = None;
     for place in 0..LOGINS_PER_USER_MAX {
-        let Some(record) = sight.find(&place_key(user, place)) else { return Ok((place, None)) };
+        let Some(record) = view.find(&place_key(user, place)) else { return Ok((place, None)) };
         if Login::read(record)?.is_over(now) {
             return Ok((place, Some(Arc::clone(record))));
         }
@@ -456,9 +457,9 @@ fn free_place(sight: &Sight<'_>, user: Uuid, now: i64) -> Result<(u32, Option<Ar
     oldest.map(|(place, record)| (place, Some(Arc::clone(record)))).ok_or_else(busy)
 }
 
-fn name_of(sight: &Sight<'_>, user: Uuid, email: &str) -> Result<String, RecordsError> {
-    let body = sight.get(RecordKind::USER, user).map(|user| draft::read(user)).transpose()?.unwrap_or_default();
-    let names = ["given_name", "family_name"].map(|part| text_in(&body, part));
+fn name_of(view: &CatalogView<'_>, user: Uuid, email: &str) -> Result<String, RecordsError> {
+    let body = view.get(RecordKind::USER, user).map(|user| draft::read(user)).transpose()?.unwrap_or_default();
+    let names = ["given_name", "family_name"].map(|part| draft::text_in(&body, part));
     let name = names.join(" ").trim().to_owned();
     Ok(if name.is_empty() { email.to_owned() } else { name })
 }

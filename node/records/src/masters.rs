@@ -48,8 +48,7 @@ impl Records {
     /// What there is. A node that has a key writes down that it is the cluster's, where the cluster has none.
     pub async fn master_key(&self) -> Result<MasterKey, RecordsError> {
         self.cluster.fence(GroupId::CATALOG).await?;
-        let is_first =
-            || self.cluster.is_alone() && self.peek(|sight| sight.all(RecordKind::DATA_KEY).next().is_none());
+        let is_first = || self.cluster.is_alone() && self.peek(|view| view.all(RecordKind::DATA_KEY).next().is_none());
         match (self.ring.get(), self.recorded()?) {
             (Some(ring), None) => {
                 self.record(ring.current().id(), None).await?;
@@ -114,7 +113,7 @@ impl Records {
     /// The data key of an organization, made where it has none.
     pub(crate) async fn data_key(&self, org: OrgId) -> Result<VaultKey, RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
-            if self.peek(|sight| sight.find(&data_key_key(org)).is_some()) {
+            if self.peek(|view| view.find(&data_key_key(org)).is_some()) {
                 return self.kept_data_key(org);
             }
             let recorded = self.recorded()?.map(|recorded| recorded.id);
@@ -150,7 +149,7 @@ impl Records {
     /// The same of one that has one.
     pub(crate) fn kept_data_key(&self, org: OrgId) -> Result<VaultKey, RecordsError> {
         let missing = || RecordsError::Internal(format!("organization {org} has secrets and no key for them"));
-        let record = self.peek(|sight| sight.find(&data_key_key(org)).cloned()).ok_or_else(missing)?;
+        let record = self.peek(|view| view.find(&data_key_key(org)).cloned()).ok_or_else(missing)?;
         let key = DataKey::read(&record)?;
         let ring = self.ring.get().ok_or_else(|| without(Some(key.wrapped.key)))?;
         key.unwrap(ring)
@@ -168,7 +167,7 @@ impl Records {
     }
 
     fn data_keys(&self) -> Vec<Arc<Record>> {
-        self.peek(|sight| sight.all(RecordKind::DATA_KEY).cloned().collect())
+        self.peek(|view| view.all(RecordKind::DATA_KEY).cloned().collect())
     }
 
     /// The id of the master key that the catalog says is the cluster's.
@@ -178,7 +177,7 @@ impl Records {
 
     /// The same, with its record.
     fn recorded(&self) -> Result<Option<Recorded>, RecordsError> {
-        let Some(record) = self.peek(|sight| sight.find(&master_key_key()).cloned()) else { return Ok(None) };
+        let Some(record) = self.peek(|view| view.find(&master_key_key()).cloned()) else { return Ok(None) };
         let body = draft::read(&record)?;
         let id = body.get("id").and_then(Value::as_str).and_then(KeyId::parse);
         let id = id.ok_or_else(|| RecordsError::Internal("the id of the master key does not read".into()))?;

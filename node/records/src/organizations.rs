@@ -11,13 +11,13 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::audit::By;
+use crate::authz::{own_organizations, within};
 use crate::commit::unexpected;
 use crate::draft::{self, Body};
 use crate::error::RecordsError;
 use crate::kinds::organization::{self, FIELDS};
 use crate::list::{ListRequest, one_page};
 use crate::shape::take;
-use crate::standing::{own_organizations, text_in, within};
 use crate::{Records, edge};
 
 /// Each loses only to another writer that won.
@@ -28,14 +28,14 @@ impl Records {
     pub async fn list_organizations(&self, who: &Principal, request: &ListRequest) -> Result<Vec<Value>, RecordsError> {
         self.fresh().await?;
         let found = self
-            .look(|sight| {
-                let mut found: Vec<Arc<Record>> = own_organizations(sight, who)?;
+            .look(|view| {
+                let mut found: Vec<Arc<Record>> = own_organizations(view, who)?;
                 found.retain(|org| request.ids.is_empty() || request.ids.contains(&org.id));
                 if let Some(name) = request.organization() {
                     let key = organization::name_key(name);
                     found.retain(|org| org.keys.first() == Some(&key));
                 }
-                one_page(sight, RecordKind::ORGANIZATION, found, request)
+                one_page(view, RecordKind::ORGANIZATION, found, request)
             })
             .await?;
         found.iter().map(|record| shown(record, &draft::read(record)?)).collect()
@@ -43,7 +43,7 @@ impl Records {
 
     pub async fn organization(&self, who: &Principal, id: Uuid) -> Result<Value, RecordsError> {
         self.fresh().await?;
-        let record = self.look(|sight| Ok(Arc::clone(&own(sight, who, id)?.0))).await?;
+        let record = self.look(|view| Ok(Arc::clone(&own(view, who, id)?.0))).await?;
         shown(&record, &draft::read(&record)?)
     }
 
@@ -56,8 +56,8 @@ impl Records {
         self.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
             let (record, there) = self
-                .look(|sight| {
-                    let (record, there) = own(sight, who, id)?;
+                .look(|view| {
+                    let (record, there) = own(view, who, id)?;
                     let target = Target::of_organization(ObjectType::Organization, there.org);
                     if decide(&there, Permission::Update, &target) != Decision::Allowed {
                         let said = "this credential is not granted `update` on the organization";
@@ -89,10 +89,14 @@ impl Records {
     }
 }
 
-fn own(sight: &crate::access::Sight<'_>, who: &Principal, id: Uuid) -> Result<(Arc<Record>, Principal), RecordsError> {
+fn own(
+    view: &crate::authz::CatalogView<'_>,
+    who: &Principal,
+    id: Uuid,
+) -> Result<(Arc<Record>, Principal), RecordsError> {
     let missing = || RecordsError::NotFound(format!("no organization with the id {id} is visible to this credential"));
-    let record = sight.get(RecordKind::ORGANIZATION, id).ok_or_else(missing)?;
-    let there = within(sight, who, OrgId(id))?.ok_or_else(missing)?;
+    let record = view.get(RecordKind::ORGANIZATION, id).ok_or_else(missing)?;
+    let there = within(view, who, OrgId(id))?.ok_or_else(missing)?;
     Ok((Arc::clone(record), there))
 }
 
@@ -102,7 +106,7 @@ fn put(record: &Record, changed: &Body) -> PutRecord {
         id: record.id,
         org: None,
         expect: Expect::Revision(record.revision),
-        keys: vec![organization::name_key(&text_in(changed, "name"))],
+        keys: vec![organization::name_key(&draft::text_in(changed, "name"))],
         body: Value::Object(changed.clone()).to_string().into_bytes(),
         at: edge::now_micros(),
     }

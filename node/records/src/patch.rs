@@ -45,8 +45,8 @@ impl Records {
             };
             self.check_creator(&who, &stored, &changed)?;
             if let Some(check) = kind.check {
-                self.peek(|sight| {
-                    check(&Checked { sight, who: &who, id: Some(id), before: Some(&stored), body: &changed })
+                self.peek(|view| {
+                    check(&Checked { view, who: &who, id: Some(id), before: Some(&stored), body: &changed })
                 })?;
             }
             let (org, user, at) = (who.org, who.user, edge::now_micros());

@@ -14,9 +14,10 @@ use assay_storage_model::event::format_micros;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::access::Sight;
 use crate::accounts::{Account, NewToken, check_maker, check_name};
 use crate::audit::By;
+use crate::authz::CatalogView;
+use crate::authz::{within, within_named};
 use crate::commit::unexpected;
 use crate::draft::{self, Body, CLOSED_ORGS, EVERY_ORG};
 use crate::error::RecordsError;
@@ -25,7 +26,6 @@ use crate::kinds::{ACL, API_KEY, GROUP, invitation, organization, role, user};
 use crate::list::{ListRequest, Walk, one_page};
 use crate::read::visible;
 use crate::rules::Invitations;
-use crate::standing::{text_in, within, within_named};
 use crate::{Records, edge};
 
 /// Each loses only to another writer that won.
@@ -89,15 +89,15 @@ impl Records {
             Err(RecordsError::NotFound(_)) => return Ok(Vec::new()),
             lister => lister?,
         };
-        let found = self.peek(|sight| {
+        let found = self.peek(|view| {
             let all = may(&lister, Permission::Read);
             let mut found = Vec::new();
-            for id in organization::members(sight, lister.org)?.into_iter().filter(|id| all || *id == lister.user) {
-                found.extend(sight.get(RecordKind::USER, id).cloned());
+            for id in organization::members(view, lister.org)?.into_iter().filter(|id| all || *id == lister.user) {
+                found.extend(view.get(RecordKind::USER, id).cloned());
             }
             let keep = |record: &Arc<Record>| keeps(request, record);
             found.retain(keep);
-            one_page(sight, RecordKind::USER, found, request)
+            one_page(view, RecordKind::USER, found, request)
         })?;
         found.iter().map(|record| shown(record)).collect()
     }
@@ -106,11 +106,11 @@ impl Records {
         self.fresh().await?;
         let missing = || RecordsError::NotFound(format!("no user with the id {id} is visible to this credential"));
         let record = self
-            .look(|sight| {
-                let there = within(sight, who, who.org)?.ok_or_else(missing)?;
-                let is_member = sight.find(&organization::member_key(there.org, id)).is_some();
+            .look(|view| {
+                let there = within(view, who, who.org)?.ok_or_else(missing)?;
+                let is_member = view.find(&organization::member_key(there.org, id)).is_some();
                 let seen = is_member && (id == there.user || may(&there, Permission::Read));
-                sight.get(RecordKind::USER, id).filter(|_| seen).cloned().ok_or_else(missing)
+                view.get(RecordKind::USER, id).filter(|_| seen).cloned().ok_or_else(missing)
             })
             .await?;
         shown(&record)
@@ -122,11 +122,11 @@ impl Records {
         let change = Change::read(body)?;
         self.fresh().await?;
         let there = self
-            .look(|sight| match (id, &name) {
-                (None, Some(name)) => within_named(sight, who, name),
+            .look(|view| match (id, &name) {
+                (None, Some(name)) => within_named(view, who, name),
                 (id, _) => {
                     let org = id.map_or(who.org, OrgId);
-                    within(sight, who, org)?.ok_or_else(|| crate::standing::no_organization(&org.to_string()))
+                    within(view, who, org)?.ok_or_else(|| crate::authz::no_organization(&org.to_string()))
                 }
             })
             .await?;
@@ -158,9 +158,9 @@ impl Records {
 
     /// Whether all of it is granted, before any of it is done.
     async fn check_change(&self, who: &Principal, there: &Principal, change: &Change) -> Result<(), RecordsError> {
-        let missing = || crate::standing::no_organization(&there.org_name);
-        self.look(|sight| {
-            let there = within(sight, who, there.org)?.ok_or_else(missing)?;
+        let missing = || crate::authz::no_organization(&there.org_name);
+        self.look(|view| {
+            let there = within(view, who, there.org)?.ok_or_else(missing)?;
             for (permission, wanted) in [(Permission::Create, change.comes()), (Permission::Delete, change.goes())] {
                 if wanted && !may(&there, permission) {
                     let what = permission.word();
@@ -179,13 +179,13 @@ impl Records {
     async fn add(&self, there: &Principal, change: &Change, groups: &[Uuid]) -> Result<Vec<Added>, RecordsError> {
         let mut added = Vec::new();
         for id in &change.ids {
-            let email = self.peek(|sight| self.known_email(sight, there.org, *id))?;
+            let email = self.peek(|view| self.known_email(view, there.org, *id))?;
             self.add_member(there, *id).await?;
             added.push(Added { id: *id, email, came: Came::Member });
         }
         for email in &change.emails {
             let user = self.user_of(By::Caller(there), email).await?;
-            let (id, came) = match self.peek(|sight| self.is_asked(sight, there.org, user)) {
+            let (id, came) = match self.peek(|view| self.is_asked(view, there.org, user)) {
                 true => (self.invite(there, user, email, groups).await?, Came::Invited),
                 false => {
                     self.add_member(there, user).await?;
@@ -202,28 +202,28 @@ impl Records {
     }
 
     /// Whether somebody decides themselves whether they come.
-    fn is_asked(&self, sight: &Sight<'_>, org: OrgId, user: Uuid) -> bool {
-        let is_member = sight.find(&organization::member_key(org, user)).is_some();
-        let is_account = sight.get(RecordKind::USER, user).is_some_and(|user| user::is_service_account(user));
+    fn is_asked(&self, view: &CatalogView<'_>, org: OrgId, user: Uuid) -> bool {
+        let is_member = view.find(&organization::member_key(org, user)).is_some();
+        let is_account = view.get(RecordKind::USER, user).is_some_and(|user| user::is_service_account(user));
         self.rules.invitations == Invitations::Accept
             && !is_member
             && !is_account
-            && organization::is_member_elsewhere(sight, org, user)
+            && organization::is_member_elsewhere(view, org, user)
     }
 
     /// The address of a user who is named by id. Who is neither a member nor an account of the organization is as unknown as an id
     /// that nobody has.
-    fn known_email(&self, sight: &Sight<'_>, org: OrgId, id: Uuid) -> Result<String, RecordsError> {
-        let is_member = sight.find(&organization::member_key(org, id)).is_some();
+    fn known_email(&self, view: &CatalogView<'_>, org: OrgId, id: Uuid) -> Result<String, RecordsError> {
+        let is_member = view.find(&organization::member_key(org, id)).is_some();
         let is_known =
             |user: &&Arc<Record>| is_member || user.org == Some(org) || self.rules.invitations == Invitations::Join;
-        let record = sight.get(RecordKind::USER, id).filter(is_known);
+        let record = view.get(RecordKind::USER, id).filter(is_known);
         let record = record.ok_or_else(|| {
             RecordsError::BadRequest(format!(
                 "`invite_users.ids`: there is no user {id} in the organization; others are invited by their address"
             ))
         })?;
-        Ok(text_in(&draft::read(record)?, "email"))
+        Ok(draft::text_in(&draft::read(record)?, "email"))
     }
 
     /// The tokens of accounts are made last of all: of one that is not shown in an answer nobody has any use.
@@ -250,17 +250,17 @@ impl Records {
     }
 
     async fn groups_named(&self, who: &Principal, change: &Change) -> Result<Vec<Uuid>, RecordsError> {
-        self.look(|sight| {
+        self.look(|view| {
             let mut groups = change.groups.clone();
             for name in &change.group_names {
-                let found = sight.find(&GROUP.name_key(who.org.0, name)).map(|group| group.id);
+                let found = view.find(&GROUP.name_key(who.org.0, name)).map(|group| group.id);
                 let missing = || RecordsError::BadRequest(format!("no group `{name}` is in the organization"));
                 groups.push(found.ok_or_else(missing)?);
             }
             for group in &groups {
-                visible(sight, who, &GROUP, *group, Permission::Update)?;
+                visible(view, who, &GROUP, *group, Permission::Update)?;
                 if change.comes() {
-                    sight.check_giving(who, "invite_users", &Giving::Member { group: *group })?;
+                    view.check_giving(who, "invite_users", &Giving::Member { group: *group })?;
                 }
             }
             Ok(groups)
@@ -270,7 +270,7 @@ impl Records {
 
     async fn add_member(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
         self.check_may_join(who.org, user)?;
-        if self.peek(|sight| sight.find(&organization::member_key(who.org, user)).is_some()) {
+        if self.peek(|view| view.find(&organization::member_key(who.org, user)).is_some()) {
             return Ok(());
         }
         self.check_record_count(RecordKind::ORG_MEMBER, who.org)?;
@@ -280,7 +280,7 @@ impl Records {
             other => return Err(unexpected(&other)),
         }
         // Invited once, and out of every other organization since.
-        match self.peek(|sight| sight.find(&invitation::key(who.org, user)).map(|pending| pending.id)) {
+        match self.peek(|view| view.find(&invitation::key(who.org, user)).map(|pending| pending.id)) {
             Some(pending) => self.gone(By::System, RecordKind::ORG_MEMBER, pending).await,
             None => Ok(()),
         }
@@ -288,23 +288,23 @@ impl Records {
 
     /// Those that are to go and are there. Somebody has to stay who may do everything.
     fn leaving(&self, who: &Principal, change: &Change) -> Result<Leaving, RecordsError> {
-        self.peek(|sight| {
+        self.peek(|view| {
             let mut leaving = change.removed_ids.clone();
             let is_pending = |id: &Uuid| {
-                let record = sight.get(RecordKind::ORG_MEMBER, *id);
+                let record = view.get(RecordKind::ORG_MEMBER, *id);
                 record.is_some_and(|record| record.org == Some(who.org) && invitation::is_one(record))
             };
             let mut invitations: Vec<Uuid> = leaving.iter().copied().filter(is_pending).collect();
             for email in &change.removed_emails {
-                let Some(user) = sight.find(&user::email_key(email)).map(|user| user.id) else { continue };
+                let Some(user) = view.find(&user::email_key(email)).map(|user| user.id) else { continue };
                 leaving.push(user);
-                invitations.extend(sight.find(&invitation::key(who.org, user)).map(|pending| pending.id));
+                invitations.extend(view.find(&invitation::key(who.org, user)).map(|pending| pending.id));
             }
-            leaving.retain(|user| sight.find(&organization::member_key(who.org, *user)).is_some());
+            leaving.retain(|user| view.find(&organization::member_key(who.org, *user)).is_some());
             let organization = (ObjectType::Organization, who.org.0);
             let mut owners = Vec::new();
-            for member in organization::members(sight, who.org)? {
-                if sight.rights(who.org, member)?.has_role(organization, role::OWNER) {
+            for member in organization::members(view, who.org)? {
+                if view.rights(who.org, member)?.has_role(organization, role::OWNER) {
                     owners.push(member);
                 }
             }
@@ -318,7 +318,7 @@ impl Records {
 
     async fn remove_member(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
         let key = organization::member_key(who.org, user);
-        if let Some(member) = self.peek(|sight| sight.find(&key).map(|member| member.id)) {
+        if let Some(member) = self.peek(|view| view.find(&key).map(|member| member.id)) {
             self.gone(By::Caller(who), RecordKind::ORG_MEMBER, member).await?;
         }
         self.take_tokens(By::Caller(who), who.org, user).await?;
@@ -339,7 +339,7 @@ impl Records {
     fn naming(&self, org: OrgId, kind: &Kind, says: impl Fn(&Body) -> bool) -> Result<Vec<Uuid>, RecordsError> {
         let (mut walk, mut found) = (Walk::from_newest(kind, org), Vec::new());
         while !walk.is_over() {
-            for record in self.peek(|sight| walk.step(sight, |_| true))? {
+            for record in self.peek(|view| walk.step(view, |_| true))? {
                 if says(&draft::read(&record)?) {
                     found.push(record.id);
                 }
@@ -358,7 +358,7 @@ impl Records {
             draft::mentions(key, EVERY_ORG)
                 && draft::read(key).is_ok_and(|body| draft::id_in(&body, "user_id") == Some(user))
         };
-        let every: Vec<_> = self.peek(|sight| sight.all(RecordKind::API_KEY).filter(is_theirs).cloned().collect());
+        let every: Vec<_> = self.peek(|view| view.all(RecordKind::API_KEY).filter(is_theirs).cloned().collect());
         for key in every {
             self.close_key(key.id, who.org).await?;
         }
@@ -367,7 +367,7 @@ impl Records {
 
     async fn close_key(&self, key: Uuid, org: OrgId) -> Result<(), RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
-            let Some(record) = self.peek(|sight| sight.get(RecordKind::API_KEY, key).cloned()) else { return Ok(()) };
+            let Some(record) = self.peek(|view| view.get(RecordKind::API_KEY, key).cloned()) else { return Ok(()) };
             let mut body = draft::read(&record)?;
             let mut closed: Vec<Uuid> = crate::kinds::group::ids(&body, CLOSED_ORGS).collect();
             if closed.contains(&org.0) {
@@ -394,7 +394,7 @@ impl Records {
         user: Uuid,
     ) -> Result<(), RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
-            let Some(record) = self.peek(|sight| sight.get(RecordKind::GROUP, group).cloned()) else { return Ok(()) };
+            let Some(record) = self.peek(|view| view.get(RecordKind::GROUP, group).cloned()) else { return Ok(()) };
             let stored = draft::read(&record)?;
             let mut sent = Body::from_iter([(change.to_owned(), json!([user.to_string()]))]);
             if let Some(fold) = GROUP.fold {
@@ -518,7 +518,7 @@ fn keeps(request: &ListRequest, record: &Record) -> bool {
     let Ok(body) = draft::read(record) else { return true };
     let is = |field: &str| {
         let mut wanted = request.filters.iter().filter(|(name, value)| name == field && !value.is_empty()).peekable();
-        wanted.peek().is_none() || wanted.any(|(_, value)| text_in(&body, field) == *value)
+        wanted.peek().is_none() || wanted.any(|(_, value)| draft::text_in(&body, field) == *value)
     };
     (request.ids.is_empty() || request.ids.contains(&record.id)) && USER_FIELDS[..3].iter().all(|field| is(field))
 }

@@ -8,19 +8,19 @@ use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::access::Sight;
+use crate::authz::CatalogView;
+use crate::authz::guard::{About, target_of_rows};
+use crate::authz::{still_known, within};
 use crate::draft::{self, Body, Frame};
 use crate::error::RecordsError;
-use crate::guard::{About, target_of_rows};
 use crate::kind::{Guard, Kind};
 use crate::kinds::{self, PROJECT};
-use crate::standing::{still_known, within};
 use crate::{Created, ObjectHome, ProjectRef, Records};
 
 impl Records {
     pub async fn get(&self, who: &Principal, kind: &'static Kind, id: Uuid) -> Result<Value, RecordsError> {
         self.fresh().await?;
-        let record = self.look(|sight| visible(sight, who, kind, id, Permission::Read)).await?.record;
+        let record = self.look(|view| visible(view, who, kind, id, Permission::Read)).await?.record;
         self.answer(kind, &record)
     }
 
@@ -35,8 +35,8 @@ impl Records {
         let Some(of) = kinds::of_object(kind) else {
             return Err(RecordsError::NotFound(format!("no {} with the id {id} is visible here", kind.name())));
         };
-        self.look(|sight| {
-            let Seen { record, who } = rows_of(sight, who, of, kind, id, permission)?;
+        self.look(|view| {
+            let Seen { record, who } = rows_of(view, who, of, kind, id, permission)?;
             let project = of.project_of(&record);
             let project_id =
                 project.ok_or_else(|| RecordsError::Internal(format!("{} {id} is in no project", of.name)))?;
@@ -50,9 +50,9 @@ impl Records {
     /// copy of the catalog has it, without a fence and without asking what may be seen. None of another organization's.
     pub fn project_at(&self, org: OrgId, kind: &str, id: Uuid) -> Option<Uuid> {
         let kind = kinds::in_project(kind)?;
-        self.peek(|sight| {
+        self.peek(|view| {
             let record =
-                sight.get(kind.record, id).filter(|record| record.org == Some(org) && kind.lives(sight, record))?;
+                view.get(kind.record, id).filter(|record| record.org == Some(org) && kind.lives(view, record))?;
             kind.project_of(record)
         })
     }
@@ -70,11 +70,11 @@ impl Records {
             return Ok(());
         }
         self.cluster.fence(GroupId::CATALOG).await?;
-        self.peek(|sight| {
+        self.peek(|view| {
             objects.iter().try_for_each(|object| {
                 let missing = || RecordsError::Internal(format!("no record stands for the object {object}"));
                 let kind = kinds::of_object(object.kind).ok_or_else(missing)?;
-                rows_of(sight, who, kind, object.kind, object.id, permission).map(drop)
+                rows_of(view, who, kind, object.kind, object.id, permission).map(drop)
             })
         })
     }
@@ -82,9 +82,9 @@ impl Records {
     /// Where what was done to access in an organization is kept, for who may read it.
     pub async fn audit_log(&self, who: &Principal, org: OrgId) -> Result<ObjectHome, RecordsError> {
         self.fresh().await?;
-        self.look(|sight| {
-            let missing = || crate::standing::no_organization(&org.to_string());
-            let there = within(sight, who, org)?.ok_or_else(missing)?;
+        self.look(|view| {
+            let missing = || crate::authz::no_organization(&org.to_string());
+            let there = within(view, who, org)?.ok_or_else(missing)?;
             match decide(&there, Permission::Read, &Target::of_organization(ObjectType::OrgAuditLogs, org)) {
                 Decision::Allowed => {}
                 _ => {
@@ -102,9 +102,9 @@ impl Records {
     pub async fn project_by_name(&self, who: &Principal, name: &str, create: bool) -> Result<ProjectRef, RecordsError> {
         let key = PROJECT.name_key(who.org.0, name);
         let missing = || RecordsError::NotFound(format!("no project `{name}` is visible to this credential"));
-        let look = |sight: &Sight<'_>| {
-            let found = sight.find(&key).ok_or_else(missing)?;
-            visible(sight, who, &PROJECT, found.id, Permission::Read).map(|seen| seen.record.id)
+        let look = |view: &CatalogView<'_>| {
+            let found = view.find(&key).ok_or_else(missing)?;
+            visible(view, who, &PROJECT, found.id, Permission::Read).map(|seen| seen.record.id)
         };
         let reference = |id, made| ProjectRef { id, name: name.to_owned(), org: who.org, made };
         // Where it may be made, a local miss needs no fence: the write has the last word.
@@ -138,7 +138,7 @@ impl Records {
 /// The record whose id names an object of rows, if the principal may do this to the rows. Logs and prompts of a project are
 /// granted apart from the project; rows of anything else are its own.
 pub(crate) fn rows_of(
-    sight: &Sight<'_>,
+    view: &CatalogView<'_>,
     who: &Principal,
     kind: &'static Kind,
     rows: ObjectKind,
@@ -149,19 +149,19 @@ pub(crate) fn rows_of(
         ObjectKind::ProjectLogs => ObjectType::ProjectLog,
         ObjectKind::ProjectPrompts => ObjectType::Prompt,
         // Whoever writes rows changes what they are in.
-        _ if permission == Permission::Create => return visible(sight, who, kind, id, Permission::Update),
-        _ => return visible(sight, who, kind, id, permission),
+        _ if permission == Permission::Create => return visible(view, who, kind, id, Permission::Update),
+        _ => return visible(view, who, kind, id, permission),
     };
-    still_known(sight, who)?;
+    still_known(view, who)?;
     let missing = || RecordsError::NotFound(format!("no {} with the id {id} is visible to this credential", kind.name));
-    let record = sight.get(kind.record, id).filter(|record| kind.lives(sight, record)).ok_or_else(missing)?;
+    let record = view.get(kind.record, id).filter(|record| kind.lives(view, record)).ok_or_else(missing)?;
     let org = record.org.ok_or_else(missing)?;
-    let who = within(sight, who, org)?.ok_or_else(missing)?;
+    let who = within(view, who, org)?.ok_or_else(missing)?;
     match decide(&who, permission, &target_of_rows(object, id, org)) {
         Decision::Allowed => Ok(Seen { record: Arc::clone(record), who }),
         Decision::Forbidden => Err(forbidden(kind, permission)),
         // Whoever sees the project learns that its logs are not theirs to read.
-        Decision::NotVisible => match decided(sight, &who, kind, record, Permission::Read)? {
+        Decision::NotVisible => match decided(view, &who, kind, record, Permission::Read)? {
             Decision::Allowed => Err(forbidden(kind, permission)),
             _ => Err(missing()),
         },
@@ -178,22 +178,22 @@ pub(crate) struct Seen {
 /// The record, if it is there and the principal may do this to it: unknown and not to be read answer alike. First of all
 /// their credential has to be there still, so that one that is gone learns of nothing.
 pub(crate) fn visible(
-    sight: &Sight<'_>,
+    view: &CatalogView<'_>,
     who: &Principal,
     kind: &Kind,
     id: Uuid,
     permission: Permission,
 ) -> Result<Seen, RecordsError> {
-    still_known(sight, who)?;
+    still_known(view, who)?;
     let missing = || RecordsError::NotFound(format!("no {} with the id {id} is visible to this credential", kind.name));
     if let Some(record) = kind.builtin_of(id) {
         let seen = Seen { record: Arc::new(record), who: who.clone() };
         return (permission == Permission::Read).then_some(seen).ok_or_else(|| never_changes(kind));
     }
-    let record = sight.get(kind.record, id).filter(|record| kind.lives(sight, record)).ok_or_else(missing)?;
+    let record = view.get(kind.record, id).filter(|record| kind.lives(view, record)).ok_or_else(missing)?;
     let org = record.org.ok_or_else(missing)?;
-    let who = within(sight, who, org)?.ok_or_else(missing)?;
-    match decided(sight, &who, kind, record, permission)? {
+    let who = within(view, who, org)?.ok_or_else(missing)?;
+    match decided(view, &who, kind, record, permission)? {
         Decision::Allowed => Ok(Seen { record: Arc::clone(record), who }),
         Decision::Forbidden => Err(forbidden(kind, permission)),
         Decision::NotVisible => Err(missing()),
@@ -211,7 +211,7 @@ pub(crate) fn forbidden(kind: &Kind, permission: Permission) -> RecordsError {
 
 /// What the principal, who stands in the record's organization, may do to it.
 pub(crate) fn decided(
-    sight: &Sight<'_>,
+    view: &CatalogView<'_>,
     who: &Principal,
     kind: &Kind,
     record: &Record,
@@ -224,5 +224,5 @@ pub(crate) fn decided(
     };
     let (id, project) = (Some(record.id), kind.project_of(record));
     let about = About { kind, org: who.org, id, project, body: body.as_ref() };
-    Ok(about.decide(sight, who, permission))
+    Ok(about.decide(view, who, permission))
 }

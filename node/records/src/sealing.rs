@@ -12,6 +12,7 @@ use assay_storage_model::event::format_micros;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::authz::{no_organization, within};
 use crate::draft::{self, Body};
 use crate::error::RecordsError;
 use crate::kind::{Field, Kind};
@@ -19,7 +20,6 @@ use crate::kinds::AI_SECRET;
 use crate::list::ListRequest;
 use crate::read::{Seen, visible};
 use crate::shape::{Shape, take};
-use crate::standing::{no_organization, within};
 use crate::{Records, edge};
 
 const SEALED: &str = "sealed";
@@ -110,8 +110,7 @@ impl Records {
     pub async fn ai_secrets(&self, who: &Principal, body: &Body) -> Result<Vec<Value>, RecordsError> {
         let org = draft::uuid_of(body, "org_id")?.map_or(who.org, OrgId);
         self.fresh().await?;
-        let there =
-            self.look(|sight| within(sight, who, org)?.ok_or_else(|| no_organization(&org.to_string()))).await?;
+        let there = self.look(|view| within(view, who, org)?.ok_or_else(|| no_organization(&org.to_string()))).await?;
         self.list(&there, &AI_SECRET, &ListRequest::default()).await
     }
 
@@ -121,7 +120,7 @@ impl Records {
         self.fresh().await?;
         let missing = || RecordsError::NotFound(format!("no ai_secret `{name}` is visible to this credential"));
         let key = AI_SECRET.name_key(who.org.0, name);
-        let id = self.look(|sight| sight.find(&key).map(|record| record.id).ok_or_else(missing)).await?;
+        let id = self.look(|view| view.find(&key).map(|record| record.id).ok_or_else(missing)).await?;
         let nothing = || RecordsError::NotFound(format!("the ai_secret `{name}` has no secret: give it one"));
         self.secret_in(who, &AI_SECRET, id).await?.ok_or_else(nothing)
     }
@@ -134,7 +133,7 @@ impl Records {
         id: Uuid,
     ) -> Result<Option<Secret>, RecordsError> {
         self.fresh().await?;
-        let Seen { record, .. } = self.look(|sight| visible(sight, who, kind, id, Permission::Read)).await?;
+        let Seen { record, .. } = self.look(|view| visible(view, who, kind, id, Permission::Read)).await?;
         self.opened(kind, &record)
     }
 

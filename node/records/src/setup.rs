@@ -19,12 +19,12 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::audit::By;
+use crate::authz::by_login;
 use crate::commit::unexpected;
 use crate::error::RecordsError;
 use crate::kinds;
 use crate::kinds::login::{Login, spent_key};
 use crate::logins::{PENDING_SECONDS, now, put, sealed};
-use crate::standing::by_login;
 use crate::{ProjectRef, Records, edge};
 
 /// To the browser, to the provider and back.
@@ -143,7 +143,7 @@ impl Records {
     }
 
     async fn key_for(&self, record: &Record, login: &Login, project: &str) -> Result<SetupState, RecordsError> {
-        let who = self.peek(|sight| by_login(sight, record.id, login.user_id))?.into_iter().next();
+        let who = self.peek(|view| by_login(view, record.id, login.user_id))?.into_iter().next();
         let Some(who) = who else { return Ok(SetupState::Expired) };
         let project = self.project_by_name(&who, project, true).await?;
         let body: Map<String, Value> = Map::from_iter([("name".to_owned(), json!(KEY_NAME))]);

@@ -253,7 +253,7 @@ impl Records {
     }
 
     fn kept_signing_key(&self) -> Result<Option<Kept>, RecordsError> {
-        let Some(record) = self.peek(|sight| sight.find(&signing_key_key()).cloned()) else { return Ok(None) };
+        let Some(record) = self.peek(|view| view.find(&signing_key_key()).cloned()) else { return Ok(None) };
         let key = DataKey::read_in(&record, NO_ORGANIZATION)?;
         let body = draft::read(&record)?;
         let used = body.get(USED).and_then(Value::as_bool).unwrap_or(false);

@@ -1,12 +1,11 @@
 //! Records of the catalog, and prompts and functions: one family of operations a kind, from what the records say of it.
 
 use assay_node_functions::Definition;
-use assay_node_records::{Description, IDS_MAX, Kind};
+use assay_node_records::{Changes, Description, IDS_MAX, Kind};
 use serde_json::{Value, json};
 
 use crate::describe::operation::{Operation, objects, pascal, reference, text, uuid, version};
 use crate::refusal::Kind as RefusalKind;
-use crate::routes::Changes;
 
 const FOUND: (&str, &str) =
     ("x-bt-found-existing", "`true` where the name was taken: the answer is what has it, unmodified");

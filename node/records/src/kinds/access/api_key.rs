@@ -3,9 +3,9 @@
 use assay_storage_model::catalog::{RecordKind, UniqueKey};
 use serde_json::Value;
 
-use super::NAME;
 use crate::draft;
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kinds::NAME;
 use crate::shape::Shape;
 
 const FINGERPRINT_SCOPE: &str = "api_key.fingerprint";
@@ -16,6 +16,8 @@ pub static API_KEY: Kind = Kind {
     home: Home::Organization,
     naming: Naming::Secret,
     guard: Guard::Holder("user_id"),
+    api: Api::Shared("/v1/api_key", Changes::Never),
+    export: Export::Never,
     fields: &[
         Field::required("name", NAME, OnPatch::Fixed),
         Field::ours("preview_name", NAME, OnPatch::Fixed),

@@ -15,9 +15,9 @@ use assay_storage_model::catalog::{Record, RecordKind};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+use crate::authz::guard;
 use crate::draft;
 use crate::error::RecordsError;
-use crate::guard;
 use crate::kinds::{acl, group, organization, project_group, role};
 use crate::list::Walk;
 
@@ -35,18 +35,18 @@ const USERS_KEPT_MAX: usize = 100_000;
 
 /// The local catalog at one moment, and what its users may do by it.
 #[derive(Clone, Copy)]
-pub(crate) struct Sight<'s> {
+pub(crate) struct CatalogView<'s> {
     state: &'s State,
-    known: &'s Known,
+    cache: &'s AccessCache,
 }
 
-impl fmt::Debug for Sight<'_> {
+impl fmt::Debug for CatalogView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sight(version {})", self.state.version())
+        write!(f, "CatalogView(version {})", self.state.version())
     }
 }
 
-impl Deref for Sight<'_> {
+impl Deref for CatalogView<'_> {
     type Target = State;
 
     fn deref(&self) -> &State {
@@ -54,14 +54,14 @@ impl Deref for Sight<'_> {
     }
 }
 
-impl<'s> Sight<'s> {
-    pub fn new(state: &'s State, known: &'s Known) -> Sight<'s> {
-        Sight { state, known }
+impl<'s> CatalogView<'s> {
+    pub fn new(state: &'s State, cache: &'s AccessCache) -> CatalogView<'s> {
+        CatalogView { state, cache }
     }
 
     /// What a member may do there. Whoever is no member may do nothing; that is for the caller to know.
     pub fn rights(&self, org: OrgId, user: Uuid) -> Result<Arc<Rights>, RecordsError> {
-        self.of_org(org, |OfOrg { rights, access }, users| {
+        self.of_organization(org, |OrganizationAccess { rights, access }, users| {
             let rights = rights.entry(user).or_insert_with(|| {
                 *users += 1;
                 Arc::new(access.rights_of(user))
@@ -72,13 +72,13 @@ impl<'s> Sight<'s> {
 
     /// Refuses a change that gives rights which its author does not have. `field` names the part of the request that gives them.
     pub fn check_giving(&self, author: &Principal, field: &str, giving: &Giving) -> Result<(), RecordsError> {
-        let access = self.of_org(author.org, |of_org, _| Arc::clone(&of_org.access))?;
+        let access = self.of_organization(author.org, |of_organization, _| Arc::clone(&of_organization.access))?;
         // The rights of now, which may be fewer than those that the caller came with.
         let rights = self.rights(author.org, author.user)?;
         let target = |(object, id)| guard::target_of(self, author.org, object, id);
         match excess(&access, &rights, giving, Distinguished(&[role::OWNER]), target) {
             None => Ok(()),
-            Some(excess) => Err(RecordsError::Forbidden(said_of(field, &excess))),
+            Some(excess) => Err(RecordsError::Forbidden(described(field, &excess))),
         }
     }
 
@@ -88,29 +88,32 @@ impl<'s> Sight<'s> {
         org: OrgId,
         roles: impl IntoIterator<Item = Uuid>,
     ) -> Result<HashSet<Granted>, RecordsError> {
-        self.of_org(org, |OfOrg { access, .. }, _| {
+        self.of_organization(org, |OrganizationAccess { access, .. }, _| {
             roles.into_iter().flat_map(|role| access.permissions_of(role)).collect()
         })
     }
 
-    fn of_org<T>(&self, org: OrgId, look: impl FnOnce(&mut OfOrg, &mut usize) -> T) -> Result<T, RecordsError> {
+    fn of_organization<T>(
+        &self,
+        org: OrgId,
+        look: impl FnOnce(&mut OrganizationAccess, &mut usize) -> T,
+    ) -> Result<T, RecordsError> {
         let version = self.state.changed(&KINDS);
-        let mut found = self.known.0.lock();
+        let mut found = self.cache.0.lock();
         if found.version != version || found.users >= USERS_KEPT_MAX {
-            *found = Found { version, ..Found::default() };
+            *found = CachedAccess { version, ..CachedAccess::default() };
         }
-        let Found { users, orgs, .. } = &mut *found;
+        let CachedAccess { users, orgs, .. } = &mut *found;
         let org = match orgs.entry(org) {
             std::collections::hash_map::Entry::Occupied(there) => there.into_mut(),
-            std::collections::hash_map::Entry::Vacant(place) => {
-                place.insert(OfOrg { access: Arc::new(access_of(self.state, org)?), rights: HashMap::new() })
-            }
+            std::collections::hash_map::Entry::Vacant(place) => place
+                .insert(OrganizationAccess { access: Arc::new(access_of(self.state, org)?), rights: HashMap::new() }),
         };
         Ok(look(org, users))
     }
 }
 
-fn said_of(field: &str, excess: &Excess) -> String {
+fn described(field: &str, excess: &Excess) -> String {
     let (object, id) = excess.object;
     let right = match excess.right {
         Right::Permission(permission, None) => format!("`{}`", permission.word()),
@@ -125,23 +128,23 @@ fn said_of(field: &str, excess: &Excess) -> String {
 
 /// What was worked out so far. Filled while the catalog is held for reading, so that nothing older than it gets in.
 #[derive(Default)]
-pub(crate) struct Known(Mutex<Found>);
+pub(crate) struct AccessCache(Mutex<CachedAccess>);
 
-impl fmt::Debug for Known {
+impl fmt::Debug for AccessCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Known")
+        f.write_str("AccessCache")
     }
 }
 
 #[derive(Default)]
-struct Found {
+struct CachedAccess {
     /// The catalog's version at the last change of access.
     version: u64,
     users: usize,
-    orgs: HashMap<OrgId, OfOrg>,
+    orgs: HashMap<OrgId, OrganizationAccess>,
 }
 
-struct OfOrg {
+struct OrganizationAccess {
     access: Arc<Access>,
     rights: HashMap<Uuid, Arc<Rights>>,
 }

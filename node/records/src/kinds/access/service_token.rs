@@ -6,11 +6,12 @@ use assay_storage_model::catalog::{RecordKind, UniqueKey};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{NAME, organization, user};
-use crate::access::Sight;
+use super::{organization, user};
+use crate::authz::CatalogView;
 use crate::draft;
 use crate::error::RecordsError;
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kinds::NAME;
 use crate::shape::Shape;
 
 const FINGERPRINT_SCOPE: &str = "service_token.fingerprint";
@@ -23,6 +24,8 @@ pub static SERVICE_TOKEN: Kind = Kind {
     home: Home::Organization,
     naming: Naming::Secret,
     guard: Guard::Holder(ACCOUNT),
+    api: Api::Own,
+    export: Export::Never,
     fields: &[
         Field::required("name", NAME, OnPatch::Fixed),
         Field::ours("preview_name", NAME, OnPatch::Fixed),
@@ -51,9 +54,9 @@ pub(crate) fn token_key(fingerprint: &str) -> UniqueKey {
 }
 
 /// Whom a token can be for.
-pub(crate) fn check_account(sight: &Sight<'_>, org: OrgId, account: Uuid) -> Result<(), RecordsError> {
-    let is_account = sight.get(RecordKind::USER, account).is_some_and(|user| user::is_service_account(user));
-    if is_account && sight.find(&organization::member_key(org, account)).is_some() {
+pub(crate) fn check_account(view: &CatalogView<'_>, org: OrgId, account: Uuid) -> Result<(), RecordsError> {
+    let is_account = view.get(RecordKind::USER, account).is_some_and(|user| user::is_service_account(user));
+    if is_account && view.find(&organization::member_key(org, account)).is_some() {
         return Ok(());
     }
     Err(RecordsError::BadRequest(format!("`{ACCOUNT}`: no service account {account} is in the organization")))

@@ -5,10 +5,11 @@ use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{MEMBERS, NAME, PROSE, check_members, folded_lists, organization};
+use super::{MEMBERS, check_members, folded_lists, organization};
 use crate::draft::Body;
 use crate::error::RecordsError;
-use crate::kind::{Checked, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Changes, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kinds::{NAME, PROSE};
 use crate::shape::Shape;
 
 pub static GROUP: Kind = Kind {
@@ -17,6 +18,8 @@ pub static GROUP: Kind = Kind {
     home: Home::Organization,
     naming: Naming::Unique,
     guard: Guard::Own(ObjectType::Group),
+    api: Api::Shared("/v1/group", Changes::ByPatchAndPut),
+    export: Export::BeforeRows,
     fields: &[
         Field::ours("user_id", Shape::Uuid, OnPatch::Fixed),
         Field::required("name", NAME, OnPatch::Replaced),
@@ -39,19 +42,19 @@ pub static GROUP: Kind = Kind {
 };
 
 fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
-    let Checked { sight, who, id, before, body } = checked;
+    let Checked { view, who, id, before, body } = checked;
     let stranger =
-        ids(body, "member_users").find(|user| sight.find(&organization::member_key(who.org, *user)).is_none());
+        ids(body, "member_users").find(|user| view.find(&organization::member_key(who.org, *user)).is_none());
     if let Some(user) = stranger {
         return Err(RecordsError::BadRequest(format!("`member_users`: no user {user} is in the organization")));
     }
-    check_members(sight, who.org, body, "member_groups", &GROUP)?;
+    check_members(view, who.org, body, "member_groups", &GROUP)?;
     // Nothing is granted to a group before it is made.
     let Some(group) = *id else { return Ok(()) };
     for list in ["member_users", "member_groups"] {
         let there: Vec<Uuid> = before.map(|before| ids(before, list).collect()).unwrap_or_default();
         if ids(body, list).any(|member| !there.contains(&member)) {
-            sight.check_giving(who, list, &Giving::Member { group })?;
+            view.check_giving(who, list, &Giving::Member { group })?;
         }
     }
     Ok(())

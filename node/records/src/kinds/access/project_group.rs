@@ -5,12 +5,13 @@ use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::MEMBERS;
 use super::group::ids;
-use super::{MEMBERS, NAME, PROJECT, PROSE};
+use crate::authz::guard;
 use crate::draft::Body;
 use crate::error::RecordsError;
-use crate::guard;
-use crate::kind::{Checked, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
+use crate::kind::{Api, Changes, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
+use crate::kinds::{NAME, PROJECT, PROSE};
 use crate::shape::Shape;
 
 const PROJECTS: &str = "member_projects";
@@ -21,6 +22,8 @@ pub static PROJECT_GROUP: Kind = Kind {
     home: Home::Organization,
     naming: Naming::Unique,
     guard: Guard::Own(ObjectType::ProjectGroup),
+    api: Api::Shared("/v1/project_group", Changes::ByPatchAndPut),
+    export: Export::Never,
     fields: &[
         Field::ours("user_id", Shape::Uuid, OnPatch::Fixed),
         Field::required("name", NAME, OnPatch::Replaced),
@@ -62,15 +65,15 @@ fn sorted(fields: &mut Body) {
 /// Putting a project into a group grants on it what is granted on the group. Whoever does it has to be allowed to grant on the
 /// project, and has to have those rights there.
 fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
-    let Checked { sight, who, id, before, body } = checked;
+    let Checked { view, who, id, before, body } = checked;
     let there: Vec<Uuid> = before.map(|before| ids(before, PROJECTS).collect()).unwrap_or_default();
     for project in ids(body, PROJECTS).filter(|project| !there.contains(project)) {
         let missing = || RecordsError::BadRequest(format!("`{PROJECTS}`: no project {project} is in the organization"));
-        guard::known(sight, &PROJECT, who.org, project).ok_or_else(missing)?;
+        guard::known(view, &PROJECT, who.org, project).ok_or_else(missing)?;
         match guard::decide_of_project(who, Permission::CreateAcls, project) {
             Decision::Allowed => {
                 if let Some(group) = *id {
-                    sight.check_giving(who, PROJECTS, &Giving::Project { group, project })?;
+                    view.check_giving(who, PROJECTS, &Giving::Project { group, project })?;
                 }
             }
             Decision::NotVisible => return Err(missing()),

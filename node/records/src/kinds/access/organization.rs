@@ -2,13 +2,14 @@
 
 use assay_storage_catalog::State;
 use assay_storage_model::OrgId;
-use assay_storage_model::catalog::{Expect, PutRecord, RecordKind, UniqueKey};
+use assay_storage_model::catalog::{Expect, PutRecord, Record, RecordKind, UniqueKey};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{ACL, GROUP, NAME, URL, role};
+use super::role;
 use crate::draft::{self, Body};
 use crate::error::RecordsError;
+use crate::kinds::{ACL, GROUP, NAME, URL};
 use crate::list::Walk;
 use crate::shape::{Shape, take};
 
@@ -25,6 +26,11 @@ pub(crate) const FIELDS: &[(&str, Shape)] = &[
 
 pub(crate) fn name_key(name: &str) -> UniqueKey {
     UniqueKey::new("organization.name", name)
+}
+
+/// Returns the name of an organization as its record has it.
+pub(crate) fn name_of(organization: &Record) -> Result<String, RecordsError> {
+    Ok(draft::text_in(&draft::read(organization)?, "name"))
 }
 
 pub(crate) fn check_name(name: &str) -> Result<(), RecordsError> {

@@ -4,12 +4,12 @@ use assay_node_auth::{Decision, ObjectType, Permission, Principal};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use crate::authz::guard::{self, decide_of_acls};
+use crate::authz::within;
 use crate::draft::{self, Body};
 use crate::error::RecordsError;
-use crate::guard::{self, decide_of_acls};
 use crate::kinds::{ACL, acl};
 use crate::list::ListRequest;
-use crate::standing::within;
 use crate::{Created, Records};
 
 /// Grants that one request makes or takes away.
@@ -85,11 +85,11 @@ impl Records {
 
     async fn acl_of(&self, who: &Principal, fields: &Body) -> Result<Option<Uuid>, RecordsError> {
         let on = acl::object(fields);
-        self.look(|sight| {
-            let org = on.and_then(|(object, id)| guard::org_of(sight, object, id));
-            let Some(there) = org.map(|org| within(sight, who, org)).transpose()?.flatten() else { return Ok(None) };
+        self.look(|view| {
+            let org = on.and_then(|(object, id)| guard::org_of(view, object, id));
+            let Some(there) = org.map(|org| within(view, who, org)).transpose()?.flatten() else { return Ok(None) };
             let key = ACL.key_of(there.org.0, fields);
-            Ok(key.and_then(|key| sight.find(&key).map(|record| record.id)))
+            Ok(key.and_then(|key| view.find(&key).map(|record| record.id)))
         })
         .await
     }

@@ -6,11 +6,12 @@ use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{GROUP, ROLE, organization};
+use super::organization;
+use crate::authz::guard;
 use crate::draft::{self, Body};
 use crate::error::RecordsError;
-use crate::guard;
-use crate::kind::{Checked, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kinds::{GROUP, ROLE};
 use crate::shape::Shape;
 
 const TYPE: Shape = Shape::Word(ObjectType::WORDS);
@@ -23,6 +24,8 @@ pub static ACL: Kind = Kind {
     home: Home::Object,
     naming: Naming::Whole(WHOLE),
     guard: Guard::Acl,
+    api: Api::Own,
+    export: Export::AfterRows,
     fields: &[
         Field::required("object_type", TYPE, OnPatch::Fixed),
         Field::required("object_id", Shape::Uuid, OnPatch::Fixed),
@@ -85,7 +88,7 @@ pub(crate) fn read(body: &Body) -> Option<Acl> {
 }
 
 fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
-    let Checked { sight, who, body, .. } = checked;
+    let Checked { view, who, body, .. } = checked;
     let org = who.org;
     let refuse = |said: &str| Err(RecordsError::BadRequest(said.to_owned()));
     let has = |name: &str| body.contains_key(name);
@@ -102,21 +105,21 @@ fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
         RecordsError::BadRequest(format!("`{field}`: no {what} {id} is in the organization"))
     };
     if let Some(user) = draft::id_in(body, "user_id")
-        && sight.find(&organization::member_key(org, user)).is_none()
+        && view.find(&organization::member_key(org, user)).is_none()
     {
         return Err(missing("user_id", "user", user));
     }
     for (field, kind) in [("group_id", &GROUP), ("role_id", &ROLE)] {
         if let Some(id) = draft::id_in(body, field)
-            && guard::known(sight, kind, org, id).is_none()
+            && guard::known(view, kind, org, id).is_none()
         {
             return Err(missing(field, kind.name, id));
         }
     }
     // A grant that is there already gives nothing.
-    let is_there = ACL.key_of(org.0, body).is_some_and(|key| sight.find(&key).is_some());
+    let is_there = ACL.key_of(org.0, body).is_some_and(|key| view.find(&key).is_some());
     match read(body).filter(|_| !is_there) {
-        Some(acl) => sight.check_giving(who, gift_field(body), &Giving::Grant(acl)),
+        Some(acl) => view.check_giving(who, gift_field(body), &Giving::Grant(acl)),
         None => Ok(()),
     }
 }

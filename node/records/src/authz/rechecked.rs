@@ -8,12 +8,12 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use crate::access::Sight;
+use crate::Records;
+use crate::authz::CatalogView;
+use crate::authz::{still_known, within};
 use crate::error::RecordsError;
 use crate::kinds;
 use crate::read::rows_of;
-use crate::standing::within;
-use crate::{Records, standing};
 
 impl Guard for Records {
     fn check(&self, principal: Bytes, deed: Deed, objects: Vec<ObjectKey>) -> BoxFuture<'static, Result<(), String>> {
@@ -38,17 +38,17 @@ impl Records {
         }
         let missing = || RecordsError::Internal("a principal that is neither a user nor a job".into());
         let who = asker.principal().ok_or_else(missing)?;
-        self.look(|sight| objects.iter().try_for_each(|object| may(sight, &who, deed, object))).await
+        self.look(|view| objects.iter().try_for_each(|object| may(view, &who, deed, object))).await
     }
 }
 
-fn may(sight: &Sight<'_>, who: &Principal, deed: Deed, object: &ObjectKey) -> Result<(), RecordsError> {
+fn may(view: &CatalogView<'_>, who: &Principal, deed: Deed, object: &ObjectKey) -> Result<(), RecordsError> {
     let missing = || RecordsError::NotFound(format!("{object} is not visible to this credential"));
     // Each of these writes rows; which of them is asked for the first node has checked.
     let writes = [Permission::Create, Permission::Update, Permission::Delete];
     let of_rows = |permission| {
         let kind = kinds::of_object(object.kind).ok_or_else(missing)?;
-        let seen = rows_of(sight, who, kind, object.kind, object.id, permission)?;
+        let seen = rows_of(view, who, kind, object.kind, object.id, permission)?;
         if seen.who.org == object.org { Ok(()) } else { Err(missing()) }
     };
     match object.kind {
@@ -63,12 +63,12 @@ fn may(sight: &Sight<'_>, who: &Principal, deed: Deed, object: &ObjectKey) -> Re
         }
         // A prompt may be granted by itself, and which ones are meant is in the rows.
         ObjectKind::ProjectPrompts | ObjectKind::Files => {
-            standing::still_known(sight, who)?;
-            within(sight, who, object.org)?.map(drop).ok_or_else(missing)
+            still_known(view, who)?;
+            within(view, who, object.org)?.map(drop).ok_or_else(missing)
         }
         ObjectKind::AuditLog if deed == Deed::Read => {
-            standing::still_known(sight, who)?;
-            let there = within(sight, who, object.org)?.ok_or_else(missing)?;
+            still_known(view, who)?;
+            let there = within(view, who, object.org)?.ok_or_else(missing)?;
             let target = Target::of_organization(ObjectType::OrgAuditLogs, object.org);
             match decide(&there, Permission::Read, &target) {
                 Decision::Allowed => Ok(()),

@@ -7,10 +7,10 @@ use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Record, RecordKind};
 use uuid::Uuid;
 
-use crate::access::Sight;
+use crate::authz::CatalogView;
 use crate::draft::{self, Body};
 use crate::kind::{Guard, Kind};
-use crate::kinds::{AI_SECRET, DATASET, EXPERIMENT, GROUP, PROJECT, PROJECT_GROUP, PROMPT, PROMPT_SESSION, ROLE, acl};
+use crate::kinds::{self, acl};
 
 /// A record as far as access to it goes. One that is to be made has no id.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct About<'a> {
 
 impl About<'_> {
     /// `who` stands in the record's organization.
-    pub fn decide(&self, sight: &Sight<'_>, who: &Principal, permission: Permission) -> Decision {
+    pub fn decide(&self, view: &CatalogView<'_>, who: &Principal, permission: Permission) -> Decision {
         let as_part = if permission == Permission::Read { Permission::Read } else { Permission::Update };
         match self.kind.guard {
             Guard::Own(object) => decide(who, permission, &self.own(object)),
@@ -36,7 +36,7 @@ impl About<'_> {
             Guard::Organization => decide(who, as_part, &self.own(ObjectType::Organization)),
             Guard::Object => {
                 let on = self.body.and_then(acl::object);
-                let target = on.and_then(|(object, id)| target_of(sight, self.org, object, id));
+                let target = on.and_then(|(object, id)| target_of(view, self.org, object, id));
                 target.map_or(Decision::NotVisible, |target| decide(who, as_part, &target))
             }
             Guard::Holder(holder) if self.body.is_none_or(|body| draft::id_in(body, holder) == Some(who.user)) => {
@@ -55,7 +55,7 @@ impl About<'_> {
             }
             Guard::Acl => {
                 let on = self.body.and_then(acl::object);
-                let target = on.and_then(|(object, id)| target_of(sight, self.org, object, id));
+                let target = on.and_then(|(object, id)| target_of(view, self.org, object, id));
                 target.map_or(Decision::NotVisible, |target| decide_of_acls(who, permission, &target))
             }
         }
@@ -104,12 +104,12 @@ pub(crate) fn decide_of_acls(who: &Principal, permission: Permission, target: &T
 }
 
 /// What a grant is on, with all that it is in; none where there is no such thing in the organization.
-pub(crate) fn target_of(sight: &Sight<'_>, org: OrgId, object: ObjectType, id: Uuid) -> Option<Target> {
+pub(crate) fn target_of(view: &CatalogView<'_>, org: OrgId, object: ObjectType, id: Uuid) -> Option<Target> {
     if object.is_of_organization() {
         return (id == org.0).then(|| Target::of_organization(object, org));
     }
-    let kind = kind_of(object)?;
-    let record = known(sight, kind, org, id)?;
+    let kind = kinds::of_object_type(object)?;
+    let record = known(view, kind, org, id)?;
     if object == ObjectType::ProjectLog {
         return Some(target_of_rows(object, id, org));
     }
@@ -118,43 +118,27 @@ pub(crate) fn target_of(sight: &Sight<'_>, org: OrgId, object: ObjectType, id: U
 }
 
 /// Whether there was such a thing and is no more. Of types that this version does not know nobody can say.
-pub(crate) fn is_gone(sight: &Sight<'_>, org: OrgId, object: ObjectType, id: Uuid) -> bool {
-    let is_known = object.is_of_organization() || kind_of(object).is_some();
-    is_known && target_of(sight, org, object, id).is_none()
+pub(crate) fn is_gone(view: &CatalogView<'_>, org: OrgId, object: ObjectType, id: Uuid) -> bool {
+    let is_known = object.is_of_organization() || kinds::of_object_type(object).is_some();
+    is_known && target_of(view, org, object, id).is_none()
 }
 
 /// Whether no record of the kind has the id.
-pub(crate) fn is_no_record(sight: &Sight<'_>, kind: &Kind, id: Uuid) -> bool {
-    sight.get(kind.record, id).is_none_or(|record| !kind.lives(sight, record))
+pub(crate) fn is_no_record(view: &CatalogView<'_>, kind: &Kind, id: Uuid) -> bool {
+    view.get(kind.record, id).is_none_or(|record| !kind.lives(view, record))
 }
 
 /// The organization that a thing is in or that it is.
-pub(crate) fn org_of(sight: &Sight<'_>, object: ObjectType, id: Uuid) -> Option<OrgId> {
+pub(crate) fn org_of(view: &CatalogView<'_>, object: ObjectType, id: Uuid) -> Option<OrgId> {
     if object.is_of_organization() {
-        return sight.get(RecordKind::ORGANIZATION, id).map(|org| OrgId(org.id));
+        return view.get(RecordKind::ORGANIZATION, id).map(|org| OrgId(org.id));
     }
-    let kind = kind_of(object)?;
-    sight.get(kind.record, id)?.org
-}
-
-/// The kind whose records are things of this type.
-fn kind_of(object: ObjectType) -> Option<&'static Kind> {
-    match object {
-        ObjectType::Project | ObjectType::ProjectLog => Some(&PROJECT),
-        ObjectType::Experiment => Some(&EXPERIMENT),
-        ObjectType::Dataset => Some(&DATASET),
-        ObjectType::Prompt => Some(&PROMPT),
-        ObjectType::PromptSession => Some(&PROMPT_SESSION),
-        ObjectType::Group => Some(&GROUP),
-        ObjectType::Role => Some(&ROLE),
-        ObjectType::ProjectGroup => Some(&PROJECT_GROUP),
-        ObjectType::AiSecret => Some(&AI_SECRET),
-        _ => None,
-    }
+    let kind = kinds::of_object_type(object)?;
+    view.get(kind.record, id)?.org
 }
 
 /// The record, if it is there for anyone in the organization; what belongs to the system is there for all.
-pub(crate) fn known(sight: &Sight<'_>, kind: &Kind, org: OrgId, id: Uuid) -> Option<Arc<Record>> {
-    let stored = sight.get(kind.record, id).filter(|record| record.org == Some(org) && kind.lives(sight, record));
+pub(crate) fn known(view: &CatalogView<'_>, kind: &Kind, org: OrgId, id: Uuid) -> Option<Arc<Record>> {
+    let stored = view.get(kind.record, id).filter(|record| record.org == Some(org) && kind.lives(view, record));
     stored.cloned().or_else(|| kind.builtin_of(id).map(Arc::new))
 }

@@ -14,7 +14,7 @@ use crate::draft::EVERY_ORG;
 use crate::error::RecordsError;
 use crate::kinds::api_key::fingerprint_key;
 use crate::kinds::{organization, user};
-use crate::standing::pepper_key;
+use crate::pepper::pepper_key;
 use crate::{MasterKey, Records, edge};
 
 /// The least of a key that an operator brings: shorter ones are guessed.
@@ -101,12 +101,12 @@ impl Records {
     /// Organizations that were made before there were grants: whoever was in one owned it. Their members become owners in the
     /// group of owners, once; each in one log entry, and whoever does it does the same.
     pub async fn give_groups(&self) -> Result<(), RecordsError> {
-        let without: Vec<OrgId> = self.peek(|sight| {
-            let orgs = sight.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id));
-            orgs.filter(|org| !organization::has_groups(sight, *org)).collect()
+        let without: Vec<OrgId> = self.peek(|view| {
+            let orgs = view.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id));
+            orgs.filter(|org| !organization::has_groups(view, *org)).collect()
         });
         for org in without {
-            let owners = self.peek(|sight| organization::members(sight, org))?;
+            let owners = self.peek(|view| organization::members(view, org))?;
             let puts = organization::put_groups(org, &owners, edge::now_micros());
             for outcome in self.propose(By::System, puts.into_iter().map(CatalogCommand::Put).collect()).await? {
                 match outcome {

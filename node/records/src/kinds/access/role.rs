@@ -6,10 +6,11 @@ use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{MEMBERS, NAME, PROSE, folded_lists};
+use super::{MEMBERS, folded_lists};
 use crate::draft::Body;
 use crate::error::RecordsError;
-use crate::kind::{Checked, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Changes, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kinds::{NAME, PROSE};
 use crate::shape::{Member, Shape};
 
 /// Does everything.
@@ -27,6 +28,8 @@ pub static ROLE: Kind = Kind {
     home: Home::Organization,
     naming: Naming::Unique,
     guard: Guard::Own(ObjectType::Role),
+    api: Api::Shared("/v1/role", Changes::ByPatchAndPut),
+    export: Export::BeforeRows,
     fields: &[
         Field::ours("user_id", Shape::Uuid, OnPatch::Fixed),
         Field::required("name", NAME, OnPatch::Replaced),
@@ -49,24 +52,24 @@ pub static ROLE: Kind = Kind {
 };
 
 fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
-    let Checked { sight, who, id, body, .. } = checked;
+    let Checked { view, who, id, body, .. } = checked;
     let name = body.get("name").and_then(Value::as_str).unwrap_or_default();
     if builtin().iter().any(|record| record.keys[0].name == name) {
         return Err(RecordsError::BadRequest(format!("`name`: the system has a role `{name}`")));
     }
-    super::check_members(sight, who.org, body, "member_roles", &ROLE)?;
+    super::check_members(view, who.org, body, "member_roles", &ROLE)?;
     // Nothing is granted with a role before it is made.
     let Some(role) = *id else { return Ok(()) };
-    let had = sight.permissions_of(who.org, [role])?;
+    let had = view.permissions_of(who.org, [role])?;
     let Role { permissions, roles } = read(body);
-    let mut gained = sight.permissions_of(who.org, roles.into_iter().filter(|member| *member != role))?;
+    let mut gained = view.permissions_of(who.org, roles.into_iter().filter(|member| *member != role))?;
     gained.extend(permissions);
     // A permission on everything includes the restricted ones.
     gained.retain(|granted| !had.contains(granted) && !had.contains(&(granted.0, None)));
     if gained.is_empty() {
         return Ok(());
     }
-    sight.check_giving(who, "member_permissions", &Giving::Permissions { role, gained })
+    view.check_giving(who, "member_permissions", &Giving::Permissions { role, gained })
 }
 
 const PERMISSIONS: Shape = Shape::List { of: &PERMISSION, items_max: PERMISSIONS_MAX };

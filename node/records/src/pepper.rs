@@ -1,0 +1,37 @@
+//! The pepper that fingerprints of API keys and service tokens are made with: kept in the catalog, made once, never changed.
+
+use assay_node_auth::Pepper;
+use assay_storage_catalog::State;
+use assay_storage_model::catalog::UniqueKey;
+use serde_json::Value;
+
+use crate::error::RecordsError;
+use crate::{Records, draft};
+
+impl Records {
+    /// A key for one purpose as up to 0.4.0: every copy of the catalog can make it.
+    pub(crate) fn derived_secret(&self, context: &str) -> Result<[u8; 32], RecordsError> {
+        self.peek(|state| self.pepper(state).map(|pepper| pepper.derive(context)))
+    }
+
+    /// Returns the pepper; refused where the cluster was not founded yet.
+    pub(crate) fn pepper(&self, state: &State) -> Result<&Pepper, RecordsError> {
+        if let Some(pepper) = self.pepper.get() {
+            return Ok(pepper);
+        }
+        let record = state.find(&pepper_key()).ok_or_else(not_founded)?;
+        let body = draft::read(record)?;
+        let pepper = body.get("value").and_then(Value::as_str).and_then(Pepper::from_hex);
+        let pepper = pepper.ok_or_else(|| RecordsError::Internal("the pepper of API keys does not read".into()))?;
+        Ok(self.pepper.get_or_init(|| pepper))
+    }
+}
+
+/// Where the pepper is kept: made at the founding, never changed.
+pub(crate) fn pepper_key() -> UniqueKey {
+    UniqueKey::new("cluster_setting", "api_key_pepper")
+}
+
+fn not_founded() -> RecordsError {
+    RecordsError::Unavailable("this cluster has no organization yet: its first start has not ended".into())
+}

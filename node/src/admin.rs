@@ -15,7 +15,7 @@ use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_auth::{Asker, Job};
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_records::{Records, Reply};
-use assay_node_transfer::Place;
+use assay_node_transfer::{TransferContext, TransferRequest};
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -170,8 +170,8 @@ pub enum Answer {
 }
 
 pub fn run(data_dir: &Path, command: AdminCommand) -> anyhow::Result<()> {
-    if transfer::is_one(&command) {
-        return transfer::run(data_dir, command);
+    if let Some(request) = transfer::request_of(&command) {
+        return transfer::run(data_dir, command, request);
     }
     let answer = match ask(data_dir, &Request::Admin(command.clone()))? {
         Some(answer) => answer,
@@ -284,8 +284,8 @@ impl Door {
         let listener = UnixListener::bind(&socket).with_context(doing)?;
         std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).with_context(doing)?;
         let objects = objects.on_behalf_of(&Asker::Job(Job::Transfer));
-        let place = Place { records, objects, runtime: Handle::current() };
-        Ok(Door { task: tokio::spawn(listen(listener, cluster, place)), socket })
+        let context = TransferContext { records, objects, runtime: Handle::current() };
+        Ok(Door { task: tokio::spawn(listen(listener, cluster, context)), socket })
     }
 
     pub fn close(&self) {
@@ -297,7 +297,7 @@ impl Door {
 }
 
 /// A few at a time: administrators are few, and most of what they ask is short.
-async fn listen(listener: UnixListener, cluster: Arc<Cluster>, place: Place) {
+async fn listen(listener: UnixListener, cluster: Arc<Cluster>, context: TransferContext) {
     let places = Arc::new(Semaphore::new(AT_ONCE_MAX));
     loop {
         let Ok(permit) = Arc::clone(&places).acquire_owned().await else { return };
@@ -309,12 +309,12 @@ async fn listen(listener: UnixListener, cluster: Arc<Cluster>, place: Place) {
                 continue;
             }
         };
-        let (cluster, place) = (Arc::clone(&cluster), place.clone());
+        let (cluster, context) = (Arc::clone(&cluster), context.clone());
         tokio::spawn(async move {
             let _permit = permit;
-            match tokio::time::timeout(WAIT, answer(stream, &cluster, &place.records)).await {
+            match tokio::time::timeout(WAIT, answer(stream, &cluster, &context.records)).await {
                 Ok(Ok(None)) => {}
-                Ok(Ok(Some((stream, command)))) => converse(stream, place, command).await,
+                Ok(Ok(Some((stream, request)))) => converse(stream, context, request).await,
                 Ok(Err(error)) => tracing::warn!(%error, "an administrator's request was not answered"),
                 Err(_) => tracing::warn!("an administrator's request took too long"),
             }
@@ -323,12 +323,12 @@ async fn listen(listener: UnixListener, cluster: Arc<Cluster>, place: Place) {
 }
 
 /// What takes as long as it takes, where both sides speak.
-async fn converse(stream: tokio::net::UnixStream, place: Place, command: AdminCommand) {
+async fn converse(stream: tokio::net::UnixStream, context: TransferContext, request: TransferRequest) {
     let stream = match stream.into_std() {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%error, "an administrator's socket is gone"),
     };
-    match tokio::task::spawn_blocking(move || transfer::serve(stream, &place, &command)).await {
+    match tokio::task::spawn_blocking(move || assay_node_transfer::serve(stream, &context, &request)).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "an export or import was not answered to its end"),
         Err(error) => tracing::error!(%error, "an export or import ended badly"),
@@ -340,13 +340,15 @@ async fn answer(
     mut stream: tokio::net::UnixStream,
     cluster: &Cluster,
     records: &Records,
-) -> anyhow::Result<Option<(tokio::net::UnixStream, AdminCommand)>> {
+) -> anyhow::Result<Option<(tokio::net::UnixStream, TransferRequest)>> {
     let mut line = String::new();
     // Whoever asks says one line before it is answered, so that nothing behind it is read with it.
     tokio::io::BufReader::new((&mut stream).take(REQUEST_BYTES_MAX)).read_line(&mut line).await?;
     let answer = match serde_json::from_str(&line) {
-        Ok(Request::Admin(command)) if transfer::is_one(&command) => return Ok(Some((stream, command))),
-        Ok(Request::Admin(command)) => carry_out(records, command).await,
+        Ok(Request::Admin(command)) => match transfer::request_of(&command) {
+            Some(request) => return Ok(Some((stream, request))),
+            None => carry_out(records, command).await,
+        },
         Ok(Request::Cluster(request)) => {
             let done = operate::carry_out(cluster, request).await;
             done.map_or_else(|refused| Answer::Refused(refused.why()), Answer::Done)

@@ -28,8 +28,8 @@ use crate::jwt::JwtConfig;
 use crate::limits::{ObjectsConfig, QueriesConfig};
 use crate::oidc::{CLIENT_SECRET_VARIABLE, OidcConfig};
 use crate::people::{PeopleConfig, RecordsConfig};
-use crate::retention::RetentionConfig;
 use crate::secrets::SecretsConfig;
+use assay_node_retention::RetentionConfig;
 use words::{in_plain_words, kind_of, unknown};
 
 /// In front of the environment's names.

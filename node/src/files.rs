@@ -89,7 +89,7 @@ impl Collecting {
         let records = self.records.clone();
         let there = move |object: ObjectKey| {
             let records = records.clone();
-            async move { records.admin_has(&object).await.unwrap_or(true) }.boxed()
+            async move { records.has_record(&object).await.unwrap_or(true) }.boxed()
         };
         Ok(self.files.collect(org, ages, now, &there).await?)
     }

@@ -20,6 +20,7 @@ use assay_node_http::{App, Health, HttpConfig, Provider, Quotas, Rates, Server, 
 use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::{Prices, Queries};
 use assay_node_records::{Founding, Records};
+use assay_node_retention::Retention;
 use assay_storage_model::sabotage;
 use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{SignalKind, signal};
@@ -32,7 +33,6 @@ use crate::jwt::Trust;
 use crate::oidc::OpenId;
 use crate::quotas::ClusterHoldings;
 use crate::rates::ClusterPeers;
-use crate::retention::Retention;
 use crate::secrets::NodeKeys;
 use crate::{descriptors, desk, hardening, jwt, metrics, oidc, people, rates, secrets};
 

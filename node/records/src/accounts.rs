@@ -139,7 +139,7 @@ impl Records {
     /// With its first token. It owns the organization, as users do that an administrator makes.
     pub async fn admin_create_service_account(&self, organization: &str, name: &str) -> Result<Value, RecordsError> {
         check_name("name", name)?;
-        let org = self.admin_org(organization).await?;
+        let org = self.organization_named(organization).await?;
         let account = self.add_account(By::Operator, org, name).await?;
         self.add_owner(org, account.id).await?;
         let made = self.put_tokens(By::Operator, &[NewToken { org, account: account.id, name }]).await?;
@@ -158,7 +158,7 @@ impl Records {
         name: &str,
     ) -> Result<Value, RecordsError> {
         check_name("name", name)?;
-        let org = self.admin_org(organization).await?;
+        let org = self.organization_named(organization).await?;
         let missing = || {
             let said = format!("no service account `{account}` is in the organization `{organization}`");
             RecordsError::NotFound(said)
@@ -177,7 +177,7 @@ impl Records {
     }
 
     pub async fn admin_service_tokens(&self, organization: &str) -> Result<Value, RecordsError> {
-        let org = self.admin_org(organization).await?;
+        let org = self.organization_named(organization).await?;
         self.admin_listed(&SERVICE_TOKEN, org)
     }
 

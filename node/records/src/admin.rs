@@ -60,7 +60,7 @@ impl Records {
     }
 
     pub async fn admin_users(&self, organization: &str) -> Result<Value, RecordsError> {
-        let org = self.admin_org(organization).await?;
+        let org = self.organization_named(organization).await?;
         let mut users: Vec<Arc<Record>> = self.peek(|state| {
             let users = state.all(RecordKind::USER);
             users.filter(|user| state.find(&organization::member_key(org, user.id)).is_some()).cloned().collect()
@@ -72,7 +72,7 @@ impl Records {
     /// Makes the user an owner of the organization; one who is one already stays one.
     pub async fn admin_create_user(&self, organization: &str, email: &str) -> Result<Value, RecordsError> {
         user::check_email(email)?;
-        let org = self.admin_org(organization).await?;
+        let org = self.organization_named(organization).await?;
         let id = self.user_of(By::Operator, email).await?;
         self.check_may_join(org, id)?;
         let put = organization::put_member(edge::new_id(), org, id, edge::now_micros());
@@ -109,7 +109,7 @@ impl Records {
     }
 
     pub async fn admin_keys(&self, organization: &str) -> Result<Value, RecordsError> {
-        let org = self.admin_org(organization).await?;
+        let org = self.organization_named(organization).await?;
         self.admin_listed(&API_KEY, org)
     }
 
@@ -128,7 +128,7 @@ impl Records {
     /// The answer holds the key itself, which nobody can read again.
     pub async fn admin_create_key(&self, organization: &str, email: &str, name: &str) -> Result<Value, RecordsError> {
         draft::created(&API_KEY, draft::Body::from_iter([("name".to_owned(), Value::from(name))]))?;
-        let org = self.admin_org(organization).await?;
+        let org = self.organization_named(organization).await?;
         let user = self.peek(|state| {
             let user = state.find(&user::email_key(email)).map(|user| user.id);
             user.filter(|user| state.find(&organization::member_key(org, *user)).is_some())
@@ -162,12 +162,6 @@ impl Records {
             }
         }
         Err(busy())
-    }
-
-    pub(crate) async fn admin_org(&self, name: &str) -> Result<OrgId, RecordsError> {
-        self.cluster.fence(GroupId::CATALOG).await?;
-        let org = self.peek(|state| state.find(&organization::name_key(name)).map(|org| OrgId(org.id)));
-        org.ok_or_else(|| RecordsError::NotFound(format!("there is no organization `{name}`")))
     }
 
     /// The user with this address, made where there is none.

@@ -23,7 +23,7 @@ const DETAILS_BYTES_MAX: usize = 64 << 10;
 
 /// Who changes the catalog.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum By<'p> {
+pub enum By<'p> {
     Caller(&'p Principal),
     /// Somebody who replies to an invitation. The organization learns who they are when they have accepted.
     Invited,
@@ -157,11 +157,11 @@ fn entry_of_invitation(
 }
 
 /// The same of what changes no record.
-pub(crate) fn entry_of(who: &Principal, action: &str, object: (&str, Uuid), details: Value) -> Map<String, Value> {
+pub fn entry_of(who: &Principal, action: &str, object: (&str, Uuid), details: Value) -> Map<String, Value> {
     entry_by(By::Caller(who), action, object, None, details)
 }
 
-pub(crate) fn entry_by(
+pub fn entry_by(
     by: By<'_>,
     action: &str,
     object: (&str, Uuid),
@@ -180,7 +180,7 @@ pub(crate) fn entry_by(
 }
 
 /// The same of what was refused to somebody who is not known for sure: it is on whom they said to be.
-pub(crate) fn entry_of_stranger(action: &str, user: Uuid, email: &str, details: Value) -> Map<String, Value> {
+pub fn entry_of_stranger(action: &str, user: Uuid, email: &str, details: Value) -> Map<String, Value> {
     let entry = json!({
         "action": action,
         "object_type": "user",

@@ -19,7 +19,7 @@ mod reading;
 mod rechecked;
 mod scope;
 
-pub(crate) use access::CatalogView;
+pub use access::CatalogView;
 pub use grants::ACLS_AT_ONCE_MAX;
 pub(crate) use scope::{
     CredentialScope, by_login, no_impersonation, no_organization, own_organizations, still_known, unknown_credential,

@@ -13,18 +13,14 @@ use crate::error::RecordsError;
 impl Records {
     /// One command, in the next entry that the catalog's committer makes: many writers share a flush. What has to be known
     /// of it is written down before.
-    pub(crate) async fn propose_one(
-        &self,
-        by: By<'_>,
-        command: CatalogCommand,
-    ) -> Result<CatalogOutcome, RecordsError> {
+    pub async fn propose_one(&self, by: By<'_>, command: CatalogCommand) -> Result<CatalogOutcome, RecordsError> {
         let encoded = encode(&command)?;
         self.keep(by, std::slice::from_ref(&command)).await?;
         of_catalog(self.cluster.write_catalog(encoded).await?)
     }
 
     /// One log entry: all of them are visible together. Each has an outcome of its own.
-    pub(crate) async fn propose(
+    pub async fn propose(
         &self,
         by: By<'_>,
         commands: Vec<CatalogCommand>,
@@ -49,7 +45,7 @@ impl Records {
     }
 
     /// What cannot be kept is not done.
-    pub(crate) async fn keep_entry(&self, org: OrgId, entry: Map<String, Value>) -> Result<(), RecordsError> {
+    pub async fn keep_entry(&self, org: OrgId, entry: Map<String, Value>) -> Result<(), RecordsError> {
         let refused =
             |why| RecordsError::Unavailable(format!("nothing was done: it could not be put on record: {why}"));
         self.ledger.append(org, entry).await.map_err(refused)
@@ -69,6 +65,6 @@ fn of_catalog(outcome: Outcome) -> Result<CatalogOutcome, RecordsError> {
 }
 
 /// An outcome that the command should not have.
-pub(crate) fn unexpected(outcome: &CatalogOutcome) -> RecordsError {
+pub fn unexpected(outcome: &CatalogOutcome) -> RecordsError {
     RecordsError::Internal(format!("the catalog answered {outcome:?}"))
 }

@@ -23,7 +23,7 @@ use crate::kinds::{EXPERIMENT, PROJECT, SERVICE_TOKEN, acl};
 use crate::list::Walk;
 use crate::patch::put;
 use crate::read::{Seen, decided, never_changes, visible};
-use crate::sealing::{self, Writing};
+use crate::sealed_values::{self, Writing};
 use crate::{Created, Records, edge};
 
 /// A name that is taken and freed again while we look, or taken by another request each time.
@@ -60,7 +60,7 @@ impl Records {
         kind: &'static Kind,
         mut body: Map<String, Value>,
     ) -> Result<Created, RecordsError> {
-        let secret = sealing::taken(kind, &mut body)?;
+        let secret = sealed_values::taken(kind, &mut body)?;
         self.fresh().await?;
         if kind.record == SERVICE_TOKEN.record {
             return self.create_token(who, body).await;
@@ -105,7 +105,7 @@ impl Records {
         kind: &'static Kind,
         mut body: Map<String, Value>,
     ) -> Result<Value, RecordsError> {
-        let secret = sealing::taken(kind, &mut body)?;
+        let secret = sealed_values::taken(kind, &mut body)?;
         self.fresh().await?;
         let fields = draft::created(kind, body.clone())?;
         if of_system(kind, &fields).is_some() {

@@ -10,20 +10,20 @@ use crate::error::RecordsError;
 use crate::kind::{Field, Home, Kind, OnCreate, OnPatch};
 use crate::shape::{Shape, take};
 
-pub(crate) type Body = Map<String, Value>;
+pub type Body = Map<String, Value>;
 
 /// Stands in the body of a key that speaks for every organization its user is in; such a key has no `org_id`.
-pub(crate) const EVERY_ORG: &str = "every_org";
+pub const EVERY_ORG: &str = "every_org";
 /// Organizations that the user of such a key left since it was made.
-pub(crate) const CLOSED_ORGS: &str = "closed_orgs";
+pub const CLOSED_ORGS: &str = "closed_orgs";
 
 /// Whether the body has this text anywhere, for a walk over many records that reads only some of them.
-pub(crate) fn mentions(record: &Record, text: &str) -> bool {
+pub fn mentions(record: &Record, text: &str) -> bool {
     std::str::from_utf8(&record.body).is_ok_and(|body| body.contains(text))
 }
 
 /// The fields that a client may set, checked; null means "not given".
-pub(crate) fn created(kind: &Kind, sent: Body) -> Result<Body, RecordsError> {
+pub fn created(kind: &Kind, sent: Body) -> Result<Body, RecordsError> {
     taken(kind.fields, sent)
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn changes(fields: &[Field], mut sent: Body) -> Result<Body, RecordsE
 
 /// The stored body with what was sent folded in; none if nothing changes. Fields cannot be removed, so null means
 /// "not given".
-pub(crate) fn patched(kind: &Kind, stored: &Body, mut sent: Body) -> Result<Option<Body>, RecordsError> {
+pub fn patched(kind: &Kind, stored: &Body, mut sent: Body) -> Result<Option<Body>, RecordsError> {
     let mut kept = stored.clone();
     for field in kind.fields.iter().filter(|field| field.patch != OnPatch::Fixed) {
         let Some(value) = sent.remove(field.name).filter(|value| !value.is_null()) else {
@@ -111,7 +111,7 @@ fn merge(into: &mut Value, from: Value) {
 
 /// What an answer is made of beside the body.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame {
+pub struct Frame {
     pub id: Uuid,
     pub org: Option<OrgId>,
     /// Microseconds since the epoch, UTC.
@@ -126,7 +126,7 @@ impl Frame {
 }
 
 /// Every field of the kind, null where it was never set.
-pub(crate) fn shown(kind: &Kind, frame: &Frame, mut body: Body) -> Body {
+pub fn shown(kind: &Kind, frame: &Frame, mut body: Body) -> Body {
     let mut object = Body::new();
     object.insert("id".into(), frame.id.to_string().into());
     if kind.record == RecordKind::ACL {
@@ -148,13 +148,13 @@ pub(crate) fn shown(kind: &Kind, frame: &Frame, mut body: Body) -> Body {
 }
 
 /// A record's body; one that does not read was damaged.
-pub(crate) fn read(record: &Record) -> Result<Body, RecordsError> {
+pub fn read(record: &Record) -> Result<Body, RecordsError> {
     let unreadable = |error| RecordsError::Internal(format!("{} {} does not read: {error}", record.kind, record.id));
     serde_json::from_slice(&record.body).map_err(unreadable)
 }
 
 /// A text among what was sent that is no field of the record; null and empty mean "not given".
-pub(crate) fn text_of<'a>(sent: &'a Body, name: &str) -> Result<Option<&'a str>, RecordsError> {
+pub fn text_of<'a>(sent: &'a Body, name: &str) -> Result<Option<&'a str>, RecordsError> {
     match sent.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
@@ -163,7 +163,7 @@ pub(crate) fn text_of<'a>(sent: &'a Body, name: &str) -> Result<Option<&'a str>,
 }
 
 /// The same for an id.
-pub(crate) fn uuid_of(sent: &Body, name: &str) -> Result<Option<Uuid>, RecordsError> {
+pub fn uuid_of(sent: &Body, name: &str) -> Result<Option<Uuid>, RecordsError> {
     let wrong = |_| RecordsError::BadRequest(format!("`{name}` has to be a UUID, not another text"));
     text_of(sent, name)?.map(|text| Uuid::parse_str(text).map_err(wrong)).transpose()
 }
@@ -178,12 +178,12 @@ pub(crate) fn flag_of(sent: &Body, name: &str) -> Result<bool, RecordsError> {
 }
 
 /// Returns the text of a field; empty where there is none.
-pub(crate) fn text_in(body: &Body, name: &str) -> String {
+pub fn text_in(body: &Body, name: &str) -> String {
     body.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// A value of a record's body that is an id.
-pub(crate) fn id_in(body: &Body, name: &str) -> Option<Uuid> {
+pub fn id_in(body: &Body, name: &str) -> Option<Uuid> {
     body.get(name).and_then(Value::as_str).and_then(|text| Uuid::parse_str(text).ok())
 }
 

@@ -114,7 +114,7 @@ impl Records {
         email: Option<&str>,
     ) -> Result<Value, RecordsError> {
         let org = match organization {
-            Some(name) => Some(self.admin_org(name).await?),
+            Some(name) => Some(self.organization_named(name).await?),
             None => None,
         };
         self.cluster.fence(GroupId::CATALOG).await?;

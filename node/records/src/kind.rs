@@ -42,7 +42,7 @@ pub(crate) struct Checked<'c> {
 pub struct Kind {
     /// As the API writes it.
     pub(crate) name: &'static str,
-    pub(crate) record: RecordKind,
+    pub record: RecordKind,
     pub(crate) home: Home,
     pub(crate) naming: Naming,
     pub(crate) guard: Guard,
@@ -56,7 +56,7 @@ pub struct Kind {
     /// Records of a list where the client names no limit; none gives all.
     pub(crate) list_default: Option<u64>,
     /// The objects that keep rows under the record's id: they go with it.
-    pub(crate) rows: &'static [ObjectKind],
+    pub rows: &'static [ObjectKind],
     /// Whether an answer says when it was deleted, which is null but for the answer to the delete.
     pub(crate) has_deleted_at: bool,
     /// Those that belong to the system: in every organization, and never changed.
@@ -254,7 +254,7 @@ impl Kind {
     }
 
     /// The project that a record of this kind is in, or that it is.
-    pub(crate) fn project_of(&self, record: &Record) -> Option<Uuid> {
+    pub fn project_of(&self, record: &Record) -> Option<Uuid> {
         match self.home {
             Home::Organization | Home::Object => (self.record == RecordKind::PROJECT).then_some(record.id),
             Home::Project => self.home_of(record),
@@ -262,7 +262,7 @@ impl Kind {
     }
 
     /// Whether the record is there for anyone: not being deleted, and not in a project that is.
-    pub(crate) fn lives(&self, state: &State, record: &Record) -> bool {
+    pub fn lives(&self, state: &State, record: &Record) -> bool {
         let project_lives = || {
             let project = self.project_of(record).and_then(|id| state.get(RecordKind::PROJECT, id));
             project.is_some_and(|project| !project.keys.is_empty())

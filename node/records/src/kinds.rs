@@ -39,9 +39,8 @@ pub use access::group::GROUP;
 pub use access::project_group::PROJECT_GROUP;
 pub use access::role::ROLE;
 pub use access::service_token::SERVICE_TOKEN;
-pub(crate) use access::{
-    acl, api_key, group, invitation, login, organization, project_group, role, service_token, user,
-};
+pub(crate) use access::{acl, project_group};
+pub use access::{api_key, group, invitation, login, organization, role, service_token, user};
 pub use agent::AGENT;
 pub use ai_secret::AI_SECRET;
 pub use dataset::DATASET;
@@ -98,7 +97,7 @@ pub(crate) fn within(home: Home) -> impl Iterator<Item = &'static Kind> {
 }
 
 /// Returns the kind whose id names an object of rows. The audit log and files are found by their organization.
-pub(crate) fn of_object(rows: ObjectKind) -> Option<&'static Kind> {
+pub fn of_object(rows: ObjectKind) -> Option<&'static Kind> {
     KINDS.into_iter().find(|kind| kind.rows.contains(&rows))
 }
 

@@ -14,7 +14,6 @@
 
 mod accounts;
 mod admin;
-mod arriving;
 mod audit;
 mod authentication;
 mod authz;
@@ -31,7 +30,6 @@ mod invitations;
 mod jwts;
 mod kind;
 pub mod kinds;
-mod leaving;
 mod list;
 mod logins;
 mod masters;
@@ -42,9 +40,8 @@ mod people;
 mod pepper;
 mod prompts;
 mod read;
-mod retention;
 mod rules;
-mod sealing;
+mod sealed_values;
 mod setup;
 mod shape;
 mod signing;
@@ -63,7 +60,6 @@ use crate::authz::access::AccessCache;
 use crate::authz::fences::Fences;
 use crate::logins::Once;
 
-pub use arriving::{Arriving, Came, RECORDS_AT_ONCE_BYTES, RECORDS_AT_ONCE_MAX};
 pub use authz::ACLS_AT_ONCE_MAX;
 pub use bootstrap::Founding;
 pub use delete::Swept;
@@ -73,16 +69,29 @@ pub use error::RecordsError;
 pub use invitations::{Pending, Reply};
 pub use jwts::Jwts;
 pub use kind::{Api, Changes, Export, Kind, NAME_BYTES_MAX};
-pub use leaving::{Carried, Leaving, is_versioned, project_of_prompt};
 pub use list::{IDS_MAX, ListRequest};
 pub use logins::{Begun, GrantRefusal, Tokens};
 pub use masters::MasterKey;
 pub use people::MEMBERS_AT_ONCE_MAX;
 pub use prompts::{Definition, PromptPlace};
-pub use retention::Keeping;
 pub use rules::{Invitations, RecordRules};
+pub use sealed_values::without_secret;
 pub use setup::{Setup, SetupState};
 pub use signing::SigningSecrets;
+
+/// The mechanism of records, for crates whose subjects are records of their own: consistent views of the catalog, bodies of
+/// records, and commands to the catalog. The API is served by the methods of [`Records`] and needs nothing of it.
+///
+/// [`Records`] has what goes with it: `peek`, `look`, `fresh` and `fence` read; `propose`, `propose_one` and `keep_entry`
+/// write.
+pub mod mechanism {
+    pub use crate::audit::{By, entry_by, entry_of, entry_of_stranger};
+    pub use crate::authz::CatalogView;
+    pub use crate::commit::unexpected;
+    pub use crate::draft::{Body, Frame, id_in, read as read_body, text_in};
+    pub use crate::edge::{new_id, now_micros, random};
+    pub use crate::list::Walk;
+}
 
 /// A handle; clones share everything.
 #[derive(Clone)]

@@ -222,7 +222,7 @@ impl Asked {
 }
 
 /// One page of few records that were gathered as they are.
-pub(crate) fn one_page(
+pub fn one_page(
     state: &State,
     kind: RecordKind,
     records: Vec<Arc<Record>>,
@@ -296,7 +296,7 @@ fn contains(stored: &Value, wanted: &Value) -> bool {
 
 /// The records of a kind in one organization, batch by batch.
 #[derive(Debug)]
-pub(crate) struct Walk {
+pub struct Walk {
     kind: RecordKind,
     org: OrgId,
     cursor: Option<Cursor>,
@@ -376,7 +376,7 @@ impl Records {
     }
 
     /// The caller within the organization that is listed.
-    pub(crate) async fn lister(&self, who: &Principal, org_name: Option<&str>) -> Result<Principal, RecordsError> {
+    pub async fn lister(&self, who: &Principal, org_name: Option<&str>) -> Result<Principal, RecordsError> {
         self.look(|view| match org_name {
             Some(name) => within_named(view, who, name),
             None => within(view, who, who.org)?.ok_or_else(|| no_organization(&who.org_name)),

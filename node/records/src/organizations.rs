@@ -24,6 +24,13 @@ use crate::{Records, edge};
 const ATTEMPTS_MAX: usize = 8;
 
 impl Records {
+    /// Returns the organization of this name, whoever asks.
+    pub async fn organization_named(&self, name: &str) -> Result<OrgId, RecordsError> {
+        self.cluster.fence(GroupId::CATALOG).await?;
+        let org = self.peek(|state| state.find(&organization::name_key(name)).map(|org| OrgId(org.id)));
+        org.ok_or_else(|| RecordsError::NotFound(format!("there is no organization `{name}`")))
+    }
+
     /// Those that the caller's credential speaks for.
     pub async fn list_organizations(&self, who: &Principal, request: &ListRequest) -> Result<Vec<Value>, RecordsError> {
         self.fresh().await?;

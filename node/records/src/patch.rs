@@ -13,7 +13,7 @@ use crate::error::RecordsError;
 use crate::kind::{Checked, Kind, Naming};
 use crate::kinds::organization::member_key;
 use crate::read::{Seen, visible};
-use crate::sealing::{self, Writing};
+use crate::sealed_values::{self, Writing};
 use crate::{Records, edge};
 
 /// Each loses only to another writer that won.
@@ -27,7 +27,7 @@ impl Records {
         id: Uuid,
         mut body: Map<String, Value>,
     ) -> Result<Value, RecordsError> {
-        let secret = sealing::taken(kind, &mut body)?;
+        let secret = sealed_values::taken(kind, &mut body)?;
         draft::check_taken_out(kind, &body)?;
         // Also a change that changes nothing is one of what is there now.
         self.fresh().await?;

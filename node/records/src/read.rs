@@ -57,6 +57,16 @@ impl Records {
         })
     }
 
+    /// Returns whether the record behind an object is here, whoever asks: rows may be written to it.
+    pub async fn has_record(&self, object: &ObjectKey) -> Result<bool, RecordsError> {
+        self.cluster.fence(GroupId::CATALOG).await?;
+        let Some(kind) = kinds::of_object(object.kind) else { return Ok(false) };
+        Ok(self.peek(|view| {
+            let record = view.get(kind.record, object.id);
+            record.is_some_and(|record| record.org == Some(object.org) && kind.lives(view, record))
+        }))
+    }
+
     /// Whether the objects that [`Records::object`] found, and the caller's credential, stood when this was called, for who has
     /// read or written them meanwhile: what this node's copy of the catalog says may be older than what another node has
     /// said already, and nobody is to see what was gone come back. Alone there are no others.

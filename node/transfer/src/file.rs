@@ -10,7 +10,6 @@
 use std::io::{self, BufRead, Read, Write};
 
 use assay_node_auth::Sha256;
-use assay_node_records::Carried;
 use assay_storage_model::{ObjectKind, OrgId};
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
@@ -19,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::error::{TransferError, damaged};
+use crate::export::records::RecordLine;
 
 /// Of the file as this version writes it.
 pub const FORMAT: u32 = 1;
@@ -62,7 +62,7 @@ pub struct Footer {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Line {
-    Record(Box<Carried>),
+    Record(Box<RecordLine>),
     Object(Object),
     /// The text of one operation.
     Operation(Vec<u8>),
@@ -73,7 +73,7 @@ pub enum Line {
 #[serde(rename_all = "snake_case")]
 enum Said {
     Header(Header),
-    Record(Box<Carried>),
+    Record(Box<RecordLine>),
     Object(Object),
     Footer(Footer),
 }
@@ -113,7 +113,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    pub fn record(&mut self, record: Carried) -> io::Result<()> {
+    pub fn record(&mut self, record: RecordLine) -> io::Result<()> {
         self.footer.records += 1;
         self.say(&Said::Record(Box::new(record)))
     }

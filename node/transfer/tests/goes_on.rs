@@ -8,7 +8,7 @@ use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_objects::{AuditLog, ObjectLimits, ObjectWrite, Objects, PastOp, PastPlace, Patience, node_clock};
 use assay_node_records::kinds::{DATASET, PROJECT};
 use assay_node_records::{Founding, Records};
-use assay_node_transfer::{Place, TransferError, export, import};
+use assay_node_transfer::{TransferContext, TransferError, export, import};
 use assay_storage_model::event::Sent;
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
 use serde_json::{Map, Value, json};
@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 use uuid::Uuid;
 
 struct Node {
-    place: Place,
+    place: TransferContext,
     cluster: Arc<Cluster>,
     runtime: Runtime,
     _dir: tempfile::TempDir,
@@ -33,7 +33,12 @@ impl Node {
         let founding =
             Founding { org_name: org_name.into(), owner_email: format!("owner@{org_name}.example"), api_key: None };
         runtime.block_on(records.found(founding)).expect("founds");
-        Node { place: Place { records, objects, runtime: runtime.handle().clone() }, cluster, runtime, _dir: dir }
+        Node {
+            place: TransferContext { records, objects, runtime: runtime.handle().clone() },
+            cluster,
+            runtime,
+            _dir: dir,
+        }
     }
 
     fn write(&self, object: ObjectKey, rows: Vec<Value>) {

@@ -96,6 +96,10 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-files", &["assay-node-objects", "assay-storage-model"]),
     ("assay-node-functions", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
     ("assay-node-transfer", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
+    (
+        "assay-node-retention",
+        &["assay-cluster", "assay-node-objects", "assay-node-query", "assay-node-records", "assay-storage-model"],
+    ),
     ("assay-node-connections", &[]),
     ("assay-node-grpc", &["assay-node-connections"]),
     (

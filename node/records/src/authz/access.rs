@@ -35,7 +35,7 @@ const USERS_KEPT_MAX: usize = 100_000;
 
 /// The local catalog at one moment, and what its users may do by it.
 #[derive(Clone, Copy)]
-pub(crate) struct CatalogView<'s> {
+pub struct CatalogView<'s> {
     state: &'s State,
     cache: &'s AccessCache,
 }
@@ -55,7 +55,7 @@ impl Deref for CatalogView<'_> {
 }
 
 impl<'s> CatalogView<'s> {
-    pub fn new(state: &'s State, cache: &'s AccessCache) -> CatalogView<'s> {
+    pub(crate) fn new(state: &'s State, cache: &'s AccessCache) -> CatalogView<'s> {
         CatalogView { state, cache }
     }
 

@@ -9,10 +9,7 @@ use crate::error::RecordsError;
 
 impl Records {
     /// Looks at the local catalog; before a refusal that fresher state could turn, once more behind a fence.
-    pub(crate) async fn look<T>(
-        &self,
-        look: impl Fn(&CatalogView<'_>) -> Result<T, RecordsError>,
-    ) -> Result<T, RecordsError> {
+    pub async fn look<T>(&self, look: impl Fn(&CatalogView<'_>) -> Result<T, RecordsError>) -> Result<T, RecordsError> {
         match self.peek(&look) {
             Err(refusal) if refusal.may_be_stale() => {
                 self.cluster.fence(GroupId::CATALOG).await?;
@@ -22,8 +19,14 @@ impl Records {
         }
     }
 
+    /// Returns when everything acknowledged before the call can be read here.
+    pub async fn fence(&self) -> Result<(), RecordsError> {
+        self.cluster.fence(GroupId::CATALOG).await?;
+        Ok(())
+    }
+
     /// Returns when what others acknowledged before the call can be seen here. Alone there are no others.
-    pub(crate) async fn fresh(&self) -> Result<(), RecordsError> {
+    pub async fn fresh(&self) -> Result<(), RecordsError> {
         if !self.cluster.is_alone() {
             self.cluster.fence(GroupId::CATALOG).await?;
         }
@@ -31,7 +34,7 @@ impl Records {
     }
 
     /// One consistent view; a function, so that no lock lives across an await.
-    pub(crate) fn peek<T>(&self, look: impl FnOnce(&CatalogView<'_>) -> T) -> T {
+    pub fn peek<T>(&self, look: impl FnOnce(&CatalogView<'_>) -> T) -> T {
         look(&CatalogView::new(&self.cluster.catalog().read(), &self.known))
     }
 }

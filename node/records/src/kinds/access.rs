@@ -1,15 +1,15 @@
 //! Kinds that say who is there and who may do what: users, groups, roles, grants, keys and tokens.
 
 pub(crate) mod acl;
-pub(crate) mod api_key;
-pub(crate) mod group;
-pub(crate) mod invitation;
-pub(crate) mod login;
-pub(crate) mod organization;
+pub mod api_key;
+pub mod group;
+pub mod invitation;
+pub mod login;
+pub mod organization;
 pub(crate) mod project_group;
-pub(crate) mod role;
-pub(crate) mod service_token;
-pub(crate) mod user;
+pub mod role;
+pub mod service_token;
+pub mod user;
 
 use assay_storage_model::OrgId;
 use serde_json::Value;

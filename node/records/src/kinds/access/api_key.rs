@@ -45,6 +45,6 @@ pub static API_KEY: Kind = Kind {
     }),
 };
 
-pub(crate) fn fingerprint_key(fingerprint: &str) -> UniqueKey {
+pub fn fingerprint_key(fingerprint: &str) -> UniqueKey {
     UniqueKey::new(FINGERPRINT_SCOPE, fingerprint)
 }

@@ -60,11 +60,11 @@ fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
     Ok(())
 }
 
-pub(crate) fn ids<'b>(body: &'b Body, name: &str) -> impl Iterator<Item = Uuid> + use<'b> {
+pub fn ids<'b>(body: &'b Body, name: &str) -> impl Iterator<Item = Uuid> + use<'b> {
     let items = body.get(name).and_then(Value::as_array).into_iter().flatten();
     items.filter_map(|item| Uuid::parse_str(item.as_str()?).ok())
 }
 
-pub(crate) fn read(body: &Body) -> Group {
+pub fn read(body: &Body) -> Group {
     Group { users: ids(body, "member_users").collect(), groups: ids(body, "member_groups").collect() }
 }

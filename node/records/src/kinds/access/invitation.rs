@@ -14,11 +14,11 @@ use crate::error::RecordsError;
 
 const SCOPE: &str = "org_invitation";
 /// Upper bound of the groups that one invitation names.
-pub(crate) const GROUPS_MAX: usize = 100;
+pub const GROUPS_MAX: usize = 100;
 
 /// The body of the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Invitation {
+pub struct Invitation {
     pub invited_user_id: Uuid,
     /// As the inviter wrote it.
     pub email: String,
@@ -29,31 +29,25 @@ pub(crate) struct Invitation {
 }
 
 /// A person is invited to an organization at most once at a time.
-pub(crate) fn key(org: OrgId, user: Uuid) -> UniqueKey {
+pub fn key(org: OrgId, user: Uuid) -> UniqueKey {
     UniqueKey::new(format!("{SCOPE}/{org}"), user.to_string())
 }
 
 /// Whether a record of the kind of memberships is an invitation.
-pub(crate) fn is_one(record: &Record) -> bool {
+pub fn is_one(record: &Record) -> bool {
     record.kind == RecordKind::ORG_MEMBER && is_key(&record.keys)
 }
 
-pub(crate) fn is_key(keys: &[UniqueKey]) -> bool {
+pub fn is_key(keys: &[UniqueKey]) -> bool {
     keys.first().is_some_and(|key| key.scope.split_once('/').is_some_and(|(scope, _)| scope == SCOPE))
 }
 
-pub(crate) fn read(record: &Record) -> Result<Invitation, RecordsError> {
+pub fn read(record: &Record) -> Result<Invitation, RecordsError> {
     let damaged = |error| RecordsError::Internal(format!("the invitation {} does not read: {error}", record.id));
     serde_json::from_slice(&record.body).map_err(damaged)
 }
 
-pub(crate) fn put(
-    id: Uuid,
-    org: OrgId,
-    expect: Expect,
-    invitation: &Invitation,
-    at: i64,
-) -> Result<PutRecord, RecordsError> {
+pub fn put(id: Uuid, org: OrgId, expect: Expect, invitation: &Invitation, at: i64) -> Result<PutRecord, RecordsError> {
     let body =
         serde_json::to_vec(invitation).map_err(|error| RecordsError::Internal(format!("an invitation: {error}")))?;
     let keys = vec![key(org, invitation.invited_user_id)];
@@ -61,7 +55,7 @@ pub(crate) fn put(
 }
 
 /// The membership that takes the place of the invitation, unless it was withdrawn or changed meanwhile.
-pub(crate) fn accepted(record: &Record, org: OrgId, user: Uuid, at: i64) -> PutRecord {
+pub fn accepted(record: &Record, org: OrgId, user: Uuid, at: i64) -> PutRecord {
     PutRecord {
         kind: RecordKind::ORG_MEMBER,
         id: record.id,
@@ -74,12 +68,12 @@ pub(crate) fn accepted(record: &Record, org: OrgId, user: Uuid, at: i64) -> PutR
 }
 
 /// What an invitation says of itself in the log of its organization: not who the person is beyond what the inviter wrote.
-pub(crate) fn told(body: &serde_json::Map<String, Value>) -> Value {
+pub fn told(body: &serde_json::Map<String, Value>) -> Value {
     serde_json::json!({ "email": body.get("email"), "groups": body.get("groups") })
 }
 
 /// The pending invitations of a person, by organization.
-pub(crate) fn of_user(state: &State, user: Uuid) -> Vec<std::sync::Arc<Record>> {
+pub fn of_user(state: &State, user: Uuid) -> Vec<std::sync::Arc<Record>> {
     let mut orgs: Vec<_> = state.all(RecordKind::ORGANIZATION).collect();
     orgs.sort_by_key(|org| (org.created, org.id));
     orgs.into_iter().filter_map(|org| state.find(&key(OrgId(org.id), user)).cloned()).collect()

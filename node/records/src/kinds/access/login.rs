@@ -9,10 +9,10 @@ use uuid::Uuid;
 use crate::error::RecordsError;
 
 /// Logins that one user has at once; one more takes the place of the one that was used least lately.
-pub(crate) const LOGINS_PER_USER_MAX: u32 = 20;
+pub const LOGINS_PER_USER_MAX: u32 = 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Login {
+pub struct Login {
     pub user_id: Uuid,
     pub client_id: String,
     pub scope: String,
@@ -32,7 +32,7 @@ pub(crate) struct Login {
 
 /// What has to be shown with a code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Code {
+pub struct Code {
     pub redirect_uri: String,
     pub challenge: String,
     /// Seconds since the epoch.
@@ -56,11 +56,11 @@ impl Login {
 }
 
 /// The mark of a setup that is done. It has no place among the user's logins, so that no login takes its place.
-pub(crate) fn spent_key(session: Uuid) -> UniqueKey {
+pub fn spent_key(session: Uuid) -> UniqueKey {
     UniqueKey::new("login.spent", session.to_string())
 }
 
 /// A user's logins have numbered places, so that they are found, and are not more than there may be.
-pub(crate) fn place_key(user: Uuid, place: u32) -> UniqueKey {
+pub fn place_key(user: Uuid, place: u32) -> UniqueKey {
     UniqueKey::new(format!("login/{user}"), place.to_string())
 }

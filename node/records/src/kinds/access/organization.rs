@@ -24,20 +24,20 @@ pub(crate) const FIELDS: &[(&str, Shape)] = &[
     ("image_rendering_mode", Shape::Word(&["auto", "click_to_load", "blocked"])),
 ];
 
-pub(crate) fn name_key(name: &str) -> UniqueKey {
+pub fn name_key(name: &str) -> UniqueKey {
     UniqueKey::new("organization.name", name)
 }
 
 /// Returns the name of an organization as its record has it.
-pub(crate) fn name_of(organization: &Record) -> Result<String, RecordsError> {
+pub fn name_of(organization: &Record) -> Result<String, RecordsError> {
     Ok(draft::text_in(&draft::read(organization)?, "name"))
 }
 
-pub(crate) fn check_name(name: &str) -> Result<(), RecordsError> {
+pub fn check_name(name: &str) -> Result<(), RecordsError> {
     take(&NAME, "name of the organization", name.into()).map(drop)
 }
 
-pub(crate) fn put(id: Uuid, name: &str, at: i64) -> PutRecord {
+pub fn put(id: Uuid, name: &str, at: i64) -> PutRecord {
     PutRecord {
         kind: RecordKind::ORGANIZATION,
         id,
@@ -50,11 +50,11 @@ pub(crate) fn put(id: Uuid, name: &str, at: i64) -> PutRecord {
 }
 
 /// A user is in an organization at most once.
-pub(crate) fn member_key(org: OrgId, user: Uuid) -> UniqueKey {
+pub fn member_key(org: OrgId, user: Uuid) -> UniqueKey {
     UniqueKey::new(format!("org_member/{org}"), user.to_string())
 }
 
-pub(crate) fn put_member(id: Uuid, org: OrgId, user: Uuid, at: i64) -> PutRecord {
+pub fn put_member(id: Uuid, org: OrgId, user: Uuid, at: i64) -> PutRecord {
     PutRecord {
         kind: RecordKind::ORG_MEMBER,
         id,
@@ -67,12 +67,12 @@ pub(crate) fn put_member(id: Uuid, org: OrgId, user: Uuid, at: i64) -> PutRecord
 }
 
 /// `joined` is when the membership began. Memberships of versions before 0.5 do not have it.
-pub(crate) fn member_body(user: Uuid, at: i64) -> Vec<u8> {
+pub fn member_body(user: Uuid, at: i64) -> Vec<u8> {
     json!({ "user_id": user.to_string(), JOINED: at }).to_string().into_bytes()
 }
 
 /// When a membership began, in microseconds since the epoch; none where a version before 0.5 made it.
-pub(crate) fn joined(state: &State, org: OrgId, user: Uuid) -> Option<i64> {
+pub fn joined(state: &State, org: OrgId, user: Uuid) -> Option<i64> {
     let member = state.find(&member_key(org, user))?;
     draft::read(member).ok()?.get(JOINED)?.as_i64()
 }
@@ -80,7 +80,7 @@ pub(crate) fn joined(state: &State, org: OrgId, user: Uuid) -> Option<i64> {
 const JOINED: &str = "joined";
 
 /// Whether somebody is a member of any organization but this one.
-pub(crate) fn is_member_elsewhere(state: &State, org: OrgId, user: Uuid) -> bool {
+pub fn is_member_elsewhere(state: &State, org: OrgId, user: Uuid) -> bool {
     let mut others = state.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id)).filter(|other| *other != org);
     others.any(|other| state.find(&member_key(other, user)).is_some())
 }
@@ -92,19 +92,19 @@ const FIRST_GROUPS: [(&str, Uuid, u128); 3] = [
     ("Engineers", role::ENGINEER, 0x656e_6769_6e65),
     ("Viewers", role::VIEWER, 0x7669_6577_6572),
 ];
-pub(crate) const OWNERS: &str = "Owners";
+pub const OWNERS: &str = "Owners";
 
 /// A mark of its own, so that an organization whose groups were all deleted is not given them again.
-pub(crate) fn mark_key(org: OrgId) -> UniqueKey {
+pub fn mark_key(org: OrgId) -> UniqueKey {
     UniqueKey::new("organization.groups", org.to_string())
 }
 
-pub(crate) fn has_groups(state: &State, org: OrgId) -> bool {
+pub fn has_groups(state: &State, org: OrgId) -> bool {
     state.find(&mark_key(org)).is_some()
 }
 
 /// Every user of the organization.
-pub(crate) fn members(state: &State, org: OrgId) -> Result<Vec<Uuid>, RecordsError> {
+pub fn members(state: &State, org: OrgId) -> Result<Vec<Uuid>, RecordsError> {
     let mut walk = Walk::of(RecordKind::ORG_MEMBER, org);
     let mut users = Vec::new();
     while !walk.is_over() {
@@ -115,7 +115,7 @@ pub(crate) fn members(state: &State, org: OrgId) -> Result<Vec<Uuid>, RecordsErr
     Ok(users)
 }
 
-pub(crate) fn owners_id(org: OrgId) -> Uuid {
+pub fn owners_id(org: OrgId) -> Uuid {
     derived(org, FIRST_GROUPS[0].2)
 }
 
@@ -124,7 +124,7 @@ fn derived(org: OrgId, which: u128) -> Uuid {
 }
 
 /// The groups with their grants; the first of them has these users.
-pub(crate) fn put_groups(org: OrgId, owners: &[Uuid], at: i64) -> Vec<PutRecord> {
+pub fn put_groups(org: OrgId, owners: &[Uuid], at: i64) -> Vec<PutRecord> {
     let put = |kind: &crate::kind::Kind, id: Uuid, body: Body| PutRecord {
         kind: kind.record,
         id,

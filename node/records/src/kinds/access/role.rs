@@ -14,11 +14,11 @@ use crate::kinds::{NAME, PROSE};
 use crate::shape::{Member, Shape};
 
 /// Does everything.
-pub(crate) const OWNER: Uuid = Uuid::from_u128(0xa55a_0001_0000_4000_8000_0000_0000_0001);
+pub const OWNER: Uuid = Uuid::from_u128(0xa55a_0001_0000_4000_8000_0000_0000_0001);
 /// Makes, changes and deletes projects and what is in them; says nothing of who may do what.
-pub(crate) const ENGINEER: Uuid = Uuid::from_u128(0xa55a_0001_0000_4000_8000_0000_0000_0002);
+pub const ENGINEER: Uuid = Uuid::from_u128(0xa55a_0001_0000_4000_8000_0000_0000_0002);
 /// Reads projects and what is in them.
-pub(crate) const VIEWER: Uuid = Uuid::from_u128(0xa55a_0001_0000_4000_8000_0000_0000_0003);
+pub const VIEWER: Uuid = Uuid::from_u128(0xa55a_0001_0000_4000_8000_0000_0000_0003);
 
 const PERMISSIONS_MAX: usize = 200;
 
@@ -79,7 +79,7 @@ const PERMISSION: Shape = Shape::Closed(&[
 ]);
 
 /// What a role gives; words that are not known give nothing.
-pub(crate) fn read(body: &Body) -> Role {
+pub fn read(body: &Body) -> Role {
     let items = |name: &str| body.get(name).and_then(Value::as_array).into_iter().flatten();
     let granted = |item: &Value| -> Option<Granted> {
         let permission = Permission::parse(item.get("permission")?.as_str()?)?;
@@ -118,7 +118,7 @@ fn builtin() -> Vec<Record> {
     KINDS.map(record).into()
 }
 
-pub(crate) fn of_system() -> impl Iterator<Item = (Uuid, Role)> {
+pub fn of_system() -> impl Iterator<Item = (Uuid, Role)> {
     [OWNER, ENGINEER, VIEWER].into_iter().map(|id| {
         let body = Body::from_iter([("member_permissions".to_owned(), permissions(id))]);
         (id, read(&body))

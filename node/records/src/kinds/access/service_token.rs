@@ -16,7 +16,7 @@ use crate::shape::Shape;
 
 const FINGERPRINT_SCOPE: &str = "service_token.fingerprint";
 /// The field that says whom it speaks for.
-pub(crate) const ACCOUNT: &str = "service_account_id";
+pub const ACCOUNT: &str = "service_account_id";
 
 pub static SERVICE_TOKEN: Kind = Kind {
     name: "service_token",
@@ -49,12 +49,12 @@ pub static SERVICE_TOKEN: Kind = Kind {
     }),
 };
 
-pub(crate) fn token_key(fingerprint: &str) -> UniqueKey {
+pub fn token_key(fingerprint: &str) -> UniqueKey {
     UniqueKey::new(FINGERPRINT_SCOPE, fingerprint)
 }
 
 /// Whom a token can be for.
-pub(crate) fn check_account(view: &CatalogView<'_>, org: OrgId, account: Uuid) -> Result<(), RecordsError> {
+pub fn check_account(view: &CatalogView<'_>, org: OrgId, account: Uuid) -> Result<(), RecordsError> {
     let is_account = view.get(RecordKind::USER, account).is_some_and(|user| user::is_service_account(user));
     if is_account && view.find(&organization::member_key(org, account)).is_some() {
         return Ok(());

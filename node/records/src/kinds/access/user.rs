@@ -14,11 +14,11 @@ const EMAIL_BYTES_MAX: usize = 320;
 const SLUG_LETTERS_MAX: usize = 40;
 
 /// Addresses that differ only in case are one user's.
-pub(crate) fn email_key(email: &str) -> UniqueKey {
+pub fn email_key(email: &str) -> UniqueKey {
     UniqueKey::new("user.email", email.to_lowercase())
 }
 
-pub(crate) fn check_email(email: &str) -> Result<(), RecordsError> {
+pub fn check_email(email: &str) -> Result<(), RecordsError> {
     let (local, domain) = email.split_once('@').unwrap_or_default();
     let odd = email.chars().any(|letter| letter.is_whitespace() || letter.is_control());
     if local.is_empty() || domain.is_empty() || odd || email.len() > EMAIL_BYTES_MAX {
@@ -28,7 +28,7 @@ pub(crate) fn check_email(email: &str) -> Result<(), RecordsError> {
     Ok(())
 }
 
-pub(crate) fn put(id: Uuid, email: &str, at: i64) -> PutRecord {
+pub fn put(id: Uuid, email: &str, at: i64) -> PutRecord {
     PutRecord {
         kind: RecordKind::USER,
         id,
@@ -40,12 +40,12 @@ pub(crate) fn put(id: Uuid, email: &str, at: i64) -> PutRecord {
     }
 }
 
-pub(crate) fn is_service_account(user: &Record) -> bool {
+pub fn is_service_account(user: &Record) -> bool {
     user.org.is_some()
 }
 
 /// An address where no mail ever arrives: `.invalid` is nobody's.
-pub(crate) fn account_email(name: &str, org: OrgId, random: [u8; 4]) -> String {
+pub fn account_email(name: &str, org: OrgId, random: [u8; 4]) -> String {
     let mut slug = String::new();
     for letter in name.chars().take(SLUG_LETTERS_MAX) {
         match letter.to_ascii_lowercase() {
@@ -58,7 +58,7 @@ pub(crate) fn account_email(name: &str, org: OrgId, random: [u8; 4]) -> String {
     format!("{slug}-{:08x}@service.{org}.invalid", u32::from_be_bytes(random))
 }
 
-pub(crate) fn put_account(id: Uuid, org: OrgId, name: &str, email: &str, at: i64) -> PutRecord {
+pub fn put_account(id: Uuid, org: OrgId, name: &str, email: &str, at: i64) -> PutRecord {
     let body = json!({ "given_name": name, "email": email });
     PutRecord { org: Some(org), body: body.to_string().into_bytes(), ..put(id, email, at) }
 }

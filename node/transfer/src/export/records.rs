@@ -1,26 +1,18 @@
-//! All records of an organization as they leave for another place, and the kinds of them in an order in which each comes behind
-//! what it hangs on.
+//! All records of an organization as an export has them, in an order in which each comes behind what it depends on.
 //!
-//! Keys, tokens and data keys stay: what is kept of them opens nothing elsewhere. Records that keep a secret leave without
-//! it, marked as such.
+//! Keys, tokens and data keys stay: what is kept of them opens nothing elsewhere. Records that keep a secret are exported
+//! without it, and marked.
 
 use std::sync::Arc;
 
+use assay_node_records::kinds::{KINDS, PROMPT, invitation, organization};
+use assay_node_records::mechanism::{self, By, CatalogView, Walk};
+use assay_node_records::{Export, Kind, Records, RecordsError, without_secret};
 use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};
-use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId};
+use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
-
-use crate::Records;
-use crate::audit::{By, entry_by};
-use crate::authz::CatalogView;
-use crate::draft::{self, Body};
-use crate::error::RecordsError;
-use crate::kind::{Export, Kind};
-use crate::kinds::{KINDS, PROMPT, invitation, organization};
-use crate::list::Walk;
-use crate::sealing;
 
 pub(crate) const ORGANIZATION: &str = "organization";
 pub(crate) const USER: &str = "user";
@@ -28,10 +20,10 @@ pub(crate) const MEMBER: &str = "org_member";
 /// That an organization was given its first groups.
 pub(crate) const GROUPS_GIVEN: &str = "groups_given";
 
-/// One record outside of a catalog.
+/// One record outside of a catalog: a line of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Carried {
+pub struct RecordLine {
     pub kind: String,
     pub id: Uuid,
     /// Whether it belongs to the organization; people stand above it.
@@ -45,29 +37,28 @@ pub struct Carried {
     pub without_secret: bool,
 }
 
-/// The records of one moment. They are the catalog's own, so holding them costs next to nothing.
+/// The records of an organization at one moment. They are the catalog's own, so holding them costs next to nothing.
 #[derive(Debug)]
-pub struct Leaving {
+pub struct OrganizationRecords {
     pub org: OrgId,
-    pub name: String,
-    before: Vec<Leaver>,
-    after: Vec<Leaver>,
+    before: Vec<ExportedRecord>,
+    after: Vec<ExportedRecord>,
 }
 
 #[derive(Debug)]
-struct Leaver {
+struct ExportedRecord {
     kind: &'static str,
     /// None of a kind that the API does not show.
     shown: Option<&'static Kind>,
     record: Arc<Record>,
 }
 
-impl Leaver {
-    fn carried(&self) -> Result<Carried, RecordsError> {
-        let Leaver { kind, shown, record } = self;
-        let mut body = draft::read(record)?;
-        let without_secret = shown.is_some_and(|kind| sealing::strip(kind, &mut body));
-        Ok(Carried {
+impl ExportedRecord {
+    fn line(&self) -> Result<RecordLine, RecordsError> {
+        let ExportedRecord { kind, shown, record } = self;
+        let mut body = mechanism::read_body(record)?;
+        let without_secret = shown.is_some_and(|kind| without_secret(kind, &mut body));
+        Ok(RecordLine {
             kind: (*kind).to_owned(),
             id: record.id,
             owned: record.org.is_some(),
@@ -79,55 +70,55 @@ impl Leaver {
     }
 }
 
-impl Leaving {
-    /// Those that the versions of rows hang on.
-    pub fn before(&self) -> impl Iterator<Item = Result<Carried, RecordsError>> + '_ {
-        self.before.iter().map(Leaver::carried)
+impl OrganizationRecords {
+    /// Returns the records that the versions of rows depend on.
+    pub fn before(&self) -> impl Iterator<Item = Result<RecordLine, RecordsError>> + '_ {
+        self.before.iter().map(ExportedRecord::line)
     }
 
-    pub fn after(&self) -> impl Iterator<Item = Result<Carried, RecordsError>> + '_ {
-        self.after.iter().map(Leaver::carried)
+    /// Returns the records that come after those rows.
+    pub fn after(&self) -> impl Iterator<Item = Result<RecordLine, RecordsError>> + '_ {
+        self.after.iter().map(ExportedRecord::line)
     }
 
-    /// The objects whose versions records and rows name.
+    /// Returns the objects whose versions records and rows name.
     pub fn versioned(&self) -> impl Iterator<Item = ObjectKey> + '_ {
         self.objects().filter(|object| is_versioned(object.kind))
     }
 
-    /// The others.
+    /// Returns the other objects.
     pub fn unversioned(&self) -> impl Iterator<Item = ObjectKey> + '_ {
         self.objects().filter(|object| !is_versioned(object.kind))
     }
 
     fn objects(&self) -> impl Iterator<Item = ObjectKey> + '_ {
-        let of = |leaver: &Leaver| {
-            let rows = leaver.shown.map_or(&[][..], |kind| kind.rows);
-            let (org, id) = (self.org, leaver.record.id);
+        let of = |exported: &ExportedRecord| {
+            let rows = exported.shown.map_or(&[][..], |kind| kind.rows);
+            let (org, id) = (self.org, exported.record.id);
             rows.iter().map(move |kind| ObjectKey::new(org, *kind, id))
         };
         self.before.iter().chain(&self.after).flat_map(of)
     }
 }
 
-/// Whether something names versions of such an object.
+/// Returns whether something names versions of such an object.
 pub fn is_versioned(kind: ObjectKind) -> bool {
     matches!(kind, ObjectKind::Dataset | ObjectKind::ProjectPrompts)
 }
 
-impl Records {
-    /// What an organization has, as it is now. That it leaves is put on record first, or it does not.
-    pub async fn admin_leaving(&self, name: &str) -> Result<Leaving, RecordsError> {
-        let org = self.admin_org(name).await?;
-        let details = json!({ "name": name });
-        self.keep_entry(org, entry_by(By::Operator, "export", (ORGANIZATION, org.0), Some(name), details)).await?;
-        self.cluster.fence(GroupId::CATALOG).await?;
-        self.peek(|view| leaving(view, org, name))
-    }
+/// Returns what an organization has, as it is now. That it is exported is put on record first, or it is not exported.
+pub async fn records_of(records: &Records, name: &str) -> Result<OrganizationRecords, RecordsError> {
+    let org = records.organization_named(name).await?;
+    let details = json!({ "name": name });
+    let entry = mechanism::entry_by(By::Operator, "export", (ORGANIZATION, org.0), Some(name), details);
+    records.keep_entry(org, entry).await?;
+    records.fence().await?;
+    records.peek(|view| gathered(view, org, name))
 }
 
-fn leaving(view: &CatalogView<'_>, org: OrgId, name: &str) -> Result<Leaving, RecordsError> {
+fn gathered(view: &CatalogView<'_>, org: OrgId, name: &str) -> Result<OrganizationRecords, RecordsError> {
     let gone = || RecordsError::NotFound(format!("the organization `{name}` is gone"));
-    let plain = |kind, record: &Arc<Record>| Leaver { kind, shown: None, record: Arc::clone(record) };
+    let plain = |kind, record: &Arc<Record>| ExportedRecord { kind, shown: None, record: Arc::clone(record) };
     let mut before = vec![plain(ORGANIZATION, view.get(RecordKind::ORGANIZATION, org.0).ok_or_else(gone)?)];
     for user in organization::members(view, org)? {
         before.extend(view.get(RecordKind::USER, user).map(|user| plain(USER, user)));
@@ -135,17 +126,21 @@ fn leaving(view: &CatalogView<'_>, org: OrgId, name: &str) -> Result<Leaving, Re
     let members = walked(view, RecordKind::ORG_MEMBER, org, |record| !invitation::is_one(record))?;
     before.extend(members.iter().map(|member| plain(MEMBER, member)));
     before.extend(view.find(&organization::mark_key(org)).map(|mark| plain(GROUPS_GIVEN, mark)));
-    let of_kinds = |export: Export, into: &mut Vec<Leaver>| {
+    let of_kinds = |export: Export, into: &mut Vec<ExportedRecord>| {
         for kind in KINDS.into_iter().filter(|kind| kind.export == export) {
             let found = walked(view, kind.record, org, |record| kind.lives(view, record))?;
-            into.extend(found.into_iter().map(|record| Leaver { kind: kind.name, shown: Some(kind), record }));
+            into.extend(found.into_iter().map(|record| ExportedRecord {
+                kind: kind.name(),
+                shown: Some(kind),
+                record,
+            }));
         }
         Ok::<_, RecordsError>(())
     };
     let mut after = Vec::new();
     of_kinds(Export::BeforeRows, &mut before)?;
     of_kinds(Export::AfterRows, &mut after)?;
-    Ok(Leaving { org, name: name.to_owned(), before, after })
+    Ok(OrganizationRecords { org, before, after })
 }
 
 fn walked(
@@ -161,8 +156,7 @@ fn walked(
     Ok(found)
 }
 
-/// The project of a prompt, for who looks for its rows.
-pub fn project_of_prompt(carried: &Carried) -> Option<Uuid> {
-    let body: &Body = &carried.body;
-    (carried.kind == PROMPT.name).then(|| draft::id_in(body, "project_id")).flatten()
+/// Returns the project of a prompt, whose object has the rows of the prompt.
+pub fn project_of_prompt(line: &RecordLine) -> Option<Uuid> {
+    (line.kind == PROMPT.name()).then(|| mechanism::id_in(&line.body, "project_id")).flatten()
 }

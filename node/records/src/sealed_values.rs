@@ -52,8 +52,8 @@ pub(crate) fn taken(kind: &Kind, sent: &mut Body) -> Result<Option<Secret>, Reco
     }
 }
 
-/// Takes away what is kept of a secret and said of it; whether the kind has one.
-pub(crate) fn strip(kind: &Kind, body: &mut Body) -> bool {
+/// Removes what a body keeps and says of a secret. Returns whether the kind has one.
+pub fn without_secret(kind: &Kind, body: &mut Body) -> bool {
     let has_one = secret_field(kind).is_some();
     if has_one {
         [SEALED, VERSION, PREVIEW].into_iter().for_each(|field| drop(body.remove(field)));

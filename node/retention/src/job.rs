@@ -1,9 +1,9 @@
-//! Retention: rows that are older than a rule lets them be are deleted, and leave the disk. The node that leads the catalog
-//! looks through all that rules are about, once in a while; a second one that does the same at the same time, as when the lead
-//! changes, does no harm.
+//! The job that deletes rows older than a rule allows, and has them leave the disk. The node that leads the catalog goes
+//! through all objects that rules are about, once in a while; a second node that does the same at the same time, as when
+//! the leader changes, does no harm.
 //!
-//! What a row's age counts from is its `created`, as clients said it. Versions from before the deletes cannot be read any
-//! more (410): they would show what is gone.
+//! The age of a row counts from its `created`, as clients said it. Versions from before the deletes cannot be read any more
+//! (410): they would show deleted rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,17 +13,20 @@ use anyhow::{Context, bail};
 use assay_cluster::Cluster;
 use assay_node_objects::{ObjectWrite, Objects, Patience, WriteError};
 use assay_node_query::{Home, Queries, Question, Who};
-use assay_node_records::{Keeping, Records};
+use assay_node_records::Records;
 use assay_storage_model::event::{Sent, format_micros};
 use assay_storage_model::{GroupId, ObjectKey, ObjectKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// How often old rows are looked for.
+use crate::rules::{RetainedObject, begin_expiry, end_expiry, expiring_objects, retained_objects};
+
+/// Settings of retention.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetentionConfig {
+    /// How often old rows are looked for.
     pub every_seconds: u64,
 }
 
@@ -34,6 +37,7 @@ impl Default for RetentionConfig {
 }
 
 impl RetentionConfig {
+    /// Returns the time between two rounds.
     pub fn every(&self) -> Duration {
         Duration::from_secs(self.every_seconds.max(1))
     }
@@ -51,7 +55,8 @@ const BUSY_WAIT: Duration = Duration::from_secs(1);
 /// Times that a write comes again; what is left is the next round's.
 const TRIES_MAX: usize = 30;
 
-#[derive(Clone)]
+/// The job of retention.
+#[derive(Clone, Debug)]
 pub struct Retention {
     pub cluster: Arc<Cluster>,
     pub records: Records,
@@ -61,6 +66,7 @@ pub struct Retention {
 }
 
 impl Retention {
+    /// Deletes old rows in rounds; never returns.
     pub async fn keep(self) {
         loop {
             tokio::time::sleep(self.every).await;
@@ -79,32 +85,32 @@ impl Retention {
         }
     }
 
-    /// How many rows were deleted.
+    /// Returns how many rows were deleted.
     async fn round(&self) -> anyhow::Result<u64> {
         let mut rows = 0;
-        for keepings in alike(self.records.keepings()?) {
-            rows += self.expire(&keepings).await.with_context(|| format!("{}", keepings[0].object))?;
+        for objects in alike(retained_objects(&self.records)?) {
+            rows += self.expire(&objects).await.with_context(|| format!("{}", objects[0].object))?;
         }
         // Those of a round that was cut short, too.
-        for object in self.records.expiring() {
-            self.records.end_expiry(&object).await.with_context(|| format!("{object}"))?;
+        for object in expiring_objects(&self.records) {
+            end_expiry(&self.records, &self.cluster, &object).await.with_context(|| format!("{object}"))?;
         }
         Ok(rows)
     }
 
-    async fn expire(&self, keepings: &[Keeping]) -> anyhow::Result<u64> {
-        let days = keepings[0].days;
+    async fn expire(&self, objects: &[RetainedObject]) -> anyhow::Result<u64> {
+        let days = objects[0].days;
         let before = self.queries.now().saturating_sub((days * MICROS_PER_DAY) as i64);
         let mut begun = BTreeSet::new();
         let mut rows = 0;
         loop {
-            let old = self.older(keepings, before).await?;
+            let old = self.older(objects, before).await?;
             if old.is_empty() {
                 return Ok(rows);
             }
             for (object, ids) in old {
                 if begun.insert(object) {
-                    self.records.begin_expiry(&object).await?;
+                    begin_expiry(&self.records, &object).await?;
                 }
                 for ids in ids.chunks(DELETED_AT_ONCE) {
                     self.delete(object, ids).await?;
@@ -114,14 +120,13 @@ impl Retention {
         }
     }
 
-    /// Some of the rows from before that time, by their objects.
-    async fn older(&self, keepings: &[Keeping], before: i64) -> anyhow::Result<BTreeMap<ObjectKey, Vec<String>>> {
-        let Keeping { object: first, .. } = keepings[0];
+    /// Returns some of the rows from before that time, by their objects.
+    async fn older(&self, objects: &[RetainedObject], before: i64) -> anyhow::Result<BTreeMap<ObjectKey, Vec<String>>> {
+        let first = objects[0].object;
         let queries = &self.queries;
-        let query = question(first.kind, keepings, before);
+        let query = question(first.kind, objects, before);
         let question = Question { query, now: queries.now(), ..Question::default() };
-        let homes =
-            keepings.iter().map(|one| Home { object: one.object, org: one.object.org, project_id: one.project });
+        let homes = objects.iter().map(|one| Home { object: one.object, org: one.object.org, project_id: one.project });
         let homes: Vec<_> = homes.collect();
         let mut answer = queries.ask(Who::organization(first.org), question.read()?, &homes, None, None);
         let mut found: BTreeMap<ObjectKey, Vec<String>> = BTreeMap::new();
@@ -153,18 +158,18 @@ impl Retention {
     }
 }
 
-/// What one query can look through: objects of one kind and one organization with the same rule.
-fn alike(mut keepings: Vec<Keeping>) -> Vec<Vec<Keeping>> {
-    let key = |one: &Keeping| (one.object.org, one.object.kind as u8, one.days.to_bits(), one.object.id);
-    keepings.sort_by_key(key);
-    let same = |a: &Keeping, b: &Keeping| {
+/// Groups objects that one query can look through: of one kind and one organization, with the same rule.
+fn alike(mut objects: Vec<RetainedObject>) -> Vec<Vec<RetainedObject>> {
+    let key = |one: &RetainedObject| (one.object.org, one.object.kind as u8, one.days.to_bits(), one.object.id);
+    objects.sort_by_key(key);
+    let same = |a: &RetainedObject, b: &RetainedObject| {
         (a.object.org, a.object.kind, a.days.to_bits()) == (b.object.org, b.object.kind, b.days.to_bits())
     };
-    let runs = keepings.chunk_by(same).flat_map(|run| run.chunks(OBJECTS_AT_ONCE));
-    runs.map(<[Keeping]>::to_vec).collect()
+    let runs = objects.chunk_by(same).flat_map(|run| run.chunks(OBJECTS_AT_ONCE));
+    runs.map(<[RetainedObject]>::to_vec).collect()
 }
 
-fn question(kind: ObjectKind, keepings: &[Keeping], before: i64) -> Value {
+fn question(kind: ObjectKind, objects: &[RetainedObject], before: i64) -> Value {
     let (source, of) = match kind {
         ObjectKind::Experiment => ("experiment", "experiment_id"),
         ObjectKind::Dataset => ("dataset", "dataset_id"),
@@ -172,11 +177,10 @@ fn question(kind: ObjectKind, keepings: &[Keeping], before: i64) -> Value {
     };
     let ident = |name: &str| json!({"op": "ident", "name": [name]});
     let column = |name: &str| json!({"alias": name, "expr": ident(name)});
-    let objects: Vec<_> =
-        keepings.iter().map(|one| json!({"op": "literal", "value": one.object.id.to_string()})).collect();
+    let ids: Vec<_> = objects.iter().map(|one| json!({"op": "literal", "value": one.object.id.to_string()})).collect();
     json!({
         "select": [column("id"), column(of)],
-        "from": {"op": "function", "name": ident(source), "args": objects},
+        "from": {"op": "function", "name": ident(source), "args": ids},
         "filter": {"op": "lt", "left": ident("created"), "right": {"op": "literal", "value": format_micros(before)}},
         "limit": ROWS_AT_ONCE,
     })
@@ -192,7 +196,7 @@ mod tests {
     fn one_query_is_about_objects_that_are_alike() {
         let one = |org: u128, kind, id: u128, days| {
             let object = ObjectKey::new(OrgId(Uuid::from_u128(org)), kind, Uuid::from_u128(id));
-            Keeping { object, project: Uuid::nil(), days }
+            RetainedObject { object, project: Uuid::nil(), days }
         };
         let (logs, dataset) = (ObjectKind::ProjectLogs, ObjectKind::Dataset);
         let many = (0..OBJECTS_AT_ONCE as u128 + 1).map(|id| one(9, dataset, id, 1.0));
@@ -211,7 +215,7 @@ mod tests {
     fn what_is_asked_is_a_question() {
         let id = Uuid::from_u128(5);
         let object = ObjectKey::new(OrgId(Uuid::nil()), ObjectKind::Dataset, id);
-        let query = question(ObjectKind::Dataset, &[Keeping { object, project: id, days: 1.0 }], 0);
+        let query = question(ObjectKind::Dataset, &[RetainedObject { object, project: id, days: 1.0 }], 0);
         let read = Question { query, ..Question::default() }.read().expect("it reads");
         assert_eq!(read.sources().names, [id.to_string()]);
     }
